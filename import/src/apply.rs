@@ -1,0 +1,255 @@
+//! Tensors into a freshly initialised module, all or nothing.
+//!
+//! Names, shapes and types are compared before the first byte is read, so that a wrong checkpoint
+//! costs no minutes. Parameters are initialised lazily and replaced one by one: the peak is the
+//! parameters and about one tensor.
+
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
+
+use burn::{
+    module::{Module, ModuleVisitor, Param, ParamId},
+    tensor::{DType, Shape, Tensor, TensorData, backend::Backend},
+};
+use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
+
+use crate::{Error, Part, Tensors, error::Names, fold::fold};
+
+/// Where the value of one parameter comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A tensor of the file.
+    Plain(String),
+    /// A weight-norm pair: names of `g` and `v`.
+    WeightNorm(String, String),
+}
+
+impl Source {
+    /// The tensor that messages name; it has the parameter's shape.
+    fn name(&self) -> &str {
+        match self {
+            Self::Plain(name) | Self::WeightNorm(_, name) => name,
+        }
+    }
+
+    /// Every tensor of the file that this takes.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        match self {
+            Self::Plain(name) => [Some(name.as_str()), None],
+            Self::WeightNorm(g, v) => [Some(g.as_str()), Some(v.as_str())],
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// Reads the value as `dtype`.
+    fn read(&self, tensors: &Tensors, dtype: DType) -> Result<TensorData, Error> {
+        match self {
+            Self::Plain(name) => tensors.read(name, dtype),
+            Self::WeightNorm(g, v) => {
+                let mut weight = tensors.values::<f32>(v)?;
+                if !fold(&tensors.values::<f32>(g)?, &mut weight) {
+                    let path = tensors.file_of(v).to_owned();
+                    return Err(Error::NotFinite { path, tensor: v.clone() });
+                }
+                let data = TensorData::new(weight, tensors.shape(v)?.to_vec());
+                Ok(if dtype == DType::F32 { data } else { data.convert_dtype(dtype) })
+            }
+        }
+    }
+}
+
+/// The parameters of `part` that the files offer: module path to source.
+///
+/// # Errors
+/// [`Error::HalfWeightNorm`], [`Error::SameParameter`], [`Error::WrongDtype`],
+/// [`Error::WrongShape`] for a `g` that does not fit its `v`.
+pub(crate) fn sources(tensors: &Tensors, part: Part) -> Result<BTreeMap<String, Source>, Error> {
+    let mut sources = BTreeMap::<String, Source>::new();
+    for name in tensors.names() {
+        let Some(mut path) = part.path_of(name) else { continue };
+        tensors.check_dtype(name)?;
+        let pair = |other: String| match tensors.has(&other) {
+            true => Ok(other),
+            false => Err(Error::HalfWeightNorm {
+                path: tensors.file_of(name).to_owned(),
+                found: name.to_owned(),
+                missing: other,
+            }),
+        };
+        let source = if let Some(stem) = name.strip_suffix(".weight_v") {
+            pair(format!("{stem}.weight_g"))?;
+            continue;
+        } else if let Some(stem) = name.strip_suffix(".weight_g") {
+            let v = pair(format!("{stem}.weight_v"))?;
+            check_g(tensors, name, &v)?;
+            path.truncate(path.len() - "_g".len());
+            Source::WeightNorm(name.to_owned(), v)
+        } else {
+            Source::Plain(name.to_owned())
+        };
+        let second = source.name().to_owned();
+        if let Some(first) = sources.insert(path, source) {
+            let (path, first) = (tensors.path().to_owned(), first.name().to_owned());
+            return Err(Error::SameParameter { path, first, second });
+        }
+    }
+    Ok(sources)
+}
+
+/// `g` is `[d, 1, ..]` where `v` is `[d, ..]`.
+fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
+    let mut expected = tensors.shape(v)?.to_vec();
+    expected.iter_mut().skip(1).for_each(|size| *size = 1);
+    let found = tensors.shape(g)?.to_vec();
+    if found == expected {
+        return Ok(());
+    }
+    let path = tensors.file_of(g).to_owned();
+    Err(Error::WrongShape { path, tensor: g.to_owned(), expected, found })
+}
+
+/// The values and bytes that a part has in its files.
+///
+/// # Errors
+/// As [`sources`].
+pub(crate) fn size(tensors: &Tensors, part: Part) -> Result<PartSize, Error> {
+    let mut size = PartSize { parameters: 0, file_bytes: 0 };
+    for source in sources(tensors, part)?.values() {
+        size.parameters += tensors.shape(source.name())?.iter().product::<usize>() as u64;
+        size.file_bytes += source.names().map(|name| tensors.bytes(name)).sum::<u64>();
+    }
+    Ok(size)
+}
+
+/// How large one network is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartSize {
+    /// Numbers in memory, weight-norm pairs counted as the folded weight.
+    pub parameters: u64,
+    /// Bytes in the files.
+    pub file_bytes: u64,
+}
+
+/// Paths and shapes of a module's parameters, without initialising them.
+#[derive(Default)]
+struct Expected {
+    stack: Vec<String>,
+    shapes: BTreeMap<String, Vec<usize>>,
+}
+
+impl<B: Backend> ModuleVisitor<B> for Expected {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        let shape = param.lazy_shape().iter().copied().collect();
+        self.shapes.insert(self.stack.join("."), shape);
+    }
+
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.stack.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.stack.pop();
+    }
+}
+
+/// Checks that `sources` are exactly the parameters of `module`, each of its shape.
+fn check<B: Backend, M: Module<B>>(
+    module: &M,
+    tensors: &Tensors,
+    part: Part,
+    sources: &BTreeMap<String, Source>,
+) -> Result<(), Error> {
+    let mut expected = Expected::default();
+    module.visit(&mut expected);
+    let expected = expected.shapes;
+
+    let missing: Vec<_> = expected
+        .keys()
+        .filter(|path| !sources.contains_key(*path))
+        .map(|path| part.name_of(path))
+        .collect();
+    if !missing.is_empty() {
+        let path = tensors.path().to_owned();
+        return Err(Error::MissingTensors { path, part: part.name(), names: Names(missing) });
+    }
+    let unused: Vec<_> = sources
+        .iter()
+        .filter(|(path, _)| !expected.contains_key(*path))
+        .flat_map(|(_, source)| source.names().map(str::to_owned))
+        .collect();
+    if !unused.is_empty() {
+        return Err(unused_tensors(tensors, part.name(), unused));
+    }
+    for (path, source) in sources {
+        let (expected, found) = (&expected[path], tensors.shape(source.name())?);
+        if expected != found {
+            return Err(Error::WrongShape {
+                path: tensors.file_of(source.name()).to_owned(),
+                tensor: source.name().to_owned(),
+                expected: expected.clone(),
+                found: found.to_vec(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The error for tensors that nobody takes.
+pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<String>) -> Error {
+    let path = tensors.path().to_owned();
+    Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
+}
+
+/// Fills `module` with the tensors of `part`, as `dtype`.
+///
+/// # Errors
+/// Names the tensors that are missing, unused, of another shape or type, or cannot be read.
+pub(crate) fn load<B: Backend, M: Module<B>>(
+    mut module: M,
+    tensors: &Arc<Tensors>,
+    part: Part,
+    dtype: DType,
+) -> Result<M, Error> {
+    let sources = sources(tensors, part)?;
+    check(&module, tensors, part, &sources)?;
+
+    // Burn keeps only the text of what went wrong in a snapshot; this keeps the error itself.
+    let failure = Rc::new(RefCell::new(None));
+    let snapshots = sources.into_iter().map(|(path, source)| {
+        let shape = Shape::from(tensors.shape(source.name())?.to_vec());
+        let (tensors, failure) = (Arc::clone(tensors), Rc::clone(&failure));
+        let read = move || {
+            source.read(&tensors, dtype).map_err(|error| {
+                let text = error.to_string();
+                failure.borrow_mut().get_or_insert(error);
+                TensorSnapshotError::DataError(text)
+            })
+        };
+        let stack = path.split('.').map(str::to_owned).collect();
+        Ok(TensorSnapshot::from_closure(
+            Rc::new(read),
+            dtype,
+            shape,
+            stack,
+            Vec::new(),
+            ParamId::new(),
+        ))
+    });
+    let snapshots = snapshots.collect::<Result<_, Error>>()?;
+    let result = module.apply(snapshots, None, None, false);
+    if let Some(error) = failure.borrow_mut().take() {
+        return Err(error);
+    }
+    // `check` has seen to it that nothing else can go wrong.
+    assert!(
+        result.errors.is_empty() && result.missing.is_empty() && result.unused.is_empty(),
+        "the {part} was not applied as checked: {:?} {:?} {:?}",
+        result.errors,
+        result.missing,
+        result.unused
+    );
+    Ok(module)
+}
+
+#[cfg(test)]
+mod tests;

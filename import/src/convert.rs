@@ -1,0 +1,153 @@
+//! Numbers as a file stores them to numbers as a network wants them.
+//!
+//! bf16 is the upper half of an f32, so widening it is a shift. Narrowing rounds to the nearest
+//! even, as PyTorch does.
+
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+
+/// The types of weights that are read; files are little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileType {
+    F32,
+    F16,
+    Bf16,
+}
+
+impl FileType {
+    /// The type that a safetensors header calls `name`, if it is a weight's.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "F32" => Self::F32,
+            "F16" => Self::F16,
+            "BF16" => Self::Bf16,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of one value.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+}
+
+/// A type that weights can be read as.
+pub(crate) trait Element: burn::tensor::Element {
+    fn from_f32(value: f32) -> Self;
+    fn from_f16(value: f16) -> Self;
+    fn from_bf16(value: bf16) -> Self;
+}
+
+impl Element for f32 {
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+
+    fn from_f16(value: f16) -> Self {
+        value.to_f32()
+    }
+
+    fn from_bf16(value: bf16) -> Self {
+        Self::from_bits(u32::from(value.to_bits()) << 16)
+    }
+}
+
+impl Element for f16 {
+    fn from_f32(value: f32) -> Self {
+        Self::from_f32(value)
+    }
+
+    fn from_f16(value: f16) -> Self {
+        value
+    }
+
+    fn from_bf16(value: bf16) -> Self {
+        Self::from_f32(value.to_f32())
+    }
+}
+
+impl Element for bf16 {
+    fn from_f32(value: f32) -> Self {
+        Self::from_f32(value)
+    }
+
+    fn from_f16(value: f16) -> Self {
+        Self::from_f32(value.to_f32())
+    }
+
+    fn from_bf16(value: bf16) -> Self {
+        value
+    }
+}
+
+/// Appends the values that `bytes` stores as `from`. The bytes need no alignment.
+pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut Vec<T>) {
+    let pairs = || bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    match from {
+        FileType::F32 => values.extend(
+            bytes
+                .chunks_exact(4)
+                .map(|word| T::from_f32(f32::from_le_bytes([word[0], word[1], word[2], word[3]]))),
+        ),
+        FileType::Bf16 => values.extend(pairs().map(|bits| T::from_bf16(bf16::from_bits(bits)))),
+        FileType::F16 if T::dtype() == burn::tensor::DType::F32 => widen_f16(bytes, values),
+        FileType::F16 => values.extend(pairs().map(|bits| T::from_f16(f16::from_bits(bits)))),
+    }
+}
+
+/// f16 to f32 in blocks: `half` asks for the processor's instructions once a slice, not once a
+/// value.
+fn widen_f16<T: Element>(bytes: &[u8], values: &mut Vec<T>) {
+    const BLOCK: usize = 1024;
+    let (mut narrow, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
+    for block in bytes.chunks(2 * BLOCK) {
+        let count = block.len() / 2;
+        for (value, pair) in narrow.iter_mut().zip(block.chunks_exact(2)) {
+            *value = f16::from_le_bytes([pair[0], pair[1]]);
+        }
+        narrow[..count].convert_to_f32_slice(&mut wide[..count]);
+        values.extend(wide[..count].iter().map(|&value| T::from_f32(value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted<T: Element>(bytes: &[u8], from: FileType) -> Vec<T> {
+        let mut values = Vec::new();
+        convert(bytes, from, &mut values);
+        values
+    }
+
+    /// Bit patterns from the IEEE formats: 1, -2.5, the smallest subnormal f16, infinity.
+    #[test]
+    fn known_bit_patterns_widen_to_their_values() {
+        let f16_bytes = [0x00, 0x3C, 0x00, 0xC1, 0x01, 0x00, 0x00, 0x7C];
+        let bf16_bytes = [0x80, 0x3F, 0x20, 0xC0, 0x80, 0x33, 0x80, 0x7F];
+        let expected = [1.0, -2.5, 2.0_f32.powi(-24), f32::INFINITY];
+        assert_eq!(converted::<f32>(&f16_bytes, FileType::F16), expected);
+        assert_eq!(converted::<f32>(&bf16_bytes, FileType::Bf16), expected);
+    }
+
+    /// 1 + 2^-8 lies midway between two bf16 values: the even one is 1. 1 + 3 2^-8 goes up.
+    #[test]
+    fn narrowing_rounds_to_the_nearest_even() {
+        let bytes: Vec<u8> =
+            [1.003_906_25_f32, 1.011_718_75].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let narrow = converted::<bf16>(&bytes, FileType::F32);
+        assert_eq!(narrow.iter().map(|value| value.to_f32()).collect::<Vec<_>>(), [1.0, 1.015_625]);
+    }
+
+    #[test]
+    fn long_slices_convert_as_single_values_do() {
+        let bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+        let long = converted::<f32>(&bytes, FileType::F16);
+        for (bits, value) in (0..=u16::MAX).zip(long) {
+            let single = f16::from_bits(bits).to_f32();
+            assert!(single == value || (single.is_nan() && value.is_nan()), "{bits:#06x}");
+        }
+    }
+}

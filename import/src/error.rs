@@ -1,0 +1,332 @@
+//! What can go wrong between a directory of files and a network, and how to mend it.
+//!
+//! Every message names the file and, where there is one, the tensor; [`Error::hint`] is the remedy.
+
+use std::{fmt, io, path::PathBuf};
+
+use acestep_model::ConfigError;
+
+/// A list of names for a message: the first eight, then how many more there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        for (i, name) in self.0.iter().take(SHOWN).enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}`{name}`")?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// Directories that were searched, one a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places(pub Vec<PathBuf>);
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return write!(f, "\n  looked nowhere: there is no models directory");
+        }
+        self.0.iter().try_for_each(|path| write!(f, "\n  looked for {}", path.display()))
+    }
+}
+
+/// Why a checkpoint could not be found, read or turned into a network.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot read `{}`", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A model, or a network that it needs, is nowhere on this machine.
+    #[error("{what} is not on this machine{looked_for}")]
+    Absent {
+        /// What was asked for, as a noun phrase.
+        what: String,
+        /// Where it was looked for.
+        looked_for: Places,
+        /// How to get it.
+        remedy: String,
+    },
+    /// A directory lacks a file.
+    #[error("`{}` is missing{}", path.display(), alternatives)]
+    MissingFile {
+        /// The file that was looked for.
+        path: PathBuf,
+        /// What would have done as well, as text that follows "is missing"; may be empty.
+        alternatives: String,
+    },
+    /// A file stands where a directory was expected.
+    #[error("`{}` is not a directory", path.display())]
+    NotADirectory {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// The directory holds something else than what was asked for.
+    #[error("`{}` holds {found}, not {wanted}", path.display())]
+    WrongDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What was wanted there.
+        wanted: &'static str,
+        /// What `config.json` says that it is.
+        found: String,
+    },
+    /// The file ends before its header says.
+    #[error("`{}` is cut: it has {found} bytes and its header speaks of {needed}", path.display())]
+    Cut {
+        /// The safetensors file.
+        path: PathBuf,
+        /// Bytes that the header needs.
+        needed: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// The file goes on after its last tensor.
+    #[error("`{}` is too long: it has {found} bytes and its header speaks of {needed}", path.display())]
+    TooLong {
+        /// The safetensors file.
+        path: PathBuf,
+        /// Bytes that the header needs.
+        needed: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// The header claims a size that no header has.
+    #[error("`{}` claims a header of {claimed} bytes, the limit is {limit}", path.display())]
+    HugeHeader {
+        /// The safetensors file.
+        path: PathBuf,
+        /// Bytes claimed.
+        claimed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The header cannot be understood.
+    #[error("the header of `{}` is broken: {reason}", path.display())]
+    BadHeader {
+        /// The safetensors file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A tensor is of a type that is not a weight's.
+    #[error("tensor `{tensor}` of `{}` is {found}, weights are F32, F16 or BF16", path.display())]
+    WrongDtype {
+        /// The safetensors file.
+        path: PathBuf,
+        /// The tensor's name in the file.
+        tensor: String,
+        /// The type that the header gives.
+        found: String,
+    },
+    /// The network has parameters that the file does not have.
+    #[error("`{}` has no tensor {names}, which the {part} needs", path.display())]
+    MissingTensors {
+        /// The safetensors file or index.
+        path: PathBuf,
+        /// Which network.
+        part: &'static str,
+        /// Names as they would stand in the file.
+        names: Names,
+    },
+    /// The file has tensors that no network takes.
+    #[error("`{}` has {count} {} that the {part} does not use: {names}", path.display(),
+        if *count == 1 { "tensor" } else { "tensors" })]
+    UnusedTensors {
+        /// The safetensors file or index.
+        path: PathBuf,
+        /// Which network.
+        part: &'static str,
+        /// How many there are.
+        count: usize,
+        /// Names as they stand in the file.
+        names: Names,
+    },
+    /// Two tensors of the file lead to the same parameter.
+    #[error("`{first}` and `{second}` of `{}` are the same parameter", path.display())]
+    SameParameter {
+        /// The safetensors file or index.
+        path: PathBuf,
+        /// A tensor.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// A tensor has other sizes than `config.json` implies.
+    #[error("tensor `{tensor}` of `{}` is {found:?}, but by config.json it is {expected:?}", path.display())]
+    WrongShape {
+        /// The safetensors file.
+        path: PathBuf,
+        /// The tensor's name in the file.
+        tensor: String,
+        /// What the network has.
+        expected: Vec<usize>,
+        /// What the file has.
+        found: Vec<usize>,
+    },
+    /// The index names a file that is not there.
+    #[error("`{}` names the shard `{shard}`, which is missing", index.display())]
+    MissingShard {
+        /// The index file.
+        index: PathBuf,
+        /// The shard's file name.
+        shard: String,
+    },
+    /// The index promises a tensor that its shard does not have.
+    #[error("`{}` says that tensor `{tensor}` is in `{shard}`, but it is not", index.display())]
+    NotInShard {
+        /// The index file.
+        index: PathBuf,
+        /// The shard's file name.
+        shard: String,
+        /// The tensor.
+        tensor: String,
+    },
+    /// Two shards hold a tensor of the same name.
+    #[error("tensor `{tensor}` is both in `{}` and in `{}`", first.display(), second.display())]
+    InTwoShards {
+        /// The tensor.
+        tensor: String,
+        /// A shard.
+        first: PathBuf,
+        /// Another one.
+        second: PathBuf,
+    },
+    /// The shard index is not one.
+    #[error("`{}` is not a shard index: {reason}", path.display())]
+    BadIndex {
+        /// The index file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// `config.json` does not describe a network that this program knows.
+    #[error("`{}` is not a configuration that can be used", path.display())]
+    BadConfig {
+        /// The file.
+        path: PathBuf,
+        /// Which key, and why.
+        source: ConfigError,
+    },
+    /// A text file is not JSON, or not UTF-8.
+    #[error("`{}` is not JSON: {reason}", path.display())]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Where it goes wrong.
+        reason: String,
+    },
+    /// Two networks do not fit together.
+    #[error("`{}` has {first_key} {first_value}, but `{}` has {second_key} {second_value}",
+        first.display(), second.display())]
+    ConfigsDisagree {
+        /// A config.json.
+        first: PathBuf,
+        /// Its key.
+        first_key: &'static str,
+        /// Its value.
+        first_value: usize,
+        /// Another config.json.
+        second: PathBuf,
+        /// Its key.
+        second_key: &'static str,
+        /// Its value.
+        second_value: usize,
+    },
+    /// The latent of silence cannot be read.
+    #[error("`{}` is not a latent of silence: {reason}", path.display())]
+    BadSilence {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The tokenizer cannot be read, or is another one than the text encoder's.
+    #[error("`{}` is not the tokenizer of the text encoder: {reason}", path.display())]
+    BadTokenizer {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// One half of a weight-norm pair is alone.
+    #[error("`{}` has tensor `{found}` but not `{missing}`", path.display())]
+    HalfWeightNorm {
+        /// The safetensors file.
+        path: PathBuf,
+        /// The half that is there.
+        found: String,
+        /// The half that is not.
+        missing: String,
+    },
+    /// Folding a weight-norm pair gave a value that is not finite.
+    #[error("folding `{tensor}` of `{}` gives values that are not finite", path.display())]
+    NotFinite {
+        /// The safetensors file.
+        path: PathBuf,
+        /// The direction tensor, `*.weight_v`.
+        tensor: String,
+    },
+}
+
+impl Error {
+    /// The remedy, where one is known: a sentence without a full stop.
+    pub fn hint(&self) -> Option<String> {
+        let again = "the download is probably incomplete or damaged: fetch the file again";
+        let text = match self {
+            Self::Absent { remedy, .. } => remedy,
+            Self::Io { .. } => return None,
+            Self::MissingFile { .. } | Self::MissingShard { .. } => {
+                "the download is probably incomplete: fetch the missing file into that directory"
+            }
+            Self::Cut { .. }
+            | Self::TooLong { .. }
+            | Self::HugeHeader { .. }
+            | Self::BadHeader { .. }
+            | Self::NotInShard { .. }
+            | Self::InTwoShards { .. }
+            | Self::BadIndex { .. }
+            | Self::NotJson { .. }
+            | Self::HalfWeightNorm { .. }
+            | Self::NotFinite { .. }
+            | Self::BadSilence { .. } => again,
+            Self::NotADirectory { .. } => {
+                "give the directory that holds config.json, not a file in it"
+            }
+            Self::WrongDirectory { .. } => {
+                "a model directory is one like `acestep-v15-turbo/`, with `vae/` and `Qwen3-Embedding-0.6B/` beside it"
+            }
+            Self::WrongDtype { .. } => {
+                "quantised checkpoints are not read: use the released BF16 file"
+            }
+            Self::MissingTensors { .. }
+            | Self::UnusedTensors { .. }
+            | Self::SameParameter { .. }
+            | Self::WrongShape { .. } => {
+                "config.json and the weights must come from the same release: fetch both again"
+            }
+            Self::BadConfig { .. } => {
+                "use the config.json that was released with the weights, unchanged"
+            }
+            Self::ConfigsDisagree { .. } => {
+                "the directories are of different models: use the `vae/` and `Qwen3-Embedding-0.6B/` of ACE-Step 1.5"
+            }
+            Self::BadTokenizer { .. } => {
+                "fetch tokenizer.json (or vocab.json and merges.txt) of Qwen3-Embedding-0.6B again"
+            }
+        };
+        Some(text.to_owned())
+    }
+}

@@ -1,0 +1,136 @@
+//! Which tensors of a checkpoint belong to which network, and what they are called there.
+//!
+//! A parameter's path in its module is the tensor's name without the prefix of its network; the
+//! exceptions are in [`Part::renamed`].
+//!
+//! | part | file | tensors |
+//! |---|---|---|
+//! | text encoder | Qwen3-Embedding-0.6B | all, with or without `model.` |
+//! | conditioner | acestep-v15-* | `encoder.*`, `null_condition_emb` |
+//! | audio codec | acestep-v15-* | `tokenizer.*`, `detokenizer.*` |
+//! | diffusion transformer | acestep-v15-* | `decoder.*` |
+//! | VAE decoder | vae | `decoder.*` |
+//! | VAE encoder | vae | `encoder.*` |
+
+use std::fmt;
+
+/// A network that is loaded as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Caption and metadata to hidden states.
+    TextEncoder,
+    /// Text, lyrics and timbre to one condition.
+    Conditioner,
+    /// Latents to audio codes and back.
+    AudioCodec,
+    /// The diffusion transformer.
+    Dit,
+    /// Latents to sound.
+    VaeDecoder,
+    /// Sound to latents.
+    VaeEncoder,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Part {
+    /// Every part, in the order in which a song needs them.
+    pub const ALL: [Self; 6] = [
+        Self::TextEncoder,
+        Self::Conditioner,
+        Self::AudioCodec,
+        Self::Dit,
+        Self::VaeDecoder,
+        Self::VaeEncoder,
+    ];
+
+    /// The parts that share the file of the diffusion transformer.
+    pub(crate) const OF_DIT_FILE: [Self; 3] = [Self::Conditioner, Self::AudioCodec, Self::Dit];
+    /// The parts that share the file of the autoencoder.
+    pub(crate) const OF_VAE_FILE: [Self; 2] = [Self::VaeDecoder, Self::VaeEncoder];
+
+    /// What messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TextEncoder => "text encoder",
+            Self::Conditioner => "conditioner",
+            Self::AudioCodec => "audio codec",
+            Self::Dit => "diffusion transformer",
+            Self::VaeDecoder => "VAE decoder",
+            Self::VaeEncoder => "VAE encoder",
+        }
+    }
+
+    /// The path of tensor `name` in this part's module; `None` if it belongs to another part.
+    pub(crate) fn path_of(self, name: &str) -> Option<String> {
+        let path = match self {
+            Self::TextEncoder => name.strip_prefix("model.").unwrap_or(name),
+            Self::Conditioner => {
+                (name.starts_with("encoder.") || name == "null_condition_emb").then_some(name)?
+            }
+            Self::AudioCodec => (name.starts_with("tokenizer.")
+                || name.starts_with("detokenizer."))
+            .then_some(name)?,
+            Self::Dit | Self::VaeDecoder => name.strip_prefix("decoder.")?,
+            Self::VaeEncoder => name.strip_prefix("encoder.")?,
+        };
+        let renamed = self.renamed().iter().find_map(|(file, module)| {
+            Some(format!("{module}{}", path.strip_prefix(file)?))
+        });
+        Some(renamed.unwrap_or_else(|| path.to_owned()))
+    }
+
+    /// The tensor that the parameter at `path` is called in the file: the inverse of
+    /// [`Part::path_of`], without `model.`.
+    pub(crate) fn name_of(self, path: &str) -> String {
+        let renamed = self.renamed().iter().find_map(|(file, module)| {
+            Some(format!("{file}{}", path.strip_prefix(module)?))
+        });
+        let name = renamed.unwrap_or_else(|| path.to_owned());
+        match self {
+            Self::TextEncoder | Self::Conditioner | Self::AudioCodec => name,
+            Self::Dit | Self::VaeDecoder => format!("decoder.{name}"),
+            Self::VaeEncoder => format!("encoder.{name}"),
+        }
+    }
+
+    /// (Prefix in the file, prefix in the module). In PyTorch the patch convolutions stand second
+    /// in a `Sequential` whose other members have no parameters.
+    fn renamed(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Dit => &[("proj_in.1.", "proj_in."), ("proj_out.1.", "proj_out.")],
+            Self::TextEncoder
+            | Self::Conditioner
+            | Self::AudioCodec
+            | Self::VaeDecoder
+            | Self::VaeEncoder => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tensor_of_the_dit_file_has_exactly_one_part() {
+        for (name, part, path) in [
+            ("decoder.proj_in.1.weight", Part::Dit, "proj_in.weight"),
+            ("decoder.layers.0.mlp.up_proj.weight", Part::Dit, "layers.0.mlp.up_proj.weight"),
+            ("encoder.text_projector.weight", Part::Conditioner, "encoder.text_projector.weight"),
+            ("null_condition_emb", Part::Conditioner, "null_condition_emb"),
+            ("tokenizer.quantizer.project_in.bias", Part::AudioCodec, "tokenizer.quantizer.project_in.bias"),
+            ("detokenizer.special_tokens", Part::AudioCodec, "detokenizer.special_tokens"),
+        ] {
+            let owners: Vec<_> =
+                Part::OF_DIT_FILE.into_iter().filter(|part| part.path_of(name).is_some()).collect();
+            assert_eq!(owners, [part], "{name}");
+            assert_eq!(part.path_of(name).as_deref(), Some(path));
+            assert_eq!(part.name_of(path), name);
+        }
+    }
+}

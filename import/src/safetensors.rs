@@ -1,0 +1,227 @@
+//! The tensors of one network: a safetensors file, or several that an index ties together.
+//!
+//! Files are mapped and their headers parsed once. A tensor is converted straight from the map
+//! into the type that the network wants, and its pages are given back on the way, so that reading
+//! costs the memory of the parameters and about 16 MiB.
+//!
+//! Which file: `model.safetensors`; else all shards of `model.safetensors.index.json`; else
+//! `diffusion_pytorch_model.safetensors`, else the shards of its index.
+//!
+//! Source of the index: Hugging Face transformers, `{"weight_map": {tensor: file name}}`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::{Path, PathBuf},
+};
+
+use burn::tensor::{DType, TensorData};
+use half::{bf16, f16};
+use serde::Deserialize;
+
+use crate::{
+    Directory, Error,
+    convert::{Element, FileType, convert},
+    directory::Bytes,
+    header::{self, Entry},
+};
+
+const STEMS: [&str; 2] = ["model.safetensors", "diffusion_pytorch_model.safetensors"];
+
+/// Bytes that are converted before their pages are given back.
+const CHUNK: usize = 16 << 20;
+
+/// The tensors of one or several safetensors files, by name.
+#[derive(Debug)]
+pub struct Tensors {
+    /// What messages call the whole: the only file, or the index.
+    path: PathBuf,
+    files: Vec<(PathBuf, Bytes)>,
+    entries: BTreeMap<String, (usize, Entry)>,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: HashMap<String, String>,
+}
+
+impl Tensors {
+    /// Maps the weights that lie in `directory` and parses their headers.
+    ///
+    /// # Errors
+    /// Names the file for whatever is missing, cut or contradictory.
+    pub fn open(directory: &Directory) -> Result<Self, Error> {
+        for stem in STEMS {
+            if directory.has(stem) {
+                return Self::from_files(directory, stem, [stem.to_owned()].into());
+            }
+            let index = format!("{stem}.index.json");
+            if directory.has(&index) {
+                return Self::from_index(directory, &index);
+            }
+        }
+        Err(Error::MissingFile {
+            path: directory.path(STEMS[0]),
+            alternatives: format!(", and so are its shards' index and `{}`", STEMS[1]),
+        })
+    }
+
+    /// Maps one file of `directory`.
+    ///
+    /// # Errors
+    /// As [`Tensors::open`].
+    pub fn open_file(directory: &Directory, file: &str) -> Result<Self, Error> {
+        Self::from_files(directory, file, [file.to_owned()].into())
+    }
+
+    fn from_index(directory: &Directory, index: &str) -> Result<Self, Error> {
+        let path = directory.path(index);
+        let broken = |reason: String| Error::BadIndex { path: path.clone(), reason };
+        let Index { weight_map } = serde_json::from_str(&directory.text(index)?)
+            .map_err(|error| broken(error.to_string()))?;
+        let shards: BTreeSet<String> = weight_map.values().cloned().collect();
+        for shard in &shards {
+            if Path::new(shard).file_name() != Some(shard.as_ref()) {
+                return Err(broken(format!("shard `{shard}` is not a file name")));
+            }
+            if !directory.has(shard) {
+                let shard = shard.clone();
+                return Err(Error::MissingShard { index: path, shard });
+            }
+        }
+        let tensors = Self::from_files(directory, index, shards)?;
+        // Sorted, so that the same damage gives the same message.
+        for (tensor, shard) in weight_map.into_iter().collect::<BTreeMap<_, _>>() {
+            let found = tensors.entries.get(&tensor);
+            if found.is_none_or(|(file, _)| tensors.files[*file].0 != directory.path(&shard)) {
+                return Err(Error::NotInShard { index: path, shard, tensor });
+            }
+        }
+        Ok(tensors)
+    }
+
+    fn from_files(
+        directory: &Directory,
+        name: &str,
+        names: BTreeSet<String>,
+    ) -> Result<Self, Error> {
+        let mut this =
+            Self { path: directory.path(name), files: Vec::new(), entries: BTreeMap::new() };
+        for name in names {
+            let path = directory.path(&name);
+            let bytes = directory.open(&name)?;
+            for (tensor, entry) in header::parse(&path, bytes.all())? {
+                if let Some((other, _)) = this.entries.get(&tensor) {
+                    let first = this.files[*other].0.clone();
+                    return Err(Error::InTwoShards { tensor, first, second: path });
+                }
+                this.entries.insert(tensor, (this.files.len(), entry));
+            }
+            this.files.push((path, bytes));
+        }
+        Ok(this)
+    }
+
+    /// What messages call these files.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files, in alphabetical order.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// The names of all tensors, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// Whether there is a tensor `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// The file that holds tensor `name`, for messages.
+    pub fn file_of(&self, name: &str) -> &Path {
+        self.entries.get(name).map_or(&self.path, |(file, _)| &self.files[*file].0)
+    }
+
+    /// The sizes of tensor `name`.
+    ///
+    /// # Errors
+    /// [`Error::MissingTensors`].
+    pub fn shape(&self, name: &str) -> Result<&[usize], Error> {
+        Ok(&self.entry(name)?.1.shape)
+    }
+
+    /// The bytes that tensor `name` takes in its file; 0 if there is none.
+    pub fn bytes(&self, name: &str) -> u64 {
+        self.entries.get(name).map_or(0, |(_, entry)| entry.range.len() as u64)
+    }
+
+    /// Checks that tensor `name` is of a weight's type.
+    ///
+    /// # Errors
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`].
+    pub fn check_dtype(&self, name: &str) -> Result<(), Error> {
+        self.element(name).map(drop)
+    }
+
+    /// Reads tensor `name` as `dtype`: F32, F16, BF16 or any other float that Burn can convert to.
+    ///
+    /// # Errors
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Cut`] if the file has shrunk
+    /// since it was opened.
+    pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
+        let shape = self.shape(name)?.to_vec();
+        Ok(match dtype {
+            DType::F16 => TensorData::new(self.values::<f16>(name)?, shape),
+            DType::BF16 => TensorData::new(self.values::<bf16>(name)?, shape),
+            DType::F32 => TensorData::new(self.values::<f32>(name)?, shape),
+            other => TensorData::new(self.values::<f32>(name)?, shape).convert_dtype(other),
+        })
+    }
+
+    /// The values of tensor `name`, row-major.
+    ///
+    /// # Errors
+    /// As [`Tensors::read`].
+    pub(crate) fn values<T: Element>(&self, name: &str) -> Result<Vec<T>, Error> {
+        let (file, Entry { range, .. }) = self.entry(name)?;
+        let from = self.element(name)?;
+        let (path, bytes) = &self.files[*file];
+        let found =
+            bytes.current_len().map_err(|source| Error::Io { path: path.clone(), source })?;
+        let needed = bytes.all().len() as u64;
+        if found < needed {
+            return Err(Error::Cut { path: path.clone(), needed, found });
+        }
+        let mut values = Vec::with_capacity(range.len() / from.size());
+        for start in range.clone().step_by(CHUNK) {
+            let chunk = start..range.end.min(start + CHUNK);
+            convert(&bytes.all()[chunk.clone()], from, &mut values);
+            bytes.forget(chunk);
+        }
+        Ok(values)
+    }
+
+    fn entry(&self, name: &str) -> Result<&(usize, Entry), Error> {
+        self.entries.get(name).ok_or_else(|| Error::MissingTensors {
+            path: self.path.clone(),
+            part: "program",
+            names: crate::error::Names(vec![name.to_owned()]),
+        })
+    }
+
+    fn element(&self, name: &str) -> Result<FileType, Error> {
+        let (file, Entry { dtype, .. }) = self.entry(name)?;
+        FileType::from_name(dtype).ok_or_else(|| Error::WrongDtype {
+            path: self.files[*file].0.clone(),
+            tensor: name.to_owned(),
+            found: dtype.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

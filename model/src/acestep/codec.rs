@@ -1,0 +1,168 @@
+//! Audio codes: latents at 25 Hz to codes at 5 Hz and back.
+//!
+//! A group of five frames is pooled into one vector and quantised; a code's vector is spread over
+//! five frames again. Groups do not see each other.
+//!
+//! Source: upstream `AceStepAudioTokenizer`, `AudioTokenDetokenizer`.
+//! Checkpoint: `tokenizer.*`, `detokenizer.*`.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Int, Tensor},
+};
+
+use super::{Config, EncoderShape, Fsq, Quantizer, encoder::Encoder};
+use crate::{
+    Backend,
+    nn::{Layer, Linear, RmsNorm, random},
+};
+
+/// Both directions, which share the codebook's projections.
+#[derive(Module, Debug)]
+pub struct AudioCodec<B: Backend> {
+    tokenizer: AudioTokenizer<B>,
+    detokenizer: Detokenizer<B>,
+}
+
+/// Latents to codes.
+#[derive(Module, Debug)]
+pub struct AudioTokenizer<B: Backend> {
+    audio_acoustic_proj: Linear<B>,
+    attention_pooler: Encoder<B>,
+    quantizer: Quantizer<B>,
+    pool_window: usize,
+}
+
+/// Code vectors to latents.
+#[derive(Module, Debug)]
+pub struct Detokenizer<B: Backend> {
+    embed_tokens: Linear<B>,
+    special_tokens: Param<Tensor<B, 3>>,
+    layers: Vec<Layer<B>>,
+    norm: RmsNorm<B>,
+    proj_out: Linear<B>,
+    #[module(skip)]
+    shape: EncoderShape,
+}
+
+impl<B: Backend> AudioCodec<B> {
+    /// A codec of the configured size.
+    pub fn init(config: &Config, device: &B::Device) -> Self {
+        let shape = config.encoder_shape();
+        let (width, channels) = (shape.hidden(), config.audio_acoustic_hidden_dim);
+        // Upstream builds the detokenizer with the pooler's layer count.
+        let (layers, window) = (config.num_attention_pooler_hidden_layers, config.pool_window_size);
+        let fsq = Fsq::new(config.fsq_input_levels.clone());
+        let tokenizer = AudioTokenizer {
+            audio_acoustic_proj: Linear::init_with_bias(channels, width, device),
+            attention_pooler: Encoder::init_with_token(width, layers, &shape, device),
+            quantizer: Quantizer::init(config.fsq_dim, fsq, device),
+            pool_window: window,
+        };
+        let detokenizer = Detokenizer {
+            embed_tokens: Linear::init_with_bias(config.fsq_dim, width, device),
+            special_tokens: random([1, window, width], 0.7, device),
+            layers: shape.layers(layers, device),
+            norm: shape.norm(device),
+            proj_out: Linear::init_with_bias(width, channels, device),
+            shape,
+        };
+        Self { tokenizer, detokenizer }
+    }
+
+    /// The codebook.
+    pub fn fsq(&self) -> &Fsq {
+        self.tokenizer.quantizer.fsq()
+    }
+
+    /// Latents to codes; see [`AudioTokenizer`].
+    pub fn tokenizer(&self) -> &AudioTokenizer<B> {
+        &self.tokenizer
+    }
+
+    /// Code vectors to latents; see [`Detokenizer`].
+    pub fn detokenizer(&self) -> &Detokenizer<B> {
+        &self.detokenizer
+    }
+
+    /// Latents of codes given by index, five frames each.
+    ///
+    /// # Shapes
+    /// - `codes`: `B` rows of `N`, each below [`Fsq::codes`]
+    /// - output: `[B, 5 N, C]`
+    pub fn decode(&self, codes: &[Vec<u32>], device: &B::Device) -> Tensor<B, 3> {
+        self.detokenizer.forward(self.tokenizer.quantizer.vectors(codes, device))
+    }
+
+    /// Latents to codes to latents: what a cover keeps of its source.
+    ///
+    /// # Shapes
+    /// - `latents`: `[B, T, C]`; `silence`: `[1, at least 4, C]` fills the last group
+    /// - output: `[B, T, C]`
+    pub fn round_trip(&self, latents: Tensor<B, 3>, silence: Tensor<B, 3>) -> Tensor<B, 3> {
+        let frames = latents.dims()[1];
+        let (vectors, _) = self.tokenizer.forward(latents, silence);
+        self.detokenizer.forward(vectors).narrow(1, 0, frames)
+    }
+}
+
+impl<B: Backend> AudioTokenizer<B> {
+    /// One vector per group of five frames, before it is quantised.
+    ///
+    /// # Shapes
+    /// - `latents`: `[B, T, C]`; `silence`: `[1, at least 4, C]` fills the last group
+    /// - output: `[B, N, H]`
+    pub fn pool(&self, latents: Tensor<B, 3>, silence: Tensor<B, 3>) -> Tensor<B, 3> {
+        let [batch, frames, channels] = latents.dims();
+        let short = (self.pool_window - frames % self.pool_window) % self.pool_window;
+        let latents = if short == 0 {
+            latents
+        } else {
+            let filler = silence.narrow(1, 0, short).expand([batch, short, channels]);
+            Tensor::cat(vec![latents, filler], 1)
+        };
+        let groups = (frames + short) / self.pool_window;
+        let grouped = latents.reshape([batch * groups, self.pool_window, channels]);
+        let pooled =
+            self.attention_pooler.first_of(self.audio_acoustic_proj.forward(grouped), true);
+        let width = pooled.dims()[1];
+        pooled.reshape([batch, groups, width])
+    }
+
+    /// Quantises latents.
+    ///
+    /// # Shapes
+    /// - `latents`, `silence`: as in [`Self::pool`]
+    /// - output: code vectors `[B, N, H]` and indices `[B, N]`
+    pub fn forward(
+        &self,
+        latents: Tensor<B, 3>,
+        silence: Tensor<B, 3>,
+    ) -> (Tensor<B, 3>, Tensor<B, 2, Int>) {
+        self.quantizer.forward(self.pool(latents, silence))
+    }
+
+    /// The quantizer.
+    pub fn quantizer(&self) -> &Quantizer<B> {
+        &self.quantizer
+    }
+}
+
+impl<B: Backend> Detokenizer<B> {
+    /// # Shapes
+    /// - `vectors`: `[B, N, H]`
+    /// - output: `[B, 5 N, C]`
+    pub fn forward(&self, vectors: Tensor<B, 3>) -> Tensor<B, 3> {
+        let [batch, codes, _] = vectors.dims();
+        let embedded = self.embed_tokens.forward(vectors);
+        let width = embedded.dims()[2];
+        let places = self.special_tokens.val();
+        let window = places.dims()[1];
+        let spread =
+            embedded.reshape([batch * codes, 1, width]).expand([batch * codes, window, width]);
+        let x = self.shape.run(&self.layers, spread + places, None);
+        let latents = self.proj_out.forward(self.norm.forward(x));
+        let channels = latents.dims()[2];
+        latents.reshape([batch, codes * window, channels])
+    }
+}

@@ -1,0 +1,251 @@
+//! `config.json` of an ACE-Step 1.5 checkpoint.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::EncoderShape;
+use crate::{
+    ConfigError,
+    config::{Rest, parse, refuse_unknown, require},
+    kernel::Visibility,
+    nn::LayerShape,
+};
+
+/// The keys that decide what is computed, in all released variants.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Config {
+    /// Width of the diffusion transformer.
+    pub hidden_size: usize,
+    /// Width inside its feed-forward blocks.
+    pub intermediate_size: usize,
+    /// Its layers.
+    pub num_hidden_layers: usize,
+    /// Its query heads.
+    pub num_attention_heads: usize,
+    /// Its key and value heads.
+    pub num_key_value_heads: usize,
+    /// Width of a head, in every network.
+    pub head_dim: usize,
+    /// Width of the encoders where it differs from `hidden_size`: the XL models.
+    pub encoder_hidden_size: Option<usize>,
+    /// Width inside the encoders' feed-forward blocks, XL only.
+    pub encoder_intermediate_size: Option<usize>,
+    /// Query heads of the encoders, XL only.
+    pub encoder_num_attention_heads: Option<usize>,
+    /// Key and value heads of the encoders, XL only.
+    pub encoder_num_key_value_heads: Option<usize>,
+    /// Added under every norm's root.
+    pub rms_norm_eps: f64,
+    /// Base of the rotary angles.
+    pub rope_theta: f64,
+    /// Whether the sliding layers slide.
+    pub use_sliding_window: bool,
+    /// Positions a sliding layer sees to each side, itself not counted.
+    pub sliding_window: Option<usize>,
+    /// `sliding_attention` or `full_attention` per layer; absent = alternating, sliding first.
+    pub layer_types: Option<Vec<String>>,
+    /// Width of a vector that stands for one audio code.
+    pub fsq_dim: usize,
+    /// Levels of each dimension of the code.
+    pub fsq_input_levels: Vec<u32>,
+    /// Width of the text encoder's output.
+    pub text_hidden_dim: usize,
+    /// Layers of the lyric encoder.
+    pub num_lyric_encoder_hidden_layers: usize,
+    /// Channels of the timbre reference.
+    pub timbre_hidden_dim: usize,
+    /// Layers of the timbre encoder.
+    pub num_timbre_encoder_hidden_layers: usize,
+    /// Frames of silence that stand for "no reference".
+    pub timbre_fix_frame: usize,
+    /// Latent channels.
+    pub audio_acoustic_hidden_dim: usize,
+    /// Latent frames per audio code.
+    pub pool_window_size: usize,
+    /// Layers of the pooler and, as upstream has it, of the detokenizer.
+    pub num_attention_pooler_hidden_layers: usize,
+    /// Latent frames per position of the diffusion transformer.
+    pub patch_size: usize,
+    /// Channels that enter it: source, mask and noisy latents.
+    pub in_channels: usize,
+    /// Distilled to eight steps without guidance; older files say it only in their name.
+    pub is_turbo: Option<bool>,
+    /// `turbo`, `base` or `sft`, as the file has it.
+    pub model_version: Option<String>,
+    /// Layers and heads whose attention aligns lyrics; needed only for timestamps.
+    pub lyric_alignment_layers_config: Option<Value>,
+    fsq_input_num_quantizers: usize,
+    #[serde(default)]
+    attention_bias: bool,
+    #[serde(default = "silu")]
+    hidden_act: String,
+    #[serde(default)]
+    rope_scaling: Option<Value>,
+    #[serde(default)]
+    is_lego_sft: bool,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Keys that change nothing here, and why.
+const IGNORED: &[(&str, &str)] = &[
+    ("architectures", "class names of the reference"),
+    ("attention_dropout", "training only"),
+    ("auto_map", "class names of the reference"),
+    ("bos_token_id", "no language model here"),
+    ("eos_token_id", "no language model here"),
+    ("pad_token_id", "no language model here"),
+    ("data_proportion", "training only"),
+    ("dtype", "read from the tensors"),
+    ("torch_dtype", "read from the tensors"),
+    ("initializer_range", "training only"),
+    ("max_position_embeddings", "positions are computed, not stored"),
+    ("model_type", "checked by the layout"),
+    ("num_audio_decoder_hidden_layers", "unused: the detokenizer has the pooler's layer count"),
+    ("tie_word_embeddings", "no language model here"),
+    ("timestep_mu", "training only"),
+    ("timestep_sigma", "training only"),
+    ("transformers_version", "bookkeeping"),
+    ("use_cache", "a cache does not change the result"),
+    ("vocab_size", "no language model here"),
+    ("_name_or_path", "bookkeeping"),
+];
+
+fn silu() -> String {
+    "silu".into()
+}
+
+impl Config {
+    /// Reads `config.json`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a key is missing, malformed, unknown, or asks for something that is not
+    /// implemented.
+    pub fn from_json(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = parse(text)?;
+        refuse_unknown(&config.rest, IGNORED)?;
+        let quantizers = config.fsq_input_num_quantizers;
+        require(quantizers == 1, "fsq_input_num_quantizers", quantizers, "only one quantizer")?;
+        require(!config.attention_bias, "attention_bias", true, "only projections without bias")?;
+        require(config.hidden_act == "silu", "hidden_act", &config.hidden_act, "only silu")?;
+        let plain = config.rope_scaling.is_none();
+        require(plain, "rope_scaling", &config.rope_scaling, "only unscaled positions (null)")?;
+        require(!config.is_lego_sft, "is_lego_sft", true, "its prompts are not implemented")?;
+        let channels = config.in_channels;
+        let expected = 3 * config.audio_acoustic_hidden_dim;
+        require(channels == expected, "in_channels", channels, "must be three times the latents")?;
+        let levels = &config.fsq_input_levels;
+        let sound = levels.iter().all(|&l| l >= 2) && !levels.is_empty();
+        require(sound, "fsq_input_levels", levels, "every dimension needs two levels or more")?;
+        let windowed = !config.use_sliding_window || config.sliding_window.is_some();
+        require(windowed, "sliding_window", config.sliding_window, "a window needs a width")?;
+        for (index, shape) in [config.dit_shape(), config.encoder_shape().layer].iter().enumerate()
+        {
+            let divides = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
+            let key = ["num_key_value_heads", "encoder_num_key_value_heads"][index];
+            require(divides, key, shape.kv_heads, "must divide the number of heads")?;
+        }
+        let even = config.head_dim.is_multiple_of(2);
+        require(even, "head_dim", config.head_dim, "rotary positions turn pairs of halves")?;
+        if let Some(types) = &config.layer_types {
+            let known = |t: &String| matches!(t.as_str(), "sliding_attention" | "full_attention");
+            let fine = types.iter().all(known) && types.len() >= config.num_hidden_layers;
+            require(fine, "layer_types", types, "one of the two known types for every layer")?;
+        }
+        Ok(config)
+    }
+
+    /// What layer `index` of any of the networks sees.
+    pub fn visibility(&self, index: usize) -> Visibility {
+        let slides = match self.layer_types.as_ref().and_then(|types| types.get(index)) {
+            Some(kind) => kind == "sliding_attention",
+            None => index.is_multiple_of(2),
+        };
+        match self.sliding_window {
+            Some(reach) if slides && self.use_sliding_window => Visibility::Window(reach),
+            Some(_) | None => Visibility::Full,
+        }
+    }
+
+    /// The sizes of the diffusion transformer's layers.
+    pub fn dit_shape(&self) -> LayerShape {
+        LayerShape {
+            hidden: self.hidden_size,
+            intermediate: self.intermediate_size,
+            heads: self.num_attention_heads,
+            kv_heads: self.num_key_value_heads,
+            head_dim: self.head_dim,
+            epsilon: self.rms_norm_eps,
+        }
+    }
+
+    /// The sizes shared by all encoders: the `encoder_*` keys where present.
+    pub fn encoder_shape(&self) -> EncoderShape {
+        let dit = self.dit_shape();
+        let layer = LayerShape {
+            hidden: self.encoder_hidden_size.unwrap_or(dit.hidden),
+            intermediate: self.encoder_intermediate_size.unwrap_or(dit.intermediate),
+            heads: self.encoder_num_attention_heads.unwrap_or(dit.heads),
+            kv_heads: self.encoder_num_key_value_heads.unwrap_or(dit.kv_heads),
+            ..dit
+        };
+        let layers = [
+            self.num_lyric_encoder_hidden_layers,
+            self.num_timbre_encoder_hidden_layers,
+            self.num_attention_pooler_hidden_layers,
+        ];
+        let deepest = layers.into_iter().max().unwrap_or(0);
+        EncoderShape {
+            layer,
+            rope_theta: self.rope_theta,
+            visibility: (0..deepest).map(|index| self.visibility(index)).collect(),
+        }
+    }
+
+    /// Whether the timbre encoder reads its class token: the XL models, whose encoders have a
+    /// width of their own. The 2B models store the token and do not use it.
+    pub fn timbre_has_class_token(&self) -> bool {
+        self.encoder_hidden_size.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> String {
+        let text =
+            include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
+        let mut map = serde_json::from_str(text).expect("a JSON object");
+        change(&mut map);
+        serde_json::to_string(&map).expect("JSON")
+    }
+
+    #[test]
+    fn without_layer_types_even_layers_slide() {
+        let config = Config::from_json(&json(|map| {
+            map.insert("layer_types".into(), Value::Null);
+        }));
+        let config = config.expect("a config");
+        assert_eq!(config.visibility(0), Visibility::Window(8));
+        assert_eq!(config.visibility(1), Visibility::Full);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        let text = json(|map| {
+            map.insert("qk_scale".into(), 3.into());
+        });
+        let error = Config::from_json(&text).unwrap_err();
+        assert!(error.to_string().contains("`qk_scale` (= 3)"), "{error}");
+    }
+
+    #[test]
+    fn heads_that_do_not_divide_are_refused() {
+        let text = json(|map| {
+            map.insert("num_key_value_heads".into(), 3.into());
+        });
+        let error = Config::from_json(&text).unwrap_err();
+        assert!(error.to_string().contains("`num_key_value_heads` is 3"), "{error}");
+    }
+}

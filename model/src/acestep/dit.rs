@@ -1,0 +1,252 @@
+//! The diffusion transformer: the velocity that carries noise to music.
+//!
+//! `v = dit(x_t, t | context, condition)`, where the context is the source latents and the mask of
+//! what to generate, and the condition is lyrics, timbre and caption. Each position is two latent
+//! frames. A layer is `x + gate1 attention(ada(x))`, `x + cross(norm(x))`, `x + gate2 mlp(ada(x))`,
+//! where `ada(x) = norm(x) (1 + scale) + shift` and shift, scale and gate come from the time.
+//!
+//! Source: upstream `AceStepDiTModel`; adaptive norm: Peebles & Xie 2022, arXiv:2212.09748.
+//! Checkpoint: `decoder.*`.
+
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
+
+use super::Config;
+use crate::{
+    Backend, Quiet, Tap,
+    kernel::{self, Geometry, Mask, Visibility},
+    nn::{
+        Attention, Conv1d, ConvTranspose1d, KeysValues, LayerShape, Linear, Mlp, RmsNorm, Rope,
+        TimestepEmbedding, random,
+    },
+};
+
+/// The transformer.
+#[derive(Module, Debug)]
+pub struct Dit<B: Backend> {
+    proj_in: Conv1d<B>,
+    time_embed: TimestepEmbedding<B>,
+    time_embed_r: TimestepEmbedding<B>,
+    condition_embedder: Linear<B>,
+    layers: Vec<DitLayer<B>>,
+    norm_out: RmsNorm<B>,
+    scale_shift_table: Param<Tensor<B, 3>>,
+    proj_out: ConvTranspose1d<B>,
+    patch_size: usize,
+    head_dim: usize,
+    rope_theta: f64,
+    #[module(skip)]
+    visibility: Vec<Visibility>,
+}
+
+#[derive(Module, Debug)]
+struct DitLayer<B: Backend> {
+    self_attn_norm: RmsNorm<B>,
+    self_attn: Attention<B>,
+    cross_attn_norm: RmsNorm<B>,
+    cross_attn: Attention<B>,
+    mlp_norm: RmsNorm<B>,
+    mlp: Mlp<B>,
+    scale_shift_table: Param<Tensor<B, 3>>,
+}
+
+/// A condition as the layers attend to it: keys and values of each, computed once per song.
+#[derive(Debug, Clone)]
+pub struct CrossAttended<B: Backend> {
+    layers: Vec<KeysValues<B>>,
+}
+
+impl<B: Backend> Dit<B> {
+    /// A transformer of the configured size.
+    pub fn init(config: &Config, device: &B::Device) -> Self {
+        let shape = config.dit_shape();
+        let (hidden, patch) = (shape.hidden, config.patch_size);
+        let patches = Geometry { stride: patch, padding: 0, dilation: 1 };
+        let layers = 0..config.num_hidden_layers;
+        Self {
+            proj_in: Conv1d::init_with_bias([config.in_channels, hidden], patch, patches, device),
+            time_embed: TimestepEmbedding::init(hidden, device),
+            time_embed_r: TimestepEmbedding::init(hidden, device),
+            condition_embedder: Linear::init_with_bias(
+                config.encoder_shape().hidden(),
+                hidden,
+                device,
+            ),
+            visibility: layers.clone().map(|index| config.visibility(index)).collect(),
+            layers: layers.map(|_| DitLayer::init(&shape, device)).collect(),
+            norm_out: RmsNorm::init(hidden, config.rms_norm_eps, device),
+            scale_shift_table: random([1, 2, hidden], 0.35, device),
+            proj_out: ConvTranspose1d::init_with_bias(
+                [hidden, config.audio_acoustic_hidden_dim],
+                patch,
+                [patch, 0],
+                device,
+            ),
+            patch_size: patch,
+            head_dim: shape.head_dim,
+            rope_theta: config.rope_theta,
+        }
+    }
+
+    /// Prepares a condition for [`Self::forward`].
+    ///
+    /// # Shapes
+    /// - `condition`: `[B, L, encoder width]`
+    pub fn attend_to(&self, condition: Tensor<B, 3>) -> CrossAttended<B> {
+        self.attend_to_tapped(condition, &mut Quiet)
+    }
+
+    /// [`Self::attend_to`], showing `condition_embedder.out`.
+    pub fn attend_to_tapped(
+        &self,
+        condition: Tensor<B, 3>,
+        tap: &mut impl Tap<B>,
+    ) -> CrossAttended<B> {
+        let embedded = self.condition_embedder.forward(condition);
+        tap.tap(format_args!("condition_embedder.out"), &embedded);
+        let source = |layer: &DitLayer<B>| layer.cross_attn.keys_values(embedded.clone());
+        CrossAttended { layers: self.layers.iter().map(source).collect() }
+    }
+
+    /// Both time embeddings, for looking at: of `t`, and of `t - r` by the second set of weights.
+    ///
+    /// # Shapes
+    /// - output: twice `[B, H]` and `[B, 6, H]`
+    #[expect(clippy::type_complexity, reason = "two pairs that belong together nowhere else")]
+    pub fn time_embeddings(
+        &self,
+        t: &[f32],
+        since_r: &[f32],
+        device: &B::Device,
+    ) -> [(Tensor<B, 2>, Tensor<B, 3>); 2] {
+        [self.time_embed.forward(t, device), self.time_embed_r.forward(since_r, device)]
+    }
+
+    /// The velocity at time `t`.
+    ///
+    /// No padding mask exists anywhere: padded rows of the condition are attended to, as upstream
+    /// does.
+    ///
+    /// # Shapes
+    /// - `xt`: `[B, T, C]`, noisy latents
+    /// - `context`: `[B, T, 2 C]`, source latents and mask
+    /// - `t`, `r`: one a batch item, in `[0, 1]`; sampling uses `r = t`
+    /// - output: `[B, T, C]`
+    pub fn forward(
+        &self,
+        xt: Tensor<B, 3>,
+        context: Tensor<B, 3>,
+        [t, r]: [&[f32]; 2],
+        condition: &CrossAttended<B>,
+    ) -> Tensor<B, 3> {
+        self.forward_tapped(xt, context, [t, r], condition, &mut Quiet)
+    }
+
+    /// [`Self::forward`], showing `proj_in.out` and the steps of each layer.
+    pub fn forward_tapped(
+        &self,
+        xt: Tensor<B, 3>,
+        context: Tensor<B, 3>,
+        [t, r]: [&[f32]; 2],
+        condition: &CrossAttended<B>,
+        tap: &mut impl Tap<B>,
+    ) -> Tensor<B, 3> {
+        let device = xt.device();
+        let [batch, frames, channels] = xt.dims();
+        let since_r: Vec<f32> = t.iter().zip(r).map(|(t, r)| t - r).collect();
+        let [(embedded, projected), (embedded_r, projected_r)] =
+            self.time_embeddings(t, &since_r, &device);
+        let (embedded, projected) = (embedded + embedded_r, projected + projected_r);
+
+        let x = pad_frames(Tensor::cat(vec![context, xt], 2), self.patch_size); // [B, T', 3 C]
+        let x = self.proj_in.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, P, H]
+        // Laid out anew: every layer reads it row by row.
+        let x = x.clone().reshape(x.dims());
+        tap.tap(format_args!("proj_in.out"), &x);
+
+        let rope = Rope::new(x.dims()[1], self.head_dim, self.rope_theta, &device);
+        let mut x = x;
+        let seen = self.visibility.iter().map(|&rule| Mask::by_position(rule));
+        for (index, ((layer, mask), source)) in
+            self.layers.iter().zip(seen).zip(&condition.layers).enumerate()
+        {
+            let about = Surroundings { time: &projected, rope: &rope, mask: &mask, source };
+            x = layer.forward(x, &about, index, tap);
+        }
+
+        let table = self.scale_shift_table.val() + embedded.unsqueeze_dim::<3>(1); // [B, 2, H]
+        let (shift, scale) = (table.clone().narrow(1, 0, 1), table.narrow(1, 1, 1));
+        let x = kernel::modulate(self.norm_out.forward(x), shift, scale);
+        let velocity = self.proj_out.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, T', C]
+        velocity.slice([0..batch, 0..frames, 0..channels])
+    }
+}
+
+/// What a layer needs besides its input.
+struct Surroundings<'a, B: Backend> {
+    time: &'a Tensor<B, 3>,
+    rope: &'a Rope<B>,
+    mask: &'a Mask<B>,
+    source: &'a KeysValues<B>,
+}
+
+impl<B: Backend> DitLayer<B> {
+    fn init(shape: &LayerShape, device: &B::Device) -> Self {
+        let norm = || RmsNorm::init(shape.hidden, shape.epsilon, device);
+        Self {
+            self_attn_norm: norm(),
+            self_attn: Attention::init(shape, device),
+            cross_attn_norm: norm(),
+            cross_attn: Attention::init(shape, device),
+            mlp_norm: norm(),
+            mlp: Mlp::init(shape.hidden, shape.intermediate, device),
+            scale_shift_table: random([1, 6, shape.hidden], 0.35, device),
+        }
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[B, P, H]`
+    fn forward(
+        &self,
+        x: Tensor<B, 3>,
+        about: &Surroundings<'_, B>,
+        index: usize,
+        tap: &mut impl Tap<B>,
+    ) -> Tensor<B, 3> {
+        let table = self.scale_shift_table.val() + about.time.clone(); // [B, 6, H]
+        let row = |i: usize| table.clone().narrow(1, i, 1);
+        tap.tap(format_args!("layer{index}.in"), &x);
+
+        let ada = kernel::modulate(self.self_attn_norm.forward(x.clone()), row(0), row(1));
+        let attended = self.self_attn.forward(ada, about.rope, about.mask);
+        tap.tap(format_args!("layer{index}.self_attn.out"), &attended);
+        let x = kernel::add_gated(x, row(2), attended);
+        tap.tap(format_args!("layer{index}.after_self_attn"), &x);
+
+        let normed = self.cross_attn_norm.forward(x.clone());
+        let attended = self.cross_attn.forward_cross(normed, about.source);
+        tap.tap(format_args!("layer{index}.cross_attn.out"), &attended);
+        let x = x + attended;
+        tap.tap(format_args!("layer{index}.after_cross_attn"), &x);
+
+        let ada = kernel::modulate(self.mlp_norm.forward(x.clone()), row(3), row(4));
+        let mixed = self.mlp.forward(ada);
+        tap.tap(format_args!("layer{index}.mlp.out"), &mixed);
+        let x = kernel::add_gated(x, row(5), mixed);
+        tap.tap(format_args!("layer{index}.out"), &x);
+        x
+    }
+}
+
+/// Appends zero frames until their number is a multiple of `patch`.
+fn pad_frames<B: Backend>(x: Tensor<B, 3>, patch: usize) -> Tensor<B, 3> {
+    let [batch, frames, channels] = x.dims();
+    let short = (patch - frames % patch) % patch;
+    if short == 0 {
+        return x;
+    }
+    let zeros = Tensor::zeros([batch, short, channels], &x.device());
+    Tensor::cat(vec![x, zeros], 1)
+}

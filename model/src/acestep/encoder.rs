@@ -1,0 +1,127 @@
+//! The bidirectional encoder that lyrics, timbre, the pooler and the detokenizer have in common.
+//!
+//! A linear map into the width, layers that alternate between a window and everything, a norm.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Bool, Tensor},
+};
+
+use crate::{
+    Backend,
+    kernel::{Mask, Visibility},
+    nn::{Layer, LayerShape, Linear, RmsNorm, Rope, random},
+};
+
+/// The sizes and habits of all encoders of one checkpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EncoderShape {
+    /// Sizes of a layer.
+    pub layer: LayerShape,
+    /// Base of the rotary angles.
+    pub rope_theta: f64,
+    /// What each layer sees, by index; as many as the deepest encoder has layers.
+    pub visibility: Vec<Visibility>,
+}
+
+impl EncoderShape {
+    /// Width of the encoders.
+    pub fn hidden(&self) -> usize {
+        self.layer.hidden
+    }
+
+    pub(super) fn layers<B: Backend>(&self, count: usize, device: &B::Device) -> Vec<Layer<B>> {
+        (0..count).map(|_| Layer::init(&self.layer, device)).collect()
+    }
+
+    pub(super) fn norm<B: Backend>(&self, device: &B::Device) -> RmsNorm<B> {
+        RmsNorm::init(self.layer.hidden, self.layer.epsilon, device)
+    }
+
+    /// Runs `x` through `layers` from position 0.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, L, H]`
+    /// - `keys`: `[B, L]`, true = not padding
+    pub(super) fn run<B: Backend>(
+        &self,
+        layers: &[Layer<B>],
+        x: Tensor<B, 3>,
+        keys: Option<Tensor<B, 2, Bool>>,
+    ) -> Tensor<B, 3> {
+        let rope = Rope::new(x.dims()[1], self.layer.head_dim, self.rope_theta, &x.device());
+        let mut mask = Mask { visibility: Visibility::Full, keys };
+        layers.iter().zip(&self.visibility).fold(x, |x, (layer, &visibility)| {
+            mask.visibility = visibility;
+            layer.forward(x, &rope, &mask)
+        })
+    }
+}
+
+/// An encoder with or without a learned token before its input.
+#[derive(Module, Debug)]
+pub struct Encoder<B: Backend> {
+    embed_tokens: Linear<B>,
+    special_token: Option<Param<Tensor<B, 3>>>,
+    layers: Vec<Layer<B>>,
+    norm: RmsNorm<B>,
+    #[module(skip)]
+    shape: EncoderShape,
+}
+
+impl<B: Backend> Encoder<B> {
+    /// An encoder of `input` values a position.
+    pub fn init(input: usize, layers: usize, shape: &EncoderShape, device: &B::Device) -> Self {
+        Self {
+            embed_tokens: Linear::init_with_bias(input, shape.hidden(), device),
+            special_token: None,
+            layers: shape.layers(layers, device),
+            norm: shape.norm(device),
+            shape: shape.clone(),
+        }
+    }
+
+    /// The same with a learned token, which [`Self::first_of`] puts first.
+    pub fn init_with_token(
+        input: usize,
+        layers: usize,
+        shape: &EncoderShape,
+        device: &B::Device,
+    ) -> Self {
+        let token = random([1, 1, shape.hidden()], 0.7, device);
+        Self { special_token: Some(token), ..Self::init(input, layers, shape, device) }
+    }
+
+    /// Encodes every position.
+    ///
+    /// # Shapes
+    /// - `x`: `[B, L, in]`
+    /// - `keys`: `[B, L]`, true = not padding
+    /// - output: `[B, L, H]`
+    pub fn forward(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {
+        self.finish(self.embed_tokens.forward(x), keys)
+    }
+
+    /// Encodes and keeps what stands at position 0: one vector for the whole sequence.
+    ///
+    /// That position is the learned token if `class_token`, else the first of `x`.
+    ///
+    /// # Shapes
+    /// - `x`: `[B, L, in]`
+    /// - output: `[B, H]`
+    pub fn first_of(&self, x: Tensor<B, 3>, class_token: bool) -> Tensor<B, 2> {
+        let embedded = self.embed_tokens.forward(x);
+        let [batch, _, width] = embedded.dims();
+        let embedded = match &self.special_token {
+            Some(token) if class_token => {
+                Tensor::cat(vec![token.val().expand([batch, 1, width]), embedded], 1)
+            }
+            Some(_) | None => embedded,
+        };
+        self.finish(embedded, None).narrow(1, 0, 1).reshape([batch, width])
+    }
+
+    fn finish(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {
+        self.norm.forward(self.shape.run(&self.layers, x, keys))
+    }
+}

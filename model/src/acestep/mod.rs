@@ -1,0 +1,19 @@
+//! ACE-Step 1.5: conditioning, audio codes and the diffusion transformer.
+//!
+//! Source: upstream `acestep/models/*/modeling_acestep_v15_*.py`.
+
+mod codec;
+mod condition;
+mod config;
+mod dit;
+mod encoder;
+mod fsq;
+mod pack;
+
+pub use codec::{AudioCodec, AudioTokenizer, Detokenizer};
+pub use condition::{ConditionEncoder, ConditionInputs, Conditioner};
+pub use config::Config;
+pub use dit::{CrossAttended, Dit};
+pub use encoder::EncoderShape;
+pub use fsq::{Fsq, Quantizer};
+pub use pack::{Packed, pack};

@@ -1,0 +1,66 @@
+//! Joining sequences so that every item's real positions come first.
+//!
+//! Source: upstream `pack_sequences`: concatenate, then sort positions stably by their mask.
+
+use burn::tensor::{Int, Tensor, TensorData};
+
+use crate::Backend;
+
+/// A batch of sequences and which positions of each are real.
+#[derive(Debug, Clone)]
+pub struct Packed<B: Backend> {
+    /// `[B, L, H]`
+    pub hidden: Tensor<B, 3>,
+    /// One row an item: true = real, false = padding.
+    pub mask: Vec<Vec<bool>>,
+}
+
+impl<B: Backend> Packed<B> {
+    /// A batch without any padding.
+    pub fn whole(hidden: Tensor<B, 3>) -> Self {
+        let [batch, length, _] = hidden.dims();
+        Self { hidden, mask: vec![vec![true; length]; batch] }
+    }
+}
+
+/// Appends `second` to `first` and moves the padding of both to the end, order kept.
+pub fn pack<B: Backend>(first: Packed<B>, second: Packed<B>) -> Packed<B> {
+    let joined = Tensor::cat(vec![first.hidden, second.hidden], 1);
+    let masks: Vec<Vec<bool>> =
+        first.mask.into_iter().zip(second.mask).map(|(a, b)| [a, b].concat()).collect();
+    if masks.iter().flatten().all(|&real| real) {
+        return Packed { hidden: joined, mask: masks };
+    }
+    let device = joined.device();
+    let rows = masks.iter().enumerate().map(|(item, mask)| {
+        let order = TensorData::new(real_first(mask), [mask.len()]);
+        let order = Tensor::<B, 1, Int>::from_data(order, &device);
+        joined.clone().narrow(0, item, 1).select(1, order)
+    });
+    let hidden = Tensor::cat(rows.collect(), 0);
+    let mask = masks
+        .into_iter()
+        .map(|mut mask| {
+            mask.sort_by_key(|&real| !real);
+            mask
+        })
+        .collect();
+    Packed { hidden, mask }
+}
+
+/// Positions in the order "real ones, then padding", each group in its old order.
+fn real_first(mask: &[bool]) -> Vec<i64> {
+    let mut order: Vec<i64> = (0..mask.len() as i64).collect();
+    order.sort_by_key(|&position| !mask[position as usize]);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_moves_to_the_end_and_keeps_its_order() {
+        assert_eq!(real_first(&[true, false, true, false, true]), [0, 2, 4, 1, 3]);
+    }
+}

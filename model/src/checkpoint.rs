@@ -1,0 +1,86 @@
+//! The seam between the networks and whoever stores their weights.
+//!
+//! Whoever loads weights implements [`Checkpoint`]; whoever runs networks asks one for parts. The
+//! two never meet otherwise.
+
+use burn::tensor::Tensor;
+
+use crate::{Backend, acestep, oobleck, qwen3};
+
+/// The configurations of a complete set of networks.
+#[derive(Debug, Clone)]
+pub struct Configs {
+    /// Conditioner, audio codes and diffusion transformer.
+    pub dit: acestep::Config,
+    /// The text encoder.
+    pub text_encoder: qwen3::Config,
+    /// The audio autoencoder.
+    pub vae: oobleck::Config,
+}
+
+/// A set of networks that belong together, each loaded when it is asked for.
+///
+/// Every call that returns a network reads it anew; whoever wants to keep one keeps the value.
+pub trait Checkpoint<B: Backend> {
+    /// What can go wrong while reading.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The configurations, known without reading any weights.
+    fn configs(&self) -> &Configs;
+
+    /// Token ids of `text` for the text encoder, with the special tokens its tokenizer appends.
+    ///
+    /// Longer texts are cut to `max_tokens`; the appended special token stays last.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot be read.
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Self::Error>;
+
+    /// The id that fills up the shorter rows of a batch, `<|endoftext|>`.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot be read.
+    fn pad_token_id(&self) -> Result<u32, Self::Error>;
+
+    /// What the VAE encodes silence to: `[1, T, C]`.
+    ///
+    /// # Errors
+    /// If it is absent or malformed; nothing stands in for it.
+    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Self::Error>;
+
+    /// The text encoder.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn text_encoder(&self, device: &B::Device) -> Result<qwen3::Model<B>, Self::Error>;
+
+    /// The encoders of text, lyrics and timbre.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn conditioner(&self, device: &B::Device) -> Result<acestep::Conditioner<B>, Self::Error>;
+
+    /// Latents to audio codes and back.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn audio_codec(&self, device: &B::Device) -> Result<acestep::AudioCodec<B>, Self::Error>;
+
+    /// The diffusion transformer.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn dit(&self, device: &B::Device) -> Result<acestep::Dit<B>, Self::Error>;
+
+    /// Latents to sound.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn vae_decoder(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Self::Error>;
+
+    /// Sound to latents.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn vae_encoder(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Self::Error>;
+}

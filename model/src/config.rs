@@ -1,0 +1,78 @@
+//! What `config.json` files have in common: strictness.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Why a `config.json` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Not JSON, or a key is missing or has the wrong type.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// A key this version does not know; it could change the mathematics.
+    #[error("key `{key}` (= {value}) is not known to this version and could change the result")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// Its value as JSON.
+        value: String,
+    },
+    /// A known key asks for something that is not implemented.
+    #[error("key `{key}` is {value}: {why}")]
+    Unsupported {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is possible instead.
+        why: &'static str,
+    },
+}
+
+/// Every key that no field took, in the order of the file.
+pub(crate) type Rest = serde_json::Map<String, Value>;
+
+/// Parses `text`; the caller then checks what is left over with [`refuse_unknown`].
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Refuses every left-over key that is not in `ignored`, a list of (key, reason).
+pub(crate) fn refuse_unknown(rest: &Rest, ignored: &[(&str, &str)]) -> Result<(), ConfigError> {
+    match rest.iter().find(|(key, _)| !ignored.iter().any(|(name, _)| name == key)) {
+        Some((key, value)) => {
+            Err(ConfigError::UnknownKey { key: key.clone(), value: value.to_string() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses `value` unless `ok`.
+pub(crate) fn require(
+    ok: bool,
+    key: &'static str,
+    value: impl std::fmt::Debug,
+    why: &'static str,
+) -> Result<(), ConfigError> {
+    if ok {
+        Ok(())
+    } else {
+        Err(ConfigError::Unsupported { key, value: format!("{value:?}"), why })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_neither_used_nor_ignored_is_refused_by_name() {
+        let rest =
+            serde_json::from_str(r#"{"use_cache": true, "logit_softcap": 30}"#).expect("json");
+        let error = refuse_unknown(&rest, &[("use_cache", "inference bookkeeping")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "key `logit_softcap` (= 30) is not known to this version and could change the result"
+        );
+    }
+}

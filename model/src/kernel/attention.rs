@@ -1,0 +1,154 @@
+//! Grouped-query attention: `softmax(q k^T / sqrt(D)) v` over what each query may see.
+//!
+//! Source: Vaswani et al. 2017, arXiv:1706.03762; grouped heads: Ainslie et al. 2023,
+//! arXiv:2305.13245. The bidirectional window is upstream's: key `j` is visible to query `i` iff
+//! `|i - j| <= window`, both ends included.
+
+use std::ops::Range;
+
+use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
+
+use super::Backend;
+
+/// Which keys a query may see by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// All of them.
+    Full,
+    /// Those at or before its own position (queries and keys start at the same position).
+    Causal,
+    /// Those at most this many positions away, in both directions.
+    Window(usize),
+}
+
+/// What attention hides: by position, and keys that are padding.
+#[derive(Debug, Clone)]
+pub struct Mask<B: Backend> {
+    /// The rule by position.
+    pub visibility: Visibility,
+    /// `[B, keys]`, true = a real key; `None` when all are.
+    pub keys: Option<Tensor<B, 2, Bool>>,
+}
+
+impl<B: Backend> Mask<B> {
+    /// A rule by position, no padding.
+    pub fn by_position(visibility: Visibility) -> Self {
+        Self { visibility, keys: None }
+    }
+}
+
+/// Rows of the score matrix that exist at a time. It bounds memory: a ten-minute song has 7500
+/// positions, and its whole matrix over 16 heads would take 3.6 GB.
+const QUERY_BLOCK: usize = 512;
+
+/// Grouped-query attention.
+///
+/// A query that may see no key at all gets the mean of all values, as in the reference, where a
+/// hidden score is the smallest float and not minus infinity; the DiT attends such rows later.
+///
+/// # Shapes
+/// - `q`: `[B, heads, Lq, D]`
+/// - `k`, `v`: `[B, kv_heads, Lk, D]`, where query head `h` reads key head `h / (heads / kv_heads)`
+/// - output: `[B, heads, Lq, D]`
+pub fn attention<B: Backend>(
+    q: Tensor<B, 4>,
+    k: Tensor<B, 4>,
+    v: Tensor<B, 4>,
+    mask: &Mask<B>,
+) -> Tensor<B, 4> {
+    reference(q, k, v, mask)
+}
+
+/// Reference of [`attention`]: plain operations over blocks of queries, so that a window also
+/// saves the work outside it.
+pub fn reference<B: Backend>(
+    q: Tensor<B, 4>,
+    k: Tensor<B, 4>,
+    v: Tensor<B, 4>,
+    mask: &Mask<B>,
+) -> Tensor<B, 4> {
+    let queries = q.dims()[2];
+    let blocks = (0..queries).step_by(QUERY_BLOCK).map(|start| {
+        let rows = start..(start + QUERY_BLOCK).min(queries);
+        block(q.clone().narrow(2, start, rows.len()), k.clone(), v.clone(), rows, mask)
+    });
+    let mut blocks: Vec<_> = blocks.collect();
+    if blocks.len() == 1 { blocks.remove(0) } else { Tensor::cat(blocks, 2) }
+}
+
+/// The queries at positions `rows`.
+fn block<B: Backend>(
+    q: Tensor<B, 4>,
+    k: Tensor<B, 4>,
+    v: Tensor<B, 4>,
+    rows: Range<usize>,
+    mask: &Mask<B>,
+) -> Tensor<B, 4> {
+    let [batch, heads, queries, width] = q.dims();
+    let [_, kv_heads, all_keys, _] = k.dims();
+    let group = heads / kv_heads;
+    let dtype = q.dtype();
+
+    let columns = match (mask.visibility, &mask.keys) {
+        // With padding a row may see nothing; its mean then runs over every key.
+        (_, Some(_)) | (Visibility::Full, _) => 0..all_keys,
+        (Visibility::Causal, None) => 0..rows.end.min(all_keys),
+        (Visibility::Window(reach), None) => {
+            rows.start.saturating_sub(reach)..(rows.end + reach).min(all_keys)
+        }
+    };
+    let keys = columns.len();
+    let k = k.narrow(2, columns.start, keys);
+    let v = v.narrow(2, columns.start, keys);
+
+    // The heads of a group become rows against the one key head they share.
+    let q =
+        q.mul_scalar((width as f64).powf(-0.5)).reshape([batch, kv_heads, group * queries, width]);
+    let scores = q.matmul(k.swap_dims(2, 3)).cast(DType::F32);
+    let scores = scores.reshape([batch, kv_heads, group, queries, keys]);
+    let scores = match hidden(&rows, &columns, mask, &scores.device()) {
+        Some(hidden) => {
+            scores.mask_fill(hidden.expand([batch, kv_heads, group, queries, keys]), f32::MIN)
+        }
+        None => scores,
+    };
+    let weights = activation::softmax(scores, 4).cast(dtype);
+    weights
+        .reshape([batch, kv_heads, group * queries, keys])
+        .matmul(v)
+        .reshape([batch, heads, queries, width])
+}
+
+/// True where a score must be hidden: `[1 or B, 1, 1, rows, columns]`, or `None` if nowhere.
+fn hidden<B: Backend>(
+    rows: &Range<usize>,
+    columns: &Range<usize>,
+    mask: &Mask<B>,
+    device: &B::Device,
+) -> Option<Tensor<B, 5, Bool>> {
+    let sees = |i: usize, j: usize| match mask.visibility {
+        Visibility::Full => true,
+        Visibility::Causal => j <= i,
+        Visibility::Window(reach) => i.abs_diff(j) <= reach,
+    };
+    let flags: Vec<bool> =
+        rows.clone().flat_map(|i| columns.clone().map(move |j| !sees(i, j))).collect();
+    let by_position = flags.contains(&true).then(|| {
+        let shape = [1, 1, 1, rows.len(), columns.len()];
+        Tensor::<B, 5, Bool>::from_data(TensorData::new(flags, shape), device)
+    });
+    let padding = mask.keys.clone().map(|keys| {
+        let [batch, all] = keys.dims();
+        keys.bool_not()
+            .reshape([batch, 1, 1, 1, all])
+            .narrow(4, columns.start, columns.len())
+            .expand([batch, 1, 1, rows.len(), columns.len()])
+    });
+    match (by_position, padding) {
+        (Some(a), Some(b)) => {
+            let shape = b.dims();
+            Some(a.expand(shape).bool_or(b))
+        }
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,177 @@
+//! Every operation the networks are made of.
+//!
+//! Model code calls the functions of this module and nothing else does arithmetic on weights.
+//! A function here is the *front*: today it runs the *reference* of the same name in
+//! [`reference`], which is plain Burn operations and the definition of correctness. A *kernel*
+//! for one backend replaces the body behind the front and touches no model file.
+
+pub mod reference;
+
+mod attention;
+
+pub use attention::{Mask, Visibility, attention};
+
+use burn::tensor::{Bool, Int, Tensor};
+
+/// Burn's backend plus room for this project's own operations.
+///
+/// Models are generic over this trait, so an operation that gets a kernel becomes a method here
+/// with the reference as its default body.
+pub trait Backend: burn::tensor::backend::Backend {}
+
+impl<B: burn::tensor::backend::Backend> Backend for B {}
+
+/// `x W^T + b`.
+///
+/// # Shapes
+/// - `x`: `[.., in]`
+/// - `weight`: `[out, in]`, `bias`: `[out]`
+/// - output: `[.., out]`
+pub fn linear<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 2>,
+    bias: Option<Tensor<B, 1>>,
+) -> Tensor<B, D> {
+    reference::linear(x, weight, bias)
+}
+
+/// How a convolution moves over its input, in samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Samples between two outputs (or, transposed, between two inputs).
+    pub stride: usize,
+    /// Zeros put before and after.
+    pub padding: usize,
+    /// Samples between two taps of the filter.
+    pub dilation: usize,
+}
+
+/// Convolution over the last axis.
+///
+/// # Shapes
+/// - `x`: `[B, in, S]`
+/// - `weight`: `[out, in, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S + 2 padding - dilation (k - 1) - 1) / stride + 1]`
+pub fn conv1d<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 3>,
+    bias: Option<Tensor<B, 1>>,
+    geometry: Geometry,
+) -> Tensor<B, 3> {
+    reference::conv1d(x, weight, bias, geometry)
+}
+
+/// Transposed convolution over the last axis: `out[s stride + k - padding] += x[s] w[k]`.
+///
+/// # Shapes
+/// - `x`: `[B, in, S]`
+/// - `weight`: `[in, out, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S - 1) stride - 2 padding + k]`
+pub fn conv_transpose1d<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 3>,
+    bias: Option<Tensor<B, 1>>,
+    geometry: Geometry,
+) -> Tensor<B, 3> {
+    reference::conv_transpose1d(x, weight, bias, geometry)
+}
+
+/// Rows of a table: `weight[ids]`.
+///
+/// # Shapes
+/// - `weight`: `[V, H]`
+/// - `ids`: `[B, L]`
+/// - output: `[B, L, H]`
+pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+    reference::embedding(weight, ids)
+}
+
+/// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.
+///
+/// # Shapes
+/// - `x`, output: `[.., H]`
+/// - `weight`: `[H]`
+pub fn rms_norm<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+) -> Tensor<B, D> {
+    reference::rms_norm(x, weight, epsilon)
+}
+
+/// Adaptive norm's second half: `x (1 + scale) + shift`.
+///
+/// # Shapes
+/// - `x`, output: `[B, P, H]`
+/// - `shift`, `scale`: `[B, 1, H]`
+pub fn modulate<B: Backend>(
+    x: Tensor<B, 3>,
+    shift: Tensor<B, 3>,
+    scale: Tensor<B, 3>,
+) -> Tensor<B, 3> {
+    reference::modulate(x, shift, scale)
+}
+
+/// A residual branch behind a gate: `x + gate y`.
+///
+/// # Shapes
+/// - `x`, `y`, output: `[B, P, H]`
+/// - `gate`: `[B, 1, H]`
+pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
+    reference::add_gated(x, gate, y)
+}
+
+/// Rotary positions, halves rotated against each other (not neighbouring pairs).
+///
+/// # Shapes
+/// - `x`, output: `[B, heads, L, D]`
+/// - `cos`, `sin`: `[L, D / 2]`
+pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+    reference::rotate(x, cos, sin)
+}
+
+/// `x sigmoid(x)`.
+pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    reference::silu(x)
+}
+
+/// `silu(gate) up`.
+pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
+    reference::swiglu(gate, up)
+}
+
+/// Snake: `x + sin^2(e^alpha x) / (e^beta + 1e-9)` per channel.
+///
+/// # Shapes
+/// - `x`, output: `[B, channels, S]`
+/// - `alpha`, `beta`: `[1, channels, 1]`, on a log scale
+pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
+    reference::snake(x, alpha, beta)
+}
+
+/// `bound tanh(x / bound)`: how far FSQ lets a value leave its outermost level.
+///
+/// # Shapes
+/// - `x`, output: `[.., levels]`
+/// - `bound`: `[levels]`
+pub fn soft_clamp<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    bound: Tensor<B, 1>,
+) -> Tensor<B, D> {
+    reference::soft_clamp(x, bound)
+}
+
+/// `ln(1 + e^x)`, with `x` itself above 20 as PyTorch has it.
+pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    reference::softplus(x)
+}
+
+/// `[B, L]` of flags as a tensor; `None` when every flag is set, which needs no mask at all.
+pub fn flags<B: Backend>(rows: &[Vec<bool>], device: &B::Device) -> Option<Tensor<B, 2, Bool>> {
+    if rows.iter().flatten().all(|&set| set) {
+        return None;
+    }
+    let shape = [rows.len(), rows.first().map_or(0, Vec::len)];
+    let data = burn::tensor::TensorData::new(rows.concat(), shape);
+    Some(Tensor::from_data(data, device))
+}

@@ -1,0 +1,127 @@
+//! Each operation in plain Burn operations: the definition of correctness on every backend.
+//!
+//! What each computes, and its shapes, stand at the front of the same name in [`super`].
+
+use burn::tensor::{
+    DType, Int, Tensor, activation, module,
+    ops::{ConvOptions, ConvTransposeOptions},
+};
+
+use super::{Backend, Geometry};
+
+pub use super::attention::reference as attention;
+
+/// Reference of [`super::linear`].
+pub fn linear<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 2>,
+    bias: Option<Tensor<B, 1>>,
+) -> Tensor<B, D> {
+    let mut shape = x.dims();
+    let [out, width] = weight.dims();
+    let rows = shape[..D - 1].iter().product::<usize>();
+    shape[D - 1] = out;
+    // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
+    let y = x.reshape([rows, width]).matmul(weight.transpose());
+    match bias {
+        Some(bias) => y + bias.unsqueeze(),
+        None => y,
+    }
+    .reshape(shape)
+}
+
+/// Reference of [`super::conv1d`].
+pub fn conv1d<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 3>,
+    bias: Option<Tensor<B, 1>>,
+    Geometry { stride, padding, dilation }: Geometry,
+) -> Tensor<B, 3> {
+    module::conv1d(x, weight, bias, ConvOptions::new([stride], [padding], [dilation], 1))
+}
+
+/// Reference of [`super::conv_transpose1d`].
+pub fn conv_transpose1d<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 3>,
+    bias: Option<Tensor<B, 1>>,
+    Geometry { stride, padding, dilation }: Geometry,
+) -> Tensor<B, 3> {
+    let options = ConvTransposeOptions::new([stride], [padding], [0], [dilation], 1);
+    module::conv_transpose1d(x, weight, bias, options)
+}
+
+/// Reference of [`super::embedding`].
+pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+    module::embedding(weight, ids)
+}
+
+/// Reference of [`super::rms_norm`].
+pub fn rms_norm<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+) -> Tensor<B, D> {
+    // The reference reduces in f32 and casts back before it multiplies by the weight.
+    let dtype = x.dtype();
+    let x = x.cast(DType::F32);
+    let inverse_rms = (x.clone().square().mean_dim(D - 1) + epsilon).sqrt().recip();
+    (x * inverse_rms).cast(dtype) * weight.unsqueeze()
+}
+
+/// Reference of [`super::modulate`].
+pub fn modulate<B: Backend>(
+    x: Tensor<B, 3>,
+    shift: Tensor<B, 3>,
+    scale: Tensor<B, 3>,
+) -> Tensor<B, 3> {
+    x * (scale + 1.0) + shift
+}
+
+/// Reference of [`super::add_gated`].
+pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
+    x + y * gate
+}
+
+/// Reference of [`super::rotate`].
+pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+    let half = cos.dims()[1];
+    let (cos, sin) = (cos.unsqueeze::<4>(), sin.unsqueeze::<4>());
+    let first = x.clone().narrow(3, 0, half);
+    let second = x.narrow(3, half, half);
+    let turned = first.clone() * cos.clone() - second.clone() * sin.clone();
+    Tensor::cat(vec![turned, second * cos + first * sin], 3)
+}
+
+/// Reference of [`super::silu`].
+pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    activation::silu(x)
+}
+
+/// Reference of [`super::swiglu`].
+pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
+    activation::silu(gate) * up
+}
+
+/// Reference of [`super::snake`].
+pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
+    let sine = (x.clone() * alpha.exp()).sin();
+    x + sine.square() * (beta.exp() + 1e-9).recip()
+}
+
+/// Reference of [`super::soft_clamp`].
+pub fn soft_clamp<B: Backend, const D: usize>(
+    x: Tensor<B, D>,
+    bound: Tensor<B, 1>,
+) -> Tensor<B, D> {
+    let bound = bound.unsqueeze::<D>();
+    (x / bound.clone()).tanh() * bound
+}
+
+/// Reference of [`super::softplus`].
+pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    // PyTorch's threshold: above 20 the logarithm is the identity in f32 and `exp` may overflow.
+    let large = x.clone().greater_elem(20.0);
+    let small = x.clone().clamp_max(20.0).exp().log1p();
+    small.mask_where(large, x)
+}

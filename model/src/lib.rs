@@ -1,0 +1,52 @@
+//! The networks of ACE-Step 1.5 in Burn: mathematics only, no files, threads or printing.
+//!
+//! Source: upstream `acestep/models/*/modeling_acestep_v15_*.py`, Hugging Face `modeling_qwen3.py`
+//! and diffusers' `AutoencoderOobleck`.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`kernel`] | every operation the networks are made of; the one place where backends differ |
+//! | [`nn`] | layers shared by the networks |
+//! | [`qwen3`] | the Qwen3 trunk: the text encoder |
+//! | [`acestep`] | conditioning, audio codes, diffusion transformer |
+//! | [`oobleck`] | the audio autoencoder |
+//! | [`checkpoint`] | the seam between networks and whoever stores their weights |
+//!
+//! # The alphabet of shapes
+//!
+//! | letter | what | rate |
+//! |---|---|---|
+//! | `B` | batch | |
+//! | `S` | samples of sound | 48 000 Hz |
+//! | `T` | latent frames | 25 Hz, 1920 samples |
+//! | `P` | patches: DiT positions, two frames each | 12.5 Hz |
+//! | `N` | audio codes, five frames each | 5 Hz |
+//! | `L` | tokens of text, lyrics or the packed condition | |
+//! | `C` | latent channels (64) | |
+//! | `H` | width of a network | |
+//! | `D` | width of one attention head | |
+//!
+//! # Parameter names
+//!
+//! A parameter's path in its module is the name of its tensor in the released checkpoint, and it
+//! keeps PyTorch's layout (`[out, in]` for a linear map), so loading needs no table of names.
+
+pub mod acestep;
+pub mod checkpoint;
+mod config;
+pub mod kernel;
+pub mod nn;
+pub mod oobleck;
+pub mod qwen3;
+mod tap;
+
+pub use checkpoint::{Checkpoint, Configs};
+pub use config::ConfigError;
+pub use kernel::Backend;
+pub use tap::{Quiet, Tap};
+
+/// Latent frames a second.
+pub const LATENT_HZ: u32 = 25;
+
+/// Audio codes a second.
+pub const CODE_HZ: u32 = 5;

@@ -1,0 +1,101 @@
+//! Attention with grouped key heads and normalised queries and keys, as in Qwen3.
+//!
+//! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`. ACE-Step
+//! uses the same block in every network, with and without rotary positions.
+
+use burn::{module::Module, tensor::Tensor};
+
+use super::{LayerShape, Linear, RmsNorm, Rope};
+use crate::{
+    Backend,
+    kernel::{self, Mask, Visibility},
+};
+
+/// The projections of one attention block.
+#[derive(Module, Debug)]
+pub struct Attention<B: Backend> {
+    q_proj: Linear<B>,
+    k_proj: Linear<B>,
+    v_proj: Linear<B>,
+    o_proj: Linear<B>,
+    q_norm: RmsNorm<B>,
+    k_norm: RmsNorm<B>,
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+}
+
+/// Keys and values of a sequence, ready to be attended: `[B, kv_heads, L, D]` each.
+#[derive(Debug, Clone)]
+pub struct KeysValues<B: Backend> {
+    k: Tensor<B, 4>,
+    v: Tensor<B, 4>,
+}
+
+impl<B: Backend> Attention<B> {
+    /// A block of the given shape.
+    pub fn init(shape: &LayerShape, device: &B::Device) -> Self {
+        let &LayerShape { hidden, heads, kv_heads, head_dim, epsilon, .. } = shape;
+        Self {
+            q_proj: Linear::init(hidden, heads * head_dim, device),
+            k_proj: Linear::init(hidden, kv_heads * head_dim, device),
+            v_proj: Linear::init(hidden, kv_heads * head_dim, device),
+            o_proj: Linear::init(heads * head_dim, hidden, device),
+            q_norm: RmsNorm::init(head_dim, epsilon, device),
+            k_norm: RmsNorm::init(head_dim, epsilon, device),
+            heads,
+            kv_heads,
+            head_dim,
+        }
+    }
+
+    /// Attention of a sequence to itself.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, L, H]`
+    pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
+        let KeysValues { k, v } = self.keys_values(x.clone());
+        self.attend(rope.apply(self.queries(x)), rope.apply(k), v, mask)
+    }
+
+    /// Attention of `x` to another sequence, without positions; see [`Self::keys_values`].
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, P, H]`
+    pub fn forward_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
+        let KeysValues { k, v } = source.clone();
+        self.attend(self.queries(x), k, v, &Mask::by_position(Visibility::Full))
+    }
+
+    /// Keys and values of `source`, which does not change from step to step.
+    ///
+    /// # Shapes
+    /// - `source`: `[B, L, H]`
+    pub fn keys_values(&self, source: Tensor<B, 3>) -> KeysValues<B> {
+        let k = self.split(self.k_proj.forward(source.clone()), self.kv_heads);
+        let v = self.split(self.v_proj.forward(source), self.kv_heads);
+        KeysValues { k: self.k_norm.forward(k).swap_dims(1, 2), v: v.swap_dims(1, 2) }
+    }
+
+    fn queries(&self, x: Tensor<B, 3>) -> Tensor<B, 4> {
+        let q = self.split(self.q_proj.forward(x), self.heads);
+        self.q_norm.forward(q).swap_dims(1, 2) // [B, heads, L, D]
+    }
+
+    fn split(&self, x: Tensor<B, 3>, heads: usize) -> Tensor<B, 4> {
+        let [batch, length, _] = x.dims();
+        x.reshape([batch, length, heads, self.head_dim])
+    }
+
+    fn attend(
+        &self,
+        q: Tensor<B, 4>,
+        k: Tensor<B, 4>,
+        v: Tensor<B, 4>,
+        mask: &Mask<B>,
+    ) -> Tensor<B, 3> {
+        let [batch, heads, length, width] = q.dims();
+        let mixed = kernel::attention(q, k, v, mask);
+        self.o_proj.forward(mixed.swap_dims(1, 2).reshape([batch, length, heads * width]))
+    }
+}

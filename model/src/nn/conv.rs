@@ -1,0 +1,98 @@
+//! Convolutions along time, in the checkpoint's layout.
+
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
+
+use super::random;
+use crate::{
+    Backend,
+    kernel::{self, Geometry},
+};
+
+/// Convolution `[B, in, S] -> [B, out, S']`.
+#[derive(Module, Debug)]
+pub struct Conv1d<B: Backend> {
+    weight: Param<Tensor<B, 3>>,
+    bias: Option<Param<Tensor<B, 1>>>,
+    stride: usize,
+    padding: usize,
+    dilation: usize,
+}
+
+impl<B: Backend> Conv1d<B> {
+    /// A filter of `kernel` taps without bias.
+    pub fn init(
+        [input, output]: [usize; 2],
+        kernel: usize,
+        geometry: Geometry,
+        device: &B::Device,
+    ) -> Self {
+        let Geometry { stride, padding, dilation } = geometry;
+        let std = ((input * kernel) as f64).powf(-0.5);
+        Self {
+            weight: random([output, input, kernel], std, device),
+            bias: None,
+            stride,
+            padding,
+            dilation,
+        }
+    }
+
+    /// The same with a bias.
+    pub fn init_with_bias(
+        channels: [usize; 2],
+        kernel: usize,
+        geometry: Geometry,
+        device: &B::Device,
+    ) -> Self {
+        let bias = Some(random([channels[1]], 0.02, device));
+        Self { bias, ..Self::init(channels, kernel, geometry, device) }
+    }
+
+    /// # Shapes
+    /// - `x`: `[B, in, S]`
+    /// - output: `[B, out, S']`
+    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let geometry =
+            Geometry { stride: self.stride, padding: self.padding, dilation: self.dilation };
+        kernel::conv1d(x, self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
+    }
+}
+
+/// Transposed convolution `[B, in, S] -> [B, out, S stride]` (for the geometries used here).
+#[derive(Module, Debug)]
+pub struct ConvTranspose1d<B: Backend> {
+    weight: Param<Tensor<B, 3>>,
+    bias: Option<Param<Tensor<B, 1>>>,
+    stride: usize,
+    padding: usize,
+}
+
+impl<B: Backend> ConvTranspose1d<B> {
+    /// A filter of `kernel` taps with a bias.
+    pub fn init_with_bias(
+        [input, output]: [usize; 2],
+        kernel: usize,
+        [stride, padding]: [usize; 2],
+        device: &B::Device,
+    ) -> Self {
+        // Every output sample is reached by kernel / stride taps of each input channel.
+        let std = ((input * kernel.div_ceil(stride)) as f64).powf(-0.5);
+        Self {
+            weight: random([input, output, kernel], std, device),
+            bias: Some(random([output], 0.02, device)),
+            stride,
+            padding,
+        }
+    }
+
+    /// # Shapes
+    /// - `x`: `[B, in, S]`
+    /// - output: `[B, out, S']`
+    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let geometry = Geometry { stride: self.stride, padding: self.padding, dilation: 1 };
+        kernel::conv_transpose1d(x, self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
+    }
+}

@@ -1,0 +1,62 @@
+//! Linear maps and lookup tables, in the checkpoint's layout.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Int, Tensor},
+};
+
+use super::random;
+use crate::{Backend, kernel};
+
+/// `x W^T + b`.
+#[derive(Module, Debug)]
+pub struct Linear<B: Backend> {
+    weight: Param<Tensor<B, 2>>,
+    bias: Option<Param<Tensor<B, 1>>>,
+}
+
+impl<B: Backend> Linear<B> {
+    /// A map without bias from `input` to `output` values, random at unit gain.
+    pub fn init(input: usize, output: usize, device: &B::Device) -> Self {
+        let std = (input as f64).powf(-0.5);
+        Self { weight: random([output, input], std, device), bias: None }
+    }
+
+    /// The same with a bias.
+    pub fn init_with_bias(input: usize, output: usize, device: &B::Device) -> Self {
+        let bias = Some(random([output], 0.02, device));
+        Self { bias, ..Self::init(input, output, device) }
+    }
+
+    /// # Shapes
+    /// - `x`: `[.., in]`
+    /// - output: `[.., out]`
+    pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        kernel::linear(x, self.weight.val(), self.bias.as_ref().map(Param::val))
+    }
+}
+
+/// A table with one row a token.
+#[derive(Module, Debug)]
+pub struct Embedding<B: Backend> {
+    weight: Param<Tensor<B, 2>>,
+}
+
+impl<B: Backend> Embedding<B> {
+    /// A random table.
+    pub fn init(rows: usize, width: usize, device: &B::Device) -> Self {
+        Self { weight: random([rows, width], 0.02, device) }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.weight.shape().dims::<2>()[0]
+    }
+
+    /// # Shapes
+    /// - `ids`: `[B, L]`
+    /// - output: `[B, L, H]`
+    pub fn forward(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        kernel::embedding(self.weight.val(), ids)
+    }
+}

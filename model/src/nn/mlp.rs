@@ -1,0 +1,34 @@
+//! The gated feed-forward block.
+//!
+//! Source: Shazeer 2020, arXiv:2002.05202 (SwiGLU); no biases.
+
+use burn::{module::Module, tensor::Tensor};
+
+use super::Linear;
+use crate::{Backend, kernel};
+
+/// `down(silu(gate(x)) up(x))`.
+#[derive(Module, Debug)]
+pub struct Mlp<B: Backend> {
+    gate_proj: Linear<B>,
+    up_proj: Linear<B>,
+    down_proj: Linear<B>,
+}
+
+impl<B: Backend> Mlp<B> {
+    /// A block of the given widths.
+    pub fn init(hidden: usize, intermediate: usize, device: &B::Device) -> Self {
+        Self {
+            gate_proj: Linear::init(hidden, intermediate, device),
+            up_proj: Linear::init(hidden, intermediate, device),
+            down_proj: Linear::init(intermediate, hidden, device),
+        }
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[B, L, H]`
+    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let gate = self.gate_proj.forward(x.clone());
+        self.down_proj.forward(kernel::swiglu(gate, self.up_proj.forward(x)))
+    }
+}

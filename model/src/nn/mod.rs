@@ -1,0 +1,47 @@
+//! Layers that more than one network uses, one concept a file.
+
+mod attention;
+mod conv;
+mod layer;
+mod linear;
+mod mlp;
+mod norm;
+mod rope;
+mod snake;
+mod timestep;
+
+pub use attention::{Attention, KeysValues};
+pub use conv::{Conv1d, ConvTranspose1d};
+pub use layer::{Layer, LayerShape};
+pub use linear::{Embedding, Linear};
+pub use mlp::Mlp;
+pub use norm::RmsNorm;
+pub use rope::Rope;
+pub use snake::Snake;
+pub use timestep::{TimestepEmbedding, timestep_sinusoid};
+
+use burn::{
+    module::{Initializer, Param},
+    tensor::Tensor,
+};
+
+use crate::Backend;
+
+/// A parameter with random values of the given spread; nothing is allocated until it is read.
+///
+/// Networks are built so and then filled from a checkpoint, or benchmarked as they are.
+pub(crate) fn random<B: Backend, const D: usize>(
+    shape: [usize; D],
+    std: f64,
+    device: &B::Device,
+) -> Param<Tensor<B, D>> {
+    Initializer::Normal { mean: 0.0, std }.init(shape, device)
+}
+
+/// A parameter of ones, likewise lazy.
+pub(crate) fn ones<B: Backend, const D: usize>(
+    shape: [usize; D],
+    device: &B::Device,
+) -> Param<Tensor<B, D>> {
+    Initializer::Ones.init(shape, device)
+}

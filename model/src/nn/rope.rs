@@ -1,0 +1,67 @@
+//! Rotary position embedding, half against half.
+//!
+//! `angle(p, j) = p theta^(-2j/D)` for `j < D/2`; the first half of a head is turned against the
+//! second: `(a, b) -> (a cos - b sin, b cos + a sin)`.
+//!
+//! Source: Su et al. 2021, arXiv:2104.09864, in the layout of Hugging Face's Qwen3.
+
+use burn::tensor::{Tensor, TensorData};
+
+use crate::{Backend, kernel};
+
+/// Cosines and sines of positions `0..length`.
+#[derive(Debug, Clone)]
+pub struct Rope<B: Backend> {
+    cos: Tensor<B, 2>,
+    sin: Tensor<B, 2>,
+}
+
+impl<B: Backend> Rope<B> {
+    /// Tables for `length` positions of heads `head_dim` wide.
+    ///
+    /// They are computed in f32 as the reference does, then take the backend's float type.
+    pub fn new(length: usize, head_dim: usize, theta: f64, device: &B::Device) -> Self {
+        let half = head_dim / 2;
+        let frequency: Vec<f32> =
+            (0..half).map(|j| 1.0 / theta.powf((2 * j) as f64 / head_dim as f64) as f32).collect();
+        let angles: Vec<f32> =
+            (0..length).flat_map(|p| frequency.iter().map(move |f| p as f32 * f)).collect();
+        let table = |f: fn(f32) -> f32| {
+            let values: Vec<f32> = angles.iter().map(|&angle| f(angle)).collect();
+            Tensor::from_data(TensorData::new(values, [length, half]), device)
+        };
+        Self { cos: table(f32::cos), sin: table(f32::sin) }
+    }
+
+    /// Turns `x` by its positions.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, heads, length, head_dim]`
+    pub fn apply(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
+        kernel::rotate(x, self.cos.clone(), self.sin.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn_flex::Flex;
+
+    /// One head of four values at position 1, theta 10000: angles 1 and 0.01.
+    #[test]
+    fn halves_turn_against_each_other() {
+        let device = Default::default();
+        let x = Tensor::<Flex, 4>::from_data([[[[0.0f32; 4], [1.0, 2.0, 3.0, 4.0]]]], &device);
+        let y =
+            Rope::new(2, 4, 10_000.0, &device).apply(x).into_data().to_vec::<f32>().expect("f32");
+        let expected = [
+            1.0f32.cos() - 3.0 * 1.0f32.sin(),
+            2.0 * 0.01f32.cos() - 4.0 * 0.01f32.sin(),
+            3.0 * 1.0f32.cos() + 1.0f32.sin(),
+            4.0 * 0.01f32.cos() + 2.0 * 0.01f32.sin(),
+        ];
+        for (got, want) in y[4..].iter().zip(expected) {
+            assert!((got - want).abs() < 1e-6, "{got} is not {want}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Snake activation: a smooth periodic nonlinearity for audio.
+//!
+//! `y = x + sin^2(a x) / (b + 1e-9)`, where `a = exp(alpha)` and `b = exp(beta)` per channel.
+//!
+//! Source: Ziyin et al. 2020, arXiv:2006.08195; diffusers `autoencoder_oobleck.py`, `Snake1d`.
+//! Checkpoint: `*.snake{1,2}.{alpha,beta}`, each `[1, channels, 1]`.
+
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
+
+use super::random;
+use crate::{Backend, kernel};
+
+/// Snake with a frequency and an amplitude per channel.
+#[derive(Module, Debug)]
+pub struct Snake<B: Backend> {
+    alpha: Param<Tensor<B, 3>>,
+    beta: Param<Tensor<B, 3>>,
+}
+
+impl<B: Backend> Snake<B> {
+    /// A snake for `channels` channels, near `a = b = 1`.
+    pub fn init(channels: usize, device: &B::Device) -> Self {
+        let near_zero = || random([1, channels, 1], 0.02, device);
+        Self { alpha: near_zero(), beta: near_zero() }
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[B, channels, S]`
+    pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        kernel::snake(x, self.alpha.val(), self.beta.val())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn_flex::Flex;
+
+    /// From the formula in double precision: `x = 1, a = b = 1` gives `1 + sin^2(1) = 1.708073`;
+    /// `x = 2, a = 2, b = e` gives `2 + sin^2(4) / e = 2.210703`.
+    #[test]
+    fn matches_the_formula() {
+        let device = Default::default();
+        let tensor = |a: f32, b: f32| Tensor::<Flex, 3>::from_data([[[a], [b]]], &device);
+        let alpha = tensor(0.0, 2.0f32.ln());
+        let y = kernel::snake(tensor(1.0, 2.0), alpha, tensor(0.0, 1.0));
+        let y = y.into_data().to_vec::<f32>().expect("f32");
+        assert!((y[0] - 1.708_073).abs() < 1e-6, "{y:?}");
+        assert!((y[1] - 2.210_703).abs() < 1e-6, "{y:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Embedding of the diffusion time.
+//!
+//! `e = (cos(1000 t f), sin(1000 t f))` with `f_k = 10000^(-k/128)`, `k < 128`: cosines first.
+//! Then `h = linear_2(silu(linear_1(e)))` and, for the layers, `time_proj(silu(h))`.
+//!
+//! Source: upstream `TimestepEmbedding`; the sinusoid is Ho et al. 2020, arXiv:2006.11239.
+//! Checkpoint: `decoder.time_embed{,_r}.{linear_1,linear_2,time_proj}`.
+
+use burn::{
+    module::Module,
+    tensor::{DType, Element, Tensor, TensorData, bf16, f16},
+};
+
+use super::Linear;
+use crate::{Backend, kernel};
+
+/// Width of the sinusoid; upstream fixes it, no configuration names it.
+const WIDTH: usize = 256;
+
+/// One of the two time embeddings of the DiT.
+#[derive(Module, Debug)]
+pub struct TimestepEmbedding<B: Backend> {
+    linear_1: Linear<B>,
+    linear_2: Linear<B>,
+    time_proj: Linear<B>,
+}
+
+impl<B: Backend> TimestepEmbedding<B> {
+    /// An embedding into `hidden` values, and six times as many for the layers.
+    pub fn init(hidden: usize, device: &B::Device) -> Self {
+        Self {
+            linear_1: Linear::init_with_bias(WIDTH, hidden, device),
+            linear_2: Linear::init_with_bias(hidden, hidden, device),
+            time_proj: Linear::init_with_bias(hidden, 6 * hidden, device),
+        }
+    }
+
+    /// Embeds one time in `[0, 1]` a batch item.
+    ///
+    /// # Shapes
+    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers
+    pub fn forward(&self, t: &[f32], device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 3>) {
+        let sinusoid = timestep_sinusoid(t, B::FloatElem::dtype());
+        let sinusoid = Tensor::from_data(TensorData::new(sinusoid, [t.len(), WIDTH]), device);
+        let hidden = kernel::silu(self.linear_1.forward::<2>(sinusoid));
+        let embedded = self.linear_2.forward(hidden);
+        let projected = self.time_proj.forward(kernel::silu(embedded.clone()));
+        let [batch, width] = embedded.dims();
+        (embedded, projected.reshape([batch, 6, width]))
+    }
+}
+
+/// The sinusoid of each time, row by row: 128 cosines, then 128 sines.
+///
+/// `dtype` is the type the network computes in: the reference multiplies by 1000 in that type, so
+/// in bf16 the time 0.75 becomes 752 and not 750, which changes the sound by a third.
+pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
+    let half = WIDTH / 2;
+    let frequency: Vec<f32> =
+        (0..half).map(|k| (-(10_000f64.ln() as f32) * k as f32 / half as f32).exp()).collect();
+    t.iter()
+        .flat_map(|&t| {
+            let scaled = match dtype {
+                DType::BF16 => bf16::from_f32(bf16::from_f32(t).to_f32() * 1000.0).to_f32(),
+                DType::F16 => f16::from_f32(f16::from_f32(t).to_f32() * 1000.0).to_f32(),
+                _ => t * 1000.0,
+            };
+            let angles: Vec<f32> = frequency.iter().map(|f| scaled * f).collect();
+            let cosines: Vec<f32> = angles.iter().map(|a| a.cos()).collect();
+            cosines.into_iter().chain(angles.into_iter().map(f32::sin))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `t = 0.75`: in bf16 1000 t rounds to 752 (goldens `bf16_time.t1000_bf16`).
+    #[test]
+    fn bf16_rounds_the_time_before_the_sinusoid() {
+        assert_eq!(timestep_sinusoid(&[0.75], DType::BF16)[0], 752f32.cos());
+        assert_eq!(timestep_sinusoid(&[0.75], DType::F32)[0], 750f32.cos());
+    }
+
+    #[test]
+    fn time_zero_is_all_cosines_one_and_all_sines_zero() {
+        let e = timestep_sinusoid(&[0.0], DType::F32);
+        assert_eq!((e[0], e[127], e[128], e[255]), (1.0, 1.0, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,73 @@
+//! `config.json` of the autoencoder.
+
+use serde::Deserialize;
+
+use crate::{
+    ConfigError,
+    config::{Rest, parse, refuse_unknown, require},
+};
+
+/// The keys of the autoencoder's `config.json`, all of which decide what is computed.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Config {
+    /// Channels of the sound: 2.
+    pub audio_channels: usize,
+    /// Width of the encoder's first layer, and of its output: means and scales.
+    pub encoder_hidden_size: usize,
+    /// Width of the decoder's last layer.
+    pub decoder_channels: usize,
+    /// Latent channels.
+    pub decoder_input_channels: usize,
+    /// Width after each stage, in units of the first.
+    pub channel_multiples: Vec<usize>,
+    /// How much shorter each stage makes its input.
+    pub downsampling_ratios: Vec<usize>,
+    /// Samples a second.
+    pub sampling_rate: u32,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Keys that change nothing here, and why.
+const IGNORED: &[(&str, &str)] = &[
+    ("_class_name", "checked by the layout"),
+    ("_diffusers_version", "bookkeeping"),
+    ("_name_or_path", "bookkeeping"),
+];
+
+impl Config {
+    /// Reads `config.json`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a key is missing, malformed, unknown, or asks for something that is not
+    /// implemented.
+    pub fn from_json(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = parse(text)?;
+        refuse_unknown(&config.rest, IGNORED)?;
+        let (ratios, multiples) = (&config.downsampling_ratios, &config.channel_multiples);
+        let even = ratios.iter().all(|&r| r > 0 && r.is_multiple_of(2));
+        let why = "only even ratios keep every stage's length exact";
+        require(even, "downsampling_ratios", ratios, why)?;
+        let paired = ratios.len() == multiples.len() && !ratios.is_empty();
+        require(paired, "channel_multiples", multiples, "one for every downsampling ratio")?;
+        let latents = config.encoder_hidden_size;
+        let halves = latents == 2 * config.decoder_input_channels;
+        require(halves, "encoder_hidden_size", latents, "must be twice decoder_input_channels")?;
+        Ok(config)
+    }
+
+    /// Samples per latent frame: the product of the ratios, 1920.
+    pub fn hop(&self) -> usize {
+        self.downsampling_ratios.iter().product()
+    }
+
+    /// (narrow side, wide side, ratio) of each stage, in units of channels, in the encoder's order.
+    pub(super) fn stages(&self, channels: usize) -> Vec<(usize, usize, usize)> {
+        let narrow = std::iter::once(&1).chain(&self.channel_multiples);
+        narrow
+            .zip(&self.channel_multiples)
+            .zip(&self.downsampling_ratios)
+            .map(|((narrow, wide), &ratio)| (channels * narrow, channels * wide, ratio))
+            .collect()
+    }
+}

@@ -1,0 +1,100 @@
+//! Latents to sound.
+//!
+//! Five stages, each a snake, a transposed convolution and three residual units of dilation 1, 3
+//! and 9: 1 frame becomes 10, 60, 240, 960, 1920 samples. The output is not bounded.
+//!
+//! Checkpoint: `decoder.*` of the VAE.
+
+use burn::{module::Module, tensor::Tensor};
+
+use super::{
+    Config,
+    residual::{ResidualUnit, same},
+};
+use crate::{
+    Backend, Quiet, Tap,
+    nn::{Conv1d, ConvTranspose1d, Snake},
+};
+
+/// The decoder.
+#[derive(Module, Debug)]
+pub struct Decoder<B: Backend> {
+    conv1: Conv1d<B>,
+    block: Vec<DecoderBlock<B>>,
+    snake1: Snake<B>,
+    conv2: Conv1d<B>,
+}
+
+#[derive(Module, Debug)]
+struct DecoderBlock<B: Backend> {
+    snake1: Snake<B>,
+    conv_t1: ConvTranspose1d<B>,
+    res_unit1: ResidualUnit<B>,
+    res_unit2: ResidualUnit<B>,
+    res_unit3: ResidualUnit<B>,
+}
+
+impl<B: Backend> Decoder<B> {
+    /// A decoder of the configured size.
+    pub fn init(config: &Config, device: &B::Device) -> Self {
+        let stages = config.stages(config.decoder_channels);
+        let widest = stages.last().map_or(config.decoder_channels, |&(_, wide, _)| wide);
+        let block = |&(narrow, wide, ratio): &(usize, usize, usize)| DecoderBlock {
+            snake1: Snake::init(wide, device),
+            conv_t1: ConvTranspose1d::init_with_bias(
+                [wide, narrow],
+                2 * ratio,
+                [ratio, ratio.div_ceil(2)],
+                device,
+            ),
+            res_unit1: ResidualUnit::init(narrow, 1, device),
+            res_unit2: ResidualUnit::init(narrow, 3, device),
+            res_unit3: ResidualUnit::init(narrow, 9, device),
+        };
+        let latents = [config.decoder_input_channels, widest];
+        Self {
+            conv1: Conv1d::init_with_bias(latents, 7, same(7), device),
+            block: stages.iter().rev().map(block).collect(),
+            snake1: Snake::init(config.decoder_channels, device),
+            conv2: Conv1d::init(
+                [config.decoder_channels, config.audio_channels],
+                7,
+                same(7),
+                device,
+            ),
+        }
+    }
+
+    /// # Shapes
+    /// - `latents`: `[B, C, T]`
+    /// - output: `[B, 2, 1920 T]`
+    pub fn forward(&self, latents: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.forward_tapped(latents, &mut Quiet)
+    }
+
+    /// [`Self::forward`], showing `conv1`, `block.i` and the parts of each block.
+    pub fn forward_tapped(&self, latents: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
+        let mut x = self.conv1.forward(latents);
+        tap.tap(format_args!("conv1"), &x);
+        for (index, block) in self.block.iter().enumerate() {
+            x = block.forward(x, index, tap);
+        }
+        self.conv2.forward(self.snake1.forward(x))
+    }
+}
+
+impl<B: Backend> DecoderBlock<B> {
+    fn forward(&self, x: Tensor<B, 3>, index: usize, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
+        let x = self.snake1.forward(x);
+        tap.tap(format_args!("block.{index}.snake1"), &x);
+        let x = self.conv_t1.forward(x);
+        tap.tap(format_args!("block.{index}.conv_t1"), &x);
+        let x = self.res_unit1.forward(x);
+        tap.tap(format_args!("block.{index}.res_unit1"), &x);
+        let x = self.res_unit2.forward(x);
+        tap.tap(format_args!("block.{index}.res_unit2"), &x);
+        let x = self.res_unit3.forward(x);
+        tap.tap(format_args!("block.{index}"), &x);
+        x
+    }
+}

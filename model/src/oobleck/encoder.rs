@@ -1,0 +1,104 @@
+//! Sound to latents.
+//!
+//! Five stages, each three residual units, a snake and a strided convolution. The output is a
+//! normal distribution: `std = softplus(scale) + 1e-4`.
+//!
+//! Checkpoint: `encoder.*` of the VAE.
+
+use burn::{module::Module, tensor::Tensor};
+
+use super::{
+    Config,
+    residual::{ResidualUnit, same},
+};
+use crate::{
+    Backend,
+    kernel::{self, Geometry},
+    nn::{Conv1d, Snake},
+};
+
+/// The encoder.
+#[derive(Module, Debug)]
+pub struct Encoder<B: Backend> {
+    conv1: Conv1d<B>,
+    block: Vec<EncoderBlock<B>>,
+    snake1: Snake<B>,
+    conv2: Conv1d<B>,
+}
+
+#[derive(Module, Debug)]
+struct EncoderBlock<B: Backend> {
+    res_unit1: ResidualUnit<B>,
+    res_unit2: ResidualUnit<B>,
+    res_unit3: ResidualUnit<B>,
+    snake1: Snake<B>,
+    conv1: Conv1d<B>,
+}
+
+/// The distribution of latents that a sound was encoded to.
+#[derive(Debug, Clone)]
+pub struct Posterior<B: Backend> {
+    /// `[B, C, T]`
+    pub mean: Tensor<B, 3>,
+    /// The raw second half of the output, `[B, C, T]`; see [`Self::std`].
+    pub scale: Tensor<B, 3>,
+}
+
+impl<B: Backend> Posterior<B> {
+    /// The standard deviation, `[B, C, T]`.
+    pub fn std(&self) -> Tensor<B, 3> {
+        kernel::softplus(self.scale.clone()) + 1e-4
+    }
+
+    /// `mean + std noise`: what upstream uses where this project uses the mean.
+    pub fn sample(&self, noise: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.mean.clone() + self.std() * noise
+    }
+}
+
+impl<B: Backend> Encoder<B> {
+    /// An encoder of the configured size.
+    pub fn init(config: &Config, device: &B::Device) -> Self {
+        let stages = config.stages(config.encoder_hidden_size);
+        let widest = stages.last().map_or(config.encoder_hidden_size, |&(_, wide, _)| wide);
+        let block = |&(narrow, wide, ratio): &(usize, usize, usize)| EncoderBlock {
+            res_unit1: ResidualUnit::init(narrow, 1, device),
+            res_unit2: ResidualUnit::init(narrow, 3, device),
+            res_unit3: ResidualUnit::init(narrow, 9, device),
+            snake1: Snake::init(narrow, device),
+            conv1: Conv1d::init_with_bias(
+                [narrow, wide],
+                2 * ratio,
+                Geometry { stride: ratio, padding: ratio.div_ceil(2), dilation: 1 },
+                device,
+            ),
+        };
+        let sound = [config.audio_channels, config.encoder_hidden_size];
+        Self {
+            conv1: Conv1d::init_with_bias(sound, 7, same(7), device),
+            block: stages.iter().map(block).collect(),
+            snake1: Snake::init(widest, device),
+            conv2: Conv1d::init_with_bias([widest, config.encoder_hidden_size], 3, same(3), device),
+        }
+    }
+
+    /// Encodes sound; samples after the last whole frame are dropped.
+    ///
+    /// # Shapes
+    /// - `sound`: `[B, 2, S]`
+    /// - output: `[B, C, S / 1920]`
+    pub fn forward(&self, sound: Tensor<B, 3>) -> Posterior<B> {
+        let x = self.conv1.forward(sound);
+        let x = self.block.iter().fold(x, |x, block| block.forward(x));
+        let x = self.conv2.forward(self.snake1.forward(x));
+        let half = x.dims()[1] / 2;
+        Posterior { mean: x.clone().narrow(1, 0, half), scale: x.narrow(1, half, half) }
+    }
+}
+
+impl<B: Backend> EncoderBlock<B> {
+    fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let x = self.res_unit3.forward(self.res_unit2.forward(self.res_unit1.forward(x)));
+        self.conv1.forward(self.snake1.forward(x))
+    }
+}

@@ -1,0 +1,105 @@
+//! `config.json` of a Qwen3 checkpoint.
+
+use serde::Deserialize;
+
+use crate::{
+    ConfigError,
+    config::{Rest, parse, refuse_unknown, require},
+    nn::LayerShape,
+};
+
+/// The keys of a Qwen3 `config.json` that decide what is computed.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Config {
+    /// Rows of the embedding table.
+    pub vocab_size: usize,
+    /// Width of the residual stream.
+    pub hidden_size: usize,
+    /// Width inside the feed-forward block.
+    pub intermediate_size: usize,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Query heads.
+    pub num_attention_heads: usize,
+    /// Key and value heads.
+    pub num_key_value_heads: usize,
+    /// Width of one head.
+    pub head_dim: usize,
+    /// Base of the rotary angles.
+    pub rope_theta: f64,
+    /// Added under every norm's root.
+    pub rms_norm_eps: f64,
+    /// Longest sequence the model was made for.
+    pub max_position_embeddings: usize,
+    #[serde(default)]
+    attention_bias: bool,
+    #[serde(default = "silu")]
+    hidden_act: String,
+    #[serde(default)]
+    use_sliding_window: bool,
+    #[serde(default)]
+    rope_scaling: Option<serde_json::Value>,
+    #[serde(default)]
+    layer_types: Option<Vec<String>>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Keys that change nothing here, and why.
+const IGNORED: &[(&str, &str)] = &[
+    ("architectures", "class names of the reference"),
+    ("attention_dropout", "training only"),
+    ("bos_token_id", "the tokenizer's business"),
+    ("eos_token_id", "the tokenizer's business"),
+    ("pad_token_id", "the tokenizer's business"),
+    ("dtype", "read from the tensors"),
+    ("torch_dtype", "read from the tensors"),
+    ("initializer_range", "training only"),
+    ("max_window_layers", "no layer has a window, see use_sliding_window"),
+    ("sliding_window", "no layer has a window, see use_sliding_window"),
+    ("model_type", "checked by the layout"),
+    ("tie_word_embeddings", "the trunk has no head"),
+    ("transformers_version", "bookkeeping"),
+    ("use_cache", "a cache does not change the result"),
+    ("_name_or_path", "bookkeeping"),
+];
+
+fn silu() -> String {
+    "silu".into()
+}
+
+impl Config {
+    /// Reads `config.json`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if a key is missing, malformed, unknown, or asks for something that is not
+    /// implemented.
+    pub fn from_json(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = parse(text)?;
+        refuse_unknown(&config.rest, IGNORED)?;
+        require(!config.attention_bias, "attention_bias", true, "only projections without bias")?;
+        require(config.hidden_act == "silu", "hidden_act", &config.hidden_act, "only silu")?;
+        require(!config.use_sliding_window, "use_sliding_window", true, "only full attention")?;
+        let plain = config.rope_scaling.is_none();
+        require(plain, "rope_scaling", &config.rope_scaling, "only unscaled positions (null)")?;
+        let full = |types: &Vec<String>| types.iter().all(|kind| kind == "full_attention");
+        let types = &config.layer_types;
+        require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
+        let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
+        let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
+        require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
+        Ok(config)
+    }
+
+    /// The sizes of every layer.
+    pub fn layer_shape(&self) -> LayerShape {
+        LayerShape {
+            hidden: self.hidden_size,
+            intermediate: self.intermediate_size,
+            heads: self.num_attention_heads,
+            kv_heads: self.num_key_value_heads,
+            head_dim: self.head_dim,
+            epsilon: self.rms_norm_eps,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Qwen3: the trunk of the text encoder (and of the language model).
+
+mod config;
+mod model;
+
+pub use config::Config;
+pub use model::Model;

@@ -1,0 +1,217 @@
+//! What can go wrong between a request and its audio, and how to mend it.
+
+use std::path::PathBuf;
+
+/// Something the user should know that stops nothing: a default taken, a setting without effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice(
+    /// One sentence, lower case, no full stop, as a program prints it after `note: `.
+    pub String,
+);
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Every error of this crate; [`Error::hint`] says how to mend it where that is known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A number outside its range, or not a number at all.
+    #[error("`--{flag} {value}` is out of range: {range}")]
+    OutOfRange {
+        /// The option, without dashes.
+        flag: &'static str,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        range: String,
+    },
+    /// A value that is not one of the choices, or that cannot be read.
+    #[error("`--{flag} {value}` cannot be used: {why}")]
+    BadValue {
+        /// The option, without dashes.
+        flag: &'static str,
+        /// What was given, shortened.
+        value: String,
+        /// Why not.
+        why: String,
+    },
+    /// Two options that exclude each other.
+    #[error("{0}")]
+    Conflict(String),
+    /// Neither caption nor lyrics.
+    #[error("there is nothing to sing or play: caption and lyrics are both empty")]
+    NothingAsked,
+    /// A language code the model was not trained on.
+    #[error("`--vocal-language {code}` is not a language the model knows")]
+    UnknownLanguage {
+        /// What was given.
+        code: String,
+        /// Similar codes.
+        near: Vec<&'static str>,
+    },
+    /// A feature of ACE-Step that is not built yet.
+    #[error("{0} is not in this version")]
+    NotInThisVersion(String),
+    /// A request file that is not a JSON object.
+    #[error("the request is not a JSON object: {0}")]
+    RequestSyntax(String),
+    /// A key no program of the family writes.
+    #[error("the request has an unknown key `{key}`")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The most similar key that exists.
+        near: Option<String>,
+    },
+    /// A key's value has the wrong type.
+    #[error("the request's `{key}` is {value}, but {expected}")]
+    RequestValue {
+        /// The key.
+        key: String,
+        /// Its value as JSON, shortened.
+        value: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// An item of a list of audio codes that is no code.
+    #[error("audio code {index} is `{item}`, not a whole number from 0 to {max}")]
+    BadCode {
+        /// Its place, from 1.
+        index: usize,
+        /// The item, shortened.
+        item: String,
+        /// The largest code.
+        max: u32,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {action} `{path}`")]
+    File {
+        /// `read`, `write`, `create`...
+        action: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A directory stands where a file should be written.
+    #[error("cannot write `{path}`: it is a directory")]
+    IsDirectory {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The output exists and may not be replaced.
+    #[error("`{path}` exists already")]
+    AlreadyExists {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file of conditioning that does not have the promised form.
+    #[error("`{path}` is no conditioning file: {why}")]
+    Conditioning {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Audio that no WAV can hold.
+    #[error("this audio cannot be a WAV file: {0}")]
+    Wav(String),
+    /// A stage gave NaN or infinity.
+    #[error("{stage} gave {count} values that are not finite, the first at {first}")]
+    NotFinite {
+        /// The stage, e.g. `the VAE`.
+        stage: String,
+        /// How many values.
+        count: usize,
+        /// Index of the first, in storage order.
+        first: usize,
+    },
+    /// The audio is inaudible.
+    #[error("{stage} gave silence: rms {rms:.1e}, peak {peak:.1e}")]
+    Silent {
+        /// The stage.
+        stage: String,
+        /// Root mean square.
+        rms: f32,
+        /// Largest magnitude.
+        peak: f32,
+    },
+    /// The user asked to stop.
+    #[error("stopped")]
+    Cancelled,
+    /// The checkpoint could not deliver a part.
+    #[error(transparent)]
+    Checkpoint(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Wraps an error of the crate that reads checkpoints.
+    pub fn checkpoint(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Checkpoint(Box::new(error))
+    }
+
+    /// How to mend it, one sentence, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NothingAsked => "say what it should sound like, e.g. \"calm piano, rain\"".into(),
+            Self::UnknownLanguage { near, .. } if near.is_empty() => {
+                "use a code such as en, zh, ja or fr, or `unknown`".into()
+            }
+            Self::UnknownLanguage { near, .. } => format!("did you mean {}?", near.join(", ")),
+            Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::NotInThisVersion(_) => {
+                "remove the option, or wait for the version that has it".into()
+            }
+            Self::File { source, .. } => return file_hint(source).map(str::to_owned),
+            Self::IsDirectory { path } => {
+                format!("name a file in it, e.g. `{}`", path.join("song.wav").display())
+            }
+            Self::AlreadyExists { .. } => "name another output, or pass --force".into(),
+            Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
+            Self::NotFinite { .. } => {
+                "try --dtype f32 or another device; if it stays, the weights may be damaged".into()
+            }
+            Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
+            Self::OutOfRange { .. }
+            | Self::BadValue { .. }
+            | Self::Conflict(_)
+            | Self::RequestSyntax(_)
+            | Self::UnknownKey { near: None, .. }
+            | Self::RequestValue { .. }
+            | Self::BadCode { .. }
+            | Self::Wav(_)
+            | Self::Cancelled
+            | Self::Checkpoint(_) => return None,
+        };
+        Some(hint)
+    }
+}
+
+fn file_hint(error: &std::io::Error) -> Option<&'static str> {
+    use std::io::ErrorKind as Kind;
+    Some(match error.kind() {
+        Kind::NotFound => "check the path; its folder must exist",
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
+            "choose a folder you may write to with --output"
+        }
+        Kind::StorageFull | Kind::QuotaExceeded => {
+            "free some space, or choose another disk with --output"
+        }
+        Kind::NotADirectory => "a part of the path is a file, not a folder",
+        _ => return None,
+    })
+}
+
+/// `text` cut to fit into a message.
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 40;
+    if text.chars().count() <= MOST {
+        return text.to_owned();
+    }
+    text.chars().take(MOST).chain("...".chars()).collect()
+}

@@ -1,0 +1,4 @@
+//! Flow matching: from noise to latents.
+
+pub mod noise;
+pub mod schedule;

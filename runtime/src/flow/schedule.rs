@@ -1,0 +1,226 @@
+//! The times at which the diffusion transformer is asked for a velocity.
+//!
+//! `x_t = t noise + (1 - t) x_0`: time runs from 1 (noise) to 0 (music). Shifting keeps the ends
+//! and spends more steps near the noise: `t' = s t / (1 + (s - 1) t)`.
+//!
+//! Source: upstream `modeling_acestep_v15_turbo.py` (tables, snapping) and
+//! `modeling_acestep_v15_base.py` (linspace and shift), both in f32.
+
+/// Times of a whole song, descending, and the time where the last step ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    /// Where a velocity is computed.
+    pub timesteps: Vec<f32>,
+    /// Where the last step ends; 0 unless the user's own list ends elsewhere.
+    pub terminal: f32,
+}
+
+/// Turbo's own times for shift 1, 2 and 3: what it was distilled for.
+const TURBO: [[f64; 8]; 3] = [
+    [1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125],
+    [1.0, 14.0 / 15.0, 6.0 / 7.0, 10.0 / 13.0, 2.0 / 3.0, 6.0 / 11.0, 0.4, 2.0 / 9.0],
+    [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3],
+];
+
+/// Every time in [`TURBO`], descending: the only ones turbo may be asked for.
+const TURBO_VALID: [f64; 20] = [
+    1.0,
+    21.0 / 22.0,
+    14.0 / 15.0,
+    0.9,
+    0.875,
+    6.0 / 7.0,
+    5.0 / 6.0,
+    10.0 / 13.0,
+    0.75,
+    2.0 / 3.0,
+    9.0 / 14.0,
+    0.625,
+    6.0 / 11.0,
+    0.5,
+    0.4,
+    0.375,
+    0.3,
+    0.25,
+    2.0 / 9.0,
+    0.125,
+];
+
+/// The shift that turbo really uses: the nearest of 1, 2 and 3, the smaller one of two as near.
+pub fn turbo_shift(shift: f32) -> f32 {
+    let mut nearest = 1.0f32;
+    for candidate in [2.0, 3.0] {
+        if (candidate - shift).abs() < (nearest - shift).abs() {
+            nearest = candidate;
+        }
+    }
+    nearest
+}
+
+/// Turbo's eight times for a shift, which is first rounded by [`turbo_shift`].
+pub fn turbo(shift: f32) -> Schedule {
+    let table = TURBO[turbo_shift(shift) as usize - 1];
+    Schedule { timesteps: table.map(|t| t as f32).to_vec(), terminal: 0.0 }
+}
+
+/// A user's own times for turbo: trailing zeros dropped, at most 20 kept, each replaced by the
+/// nearest time turbo knows (the earlier of two as near). `None` if nothing is left.
+pub fn turbo_custom(timesteps: &[f32]) -> Option<Schedule> {
+    let kept = timesteps.iter().rposition(|&t| t != 0.0)? + 1;
+    let snapped = timesteps[..kept.min(TURBO_VALID.len())].iter().map(|&t| snap(t)).collect();
+    Some(Schedule { timesteps: snapped, terminal: 0.0 })
+}
+
+// Upstream compares the f32 input with Python floats, hence f64.
+fn snap(t: f32) -> f32 {
+    let distance = |valid: f64| (valid - f64::from(t)).abs();
+    let nearest = TURBO_VALID
+        .into_iter()
+        .reduce(|best, valid| if distance(valid) < distance(best) { valid } else { best });
+    nearest.map_or(t, |valid| valid as f32)
+}
+
+/// Times for base and sft: `steps + 1` points from 1 to 0, shifted; the 0 is the end, not a step.
+///
+/// # Panics
+/// If `steps` is 0; a plan has checked it.
+pub fn base(steps: usize, shift: f32) -> Schedule {
+    assert!(steps > 0, "a schedule has at least one step");
+    let mut timesteps = linspace_to_zero(steps + 1);
+    if shift != 1.0 {
+        for t in &mut timesteps {
+            *t = shifted(*t, shift);
+        }
+    }
+    let terminal = timesteps.pop().unwrap_or(0.0);
+    Schedule { timesteps, terminal }
+}
+
+/// A user's own times for base and sft, taken as they are: the last one is where sampling ends.
+/// `None` if there are fewer than two.
+pub fn base_custom(timesteps: &[f32]) -> Option<Schedule> {
+    match timesteps {
+        [steps @ .., terminal] if !steps.is_empty() => {
+            Some(Schedule { timesteps: steps.to_vec(), terminal: *terminal })
+        }
+        _ => None,
+    }
+}
+
+/// `t' = s t / (1 + (s - 1) t)` in f32, in upstream's order of operations.
+pub fn shifted(t: f32, shift: f32) -> f32 {
+    shift * t / (1.0 + (shift - 1.0) * t)
+}
+
+/// Where the SDE of base and sft goes after step `index` of `steps`: `1 - (i + 1) / N`.
+///
+/// Upstream ignores shift and custom times here, so the next time is not the schedule's.
+pub fn base_sde_next(index: usize, steps: usize) -> f32 {
+    (1.0 - (index + 1) as f64 / steps as f64) as f32
+}
+
+/// `torch.linspace(1, 0, n)` in f32: the first half counts up from the start, the second half
+/// back from the end, so both ends are exact.
+fn linspace_to_zero(n: usize) -> Vec<f32> {
+    let step = -1.0 / (n - 1) as f32;
+    let value = |i: usize| {
+        if i < n / 2 { 1.0 + step * i as f32 } else { 0.0 - step * (n - 1 - i) as f32 }
+    };
+    (0..n).map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_goldens::golden_f32;
+
+    /// Goldens: `sampling_turbo.safetensors`, recorded from every decoder call of upstream.
+    #[test]
+    fn turbo_times_equal_upstreams_bit_for_bit() {
+        for (case, shift) in [
+            ("ode_shift1", 1.0),
+            ("ode_shift2", 2.0),
+            ("ode_shift2p4", 2.4),
+            ("ode_shift3", 3.0),
+            ("sde_shift3", 3.0),
+            ("batch_ode", 3.0),
+            ("batch_sde_shift1", 1.0),
+        ] {
+            let golden = golden_f32("a/sampling_turbo.safetensors", &format!("{case}.timesteps"));
+            assert_eq!(turbo(shift), Schedule { timesteps: golden, terminal: 0.0 }, "{case}");
+        }
+    }
+
+    /// Goldens: `sampling_base.safetensors`; steps and shift from the manifest's notes.
+    #[test]
+    fn base_times_equal_upstreams_bit_for_bit() {
+        for (case, steps, shift) in [
+            ("apg_4steps", 4, 1.0),
+            ("apg_shift3_6steps", 6, 3.0),
+            ("apg_interval", 5, 1.0),
+            ("nocfg_5steps", 5, 2.0),
+            ("sde_apg", 4, 3.0),
+        ] {
+            let golden = golden_f32("a/sampling_base.safetensors", &format!("{case}.timesteps"));
+            assert_eq!(base(steps, shift), Schedule { timesteps: golden, terminal: 0.0 }, "{case}");
+        }
+    }
+
+    /// The golden's input list, snapped by hand. The stored `custom_timesteps.timesteps` are the
+    /// list itself, not what the decoder saw; the latents of that case check the rest.
+    #[test]
+    fn custom_turbo_times_lose_trailing_zeros_and_snap_to_the_twenty_known_ones() {
+        let given = golden_f32("a/sampling_turbo.safetensors", "custom_timesteps.timesteps");
+        assert_eq!(given, [0.97, 0.76, 0.615, 0.5, 0.395, 0.28, 0.18, 0.085, 0.0]);
+        let schedule = turbo_custom(&given).expect("not empty");
+        let expected = [21.0 / 22.0, 10.0 / 13.0, 0.625, 0.5, 0.4, 0.3, 2.0 / 9.0, 0.125];
+        assert_eq!(schedule.timesteps, expected.map(|t: f64| t as f32));
+    }
+
+    #[test]
+    fn of_two_known_times_as_near_the_larger_wins() {
+        // 0.5625 is not between neighbours exactly representable; 0.4375 is 0.0625 from 0.5 and
+        // 0.0375 from 0.4, and 0.1875 is 0.0625 from both 0.25 and 0.125 but 2/9 is nearer.
+        assert_eq!(snap(0.4375), 0.4);
+        assert_eq!(snap(0.1875), (2.0f64 / 9.0) as f32);
+        // 0.8125 lies between 5/6 and 10/13; 0.8875 is as near to 0.9 as to 0.875 but for rounding.
+        assert_eq!(snap(0.0625), 0.125);
+        assert_eq!(snap(0.6875), (2.0f64 / 3.0) as f32);
+    }
+
+    #[test]
+    fn only_twenty_custom_turbo_times_are_kept_and_zeros_alone_are_none() {
+        assert_eq!(turbo_custom(&[0.5; 30]).expect("some").timesteps.len(), 20);
+        assert_eq!(turbo_custom(&[0.0, 0.0]), None);
+        assert_eq!(turbo_custom(&[]), None);
+    }
+
+    #[test]
+    fn half_way_shifts_round_down_and_far_ones_are_clamped() {
+        assert_eq!([1.5, 2.5, 2.4, 2.6, 0.1, 9.0].map(turbo_shift), [1.0, 2.0, 2.0, 3.0, 1.0, 3.0]);
+    }
+
+    #[test]
+    fn a_custom_base_list_ends_where_it_says() {
+        let schedule = base_custom(&[1.0, 0.6, 0.1]).expect("two steps");
+        assert_eq!(schedule, Schedule { timesteps: vec![1.0, 0.6], terminal: 0.1 });
+        assert_eq!(base_custom(&[1.0]), None);
+    }
+
+    #[test]
+    fn every_base_schedule_starts_at_one_ends_at_zero_and_falls() {
+        for steps in 1..=200 {
+            for shift in [0.5, 1.0, 3.0, 6.0] {
+                let schedule = base(steps, shift);
+                assert_eq!(schedule.timesteps.len(), steps);
+                assert_eq!((schedule.timesteps[0], schedule.terminal), (1.0, 0.0));
+                assert!(schedule.timesteps.windows(2).all(|w| w[0] > w[1]), "{steps} {shift}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_sde_of_base_ignores_the_shift() {
+        assert_eq!([0, 1, 2, 3].map(|i| base_sde_next(i, 4)), [0.75, 0.5, 0.25, 0.0]);
+    }
+}

@@ -1,0 +1,212 @@
+//! The two texts that condition a song, byte for byte as the model was trained on them.
+//!
+//! Caption prompt: `# Instruction\n{instruction}\n\n# Caption\n{caption}\n\n# Metas\n{metas}
+//! <|endoftext|>\n`; lyric prompt: `# Languages\n{language}\n\n# Lyric\n{lyrics}<|endoftext|>`.
+//!
+//! Source: upstream `prompt_utils.py`, `metadata_utils.py`, `task_utils.py`, `constants.py`.
+
+/// What text2music asks of the model.
+pub const TEXT_TO_MUSIC: &str = "Fill the audio semantic mask based on the given conditions:";
+/// What a song from audio codes asks, as a cover does.
+pub const COVER: &str = "Generate audio semantic tokens based on the given conditions:";
+/// What repainting asks.
+pub const REPAINT: &str = "Repaint the mask area based on the given conditions:";
+
+/// Lyrics of a song without a voice.
+pub const INSTRUMENTAL: &str = "[Instrumental]";
+
+const NOT_KNOWN: &str = "N/A";
+
+/// Seconds that the prompt states when no duration is known.
+const DEFAULT_DURATION: &str = "30 seconds";
+
+/// Tempo, metre, key and length as the caption prompt states them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Metas {
+    /// Beats a minute; absent and 0 are both written `N/A`.
+    pub bpm: Option<u32>,
+    /// Such as `4` or `6/8`, verbatim; blank is `N/A`.
+    pub timesignature: Option<String>,
+    /// Such as `F# minor`, verbatim; blank is `N/A`.
+    pub keyscale: Option<String>,
+    /// The text for the duration, see [`duration_text`]; absent means `30 seconds`.
+    pub duration: Option<String>,
+}
+
+impl Metas {
+    /// The four lines, each with its newline.
+    pub fn to_text(&self) -> String {
+        let bpm = match self.bpm {
+            None | Some(0) => NOT_KNOWN.to_owned(),
+            Some(bpm) => bpm.to_string(),
+        };
+        let duration = self.duration.as_deref().unwrap_or(DEFAULT_DURATION);
+        format!(
+            "- bpm: {bpm}\n- timesignature: {}\n- keyscale: {}\n- duration: {duration}\n",
+            or_not_known(self.timesignature.as_deref()),
+            or_not_known(self.keyscale.as_deref()),
+        )
+    }
+}
+
+fn or_not_known(value: Option<&str>) -> &str {
+    value.filter(|text| !text.trim().is_empty()).unwrap_or(NOT_KNOWN)
+}
+
+/// `33.7` -> `33 seconds`: cut, not rounded.
+pub fn duration_text(seconds: f64) -> String {
+    format!("{} seconds", seconds.trunc())
+}
+
+/// The text for the caption encoder; `metas` is [`Metas::to_text`] or any other text.
+pub fn caption_prompt(instruction: &str, caption: &str, metas: &str) -> String {
+    let colon = if instruction.ends_with(':') { "" } else { ":" };
+    let caption = caption_of_prompt(caption);
+    format!(
+        "# Instruction\n{instruction}{colon}\n\n# Caption\n{caption}\n\n# Metas\n{metas}<|endoftext|>\n"
+    )
+}
+
+/// The text for the lyric encoder.
+pub fn lyric_prompt(language: &str, lyrics: &str) -> String {
+    format!("# Languages\n{language}\n\n# Lyric\n{lyrics}<|endoftext|>")
+}
+
+/// The caption inside a whole caption prompt; any other text is returned as it is.
+///
+/// People paste prompts of the training data as captions, and upstream unwraps them.
+pub fn caption_of_prompt(caption: &str) -> &str {
+    const START: &str = "# Caption";
+    if !caption.contains("# Instruction") {
+        return caption;
+    }
+    let Some((_, rest)) = caption.split_once(START) else { return caption };
+    rest.split_once("# Metas").map_or(rest, |(inside, _)| inside).trim()
+}
+
+/// The instruction of a task; an unknown task gets [`TEXT_TO_MUSIC`], as upstream has it.
+///
+/// `track` is used by `extract` and `lego`, `classes` by `complete`; both are upper-cased.
+pub fn instruction(task: &str, track: Option<&str>, classes: &[&str]) -> String {
+    let track = track.filter(|track| !track.is_empty()).map(str::to_uppercase);
+    match (task, track) {
+        ("repaint", _) => REPAINT.into(),
+        ("cover", _) => COVER.into(),
+        ("extract", Some(track)) => format!("Extract the {track} track from the audio:"),
+        ("extract", None) => "Extract the track from the audio:".into(),
+        ("lego", Some(track)) => {
+            format!("Generate the {track} track based on the audio context:")
+        }
+        ("lego", None) => "Generate the track based on the audio context:".into(),
+        ("complete", _) if classes.is_empty() => "Complete the input track:".into(),
+        ("complete", _) => {
+            let classes: Vec<_> = classes.iter().map(|class| class.to_uppercase()).collect();
+            format!("Complete the input track with {}:", classes.join(" | "))
+        }
+        _ => TEXT_TO_MUSIC.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::test_goldens::golden_json;
+
+    fn text(value: &Value) -> &str {
+        value.as_str().expect("a text")
+    }
+
+    /// A metas dict of the goldens, whose keys have several spellings upstream.
+    fn metas_of(value: &Value) -> Metas {
+        let first = |keys: &[&str]| keys.iter().map(|key| &value[*key]).find(|v| !v.is_null());
+        let words = |keys: &[&str]| first(keys).map(|v| text(v).to_owned());
+        Metas {
+            bpm: first(&["bpm", "tempo"]).and_then(Value::as_u64).map(|bpm| bpm as u32),
+            timesignature: words(&["timesignature", "time_signature"]),
+            keyscale: words(&["keyscale", "key", "scale"]),
+            duration: first(&["duration", "length"]).map(|v| match v.as_f64() {
+                Some(seconds) => duration_text(seconds),
+                None => text(v).to_owned(),
+            }),
+        }
+    }
+
+    /// Golden: `dit_prompts.json`, `build_dit_inputs`.
+    #[test]
+    fn both_prompts_equal_upstreams_byte_for_byte() {
+        let golden = golden_json("a/logic/dit_prompts.json");
+        let cases = golden["build_dit_inputs"].as_array().expect("cases");
+        assert_eq!(cases.len(), 22);
+        for case in cases {
+            let metas = match &case["metas"] {
+                Value::String(metas) => metas.clone(),
+                metas => metas_of(metas).to_text(),
+            };
+            // A metas dict may carry caption and language, which then win.
+            let pick = |key: &str, otherwise: &str| {
+                text(case["metas"].get(key).unwrap_or(&case[otherwise])).to_owned()
+            };
+            let instruction = case["instruction"].as_str().unwrap_or(TEXT_TO_MUSIC);
+            assert_eq!(
+                caption_prompt(instruction, &pick("caption", "caption"), &metas),
+                text(&case["caption_input"])
+            );
+            assert_eq!(
+                lyric_prompt(&pick("language", "vocal_language"), text(&case["lyrics"])),
+                text(&case["lyrics_input"])
+            );
+        }
+    }
+
+    /// Golden: `dit_prompts.json`, `_build_metadata_dict`.
+    #[test]
+    fn metas_are_written_as_upstream_writes_them() {
+        let golden = golden_json("a/logic/dit_prompts.json");
+        for case in golden["build_metadata_dict"].as_array().expect("cases") {
+            let (args, out) = (&case["args"], &case["out"]);
+            let metas = Metas {
+                bpm: args[0].as_u64().map(|bpm| bpm as u32),
+                keyscale: args[1].as_str().map(str::to_owned),
+                timesignature: args[2].as_str().map(str::to_owned),
+                duration: args[3].as_f64().map(duration_text),
+            };
+            let expected = format!(
+                "- bpm: {}\n- timesignature: {}\n- keyscale: {}\n- duration: {}\n",
+                out["bpm"].as_str().map_or_else(|| out["bpm"].to_string(), str::to_owned),
+                text(&out["timesignature"]),
+                text(&out["keyscale"]),
+                out["duration"].as_str().unwrap_or("30 seconds"),
+            );
+            assert_eq!(metas.to_text(), expected);
+        }
+    }
+
+    /// Golden: `dit_prompts.json`, `generate_instruction`.
+    #[test]
+    fn instructions_of_every_task_equal_upstreams() {
+        let golden = golden_json("a/logic/dit_prompts.json");
+        for case in golden["generate_instruction"].as_array().expect("cases") {
+            let classes: Vec<&str> =
+                case["classes"].as_array().map_or_else(Vec::new, |c| c.iter().map(text).collect());
+            let ours = instruction(text(&case["task"]), case["track_name"].as_str(), &classes);
+            assert_eq!(ours, text(&case["out"]));
+        }
+    }
+
+    /// Golden: `dit_prompts.json`, `extract_caption_from_sft_format`.
+    #[test]
+    fn a_pasted_prompt_is_unwrapped_as_upstream_does() {
+        let golden = golden_json("a/logic/dit_prompts.json");
+        for case in golden["extract_caption_from_sft_format"].as_array().expect("cases") {
+            assert_eq!(caption_of_prompt(text(&case["in"])), text(&case["out"]));
+        }
+    }
+
+    #[test]
+    fn a_prompt_ends_with_a_newline_after_the_end_of_text() {
+        let prompt = caption_prompt(TEXT_TO_MUSIC, "calm piano", &Metas::default().to_text());
+        assert!(prompt.ends_with("- duration: 30 seconds\n<|endoftext|>\n"));
+    }
+}
