@@ -1,1 +1,39 @@
-fn main() {}
+//! `acestep`: make music on your own machine.
+//!
+//! | module | what |
+//! |---|---|
+//! | `args` | what can be typed, and what the help says |
+//! | `commands` | one file or folder for each verb |
+//! | `report` | the only writer to standard output and standard error |
+//! | `progress` | what a run shows while it works |
+//! | `interrupt` | Ctrl-C |
+//! | `error` | `error` / `cause` / `hint`, and the exit codes |
+//! | `settings` | what comes from the environment |
+
+mod args;
+mod commands;
+mod error;
+mod interrupt;
+mod progress;
+mod report;
+mod settings;
+
+use std::process::ExitCode;
+
+use args::Command;
+
+fn main() -> ExitCode {
+    error::install_panic_hook();
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let report = cli.global.report();
+    interrupt::install(&report);
+    let result = match cli.command {
+        Command::Generate(args) => commands::generate::run(*args, &cli.global),
+        Command::Verify(args) => commands::verify::run(args, &cli.global),
+        Command::Bench(args) => commands::bench::run(args, &cli.global),
+    };
+    result.unwrap_or_else(|error| report.failure(&error))
+}

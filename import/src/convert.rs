@@ -135,10 +135,10 @@ mod tests {
     /// 1 + 2^-8 lies midway between two bf16 values: the even one is 1. 1 + 3 2^-8 goes up.
     #[test]
     fn narrowing_rounds_to_the_nearest_even() {
-        let bytes: Vec<u8> =
-            [1.003_906_25_f32, 1.011_718_75].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let step = 2.0_f32.powi(-8);
+        let bytes = [1.0 + step, 1.0 + 3.0 * step].map(f32::to_le_bytes).concat();
         let narrow = converted::<bf16>(&bytes, FileType::F32);
-        assert_eq!(narrow.iter().map(|value| value.to_f32()).collect::<Vec<_>>(), [1.0, 1.015_625]);
+        assert_eq!(narrow, [1.0, 1.0 + 4.0 * step].map(bf16::from_f32));
     }
 
     #[test]

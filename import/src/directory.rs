@@ -47,8 +47,7 @@ impl Directory {
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Io`].
     pub fn open(&self, file: &str) -> Result<Bytes, Error> {
-        let missing =
-            || Error::MissingFile { path: self.path(file), alternatives: String::new() };
+        let missing = || Error::MissingFile { path: self.path(file), alternatives: String::new() };
         match self {
             Self::Disk(_) if !self.has(file) => Err(missing()),
             Self::Disk(_) => {

@@ -218,7 +218,7 @@ mod tests {
             (
                 r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#,
                 12,
-                "tensor `a` begins at byte 63, the one before it ends at 59",
+                "tensor `a` begins at byte 67, the one before it ends at 63",
             ),
             (
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
@@ -245,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_git_lfs_pointer_is_called_one() {
-        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
+        let pointer =
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
         let error = parse(Path::new("w"), pointer).expect_err("a pointer");
         assert!(error.to_string().contains("Git LFS pointer"), "{error}");
     }

@@ -1,1 +1,60 @@
-//! Placeholder.
+//! From released checkpoint directories to the parts of a model.
+//!
+//! | module | what |
+//! |---|---|
+//! | `layout` | where a model's directories are, and how to get them |
+//! | `kind` | what a directory holds, by its config.json |
+//! | `single` | one directory alone: [`DitFolder`], [`VaeFolder`], [`TextEncoderFolder`] |
+//! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
+//! | `tiny` | the checkpoint that is built into the program |
+//! | `names` | which tensors belong to which network |
+//! | `apply` | tensors into a module, all or nothing |
+//! | `fold` | weight-norm pairs into plain weights |
+//! | `safetensors`, `header`, `convert` | files, headers, numbers |
+//! | `directory` | files on disk or in the program |
+//! | `silence`, `tokenizer` | the latent of silence; text to token ids |
+//! | `error` | every message and its remedy |
+//!
+//! Strictness is the rule: a tensor that is missing, left over, of another shape or type, a cut
+//! file, a directory of another kind each end with one message; nothing is guessed.
+
+mod apply;
+mod checkpoint;
+mod convert;
+mod directory;
+mod error;
+mod fold;
+mod header;
+mod kind;
+mod layout;
+mod names;
+mod safetensors;
+mod silence;
+mod single;
+mod tiny;
+mod tokenizer;
+
+#[cfg(test)]
+mod testing;
+
+pub use apply::PartSize;
+pub use checkpoint::Folder;
+pub use directory::{Bytes, Directory};
+pub use error::{Error, Names, Places};
+pub use layout::{KNOWN_MODELS, KnownModel, Layout, ModelPaths, TEXT_ENCODER, VAE};
+pub use names::Part;
+pub use safetensors::Tensors;
+pub use single::{DitFolder, Single, TextEncoderFolder, VaeFolder};
+pub use tiny::{BUILT_IN, TINY, open_tiny};
+pub use tokenizer::TextTokenizer;
+
+/// Opens the model that `choice` names: [`TINY`], or whatever [`Layout::resolve`] finds.
+///
+/// # Errors
+/// Those of [`Layout::resolve`] and [`Folder::open`].
+pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
+    match choice {
+        TINY => open_tiny(),
+        _ => Folder::open(&layout.resolve(choice)?),
+    }
+}

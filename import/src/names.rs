@@ -78,18 +78,20 @@ impl Part {
             Self::Dit | Self::VaeDecoder => name.strip_prefix("decoder.")?,
             Self::VaeEncoder => name.strip_prefix("encoder.")?,
         };
-        let renamed = self.renamed().iter().find_map(|(file, module)| {
-            Some(format!("{module}{}", path.strip_prefix(file)?))
-        });
+        let renamed = self
+            .renamed()
+            .iter()
+            .find_map(|(file, module)| Some(format!("{module}{}", path.strip_prefix(file)?)));
         Some(renamed.unwrap_or_else(|| path.to_owned()))
     }
 
     /// The tensor that the parameter at `path` is called in the file: the inverse of
     /// [`Part::path_of`], without `model.`.
     pub(crate) fn name_of(self, path: &str) -> String {
-        let renamed = self.renamed().iter().find_map(|(file, module)| {
-            Some(format!("{file}{}", path.strip_prefix(module)?))
-        });
+        let renamed = self
+            .renamed()
+            .iter()
+            .find_map(|(file, module)| Some(format!("{file}{}", path.strip_prefix(module)?)));
         let name = renamed.unwrap_or_else(|| path.to_owned());
         match self {
             Self::TextEncoder | Self::Conditioner | Self::AudioCodec => name,
@@ -123,7 +125,11 @@ mod tests {
             ("decoder.layers.0.mlp.up_proj.weight", Part::Dit, "layers.0.mlp.up_proj.weight"),
             ("encoder.text_projector.weight", Part::Conditioner, "encoder.text_projector.weight"),
             ("null_condition_emb", Part::Conditioner, "null_condition_emb"),
-            ("tokenizer.quantizer.project_in.bias", Part::AudioCodec, "tokenizer.quantizer.project_in.bias"),
+            (
+                "tokenizer.quantizer.project_in.bias",
+                Part::AudioCodec,
+                "tokenizer.quantizer.project_in.bias",
+            ),
             ("detokenizer.special_tokens", Part::AudioCodec, "detokenizer.special_tokens"),
         ] {
             let owners: Vec<_> =

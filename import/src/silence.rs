@@ -4,7 +4,7 @@
 //! the entry `*/data/0`, little-endian f32. The sizes are known (`C` from config.json), so the
 //! pickle beside them is only asked whether it describes another order.
 //!
-//! Source: PyTorch `torch/csrc/api` zip serialisation; spec: upstream loads it and transposes.
+//! Source: PyTorch's zip serialisation; upstream loads the tensor and swaps its last two axes.
 
 use std::io::{Cursor, Read};
 
@@ -36,7 +36,8 @@ pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData,
         let alternatives = format!(", and so is `{SAFETENSORS}`");
         return Err(Error::MissingFile { path: directory.path(PT), alternatives });
     };
-    let bad = |reason: &str| Error::BadSilence { path: directory.path(file), reason: reason.into() };
+    let bad =
+        |reason: &str| Error::BadSilence { path: directory.path(file), reason: reason.into() };
     if values.iter().any(|value| !value.is_finite()) {
         return Err(bad("it has values that are not finite"));
     }
@@ -65,9 +66,11 @@ fn values_of_safetensors(directory: &Directory, channels: usize) -> Result<Vec<f
 fn values_of_pt(directory: &Directory, channels: usize) -> Result<Vec<f32>, Error> {
     let bytes = directory.open(PT)?;
     let bad = |reason: String| Error::BadSilence { path: directory.path(PT), reason };
-    let mut zip = ZipArchive::new(Cursor::new(bytes.all()))
-        .map_err(|error| bad(format!("it is not a zip archive as torch.save writes it ({error})")))?;
-    let find = |suffix: &str| zip.file_names().find(|name| name.ends_with(suffix)).map(str::to_owned);
+    let mut zip = ZipArchive::new(Cursor::new(bytes.all())).map_err(|error| {
+        bad(format!("it is not a zip archive as torch.save writes it ({error})"))
+    })?;
+    let find =
+        |suffix: &str| zip.file_names().find(|name| name.ends_with(suffix)).map(str::to_owned);
     let data = find("/data/0").ok_or_else(|| bad("it has no entry `*/data/0`".into()))?;
     let (byteorder, pickle) = (find("/byteorder"), find("/data.pkl"));
 

@@ -125,7 +125,8 @@ impl TextTokenizer {
 
 /// The tokenizer.json that `vocab.json` and `merges.txt` stand for.
 fn assemble(directory: &Directory) -> Result<Value, Error> {
-    let bad = |file: &str, reason: String| Error::BadTokenizer { path: directory.path(file), reason };
+    let bad =
+        |file: &str, reason: String| Error::BadTokenizer { path: directory.path(file), reason };
     let vocab: serde_json::Map<String, Value> =
         serde_json::from_str(&directory.text("vocab.json")?)
             .map_err(|error| bad("vocab.json", error.to_string()))?;
@@ -147,8 +148,7 @@ fn assemble(directory: &Directory) -> Result<Value, Error> {
                "normalized": false, "special": special})
     });
     let added: Vec<Value> = added.collect();
-    let byte_level =
-        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
+    let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
     let end = |type_id: u8| json!({"SpecialToken": {"id": END_OF_TEXT, "type_id": type_id}});
     let sequence = |id: &str, type_id: u8| json!({"Sequence": {"id": id, "type_id": type_id}});
     Ok(json!({

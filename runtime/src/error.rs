@@ -141,6 +141,22 @@ pub enum Error {
         /// Largest magnitude.
         peak: f32,
     },
+    /// The tokenizer knows tokens that the text encoder does not.
+    #[error("the tokenizer gave token {id}, but the text encoder's table has {rows} rows")]
+    ForeignTokenizer {
+        /// The token.
+        id: u32,
+        /// Rows of the table.
+        rows: usize,
+    },
+    /// A device that is not there.
+    #[error("device `{device}` is not available: {why}")]
+    NoDevice {
+        /// As it was asked for.
+        device: String,
+        /// Why not.
+        why: String,
+    },
     /// The user asked to stop.
     #[error("stopped")]
     Cancelled,
@@ -175,6 +191,12 @@ impl Error {
             Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
             Self::NotFinite { .. } => {
                 "try --dtype f32 or another device; if it stays, the weights may be damaged".into()
+            }
+            Self::ForeignTokenizer { .. } => {
+                "the text encoder's folder mixes files of two models; download it again".into()
+            }
+            Self::NoDevice { .. } => {
+                "pass --device cpu, or build with --features cuda or wgpu".into()
             }
             Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
             Self::OutOfRange { .. }

@@ -9,21 +9,40 @@
 //! | [`plan`] | every default, range and automatic rule |
 //! | [`prompt`] | the two texts that the networks read, byte by byte |
 //! | [`codes`] | audio codes as text |
+//! | [`text`], [`condition`], [`source`] | prompts and codes to what sampling starts from |
 //! | [`flow`] | timesteps, noise, guidance, solver |
+//! | [`vae`] | latents to sound, in tiles |
 //! | [`audio`] | loudness, WAV |
+//! | [`pipeline`] | the straight line through all of it |
+//! | [`device`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
 //! | [`exchange`] | conditioning in and out as files |
 //! | [`error`] | what can go wrong, and how to mend it |
 
 pub mod audio;
 pub mod codes;
+pub mod condition;
+pub mod device;
 pub mod error;
 pub mod exchange;
 pub mod files;
 pub mod flow;
+pub mod observe;
+pub mod pipeline;
 pub mod plan;
 pub mod prompt;
 pub mod request;
+pub mod residency;
+pub mod source;
+pub mod text;
+pub mod vae;
 
+#[cfg(test)]
+mod test_goldens;
+
+pub use device::{Device, Job};
 pub use error::{Error, Notice};
+pub use observe::{Event, Observe, Stage, Unobserved};
+pub use pipeline::{Song, generate};
 pub use plan::{ModelInfo, Plan};
 pub use request::Request;
+pub use residency::Parts;

@@ -5,6 +5,8 @@
 //!
 //! Source: upstream `prompt_utils.py`, `metadata_utils.py`, `task_utils.py`, `constants.py`.
 
+use serde_json::Value;
+
 /// What text2music asks of the model.
 pub const TEXT_TO_MUSIC: &str = "Fill the audio semantic mask based on the given conditions:";
 /// What a song from audio codes asks, as a cover does.
@@ -21,7 +23,7 @@ const NOT_KNOWN: &str = "N/A";
 const DEFAULT_DURATION: &str = "30 seconds";
 
 /// Tempo, metre, key and length as the caption prompt states them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Metas {
     /// Beats a minute; absent and 0 are both written `N/A`.
     pub bpm: Option<u32>,
@@ -34,6 +36,22 @@ pub struct Metas {
 }
 
 impl Metas {
+    /// Reads a metadata object in any of upstream's spellings; a key that is absent, null or of
+    /// another type is not known.
+    pub fn from_json(metas: &Value) -> Self {
+        let first = |keys: &[&str]| keys.iter().map(|key| &metas[*key]).find(|v| !v.is_null());
+        let words = |keys: &[&str]| first(keys).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            bpm: first(&["bpm", "tempo"]).and_then(Value::as_u64).map(|bpm| bpm as u32),
+            timesignature: words(&["timesignature", "time_signature"]),
+            keyscale: words(&["keyscale", "key", "scale"]),
+            duration: first(&["duration", "length"]).and_then(|value| match value.as_f64() {
+                Some(seconds) => Some(duration_text(seconds)),
+                None => value.as_str().map(str::to_owned),
+            }),
+        }
+    }
+
     /// The four lines, each with its newline.
     pub fn to_text(&self) -> String {
         let bpm = match self.bpm {
@@ -70,6 +88,32 @@ pub fn caption_prompt(instruction: &str, caption: &str, metas: &str) -> String {
 /// The text for the lyric encoder.
 pub fn lyric_prompt(language: &str, lyrics: &str) -> String {
     format!("# Languages\n{language}\n\n# Lyric\n{lyrics}<|endoftext|>")
+}
+
+/// Caption and lyric prompt from upstream's metadata, which is an object, a text or null.
+///
+/// An object's `caption` and `language`, if it has them, win over the arguments. `instruction` is
+/// [`TEXT_TO_MUSIC`] where absent. This is upstream's `build_dit_inputs`.
+pub fn prompts_from_metas(
+    task_instruction: Option<&str>,
+    caption: &str,
+    lyrics: &str,
+    metas: &Value,
+    language: &str,
+) -> (String, String) {
+    let metas_text = match metas {
+        Value::String(text) => text.clone(),
+        metas => Metas::from_json(metas).to_text(),
+    };
+    let own = |key: &str| metas[key].as_str().filter(|text| !text.is_empty());
+    (
+        caption_prompt(
+            task_instruction.unwrap_or(TEXT_TO_MUSIC),
+            own("caption").unwrap_or(caption),
+            &metas_text,
+        ),
+        lyric_prompt(own("language").unwrap_or(language), lyrics),
+    )
 }
 
 /// The caption inside a whole caption prompt; any other text is returned as it is.
@@ -109,28 +153,11 @@ pub fn instruction(task: &str, track: Option<&str>, classes: &[&str]) -> String 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::test_goldens::golden_json;
 
     fn text(value: &Value) -> &str {
         value.as_str().expect("a text")
-    }
-
-    /// A metas dict of the goldens, whose keys have several spellings upstream.
-    fn metas_of(value: &Value) -> Metas {
-        let first = |keys: &[&str]| keys.iter().map(|key| &value[*key]).find(|v| !v.is_null());
-        let words = |keys: &[&str]| first(keys).map(|v| text(v).to_owned());
-        Metas {
-            bpm: first(&["bpm", "tempo"]).and_then(Value::as_u64).map(|bpm| bpm as u32),
-            timesignature: words(&["timesignature", "time_signature"]),
-            keyscale: words(&["keyscale", "key", "scale"]),
-            duration: first(&["duration", "length"]).map(|v| match v.as_f64() {
-                Some(seconds) => duration_text(seconds),
-                None => text(v).to_owned(),
-            }),
-        }
     }
 
     /// Golden: `dit_prompts.json`, `build_dit_inputs`.
@@ -140,23 +167,15 @@ mod tests {
         let cases = golden["build_dit_inputs"].as_array().expect("cases");
         assert_eq!(cases.len(), 22);
         for case in cases {
-            let metas = match &case["metas"] {
-                Value::String(metas) => metas.clone(),
-                metas => metas_of(metas).to_text(),
-            };
-            // A metas dict may carry caption and language, which then win.
-            let pick = |key: &str, otherwise: &str| {
-                text(case["metas"].get(key).unwrap_or(&case[otherwise])).to_owned()
-            };
-            let instruction = case["instruction"].as_str().unwrap_or(TEXT_TO_MUSIC);
-            assert_eq!(
-                caption_prompt(instruction, &pick("caption", "caption"), &metas),
-                text(&case["caption_input"])
+            let (caption, lyrics) = prompts_from_metas(
+                case["instruction"].as_str(),
+                text(&case["caption"]),
+                text(&case["lyrics"]),
+                &case["metas"],
+                text(&case["vocal_language"]),
             );
-            assert_eq!(
-                lyric_prompt(&pick("language", "vocal_language"), text(&case["lyrics"])),
-                text(&case["lyrics_input"])
-            );
+            assert_eq!(caption, text(&case["caption_input"]));
+            assert_eq!(lyrics, text(&case["lyrics_input"]));
         }
     }
 

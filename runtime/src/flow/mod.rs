@@ -1,4 +1,191 @@
 //! Flow matching: from noise to latents.
+//!
+//! `x_t = t noise + (1 - t) x_0`; the transformer predicts `v = noise - x_0`, and `x` is carried
+//! from `t = 1` to `t = 0` step by step. Deterministic (`ode`): `x <- x - v (t - t')`. Stochastic
+//! (`sde`): `x_0 = x - v t`, then noised anew to `t'`.
+//!
+//! Source: Lipman et al. 2023, arXiv:2210.02747; upstream `generate_audio`.
 
+pub mod guidance;
 pub mod noise;
 pub mod schedule;
+
+use acestep_model::{
+    Backend,
+    acestep::{CrossAttended, Dit},
+};
+use burn::tensor::Tensor;
+
+use crate::{
+    Error,
+    observe::{Event, Observe, Stage, check},
+    plan::{Guidance, GuidanceMode, InferMethod},
+};
+use guidance::Momentum;
+use schedule::{Schedule, base_sde_next};
+
+/// What the transformer listens to and starts from.
+#[derive(Debug, Clone)]
+pub struct Track<B: Backend> {
+    /// Lyrics, timbre and caption, `[B, L, encoder width]`.
+    pub condition: Tensor<B, 3>,
+    /// Source latents and mask, `[B, T, 2 C]`.
+    pub context: Tensor<B, 3>,
+}
+
+/// What to follow when: one track, or another from some step on.
+#[derive(Debug, Clone)]
+pub struct Tracks<B: Backend> {
+    /// From the first step.
+    pub first: Track<B>,
+    /// From this step (counted from 0) to the last.
+    pub later: Option<(usize, Track<B>)>,
+    /// Guidance; `None` runs the transformer once a step.
+    pub steering: Option<Steering<B>>,
+}
+
+/// Guidance and what it steers away from.
+#[derive(Debug, Clone)]
+pub struct Steering<B: Backend> {
+    /// How strongly, and when.
+    pub guidance: Guidance,
+    /// The condition that stands for none, `[1, 1, encoder width]`.
+    pub null: Tensor<B, 3>,
+}
+
+/// One step of the solver.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Where it starts.
+    pub t: f32,
+    /// Where it ends.
+    pub next: f32,
+}
+
+/// Everything about sampling that is not a tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampling {
+    /// The steps, from noise to latents.
+    pub steps: Vec<Step>,
+    /// How each moves.
+    pub method: InferMethod,
+}
+
+impl Sampling {
+    /// The steps of a schedule.
+    ///
+    /// Stochastic steps of models that are not distilled go to `1 - (i + 1) / N` whatever the
+    /// schedule says, as upstream does.
+    pub fn new(schedule: &Schedule, method: InferMethod, is_turbo: bool) -> Self {
+        let times = &schedule.timesteps;
+        let next = |index: usize| match method {
+            InferMethod::Sde if !is_turbo => base_sde_next(index, times.len()),
+            InferMethod::Sde | InferMethod::Ode => {
+                times.get(index + 1).copied().unwrap_or(schedule.terminal)
+            }
+        };
+        let steps = times.iter().enumerate().map(|(i, &t)| Step { t, next: next(i) }).collect();
+        Self { steps, method }
+    }
+
+    /// Whether the step re-noises: a stochastic step that does not end the run.
+    ///
+    /// The distilled models end on a plain step; the others draw noise even for their last step,
+    /// where it is multiplied by zero.
+    fn renoises(&self, index: usize) -> bool {
+        self.method == InferMethod::Sde && self.steps[index].next > 0.0
+    }
+}
+
+/// Carries `noise` to latents.
+///
+/// `step_noise(i)` gives the fresh noise of step `i`, `[B, T, C]`; only stochastic steps ask.
+///
+/// # Shapes
+/// - `noise`, output: `[B, T, C]`
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub fn sample<B: Backend>(
+    dit: &Dit<B>,
+    tracks: &Tracks<B>,
+    noise: Tensor<B, 3>,
+    sampling: &Sampling,
+    mut step_noise: impl FnMut(usize) -> Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    let total = sampling.steps.len();
+    observe.event(Event::Advanced { stage: Stage::Diffusion, done: 0, total });
+    let mut velocity = Velocity::new(dit, &tracks.first, tracks.steering.as_ref());
+    let mut x = noise;
+    for (index, &step) in sampling.steps.iter().enumerate() {
+        check(observe)?;
+        if let Some((from, later)) = &tracks.later
+            && index == *from
+        {
+            velocity.follow(later);
+        }
+        let v = velocity.at(x.clone(), step.t);
+        x = if sampling.renoises(index) {
+            let end = x - v * step.t;
+            step_noise(index) * step.next + end * (1.0 - step.next)
+        } else if sampling.method == InferMethod::Sde {
+            x - v * step.t
+        } else {
+            x - v * (step.t - step.next)
+        };
+        observe.event(Event::Advanced { stage: Stage::Diffusion, done: index + 1, total });
+    }
+    Ok(x)
+}
+
+/// The guided velocity, with what it keeps from step to step.
+struct Velocity<'a, B: Backend> {
+    dit: &'a Dit<B>,
+    steering: Option<&'a Steering<B>>,
+    track: &'a Track<B>,
+    plain: Option<CrossAttended<B>>,
+    doubled: Option<CrossAttended<B>>,
+    momentum: Momentum<B>,
+}
+
+impl<'a, B: Backend> Velocity<'a, B> {
+    fn new(dit: &'a Dit<B>, track: &'a Track<B>, steering: Option<&'a Steering<B>>) -> Self {
+        Self { dit, steering, track, plain: None, doubled: None, momentum: Momentum::default() }
+    }
+
+    /// Follows another track; what is kept of the condition is computed anew.
+    fn follow(&mut self, track: &'a Track<B>) {
+        (self.track, self.plain, self.doubled) = (track, None, None);
+    }
+
+    /// # Shapes
+    /// - `x`, output: `[B, T, C]`
+    fn at(&mut self, x: Tensor<B, 3>, t: f32) -> Tensor<B, 3> {
+        let Track { condition, context } = self.track;
+        let batch = x.dims()[0];
+        let dit = self.dit;
+        let Some(Steering { guidance, null }) = self.steering.filter(|s| s.guidance.applies(t))
+        else {
+            let heard = self.plain.get_or_insert_with(|| dit.attend_to(condition.clone()));
+            let times = vec![t; batch];
+            return dit.forward(x, context.clone(), [&times, &times], heard);
+        };
+
+        let heard = self.doubled.get_or_insert_with(|| {
+            let nothing = null.clone().expand(condition.dims());
+            dit.attend_to(Tensor::cat(vec![condition.clone(), nothing], 0))
+        });
+        let times = vec![t; 2 * batch];
+        let context = Tensor::cat(vec![context.clone(); 2], 0);
+        let both = dit.forward(Tensor::cat(vec![x; 2], 0), context, [&times, &times], heard);
+        let conditional = both.clone().narrow(0, 0, batch);
+        let unconditional = both.narrow(0, batch, batch);
+        match guidance.mode {
+            GuidanceMode::Apg => {
+                guidance::apg(conditional, unconditional, guidance.scale, &mut self.momentum)
+            }
+            GuidanceMode::Cfg => guidance::cfg(conditional, unconditional, guidance.scale),
+        }
+    }
+}

@@ -58,6 +58,12 @@ impl NoiseSource {
     }
 }
 
+impl serde::Serialize for NoiseSource {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 impl std::fmt::Display for NoiseSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,0 +1,115 @@
+//! How the program fails: exit codes, and errors as `error` / `cause` / `hint`.
+
+use std::{fmt::Write as _, io, process::ExitCode};
+
+use crate::{interrupt, report, settings};
+
+/// The exit codes, as the help states them.
+pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
+    (OK, "done"),
+    (FAILED, "it cannot be done: the input, a file, the model or the disk is at fault"),
+    (USAGE, "the command line is wrong"),
+    (BUG, "a mistake in this program"),
+    (INTERRUPTED, "stopped by Ctrl-C"),
+];
+
+const OK: u8 = 0;
+pub(crate) const FAILED: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+const BUG: u8 = 101;
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A mistake that only the command line can see, with its remedy.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// The exit code of `error`.
+pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
+    use acestep_runtime::Error;
+    if error.chain().any(|e| matches!(e.downcast_ref(), Some(Error::Cancelled))) {
+        return INTERRUPTED;
+    }
+    // A reader that had enough, such as `head`, is not a failure.
+    let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    if error.downcast_ref().is_some_and(closed) { OK } else { FAILED }
+}
+
+/// Every cause of `error` below its message, in order.
+pub(crate) fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> {
+    error.chain().skip(1).map(ToString::to_string)
+}
+
+/// What may mend `error`.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            return refusal.hint.clone();
+        }
+        if let Some(error) = cause.downcast_ref::<acestep_import::Error>() {
+            return import_hint(error);
+        }
+        match cause.downcast_ref::<acestep_runtime::Error>()? {
+            // The runtime does not know whose error it carries.
+            acestep_runtime::Error::Checkpoint(inner) => import_hint(inner.downcast_ref()?),
+            error => error.hint(),
+        }
+    })
+}
+
+fn import_hint(error: &acestep_import::Error) -> Option<String> {
+    let hint = error.hint()?;
+    let tiny = acestep_import::TINY;
+    Some(match error {
+        acestep_import::Error::Absent { .. } if !hint.contains(tiny) => {
+            format!("{hint}\n      to try the program without a download, pass `--model {tiny}`")
+        }
+        _ => hint,
+    })
+}
+
+/// Makes a panic say that it is our mistake; Rust then ends with [`BUG`].
+pub(crate) fn install_panic_hook() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let what = match (panic.payload().downcast_ref::<&str>(), panic.payload().downcast_ref()) {
+            (Some(text), _) => (*text).to_owned(),
+            (None, Some(text)) => String::clone(text),
+            (None, None) => "unknown".to_owned(),
+        };
+        let mut text = format!(
+            "error: this is a bug in acestep {}\n  cause: {what}\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        if let Some(place) = panic.location() {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  cause: at {}:{}", place.file(), place.line());
+        }
+        let wants_backtrace = settings::wants_backtrace();
+        if !wants_backtrace {
+            text += "\nhint: run it again with RUST_BACKTRACE=1 and report what it prints\n";
+        }
+        report::last_words(&text);
+        if wants_backtrace {
+            default(panic);
+        }
+    }));
+}
+
+/// An exit code that ends `main`.
+pub(crate) fn exit(code: u8) -> ExitCode {
+    ExitCode::from(if interrupt::was_pressed() && code == FAILED { INTERRUPTED } else { code })
+}

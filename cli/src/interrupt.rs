@@ -1,0 +1,58 @@
+//! Ctrl-C: the first press asks to stop, the second stops.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{error, report, report::Report};
+
+static PRESSES: AtomicUsize = AtomicUsize::new(0);
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+/// How long the second press waits for a file that is being written: ended in the middle, its
+/// unfinished part would stay on the disk.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes over Ctrl-C (and termination requests) for the rest of the program.
+pub(crate) fn install(report: &Report) {
+    let quiet = report.is_quiet();
+    let result = ctrlc::set_handler(move || {
+        if PRESSES.fetch_add(1, Ordering::SeqCst) == 0 {
+            if !quiet {
+                let what = "stopping after this step; press Ctrl-C again to stop at once";
+                report::last_words(&format!("\nnote: {what}\n"));
+            }
+            return;
+        }
+        let start = Instant::now();
+        while WRITING.load(Ordering::SeqCst) && start.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(10));
+        }
+        #[expect(clippy::exit, reason = "the main thread is busy and was asked once already")]
+        std::process::exit(error::INTERRUPTED.into());
+    });
+    if let Err(error) = result {
+        report.note(&format!("Ctrl-C cannot be handled and may leave half a file: {error}"));
+    }
+}
+
+/// Whether the user asked to stop.
+pub(crate) fn was_pressed() -> bool {
+    PRESSES.load(Ordering::SeqCst) > 0
+}
+
+/// Does `write`, in the middle of which the program does not end.
+pub(crate) fn whole<T>(write: impl FnOnce() -> T) -> T {
+    /// Says that writing is over, also when it ends in a panic.
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            WRITING.store(false, Ordering::SeqCst);
+        }
+    }
+    WRITING.store(true, Ordering::SeqCst);
+    let _over = Over;
+    write()
+}

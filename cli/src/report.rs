@@ -1,0 +1,127 @@
+//! The only writer to standard output and standard error.
+//!
+//! Standard output carries what can be piped: paths, one JSON object, or a WAV. Everything else
+//! goes to standard error, where nothing is lost if it cannot be written.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use anstream::{AutoStream, ColorChoice};
+
+use crate::{error, progress::Style, settings};
+
+/// What a command may say, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Report {
+    /// Negative: quiet; positive: more to read.
+    pub(crate) verbosity: i8,
+    pub(crate) color: ColorChoice,
+    /// Whether moving lines may be shown.
+    pub(crate) progress: bool,
+}
+
+const RED: &str = "\x1b[1;31m";
+const YELLOW: &str = "\x1b[33m";
+const CYAN: &str = "\x1b[36m";
+const PLAIN: &str = "\x1b[0m";
+
+impl Report {
+    /// Whether only errors are shown.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.verbosity < 0
+    }
+
+    /// How a run shows its stages.
+    pub(crate) fn progress_style(&self) -> Style {
+        let moving = self.progress && io::stderr().is_terminal() && !settings::terminal_is_dumb();
+        match self.verbosity {
+            ..0 => Style::Silent,
+            0 if !moving => Style::Silent,
+            _ if moving => Style::Moving,
+            _ => Style::Lines,
+        }
+    }
+
+    /// One line that helps to understand what is happening.
+    pub(crate) fn line(&self, text: &str) {
+        if !self.is_quiet() {
+            self.print(&format!("{text}\n"));
+        }
+    }
+
+    /// Something the user should know, that stops nothing.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.is_quiet() {
+            self.print(&format!("{YELLOW}note:{PLAIN} {text}\n"));
+        }
+    }
+
+    /// A line for those who asked for more.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.verbosity > 0 {
+            self.print(&format!("{text}\n"));
+        }
+    }
+
+    /// Prints `error`, its causes and its remedy, and gives the exit code.
+    pub(crate) fn failure(&self, error: &anyhow::Error) -> ExitCode {
+        let code = error::code_of(error);
+        if code == error::INTERRUPTED {
+            self.line("stopped: nothing was written");
+        } else if code != 0 {
+            let mut text = format!("{RED}error:{PLAIN} {error}\n");
+            for cause in error::causes(error) {
+                text += &format!("  cause: {cause}\n");
+            }
+            if let Some(hint) = error::hint(error) {
+                text += &format!("\n{CYAN}hint:{PLAIN} {hint}\n");
+            }
+            self.print(&text);
+        }
+        error::exit(code)
+    }
+
+    fn print(&self, text: &str) {
+        let mut stream = AutoStream::new(io::stderr().lock(), self.color);
+        // Whoever closed standard error does not want to read it.
+        let _ = stream.write_all(text.as_bytes());
+    }
+}
+
+/// Writes a path and a line end to standard output.
+///
+/// # Errors
+/// If standard output is closed or full.
+pub(crate) fn path(path: &Path) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(path.as_os_str().as_encoded_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// If standard output is closed or full.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// Writes `bytes` to standard output.
+///
+/// # Errors
+/// If standard output is closed or full.
+pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Writes to standard error whatever the settings, without waiting for who else writes there.
+pub(crate) fn last_words(text: &str) {
+    // Whoever closed standard error does not want to read it.
+    let _ = io::stderr().write_all(text.as_bytes());
+}

@@ -1,0 +1,160 @@
+//! [`Folder`]: the three directories of a model as one [`Checkpoint`].
+
+use std::path::{Path, PathBuf};
+
+use acestep_model::{Backend, Checkpoint, Configs, acestep, oobleck, qwen3};
+use burn::tensor::{DType, Tensor};
+
+use crate::{
+    Directory, DitFolder, Error, ModelPaths, Part, PartSize, TextEncoderFolder, VaeFolder,
+};
+
+/// A model's networks, read from the released directory layout.
+#[derive(Debug)]
+pub struct Folder {
+    name: String,
+    configs: Configs,
+    dit: DitFolder,
+    vae: VaeFolder,
+    text_encoder: TextEncoderFolder,
+    dtype: Option<DType>,
+}
+
+impl Folder {
+    /// Opens the directories that `paths` names.
+    ///
+    /// # Errors
+    /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
+    pub fn open(paths: &ModelPaths) -> Result<Self, Error> {
+        Self::from_directories(
+            paths.name.clone(),
+            Directory::Disk(paths.dit.clone()),
+            Directory::Disk(paths.vae.clone()),
+            Directory::Disk(paths.text_encoder.clone()),
+        )
+    }
+
+    /// Opens three directories, which may be built into the program.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub fn from_directories(
+        name: String,
+        dit: Directory,
+        vae: Directory,
+        text_encoder: Directory,
+    ) -> Result<Self, Error> {
+        let dit = DitFolder::open(dit)?;
+        let vae = VaeFolder::open(vae)?;
+        let text_encoder = TextEncoderFolder::open(text_encoder)?;
+        let configs = Configs {
+            dit: dit.config().clone(),
+            text_encoder: text_encoder.weights().config().clone(),
+            vae: vae.config().clone(),
+        };
+        let agree = |first_key, first_value, other: &Directory, second_key, second_value| {
+            if first_value == second_value {
+                return Ok(());
+            }
+            let first = dit.directory().path("config.json");
+            let second = other.path("config.json");
+            Err(Error::ConfigsDisagree {
+                first,
+                first_key,
+                first_value,
+                second,
+                second_key,
+                second_value,
+            })
+        };
+        let (text, sound) = (text_encoder.weights().directory(), vae.directory());
+        let width = configs.text_encoder.hidden_size;
+        agree("text_hidden_dim", configs.dit.text_hidden_dim, text, "hidden_size", width)?;
+        let (latent, channels) =
+            (configs.dit.audio_acoustic_hidden_dim, configs.vae.decoder_input_channels);
+        agree("audio_acoustic_hidden_dim", latent, sound, "decoder_input_channels", channels)?;
+        Ok(Self { name, configs, dit, vae, text_encoder, dtype: None })
+    }
+
+    /// Keeps parameters as `dtype` instead of the backend's float type.
+    #[must_use]
+    pub fn with_dtype(self, dtype: DType) -> Self {
+        Self { dtype: Some(dtype), ..self }
+    }
+
+    /// What the model is called: its short name where it has one, else its directory's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory of the diffusion transformer.
+    pub fn path(&self) -> &Path {
+        self.dit.directory().root()
+    }
+
+    /// Every file of weights, in the order text encoder, diffusion transformer, VAE.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let text_encoder = self.text_encoder.weights().files();
+        let rest = self.dit.files().chain(self.vae.files());
+        text_encoder.chain(rest).map(Path::to_owned).collect()
+    }
+
+    /// How many numbers and file bytes `part` has.
+    ///
+    /// # Errors
+    /// None after a successful [`Folder::open`], which has checked the same.
+    pub fn size(&self, part: Part) -> Result<PartSize, Error> {
+        match part {
+            Part::TextEncoder => self.text_encoder.weights().size(part),
+            Part::Conditioner | Part::AudioCodec | Part::Dit => self.dit.size(part),
+            Part::VaeDecoder | Part::VaeEncoder => self.vae.size(part),
+        }
+    }
+}
+
+impl<B: Backend> Checkpoint<B> for Folder {
+    type Error = Error;
+
+    fn configs(&self) -> &Configs {
+        &self.configs
+    }
+
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
+        self.text_encoder.token_ids(text, max_tokens)
+    }
+
+    fn pad_token_id(&self) -> Result<u32, Error> {
+        Ok(self.text_encoder.tokenizer()?.end_of_text())
+    }
+
+    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
+        self.dit.silence_latent(device, self.dtype)
+    }
+
+    fn text_encoder(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
+        self.text_encoder.model(device, self.dtype)
+    }
+
+    fn conditioner(&self, device: &B::Device) -> Result<acestep::Conditioner<B>, Error> {
+        self.dit.conditioner(device, self.dtype)
+    }
+
+    fn audio_codec(&self, device: &B::Device) -> Result<acestep::AudioCodec<B>, Error> {
+        self.dit.audio_codec(device, self.dtype)
+    }
+
+    fn dit(&self, device: &B::Device) -> Result<acestep::Dit<B>, Error> {
+        self.dit.dit(device, self.dtype)
+    }
+
+    fn vae_decoder(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Error> {
+        self.vae.decoder(device, self.dtype)
+    }
+
+    fn vae_encoder(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Error> {
+        self.vae.encoder(device, self.dtype)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use std::fs;
+
+use safetensors::{Dtype, SafeTensors};
+
+use burn::module::Module;
+
+use super::*;
+use crate::{
+    open_tiny,
+    testing::{B, Copy, Stored, file, goldens, stored},
+};
+
+/// Loads every part of `folder`.
+fn load_all(folder: &Folder) -> Result<(), Error> {
+    let device = Default::default();
+    let checkpoint: &dyn Checkpoint<B, Error = Error> = folder;
+    checkpoint.text_encoder(&device)?;
+    checkpoint.conditioner(&device)?;
+    checkpoint.audio_codec(&device)?;
+    checkpoint.dit(&device)?;
+    checkpoint.vae_decoder(&device)?;
+    checkpoint.vae_encoder(&device)?;
+    Ok(())
+}
+
+/// Rewrites the safetensors file at `path`, tensor by tensor.
+fn rewrite(path: &Path, change: impl Fn(&str, Stored) -> (String, Stored)) {
+    let bytes = fs::read(path).expect("a file");
+    let tensors = SafeTensors::deserialize(&bytes).expect("a good file");
+    let changed: Vec<_> = tensors
+        .iter()
+        .map(|(name, view)| {
+            let (dtype, shape) = (view.dtype(), view.shape().to_vec());
+            change(name, Stored { dtype, shape, bytes: view.data().to_vec() })
+        })
+        .collect();
+    let borrowed: Vec<_> =
+        changed.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+    fs::write(path, file(&borrowed)).expect("a written file");
+}
+
+fn edit_config(directory: &Path, key: &str, value: serde_json::Value) {
+    let path = directory.join("config.json");
+    let text = fs::read_to_string(&path).expect("a config");
+    let mut config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    config[key] = value;
+    fs::write(path, config.to_string()).expect("a written config");
+}
+
+#[test]
+fn the_built_in_checkpoint_loads_whole() -> Result<(), Error> {
+    let tiny = open_tiny()?;
+    load_all(&tiny)?;
+    assert_eq!(tiny.name(), "tiny");
+    let checkpoint: &dyn Checkpoint<B, Error = Error> = &tiny;
+    assert_eq!(checkpoint.pad_token_id()?, 420);
+    assert_eq!(checkpoint.token_ids("", 256)?, [420]);
+    assert_eq!(checkpoint.silence_latent(&Default::default())?.dims(), [1, 1000, 16]);
+    Ok(())
+}
+
+#[test]
+fn base_and_xl_checkpoints_load_whole() -> Result<(), Error> {
+    for dit in ["checkpoints_a/acestep-v15-base", "checkpoints_xl/acestep-v15-xl-turbo"] {
+        let folder = Folder::open(&ModelPaths {
+            name: dit.into(),
+            dit: goldens().join(dit),
+            vae: goldens().join("checkpoints_a/vae"),
+            text_encoder: goldens().join("checkpoints_a/Qwen3-Embedding-0.6B"),
+        })?;
+        load_all(&folder)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn parameters_are_the_numbers_of_the_file() -> Result<(), Error> {
+    let folder = open_tiny()?;
+    let device = Default::default();
+    let encoder: qwen3::Model<B> = folder.text_encoder(&device)?;
+    assert_eq!(encoder.num_params() as u64, folder.size(Part::TextEncoder)?.parameters);
+    let decoder: oobleck::Decoder<B> = folder.vae_decoder(&device)?;
+    assert_eq!(decoder.num_params() as u64, folder.size(Part::VaeDecoder)?.parameters);
+    // Weight norm takes its lengths besides.
+    let size = folder.size(Part::VaeDecoder)?;
+    assert!(size.file_bytes > 4 * size.parameters, "{size:?}");
+    let total: u64 =
+        Part::ALL.iter().map(|&part| folder.size(part).map_or(0, |size| size.file_bytes)).sum();
+    let files = [2_326_680, 1_523_880, 367_224].iter().sum::<u64>();
+    assert!(total < files && total > files * 95 / 100, "{total} of {files}");
+    Ok(())
+}
+
+#[test]
+fn names_with_the_prefix_model_are_the_same() -> Result<(), Error> {
+    let copy = Copy::new();
+    let path = copy.paths.text_encoder.join("model.safetensors");
+    rewrite(&path, |name, tensor| (format!("model.{name}"), tensor));
+    load_all(&Folder::open(&copy.paths)?)
+}
+
+#[test]
+fn half_files_load_whole() -> Result<(), Error> {
+    for dtype in [Dtype::F16, Dtype::BF16] {
+        let copy = Copy::new();
+        let narrow = |name: &str, tensor: Stored| {
+            let values: Vec<f32> = tensor
+                .bytes
+                .chunks_exact(4)
+                .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+                .collect();
+            (name.to_owned(), stored(dtype, &tensor.shape, &values))
+        };
+        rewrite(&copy.paths.dit.join("model.safetensors"), narrow);
+        rewrite(&copy.paths.vae.join("diffusion_pytorch_model.safetensors"), narrow);
+        rewrite(&copy.paths.text_encoder.join("model.safetensors"), narrow);
+        load_all(&Folder::open(&copy.paths)?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_cut_at_any_64th_is_an_error() {
+    let copy = Copy::new();
+    for path in [
+        copy.paths.dit.join("model.safetensors"),
+        copy.paths.vae.join("diffusion_pytorch_model.safetensors"),
+    ] {
+        let whole = fs::read(&path).expect("a file");
+        for part in 0..64 {
+            fs::write(&path, &whole[..whole.len() * part / 64]).expect("a cut file");
+            let error = Folder::open(&copy.paths).expect_err("cut");
+            assert!(matches!(&error, Error::Cut { path: named, .. } if *named == path), "{error}");
+            assert!(error.hint().is_some());
+        }
+        fs::write(&path, whole).expect("the whole file");
+    }
+    assert!(Folder::open(&copy.paths).is_ok());
+}
+
+#[test]
+fn a_tensor_of_no_known_group_is_refused_when_opened() {
+    let copy = Copy::new();
+    rewrite(&copy.paths.dit.join("model.safetensors"), |name, tensor| {
+        (name.replace("null_condition_emb", "null_condition"), tensor)
+    });
+    let error = Folder::open(&copy.paths).expect_err("unknown").to_string();
+    assert!(
+        error.ends_with("has 1 tensor that the diffusion model does not use: `null_condition`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn directories_in_each_others_place_are_told_for_what_they_are() {
+    let copy = Copy::new();
+    let ModelPaths { dit, vae, text_encoder, .. } = &copy.paths;
+    for (paths, says) in [
+        (
+            ModelPaths { dit: vae.clone(), ..copy.paths.clone() },
+            "holds the Oobleck audio autoencoder, not a diffusion transformer of ACE-Step 1.5",
+        ),
+        (
+            ModelPaths { dit: text_encoder.clone(), ..copy.paths.clone() },
+            "holds a Qwen3 text encoder, not a diffusion transformer of ACE-Step 1.5",
+        ),
+        (
+            ModelPaths { vae: dit.clone(), ..copy.paths.clone() },
+            "holds a diffusion transformer of ACE-Step 1.5, not the Oobleck audio autoencoder",
+        ),
+        (
+            ModelPaths { dit: dit.parent().expect("a parent").to_owned(), ..copy.paths.clone() },
+            "holds several model directories, not a diffusion transformer of ACE-Step 1.5",
+        ),
+        (
+            ModelPaths { dit: dit.join("model.safetensors"), ..copy.paths.clone() },
+            "model.safetensors` is not a directory",
+        ),
+    ] {
+        let error = Folder::open(&paths).expect_err("a wrong directory");
+        assert!(error.to_string().ends_with(says), "{error}");
+        assert!(error.hint().is_some());
+    }
+}
+
+#[test]
+fn configurations_that_do_not_fit_each_other_are_refused() {
+    let copy = Copy::new();
+    edit_config(&copy.paths.text_encoder, "hidden_size", 64.into());
+    let error = Folder::open(&copy.paths).expect_err("two widths").to_string();
+    assert!(error.contains("has text_hidden_dim 48, but `"), "{error}");
+    assert!(error.ends_with("has hidden_size 64"), "{error}");
+}
+
+#[test]
+fn an_unknown_key_of_a_config_is_refused_by_name() {
+    let copy = Copy::new();
+    edit_config(&copy.paths.dit, "logit_softcap", 30.into());
+    let error = Folder::open(&copy.paths).expect_err("an unknown key");
+    assert!(matches!(error, Error::BadConfig { .. }), "{error}");
+    let source = std::error::Error::source(&error).expect("a source").to_string();
+    assert!(source.contains("`logit_softcap`"), "{source}");
+}
+
+#[test]
+fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
+    let copy = Copy::new();
+    edit_config(&copy.paths.text_encoder, "num_hidden_layers", 2.into());
+    let folder = Folder::open(&copy.paths)?;
+    let result: Result<qwen3::Model<B>, _> = folder.text_encoder(&Default::default());
+    let error = result.expect_err("a third layer").to_string();
+    assert!(error.contains("11 tensors that the text encoder does not use: `layers.2."), "{error}");
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Where a model's directories are, and how to get them.
+//!
+//! ```text
+//! models/acestep-v15-turbo/  config.json, model.safetensors, silence_latent.pt
+//!        acestep-v15-*/      the same
+//!        vae/                config.json, diffusion_pytorch_model.safetensors
+//!        Qwen3-Embedding-0.6B/  config.json, model.safetensors, tokenizer.json
+//! ```
+
+use std::path::{Path, PathBuf, absolute};
+
+use crate::{Error, error::Places};
+
+/// The directory of the audio autoencoder, the same for all models.
+pub const VAE: &str = "vae";
+/// The directory of the text encoder, the same for all models.
+pub const TEXT_ENCODER: &str = "Qwen3-Embedding-0.6B";
+/// The repository with the turbo model, the autoencoder and the text encoder.
+const MAIN_REPO: &str = "ACE-Step/Ace-Step1.5";
+
+/// A released model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownModel {
+    /// What `--model` calls it.
+    pub name: &'static str,
+    /// Its directory among the models.
+    pub directory: &'static str,
+    /// Its repository on Hugging Face (and ModelScope).
+    pub repo: &'static str,
+    /// Gigabytes of its diffusion transformer; the rest adds about 1.9.
+    pub gigabytes: f32,
+    /// One line for help texts.
+    pub about: &'static str,
+}
+
+/// The released models, the default first.
+pub const KNOWN_MODELS: [KnownModel; 9] = [
+    known("turbo", "acestep-v15-turbo", MAIN_REPO, 4.8, "8 steps, no guidance"),
+    known("base", "acestep-v15-base", "ACE-Step/acestep-v15-base", 4.8, "50 steps, all tasks"),
+    known("sft", "acestep-v15-sft", "ACE-Step/acestep-v15-sft", 4.8, "50 steps, finer sound"),
+    known(
+        "turbo-shift1",
+        "acestep-v15-turbo-shift1",
+        "ACE-Step/acestep-v15-turbo-shift1",
+        4.8,
+        "turbo distilled at shift 1",
+    ),
+    known(
+        "turbo-shift3",
+        "acestep-v15-turbo-shift3",
+        "ACE-Step/acestep-v15-turbo-shift3",
+        4.8,
+        "turbo distilled at shift 3",
+    ),
+    known(
+        "turbo-continuous",
+        "acestep-v15-turbo-continuous",
+        "ACE-Step/acestep-v15-turbo-continuous",
+        4.8,
+        "turbo distilled at shifts 1 to 5",
+    ),
+    known(
+        "xl-turbo",
+        "acestep-v15-xl-turbo",
+        "ACE-Step/acestep-v15-xl-turbo",
+        10.0,
+        "the larger turbo",
+    ),
+    known(
+        "xl-base",
+        "acestep-v15-xl-base",
+        "ACE-Step/acestep-v15-xl-base",
+        10.0,
+        "the larger base",
+    ),
+    known("xl-sft", "acestep-v15-xl-sft", "ACE-Step/acestep-v15-xl-sft", 10.0, "the larger sft"),
+];
+
+const fn known(
+    name: &'static str,
+    directory: &'static str,
+    repo: &'static str,
+    gigabytes: f32,
+    about: &'static str,
+) -> KnownModel {
+    KnownModel { name, directory, repo, gigabytes, about }
+}
+
+/// The three directories of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelPaths {
+    /// The short name of a released model, else the name of its directory.
+    pub name: String,
+    /// Diffusion transformer, conditioner, audio codec, latent of silence.
+    pub dit: PathBuf,
+    /// Audio autoencoder.
+    pub vae: PathBuf,
+    /// Text encoder and tokenizer.
+    pub text_encoder: PathBuf,
+}
+
+/// The directories that hold models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    models_dirs: Vec<PathBuf>,
+}
+
+impl Layout {
+    /// Models lie in `models_dirs`; the first one that has what is wanted is taken.
+    pub fn new(models_dirs: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { models_dirs: models_dirs.into_iter().collect() }
+    }
+
+    /// Finds the model that `choice` names: a short name, a directory among the models, or a path.
+    ///
+    /// The autoencoder and the text encoder are looked for beside it, then among the models.
+    ///
+    /// # Errors
+    /// [`Error::Absent`], which lists where was looked and says how to get it;
+    /// [`Error::NotADirectory`].
+    pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
+        let known =
+            KNOWN_MODELS.iter().find(|model| [model.name, model.directory].contains(&choice));
+        let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);
+        let mut candidates = Vec::new();
+        if !is_path {
+            let directory = known.map_or(choice, |model| model.directory);
+            candidates.extend(self.models_dirs.iter().map(|dir| dir.join(directory)));
+        }
+        if known.is_none() && !choice.is_empty() {
+            candidates.push(PathBuf::from(choice));
+        }
+        let Some(dit) = candidates.iter().find(|path| path.exists()) else {
+            return Err(Error::Absent {
+                what: format!("model `{choice}`"),
+                looked_for: Places(candidates),
+                remedy: self.remedy(known),
+            });
+        };
+        if !dit.is_dir() {
+            return Err(Error::NotADirectory { path: dit.clone() });
+        }
+        // Absolute, so that `.` has a parent and a name.
+        let dit = absolute(dit).map_err(|source| Error::Io { path: dit.clone(), source })?;
+        let directory = dit
+            .file_name()
+            .map_or_else(|| dit.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name = KNOWN_MODELS
+            .iter()
+            .find(|model| model.directory == directory)
+            .map_or(directory, |model| model.name.to_owned());
+        let vae = self.companion(&dit, VAE, "the audio autoencoder `vae`")?;
+        let text_encoder = self.companion(&dit, TEXT_ENCODER, "the text encoder")?;
+        Ok(ModelPaths { name, dit, vae, text_encoder })
+    }
+
+    /// Finds the directory `name` beside `dit`, else among the models.
+    fn companion(&self, dit: &Path, name: &str, what: &str) -> Result<PathBuf, Error> {
+        let beside = dit.parent().map(|parent| parent.join(name));
+        let mut candidates: Vec<_> = beside.into_iter().collect();
+        for path in self.models_dirs.iter().map(|dir| dir.join(name)) {
+            if !candidates.contains(&path) {
+                candidates.push(path);
+            }
+        }
+        if let Some(found) = candidates.iter().find(|path| path.is_dir()) {
+            return Ok(found.clone());
+        }
+        let include = format!("\"{name}/*\"");
+        let remedy = format!("run `{}`", self.download(MAIN_REPO, Some(&include), None));
+        Err(Error::Absent { what: what.to_owned(), looked_for: Places(candidates), remedy })
+    }
+
+    /// How to get a released model, or what there is instead of an unknown one.
+    fn remedy(&self, known: Option<&KnownModel>) -> String {
+        let Some(model) = known else {
+            let names: Vec<_> = KNOWN_MODELS.iter().map(|model| model.name).collect();
+            return format!(
+                "--model takes a path, a directory among the models, or one of {}, tiny",
+                names.join(", ")
+            );
+        };
+        let companions = format!("\"{VAE}/*\" \"{TEXT_ENCODER}/*\"");
+        if model.repo == MAIN_REPO {
+            let include = format!("\"{}/*\" {companions}", model.directory);
+            return format!("run `{}`", self.download(MAIN_REPO, Some(&include), None));
+        }
+        format!(
+            "run `{}` and, unless you have them, `{}`",
+            self.download(model.repo, None, Some(model.directory)),
+            self.download(MAIN_REPO, Some(&companions), None),
+        )
+    }
+
+    /// The command that downloads `repo` among the models.
+    fn download(&self, repo: &str, include: Option<&str>, directory: Option<&str>) -> String {
+        let models = self.models_dirs.first().cloned().unwrap_or_else(|| "models".into());
+        let target = directory.map_or(models.clone(), |directory| models.join(directory));
+        let include = include.map(|patterns| format!(" --include {patterns}")).unwrap_or_default();
+        format!("huggingface-cli download {repo}{include} --local-dir {}", target.display())
+    }
+}
+
+#[cfg(test)]
+mod tests;

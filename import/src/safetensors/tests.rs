@@ -1,0 +1,123 @@
+use safetensors::Dtype::F32;
+
+use super::*;
+use crate::testing::{directory, file, stored};
+
+fn open(files: &[(&str, Vec<u8>)]) -> Result<Vec<String>, Error> {
+    let (_temporary, directory) = directory(files);
+    Ok(Tensors::open(&directory)?.names().map(str::to_owned).collect())
+}
+
+fn with(name: &str) -> Vec<u8> {
+    file(&[(name, stored(F32, &[1], &[1.0]))])
+}
+
+fn index(pairs: &[(&str, &str)]) -> Vec<u8> {
+    let map: HashMap<_, _> = pairs.iter().copied().collect();
+    serde_json::json!({ "weight_map": map }).to_string().into()
+}
+
+#[test]
+fn one_file_comes_before_an_index_and_that_before_the_name_of_diffusers() -> Result<(), Error> {
+    let files = [
+        ("model.safetensors", with("single")),
+        ("model.safetensors.index.json", index(&[("sharded", "s.safetensors")])),
+        ("s.safetensors", with("sharded")),
+        ("diffusion_pytorch_model.safetensors", with("diffusers")),
+    ];
+    assert_eq!(open(&files)?, ["single"]);
+    assert_eq!(open(&files[1..])?, ["sharded"]);
+    assert_eq!(open(&files[3..])?, ["diffusers"]);
+    let index =
+        ("diffusion_pytorch_model.safetensors.index.json", index(&[("sharded", "s.safetensors")]));
+    assert_eq!(open(&[index, files[2].clone()])?, ["sharded"]);
+    Ok(())
+}
+
+#[test]
+fn a_directory_without_weights_is_told_by_the_file_it_lacks() {
+    let error = open(&[("pytorch_model.bin", vec![0])]).expect_err("no weights").to_string();
+    assert!(error.contains("/model.safetensors` is missing"), "{error}");
+    assert!(error.contains("`diffusion_pytorch_model.safetensors`"), "{error}");
+}
+
+#[test]
+fn each_contradiction_of_an_index_has_its_own_error() {
+    let name = "model.safetensors.index.json";
+    let error = open(&[(name, index(&[("a", "gone.safetensors")]))]).expect_err("no shard");
+    assert!(matches!(&error, Error::MissingShard { shard, .. } if shard == "gone.safetensors"));
+
+    let error = open(&[(name, index(&[("a", "s")])), ("s", with("b"))]).expect_err("no tensor");
+    assert!(matches!(&error, Error::NotInShard { tensor, .. } if tensor == "a"), "{error}");
+
+    let swapped = index(&[("a", "s2"), ("b", "s1")]);
+    let error =
+        open(&[(name, swapped), ("s1", with("a")), ("s2", with("b"))]).expect_err("swapped");
+    assert!(matches!(&error, Error::NotInShard { tensor, .. } if tensor == "a"), "{error}");
+
+    let double = index(&[("a", "s1"), ("b", "s2")]);
+    let error = open(&[(name, double), ("s1", with("a")), ("s2", with("a"))]).expect_err("double");
+    assert!(matches!(&error, Error::InTwoShards { tensor, .. } if tensor == "a"), "{error}");
+
+    let error = open(&[(name, index(&[("a", "../s")]))]).expect_err("a path");
+    assert!(error.to_string().contains("shard `../s` is not a file name"), "{error}");
+
+    let error = open(&[(name, b"{}".to_vec())]).expect_err("no map");
+    assert!(error.to_string().contains("missing field `weight_map`"), "{error}");
+}
+
+#[test]
+fn a_file_cut_anywhere_is_an_error_that_names_it() {
+    let whole = file(&[
+        ("a", stored(F32, &[40], &[1.0; 40])),
+        ("b", stored(F32, &[2, 30], &[2.0; 60])),
+        ("c", stored(F32, &[1], &[3.0])),
+    ]);
+    for length in 0..whole.len() {
+        let error = open(&[("model.safetensors", whole[..length].to_vec())]).expect_err("cut");
+        assert!(matches!(error, Error::Cut { .. }), "{length}: {error}");
+        assert!(error.to_string().contains("model.safetensors` is cut"), "{error}");
+    }
+    assert!(open(&[("model.safetensors", whole)]).is_ok());
+}
+
+/// Whatever the damage, the answer is an error or a file of other values, never a panic.
+#[test]
+fn a_file_with_a_damaged_byte_never_panics() {
+    let whole = file(&[("a", stored(F32, &[4], &[1.0; 4])), ("b", stored(F32, &[2], &[2.0; 2]))]);
+    for at in 0..whole.len() {
+        for value in [0, b'9', b'"', 0xFF] {
+            let mut damaged = whole.clone();
+            damaged[at] = value;
+            let (_temporary, directory) = directory(&[("model.safetensors", damaged)]);
+            if let Ok(tensors) = Tensors::open(&directory) {
+                let names: Vec<_> = tensors.names().collect();
+                // A type or a name can still be wrong, which is found when the tensor is read.
+                names.iter().for_each(|name| drop(tensors.read(name, DType::F32)));
+            }
+        }
+    }
+}
+
+#[test]
+fn values_that_are_not_aligned_in_the_file_are_read() -> Result<(), Error> {
+    let header = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    assert_eq!(bytes.len() % 4, 2, "the point of this test");
+    bytes.extend([1.5_f32, -2.0].iter().flat_map(|value| value.to_le_bytes()));
+    let (_temporary, directory) = directory(&[("model.safetensors", bytes)]);
+    let tensors = Tensors::open(&directory)?;
+    assert_eq!(tensors.values::<f32>("a")?, [1.5, -2.0]);
+    Ok(())
+}
+
+#[test]
+fn a_tensor_longer_than_a_chunk_is_read_whole() -> Result<(), Error> {
+    let count = CHUNK / 4 * 2 + 5;
+    let values: Vec<f32> = (0..count).map(|i| (i % 1021) as f32).collect();
+    let (_temporary, directory) =
+        directory(&[("model.safetensors", file(&[("a", stored(F32, &[count], &values))]))]);
+    assert_eq!(Tensors::open(&directory)?.values::<f32>("a")?, values);
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! One directory of a model alone: the diffusion model's, the autoencoder's, the text encoder's.
+//!
+//! Opening parses the configuration and the header and checks what can be checked without reading
+//! a weight; each network is read when it is asked for.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use acestep_model::{Backend, ConfigError, acestep, oobleck, qwen3};
+use burn::{
+    module::Module,
+    tensor::{DType, Element, Tensor},
+};
+
+use crate::{
+    Directory, Error, Part, PartSize, Tensors, TextTokenizer,
+    apply::{self, unused_tensors},
+    kind::{self, Kind},
+    silence,
+};
+
+/// A directory, its parsed configuration and its mapped weights.
+#[derive(Debug)]
+pub struct Single<C> {
+    directory: Directory,
+    config: C,
+    tensors: Arc<Tensors>,
+}
+
+/// The directory of a diffusion model: conditioner, audio codes, transformer, silence.
+pub type DitFolder = Single<acestep::Config>;
+
+/// The directory of the autoencoder.
+pub type VaeFolder = Single<oobleck::Config>;
+
+impl<C> Single<C> {
+    fn open_as(
+        directory: Directory,
+        (kind, what): (Kind, &'static str),
+        parts: &[Part],
+        parse: impl Fn(&str) -> Result<C, ConfigError>,
+    ) -> Result<Self, Error> {
+        let config = parse(&kind::config(&directory, kind)?)
+            .map_err(|source| Error::BadConfig { path: directory.path("config.json"), source })?;
+        let tensors = Arc::new(Tensors::open(&directory)?);
+        let known = |name: &str| parts.iter().any(|part| part.path_of(name).is_some());
+        let unknown: Vec<_> =
+            tensors.names().filter(|name| !known(name)).map(str::to_owned).collect();
+        if !unknown.is_empty() {
+            return Err(unused_tensors(&tensors, what, unknown));
+        }
+        parts.iter().try_for_each(|&part| apply::sources(&tensors, part).map(drop))?;
+        Ok(Self { directory, config, tensors })
+    }
+
+    /// The parsed `config.json`.
+    pub fn config(&self) -> &C {
+        &self.config
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Its files of weights.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.tensors.files()
+    }
+
+    /// How many numbers and file bytes `part`, one of this directory's, has.
+    ///
+    /// # Errors
+    /// None after a successful opening, which has checked the same.
+    pub fn size(&self, part: Part) -> Result<PartSize, Error> {
+        apply::size(&self.tensors, part)
+    }
+
+    fn load<B: Backend, M: Module<B>>(
+        &self,
+        module: M,
+        part: Part,
+        dtype: Option<DType>,
+    ) -> Result<M, Error> {
+        apply::load(module, &self.tensors, part, dtype.unwrap_or_else(own_dtype::<B>))
+    }
+}
+
+/// The backend's float type.
+fn own_dtype<B: Backend>() -> DType {
+    <B::FloatElem as Element>::dtype()
+}
+
+impl DitFolder {
+    /// Opens the directory of a diffusion model.
+    ///
+    /// # Errors
+    /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
+    pub fn open(directory: Directory) -> Result<Self, Error> {
+        let kind = (Kind::Dit, "diffusion model");
+        Self::open_as(directory, kind, &Part::OF_DIT_FILE, acestep::Config::from_json)
+    }
+
+    /// What the VAE encodes silence to, `[1, T, C]`.
+    ///
+    /// # Errors
+    /// If its file is absent or malformed.
+    pub fn silence_latent<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<Tensor<B, 3>, Error> {
+        let data = silence::read(&self.directory, self.config.audio_acoustic_hidden_dim)?;
+        Ok(Tensor::from_data(data, (device, dtype.unwrap_or_else(own_dtype::<B>))))
+    }
+
+    /// The encoders of text, lyrics and timbre, in `dtype` or the backend's own.
+    ///
+    /// # Errors
+    /// If a tensor is missing, left over or of another shape.
+    pub fn conditioner<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<acestep::Conditioner<B>, Error> {
+        let module = acestep::Conditioner::init(&self.config, device);
+        self.load::<B, _>(module, Part::Conditioner, dtype)
+    }
+
+    /// Latents to audio codes and back, in `dtype` or the backend's own.
+    ///
+    /// # Errors
+    /// As [`Self::conditioner`].
+    pub fn audio_codec<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<acestep::AudioCodec<B>, Error> {
+        let module = acestep::AudioCodec::init(&self.config, device);
+        self.load::<B, _>(module, Part::AudioCodec, dtype)
+    }
+
+    /// The diffusion transformer, in `dtype` or the backend's own.
+    ///
+    /// # Errors
+    /// As [`Self::conditioner`].
+    pub fn dit<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<acestep::Dit<B>, Error> {
+        self.load::<B, _>(acestep::Dit::init(&self.config, device), Part::Dit, dtype)
+    }
+}
+
+impl VaeFolder {
+    /// Opens the directory of an autoencoder.
+    ///
+    /// # Errors
+    /// As [`DitFolder::open`].
+    pub fn open(directory: Directory) -> Result<Self, Error> {
+        let kind = (Kind::Vae, "autoencoder");
+        Self::open_as(directory, kind, &Part::OF_VAE_FILE, oobleck::Config::from_json)
+    }
+
+    /// Latents to sound, in `dtype` or the backend's own.
+    ///
+    /// # Errors
+    /// If a tensor is missing, left over or of another shape.
+    pub fn decoder<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<oobleck::Decoder<B>, Error> {
+        let module = oobleck::Decoder::init(&self.config, device);
+        self.load::<B, _>(module, Part::VaeDecoder, dtype)
+    }
+
+    /// Sound to latents, in `dtype` or the backend's own.
+    ///
+    /// # Errors
+    /// As [`Self::decoder`].
+    pub fn encoder<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<oobleck::Encoder<B>, Error> {
+        let module = oobleck::Encoder::init(&self.config, device);
+        self.load::<B, _>(module, Part::VaeEncoder, dtype)
+    }
+}
+
+/// The directory of the text encoder, with its tokenizer.
+#[derive(Debug)]
+pub struct TextEncoderFolder {
+    weights: Single<qwen3::Config>,
+    tokenizer: OnceLock<TextTokenizer>,
+}
+
+impl TextEncoderFolder {
+    /// Opens the directory of a text encoder; the tokenizer is read when it is asked for.
+    ///
+    /// # Errors
+    /// As [`DitFolder::open`].
+    pub fn open(directory: Directory) -> Result<Self, Error> {
+        let kind = (Kind::TextEncoder, "text encoder");
+        let parts = [Part::TextEncoder];
+        let weights = Single::open_as(directory, kind, &parts, qwen3::Config::from_json)?;
+        Ok(Self { weights, tokenizer: OnceLock::new() })
+    }
+
+    /// Configuration, files and sizes.
+    pub fn weights(&self) -> &Single<qwen3::Config> {
+        &self.weights
+    }
+
+    /// The network, in `dtype` or the backend's own.
+    ///
+    /// # Errors
+    /// If a tensor is missing, left over or of another shape.
+    pub fn model<B: Backend>(
+        &self,
+        device: &B::Device,
+        dtype: Option<DType>,
+    ) -> Result<qwen3::Model<B>, Error> {
+        let module = qwen3::Model::init(&self.weights.config, device);
+        self.weights.load::<B, _>(module, Part::TextEncoder, dtype)
+    }
+
+    /// Ids of `text`, cut to `max_tokens` with the appended special token last.
+    ///
+    /// # Errors
+    /// [`Error::BadTokenizer`].
+    pub fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
+        let bad = |reason| self.bad_tokenizer(reason);
+        self.tokenizer()?.token_ids(text, max_tokens).map_err(bad)
+    }
+
+    /// The tokenizer, whose ids all have a row in the network's table.
+    ///
+    /// # Errors
+    /// [`Error::BadTokenizer`].
+    pub fn tokenizer(&self) -> Result<&TextTokenizer, Error> {
+        if let Some(tokenizer) = self.tokenizer.get() {
+            return Ok(tokenizer);
+        }
+        let tokenizer = TextTokenizer::open(&self.weights.directory)?;
+        let (ids, rows) = (tokenizer.vocabulary(), self.weights.config.vocab_size);
+        if ids > rows {
+            let reason = format!("it has {ids} ids, but config.json has vocab_size {rows}");
+            return Err(self.bad_tokenizer(reason));
+        }
+        Ok(self.tokenizer.get_or_init(|| tokenizer))
+    }
+
+    fn bad_tokenizer(&self, reason: String) -> Error {
+        Error::BadTokenizer { path: self.weights.directory.root().to_owned(), reason }
+    }
+}

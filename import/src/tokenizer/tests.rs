@@ -1,0 +1,113 @@
+use std::fs;
+
+use super::*;
+use crate::testing::{directory, goldens};
+
+fn golden_directory() -> Directory {
+    Directory::Disk(goldens().join("checkpoints_a/Qwen3-Embedding-0.6B"))
+}
+
+/// Golden cases: (text, ids with the appended `<|endoftext|>`).
+fn cases() -> Vec<(String, Vec<u32>)> {
+    let text = fs::read_to_string(goldens().join("a/logic/tokenizer_cases.json")).expect("goldens");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let cases = all["tiny"].as_array().expect("cases");
+    let case = |case: &Value| {
+        let ids = serde_json::from_value(case["te_ids"].clone()).expect("ids");
+        (case["text"].as_str().expect("text").to_owned(), ids)
+    };
+    cases.iter().map(case).collect()
+}
+
+/// The golden directory's vocab.json and merges.txt without its tokenizer.json.
+fn parts() -> Vec<(&'static str, Vec<u8>)> {
+    let read = |name: &'static str| (name, golden_directory().text(name).expect(name).into_bytes());
+    vec![read("vocab.json"), read("merges.txt")]
+}
+
+#[test]
+fn tokenizer_json_gives_the_ids_of_the_reference() -> Result<(), Error> {
+    let tokenizer = TextTokenizer::open(&golden_directory())?;
+    assert_eq!(tokenizer.end_of_text(), 420);
+    assert_eq!(tokenizer.vocabulary(), 446);
+    let cases = cases();
+    assert_eq!(cases.len(), 39);
+    for (text, ids) in cases {
+        assert_eq!(tokenizer.token_ids(&text, 100_000), Ok(ids), "{text:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn vocabulary_and_merges_give_the_same_tokenizer() -> Result<(), Error> {
+    let (_temporary, directory) = directory(&parts());
+    let tokenizer = TextTokenizer::open(&directory)?;
+    for (text, ids) in cases() {
+        assert_eq!(tokenizer.token_ids(&text, 100_000), Ok(ids), "{text:?}");
+    }
+    // Every id means the same, the added tokens' too.
+    let reference = TextTokenizer::open(&golden_directory())?;
+    assert_eq!(tokenizer.inner.get_vocab(true), reference.inner.get_vocab(true));
+    Ok(())
+}
+
+#[test]
+fn cutting_keeps_the_appended_token_last() -> Result<(), Error> {
+    let tokenizer = TextTokenizer::open(&golden_directory())?;
+    let whole = tokenizer.token_ids("a calm piano melody", 256).expect("ids");
+    let length = whole.len();
+    assert!(length > 4, "{whole:?}");
+    assert_eq!(tokenizer.token_ids("a calm piano melody", length), Ok(whole.clone()));
+    let cut = tokenizer.token_ids("a calm piano melody", length - 1).expect("ids");
+    assert_eq!(cut, [&whole[..length - 2], &[420]].concat());
+    assert_eq!(tokenizer.token_ids("a calm piano melody", 1), Ok(vec![420]));
+    Ok(())
+}
+
+#[test]
+fn a_file_that_asks_for_cutting_and_padding_is_not_obeyed() -> Result<(), Error> {
+    let text = golden_directory().text("tokenizer.json")?;
+    let mut json: Value = serde_json::from_str(&text).expect("JSON");
+    json["truncation"] =
+        json!({"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0});
+    json["padding"] = json!({"strategy": {"Fixed": 99}, "direction": "Right", "pad_to_multiple_of": null,
+                             "pad_id": 420, "pad_type_id": 0, "pad_token": END_OF_TEXT});
+    let (_temporary, directory) = directory(&[("tokenizer.json", json.to_string().into())]);
+    let tokenizer = TextTokenizer::open(&directory)?;
+    let reference = TextTokenizer::open(&golden_directory())?;
+    let text = "bpm: 120 caption: a calm piano melody";
+    assert_eq!(tokenizer.token_ids(text, 256), reference.token_ids(text, 256));
+    Ok(())
+}
+
+#[test]
+fn a_tokenizer_that_appends_nothing_is_refused() -> Result<(), Error> {
+    let text = golden_directory().text("tokenizer.json")?;
+    let mut json: Value = serde_json::from_str(&text).expect("JSON");
+    json["post_processor"] = Value::Null;
+    let (_temporary, directory) = directory(&[("tokenizer.json", json.to_string().into())]);
+    let error = TextTokenizer::open(&directory).expect_err("the language model's").to_string();
+    assert!(error.contains("the empty text into [] instead of [420]"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn each_way_to_be_no_tokenizer_is_told() {
+    let [vocab, merges] = parts().try_into().expect("two files");
+    for (files, says) in [
+        (vec![], "tokenizer.json` is missing, and so are `vocab.json` and `merges.txt`"),
+        (vec![vocab.clone()], "tokenizer.json` is missing"),
+        (vec![("tokenizer.json", b"{".to_vec())], "EOF while parsing"),
+        (vec![("tokenizer.json", vec![0xFF])], "not UTF-8"),
+        (
+            vec![vocab.clone(), ("merges.txt", b"#version: 0.2\nab\n".to_vec())],
+            "`ab` is not a pair",
+        ),
+        (vec![vocab, ("merges.txt", b"q zz\n".to_vec())], "is not the tokenizer"),
+        (vec![("vocab.json", br#"{"a":0,"b":2}"#.to_vec()), merges], "without gaps"),
+    ] {
+        let (_temporary, directory) = directory(&files);
+        let error = TextTokenizer::open(&directory).expect_err(says).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

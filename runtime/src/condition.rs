@@ -1,0 +1,124 @@
+//! From prompts to the sequence that the diffusion transformer listens to.
+//!
+//! Source: upstream `handler.py`, `_prepare_batch`, and `AceStepConditionEncoder`.
+
+use std::time::Instant;
+
+use acestep_model::{
+    Backend, Checkpoint,
+    acestep::{ConditionInputs, Packed},
+};
+use burn::tensor::Tensor;
+
+use crate::{
+    Error,
+    observe::{Event, Observe, Stage, check},
+    residency::Parts,
+    source,
+    text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
+};
+
+/// The texts of one song, as the networks read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Instruction, caption and metadata.
+    pub caption: String,
+    /// Language and lyrics.
+    pub lyrics: String,
+    /// The caption prompt with the plain instruction, for the steps in which a song made from
+    /// audio codes is let go of them.
+    pub plain_caption: Option<String>,
+}
+
+/// A batch of conditions.
+#[derive(Debug, Clone)]
+pub struct Heard<B: Backend> {
+    /// The condition, `[B, L, encoder width]`.
+    pub first: Packed<B>,
+    /// The one with the plain caption, if every prompt has one.
+    pub later: Option<Packed<B>>,
+    /// What guidance steers away from, `[1, 1, encoder width]`.
+    pub null: Tensor<B, 3>,
+}
+
+/// Encodes a batch of prompts without reference audio: the timbre is that of silence.
+///
+/// # Errors
+/// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::Cancelled`].
+pub fn encode<B: Backend, C: Checkpoint<B>>(
+    parts: &Parts<'_, B, C>,
+    prompts: &[Prompt],
+    silence: &Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Heard<B>, Error> {
+    let Read { caption, plain, lyrics } = read(parts, prompts, observe)?;
+
+    check(observe)?;
+    let start = Instant::now();
+    observe.event(Event::Loading(Stage::Condition));
+    let conditioner = parts.conditioner()?;
+    observe.event(Event::Advanced { stage: Stage::Condition, done: 0, total: 1 });
+    let [batch, frames] = [prompts.len(), parts.configs().dit.timbre_fix_frame];
+    let channels = silence.dims()[2];
+    let timbre = source::silence(silence, frames).expand([batch, frames, channels]);
+    let listen = |text: Packed<B>| {
+        conditioner.forward(ConditionInputs {
+            text,
+            lyrics: lyrics.clone(),
+            timbre: timbre.clone(),
+            timbre_item: (0..batch).collect(),
+        })
+    };
+    let heard = Heard {
+        first: listen(caption),
+        later: plain.map(listen),
+        null: conditioner.null_condition(),
+    };
+    observe.event(Event::Finished { stage: Stage::Condition, elapsed: start.elapsed() });
+    Ok(heard)
+}
+
+/// Texts after the text encoder.
+struct Read<B: Backend> {
+    caption: Packed<B>,
+    plain: Option<Packed<B>>,
+    lyrics: Packed<B>,
+}
+
+fn read<B: Backend, C: Checkpoint<B>>(
+    parts: &Parts<'_, B, C>,
+    prompts: &[Prompt],
+    observe: &dyn Observe,
+) -> Result<Read<B>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    let stage = Stage::TextEncoder;
+    let captions: Vec<&str> = prompts.iter().map(|prompt| prompt.caption.as_str()).collect();
+    let lyrics: Vec<&str> = prompts.iter().map(|prompt| prompt.lyrics.as_str()).collect();
+    let plain: Option<Vec<&str>> =
+        prompts.iter().map(|prompt| prompt.plain_caption.as_deref()).collect();
+
+    let captions = Tokens::new(parts, &captions, CAPTION_TOKENS)?;
+    let lyrics = Tokens::new(parts, &lyrics, LYRIC_TOKENS)?;
+    let plain = match plain {
+        Some(texts) => {
+            let own = Tokens::new(parts, &texts, CAPTION_TOKENS)?;
+            // Upstream cuts or pads this prompt to the length of the other.
+            let ids = own.rows_without_padding();
+            Some(Tokens::fitted(ids, captions.length(), parts.pad_token_id()?))
+        }
+        None => None,
+    };
+
+    observe.event(Event::Loading(stage));
+    let encoder = parts.text_encoder()?;
+    observe.event(Event::Advanced { stage, done: 0, total: 1 });
+    let device = parts.device();
+    let read = Read {
+        caption: captions.encode(&encoder, device)?,
+        plain: plain.map(|plain| plain.encode(&encoder, device)).transpose()?,
+        lyrics: lyrics.embed(&encoder, device)?,
+    };
+    observe.event(Event::Finished { stage, elapsed: start.elapsed() });
+    Ok(read)
+}

@@ -1,0 +1,78 @@
+//! What a run tells whoever watches it, and how it is asked to stop.
+
+use std::time::Duration;
+
+/// A stretch of work that takes time worth showing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Caption and lyrics to hidden states.
+    TextEncoder,
+    /// Lyrics, timbre and caption to one condition.
+    Condition,
+    /// Audio codes to latent hints.
+    Codes,
+    /// Noise to latents.
+    Diffusion,
+    /// Latents to sound.
+    Vae,
+}
+
+impl Stage {
+    /// What a person reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TextEncoder => "text encoder",
+            Self::Condition => "condition",
+            Self::Codes => "audio codes",
+            Self::Diffusion => "diffusion",
+            Self::Vae => "VAE",
+        }
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Event {
+    /// A stage reads its network's weights.
+    Loading(Stage),
+    /// A stage has done `done` of `total` steps; `done` is 0 when it begins.
+    Advanced {
+        /// Which.
+        stage: Stage,
+        /// Steps done.
+        done: usize,
+        /// Steps in all.
+        total: usize,
+    },
+    /// A stage is over; `elapsed` includes loading.
+    Finished {
+        /// Which.
+        stage: Stage,
+        /// How long it took.
+        elapsed: Duration,
+    },
+}
+
+/// Watches a run.
+pub trait Observe {
+    /// Called for everything that happens, in order.
+    fn event(&self, event: Event);
+
+    /// Asked between steps; true ends the run with [`crate::Error::Cancelled`].
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Watches nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Unobserved;
+
+impl Observe for Unobserved {
+    fn event(&self, _event: Event) {}
+}
+
+/// [`crate::Error::Cancelled`] if the observer asked to stop.
+pub(crate) fn check(observe: &dyn Observe) -> Result<(), crate::Error> {
+    if observe.cancelled() { Err(crate::Error::Cancelled) } else { Ok(()) }
+}

@@ -1,0 +1,286 @@
+//! Plan -> condition -> flow matching -> latents -> VAE -> audio.
+
+use std::time::Instant;
+
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::{Tensor, TensorData};
+
+use crate::{
+    Error, Plan,
+    audio::{
+        Audio,
+        loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
+    },
+    condition::{self, Prompt},
+    exchange::{Array3, Conditioning},
+    flow::{self, Sampling, Steering, Track, Tracks, schedule::Schedule},
+    observe::{Event, Observe, Stage, check},
+    residency::Parts,
+    source, vae,
+};
+
+/// A finished song and the seed that makes it again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Song {
+    /// What is heard.
+    pub audio: Audio,
+    /// The seed of its noise.
+    pub seed: u64,
+}
+
+/// Everything that sampling starts from.
+#[derive(Debug, Clone)]
+pub struct Prepared<B: Backend> {
+    /// What the transformer follows.
+    pub tracks: Tracks<B>,
+    /// The initial noise, `[B, T, C]`.
+    pub noise: Tensor<B, 3>,
+}
+
+/// Makes the songs of a plan.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
+/// with the stage whose result is unusable; [`Error::Cancelled`].
+pub fn generate<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Vec<Song>, Error> {
+    let prepared = prepare(plan, parts, observe)?; // [B, L, H], [B, T, C]
+    render(plan, parts, prepared, observe)
+}
+
+/// The first half: prompts and codes to what sampling starts from.
+///
+/// # Errors
+/// As [`generate`].
+pub fn prepare<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Prepared<B>, Error> {
+    let batch = plan.seeds.len();
+    let frames = plan.padded_frames;
+    let silence = parts.silence_latent()?; // [1, stored, C]
+    let prompt = Prompt {
+        caption: plan.caption_prompt.clone(),
+        lyrics: plan.lyric_prompt.clone(),
+        plain_caption: plan.non_cover_prompt.clone(),
+    };
+    let heard = condition::encode(parts, &[prompt], &silence, observe)?; // [1, L, H]
+    let plain_source = source::silence(&silence, frames);
+    let first_source = if plan.codes.is_empty() {
+        plain_source.clone()
+    } else {
+        let hints = hints(plan, parts, observe)?; // [1, 5 N, C]
+        source::padded(hints, &silence, frames)
+    };
+
+    // Every item of the batch hears the same; only its noise is its own.
+    let each = |x: Tensor<B, 3>| {
+        let [_, length, width] = x.dims();
+        x.expand([batch, length, width])
+    };
+    let track = |hidden: Tensor<B, 3>, source: Tensor<B, 3>| Track {
+        condition: each(hidden),
+        context: each(source::context(source)),
+    };
+    require_finite("the condition encoder", &to_host(heard.first.hidden.clone()))?;
+    let tracks = Tracks {
+        first: track(heard.first.hidden, first_source),
+        later: heard.later.map(|later| (plan.cover_steps(), track(later.hidden, plain_source))),
+        steering: plan.guidance.map(|guidance| Steering { guidance, null: heard.null }),
+    };
+    Ok(Prepared { tracks, noise: initial_noise(plan, parts) })
+}
+
+/// The second half: what sampling starts from to songs.
+///
+/// # Errors
+/// As [`generate`].
+pub fn render<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    prepared: Prepared<B>,
+    observe: &dyn Observe,
+) -> Result<Vec<Song>, Error> {
+    let Prepared { tracks, noise } = prepared;
+    let latents = denoise(plan, parts, &tracks, noise, observe)?; // [B, T, C]
+    drop(tracks);
+    let sound = decode(plan, parts, latents, observe)?; // [B, 2, S]
+    finish(plan, parts.configs().vae.sampling_rate, sound)
+}
+
+fn hints<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    observe.event(Event::Loading(Stage::Codes));
+    let codec = parts.audio_codec()?;
+    observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
+    let hints = codec.decode(std::slice::from_ref(&plan.codes), parts.device());
+    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
+    Ok(hints)
+}
+
+fn denoise<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    tracks: &Tracks<B>,
+    noise: Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    observe.event(Event::Loading(Stage::Diffusion));
+    let dit = parts.dit()?;
+    let [_, frames, channels] = noise.dims();
+    let step_noise = |step: usize| {
+        let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
+        from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, parts.device())
+    };
+    let schedule = Schedule { timesteps: plan.timesteps.clone(), terminal: plan.terminal };
+    let sampling = Sampling::new(&schedule, plan.infer_method, plan.is_turbo);
+    let latents = flow::sample(&dit, tracks, noise, &sampling, step_noise, observe)?;
+    require_finite("the diffusion transformer", &to_host(latents.clone()))?;
+    observe.event(Event::Finished { stage: Stage::Diffusion, elapsed: start.elapsed() });
+    Ok(latents)
+}
+
+fn decode<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    latents: Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    observe.event(Event::Loading(Stage::Vae));
+    let decoder = parts.vae_decoder()?;
+    let sound = vae::decode(&decoder, latents, parts.configs().vae.hop(), plan.tiling, observe)?;
+    observe.event(Event::Finished { stage: Stage::Vae, elapsed: start.elapsed() });
+    Ok(sound)
+}
+
+/// Cuts songs to what was asked, checks that they can be heard, and sets their loudness.
+fn finish<B: Backend>(
+    plan: &Plan,
+    sample_rate: u32,
+    sound: Tensor<B, 3>,
+) -> Result<Vec<Song>, Error> {
+    let songs = plan.seeds.iter().zip(audio_from_sound(sound, sample_rate));
+    songs
+        .map(|(&seed, mut audio)| {
+            audio.crop(plan.samples());
+            require_sound("the VAE", &audio)?;
+            prevent_clipping(&mut audio);
+            if let Some(decibels) = plan.normalization_db {
+                normalise_peak(&mut audio, decibels);
+            }
+            Ok(Song { audio, seed })
+        })
+        .collect()
+}
+
+/// Takes sound `[B, channels, S]` to the host, one song an item.
+pub fn audio_from_sound<B: Backend>(sound: Tensor<B, 3>, sample_rate: u32) -> Vec<Audio> {
+    let [_, channels, samples] = sound.dims();
+    let values = to_host(sound);
+    values
+        .chunks(channels * samples)
+        .map(|song| Audio {
+            channels: song.chunks(samples).map(<[f32]>::to_vec).collect(),
+            sample_rate,
+        })
+        .collect()
+}
+
+fn initial_noise<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+) -> Tensor<B, 3> {
+    let (frames, channels) = (plan.padded_frames, parts.configs().dit.audio_acoustic_hidden_dim);
+    let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
+    from_host(noise, frames, channels, parts.device())
+}
+
+fn from_host<B: Backend>(
+    values: Vec<f32>,
+    frames: usize,
+    channels: usize,
+    device: &B::Device,
+) -> Tensor<B, 3> {
+    let batch = values.len() / (frames * channels);
+    Tensor::from_data(TensorData::new(values, [batch, frames, channels]), device)
+}
+
+/// A tensor's values as f32 on the host.
+///
+/// # Panics
+/// If the device fails, which nothing here can mend.
+pub fn to_host<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
+    let data = x.into_data().convert::<f32>();
+    data.to_vec().expect("converted to f32 just above")
+}
+
+impl<B: Backend> Prepared<B> {
+    /// What is exchanged with other programs: the first track and the noise.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if there is a second track, which the files cannot hold.
+    pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
+        if self.tracks.later.is_some() {
+            let why = "conditioning files hold one condition: --dump-conditioning needs \
+                       --audio-cover-strength 1";
+            return Err(Error::Conflict(why.into()));
+        }
+        let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));
+        Ok(Conditioning {
+            encoder_hidden_states: array(&self.tracks.first.condition),
+            context_latents: array(&self.tracks.first.context),
+            initial_noise: array(&self.noise),
+        })
+    }
+
+    /// Takes what another program conditioned; guidance reads the checkpoint's null condition.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan.
+    pub fn from_conditioning<C: Checkpoint<B>>(
+        conditioning: Conditioning,
+        plan: &Plan,
+        parts: &Parts<'_, B, C>,
+    ) -> Result<Self, Error> {
+        let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
+        let config = &parts.configs().dit;
+        let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
+        let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
+        let length = encoder_hidden_states.shape[1];
+        for (name, found, wanted) in [
+            ("encoder_hidden_states", encoder_hidden_states.shape, [batch, length, width]),
+            ("context_latents", context_latents.shape, [batch, frames, 2 * channels]),
+            ("initial_noise", initial_noise.shape, [batch, frames, channels]),
+        ] {
+            if found != wanted {
+                let why = format!("{name} is {found:?}, but this model and plan need {wanted:?}");
+                return Err(Error::Conflict(why));
+            }
+        }
+        let tensor = |array: Array3| {
+            Tensor::from_data(TensorData::new(array.data, array.shape), parts.device())
+        };
+        let steering = match plan.guidance {
+            Some(guidance) => {
+                Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
+            }
+            None => None,
+        };
+        let first =
+            Track { condition: tensor(encoder_hidden_states), context: tensor(context_latents) };
+        Ok(Self { tracks: Tracks { first, later: None, steering }, noise: tensor(initial_noise) })
+    }
+}

@@ -1,0 +1,209 @@
+//! What will be done: every default taken, every range checked, nothing optional left.
+//!
+//! Source: upstream `inference.py` and handler defaults; where upstream's own doors disagree
+//! (shift 1.0 or 3.0, batch 1 or 2) the model cards decide.
+
+pub mod length;
+pub mod limits;
+mod schedule;
+mod seeds;
+mod song;
+#[cfg(test)]
+mod tests;
+
+use crate::{Error, Notice, Request, flow::noise::NoiseSource, vae::Tiling};
+
+pub use length::frames_from_seconds;
+
+/// Upstream never samples fewer latent frames; shorter songs are cropped afterwards.
+pub const LEAST_FRAMES: usize = 128;
+
+/// Longest song in seconds: as much silence as the checkpoint holds.
+pub const MOST_SECONDS: f64 = 600.0;
+
+/// What a plan must know of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// How messages call it.
+    pub name: String,
+    /// Distilled to eight steps without guidance.
+    pub is_turbo: bool,
+    /// Latent channels.
+    pub channels: usize,
+    /// Samples of one latent frame.
+    pub hop: usize,
+    /// Samples a second.
+    pub sample_rate: u32,
+    /// Latent frames of one audio code.
+    pub frames_per_code: usize,
+}
+
+/// How time passes from noise to music.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InferMethod {
+    /// Euler steps along the velocity.
+    Ode,
+    /// To the predicted music and back to a less noisy time with fresh noise, each step.
+    Sde,
+}
+
+/// How the conditional and the unconditional velocity are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuidanceMode {
+    /// Adaptive projected guidance, upstream's default.
+    Apg,
+    /// Classifier-free guidance.
+    Cfg,
+}
+
+/// Guidance of base and sft.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Guidance {
+    /// Strength, above 1.
+    pub scale: f32,
+    /// How the two velocities are combined.
+    pub mode: GuidanceMode,
+    /// Applied at times from the first to the second, both included.
+    pub interval: (f32, f32),
+}
+
+/// A song, fully decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What it sounds like.
+    pub caption: String,
+    /// What is sung.
+    pub lyrics: String,
+    /// A code of [`limits::LANGUAGES`].
+    pub vocal_language: String,
+    /// What the model is told to do.
+    pub instruction: String,
+    /// Tempo, metre, key and length as the prompt states them.
+    pub metas: crate::prompt::Metas,
+    /// The whole text for the caption encoder.
+    pub caption_prompt: String,
+    /// The same with the text2music instruction, for the steps that do not follow the codes.
+    /// Present if [`Plan::audio_cover_strength`] is below 1.
+    pub non_cover_prompt: Option<String>,
+    /// The whole text for the lyric encoder.
+    pub lyric_prompt: String,
+    /// Length in seconds that was asked for; that of the codes, if there are some.
+    pub duration_s: f64,
+    /// Latent frames that are heard.
+    pub frames: usize,
+    /// Latent frames that are sampled, at least [`LEAST_FRAMES`].
+    pub padded_frames: usize,
+    /// Samples of one latent frame.
+    pub hop: usize,
+    /// Samples a second.
+    pub sample_rate: u32,
+    /// Latent channels.
+    pub channels: usize,
+    /// One for each song.
+    pub seeds: Vec<u64>,
+    /// Times of the solver, descending, without the last.
+    pub timesteps: Vec<f32>,
+    /// Where the last step ends: 0, unless the user's own times end elsewhere.
+    pub terminal: f32,
+    /// How time passes.
+    pub infer_method: InferMethod,
+    /// Guidance; `None` for turbo and for a scale of 1.
+    pub guidance: Option<Guidance>,
+    /// The song's outline, five codes a second; empty = none.
+    pub codes: Vec<u32>,
+    /// Share of the steps that follow the codes; the rest see silence in their place.
+    pub audio_cover_strength: f32,
+    /// Whether the model is distilled; its stochastic steps end on the schedule's times.
+    pub is_turbo: bool,
+    /// Generator of the noise.
+    pub noise: NoiseSource,
+    /// How latents are cut for the VAE.
+    pub tiling: Tiling,
+    /// Peak of the audio in dB below full scale; `None` = only never above full scale.
+    pub normalization_db: Option<f32>,
+}
+
+impl Plan {
+    /// Decides everything that `request` leaves open, and says what is worth saying.
+    ///
+    /// Absent seeds are drawn from the operating system, so two plans of one request differ in
+    /// nothing but those.
+    ///
+    /// # Errors
+    /// An [`Error`] that names the option, its value and what is allowed.
+    pub fn resolve(request: &Request, model: &ModelInfo) -> Result<(Self, Vec<Notice>), Error> {
+        let mut notices = Vec::new();
+        let task = request.task_type.as_deref().unwrap_or("text2music");
+        if task != "text2music" {
+            return Err(Error::NotInThisVersion(format!("task `{task}`")));
+        }
+        let song = song::decide(request, model, &mut notices)?;
+        let sampling = schedule::decide(request, model, &mut notices)?;
+        let noise = request.rng.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+        let plan = Self {
+            caption_prompt: song.caption_prompt(&song.instruction),
+            non_cover_prompt: (song.audio_cover_strength < 1.0)
+                .then(|| song.caption_prompt(crate::prompt::TEXT_TO_MUSIC)),
+            lyric_prompt: crate::prompt::lyric_prompt(song.vocal_language, &song.lyrics),
+            caption: song.caption,
+            lyrics: song.lyrics,
+            vocal_language: song.vocal_language.to_owned(),
+            instruction: song.instruction,
+            metas: song.metas,
+            duration_s: song.duration_s,
+            frames: song.frames,
+            padded_frames: song.frames.max(LEAST_FRAMES),
+            hop: model.hop,
+            sample_rate: model.sample_rate,
+            channels: model.channels,
+            seeds: seeds::decide(request, noise, &mut notices)?,
+            timesteps: sampling.schedule.timesteps,
+            terminal: sampling.schedule.terminal,
+            infer_method: sampling.infer_method,
+            guidance: sampling.guidance,
+            codes: song.codes,
+            audio_cover_strength: song.audio_cover_strength,
+            is_turbo: model.is_turbo,
+            noise,
+            tiling: Tiling::default(),
+            normalization_db: normalization(request)?,
+        };
+        Ok((plan, notices))
+    }
+
+    /// Whether the song follows audio codes, as a cover follows its original.
+    pub fn is_cover(&self) -> bool {
+        !self.codes.is_empty()
+    }
+
+    /// Solver steps.
+    pub fn steps(&self) -> usize {
+        self.timesteps.len()
+    }
+
+    /// Samples of one channel that are heard.
+    pub fn samples(&self) -> usize {
+        self.frames * self.hop
+    }
+
+    /// How many songs.
+    pub fn batch_size(&self) -> usize {
+        self.seeds.len()
+    }
+
+    /// The first step that no longer follows the codes: `trunc(steps x strength)`.
+    pub fn cover_steps(&self) -> usize {
+        (self.steps() as f64 * f64::from(self.audio_cover_strength)) as usize
+    }
+
+    /// The noise that song `index` of the batch starts from, `[padded_frames, channels]`.
+    pub fn initial_noise(&self, index: usize) -> Vec<f32> {
+        self.noise.initial_noise(self.seeds[index], self.padded_frames, self.channels)
+    }
+}
+
+fn normalization(request: &Request) -> Result<Option<f32>, Error> {
+    let decibels =
+        limits::real("normalization-db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;
+    Ok(request.enable_normalization.unwrap_or(true).then_some(decibels as f32))
+}

@@ -1,0 +1,168 @@
+//! Steps, shift, times, solver and guidance.
+
+use super::{
+    Guidance, GuidanceMode, InferMethod, ModelInfo,
+    limits::{above, real, whole},
+};
+use crate::{
+    Error, Notice, Request,
+    error::shortened,
+    flow::schedule::{self, Schedule},
+};
+
+/// What turbo was distilled for.
+const TURBO_STEPS: u32 = 8;
+const TURBO_SHIFT: f64 = 3.0;
+/// The model cards' settings for base and sft.
+const BASE_STEPS: i64 = 50;
+const BASE_SHIFT: f64 = 1.0;
+const BASE_GUIDANCE: f64 = 7.0;
+
+const MOST_STEPS: u32 = 200;
+const MOST_SHIFT: f64 = 100.0;
+
+pub(super) struct Sampling {
+    pub schedule: Schedule,
+    pub infer_method: InferMethod,
+    pub guidance: Option<Guidance>,
+}
+
+pub(super) fn decide(
+    request: &Request,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Sampling, Error> {
+    let methods = [("ode", InferMethod::Ode), ("sde", InferMethod::Sde)];
+    Ok(Sampling {
+        schedule: times(request, model, notices)?,
+        infer_method: choice("infer-method", request.infer_method.as_deref(), &methods)?,
+        guidance: guidance(request, model, notices)?,
+    })
+}
+
+/// The value of a name; the first is the default.
+fn choice<T: Copy>(
+    flag: &'static str,
+    name: Option<&str>,
+    choices: &[(&str, T)],
+) -> Result<T, Error> {
+    let Some(name) = name else { return Ok(choices[0].1) };
+    choices.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|&(known, _)| known).collect();
+        let why = format!("use {}", names.join(" or "));
+        Error::BadValue { flag, value: shortened(name), why }
+    })
+}
+
+fn times(
+    request: &Request,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Schedule, Error> {
+    let steps = request.inference_steps.map(|n| whole("inference-steps", n, 1, MOST_STEPS));
+    let steps = steps.transpose()?;
+    let shift = request.shift.map(|s| above("shift", s, 0.0, MOST_SHIFT)).transpose()?;
+    if let Some(times) = &request.timesteps {
+        if steps.is_some() || shift.is_some() {
+            notices.push(Notice("steps and shift are not used: the timesteps are given".into()));
+        }
+        return custom(times, model, notices);
+    }
+    if !model.is_turbo {
+        let steps = steps.unwrap_or(BASE_STEPS as u32) as usize;
+        return Ok(schedule::base(steps, shift.unwrap_or(BASE_SHIFT) as f32));
+    }
+    if let Some(steps) = steps.filter(|&steps| steps != TURBO_STEPS) {
+        notices.push(Notice(format!(
+            "{} always takes its own {TURBO_STEPS} steps; --inference-steps {steps} is not used",
+            model.name
+        )));
+    }
+    let shift = shift.unwrap_or(TURBO_SHIFT) as f32;
+    let used = schedule::turbo_shift(shift);
+    if used != shift {
+        notices.push(Notice(format!(
+            "{} knows the shifts 1, 2 and 3; {shift} counts as {used}",
+            model.name
+        )));
+    }
+    Ok(schedule::turbo(shift))
+}
+
+/// The user's own times, which must fall from at most 1 to at least 0.
+fn custom(times: &[f64], model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Schedule, Error> {
+    for &t in times {
+        real("timesteps", t, 0.0, 1.0)?;
+    }
+    let bad = |why: &str| {
+        let value = times.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+        Error::BadValue { flag: "timesteps", value: shortened(&value), why: why.into() }
+    };
+    let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
+    let trailing_zeros = times.iter().rev().take_while(|&&t| t == 0.0).count();
+    let falling = &times[..times.len() - trailing_zeros.saturating_sub(1)];
+    if !falling.windows(2).all(|pair| pair[0] > pair[1]) {
+        return Err(bad("each time must be below the one before it"));
+    }
+    if times.len() > MOST_STEPS as usize + 1 {
+        return Err(bad("there are more than 200 steps"));
+    }
+    if !model.is_turbo {
+        let few = || bad("there must be at least two: where the first step begins and ends");
+        let schedule = schedule::base_custom(falling).ok_or_else(few)?;
+        if schedule.terminal > 0.0 {
+            notices.push(Notice(format!(
+                "sampling stops at time {}, with that much noise left; end the timesteps with 0 to \
+                 remove all of it",
+                schedule.terminal
+            )));
+        }
+        return Ok(schedule);
+    }
+    let schedule = schedule::turbo_custom(&times).ok_or_else(|| bad("there is no step in it"))?;
+    let asked = &times[..times.len() - trailing_zeros];
+    // Times as given to a few digits are not worth a word.
+    let moved = |(a, b): (&f32, &f32)| (a - b).abs() > 1e-3;
+    if asked.len() != schedule.timesteps.len() || asked.iter().zip(&schedule.timesteps).any(moved) {
+        let used: Vec<_> = schedule.timesteps.iter().map(|t| format!("{t:.4}")).collect();
+        notices.push(Notice(format!(
+            "{} knows 20 times, of which the nearest are used: {}",
+            model.name,
+            used.join(", ")
+        )));
+    }
+    Ok(schedule)
+}
+
+fn guidance(
+    request: &Request,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<Guidance>, Error> {
+    let scale = request.guidance_scale.map(|g| real("guidance-scale", g, 1.0, 30.0)).transpose()?;
+    let mode = choice(
+        "guidance-mode",
+        request.guidance_mode.as_deref(),
+        &[("apg", GuidanceMode::Apg), ("cfg", GuidanceMode::Cfg)],
+    )?;
+    let end = |flag, value: Option<f64>, default| real(flag, value.unwrap_or(default), 0.0, 1.0);
+    let start = end("cfg-interval-start", request.cfg_interval_start, 0.0)?;
+    let stop = end("cfg-interval-end", request.cfg_interval_end, 1.0)?;
+    if start > stop {
+        return Err(Error::Conflict(format!(
+            "`--cfg-interval-start {start}` is above `--cfg-interval-end {stop}`"
+        )));
+    }
+    if model.is_turbo {
+        if let Some(scale) = scale.filter(|&scale| scale != 1.0) {
+            notices.push(Notice(format!(
+                "{} is distilled to need no guidance; --guidance-scale {scale} is not used",
+                model.name
+            )));
+        }
+        return Ok(None);
+    }
+    let scale = scale.unwrap_or(BASE_GUIDANCE) as f32;
+    let interval = (start as f32, stop as f32);
+    Ok((scale != 1.0).then_some(Guidance { scale, mode, interval }))
+}

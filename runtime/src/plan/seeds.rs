@@ -1,0 +1,54 @@
+//! One seed for each song of a batch.
+
+use super::limits::whole;
+use crate::{Error, Notice, Request, flow::noise::NoiseSource};
+
+/// Most songs at once, as upstream's doors allow.
+const MOST_SONGS: u32 = 8;
+
+/// Upstream draws 32 bits, so that both generators use all of a drawn seed.
+fn drawn() -> u64 {
+    u64::from(rand::random::<u32>())
+}
+
+pub(super) fn decide(
+    request: &Request,
+    noise: NoiseSource,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<u64>, Error> {
+    let songs = match request.batch_size {
+        Some(songs) => Some(whole("batch-size", songs, 1, MOST_SONGS)? as usize),
+        None => None,
+    };
+    let seeds = match request.seed.as_deref() {
+        None | Some([]) => counted(drawn(), songs.unwrap_or(1)),
+        Some(&[seed]) => counted(seed, songs.unwrap_or(1)),
+        Some(seeds) => {
+            if seeds.len() > MOST_SONGS as usize {
+                return Err(Error::OutOfRange {
+                    flag: "seed",
+                    value: format!("({} seeds)", seeds.len()),
+                    range: format!("at most {MOST_SONGS}"),
+                });
+            }
+            match songs {
+                Some(songs) if songs != seeds.len() => {
+                    return Err(Error::Conflict(format!(
+                        "`--seed` has {} seeds, but `--batch-size` is {songs}",
+                        seeds.len()
+                    )));
+                }
+                _ => seeds.to_vec(),
+            }
+        }
+    };
+    if noise == NoiseSource::Mt19937 && seeds.iter().any(|&seed| seed > u64::from(u32::MAX)) {
+        notices.push(Notice("mt19937 uses only the low 32 bits of a seed".into()));
+    }
+    Ok(seeds)
+}
+
+/// Song i has seed + i, as in acestep.cpp; upstream would draw all but the first.
+fn counted(first: u64, songs: usize) -> Vec<u64> {
+    (0..songs as u64).map(|i| first.wrapping_add(i)).collect()
+}

@@ -1,0 +1,171 @@
+//! Caption, lyrics, metadata, codes and length.
+
+use super::{
+    MOST_SECONDS, ModelInfo, frames_from_seconds,
+    limits::{above, is_keyscale, language, real, timesignature, whole},
+};
+use crate::{
+    Error, Notice, Request, codes,
+    error::shortened,
+    prompt::{self, Metas},
+};
+
+/// Length when neither duration nor codes are given: short enough for a first try.
+const DEFAULT_SECONDS: f64 = 30.0;
+
+/// Upstream's forms take no more; the encoders cut at 256 and 2048 tokens.
+const MOST_CAPTION: usize = 512;
+const MOST_LYRICS: usize = 4096;
+
+pub(super) struct Song {
+    pub caption: String,
+    pub lyrics: String,
+    pub vocal_language: &'static str,
+    pub instruction: String,
+    pub metas: Metas,
+    pub duration_s: f64,
+    pub frames: usize,
+    pub codes: Vec<u32>,
+    pub audio_cover_strength: f32,
+}
+
+impl Song {
+    pub(super) fn caption_prompt(&self, instruction: &str) -> String {
+        prompt::caption_prompt(instruction, &self.caption, &self.metas.to_text())
+    }
+}
+
+pub(super) fn decide(
+    request: &Request,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Song, Error> {
+    let (caption, lyrics) = words(request, notices)?;
+    let codes = request.audio_codes.clone().unwrap_or_default();
+    let (duration_s, frames) = length(request, model, &codes, notices)?;
+    let strength = request.audio_cover_strength.unwrap_or(1.0);
+    let strength = real("audio-cover-strength", strength, 0.0, 1.0)? as f32;
+    if strength < 1.0 && codes.is_empty() {
+        notices.push(Notice("--audio-cover-strength is not used: there are no audio codes".into()));
+    }
+    Ok(Song {
+        caption,
+        lyrics,
+        vocal_language: language(request.vocal_language.as_deref().unwrap_or("unknown"))?,
+        instruction: instruction(request, !codes.is_empty()),
+        metas: metas(request, duration_s, notices)?,
+        duration_s,
+        frames,
+        audio_cover_strength: if codes.is_empty() { 1.0 } else { strength },
+        codes,
+    })
+}
+
+fn words(request: &Request, notices: &mut Vec<Notice>) -> Result<(String, String), Error> {
+    let caption = request.caption.clone().unwrap_or_default();
+    let mut lyrics = request.lyrics.clone().unwrap_or_default();
+    if request.instrumental == Some(true) {
+        let marker = lyrics.trim();
+        let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));
+        if !marker.is_empty() && !says_so {
+            return Err(Error::Conflict("`--instrumental` and lyrics exclude each other".into()));
+        }
+        lyrics = prompt::INSTRUMENTAL.to_owned();
+    }
+    if caption.trim().is_empty() && request.lyrics.as_deref().unwrap_or("").trim().is_empty() {
+        return Err(Error::NothingAsked);
+    }
+    for (what, text, most, tokens) in
+        [("caption", &caption, MOST_CAPTION, 256), ("lyrics", &lyrics, MOST_LYRICS, 2048)]
+    {
+        let length = text.chars().count();
+        if length >= most {
+            notices.push(Notice(format!(
+                "the {what} of {length} characters may be too long: the model reads {tokens} tokens"
+            )));
+        }
+    }
+    Ok((caption, lyrics))
+}
+
+fn length(
+    request: &Request,
+    model: &ModelInfo,
+    codes: &[u32],
+    notices: &mut Vec<Notice>,
+) -> Result<(f64, usize), Error> {
+    let asked = request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
+    let frames = |seconds| frames_from_seconds(seconds, model.sample_rate, model.hop);
+    if !codes.is_empty() {
+        if let Some(i) = codes.iter().position(|&code| code > codes::MAX_CODE) {
+            let item = codes[i].to_string();
+            return Err(Error::BadCode { index: i + 1, item, max: codes::MAX_CODE });
+        }
+        let coded = codes.len() * model.frames_per_code;
+        let seconds = (coded * model.hop) as f64 / f64::from(model.sample_rate);
+        if seconds > MOST_SECONDS {
+            return Err(Error::OutOfRange {
+                flag: "audio-codes",
+                value: format!("({} codes)", codes.len()),
+                range: format!("at most {MOST_SECONDS} seconds of them"),
+            });
+        }
+        if let Some(asked) = asked.filter(|&asked| frames(asked) != coded) {
+            notices.push(Notice(format!(
+                "the audio codes decide the length: {seconds} s instead of {asked} s"
+            )));
+        }
+        return Ok((seconds, coded));
+    }
+    let seconds = asked.unwrap_or_else(|| {
+        notices.push(Notice(format!("no duration given, making {DEFAULT_SECONDS} s")));
+        DEFAULT_SECONDS
+    });
+    match frames(seconds) {
+        0 => Err(Error::OutOfRange {
+            flag: "duration",
+            value: seconds.to_string(),
+            range: format!(
+                "at least one latent frame, {} s",
+                model.hop as f64 / f64::from(model.sample_rate)
+            ),
+        }),
+        frames => Ok((seconds, frames)),
+    }
+}
+
+fn metas(request: &Request, duration_s: f64, notices: &mut Vec<Notice>) -> Result<Metas, Error> {
+    let keyscale = match request.keyscale.as_deref().map(str::trim) {
+        Some("") => {
+            let why = "it is empty; leave it out for any key".into();
+            return Err(Error::BadValue { flag: "keyscale", value: String::new(), why });
+        }
+        Some(key) => {
+            if !is_keyscale(key) {
+                notices.push(Notice(format!(
+                    "the key `{}` does not look like `F# minor` or `C major`; the model gets it as \
+                     it is",
+                    shortened(key)
+                )));
+            }
+            Some(key.to_owned())
+        }
+        None => None,
+    };
+    Ok(Metas {
+        bpm: request.bpm.map(|bpm| whole("bpm", bpm, 30, 300)).transpose()?,
+        timesignature: request.timesignature.as_deref().map(timesignature).transpose()?,
+        keyscale,
+        // Upstream states what was asked for; codes may be a little shorter or longer.
+        duration: Some(prompt::duration_text(request.duration.unwrap_or(duration_s))),
+    })
+}
+
+fn instruction(request: &Request, has_codes: bool) -> String {
+    match request.instruction.as_deref().map(str::trim) {
+        // Upstream's files always carry the default, also beside codes.
+        None | Some("" | prompt::TEXT_TO_MUSIC) if has_codes => prompt::COVER.into(),
+        None | Some("") => prompt::TEXT_TO_MUSIC.into(),
+        Some(own) => own.to_owned(),
+    }
+}

@@ -1,0 +1,301 @@
+use super::*;
+use crate::prompt;
+
+fn turbo() -> ModelInfo {
+    ModelInfo {
+        name: "turbo".into(),
+        is_turbo: true,
+        channels: 64,
+        hop: 1920,
+        sample_rate: 48_000,
+        frames_per_code: 5,
+    }
+}
+
+fn base() -> ModelInfo {
+    ModelInfo { name: "base".into(), is_turbo: false, ..turbo() }
+}
+
+/// A request that gives rise to no notice.
+fn request() -> Request {
+    Request {
+        caption: Some("calm piano".into()),
+        duration: Some(10.0),
+        seed: Some(vec![7]),
+        ..Request::default()
+    }
+}
+
+fn resolve(request: Request, model: ModelInfo) -> (Plan, Vec<String>) {
+    let (plan, notices) = Plan::resolve(&request, &model).expect("a plan");
+    (plan, notices.into_iter().map(|notice| notice.0).collect())
+}
+
+fn refusal(request: Request) -> String {
+    Plan::resolve(&request, &base()).expect_err("a refusal").to_string()
+}
+
+#[test]
+fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
+    let (plan, notices) = resolve(request(), turbo());
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (8, 0.954_545_44, 0.0));
+    assert_eq!(plan.guidance, None);
+    assert_eq!(plan.infer_method, InferMethod::Ode);
+    assert_eq!(plan.normalization_db, Some(-1.0));
+    assert_eq!((plan.frames, plan.padded_frames, plan.samples()), (250, 250, 480_000));
+    assert_eq!(plan.seeds, [7]);
+}
+
+#[test]
+fn base_takes_fifty_steps_with_projected_guidance_of_7() {
+    let (plan, notices) = resolve(request(), base());
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (50, 0.98, 0.0));
+    let expected = Guidance { scale: 7.0, mode: GuidanceMode::Apg, interval: (0.0, 1.0) };
+    assert_eq!(plan.guidance, Some(expected));
+}
+
+#[test]
+fn a_guidance_of_1_is_none() {
+    let (plan, _) = resolve(Request { guidance_scale: Some(1.0), ..request() }, base());
+    assert_eq!(plan.guidance, None);
+}
+
+#[test]
+fn what_turbo_does_not_use_is_said() {
+    let asked = Request {
+        inference_steps: Some(20),
+        guidance_scale: Some(4.5),
+        shift: Some(2.4),
+        ..request()
+    };
+    let (plan, notices) = resolve(asked, turbo());
+    assert_eq!(plan.timesteps[1], (14.0f64 / 15.0) as f32);
+    assert_eq!(
+        notices,
+        [
+            "turbo always takes its own 8 steps; --inference-steps 20 is not used",
+            "turbo knows the shifts 1, 2 and 3; 2.4 counts as 2",
+            "turbo is distilled to need no guidance; --guidance-scale 4.5 is not used",
+        ]
+    );
+}
+
+#[test]
+fn the_prompts_state_what_was_asked() {
+    let asked = Request {
+        lyrics: Some("la".into()),
+        bpm: Some(83),
+        keyscale: Some("G major".into()),
+        timesignature: Some("4".into()),
+        duration: Some(33.7),
+        vocal_language: Some("FR".into()),
+        ..request()
+    };
+    let (plan, _) = resolve(asked, turbo());
+    assert_eq!(
+        plan.caption_prompt,
+        "# Instruction\nFill the audio semantic mask based on the given conditions:\n\n\
+         # Caption\ncalm piano\n\n# Metas\n- bpm: 83\n- timesignature: 4\n- keyscale: G major\n\
+         - duration: 33 seconds\n<|endoftext|>\n"
+    );
+    assert_eq!(plan.lyric_prompt, "# Languages\nfr\n\n# Lyric\nla<|endoftext|>");
+}
+
+#[test]
+fn every_duration_from_1_to_60_seconds_has_its_frames_and_samples() {
+    for ms in (1000u64..=60_000).step_by(333) {
+        let asked = Request { duration: Some(ms as f64 / 1000.0), ..request() };
+        let (plan, _) = resolve(asked, turbo());
+        let frames = (ms * 25 / 1000) as usize;
+        assert_eq!((plan.frames, plan.samples()), (frames, frames * 1920), "{ms} ms");
+        assert_eq!(plan.padded_frames, frames.max(128));
+    }
+}
+
+#[test]
+fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
+    let (plan, notices) = resolve(Request { duration: None, ..request() }, turbo());
+    assert_eq!((plan.duration_s, plan.frames), (30.0, 750));
+    assert_eq!(notices, ["no duration given, making 30 s"]);
+}
+
+/// The request behind acestep.cpp's reference run: 434 codes and 88 s give 86.8 s.
+#[test]
+fn codes_win_over_the_duration() {
+    let asked = Request { audio_codes: Some(vec![5; 434]), duration: Some(88.0), ..request() };
+    let (plan, notices) = resolve(asked, turbo());
+    assert_eq!((plan.duration_s, plan.frames, plan.samples()), (86.8, 2170, 4_166_400));
+    assert_eq!(notices, ["the audio codes decide the length: 86.8 s instead of 88 s"]);
+    assert!(plan.is_cover());
+    assert_eq!(plan.instruction, prompt::COVER);
+    assert!(plan.caption_prompt.contains("- duration: 88 seconds\n"));
+}
+
+#[test]
+fn codes_alone_decide_the_length_without_a_word() {
+    let asked = Request { audio_codes: Some(vec![5; 50]), duration: None, ..request() };
+    let (plan, notices) = resolve(asked, turbo());
+    assert_eq!(plan.frames, 250);
+    assert!(plan.caption_prompt.contains("- duration: 10 seconds\n"));
+    assert!(notices.is_empty());
+}
+
+#[test]
+fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
+    let with = |instruction: &str| {
+        let instruction = Some(instruction.to_owned());
+        let asked = Request { audio_codes: Some(vec![5; 50]), instruction, ..request() };
+        resolve(asked, turbo()).0.instruction
+    };
+    assert_eq!(with(prompt::TEXT_TO_MUSIC), prompt::COVER);
+    assert_eq!(with("Hum it"), "Hum it");
+}
+
+#[test]
+fn a_cover_strength_below_1_brings_a_second_prompt() {
+    let asked =
+        Request { audio_codes: Some(vec![5; 50]), audio_cover_strength: Some(0.3), ..request() };
+    let (plan, _) = resolve(asked, turbo());
+    assert_eq!(plan.cover_steps(), 2);
+    assert!(plan.non_cover_prompt.expect("a prompt").contains(prompt::TEXT_TO_MUSIC));
+    assert!(plan.caption_prompt.contains(prompt::COVER));
+    assert_eq!(resolve(request(), turbo()).0.non_cover_prompt, None);
+}
+
+#[test]
+fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
+    let seeds = |seed: Option<Vec<u64>>, batch_size| {
+        resolve(Request { seed, batch_size, ..request() }, turbo()).0.seeds
+    };
+    assert_eq!(seeds(Some(vec![41]), Some(3)), [41, 42, 43]);
+    assert_eq!(seeds(Some(vec![u64::MAX]), Some(2)), [u64::MAX, 0]);
+    assert_eq!(seeds(Some(vec![9, 4]), None), [9, 4]);
+    let drawn = seeds(None, Some(2));
+    assert_eq!(drawn[1], drawn[0] + 1);
+    assert!(drawn[0] <= u64::from(u32::MAX));
+}
+
+#[test]
+fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
+    let asked = || Request { timesteps: Some(vec![0.97, 0.5, 0.2]), ..request() };
+    let (plan, notices) = resolve(asked(), base());
+    assert_eq!((plan.timesteps, plan.terminal), (vec![0.97, 0.5], 0.2));
+    assert!(notices[0].starts_with("sampling stops at time 0.2"), "{notices:?}");
+    let (plan, notices) = resolve(asked(), turbo());
+    assert_eq!(plan.timesteps, [0.954_545_44, 0.5, 0.222_222_22]);
+    assert_eq!(
+        notices,
+        ["turbo knows 20 times, of which the nearest are used: 0.9545, 0.5000, 0.2222"]
+    );
+}
+
+#[test]
+fn each_value_out_of_range_is_refused_with_option_value_and_range() {
+    let r = request;
+    for (asked, message) in [
+        (
+            Request { bpm: Some(29), ..r() },
+            "`--bpm 29` is out of range: a whole number from 30 to 300",
+        ),
+        (
+            Request { duration: Some(f64::NAN), ..r() },
+            "`--duration NaN` is out of range: above 0, at most 600",
+        ),
+        (
+            Request { duration: Some(-1.0), ..r() },
+            "`--duration -1` is out of range: above 0, at most 600",
+        ),
+        (
+            Request { duration: Some(0.01), ..r() },
+            "`--duration 0.01` is out of range: at least one latent frame, 0.04 s",
+        ),
+        (
+            Request { inference_steps: Some(0), ..r() },
+            "`--inference-steps 0` is out of range: a whole number from 1 to 200",
+        ),
+        (
+            Request { guidance_scale: Some(f64::INFINITY), ..r() },
+            "`--guidance-scale inf` is out of range: 1 to 30",
+        ),
+        (Request { shift: Some(0.0), ..r() }, "`--shift 0` is out of range: above 0, at most 100"),
+        (
+            Request { batch_size: Some(9), ..r() },
+            "`--batch-size 9` is out of range: a whole number from 1 to 8",
+        ),
+        (
+            Request { normalization_db: Some(1.0), ..r() },
+            "`--normalization-db 1` is out of range: -60 to 0",
+        ),
+        (
+            Request { infer_method: Some("heun".into()), ..r() },
+            "`--infer-method heun` cannot be used: use ode or sde",
+        ),
+        (
+            Request { timesteps: Some(vec![0.5, 0.9]), ..r() },
+            "`--timesteps 0.5,0.9` cannot be used: each time must be below the one before it",
+        ),
+        (
+            Request { timesteps: Some(vec![1.5]), ..r() },
+            "`--timesteps 1.5` is out of range: 0 to 1",
+        ),
+        (
+            Request { audio_codes: Some(vec![1; 3001]), ..r() },
+            "`--audio-codes (3001 codes)` is out of range: at most 600 seconds of them",
+        ),
+        (
+            Request { seed: Some(vec![1, 2]), batch_size: Some(3), ..r() },
+            "`--seed` has 2 seeds, but `--batch-size` is 3",
+        ),
+        (
+            Request { vocal_language: Some("klingon".into()), ..r() },
+            "`--vocal-language klingon` is not a language the model knows",
+        ),
+        (
+            Request { task_type: Some("repaint".into()), ..r() },
+            "task `repaint` is not in this version",
+        ),
+        (
+            Request { instrumental: Some(true), lyrics: Some("la".into()), ..r() },
+            "`--instrumental` and lyrics exclude each other",
+        ),
+        (
+            Request { caption: Some("  ".into()), lyrics: Some("\n".into()), ..r() },
+            "there is nothing to sing or play: caption and lyrics are both empty",
+        ),
+        (
+            Request { rng: Some("dice".into()), ..r() },
+            "`--rng dice` cannot be used: use philox, philox:THREADS (H100: philox:270336) or mt19937",
+        ),
+    ] {
+        assert_eq!(refusal(asked), message);
+    }
+}
+
+#[test]
+fn an_instrumental_has_its_marker_and_empty_lyrics_stay_empty() {
+    let (plan, _) = resolve(Request { instrumental: Some(true), ..request() }, turbo());
+    assert_eq!(plan.lyrics, "[Instrumental]");
+    assert_eq!(resolve(request(), turbo()).0.lyrics, "");
+}
+
+#[test]
+fn long_texts_and_odd_keys_are_said_but_taken() {
+    let asked =
+        Request { caption: Some("x".repeat(512)), keyscale: Some("C dorian".into()), ..request() };
+    let (plan, notices) = resolve(asked, turbo());
+    assert_eq!(plan.metas.keyscale.as_deref(), Some("C dorian"));
+    assert_eq!(
+        notices,
+        [
+            "the caption of 512 characters may be too long: the model reads 256 tokens",
+            "the key `C dorian` does not look like `F# minor` or `C major`; the model gets it as it is",
+        ]
+    );
+}
+
+#[test]
+fn one_request_and_seed_is_one_plan() {
+    assert_eq!(resolve(request(), base()), resolve(request(), base()));
+}

@@ -1,0 +1,339 @@
+//! Reading request files: one table of keys, values in every spelling that is in use.
+//!
+//! A key is ours ([`Request`]), another program's and without effect, another program's and not
+//! built (an error, if it would change the sound), or unknown (an error with the nearest key).
+//! What other programs write for "decide yourself" (-1, 0, `""`, `N/A`) becomes "not set".
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Request,
+    keys::{Kind, NESTED, Neutral, OURS, Role, THEIRS},
+};
+use crate::{Error, Notice, codes, error::shortened};
+
+/// See [`Request::from_json`].
+pub(super) fn read(text: &str) -> Result<(Request, Vec<Notice>), Error> {
+    let object: Map<String, Value> =
+        serde_json::from_str(text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
+    let mut reader = Reader::default();
+    // Nested metadata first, so that the request's own keys win.
+    for (key, value) in object.iter().filter(|(key, _)| NESTED.contains(&key.as_str())) {
+        match value {
+            Value::Object(inner) => reader.keys(inner)?,
+            Value::Null => (),
+            other => return Err(wrong(key, other, "it must be an object")),
+        }
+    }
+    let own = object.into_iter().filter(|(key, _)| !NESTED.contains(&key.as_str())).collect();
+    reader.keys(&own)?;
+    reader.finish()
+}
+
+#[derive(Default)]
+struct Reader {
+    /// Our keys in our types.
+    ours: Map<String, Value>,
+    /// Songs for each text; becomes part of the batch.
+    texts: Option<i64>,
+    /// Language-model settings that ask for something.
+    language_model: Vec<String>,
+    notices: Vec<Notice>,
+}
+
+impl Reader {
+    fn keys(&mut self, object: &Map<String, Value>) -> Result<(), Error> {
+        let dcw_off = object.get("dcw_enabled") == Some(&Value::Bool(false));
+        for (written, value) in object {
+            let key = snake_case(written);
+            let ours = OURS
+                .iter()
+                .find(|(name, _, aliases)| *name == key || aliases.contains(&key.as_str()));
+            if let Some(&(name, kind, _)) = ours {
+                self.ours(name, written, kind, value)?;
+            } else if key == "lm_batch_size" {
+                self.texts = count(written, value)?;
+            } else if key.starts_with("flow_edit_") || (dcw_off && key.starts_with("dcw_")) {
+                // Settings of something that another key switches on.
+            } else if let Some(&(_, role, neutral)) = THEIRS.iter().find(|(name, ..)| *name == key)
+            {
+                self.theirs(written, role, neutral, value)?;
+            } else {
+                return Err(Error::UnknownKey { near: nearest(&key), key: written.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn ours(&mut self, name: &str, written: &str, kind: Kind, value: &Value) -> Result<(), Error> {
+        let read = if value.is_null() {
+            None
+        } else {
+            match kind {
+                Kind::Text => text(written, value)?.filter(|t| !t.is_empty()).map(Value::from),
+                Kind::Word => word(written, value)?.map(Value::from),
+                Kind::Count => count(written, value)?.map(Value::from),
+                Kind::Positive => number(written, value)?.filter(|&x| x > 0.0).map(Value::from),
+                Kind::Number => number(written, value)?.map(Value::from),
+                Kind::Flag => flag(written, value)?.map(Value::from),
+                Kind::Seeds => seeds(written, value)?.map(Value::from),
+                Kind::Codes => self.codes(written, value)?,
+                Kind::Times => times(written, value)?.map(Value::from),
+            }
+        };
+        let read = match (written, read) {
+            ("solver", Some(solver)) => Some(self.solver(solver)?),
+            ("guidance_variant", Some(variant)) => Some(guidance_variant(variant)?),
+            // acestep.cpp drops the last value and always ends at 0.
+            ("custom_timesteps", Some(Value::Array(mut times))) => {
+                if let Some(last) = times.last_mut() {
+                    *last = json!(0.0);
+                }
+                Some(Value::Array(times))
+            }
+            (_, read) => read,
+        };
+        if let Some(read) = read {
+            self.ours.insert(name.to_owned(), read);
+        }
+        Ok(())
+    }
+
+    /// acestep.cpp's solvers: two of them are our methods.
+    fn solver(&self, solver: Value) -> Result<Value, Error> {
+        match solver.as_str() {
+            Some("euler" | "ode") => Ok("ode".into()),
+            Some("sde") => Ok(solver),
+            _ => Err(Error::NotInThisVersion(format!("`solver` {solver}"))),
+        }
+    }
+
+    fn codes(&mut self, written: &str, value: &Value) -> Result<Option<Value>, Error> {
+        let list = match value {
+            Value::String(text) => {
+                let parsed = codes::parse(text)?;
+                if parsed.clamped > 0 {
+                    self.notices.push(clamped_notice(parsed.clamped));
+                }
+                codes::to_list(&parsed.codes)
+            }
+            Value::Array(items) => {
+                let items: Vec<_> = items.iter().map(Value::to_string).collect();
+                if items.is_empty() { String::new() } else { items.join(",") }
+            }
+            other => return Err(wrong(written, other, "it must be a text or a list of codes")),
+        };
+        if !list.is_empty() {
+            codes::parse_list(&list)?;
+        }
+        Ok((!list.is_empty()).then(|| list.into()))
+    }
+
+    fn theirs(
+        &mut self,
+        written: &str,
+        role: Role,
+        neutral: Neutral,
+        value: &Value,
+    ) -> Result<(), Error> {
+        if is_neutral(neutral, value) {
+            return Ok(());
+        }
+        match role {
+            Role::Nothing => (),
+            Role::LanguageModel => self.language_model.push(format!("`{written}`")),
+            Role::Chosen(option) => self.notices.push(Notice(format!(
+                "the request's `{written}` {} is not read; choose with {option}",
+                shortened(&value.to_string())
+            ))),
+            Role::Sound => {
+                let value = shortened(&value.to_string());
+                return Err(Error::NotInThisVersion(format!("the request's `{written}` {value}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Request, Vec<Notice>), Error> {
+        if let Some(texts) = self.texts.filter(|&texts| texts > 1) {
+            let songs = self.ours.get("batch_size").and_then(Value::as_i64).unwrap_or(1);
+            self.ours.insert("batch_size".into(), songs.saturating_mul(texts).into());
+        }
+        if !self.language_model.is_empty() {
+            self.notices.push(Notice(format!(
+                "this version has no language model: {} not read, the request is used as it stands",
+                match &self.language_model[..] {
+                    [one] => format!("{one} is"),
+                    many => format!("{} are", many.join(", ")),
+                }
+            )));
+        }
+        let request = serde_json::from_value(Value::Object(self.ours))
+            .map_err(|e| Error::RequestSyntax(e.to_string()))?;
+        Ok((request, self.notices))
+    }
+}
+
+/// What is said when codes were lowered to the largest one.
+pub fn clamped_notice(clamped: usize) -> Notice {
+    Notice(format!("{clamped} audio codes were above {0} and count as {0}", codes::MAX_CODE))
+}
+
+fn guidance_variant(variant: Value) -> Result<Value, Error> {
+    match variant.as_str() {
+        Some("apg_classic" | "apg") => Ok("apg".into()),
+        Some("cfg") => Ok(variant),
+        _ => Err(Error::NotInThisVersion(format!("`guidance_variant` {variant}"))),
+    }
+}
+
+fn is_neutral(neutral: Neutral, value: &Value) -> bool {
+    let off = match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty() || text.eq_ignore_ascii_case("false"),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(items) => items.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    };
+    off || match neutral {
+        Neutral::Empty => false,
+        Neutral::Is(x) => as_f64(value) == Some(x),
+        Neutral::Words(words) => {
+            value.as_str().is_some_and(|text| words.iter().any(|w| w.eq_ignore_ascii_case(text)))
+        }
+        Neutral::Any => true,
+    }
+}
+
+/// A number, also if it stands in a text.
+fn as_f64(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn text(key: &str, value: &Value) -> Result<Option<String>, Error> {
+    match value {
+        Value::String(text) => Ok(Some(text.clone())),
+        other => Err(wrong(key, other, "it must be a text")),
+    }
+}
+
+fn word(key: &str, value: &Value) -> Result<Option<String>, Error> {
+    let word = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        other => return Err(wrong(key, other, "it must be a text")),
+    };
+    Ok(is_set(&word).then_some(word))
+}
+
+/// Other programs write these for "not set".
+fn is_set(word: &str) -> bool {
+    !word.is_empty() && !word.eq_ignore_ascii_case("n/a")
+}
+
+fn number(key: &str, value: &Value) -> Result<Option<f64>, Error> {
+    if let Value::String(word) = value
+        && !is_set(word.trim())
+    {
+        return Ok(None);
+    }
+    match as_f64(value) {
+        Some(x) if x.is_finite() => Ok(Some(x)),
+        _ => Err(wrong(key, value, "it must be a number")),
+    }
+}
+
+fn count(key: &str, value: &Value) -> Result<Option<i64>, Error> {
+    // `as` saturates, and the plan refuses what is too large.
+    Ok(number(key, value)?.filter(|&x| x >= 1.0).map(|x| x as i64))
+}
+
+fn flag(key: &str, value: &Value) -> Result<Option<bool>, Error> {
+    match value {
+        Value::Bool(flag) => Ok(Some(*flag)),
+        Value::String(word) => match word.trim().to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" => Ok(Some(true)),
+            "false" | "0" | "no" => Ok(Some(false)),
+            "" | "n/a" => Ok(None),
+            _ => Err(wrong(key, value, "it must be true or false")),
+        },
+        Value::Number(number) if number.as_f64() == Some(1.0) => Ok(Some(true)),
+        Value::Number(number) if number.as_f64() == Some(0.0) => Ok(Some(false)),
+        other => Err(wrong(key, other, "it must be true or false")),
+    }
+}
+
+/// The items of a list, or of a text such as `1, 2`.
+fn items(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Array(items) => items.clone(),
+        Value::String(text) if !is_set(text.trim()) => Vec::new(),
+        Value::String(text) => text.split(',').map(|item| item.trim().into()).collect(),
+        other => vec![other.clone()],
+    }
+}
+
+fn seeds(key: &str, value: &Value) -> Result<Option<Vec<u64>>, Error> {
+    let expected = "a seed is a whole number from 0 to 18446744073709551615, or -1 for any";
+    let mut seeds = Vec::new();
+    let items = items(value);
+    for item in &items {
+        let exact = match item {
+            Value::String(text) => text.parse().ok(),
+            other => other.as_u64(),
+        };
+        // Other programs write 42.0 too; beyond 2^53 a float has lost digits.
+        let whole = |x: f64| x.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(&x);
+        match (exact, as_f64(item)) {
+            (Some(seed), _) => seeds.push(seed),
+            (None, Some(x)) if whole(x) => seeds.push(x as u64),
+            (None, Some(-1.0)) if items.len() == 1 => return Ok(None),
+            _ => return Err(wrong(key, item, expected)),
+        }
+    }
+    Ok((!seeds.is_empty()).then_some(seeds))
+}
+
+fn times(key: &str, value: &Value) -> Result<Option<Vec<f64>>, Error> {
+    let read = |item: &Value| match as_f64(item) {
+        Some(x) if x.is_finite() => Ok(x),
+        _ => Err(wrong(key, item, "timesteps are numbers")),
+    };
+    let times = items(value).iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok((!times.is_empty()).then_some(times))
+}
+
+fn wrong(key: &str, value: &Value, expected: &str) -> Error {
+    Error::RequestValue {
+        key: key.to_owned(),
+        value: shortened(&value.to_string()),
+        expected: expected.to_owned(),
+    }
+}
+
+/// `keyScale` -> `key_scale`: upstream's server takes both.
+fn snake_case(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 2);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// The known key most like `key`, if any is.
+fn nearest(key: &str) -> Option<String> {
+    let ours = OURS.iter().flat_map(|(name, _, aliases)| aliases.iter().chain([name]));
+    let theirs = THEIRS.iter().map(|(name, ..)| name);
+    ours.chain(theirs)
+        .map(|name| (strsim::jaro_winkler(key, name), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| (*name).to_owned())
+}

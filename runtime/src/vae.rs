@@ -1,0 +1,126 @@
+//! The autoencoder in tiles: the same sound in bounded memory.
+//!
+//! Frames are cut into cores; each is decoded with `overlap` more frames on either side, whose
+//! sound is thrown away. A sample depends on nine frames to each side, so with an overlap of ten or
+//! more the result equals the whole decode up to rounding.
+//!
+//! Source: upstream `tiled_decode`.
+
+use std::ops::Range;
+
+use acestep_model::{Backend, oobleck::Decoder};
+use burn::tensor::Tensor;
+
+use crate::{
+    Error,
+    observe::{Event, Observe, Stage, check},
+};
+
+/// How latents are cut, in frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiling {
+    /// Frames decoded at once; more than twice `overlap`.
+    pub chunk: usize,
+    /// Frames on either side whose sound is discarded.
+    pub overlap: usize,
+}
+
+impl Default for Tiling {
+    /// Upstream's: 512 frames (20 s) with 64 to each side.
+    fn default() -> Self {
+        Self { chunk: 512, overlap: 64 }
+    }
+}
+
+/// One tile: the frames it is for, and the frames it looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tile {
+    core: Range<usize>,
+    window: Range<usize>,
+}
+
+impl Tiling {
+    /// The same with the overlap halved until a core is left, as upstream does.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `chunk` is 0.
+    pub fn fitted(self) -> Result<Self, Error> {
+        let Self { chunk, mut overlap } = self;
+        if chunk == 0 {
+            let range = "at least 1 frame".into();
+            return Err(Error::OutOfRange { flag: "vae-chunk", value: "0".into(), range });
+        }
+        while 2 * overlap >= chunk {
+            overlap /= 2;
+        }
+        Ok(Self { chunk, overlap })
+    }
+
+    /// The tiles of `frames` frames; one if they fit into a chunk.
+    fn tiles(self, frames: usize) -> Vec<Tile> {
+        if frames <= self.chunk {
+            return vec![Tile { core: 0..frames, window: 0..frames }];
+        }
+        let stride = self.chunk - 2 * self.overlap;
+        let tile = |start: usize| {
+            let core = start..(start + stride).min(frames);
+            let window =
+                core.start.saturating_sub(self.overlap)..(core.end + self.overlap).min(frames);
+            Tile { core, window }
+        };
+        (0..frames).step_by(stride).map(tile).collect()
+    }
+}
+
+/// Decodes latents in tiles.
+///
+/// # Shapes
+/// - `latents`: `[B, T, C]`
+/// - output: `[B, 2, hop T]`
+///
+/// # Errors
+/// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
+pub fn decode<B: Backend>(
+    decoder: &Decoder<B>,
+    latents: Tensor<B, 3>,
+    hop: usize,
+    tiling: Tiling,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    let latents = latents.swap_dims(1, 2);
+    let tiles = tiling.fitted()?.tiles(latents.dims()[2]);
+    let total = tiles.len();
+    observe.event(Event::Advanced { stage: Stage::Vae, done: 0, total });
+    let mut sounds = Vec::with_capacity(total);
+    for (index, Tile { core, window }) in tiles.into_iter().enumerate() {
+        check(observe)?;
+        let seen = latents.clone().narrow(2, window.start, window.len());
+        let sound = decoder.forward(seen);
+        sounds.push(sound.narrow(2, (core.start - window.start) * hop, core.len() * hop));
+        observe.event(Event::Advanced { stage: Stage::Vae, done: index + 1, total });
+    }
+    Ok(Tensor::cat(sounds, 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_cover_every_frame_once_and_windows_stay_inside() {
+        for frames in 1..70 {
+            let tiling = Tiling { chunk: 16, overlap: 4 };
+            let tiles = tiling.tiles(frames);
+            let covered: Vec<usize> = tiles.iter().flat_map(|tile| tile.core.clone()).collect();
+            assert_eq!(covered, (0..frames).collect::<Vec<_>>(), "{frames} frames");
+            assert!(tiles.iter().all(|tile| tile.window.len() <= 16 && tile.window.end <= frames));
+        }
+    }
+
+    /// Golden `vae_tiled.dec3`: chunk 10 with overlap 64 runs with overlap 4.
+    #[test]
+    fn an_overlap_that_does_not_fit_is_halved() {
+        let fitted = Tiling { chunk: 10, overlap: 64 }.fitted().expect("a tiling");
+        assert_eq!(fitted, Tiling { chunk: 10, overlap: 4 });
+    }
+}
