@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
-use crate::{interrupt, report, settings};
+use crate::{report, settings};
 
 /// The exit codes, as the help states them.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
@@ -109,7 +109,7 @@ pub(crate) fn install_panic_hook() {
     }));
 }
 
-/// An exit code that ends `main`.
+/// The end of `main` with `code`.
 pub(crate) fn exit(code: u8) -> ExitCode {
-    ExitCode::from(if interrupt::was_pressed() && code == FAILED { INTERRUPTED } else { code })
+    ExitCode::from(code)
 }

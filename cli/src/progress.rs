@@ -48,11 +48,8 @@ impl Progress {
 
     /// Takes the moving line away, and gives what each stage took.
     pub(crate) fn finish(self) -> Vec<(Stage, Duration)> {
-        let state = self.state.into_inner();
-        if let Some(bar) = state.bar {
-            bar.finish_and_clear();
-        }
-        state.elapsed
+        // Dropping the state takes the line away.
+        std::mem::take(&mut self.state.into_inner().elapsed)
     }
 
     fn show(&self, state: &mut State, text: String) {

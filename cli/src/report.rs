@@ -59,18 +59,24 @@ impl Report {
         }
     }
 
-    /// A line for those who asked for more.
-    pub(crate) fn detail(&self, text: &str) {
-        if self.verbosity > 0 {
-            self.print(&format!("{text}\n"));
-        }
+    /// Writes `text` and a line end to standard output.
+    ///
+    /// # Errors
+    /// If standard output is closed or full.
+    pub(crate) fn output(&self, text: &str) -> io::Result<()> {
+        bytes(format!("{text}\n").as_bytes())
+    }
+
+    /// What was asked for and cannot be on standard output, whatever the verbosity.
+    pub(crate) fn always(&self, text: &str) {
+        self.print(text);
     }
 
     /// Prints `error`, its causes and its remedy, and gives the exit code.
     pub(crate) fn failure(&self, error: &anyhow::Error) -> ExitCode {
         let code = error::code_of(error);
         if code == error::INTERRUPTED {
-            self.line("stopped: nothing was written");
+            self.line("stopped");
         } else if code != 0 {
             let mut text = format!("{RED}error:{PLAIN} {error}\n");
             for cause in error::causes(error) {
@@ -100,14 +106,6 @@ pub(crate) fn path(path: &Path) -> io::Result<()> {
     out.write_all(path.as_os_str().as_encoded_bytes())?;
     out.write_all(b"\n")?;
     out.flush()
-}
-
-/// Writes `text` to standard output.
-///
-/// # Errors
-/// If standard output is closed or full.
-pub(crate) fn text(text: &str) -> io::Result<()> {
-    bytes(text.as_bytes())
 }
 
 /// Writes `bytes` to standard output.

@@ -1,4 +1,4 @@
-//! The built-in tiny checkpoint: every network, a few thousand weights each, all random.
+//! The built-in tiny checkpoint: every network, about a million random weights in all.
 //!
 //! It proves the pipeline on a machine without any download; what it sings is noise. The files are
 //! those of the goldens, made by `tests/goldens` (see its README), in the released layout.

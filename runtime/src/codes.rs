@@ -68,7 +68,7 @@ pub fn parse_markup(text: &str) -> Parsed {
 /// [`Error::BadCode`] names the first item that is not a whole number from 0 to [`MAX_CODE`].
 pub fn parse_list(text: &str) -> Result<Vec<u32>, Error> {
     let text = text.trim().trim_end_matches(',');
-    text.split(|c: char| c == ',' || c == '\n')
+    text.split([',', '\n'])
         .flat_map(|item| {
             let mut words = item.split_whitespace().peekable();
             // Two commas in a row: an item is missing, which must not go unnoticed.

@@ -212,3 +212,14 @@ fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
     assert!(error.contains("11 tensors that the text encoder does not use: `layers.2."), "{error}");
     Ok(())
 }
+
+#[test]
+fn a_directory_alone_is_enough_for_its_own_networks() -> Result<(), Error> {
+    let xl = goldens().join("checkpoints_xl/acestep-v15-xl-turbo");
+    let folder = DitFolder::open(Directory::Disk(xl))?;
+    let device = Default::default();
+    folder.conditioner::<B>(&device, None)?;
+    folder.dit::<B>(&device, None)?;
+    assert_eq!(folder.silence_latent::<B>(&device, None)?.dims(), [1, 1500, 16]);
+    Ok(())
+}

@@ -114,7 +114,6 @@ impl<B: Backend> Dit<B> {
     ///
     /// # Shapes
     /// - output: twice `[B, H]` and `[B, 6, H]`
-    #[expect(clippy::type_complexity, reason = "two pairs that belong together nowhere else")]
     pub fn time_embeddings(
         &self,
         t: &[f32],

@@ -108,14 +108,15 @@ mod tests {
 
     #[test]
     fn a_number_that_is_none_names_its_stage_and_place() {
-        let error = require_finite("the VAE", &[0.0, f32::NAN, 1.0, f32::INFINITY]).unwrap_err();
+        let error =
+            require_finite("the VAE", &[0.0, f32::NAN, 1.0, f32::INFINITY]).expect_err("NaN");
         assert_eq!(error.to_string(), "the VAE gave 2 values that are not finite, the first at 1");
         assert!(require_finite("the VAE", &[f32::MAX, f32::MIN_POSITIVE]).is_ok());
     }
 
     #[test]
     fn silence_is_refused_and_a_whisper_is_not() {
-        let error = require_sound("the VAE", &song(&[1e-5; 4], &[0.0; 4])).unwrap_err();
+        let error = require_sound("the VAE", &song(&[1e-5; 4], &[0.0; 4])).expect_err("silent");
         assert_eq!(error.to_string(), "the VAE gave silence: rms 7.1e-6, peak 1.0e-5");
         assert!(require_sound("the VAE", &song(&[2e-5; 4], &[0.0; 4])).is_ok());
         assert!(require_sound("the VAE", &song(&[], &[])).is_err());

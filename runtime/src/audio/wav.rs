@@ -87,7 +87,7 @@ pub fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
     Ok(bytes.into_inner())
 }
 
-/// Why [`write`] failed: the caller knows the file's name.
+/// Why [`write()`] failed: the caller knows the file's name.
 #[derive(Debug)]
 pub enum WriteError {
     /// No WAV file can hold this.
@@ -221,7 +221,7 @@ mod tests {
         assert!(to_bytes(&audio(vec![]), WavFormat::Int16).is_err());
         let error = to_bytes(&audio(vec![vec![0.0; 2], vec![0.0; 3]]), WavFormat::Int16);
         assert_eq!(
-            error.unwrap_err().to_string(),
+            error.expect_err("uneven").to_string(),
             "this audio cannot be a WAV file: its channels have different lengths: [2, 3]"
         );
     }

@@ -11,7 +11,7 @@ pub mod noise;
 pub mod schedule;
 
 use acestep_model::{
-    Backend,
+    Backend, Quiet, Tap,
     acestep::{CrossAttended, Dit},
 };
 use burn::tensor::Tensor;
@@ -111,8 +111,25 @@ pub fn sample<B: Backend>(
     tracks: &Tracks<B>,
     noise: Tensor<B, 3>,
     sampling: &Sampling,
+    step_noise: impl FnMut(usize) -> Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    sample_tapped(dit, tracks, noise, sampling, step_noise, observe, &mut Quiet)
+}
+
+/// [`sample`], showing `step{i}.xt` and `step{i}.vt`: what the transformer is given and gives,
+/// twice the batch where guidance applies.
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub fn sample_tapped<B: Backend>(
+    dit: &Dit<B>,
+    tracks: &Tracks<B>,
+    noise: Tensor<B, 3>,
+    sampling: &Sampling,
     mut step_noise: impl FnMut(usize) -> Tensor<B, 3>,
     observe: &dyn Observe,
+    tap: &mut impl Tap<B>,
 ) -> Result<Tensor<B, 3>, Error> {
     let total = sampling.steps.len();
     observe.event(Event::Advanced { stage: Stage::Diffusion, done: 0, total });
@@ -125,7 +142,7 @@ pub fn sample<B: Backend>(
         {
             velocity.follow(later);
         }
-        let v = velocity.at(x.clone(), step.t);
+        let v = velocity.at(x.clone(), step.t, index, tap);
         x = if sampling.renoises(index) {
             let end = x - v * step.t;
             step_noise(index) * step.next + end * (1.0 - step.next)
@@ -161,7 +178,7 @@ impl<'a, B: Backend> Velocity<'a, B> {
 
     /// # Shapes
     /// - `x`, output: `[B, T, C]`
-    fn at(&mut self, x: Tensor<B, 3>, t: f32) -> Tensor<B, 3> {
+    fn at(&mut self, x: Tensor<B, 3>, t: f32, index: usize, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         let Track { condition, context } = self.track;
         let batch = x.dims()[0];
         let dit = self.dit;
@@ -169,7 +186,10 @@ impl<'a, B: Backend> Velocity<'a, B> {
         else {
             let heard = self.plain.get_or_insert_with(|| dit.attend_to(condition.clone()));
             let times = vec![t; batch];
-            return dit.forward(x, context.clone(), [&times, &times], heard);
+            tap.tap(format_args!("step{index}.xt"), &x);
+            let v = dit.forward(x, context.clone(), [&times, &times], heard);
+            tap.tap(format_args!("step{index}.vt"), &v);
+            return v;
         };
 
         let heard = self.doubled.get_or_insert_with(|| {
@@ -178,7 +198,10 @@ impl<'a, B: Backend> Velocity<'a, B> {
         });
         let times = vec![t; 2 * batch];
         let context = Tensor::cat(vec![context.clone(); 2], 0);
-        let both = dit.forward(Tensor::cat(vec![x; 2], 0), context, [&times, &times], heard);
+        let x = Tensor::cat(vec![x; 2], 0);
+        tap.tap(format_args!("step{index}.xt"), &x);
+        let both = dit.forward(x, context, [&times, &times], heard);
+        tap.tap(format_args!("step{index}.vt"), &both);
         let conditional = both.clone().narrow(0, 0, batch);
         let unconditional = both.narrow(0, batch, batch);
         match guidance.mode {

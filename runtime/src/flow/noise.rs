@@ -166,6 +166,12 @@ fn mt19937_normals(seed: u64, n: usize) -> Vec<f32> {
     data
 }
 
+/// Uniform numbers in `[0, 1)` as `torch.rand` draws them in f32 on a CPU.
+pub fn mt19937_uniforms(seed: u64, count: usize) -> Vec<f32> {
+    let mut generator = Mt::new(seed as u32);
+    (0..count).map(|_| uniform24(&mut generator)).collect()
+}
+
 /// A uniform number in `[0, 1)` of 24 bits, as `torch.rand` in f32.
 fn uniform24(generator: &mut Mt) -> f32 {
     (generator.next_u32() & 0xFF_FFFF) as f32 / (1 << 24) as f32
@@ -211,28 +217,28 @@ mod tests {
     fn uniforms_equal_torch_on_the_cpu_bit_for_bit() {
         for seed in GOLDEN_SEEDS {
             let golden = golden_f32("rng/rng.safetensors", &format!("rand.seed{seed}.n32"));
-            let mut generator = Mt::new(seed as u32);
-            let ours: Vec<f32> = (0..32).map(|_| uniform24(&mut generator)).collect();
-            assert_eq!(ours, golden, "seed {seed}");
+            assert_eq!(mt19937_uniforms(seed, 32), golden, "seed {seed}");
         }
     }
 
-    /// Goldens: `torch.randn` with a CPU generator.
+    /// Goldens: `torch.randn` with a CPU generator. Below 16 elements it computes in f64 and every
+    /// bit is the same. From 16 on it takes logarithm, sine and cosine from polynomials in f32,
+    /// where ours are rounded from f64: measured, 2 units in the last place at most.
     #[test]
     fn mt19937_noise_equals_torch_on_the_cpu() {
-        let mut worst = 0.0f32;
         for seed in GOLDEN_SEEDS {
             for n in [5usize, 15, 16, 17, 100, 1600] {
                 let golden = golden_f32("rng/rng.safetensors", &format!("randn.seed{seed}.n{n}"));
                 let ours = NoiseSource::Mt19937.initial_noise(seed, n, 1);
                 assert_eq!(ours.len(), golden.len());
-                for (a, b) in ours.iter().zip(&golden) {
-                    worst = worst.max((a - b).abs());
-                }
+                let steps = |(a, b): (&f32, &f32)| a.to_bits().abs_diff(b.to_bits());
+                let worst = ours.iter().zip(&golden).map(steps).max();
+                assert!(
+                    worst <= Some(if n < BLOCK { 0 } else { 2 }),
+                    "seed {seed}, n {n}: {worst:?}"
+                );
             }
         }
-        eprintln!("worst {worst:e}");
-        assert!(worst <= 1e-6, "worst difference {worst:e}");
     }
 
     /// Random123's known-answer test for philox4x32-10 (`kat_vectors`).

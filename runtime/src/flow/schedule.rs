@@ -178,14 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn of_two_known_times_as_near_the_larger_wins() {
-        // 0.5625 is not between neighbours exactly representable; 0.4375 is 0.0625 from 0.5 and
-        // 0.0375 from 0.4, and 0.1875 is 0.0625 from both 0.25 and 0.125 but 2/9 is nearer.
+    fn each_time_snaps_to_the_nearest_known_one() {
+        assert_eq!(snap(0.5625), (6.0f64 / 11.0) as f32);
         assert_eq!(snap(0.4375), 0.4);
         assert_eq!(snap(0.1875), (2.0f64 / 9.0) as f32);
-        // 0.8125 lies between 5/6 and 10/13; 0.8875 is as near to 0.9 as to 0.875 but for rounding.
-        assert_eq!(snap(0.0625), 0.125);
-        assert_eq!(snap(0.6875), (2.0f64 / 3.0) as f32);
+        assert_eq!(snap(0.01), 0.125);
+        assert_eq!(snap(5.0), 1.0);
+    }
+
+    /// 0.3875 in f32 is 0.387499988, a hair nearer to 0.375 than to 0.4, which only f64 sees.
+    #[test]
+    fn nearness_is_judged_in_double_precision() {
+        assert_eq!(snap(0.3875), 0.375);
     }
 
     #[test]

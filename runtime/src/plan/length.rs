@@ -20,7 +20,7 @@ pub fn frames_from_seconds(seconds: f64, sample_rate: u32, hop: usize) -> usize 
 /// Upstream's own lengths come from here; ours from [`frames_from_seconds`].
 pub fn upstream_target_samples(seconds: f64, sample_rate: u32) -> usize {
     // Rust rounds decimals half to even on the exact value, as Python's `round` does.
-    let tenths: f64 = format!("{seconds:.1}").parse().unwrap_or(0.0);
+    let tenths: f64 = format!("{seconds:.1}").parse().expect("a formatted number");
     (tenths.max(0.1) * f64::from(sample_rate)) as usize
 }
 

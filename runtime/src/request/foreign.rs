@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Request,
     keys::{Kind, NESTED, Neutral, OURS, Role, THEIRS},
+    values::{as_f64, count, flag, number, positive, seeds, text, times, word, wrong},
 };
 use crate::{Error, Notice, codes, error::shortened};
 
@@ -73,7 +74,7 @@ impl Reader {
                 Kind::Text => text(written, value)?.filter(|t| !t.is_empty()).map(Value::from),
                 Kind::Word => word(written, value)?.map(Value::from),
                 Kind::Count => count(written, value)?.map(Value::from),
-                Kind::Positive => number(written, value)?.filter(|&x| x > 0.0).map(Value::from),
+                Kind::Positive => positive(written, value)?.map(Value::from),
                 Kind::Number => number(written, value)?.map(Value::from),
                 Kind::Flag => flag(written, value)?.map(Value::from),
                 Kind::Seeds => seeds(written, value)?.map(Value::from),
@@ -202,116 +203,6 @@ fn is_neutral(neutral: Neutral, value: &Value) -> bool {
             value.as_str().is_some_and(|text| words.iter().any(|w| w.eq_ignore_ascii_case(text)))
         }
         Neutral::Any => true,
-    }
-}
-
-/// A number, also if it stands in a text.
-fn as_f64(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    }
-}
-
-fn text(key: &str, value: &Value) -> Result<Option<String>, Error> {
-    match value {
-        Value::String(text) => Ok(Some(text.clone())),
-        other => Err(wrong(key, other, "it must be a text")),
-    }
-}
-
-fn word(key: &str, value: &Value) -> Result<Option<String>, Error> {
-    let word = match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        other => return Err(wrong(key, other, "it must be a text")),
-    };
-    Ok(is_set(&word).then_some(word))
-}
-
-/// Other programs write these for "not set".
-fn is_set(word: &str) -> bool {
-    !word.is_empty() && !word.eq_ignore_ascii_case("n/a")
-}
-
-fn number(key: &str, value: &Value) -> Result<Option<f64>, Error> {
-    if let Value::String(word) = value
-        && !is_set(word.trim())
-    {
-        return Ok(None);
-    }
-    match as_f64(value) {
-        Some(x) if x.is_finite() => Ok(Some(x)),
-        _ => Err(wrong(key, value, "it must be a number")),
-    }
-}
-
-fn count(key: &str, value: &Value) -> Result<Option<i64>, Error> {
-    // `as` saturates, and the plan refuses what is too large.
-    Ok(number(key, value)?.filter(|&x| x >= 1.0).map(|x| x as i64))
-}
-
-fn flag(key: &str, value: &Value) -> Result<Option<bool>, Error> {
-    match value {
-        Value::Bool(flag) => Ok(Some(*flag)),
-        Value::String(word) => match word.trim().to_ascii_lowercase().as_str() {
-            "true" | "1" | "yes" => Ok(Some(true)),
-            "false" | "0" | "no" => Ok(Some(false)),
-            "" | "n/a" => Ok(None),
-            _ => Err(wrong(key, value, "it must be true or false")),
-        },
-        Value::Number(number) if number.as_f64() == Some(1.0) => Ok(Some(true)),
-        Value::Number(number) if number.as_f64() == Some(0.0) => Ok(Some(false)),
-        other => Err(wrong(key, other, "it must be true or false")),
-    }
-}
-
-/// The items of a list, or of a text such as `1, 2`.
-fn items(value: &Value) -> Vec<Value> {
-    match value {
-        Value::Array(items) => items.clone(),
-        Value::String(text) if !is_set(text.trim()) => Vec::new(),
-        Value::String(text) => text.split(',').map(|item| item.trim().into()).collect(),
-        other => vec![other.clone()],
-    }
-}
-
-fn seeds(key: &str, value: &Value) -> Result<Option<Vec<u64>>, Error> {
-    let expected = "a seed is a whole number from 0 to 18446744073709551615, or -1 for any";
-    let mut seeds = Vec::new();
-    let items = items(value);
-    for item in &items {
-        let exact = match item {
-            Value::String(text) => text.parse().ok(),
-            other => other.as_u64(),
-        };
-        // Other programs write 42.0 too; beyond 2^53 a float has lost digits.
-        let whole = |x: f64| x.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(&x);
-        match (exact, as_f64(item)) {
-            (Some(seed), _) => seeds.push(seed),
-            (None, Some(x)) if whole(x) => seeds.push(x as u64),
-            (None, Some(-1.0)) if items.len() == 1 => return Ok(None),
-            _ => return Err(wrong(key, item, expected)),
-        }
-    }
-    Ok((!seeds.is_empty()).then_some(seeds))
-}
-
-fn times(key: &str, value: &Value) -> Result<Option<Vec<f64>>, Error> {
-    let read = |item: &Value| match as_f64(item) {
-        Some(x) if x.is_finite() => Ok(x),
-        _ => Err(wrong(key, item, "timesteps are numbers")),
-    };
-    let times = items(value).iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    Ok((!times.is_empty()).then_some(times))
-}
-
-fn wrong(key: &str, value: &Value, expected: &str) -> Error {
-    Error::RequestValue {
-        key: key.to_owned(),
-        value: shortened(&value.to_string()),
-        expected: expected.to_owned(),
     }
 }
 

@@ -10,9 +10,9 @@ pub(super) enum Kind {
     Text,
     /// A word; empty, `N/A` and null = not set. A number is taken as its digits.
     Word,
-    /// A whole number, cut as upstream's `int(float(x))`; 0 and below = not set.
+    /// A whole number; 0 and -1 = not set.
     Count,
-    /// A number; 0 and below = not set.
+    /// A number; 0 and -1 = not set.
     Positive,
     /// Any number.
     Number,

@@ -1,14 +1,305 @@
-//! `acestep verify`.
+//! `acestep verify`: stored results of the reference against this machine's.
+//!
+//! Every stored output is one case. A case runs through the code that `generate` uses, or it is
+//! reported as skipped with the reason; it is never passed without being computed.
 
-use std::process::ExitCode;
+mod built_in;
+mod e2e;
+mod golden;
+mod logic;
+mod networks;
+mod noise;
+mod sampling;
+mod sheet;
+mod tolerance;
 
-use crate::{args::Global, error::Refusal};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use acestep_import::{BUILT_IN, Directory, DitFolder, Folder, TextEncoderFolder, VaeFolder};
+use acestep_model::Backend;
+use acestep_runtime::{Device, Job};
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::{
+    args::Global,
+    error::{self, Refusal},
+    report,
+};
+use golden::Set;
+use logic::NO_LANGUAGE_MODEL;
+use sheet::{Case, Sheet};
 
 /// The flags of `verify`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// A directory of goldens: tensors and text of the reference. Without it a small built-in set
+    /// is used.
+    #[arg(long, value_name = "DIR")]
+    goldens: Option<PathBuf>,
 
-/// Runs the command.
-pub(crate) fn run(_args: Args, _global: &Global) -> anyhow::Result<ExitCode> {
-    Err(Refusal::new("`verify` is not in this version").into())
+    /// The directory with the checkpoints that the goldens were made with; by default
+    /// `checkpoints_NAME` beside the goldens `NAME`.
+    #[arg(long, value_name = "DIR", requires = "goldens")]
+    models: Option<PathBuf>,
+
+    /// Where to compute: auto, cpu, cuda[:N] or wgpu[:N].
+    #[arg(long, default_value = "auto")]
+    device: String,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command: exit code 1 if a case fails.
+pub(crate) fn run(args: Args, _global: &Global) -> Result<ExitCode> {
+    let device: Device = args.device.parse()?;
+    let (set, networks) = match &args.goldens {
+        Some(goldens) => (Set::read(goldens)?, Networks::find(&models_dir(goldens, &args)?)?),
+        None => (built_in::set()?, Networks::built_in()?),
+    };
+    let cases = device.run(Verify { set: &set, networks: &networks })??;
+    let count = |pass: Option<bool>| cases.iter().filter(|case| case.pass == pass).count();
+    let (passed, failed, skipped) = (count(Some(true)), count(Some(false)), count(None));
+    let device = device.to_string();
+    if args.json {
+        let object = serde_json::to_string_pretty(&json!({
+            "device": device,
+            "passed": passed,
+            "failed": failed,
+            "skipped": skipped,
+            "cases": cases,
+        }))?;
+        report::bytes(format!("{object}\n").as_bytes())?;
+    } else {
+        for line in lines(&cases) {
+            report::bytes(format!("{line}\n").as_bytes())?;
+        }
+        let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
+        report::bytes(format!("{device}: {counts}\n").as_bytes())?;
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(error::FAILED) })
+}
+
+fn models_dir(goldens: &Path, args: &Args) -> Result<PathBuf> {
+    if let Some(models) = &args.models {
+        return Ok(models.clone());
+    }
+    let name = goldens.canonicalize()?;
+    let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let beside = goldens.join("..").join(format!("checkpoints_{name}"));
+    if beside.is_dir() {
+        return Ok(beside);
+    }
+    let refusal = Refusal::new(format!("there are no checkpoints at `{}`", beside.display()));
+    Err(refusal.hint("pass --models DIR, the checkpoints the goldens were made with").into())
+}
+
+/// A table, one line a case.
+fn lines(cases: &[Case]) -> impl Iterator<Item = String> {
+    cases.iter().map(|case| {
+        let (mark, detail) = match (case.pass, &case.skipped) {
+            (Some(true), _) => ("pass", numbers(case)),
+            (Some(false), _) => ("FAIL", numbers(case)),
+            (None, reason) => ("skip", reason.clone().unwrap_or_default()),
+        };
+        let name = format!("{}: {}", case.file, case.case);
+        format!("{mark}  {:<16}  {name:<66}  {detail}", case.component)
+    })
+}
+
+fn numbers(case: &Case) -> String {
+    match (case.max_abs, case.tolerance) {
+        (Some(worst), Some(allowed)) if allowed > 0.0 => {
+            format!("max abs error {worst:.1e}, tolerance {allowed:.1e}")
+        }
+        (Some(0.0), _) => "equal".to_owned(),
+        (Some(worst), _) => format!("max abs error {worst:.1e}, must be equal"),
+        (None, _) if case.pass == Some(true) => "equal".to_owned(),
+        (None, _) => "another shape or value, or not finite".to_owned(),
+    }
+}
+
+/// The checkpoints at hand; a set may need only some.
+struct Networks {
+    turbo: Option<DitFolder>,
+    base: Option<DitFolder>,
+    vae: Option<VaeFolder>,
+    text: Option<TextEncoderFolder>,
+    whole: Option<Folder>,
+}
+
+impl Networks {
+    fn built_in() -> Result<Self> {
+        let [dit, vae, text] = BUILT_IN;
+        Ok(Self {
+            turbo: Some(DitFolder::open(dit)?),
+            base: None,
+            vae: Some(VaeFolder::open(vae)?),
+            text: Some(TextEncoderFolder::open(text)?),
+            whole: Some(acestep_import::open_tiny()?),
+        })
+    }
+
+    /// Opens whatever of the released layout `models` holds.
+    fn find(models: &Path) -> Result<Self> {
+        let mut names: Vec<String> = std::fs::read_dir(models)
+            .with_context(|| format!("cannot list `{}`", models.display()))?
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .filter(|name| models.join(name).join("config.json").is_file())
+            .collect();
+        names.sort();
+        let at = |name: &str| Directory::Disk(models.join(name));
+        let has = |name: &str| names.iter().any(|own| own == name).then(|| at(name));
+        let (mut turbo, mut base) = (None, None);
+        for name in names.iter().filter(|name| name.starts_with("acestep-v15-")) {
+            let dit = DitFolder::open(at(name))?;
+            let is_turbo = dit.config().is_turbo.unwrap_or_else(|| name.contains("turbo"));
+            let (slot, plain) = match is_turbo {
+                true => (&mut turbo, "acestep-v15-turbo"),
+                false => (&mut base, "acestep-v15-base"),
+            };
+            // Where several fit, the one with the plain name is meant.
+            if slot.is_none() || name == plain {
+                *slot = Some((name, dit));
+            }
+        }
+        let (vae, text) = (has(acestep_import::VAE), has(acestep_import::TEXT_ENCODER));
+        let whole = match (&turbo, &vae, &text) {
+            (Some((name, _)), Some(vae), Some(text)) => {
+                let directories = (at(name), vae.clone(), text.clone());
+                let (dit, vae, text) = directories;
+                Some(Folder::from_directories((*name).clone(), dit, vae, text)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            turbo: turbo.map(|(_, dit)| dit),
+            base: base.map(|(_, dit)| dit),
+            vae: vae.map(VaeFolder::open).transpose()?,
+            text: text.map(TextEncoderFolder::open).transpose()?,
+            whole,
+        })
+    }
+}
+
+struct Verify<'a> {
+    set: &'a Set,
+    networks: &'a Networks,
+}
+
+impl Job for Verify<'_> {
+    type Output = Result<Vec<Case>>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        let mut cases = Vec::new();
+        for file in self.set.names() {
+            let of_file = match file.strip_suffix(".safetensors") {
+                Some(kind) => self.tensors::<B>(file, kind, &device),
+                None => self.text(file),
+            };
+            cases.extend(of_file.with_context(|| format!("cannot verify {file}"))?);
+        }
+        Ok(cases)
+    }
+}
+
+impl Verify<'_> {
+    fn tensors<B: Backend>(&self, file: &str, kind: &str, device: &B::Device) -> Result<Vec<Case>> {
+        let golden = self.set.tensors(file)?;
+        let mut sheet = Sheet::new(&golden, component(kind));
+        let s = &mut sheet;
+        let Networks { turbo, base, vae, text, whole } = self.networks;
+        macro_rules! with {
+            ($network:expr, $what:literal, |$open:ident| $run:expr) => {
+                match $network {
+                    Some($open) => $run?,
+                    None => {
+                        s.skip_all(concat!("no ", $what, " among the checkpoints"), |_| true);
+                    }
+                }
+            };
+        }
+        match kind {
+            "vae_decode" => with!(vae, "vae", |v| networks::vae_decode::<B>(s, v, device)),
+            "vae_encode" => with!(vae, "vae", |v| networks::vae_encode::<B>(s, v, device)),
+            "vae_tiled" => with!(vae, "vae", |v| networks::vae_tiled::<B>(s, v, device)),
+            "dit_time" => with!(turbo, "turbo model", |m| networks::dit_time::<B>(s, m, device)),
+            "dit_forward" => {
+                with!(turbo, "turbo model", |m| networks::dit_forward::<B>(s, m, device));
+            }
+            "bf16_time" => {
+                let forward = self.set.tensors("dit_forward.safetensors").ok();
+                let inputs = forward.as_ref();
+                with!(turbo, "turbo model", |m| networks::bf16_time::<B>(s, m, inputs, device));
+            }
+            "cond_encoder" => {
+                with!(turbo, "turbo model", |m| networks::cond_encoder::<B>(s, m, device));
+            }
+            "audio_tokenizer" => {
+                with!(turbo, "turbo model", |m| networks::audio_tokenizer::<B>(s, m, device));
+            }
+            "silence" => with!(turbo, "turbo model", |m| networks::silence::<B>(s, m, device)),
+            "text_encoder" => {
+                with!(text, "text encoder", |t| networks::text_encoder::<B>(s, t, device));
+            }
+            "sampling_turbo" => {
+                with!(turbo, "turbo model", |m| sampling::runs::<B>(s, m, true, device));
+            }
+            "sampling_base" => {
+                with!(base, "base model", |m| sampling::runs::<B>(s, m, false, device));
+            }
+            "guidance" => sampling::guidance::<B>(s, device)?,
+            "e2e" => with!(whole, "complete turbo model", |m| e2e::run::<B>(s, m, device)),
+            "rng" => noise::streams(s)?,
+            "lm" => s.skip_all(NO_LANGUAGE_MODEL, |_| true),
+            _ => {}
+        }
+        Ok(sheet.finish())
+    }
+
+    fn text(&self, file: &str) -> Result<Vec<Case>> {
+        let content = self.set.json(file)?;
+        let text = self.networks.text.as_ref();
+        let name = file.rsplit('/').next().unwrap_or(file);
+        Ok(match name {
+            "dit_prompts.json" => logic::prompts(file, &content, text)?,
+            "tokenizer_cases.json" => logic::tokens(file, &content, text)?,
+            // A protocol of the goldens' making, not an output.
+            "xcheck_diffusers.json" => Vec::new(),
+            "lm_e2e.json"
+            | "lm_prompts.json"
+            | "cot_yaml.json"
+            | "constrained_decoding.json"
+            | "lm_sampling.json"
+            | "prefix_trees_tiny.json"
+            | "prefix_trees_full.json" => {
+                logic::Page::new(file).skip_entries(&content, NO_LANGUAGE_MODEL)
+            }
+            _ => logic::Page::new(file)
+                .skip_entries(&content, "this version does not know this file"),
+        })
+    }
+}
+
+/// What a file of goldens tests.
+fn component(kind: &str) -> &'static str {
+    match kind {
+        "vae_decode" | "vae_tiled" => "VAE decoder",
+        "vae_encode" => "VAE encoder",
+        "dit_time" | "dit_forward" | "bf16_time" => "DiT",
+        "cond_encoder" => "condition encoder",
+        "audio_tokenizer" => "audio codes",
+        "silence" => "silence",
+        "text_encoder" => "text encoder",
+        "sampling_turbo" | "sampling_base" | "guidance" => "flow matching",
+        "e2e" => "whole song",
+        "rng" => "noise",
+        "lm" => "language model",
+        _ => "unknown",
+    }
 }

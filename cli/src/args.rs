@@ -1,0 +1,142 @@
+//! What can be typed: the verbs, and the flags that all of them share.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use anstream::ColorChoice;
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::{commands, error, report::Report};
+
+pub(crate) mod generate;
+
+/// Make music on your own machine.
+#[derive(Debug, Parser)]
+#[command(name = "acestep", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(subcommand_required = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a song from a caption, lyrics and metadata.
+    Generate(Box<generate::Args>),
+    /// Compare this machine's results with the reference's.
+    Verify(commands::verify::Args),
+    /// Measure how fast each stage is.
+    Bench(commands::bench::Args),
+}
+
+/// Flags of every verb.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global")]
+pub(crate) struct Global {
+    /// Say less: errors only.
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
+    quiet: u8,
+
+    /// Say more: what each stage took.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+
+    /// When to use colour; `auto` obeys NO_COLOR.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    color: Color,
+
+    /// Show no moving lines.
+    #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
+    no_progress: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Global {
+    /// The streams as these flags want them.
+    pub(crate) fn report(&self) -> Report {
+        let count = |n: u8| i8::try_from(n).unwrap_or(i8::MAX);
+        Report {
+            verbosity: count(self.verbose) - count(self.quiet),
+            color: match self.color {
+                Color::Auto => ColorChoice::Auto,
+                Color::Always => ColorChoice::Always,
+                Color::Never => ColorChoice::Never,
+            },
+            progress: !self.no_progress,
+        }
+    }
+}
+
+/// Reads the command line; help, version and mistakes are printed here.
+///
+/// # Errors
+/// The exit code, where there is nothing left to do.
+pub(crate) fn parse() -> Result<Cli, ExitCode> {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let mut command = Cli::command().color(help_color(&typed)).after_long_help(exit_codes());
+    command = command.mut_subcommand("generate", |generate| {
+        generate.after_long_help(format!("{}\n\n{}", generate::EXAMPLES, exit_codes()))
+    });
+    command
+        .try_get_matches_from_mut(typed)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
+        .map_err(|error| {
+            // A closed pipe, as of `acestep --help | head -1`, is no failure.
+            let _ = error.print();
+            if error.use_stderr() { error::exit(error::USAGE) } else { ExitCode::SUCCESS }
+        })
+}
+
+/// `--color` as typed: help and usage errors are printed before it is parsed.
+fn help_color(typed: &[OsString]) -> clap::ColorChoice {
+    let mut words = typed.iter().filter_map(|word| word.to_str());
+    let value = words.find_map(|word| match word.strip_prefix("--color") {
+        Some("") => Some(String::new()),
+        Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+        None => None,
+    });
+    match value.as_deref().map(|value| if value.is_empty() { words.next() } else { Some(value) }) {
+        Some(Some("always")) => clap::ColorChoice::Always,
+        Some(Some("never")) => clap::ColorChoice::Never,
+        _ => clap::ColorChoice::Auto,
+    }
+}
+
+fn exit_codes() -> String {
+    let lines = error::EXIT_CODES.map(|(code, meaning)| format!("  {code:>3}  {meaning}"));
+    format!("Exit codes:\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_color_of_help_is_found_wherever_it_stands() {
+        let color =
+            |words: &[&str]| help_color(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(color(&["acestep", "--color=never", "-h"]), clap::ColorChoice::Never);
+        assert_eq!(color(&["acestep", "--color", "always"]), clap::ColorChoice::Always);
+        assert_eq!(color(&["acestep", "--color"]), clap::ColorChoice::Auto);
+        assert_eq!(color(&["acestep"]), clap::ColorChoice::Auto);
+    }
+}

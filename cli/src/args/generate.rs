@@ -1,0 +1,352 @@
+//! The flags of `generate`, in upstream's names.
+//!
+//! No default of the music stands here: what is absent is decided by the runtime's `Plan`.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
+/// Shown under the long help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  acestep generate \"calm piano, rain\" --model tiny --duration 5
+      proves that everything works, without any download; the sound is noise
+  acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
+      a song with the words of song.txt
+  acestep generate \"dark techno\" --model base --steps 50 --cfg-scale 7 --seed 7
+      more steps and guidance, and always the same song
+  acestep generate --request pop.json --seed 8 --batch-size 4 -o 'pop-{seed}.wav'
+      four more songs from a request that --save-request wrote
+  acestep generate \"jazz trio\" --dry-run
+      what would be done, in seconds, steps, seeds and memory";
+
+/// Flags of `generate`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "There are more flags: see --help.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) song: Song,
+    #[command(flatten)]
+    pub(crate) sampling: Sampling,
+    #[command(flatten)]
+    pub(crate) compute: Compute,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// What is heard.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Song")]
+pub(crate) struct Song {
+    /// What it sounds like: style, instruments, mood, voice.
+    #[arg(value_name = "CAPTION", help_heading = None)]
+    pub(crate) positional_caption: Option<String>,
+
+    /// The same as CAPTION.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        conflicts_with = "positional_caption",
+        hide_short_help = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) caption: Option<String>,
+
+    /// What is sung; @FILE is read from a file.
+    ///
+    /// @- is standard input; a text that begins with @ is written with two. Sections are marked as
+    /// [Verse], [Chorus] and the like.
+    #[arg(long, value_name = "TEXT|@FILE", allow_hyphen_values = true)]
+    pub(crate) lyrics: Option<String>,
+
+    /// No voice.
+    #[arg(long)]
+    pub(crate) instrumental: bool,
+
+    /// Beats a minute, 30 to 300.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) bpm: Option<i64>,
+
+    /// Key, e.g. "F# minor".
+    #[arg(long, value_name = "KEY", alias = "key_scale")]
+    pub(crate) keyscale: Option<String>,
+
+    /// Beats of a bar: 2, 3, 4 or 6.
+    #[arg(long, value_name = "N", alias = "time_signature")]
+    pub(crate) timesignature: Option<String>,
+
+    /// Length in seconds, up to 600 [default: 30].
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(crate) duration: Option<f64>,
+
+    /// Language of the voice, e.g. en, zh, ja.
+    #[arg(long, value_name = "CODE", alias = "vocal_language")]
+    pub(crate) vocal_language: Option<String>,
+
+    /// The song's outline as codes, five a second; @FILE is read from a file.
+    ///
+    /// Either `<|audio_code_17|><|audio_code_4|>` or `17,4`; they decide the length.
+    #[arg(
+        long,
+        value_name = "CODES|@FILE",
+        alias = "audio_codes",
+        hide_short_help = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) audio_codes: Option<String>,
+
+    /// Share of the steps that follow the audio codes, 0 to 1.
+    #[arg(
+        long,
+        value_name = "SHARE",
+        alias = "audio_cover_strength",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    pub(crate) audio_cover_strength: Option<f64>,
+
+    /// What to do; this version knows text2music.
+    #[arg(
+        long,
+        value_name = "TASK",
+        visible_alias = "task",
+        alias = "task_type",
+        hide_short_help = true
+    )]
+    pub(crate) task_type: Option<String>,
+
+    /// All this from a JSON file; flags override it.
+    ///
+    /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read; `-` is standard input.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) request: Option<PathBuf>,
+}
+
+/// From noise to music.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Sampling")]
+pub(crate) struct Sampling {
+    /// Makes the same song again [default: random].
+    ///
+    /// The songs of a batch count up from it, or a list gives each its own: 7,9,11.
+    #[arg(
+        long,
+        value_name = "SEED",
+        value_delimiter = ',',
+        value_parser = seed,
+        allow_negative_numbers = true
+    )]
+    pub(crate) seed: Option<Vec<u64>>,
+
+    /// How many songs, 1 to 8 [default: 1].
+    #[arg(long, value_name = "N", alias = "batch_size", allow_negative_numbers = true)]
+    pub(crate) batch_size: Option<i64>,
+
+    /// Solver steps; turbo takes 8 [default: 50].
+    #[arg(
+        long,
+        value_name = "N",
+        visible_alias = "steps",
+        alias = "inference_steps",
+        allow_negative_numbers = true
+    )]
+    pub(crate) inference_steps: Option<i64>,
+
+    /// How closely to follow the caption; not turbo [default: 7].
+    #[arg(
+        long,
+        value_name = "X",
+        visible_alias = "cfg-scale",
+        aliases = ["guidance_scale", "cfg_scale"],
+        allow_negative_numbers = true
+    )]
+    pub(crate) guidance_scale: Option<f64>,
+
+    /// How guidance is computed: apg or cfg [default: apg].
+    #[arg(long, value_name = "MODE", alias = "guidance_mode", hide_short_help = true)]
+    pub(crate) guidance_mode: Option<String>,
+
+    /// Guidance begins to apply at this time, 0 to 1 [default: 0].
+    #[arg(
+        long,
+        value_name = "T",
+        alias = "cfg_interval_start",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    pub(crate) cfg_interval_start: Option<f64>,
+
+    /// Guidance applies up to this time, 0 to 1 [default: 1].
+    #[arg(
+        long,
+        value_name = "T",
+        alias = "cfg_interval_end",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    pub(crate) cfg_interval_end: Option<f64>,
+
+    /// Leans the steps to the noise [default: turbo 3, else 1].
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) shift: Option<f64>,
+
+    /// The times of the steps, falling from 1 to 0; in place of steps and shift.
+    #[arg(
+        long,
+        value_name = "T,T,..",
+        value_delimiter = ',',
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    pub(crate) timesteps: Option<Vec<f64>>,
+
+    /// Solver: ode or sde [default: ode].
+    #[arg(long, value_name = "METHOD", alias = "infer_method", hide_short_help = true)]
+    pub(crate) infer_method: Option<String>,
+
+    /// Generator of the noise: philox, philox:THREADS or mt19937 [default: philox].
+    ///
+    /// philox is PyTorch's on an NVIDIA GPU, whose number of threads matters for long songs;
+    /// mt19937 is PyTorch's on a CPU.
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub(crate) rng: Option<String>,
+
+    /// The initial noise from a file, in place of the seed's.
+    ///
+    /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or
+    /// a .safetensors with `initial_noise`.
+    #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath)]
+    pub(crate) noise: Option<PathBuf>,
+
+    /// What the transformer follows from the files of a folder, in place of caption and lyrics.
+    #[arg(long, value_name = "DIR", hide_short_help = true, value_hint = ValueHint::DirPath)]
+    pub(crate) conditioning: Option<PathBuf>,
+
+    /// Writes what the transformer follows, and its initial noise, to the files of a folder.
+    #[arg(
+        long,
+        value_name = "DIR",
+        alias = "dump_conditioning",
+        hide_short_help = true,
+        value_hint = ValueHint::DirPath
+    )]
+    pub(crate) dump_conditioning: Option<PathBuf>,
+}
+
+/// Which networks, and where they run.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Model and device")]
+pub(crate) struct Compute {
+    /// turbo, base, sft, tiny, .. or a directory [default: turbo].
+    ///
+    /// A short name (turbo, base, sft, turbo-shift1, turbo-shift3, turbo-continuous, xl-turbo,
+    /// xl-base, xl-sft), the name of a directory among the models, or a path. tiny is built in: a
+    /// random network that proves the pipeline.
+    #[arg(long, value_name = "NAME|DIR")]
+    pub(crate) model: Option<String>,
+
+    /// Where models lie.
+    ///
+    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
+    /// [env: ACESTEP_MODELS_DIR]
+    #[arg(long, value_name = "DIR", alias = "models_dir", value_hint = ValueHint::DirPath)]
+    pub(crate) models_dir: Option<PathBuf>,
+
+    /// auto, cpu, cuda[:N] or wgpu[:N] [default: auto].
+    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
+    pub(crate) device: String,
+
+    /// Type of the numbers; this version knows f32.
+    #[arg(long, value_name = "TYPE", default_value = "f32", hide_short_help = true)]
+    pub(crate) dtype: String,
+
+    /// Keeps every network in memory; else one at a time is.
+    #[arg(long, alias = "keep_loaded", hide_short_help = true)]
+    pub(crate) keep_loaded: bool,
+
+    /// Latent frames that the VAE decodes at once, 25 a second [default: 512].
+    #[arg(
+        long,
+        value_name = "FRAMES",
+        alias = "vae_chunk",
+        hide_short_help = true,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+    )]
+    pub(crate) vae_chunk: Option<u32>,
+
+    /// Latent frames on either side whose sound is thrown away [default: 64].
+    #[arg(
+        long,
+        value_name = "FRAMES",
+        alias = "vae_overlap",
+        hide_short_help = true,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+    )]
+    pub(crate) vae_overlap: Option<u32>,
+}
+
+/// Where the song goes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Output {
+    /// The file to write [default: song-{seed}.wav].
+    ///
+    /// {seed} and {index} are filled in; several songs without either are told apart by _1, _2
+    /// before the extension. `-` is standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replaces files that exist.
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Also writes song.json, which makes the song again.
+    ///
+    /// It is the request with everything decided. A song of the same model, seed, device and build
+    /// is the same to the bit.
+    #[arg(long, alias = "save_request")]
+    pub(crate) save_request: bool,
+
+    /// wav16, wav24 or wav32 [default: wav16].
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        alias = "audio_format",
+        hide_short_help = true,
+        default_value = "wav16",
+        hide_default_value = true
+    )]
+    pub(crate) audio_format: String,
+
+    /// The loudest sample, in dB below full scale, -60 to 0 [default: -1].
+    #[arg(
+        long,
+        value_name = "DB",
+        alias = "normalization_db",
+        hide_short_help = true,
+        allow_negative_numbers = true,
+        conflicts_with = "no_normalization"
+    )]
+    pub(crate) normalization_db: Option<f64>,
+
+    /// Leaves the loudness as it is, unless it is above full scale.
+    #[arg(long, alias = "no_normalization", hide_short_help = true)]
+    pub(crate) no_normalization: bool,
+
+    /// Says what would be done, and does nothing.
+    #[arg(long, alias = "dry_run")]
+    pub(crate) dry_run: bool,
+
+    /// One JSON object on standard output, in place of paths.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| match text.trim() {
+        "-1" => "for a random seed leave --seed out".to_owned(),
+        _ => format!("a seed is a whole number from 0 to {}", u64::MAX),
+    })
+}

@@ -1,0 +1,249 @@
+//! `acestep generate`: a request to songs.
+//!
+//! ```text
+//! flags, file -> Request -> Plan -> what is written where -> songs -> files -> one line
+//! ```
+//!
+//! Everything that can be refused is refused before the first network is read.
+
+mod describe;
+mod inputs;
+mod outputs;
+mod request;
+mod run;
+
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use acestep_import::{Folder, Layout, TINY};
+use acestep_runtime::{
+    Device, Error, Notice, Plan, Song, Stage,
+    audio::wav::{self, WavFormat},
+};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+pub(crate) use crate::args::generate::Args;
+use crate::{
+    args::Global,
+    error::Refusal,
+    interrupt,
+    progress::{self, Progress},
+    report, settings,
+};
+use describe::Resources;
+use inputs::Inputs;
+use outputs::{Outputs, Target};
+use request::Asked;
+
+/// Everything that is decided before the first network is read.
+struct Job {
+    asked: Asked,
+    plan: Plan,
+    folder: Folder,
+    device: Device,
+    format: WavFormat,
+    inputs: Inputs,
+    outputs: Outputs,
+    notices: Vec<Notice>,
+}
+
+/// Makes songs, or says what would be made.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    let job = decide(&args)?;
+    for notice in &job.notices {
+        report.note(&notice.0);
+    }
+    if args.output.dry_run {
+        let resources = Resources::of(&job, args.compute.keep_loaded)?;
+        if args.output.json {
+            let mut object = describe::to_json(&job, &resources);
+            object["dry_run"] = true.into();
+            report.output(&format!("{object:#}"))?;
+        } else {
+            report.always(&describe::text(&job, &resources));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    report.line(&describe::headline(&job));
+
+    let start = Instant::now();
+    let progress = Progress::new(report);
+    let songs = run::songs(&job, &args, &progress);
+    let stages = progress.finish();
+    let written = job.write(&songs?, args.output.force)?;
+    let elapsed = start.elapsed();
+
+    if args.output.json {
+        let resources = Resources::of(&job, args.compute.keep_loaded)?;
+        let mut object = describe::to_json(&job, &resources);
+        object["outputs"] = written.iter().map(Written::to_json).collect();
+        object["elapsed"] = elapsed_json(&stages, elapsed);
+        report.output(&format!("{object:#}"))?;
+    }
+    report.line(&summary(&job, &written, elapsed));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads what was asked and checks it against the model, the files and the disk.
+fn decide(args: &Args) -> Result<Job> {
+    check_combination(args)?;
+    let mut asked = Asked::read(args)?;
+    let format: WavFormat = args.output.audio_format.parse()?;
+    if args.compute.dtype != "f32" {
+        let message = format!("`--dtype {}` is not in this version", args.compute.dtype);
+        return Err(Refusal::new(message).hint("leave --dtype out: numbers are f32").into());
+    }
+    let device: Device = args.compute.device.parse()?;
+    let models = args.compute.models_dir.clone().or_else(settings::models_dir);
+    let folder = acestep_import::open(&asked.model, &Layout::new(models))?;
+    let info = run::model_info(&folder, device)?;
+
+    let inputs = Inputs::read(args)?;
+    inputs.fill(&mut asked, &info)?;
+    let (mut plan, notices) = Plan::resolve(&asked.request, &info)?;
+    if let Some(chunk) = args.compute.vae_chunk {
+        plan.tiling.chunk = chunk as usize;
+    }
+    if let Some(overlap) = args.compute.vae_overlap {
+        plan.tiling.overlap = overlap as usize;
+    }
+    plan.tiling = plan.tiling.fitted()?;
+    inputs.fit(&mut plan)?;
+    let outputs = Outputs::decide(&args.output, &plan)?;
+    outputs.check(args.output.force)?;
+    if let Some(folder) = &args.sampling.dump_conditioning {
+        outputs::check_conditioning(folder, args.output.force)?;
+    }
+
+    let mut all = std::mem::take(&mut asked.notices);
+    all.extend(notices);
+    if folder.name() == TINY {
+        let text = "tiny is a random network: the sound is noise, made to prove the pipeline";
+        all.push(Notice(text.into()));
+    }
+    Ok(Job { asked, plan, folder, device, format, inputs, outputs, notices: all })
+}
+
+/// Refuses flags that make no sense together and that the parser does not see.
+fn check_combination(args: &Args) -> Result<(), Refusal> {
+    let to_stdout = args.output.output.as_deref().is_some_and(outputs::is_stdout);
+    if to_stdout && args.output.json {
+        return Err(Refusal::new("`--output -` and `--json` both want standard output")
+            .hint("name a file with --output"));
+    }
+    if to_stdout && args.output.save_request {
+        return Err(Refusal::new("`--save-request` writes beside the song, which has no place")
+            .hint("name a file with --output"));
+    }
+    if to_stdout && !args.output.dry_run && io::stdout().is_terminal() {
+        return Err(Refusal::new("standard output is a terminal, which cannot play a WAV")
+            .hint("pipe it to a player, e.g. `| aplay`, or name a file with --output"));
+    }
+    if args.sampling.conditioning.is_some() && args.output.save_request {
+        return Err(Refusal::new("a request cannot hold what `--conditioning` reads")
+            .hint("leave --save-request out, and keep the folder of conditioning"));
+    }
+    Ok(())
+}
+
+/// A song that lies on the disk, or went to standard output.
+struct Written<'a> {
+    target: &'a Target,
+    seed: u64,
+    seconds: f64,
+    samples: usize,
+    sample_rate: u32,
+    channels: usize,
+}
+
+impl Written<'_> {
+    fn to_json(&self) -> Value {
+        json!({
+            "path": self.target.to_string(),
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "samples": self.samples,
+            "sample_rate": self.sample_rate,
+            "channels": self.channels,
+        })
+    }
+}
+
+impl Job {
+    /// Writes the songs and, if asked for, the request; then names the files, unless JSON will.
+    fn write(&self, songs: &[Song], replace: bool) -> Result<Vec<Written<'_>>> {
+        let mut paths = Vec::new();
+        let result = self.write_all(songs, replace, &mut paths);
+        // Also when a later one failed: these files are there.
+        if !self.outputs.json {
+            paths.into_iter().try_for_each(report::path)?;
+        }
+        result
+    }
+
+    fn write_all<'a>(
+        &'a self,
+        songs: &[Song],
+        replace: bool,
+        paths: &mut Vec<&'a std::path::Path>,
+    ) -> Result<Vec<Written<'a>>> {
+        let mut written = Vec::new();
+        for (target, song) in self.outputs.songs.iter().zip(songs) {
+            if interrupt::was_pressed() {
+                return Err(Error::Cancelled.into());
+            }
+            match target {
+                Target::File(path) => {
+                    interrupt::whole(|| wav::save(path, &song.audio, self.format, replace))?;
+                    paths.push(path);
+                }
+                Target::Stdout => report::bytes(&wav::to_bytes(&song.audio, self.format)?)?,
+            }
+            written.push(Written {
+                target,
+                seed: song.seed,
+                seconds: song.audio.seconds(),
+                samples: song.audio.samples(),
+                sample_rate: song.audio.sample_rate,
+                channels: song.audio.channels.len(),
+            });
+        }
+        if let Some(path) = &self.outputs.request {
+            interrupt::whole(|| self.asked.save(&self.plan, path, replace))?;
+            paths.push(path);
+        }
+        Ok(written)
+    }
+}
+
+/// Seconds of each stage, and of everything.
+fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
+    let mut object = serde_json::Map::new();
+    for (stage, elapsed) in stages {
+        let key = stage.name().to_lowercase().replace(' ', "_");
+        object.insert(key, elapsed.as_secs_f64().into());
+    }
+    object.insert("total".into(), total.as_secs_f64().into());
+    object.into()
+}
+
+/// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s · song.wav`
+fn summary(job: &Job, written: &[Written<'_>], elapsed: Duration) -> String {
+    let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
+    let seconds: f64 = written.iter().map(|song| song.seconds).sum();
+    format!(
+        "{} · {} · {seconds:.1} s of audio in {} · {}",
+        describe::origin(job),
+        describe::counted(job.plan.steps(), "step"),
+        progress::seconds(elapsed),
+        targets.join(", ")
+    )
+}

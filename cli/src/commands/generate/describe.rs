@@ -1,0 +1,245 @@
+//! A decided run in words and in JSON.
+
+use acestep_import::Part;
+use acestep_runtime::{
+    Plan,
+    plan::{GuidanceMode, InferMethod},
+};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::{Job, outputs::Target, run};
+
+/// What a run costs, and what is cheap to find out before it.
+pub(super) struct Resources {
+    /// Each network that is used, and its parameters.
+    networks: Vec<(Part, u64)>,
+    /// Bytes of weights that are in memory at once, at most.
+    weights_bytes: u64,
+    caption_tokens: usize,
+    lyric_tokens: usize,
+}
+
+impl Resources {
+    pub(super) fn of(job: &Job, keep_loaded: bool) -> Result<Self> {
+        let guided = job.plan.guidance.is_some();
+        let conditioned = job.inputs.conditioning.is_some();
+        let is_used = |part: &Part| match part {
+            Part::TextEncoder => !conditioned,
+            Part::Conditioner => !conditioned || guided,
+            Part::AudioCodec => job.plan.is_cover(),
+            Part::Dit | Part::VaeDecoder => true,
+            Part::VaeEncoder => false,
+        };
+        let mut networks = Vec::new();
+        for part in Part::ALL.into_iter().filter(is_used) {
+            networks.push((part, job.folder.size(part)?.parameters));
+        }
+        let bytes = networks.iter().map(|(_, parameters)| parameters * 4);
+        let weights_bytes = if keep_loaded { bytes.sum() } else { bytes.max().unwrap_or_default() };
+        let [caption_tokens, lyric_tokens] = run::count_tokens(job)?;
+        Ok(Self { networks, weights_bytes, caption_tokens, lyric_tokens })
+    }
+}
+
+/// `turbo on cpu · 30.0 s · 8 steps · seed 1234567`
+pub(super) fn headline(job: &Job) -> String {
+    format!(
+        "{} on {} · {:.1} s · {} · {}",
+        job.folder.name(),
+        job.device,
+        seconds(&job.plan),
+        counted(job.plan.steps(), "step"),
+        origin(job)
+    )
+}
+
+/// What the songs begin with: `seed 7`, `seeds 7, 8`, or a file.
+pub(super) fn origin(job: &Job) -> String {
+    match (&job.inputs.noise, &job.inputs.conditioning) {
+        (Some((path, _)), _) => format!("noise of {}", path.display()),
+        (None, Some((folder, _))) => format!("noise of {}", folder.display()),
+        (None, None) => match &job.plan.seeds[..] {
+            [seed] => format!("seed {seed}"),
+            seeds => format!("seeds {}", listed(seeds)),
+        },
+    }
+}
+
+/// The whole run, one subject a line.
+pub(super) fn text(job: &Job, resources: &Resources) -> String {
+    let Job { plan, folder, device, .. } = job;
+    let mut lines: Vec<(&str, String)> = vec![
+        ("model", format!("{} ({}) on {device}, f32", folder.name(), folder.path().display())),
+        (
+            "song",
+            format!(
+                "{:.2} s: {} of 1/{} s ({} sampled), {} samples a channel at {} Hz",
+                seconds(plan),
+                counted(plan.frames, "frame"),
+                plan.sample_rate as usize / plan.hop,
+                plan.padded_frames,
+                plan.samples(),
+                plan.sample_rate,
+            ),
+        ),
+        ("caption", format!("{} ({} tokens)", first_line(&plan.caption), resources.caption_tokens)),
+        ("lyrics", lyrics(plan, resources)),
+        ("steps", steps(plan)),
+        ("guidance", guidance(plan)),
+        ("noise", format!("{}, {}", origin(job), plan.noise)),
+    ];
+    if plan.is_cover() {
+        let codes = counted(plan.codes.len(), "code");
+        lines.push(("codes", format!("{codes}, followed for {} steps", plan.cover_steps())));
+    }
+    for (part, parameters) in &resources.networks {
+        let size = format!("{parameters} parameters, {} in f32", bytes(parameters * 4));
+        lines.push(("network", format!("{part}: {size}")));
+    }
+    let memory = format!("{} of weights at once, at most", bytes(resources.weights_bytes));
+    lines.push(("memory", memory));
+    for path in job.outputs.songs.iter().map(Target::to_string) {
+        lines.push(("file", path));
+    }
+    if let Some(path) = &job.outputs.request {
+        lines.push(("file", path.display().to_string()));
+    }
+    lines.into_iter().map(|(what, text)| format!("{what:<10}{text}\n")).collect()
+}
+
+/// The whole run as an object: `plan`, `outputs`, `request`, `notices`.
+pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
+    let Job { plan, folder, device, .. } = job;
+    let song = |(target, seed): (&Target, &u64)| {
+        json!({
+            "path": target.to_string(),
+            "seed": seed,
+            "seconds": seconds(plan),
+            "samples": plan.samples(),
+            "sample_rate": plan.sample_rate,
+        })
+    };
+    let network = |(part, parameters): &(Part, u64)| json!({ "name": part.name(), "parameters": parameters, "bytes": parameters * 4 });
+    json!({
+        "outputs": job.outputs.songs.iter().zip(&plan.seeds).map(song).collect::<Vec<_>>(),
+        "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
+        "notices": job.notices.iter().map(|notice| notice.0.clone()).collect::<Vec<_>>(),
+        "plan": {
+            "model": folder.name(),
+            "model_path": folder.path().display().to_string(),
+            "device": device.to_string(),
+            "dtype": "f32",
+            "caption": plan.caption,
+            "lyrics": plan.lyrics,
+            "vocal_language": plan.vocal_language,
+            "caption_prompt": plan.caption_prompt,
+            "lyric_prompt": plan.lyric_prompt,
+            "caption_tokens": resources.caption_tokens,
+            "lyric_tokens": resources.lyric_tokens,
+            "duration": seconds(plan),
+            "frames": plan.frames,
+            "padded_frames": plan.padded_frames,
+            "samples": plan.samples(),
+            "sample_rate": plan.sample_rate,
+            "seeds": plan.seeds,
+            "rng": plan.noise.to_string(),
+            "inference_steps": plan.steps(),
+            "timesteps": plan.timesteps.iter().copied().map(shortest).collect::<Vec<_>>(),
+            "terminal": shortest(plan.terminal),
+            "infer_method": method(plan),
+            "guidance": plan.guidance.map(|guidance| json!({
+                "scale": shortest(guidance.scale),
+                "mode": mode(guidance.mode),
+                "interval": [shortest(guidance.interval.0), shortest(guidance.interval.1)],
+            })),
+            "audio_codes": plan.codes.len(),
+            "cover_steps": plan.is_cover().then(|| plan.cover_steps()),
+            "normalization_db": plan.normalization_db.map(shortest),
+            "vae_chunk": plan.tiling.chunk,
+            "vae_overlap": plan.tiling.overlap,
+            "networks": resources.networks.iter().map(network).collect::<Vec<_>>(),
+            "weights_bytes": resources.weights_bytes,
+        },
+    })
+}
+
+/// An f32 as the decimal that a person would write: 0.1, not 0.10000000149011612.
+pub(super) fn shortest(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or(f64::from(x))
+}
+
+/// `1 step`, `2 steps`
+pub(super) fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+pub(super) fn mode(mode: GuidanceMode) -> &'static str {
+    match mode {
+        GuidanceMode::Apg => "apg",
+        GuidanceMode::Cfg => "cfg",
+    }
+}
+
+pub(super) fn method(plan: &Plan) -> &'static str {
+    match plan.infer_method {
+        InferMethod::Ode => "ode",
+        InferMethod::Sde => "sde",
+    }
+}
+
+/// What is heard of each song.
+fn seconds(plan: &Plan) -> f64 {
+    plan.samples() as f64 / f64::from(plan.sample_rate)
+}
+
+fn lyrics(plan: &Plan, resources: &Resources) -> String {
+    let language = &plan.vocal_language;
+    let tokens = resources.lyric_tokens;
+    match plan.lyrics.lines().count() {
+        0 => format!("none, language {language} ({tokens} tokens)"),
+        1 => format!("{}, language {language} ({tokens} tokens)", first_line(&plan.lyrics)),
+        lines => format!("{lines} lines, language {language} ({tokens} tokens)"),
+    }
+}
+
+fn steps(plan: &Plan) -> String {
+    const SHOWN: usize = 8;
+    let times: Vec<_> = plan.timesteps.iter().take(SHOWN).map(|t| format!("{t:.4}")).collect();
+    let more = if plan.steps() > SHOWN { " .." } else { "" };
+    let times = times.join(" ");
+    format!("{} ({}): {times}{more} -> {}", plan.steps(), method(plan), plan.terminal)
+}
+
+fn guidance(plan: &Plan) -> String {
+    match plan.guidance {
+        None => "none".to_owned(),
+        Some(guidance) => {
+            let (from, to) = guidance.interval;
+            format!("{} ({}), at times {from} to {to}", guidance.scale, mode(guidance.mode))
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= SHOWN && line.len() == text.len() {
+        return line.to_owned();
+    }
+    line.chars().take(SHOWN).chain("...".chars()).collect()
+}
+
+fn listed(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// `4.80 GB`, in powers of ten as disks are sold.
+fn bytes(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1_000_000 => (1e3, "kB"),
+        1_000_000..1_000_000_000 => (1e6, "MB"),
+        _ => (1e9, "GB"),
+    };
+    format!("{:.2} {name}", bytes as f64 / unit)
+}

@@ -1,0 +1,237 @@
+//! What was asked: a request file, and the flags that go before it.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use acestep_import::{KNOWN_MODELS, TINY};
+use acestep_runtime::{
+    Error, Notice, Plan, Request, codes, files::write_whole, request::foreign::clamped_notice,
+};
+use anyhow::{Context, Result};
+use serde_json::{Map, Value};
+
+use super::{
+    Args,
+    describe::{method, mode, shortest},
+};
+use crate::error::Refusal;
+
+/// A request, the model for it, and what is worth saying about them.
+pub(super) struct Asked {
+    pub(super) request: Request,
+    pub(super) model: String,
+    pub(super) notices: Vec<Notice>,
+}
+
+impl Asked {
+    /// Reads the request file, if there is one, and puts the flags over it.
+    pub(super) fn read(args: &Args) -> Result<Self> {
+        let mut stdin_users = Vec::new();
+        let mut asked = match &args.song.request {
+            Some(path) => Self::from_file(path, &mut stdin_users)?,
+            None => Self { request: Request::default(), model: String::new(), notices: vec![] },
+        };
+        asked.flags(args, &mut stdin_users)?;
+        if let [first, second, ..] = stdin_users[..] {
+            let message = format!("`{first}` and `{second}` both read standard input");
+            return Err(Refusal::new(message).hint("put one of them into a file").into());
+        }
+        match &args.compute.model {
+            Some(model) => asked.model.clone_from(model),
+            None if asked.model.is_empty() => asked.model = KNOWN_MODELS[0].name.to_owned(),
+            None => (),
+        }
+        Ok(asked)
+    }
+
+    fn from_file(path: &Path, stdin_users: &mut Vec<&'static str>) -> Result<Self> {
+        let bytes = if path == Path::new("-") {
+            stdin_users.push("--request -");
+            read_stdin()?
+        } else {
+            read_file(path)?
+        };
+        let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
+        let context = || format!("the request `{}` cannot be used", path.display());
+        let (text, model) = split_model(text);
+        let (request, notices) = Request::from_json(&text).with_context(context)?;
+        Ok(Self { request, model: model.unwrap_or_default(), notices })
+    }
+
+    fn flags(&mut self, args: &Args, stdin_users: &mut Vec<&'static str>) -> Result<()> {
+        let Args { song, sampling, output, .. } = args;
+        let request = &mut self.request;
+        let own_codes = match &song.audio_codes {
+            Some(value) => Some(text_or_file("--audio-codes", value, stdin_users)?),
+            None => None,
+        };
+        if let Some(text) = own_codes {
+            let parsed = codes::parse(&text)?;
+            if parsed.clamped > 0 {
+                self.notices.push(clamped_notice(parsed.clamped));
+            }
+            request.audio_codes = Some(parsed.codes);
+        }
+        if let Some(value) = &song.lyrics {
+            request.lyrics = Some(text_or_file("--lyrics", value, stdin_users)?);
+        }
+        // Of the schedule and of steps and shift, what was typed drops what was not.
+        if sampling.timesteps.is_some() {
+            (request.inference_steps, request.shift) = (None, None);
+        } else if sampling.inference_steps.is_some() || sampling.shift.is_some() {
+            request.timesteps = None;
+        }
+        if song.instrumental {
+            request.instrumental = Some(true);
+        }
+        if output.no_normalization {
+            request.enable_normalization = Some(false);
+        } else if output.normalization_db.is_some() {
+            request.enable_normalization = Some(true);
+        }
+        put(&mut request.caption, song.positional_caption.as_ref().or(song.caption.as_ref()));
+        put(&mut request.bpm, song.bpm.as_ref());
+        put(&mut request.keyscale, song.keyscale.as_ref());
+        put(&mut request.timesignature, song.timesignature.as_ref());
+        put(&mut request.duration, song.duration.as_ref());
+        put(&mut request.vocal_language, song.vocal_language.as_ref());
+        put(&mut request.audio_cover_strength, song.audio_cover_strength.as_ref());
+        put(&mut request.task_type, song.task_type.as_ref());
+        put(&mut request.seed, sampling.seed.as_ref());
+        put(&mut request.batch_size, sampling.batch_size.as_ref());
+        put(&mut request.inference_steps, sampling.inference_steps.as_ref());
+        put(&mut request.guidance_scale, sampling.guidance_scale.as_ref());
+        put(&mut request.guidance_mode, sampling.guidance_mode.as_ref());
+        put(&mut request.cfg_interval_start, sampling.cfg_interval_start.as_ref());
+        put(&mut request.cfg_interval_end, sampling.cfg_interval_end.as_ref());
+        put(&mut request.shift, sampling.shift.as_ref());
+        put(&mut request.timesteps, sampling.timesteps.as_ref());
+        put(&mut request.infer_method, sampling.infer_method.as_ref());
+        put(&mut request.rng, sampling.rng.as_ref());
+        put(&mut request.normalization_db, output.normalization_db.as_ref());
+        Ok(())
+    }
+
+    /// Writes the request with everything that `plan` decided, so that it makes the same song.
+    pub(super) fn save(&self, plan: &Plan, path: &Path, replace: bool) -> Result<(), Error> {
+        let text = resolved(&self.request, plan).to_json();
+        let mut object: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
+        object.insert("model".into(), self.model.clone().into());
+        let text = format!("{:#}\n", Value::from(object));
+        write_whole(path, replace, |file| {
+            use std::io::Write;
+            file.write_all(text.as_bytes()).map_err(|source| Error::File {
+                action: "write",
+                path: path.to_owned(),
+                source,
+            })
+        })
+    }
+}
+
+/// `request` with nothing left open; what was given stays as it was given.
+fn resolved(request: &Request, plan: &Plan) -> Request {
+    let has_codes = plan.is_cover();
+    let own_times = request.timesteps.is_some();
+    let guidance = plan.guidance;
+    Request {
+        caption: Some(plan.caption.clone()),
+        lyrics: Some(plan.lyrics.clone()),
+        duration: request.duration.or(Some(plan.duration_s)),
+        vocal_language: Some(plan.vocal_language.clone()),
+        inference_steps: (!own_times).then_some(plan.steps() as i64),
+        shift: request.shift.filter(|_| !own_times),
+        guidance_scale: request
+            .guidance_scale
+            .filter(|_| !plan.is_turbo)
+            .or(guidance.map(|guidance| shortest(guidance.scale))),
+        guidance_mode: guidance.map(|guidance| mode(guidance.mode).to_owned()),
+        infer_method: Some(method(plan).to_owned()),
+        seed: Some(plan.seeds.clone()),
+        batch_size: Some(plan.batch_size() as i64),
+        task_type: Some("text2music".to_owned()),
+        enable_normalization: Some(plan.normalization_db.is_some()),
+        normalization_db: plan.normalization_db.map(shortest),
+        audio_cover_strength: request.audio_cover_strength.filter(|_| has_codes),
+        instruction: Some(plan.instruction.clone()),
+        rng: Some(plan.noise.to_string()),
+        ..request.clone()
+    }
+}
+
+/// Takes a `model` that this program wrote out of a request; other programs' stay, to be told.
+fn split_model(text: String) -> (String, Option<String>) {
+    let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(&text) else {
+        return (text, None);
+    };
+    let known = |name: &str| {
+        let released = KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name));
+        released || name == TINY || Path::new(name).join("config.json").is_file()
+    };
+    match object.get("model").and_then(Value::as_str).filter(|name| known(name)) {
+        Some(name) => {
+            let name = name.to_owned();
+            object.shift_remove("model");
+            (Value::from(object).to_string(), Some(name))
+        }
+        None => (text, None),
+    }
+}
+
+fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
+    if from.is_some() {
+        *to = from.cloned();
+    }
+}
+
+/// A text as typed, or that of a file: `@FILE`, `@-`; `@@` begins a text with `@`.
+fn text_or_file(
+    flag: &'static str,
+    value: &str,
+    stdin_users: &mut Vec<&'static str>,
+) -> Result<String> {
+    let Some(name) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
+    match name {
+        "" => Err(Refusal::new(format!("`{flag} @` names no file"))
+            .hint(format!("write {flag} @FILE, or @- for standard input"))
+            .into()),
+        "-" => {
+            stdin_users.push(flag);
+            if stdin_users.len() > 1 {
+                // Standard input is empty by now; the caller says who else read it.
+                return Ok(String::new());
+            }
+            utf8(read_stdin()?, &format!("`{flag} @-`"))
+        }
+        _ if name.starts_with('@') => Ok(name.to_owned()),
+        _ => utf8(read_file(&PathBuf::from(name))?, &format!("`{name}`")),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::File { action: "read", path: path.to_owned(), source })
+}
+
+fn read_stdin() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+    Ok(bytes)
+}
+
+/// Bytes as text, without the mark that some editors put before it.
+fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count()
+            + 1;
+        Refusal::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
+            .hint("save it as UTF-8")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}

@@ -1,0 +1,102 @@
+//! The part of `generate` that knows the backend.
+
+use acestep_import::Folder;
+use acestep_model::{Backend, Checkpoint, Configs};
+use acestep_runtime::{
+    Device, Error, ModelInfo, Parts, Song,
+    exchange::Array3,
+    pipeline::{self, Prepared},
+    text::{CAPTION_TOKENS, LYRIC_TOKENS},
+};
+use burn::tensor::{Tensor, TensorData};
+
+use super::{Args, Job};
+use crate::{interrupt, progress::Progress};
+
+/// Makes the songs of `job` on its device.
+///
+/// # Errors
+/// Those of [`pipeline::generate`], and of writing conditioning.
+pub(super) fn songs(job: &Job, args: &Args, progress: &Progress) -> Result<Vec<Song>, Error> {
+    job.device.run(Songs { job, args, progress })?
+}
+
+struct Songs<'a> {
+    job: &'a Job,
+    args: &'a Args,
+    progress: &'a Progress,
+}
+
+impl acestep_runtime::Job for Songs<'_> {
+    type Output = Result<Vec<Song>, Error>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        let Self { job, args, progress } = self;
+        let Job { plan, inputs, folder, .. } = job;
+        let parts = Parts::<B, Folder>::new(folder, device, args.compute.keep_loaded);
+        let mut prepared = match &inputs.conditioning {
+            Some((_, conditioning)) => {
+                Prepared::from_conditioning(conditioning.clone(), plan, &parts)?
+            }
+            None => pipeline::prepare(plan, &parts, progress)?,
+        };
+        if let Some((_, Array3 { shape, data })) = &inputs.noise {
+            let data = TensorData::new(data.clone(), *shape);
+            prepared.noise = Tensor::from_data(data, parts.device());
+        }
+        if let Some(folder) = &args.sampling.dump_conditioning {
+            let conditioning = prepared.to_conditioning()?;
+            interrupt::whole(|| conditioning.save(folder, args.output.force))?;
+        }
+        pipeline::render(plan, &parts, prepared, progress)
+    }
+}
+
+/// What the plan must know of the model in `folder`.
+///
+/// # Errors
+/// [`Error::NoDevice`].
+pub(super) fn model_info(folder: &Folder, device: Device) -> Result<ModelInfo, Error> {
+    device.run(Describe(folder))
+}
+
+struct Describe<'a>(&'a Folder);
+
+impl acestep_runtime::Job for Describe<'_> {
+    type Output = ModelInfo;
+
+    fn run<B: Backend>(self, _: B::Device) -> ModelInfo {
+        let Configs { dit, vae, .. } = Checkpoint::<B>::configs(self.0);
+        ModelInfo {
+            name: self.0.name().to_owned(),
+            is_turbo: dit.is_turbo.unwrap_or(false),
+            channels: dit.audio_acoustic_hidden_dim,
+            hop: vae.hop(),
+            sample_rate: vae.sampling_rate,
+            frames_per_code: dit.pool_window_size,
+        }
+    }
+}
+
+/// How many tokens the caption and the lyrics are, as the networks read them.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if there is no tokenizer, [`Error::NoDevice`].
+pub(super) fn count_tokens(job: &Job) -> Result<[usize; 2], Error> {
+    job.device.run(CountTokens(job))?
+}
+
+struct CountTokens<'a>(&'a Job);
+
+impl acestep_runtime::Job for CountTokens<'_> {
+    type Output = Result<[usize; 2], Error>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        let Job { folder, plan, .. } = self.0;
+        let parts = Parts::<B, Folder>::new(folder, device, false);
+        Ok([
+            parts.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
+            parts.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),
+        ])
+    }
+}

@@ -1,0 +1,32 @@
+//! The small set inside the program, made with the built-in tiny checkpoint.
+
+use anyhow::Result;
+
+use super::golden::Set;
+
+/// (Name, content) of the set's files.
+macro_rules! files {
+    ($($file:literal),+ $(,)?) => {
+        [$((
+            $file,
+            include_bytes!(concat!("../../../../tests/goldens/a/", $file)) as &[u8],
+        )),+]
+    };
+}
+
+/// The files: one for every component that `generate` runs.
+pub(super) fn set() -> Result<Set> {
+    let files = files![
+        "manifest.json",
+        "audio_tokenizer.safetensors",
+        "cond_encoder.safetensors",
+        "dit_forward.safetensors",
+        "dit_time.safetensors",
+        "sampling_turbo.safetensors",
+        "silence.safetensors",
+        "text_encoder.safetensors",
+        "vae_decode.safetensors",
+        "logic/dit_prompts.json",
+    ];
+    Set::new(files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).into())
+}

@@ -1,0 +1,237 @@
+//! Whole songs: prompts to latents to sound, with stored noise.
+
+use acestep_import::Folder;
+use acestep_model::{Backend, acestep::Packed};
+use acestep_runtime::{
+    Parts, Unobserved,
+    audio::loudness::prevent_clipping,
+    codes,
+    condition::{self, Prompt},
+    flow::{self, Sampling, Track, Tracks, schedule},
+    pipeline::audio_from_sound,
+    plan::{InferMethod, LEAST_FRAMES},
+    prompt::{TEXT_TO_MUSIC, prompts_from_metas},
+    source,
+    text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
+    vae::{self, Tiling},
+};
+use anyhow::{Context, Result, anyhow};
+use burn::tensor::{Tensor, TensorData};
+use serde_json::Value;
+
+use super::{networks::every_nth, sheet::Sheet};
+
+/// `e2e`: every case whose note is in the manifest.
+pub(super) fn run<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &Folder,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| {
+        name.ends_with(".noise") || name == "srcwav_steps" || name.ends_with("_latents_input")
+    });
+    let parts = Parts::<B, Folder>::new(model, device.clone(), true);
+    for case in sheet.golden.tags(".noise") {
+        let note = sheet.golden.note(&case).clone();
+        let prefix = format!("{case}.");
+        let skip = |sheet: &mut Sheet<'_>, why| sheet.skip_all(why, |n| n.starts_with(&prefix));
+        if note.is_null() {
+            skip(sheet, "the manifest does not say how it was made");
+        } else if !note["repainting_start"].is_null() {
+            skip(sheet, "`task_type repaint` is not in this version");
+        } else if !note["refer_audios"].is_null() {
+            skip(sheet, "the reference picks unseeded random pieces of the reference audio");
+        } else {
+            song(sheet, &parts, &case, &note).with_context(|| format!("e2e case {case}"))?;
+        }
+    }
+    Ok(())
+}
+
+type Built<'a, B> = Parts<'a, B, Folder>;
+
+fn song<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    parts: &Built<'_, B>,
+    case: &str,
+    note: &Value,
+) -> Result<()> {
+    let golden = sheet.golden;
+    let name = |part: &str| format!("{case}.{part}");
+    let stored_silence = parts.silence_latent()?;
+    let noise: Tensor<B, 3> = golden.tensor(&name("noise"), parts.device())?;
+    let [batch, frames, _] = noise.dims();
+    let strength = note["audio_cover_strength"].as_f64().unwrap_or(1.0);
+    let prompts = prompts(note, batch, strength < 1.0)?;
+    let heard = condition::encode(parts, &prompts, &stored_silence, &Unobserved)?;
+    tokens(sheet, parts, case, &prompts)?;
+
+    let (target, hints) = source_of(sheet, parts, note, frames)?;
+    let plain = expanded(source::silence(&stored_silence, frames), batch);
+    let target = target.map_or_else(
+        || plain.clone(),
+        |target| expanded(source::padded(target, &stored_silence, frames), batch),
+    );
+    let followed = hints.map_or_else(
+        || target.clone(),
+        |hints| expanded(source::padded(hints, &stored_silence, frames), batch),
+    );
+    let context = source::context(followed);
+    let first_frames = |x: &Tensor<B, 3>, stored: &str| -> Result<Tensor<B, 3>> {
+        let most = golden.shape(&name(stored))?.get(1).copied().unwrap_or(0);
+        Ok(x.clone().narrow(1, 0, most.min(frames)))
+    };
+    sheet.close(&name("src_latents"), first_frames(&target, "src_latents")?);
+    sheet.close(&name("context_latents"), first_frames(&context, "context_latents")?);
+    let Packed { hidden, mask } = heard.first;
+    sheet.exact_mask(&name("encoder_attention_mask"), &mask);
+    sheet.close(&name("encoder_hidden_states"), hidden.clone());
+
+    let schedule = schedule::turbo(note["shift"].as_f64().unwrap_or(3.0) as f32);
+    let switch = (schedule.timesteps.len() as f64 * strength) as usize;
+    let later = heard
+        .later
+        .map(|later| (switch, Track { condition: later.hidden, context: source::context(plain) }));
+    let tracks = Tracks { first: Track { condition: hidden, context }, later, steering: None };
+    let sampling = Sampling::new(&schedule, InferMethod::Ode, true);
+    let no_noise = |_| noise.zeros_like();
+    let latents =
+        flow::sample(&*parts.dit()?, &tracks, noise.clone(), &sampling, no_noise, &Unobserved)?;
+    sheet.close(&name("latents"), latents.clone());
+
+    let config = &parts.configs().vae;
+    let decoder = parts.vae_decoder()?;
+    let sound = vae::decode(&decoder, latents, config.hop(), Tiling::default(), &Unobserved)?;
+    sound_cases(sheet, case, sound, config.sampling_rate)
+}
+
+/// The final waveform: its beginning, and every sixteenth sample.
+fn sound_cases<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    case: &str,
+    sound: Tensor<B, 3>,
+    rate: u32,
+) -> Result<()> {
+    let [batch, channels, samples] = sound.dims();
+    let device = sound.device();
+    let mut songs = audio_from_sound(sound, rate);
+    songs.iter_mut().for_each(prevent_clipping);
+    let values: Vec<f32> = songs.into_iter().flat_map(|song| song.channels.concat()).collect();
+    let sound: Tensor<B, 3> =
+        Tensor::from_data(TensorData::new(values, [batch, channels, samples]), &device);
+    let strided = format!("{case}.wave_strided");
+    if sheet.golden.has(&strided) {
+        let kept = sheet.golden.shape(&strided)?.last().copied().unwrap_or(1).max(1);
+        let (shape, values) = every_nth(sound.clone(), samples.div_ceil(kept));
+        sheet.close_values(&strided, &shape, &values);
+    }
+    let head = format!("{case}.wave_head");
+    if sheet.golden.has(&head) {
+        let most = sheet.golden.shape(&head)?.last().copied().unwrap_or(0).min(samples);
+        sheet.close(&head, sound.narrow(2, 0, most));
+    }
+    Ok(())
+}
+
+/// The ids of the prompts, and the caption's hidden states, where they are stored.
+fn tokens<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    parts: &Built<'_, B>,
+    case: &str,
+    prompts: &[Prompt],
+) -> Result<()> {
+    let lyrics: Vec<&str> = prompts.iter().map(|prompt| prompt.lyrics.as_str()).collect();
+    let captions: Vec<&str> = prompts.iter().map(|prompt| prompt.caption.as_str()).collect();
+    let lyrics = Tokens::new(parts, &lyrics, LYRIC_TOKENS)?;
+    let captions = Tokens::new(parts, &captions, CAPTION_TOKENS)?;
+    let ids = |tokens: &Tokens| -> (Vec<usize>, Vec<i64>) {
+        let ids = tokens.ids.iter().flatten().map(|&id| i64::from(id)).collect();
+        (vec![tokens.ids.len(), tokens.length()], ids)
+    };
+    let (shape, values) = ids(&lyrics);
+    sheet.exact(&format!("{case}.lyric_token_idss"), &shape, &values);
+    let (shape, values) = ids(&captions);
+    sheet.exact(&format!("{case}.text_token_ids"), &shape, &values);
+    let hidden = format!("{case}.text_hidden_states");
+    if sheet.golden.has(&hidden) {
+        let states = captions.encode(&*parts.text_encoder()?, parts.device())?;
+        sheet.close(&hidden, states.hidden);
+    }
+    Ok(())
+}
+
+fn prompts(note: &Value, batch: usize, with_plain: bool) -> Result<Vec<Prompt>> {
+    let each = |key: &str, item: usize| match &note[key] {
+        Value::Array(values) => values.get(item).cloned().unwrap_or(Value::Null),
+        other => other.clone(),
+    };
+    let text = |key: &str, item: usize| each(key, item).as_str().map(str::to_owned);
+    (0..batch)
+        .map(|item| {
+            let needed = |key: &str| {
+                text(key, item).ok_or_else(|| anyhow!("the manifest's `{key}` is no text"))
+            };
+            let (words, lyrics) = (needed("captions")?, needed("lyrics")?);
+            let language = needed("vocal_languages")?;
+            let metas = each("metas", item);
+            let build = |instruction: Option<&str>| {
+                prompts_from_metas(instruction, &words, &lyrics, &metas, &language)
+            };
+            let instruction = text("instructions", item);
+            let (caption, lyrics) = build(instruction.as_deref());
+            let plain_caption = with_plain.then(|| build(Some(TEXT_TO_MUSIC)).0);
+            Ok(Prompt { caption, lyrics, plain_caption })
+        })
+        .collect()
+}
+
+/// The target latents and, where the song follows another or codes, the hints it follows.
+type Source<B> = (Option<Tensor<B, 3>>, Option<Tensor<B, 3>>);
+
+fn source_of<B: Backend>(
+    sheet: &Sheet<'_>,
+    parts: &Built<'_, B>,
+    note: &Value,
+    frames: usize,
+) -> Result<Source<B>> {
+    if let Some(text) = note["audio_code_hints"].as_str() {
+        let codes = codes::parse_markup(text).codes;
+        let hints = parts.audio_codec()?.decode(&[codes], parts.device());
+        return Ok((Some(hints.clone()), Some(hints)));
+    }
+    let instruction = note["instructions"].as_str().unwrap_or_default();
+    if !instruction.contains("audio semantic tokens") {
+        return Ok((None, None));
+    }
+    let target = parts.vae_encoder()?.forward(source_wave(sheet, parts)?).mean.swap_dims(1, 2);
+    let silence = parts.silence_latent()?;
+    let padded = source::padded(target.clone(), &silence, frames.max(LEAST_FRAMES));
+    let hints = parts.audio_codec()?.round_trip(padded, silence);
+    Ok((Some(target), Some(hints)))
+}
+
+/// The source sound that the manifest describes: a sine of 180 Hz on a staircase.
+fn source_wave<B: Backend>(sheet: &Sheet<'_>, parts: &Built<'_, B>) -> Result<Tensor<B, 3>> {
+    let text = sheet.golden.note("srcwav").as_str().unwrap_or_default().to_owned();
+    let digits = text.split("N=").nth(1).and_then(|rest| rest.split(';').next());
+    let samples: usize =
+        digits.context("the manifest does not say how long `srcwav` is")?.parse()?;
+    let steps = sheet.golden.floats("srcwav_steps")?;
+    let [channels, count]: [usize; 2] = sheet.golden.shape("srcwav_steps")?.try_into()?;
+    let (hold, omega) = (samples / count + 1, (2.0 * std::f64::consts::PI * 180.0) as f32);
+    let wave: Vec<f32> = (0..channels)
+        .flat_map(|channel| {
+            let steps = &steps[channel * count..(channel + 1) * count];
+            (0..samples).map(move |i| {
+                let t = i as f32 / 48_000.0;
+                0.4 * (omega * t).sin() + steps[i / hold]
+            })
+        })
+        .collect();
+    Ok(Tensor::from_data(TensorData::new(wave, [1, channels, samples]), parts.device()))
+}
+
+fn expanded<B: Backend>(x: Tensor<B, 3>, batch: usize) -> Tensor<B, 3> {
+    let [_, frames, channels] = x.dims();
+    x.expand([batch, frames, channels])
+}

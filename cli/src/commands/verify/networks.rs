@@ -1,0 +1,325 @@
+//! Networks: autoencoder, transformer, encoders, codes, each fed with stored inputs.
+
+use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
+use acestep_model::{
+    Backend,
+    acestep::{ConditionInputs, Packed},
+    nn::timestep_sinusoid,
+};
+use acestep_runtime::{
+    Unobserved,
+    pipeline::to_host,
+    vae::{self, Tiling},
+};
+use anyhow::Result;
+use burn::tensor::{DType, Int, Tensor, TensorData, bf16};
+
+use super::sheet::{Activations, Sheet};
+
+/// `vae_decode`: latents to sound.
+pub(super) fn vae_decode<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    vae: &VaeFolder,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| name.ends_with(".latents"));
+    let decoder = vae.decoder::<B>(device, None)?;
+    for case in sheet.golden.tags(".latents") {
+        let latents = sheet.golden.tensor(&format!("{case}.latents"), device)?;
+        let mut tap = Activations { sheet, prefix: format!("{case}.act") };
+        let wave = decoder.forward_tapped(latents, &mut tap);
+        sheet.close(&format!("{case}.wave"), wave);
+    }
+    Ok(())
+}
+
+/// `vae_encode`: sound to a distribution of latents.
+pub(super) fn vae_encode<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    vae: &VaeFolder,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| name.ends_with(".wave") || name.ends_with(".sample_noise"));
+    let encoder = vae.encoder::<B>(device, None)?;
+    for case in sheet.golden.tags(".wave") {
+        let posterior = encoder.forward(sheet.golden.tensor(&format!("{case}.wave"), device)?);
+        sheet.close(&format!("{case}.std"), posterior.std());
+        let noise = format!("{case}.sample_noise");
+        if sheet.golden.has(&noise) {
+            let noise = sheet.golden.tensor(&noise, device)?;
+            sheet.close(&format!("{case}.sample"), posterior.sample(noise));
+        }
+        sheet.close(&format!("{case}.mean"), posterior.mean);
+        sheet.close(&format!("{case}.scale"), posterior.scale);
+    }
+    Ok(())
+}
+
+/// `vae_tiled`: decoding in tiles.
+pub(super) fn vae_tiled<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    vae: &VaeFolder,
+    device: &B::Device,
+) -> Result<()> {
+    let input = |name: &str| name.ends_with(".latents") || is_encode_wave(name);
+    sheet.inputs(input);
+    sheet.skip_all("sound is not encoded in tiles in this version", |n| n.starts_with("enc"));
+    let decoder = vae.decoder::<B>(device, None)?;
+    for case in sheet.golden.tags(".latents") {
+        let note = sheet.golden.note(&case);
+        let number = |key: &str| note[key].as_u64().map(|value| value as usize);
+        let wave = format!("{case}.wave");
+        let (Some(chunk), Some(overlap)) = (number("chunk_size"), number("overlap")) else {
+            sheet.skip(&wave, "the manifest does not say how it was tiled");
+            continue;
+        };
+        let latents: Tensor<B, 3> = sheet.golden.tensor(&format!("{case}.latents"), device)?;
+        let (latents, tiling) = (latents.swap_dims(1, 2), Tiling { chunk, overlap });
+        let sound = vae::decode(&decoder, latents, vae.config().hop(), tiling, &Unobserved)?;
+        let (shape, values) = every_nth(sound, number("wave_stride").unwrap_or(1));
+        sheet.close_values(&wave, &shape, &values);
+    }
+    Ok(())
+}
+
+fn is_encode_wave(name: &str) -> bool {
+    name.starts_with("enc") && name.ends_with(".wave")
+}
+
+/// Every `n`-th sample, from the first.
+pub(super) fn every_nth<B: Backend>(sound: Tensor<B, 3>, n: usize) -> (Vec<usize>, Vec<f32>) {
+    let [batch, channels, samples] = sound.dims();
+    let kept = to_host(sound)
+        .chunks(samples)
+        .flat_map(|channel| channel.iter().step_by(n).copied().collect::<Vec<_>>())
+        .collect();
+    (vec![batch, channels, samples.div_ceil(n)], kept)
+}
+
+/// `dit_time`: the embeddings of time.
+pub(super) fn dit_time<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| name == "t");
+    let t = sheet.golden.floats("t")?;
+    let sinusoid = timestep_sinusoid(&t, DType::F32);
+    sheet.close_values("sinusoid", &[t.len(), sinusoid.len() / t.len().max(1)], &sinusoid);
+    let dit = model.dit::<B>(device, None)?;
+    let embedded = dit.time_embeddings(&t, &t, device);
+    for (name, (temb, proj)) in ["time_embed", "time_embed_r"].into_iter().zip(embedded) {
+        sheet.close(&format!("{name}.temb"), temb);
+        sheet.close(&format!("{name}.proj"), proj);
+    }
+    Ok(())
+}
+
+/// `bf16_time`: what rounding the time does, computed in f32.
+pub(super) fn bf16_time<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    forward: Option<&super::golden::Golden>,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| name == "t");
+    let t = sheet.golden.floats("t")?;
+    let rounded: Vec<f32> = t.iter().map(|&t| bf16::from_f32(t).to_f32()).collect();
+    let scaled: Vec<f32> = rounded.iter().map(|t| bf16::from_f32(t * 1000.0).to_f32()).collect();
+    sheet.close_values("t_bf16", &[t.len()], &rounded);
+    sheet.close_values("t1000_bf16", &[t.len()], &scaled);
+
+    let output = "case0.velocity_f32_teff";
+    let Some(inputs) = forward else {
+        sheet.skip(output, "its inputs are in dit_forward.safetensors, which is absent");
+        return Ok(());
+    };
+    let effective = |name: &str| -> Result<Vec<f32>> {
+        let times = inputs.floats(name)?;
+        let round =
+            |t: &f32| bf16::from_f32(bf16::from_f32(*t).to_f32() * 1000.0).to_f32() / 1000.0;
+        Ok(times.iter().map(round).collect())
+    };
+    let dit = model.dit::<B>(device, None)?;
+    let heard = dit.attend_to(inputs.tensor("case0.encoder_hidden_states", device)?);
+    let velocity = dit.forward(
+        inputs.tensor("case0.xt", device)?,
+        inputs.tensor("case0.context_latents", device)?,
+        [&effective("case0.timestep")?, &effective("case0.timestep_r")?],
+        &heard,
+    );
+    sheet.close(output, velocity);
+    Ok(())
+}
+
+/// `dit_forward`: velocities, and the steps of the first layers.
+pub(super) fn dit_forward<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    device: &B::Device,
+) -> Result<()> {
+    const INPUTS: [&str; 6] = [
+        ".xt",
+        ".context_latents",
+        ".encoder_hidden_states",
+        ".encoder_attention_mask",
+        ".timestep",
+        ".timestep_r",
+    ];
+    sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
+    let dit = model.dit::<B>(device, None)?;
+    for case in sheet.golden.tags(".xt") {
+        let name = |part: &str| format!("{case}.{part}");
+        let golden = sheet.golden;
+        let mut tap = Activations { sheet, prefix: format!("{case}.act") };
+        let condition = golden.tensor(&name("encoder_hidden_states"), device)?;
+        let heard = dit.attend_to_tapped(condition, &mut tap);
+        let velocity = dit.forward_tapped(
+            golden.tensor(&name("xt"), device)?,
+            golden.tensor(&name("context_latents"), device)?,
+            [&golden.floats(&name("timestep"))?, &golden.floats(&name("timestep_r"))?],
+            &heard,
+            &mut tap,
+        );
+        sheet.close(&name("velocity"), velocity);
+    }
+    Ok(())
+}
+
+/// The condition encoder's inputs stored under `prefix`.
+pub(super) fn condition_inputs<B: Backend>(
+    golden: &super::golden::Golden,
+    prefix: &str,
+    device: &B::Device,
+) -> Result<ConditionInputs<B>> {
+    let name = |part: &str| format!("{prefix}.{part}");
+    let packed = |kind: &str| -> Result<Packed<B>> {
+        Ok(Packed {
+            hidden: golden.tensor(&name(&format!("{kind}_hidden_states")), device)?,
+            mask: golden.mask(&name(&format!("{kind}_attention_mask")))?,
+        })
+    };
+    let order = golden.whole(&name("refer_audio_order_mask"))?;
+    Ok(ConditionInputs {
+        text: packed("text")?,
+        lyrics: packed("lyric")?,
+        timbre: golden.tensor(&name("refer_audio_acoustic_hidden_states_packed"), device)?,
+        timbre_item: order.iter().map(|&item| item as usize).collect(),
+    })
+}
+
+/// `cond_encoder`: text, lyrics and timbre to one packed sequence.
+pub(super) fn cond_encoder<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    device: &B::Device,
+) -> Result<()> {
+    const INPUTS: [&str; 4] = ["text_hidden", "text_attention", "lyric_hidden", "lyric_attention"];
+    sheet.inputs(|name| INPUTS.iter().any(|i| name.contains(i)) || name.contains("refer_audio"));
+    let conditioner = model.conditioner::<B>(device, None)?;
+    for case in sheet.golden.tags(".text_hidden_states") {
+        let inputs = condition_inputs(sheet.golden, &case, device)?;
+        let (batch, items) = (inputs.text.mask.len(), inputs.timbre_item.clone());
+        let mut tap = Activations { sheet, prefix: format!("{case}.act") };
+        let packed = conditioner.forward_tapped(inputs, &mut tap);
+        sheet.close(&format!("{case}.encoder_hidden_states"), packed.hidden);
+        sheet.exact_mask(&format!("{case}.encoder_attention_mask"), &packed.mask);
+        let mask = timbre_mask(&items, batch);
+        sheet.exact_mask(&format!("{case}.act.timbre.mask"), &mask);
+    }
+    Ok(())
+}
+
+/// Which of its references each item has, the rows as long as the most.
+fn timbre_mask(items: &[usize], batch: usize) -> Vec<Vec<bool>> {
+    let counts: Vec<usize> =
+        (0..batch).map(|b| items.iter().filter(|&&item| item == b).count()).collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    counts.iter().map(|&count| (0..most).map(|i| i < count).collect()).collect()
+}
+
+/// `audio_tokenizer`: latents to codes to latents, and the codebook.
+pub(super) fn audio_tokenizer<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| name.ends_with(".latents") || name == "fsq.indices" || name == "fsq.pre");
+    let codec = model.audio_codec::<B>(device, None)?;
+    let silence = model.silence_latent::<B>(device, None)?;
+    let (tokenizer, fsq) = (codec.tokenizer(), codec.fsq());
+    for case in sheet.golden.tags(".latents") {
+        let name = |part: &str| format!("{case}.{part}");
+        let latents: Tensor<B, 3> = sheet.golden.tensor(&name("latents"), device)?;
+        let pooled = tokenizer.pool(latents, silence.clone());
+        sheet.close(&name("act.pooled"), pooled.clone());
+        let quantizer = tokenizer.quantizer();
+        sheet.close(&name("act.project_in"), quantizer.project_in(pooled.clone()));
+        let (quantized, indices) = quantizer.forward(pooled);
+        sheet.close(&name("quantized"), quantized.clone());
+        let [batch, count] = indices.dims();
+        sheet.exact(&name("indices"), &[batch, count, 1], &whole(indices));
+        sheet.close(&name("detokenized"), codec.detokenizer().forward(quantized));
+        sheet.skip(&name("mask"), "codes have no mask in this project: every group is real");
+    }
+
+    if sheet.golden.has("fsq.indices") {
+        let codes: Vec<u32> =
+            sheet.golden.whole("fsq.indices")?.iter().map(|&i| i as u32).collect();
+        let values: Vec<f32> = codes.iter().flat_map(|&code| fsq.values(code)).collect();
+        let dimensions = values.len() / codes.len().max(1);
+        sheet.close_values("fsq.codes", &[codes.len(), dimensions], &values);
+        let vectors = tokenizer.quantizer().vectors(std::slice::from_ref(&codes), device);
+        let [_, count, width] = vectors.dims();
+        sheet.close("fsq.output", vectors.reshape([count, width]));
+        let few = codes[..codes.len().min(20)].to_vec();
+        sheet.close("detok.from_codes", codec.decode(&[few], device));
+    }
+    if sheet.golden.has("fsq.pre") {
+        let pre: Tensor<B, 2> = sheet.golden.tensor("fsq.pre", device)?;
+        let soft = fsq.bound(pre.unsqueeze::<3>());
+        let [_, count, dimensions] = soft.dims();
+        sheet.close("fsq.soft", soft.clone().reshape([count, dimensions]));
+        let (values, indices) = fsq.quantize(soft);
+        sheet.close("fsq.pre_codes", values.reshape([count, dimensions]));
+        sheet.exact("fsq.pre_indices", &[count], &whole(indices));
+    }
+    Ok(())
+}
+
+/// Whole numbers on the host.
+fn whole<B: Backend>(x: Tensor<B, 2, Int>) -> Vec<i64> {
+    to_host(x.float()).into_iter().map(|value| value as i64).collect()
+}
+
+/// `silence`: the start of the latent of silence.
+pub(super) fn silence<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    device: &B::Device,
+) -> Result<()> {
+    let frames = sheet.golden.shape("silence_latent")?.get(1).copied().unwrap_or(0);
+    let stored = model.silence_latent::<B>(device, None)?;
+    let frames = frames.min(stored.dims()[1]);
+    sheet.close("silence_latent", stored.narrow(1, 0, frames));
+    Ok(())
+}
+
+/// `text_encoder`: hidden states and table rows of given ids.
+pub(super) fn text_encoder<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    text: &TextEncoderFolder,
+    device: &B::Device,
+) -> Result<()> {
+    sheet.inputs(|name| name.ends_with(".input_ids"));
+    let model = text.model::<B>(device, None)?;
+    for case in sheet.golden.tags(".input_ids") {
+        let name = format!("{case}.input_ids");
+        let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
+        let ids: Vec<i32> = sheet.golden.whole(&name)?.iter().map(|&id| id as i32).collect();
+        let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, shape), device);
+        sheet.close(&format!("{case}.lyric_embedding"), model.embed(ids.clone()));
+        sheet.close(&format!("{case}.last_hidden_state"), model.forward(ids));
+    }
+    Ok(())
+}

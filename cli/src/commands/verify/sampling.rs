@@ -1,0 +1,257 @@
+//! Whole sampling runs with stored noise, and guidance alone.
+
+use acestep_import::DitFolder;
+use acestep_model::{Backend, acestep::Conditioner};
+use acestep_runtime::{
+    Unobserved,
+    flow::{
+        self, Sampling, Steering, Track, Tracks,
+        guidance::{Momentum, apg},
+        schedule::{self, Schedule},
+    },
+    plan::{Guidance, GuidanceMode, InferMethod},
+};
+use anyhow::{Result, anyhow};
+use burn::tensor::Tensor;
+use serde_json::Value;
+
+use super::{
+    golden::Golden,
+    networks::condition_inputs,
+    sheet::{Activations, Sheet},
+};
+
+/// The arguments of upstream's `generate_audio` that this version computes, and harmless ones.
+const KNOWN: [&str; 9] = [
+    "shift",
+    "infer_method",
+    "infer_steps",
+    "diffusion_guidance_scale",
+    "cfg_interval_start",
+    "cfg_interval_end",
+    "audio_cover_strength",
+    "use_progress_bar",
+    "use_adg",
+];
+
+/// `sampling_turbo`, `sampling_base`: noise to latents.
+pub(super) fn runs<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    model: &DitFolder,
+    is_turbo: bool,
+    device: &B::Device,
+) -> Result<()> {
+    let golden = sheet.golden;
+    sheet.inputs(|name| {
+        name.starts_with("in.") || name.contains(".sde_noise") || golden.is_argument(name)
+    });
+    let networks = Networks {
+        conditioner: model.conditioner::<B>(device, None)?,
+        dit: model.dit::<B>(device, None)?,
+        codec: model.audio_codec::<B>(device, None)?,
+    };
+    for case in golden.tags(".latents") {
+        let note = golden.note(&case);
+        if let Some(why) = unknown_argument(golden, &case, &note["kwargs"]) {
+            sheet.skip_all(&why, |name| name.starts_with(&format!("{case}.")));
+            continue;
+        }
+        let Some(inputs) = note["inputs"].as_str() else { continue };
+        run(sheet, &networks, Case { name: &case, inputs, kwargs: &note["kwargs"] }, is_turbo)?;
+    }
+    context(sheet, &networks)
+}
+
+struct Networks<B: Backend> {
+    conditioner: Conditioner<B>,
+    dit: acestep_model::acestep::Dit<B>,
+    codec: acestep_model::acestep::AudioCodec<B>,
+}
+
+struct Case<'a> {
+    name: &'a str,
+    inputs: &'a str,
+    kwargs: &'a Value,
+}
+
+impl Case<'_> {
+    fn number(&self, key: &str) -> Option<f32> {
+        self.kwargs[key].as_f64().map(|value| value as f32)
+    }
+
+    /// The name of one of the case's own tensors.
+    fn own(&self, part: &str) -> String {
+        format!("{}.{part}", self.name)
+    }
+}
+
+fn unknown_argument(golden: &Golden, case: &str, kwargs: &Value) -> Option<String> {
+    let absent = |what: &str| Some(format!("`{what}` is not in this version"));
+    let arguments = kwargs.as_object()?;
+    if kwargs["use_adg"] == true {
+        return absent("use_adg");
+    }
+    if golden.has(&format!("{case}.repaint_mask")) {
+        return absent("task_type repaint");
+    }
+    arguments.keys().find(|key| !KNOWN.contains(&key.as_str())).and_then(|key| absent(key))
+}
+
+fn run<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    networks: &Networks<B>,
+    case: Case<'_>,
+    is_turbo: bool,
+) -> Result<()> {
+    let golden = sheet.golden;
+    let (schedule, method) = (times(golden, &case, is_turbo)?, method(&case)?);
+    let sampling = Sampling::new(&schedule, method, is_turbo);
+    if !golden.is_argument(&case.own("timesteps")) {
+        let ours: Vec<f32> = sampling.steps.iter().map(|step| step.t).collect();
+        sheet.close_values(&case.own("timesteps"), &[ours.len()], &ours);
+    }
+
+    let noise: Tensor<B, 3> =
+        golden.tensor(&format!("{}.noise", case.inputs), &sheet_device(networks))?;
+    let tracks = tracks(golden, networks, &case, sampling.steps.len(), is_turbo)?;
+    let device = noise.device();
+    let step_noise = |step: usize| -> Tensor<B, 3> {
+        let stored = golden.tensor(&case.own(&format!("sde_noise{step}")), &device);
+        // A missing noise makes the case fail instead of ending the run.
+        stored.unwrap_or_else(|_| noise.zeros_like() + f32::NAN)
+    };
+    let mut tap = Activations { sheet, prefix: case.name.to_owned() };
+    let latents = flow::sample_tapped(
+        &networks.dit,
+        &tracks,
+        noise.clone(),
+        &sampling,
+        step_noise,
+        &Unobserved,
+        &mut tap,
+    )?;
+    sheet.close(&case.own("latents"), latents);
+    Ok(())
+}
+
+fn sheet_device<B: Backend>(networks: &Networks<B>) -> B::Device {
+    networks.conditioner.null_condition().device()
+}
+
+fn method(case: &Case<'_>) -> Result<InferMethod> {
+    match case.kwargs["infer_method"].as_str() {
+        None | Some("ode") => Ok(InferMethod::Ode),
+        Some("sde") => Ok(InferMethod::Sde),
+        Some(other) => Err(anyhow!("{}: infer_method {other} is unknown", case.name)),
+    }
+}
+
+fn times(golden: &Golden, case: &Case<'_>, is_turbo: bool) -> Result<Schedule> {
+    let own = case.own("timesteps");
+    let custom = golden.is_argument(&own).then(|| golden.floats(&own)).transpose()?;
+    let schedule = match (custom, is_turbo) {
+        (Some(times), true) => schedule::turbo_custom(&times),
+        (Some(times), false) => schedule::base_custom(&times),
+        (None, true) => Some(schedule::turbo(case.number("shift").unwrap_or(3.0))),
+        (None, false) => {
+            let steps = case.kwargs["infer_steps"].as_u64().unwrap_or(30);
+            Some(schedule::base(steps.max(1) as usize, case.number("shift").unwrap_or(1.0)))
+        }
+    };
+    schedule.ok_or_else(|| anyhow!("{}: its timesteps are no schedule", case.name))
+}
+
+fn tracks<B: Backend>(
+    golden: &Golden,
+    networks: &Networks<B>,
+    case: &Case<'_>,
+    steps: usize,
+    is_turbo: bool,
+) -> Result<Tracks<B>> {
+    let device = sheet_device(networks);
+    let first = track(golden, networks, case, &device)?;
+    let strength = case.number("audio_cover_strength").unwrap_or(1.0);
+    let later = if strength < 1.0 {
+        let mut inputs = condition_inputs(golden, case.inputs, &device)?;
+        inputs.text.hidden = golden.tensor(&case.own("non_cover_text_hidden_states"), &device)?;
+        inputs.text.mask = golden.mask(&case.own("non_cover_text_attention_mask"))?;
+        let condition = networks.conditioner.forward(inputs).hidden;
+        let [_, frames, _] = first.context.dims();
+        let silence: Tensor<B, 3> =
+            golden.tensor(&format!("{}.silence_latent", case.inputs), &device)?;
+        let [batch, _, _] = first.context.dims();
+        let channels = silence.dims()[2];
+        let source = silence.narrow(1, 0, frames).expand([batch, frames, channels]);
+        let mask = golden.tensor(&format!("{}.chunk_masks", case.inputs), &device)?;
+        let context = Tensor::cat(vec![source, mask], 2);
+        Some(((steps as f64 * f64::from(strength)) as usize, Track { condition, context }))
+    } else {
+        None
+    };
+    let scale = case.number("diffusion_guidance_scale").unwrap_or(1.0);
+    let steering = (scale > 1.0 && !is_turbo).then(|| Steering {
+        guidance: Guidance {
+            scale,
+            mode: GuidanceMode::Apg,
+            interval: (
+                case.number("cfg_interval_start").unwrap_or(0.0),
+                case.number("cfg_interval_end").unwrap_or(1.0),
+            ),
+        },
+        null: networks.conditioner.null_condition(),
+    });
+    Ok(Tracks { first, later, steering })
+}
+
+fn track<B: Backend>(
+    golden: &Golden,
+    networks: &Networks<B>,
+    case: &Case<'_>,
+    device: &B::Device,
+) -> Result<Track<B>> {
+    let name = |part: &str| format!("{}.{part}", case.inputs);
+    let source: Tensor<B, 3> = golden.tensor(&name("src_latents"), device)?;
+    let frames = source.dims()[1];
+    let is_cover = golden.floats(&name("is_covers"))?.iter().any(|&flag| flag != 0.0);
+    let hints = case.own("precomputed_lm_hints_25Hz");
+    let source = if golden.has(&hints) {
+        golden.tensor::<B, 3>(&hints, device)?.narrow(1, 0, frames)
+    } else if is_cover {
+        let silence = golden.tensor(&name("silence_latent"), device)?;
+        networks.codec.round_trip(source, silence)
+    } else {
+        source
+    };
+    let mask = golden.tensor(&name("chunk_masks"), device)?;
+    let condition =
+        networks.conditioner.forward(condition_inputs(golden, case.inputs, device)?).hidden;
+    Ok(Track { condition, context: Tensor::cat(vec![source, mask], 2) })
+}
+
+/// What upstream's `prepare_condition` gave for one of the inputs.
+fn context<B: Backend>(sheet: &mut Sheet<'_>, networks: &Networks<B>) -> Result<()> {
+    let golden = sheet.golden;
+    for name in golden.tags(".context_latents") {
+        let inputs = format!("in.{name}");
+        let case = Case { name: &name, inputs: &inputs, kwargs: &Value::Null };
+        let track = track(golden, networks, &case, &sheet_device(networks))?;
+        sheet.close(&format!("{name}.context_latents"), track.context);
+        sheet.close(&format!("{name}.encoder_hidden_states"), track.condition);
+    }
+    Ok(())
+}
+
+/// `guidance`: adaptive projected guidance over a few steps.
+pub(super) fn guidance<B: Backend>(sheet: &mut Sheet<'_>, device: &B::Device) -> Result<()> {
+    const SCALE: f32 = 7.0;
+    let golden = sheet.golden;
+    sheet.inputs(|name| !name.ends_with(".out"));
+    sheet.skip_all("`use_adg` is not in this version", |name| name.starts_with("adg"));
+    let mut momentum = Momentum::<B>::default();
+    for case in golden.tags(".out").iter().filter(|case| case.starts_with("apg")) {
+        let cond = golden.tensor(&format!("{case}.cond"), device)?;
+        let uncond = golden.tensor(&format!("{case}.uncond"), device)?;
+        sheet.close(&format!("{case}.out"), apg(cond, uncond, SCALE, &mut momentum));
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+use super::*;
+
+#[test]
+fn an_empty_request_is_an_empty_object() {
+    assert_eq!(Request::default().to_json(), "{}\n");
+}
+
+#[test]
+fn a_saved_request_is_read_back_without_a_word() {
+    let request = Request {
+        caption: Some("calm piano, \"rain\"".into()),
+        bpm: Some(90),
+        duration: Some(12.5),
+        timesteps: Some(vec![1.0, 0.5, 0.0]),
+        seed: Some(vec![u64::MAX]),
+        audio_codes: Some(vec![0, 63_999]),
+        instrumental: Some(true),
+        rng: Some("philox:256".into()),
+        ..Request::default()
+    };
+    let json = request.to_json();
+    assert!(json.contains("\"seed\": 18446744073709551615"), "{json}");
+    assert!(json.contains("\"audio_codes\": \"0,63999\""), "{json}");
+    assert_eq!(Request::from_json(&json).expect("readable"), (request, vec![]));
+}
+
+#[test]
+fn several_seeds_are_a_list() {
+    let request = Request { seed: Some(vec![3, 9]), ..Request::default() };
+    assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
+}
+
+fn read(json: &str) -> (Request, Vec<String>) {
+    let (request, notices) = Request::from_json(json).expect(json);
+    (request, notices.into_iter().map(|notice| notice.0).collect())
+}
+
+fn refusal(json: &str) -> (String, Option<String>) {
+    let error = Request::from_json(json).expect_err(json);
+    (error.to_string(), error.hint())
+}
+
+/// The form of acestep.cpp's examples for its synthesizer alone.
+#[test]
+fn a_file_of_acestep_cpp_is_read_unchanged() {
+    let (request, notices) = read(
+        r#"{"lm_model": "acestep-5Hz-lm-4B-Q8_0.gguf", "synth_model": "acestep-v15-sft-Q8_0.gguf",
+            "caption": "Warm pads", "lyrics": "", "bpm": 90, "duration": 180, "keyscale": "C minor",
+            "timesignature": "4", "vocal_language": "en", "inference_steps": 50,
+            "guidance_scale": 1.0, "shift": 1.0}"#,
+    );
+    let expected = Request {
+        caption: Some("Warm pads".into()),
+        bpm: Some(90),
+        duration: Some(180.0),
+        keyscale: Some("C minor".into()),
+        timesignature: Some("4".into()),
+        vocal_language: Some("en".into()),
+        inference_steps: Some(50),
+        guidance_scale: Some(1.0),
+        shift: Some(1.0),
+        ..Request::default()
+    };
+    assert_eq!(request, expected);
+    assert_eq!(
+        notices,
+        [
+            "the request's `synth_model` \"acestep-v15-sft-Q8_0.gguf\" is not read; choose with --model"
+        ]
+    );
+}
+
+/// Every key that acestep.cpp writes, at its default.
+#[test]
+fn acestep_cpps_defaults_ask_for_nothing() {
+    let (request, notices) = read(
+        r#"{"caption": "", "lyrics": "", "bpm": 0, "duration": 0, "keyscale": "",
+            "timesignature": "", "vocal_language": "", "lm_batch_size": 1, "synth_batch_size": 1,
+            "seed": -1, "lm_temperature": 0.85, "lm_cfg_scale": 2.0, "lm_top_p": 0.9, "lm_top_k": 0,
+            "lm_negative_prompt": "", "lm_seed": -1, "use_cot_caption": true, "audio_codes": "",
+            "inference_steps": 0, "guidance_scale": 0, "shift": 0, "dcw_scaler": 0,
+            "dcw_high_scaler": 0, "dcw_mode": "low", "audio_cover_strength": 1,
+            "cover_noise_strength": 0, "repainting_start": 0, "repainting_end": -1,
+            "latent_shift": 0, "latent_rescale": 1, "custom_timesteps": "", "task_type": "",
+            "track": "", "solver": "euler", "stork_substeps": 10, "lm_mode": "generate",
+            "output_format": "wav16", "synth_model": "", "lm_model": "", "adapter": "",
+            "adapter_scale": 1, "vae": "", "peak_clip": 10, "mp3_bitrate": 128}"#,
+    );
+    let expected = Request {
+        batch_size: Some(1),
+        audio_cover_strength: Some(1.0),
+        infer_method: Some("ode".into()),
+        ..Request::default()
+    };
+    assert_eq!((request, notices), (expected, vec![]));
+}
+
+/// Upstream's `GenerationParams` as it dumps them, at their defaults.
+#[test]
+fn upstreams_defaults_ask_only_for_the_language_model() {
+    let (request, notices) = read(
+        r#"{"task_type": "text2music",
+            "instruction": "Fill the audio semantic mask based on the given conditions:",
+            "reference_audio": null, "src_audio": null, "audio_codes": "", "caption": "x",
+            "global_caption": "", "lyrics": "", "instrumental": false, "vocal_language": "unknown",
+            "bpm": null, "keyscale": "", "timesignature": "", "duration": -1.0,
+            "enable_normalization": true, "normalization_db": -1.0, "fade_in_duration": 0.0,
+            "fade_out_duration": 0.0, "latent_shift": 0.0, "latent_rescale": 1.0,
+            "inference_steps": 8, "seed": -1, "guidance_scale": 7.0, "use_adg": false,
+            "cfg_interval_start": 0.0, "cfg_interval_end": 1.0, "shift": 1.0,
+            "infer_method": "ode", "sampler_mode": "euler", "velocity_norm_threshold": 0.0,
+            "velocity_ema_factor": 0.0, "timesteps": null, "repainting_start": 0.0,
+            "repainting_end": -1, "chunk_mask_mode": "auto", "repaint_latent_crossfade_frames": 10,
+            "repaint_wav_crossfade_sec": 0.0, "repaint_mode": "balanced", "repaint_strength": 0.5,
+            "audio_cover_strength": 1.0, "cover_noise_strength": 0.0, "retake_seed": null,
+            "retake_variance": 0.0, "flow_edit_morph": false, "flow_edit_n_avg": 1,
+            "thinking": true, "lm_temperature": 0.85, "lm_cfg_scale": 2.0, "lm_top_k": 0,
+            "lm_top_p": 0.9, "lm_negative_prompt": "NO USER INPUT", "use_cot_metas": true,
+            "use_cot_caption": true, "use_cot_language": true, "use_cot_lyrics": false,
+            "use_constrained_decoding": true, "cot_bpm": null, "cot_caption": ""}"#,
+    );
+    assert_eq!((request.bpm, request.duration, request.seed), (None, None, None));
+    assert_eq!((request.guidance_scale, request.inference_steps), (Some(7.0), Some(8)));
+    assert_eq!(
+        notices,
+        ["this version has no language model: `thinking` is not read, the request is used as it \
+             stands"]
+    );
+}
+
+#[test]
+fn other_names_nested_metadata_and_camel_case_are_understood() {
+    let (request, _) = read(
+        r#"{"prompt": "x", "language": "ja", "audioDuration": "12.5", "key_scale": "N/A",
+            "time_signature": 4, "metas": {"bpm": "120", "keyscale": "A minor", "duration": 3}}"#,
+    );
+    assert_eq!(request.caption.as_deref(), Some("x"));
+    assert_eq!(request.vocal_language.as_deref(), Some("ja"));
+    assert_eq!(request.timesignature.as_deref(), Some("4"));
+    assert_eq!((request.duration, request.bpm), (Some(12.5), Some(120)));
+    assert_eq!(request.keyscale.as_deref(), Some("A minor"));
+}
+
+#[test]
+fn codes_come_in_three_spellings() {
+    for json in [
+        r#"{"audio_codes": "<|audio_code_7|><|audio_code_9|>"}"#,
+        r#"{"audio_codes": "7,9"}"#,
+        r#"{"audio_codes": [7, 9]}"#,
+    ] {
+        assert_eq!(read(json).0.audio_codes, Some(vec![7, 9]), "{json}");
+    }
+    let (request, notices) = read(r#"{"audio_codes": "<|audio_code_64000|>"}"#);
+    assert_eq!(request.audio_codes, Some(vec![63_999]));
+    assert_eq!(notices, ["1 audio codes were above 63999 and count as 63999"]);
+    assert!(Request::from_json(r#"{"audio_codes": [1, 2.5]}"#).is_err());
+    assert!(Request::from_json(r#"{"audio_codes": ["1,x"]}"#).is_err());
+}
+
+#[test]
+fn seeds_come_as_number_text_or_list() {
+    for (json, seeds) in [
+        (r#"{"seed": 42}"#, Some(vec![42])),
+        (r#"{"seed": 42.0}"#, Some(vec![42])),
+        (r#"{"seed": "1, 2"}"#, Some(vec![1, 2])),
+        (r#"{"seeds": [3, 4]}"#, Some(vec![3, 4])),
+        (r#"{"seed": "-1"}"#, None),
+        (r#"{"seed": null}"#, None),
+        (r#"{"seed": 18446744073709551615}"#, Some(vec![u64::MAX])),
+    ] {
+        assert_eq!(read(json).0.seed, seeds, "{json}");
+    }
+    for json in [r#"{"seed": 1.5}"#, r#"{"seed": -2}"#, r#"{"seed": "1,x"}"#, r#"{"seed": 1e30}"#] {
+        assert!(Request::from_json(json).is_err(), "{json}");
+    }
+}
+
+/// acestep.cpp drops the last of its times and ends at 0; upstream takes the list as it is.
+#[test]
+fn acestep_cpps_times_end_at_zero() {
+    assert_eq!(read(r#"{"custom_timesteps": "1,0.5,0.2"}"#).0.timesteps, Some(vec![1.0, 0.5, 0.0]));
+    assert_eq!(read(r#"{"timesteps": [1, 0.5, 0.2]}"#).0.timesteps, Some(vec![1.0, 0.5, 0.2]));
+}
+
+#[test]
+fn songs_of_the_language_model_and_of_the_synthesizer_multiply() {
+    assert_eq!(read(r#"{"lm_batch_size": 2, "synth_batch_size": 3}"#).0.batch_size, Some(6));
+    assert_eq!(read(r#"{"lm_batch_size": 2}"#).0.batch_size, Some(2));
+}
+
+#[test]
+fn what_would_change_the_sound_and_is_not_built_is_an_error() {
+    for (json, message) in [
+        (r#"{"dcw_scaler": 0.05}"#, "the request's `dcw_scaler` 0.05 is not in this version"),
+        (r#"{"solver": "dpm3m"}"#, "`solver` \"dpm3m\" is not in this version"),
+        (r#"{"use_adg": true}"#, "the request's `use_adg` true is not in this version"),
+        (r#"{"src_audio": "a.wav"}"#, "the request's `src_audio` \"a.wav\" is not in this version"),
+        (r#"{"peak_clip": 0}"#, "the request's `peak_clip` 0 is not in this version"),
+    ] {
+        assert_eq!(refusal(json).0, message);
+    }
+    assert_eq!(read(r#"{"dcw_enabled": false, "dcw_scaler": 0.05}"#).1, Vec::<String>::new());
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_one() {
+    assert_eq!(
+        refusal(r#"{"inference_step": 4}"#),
+        (
+            "the request has an unknown key `inference_step`".into(),
+            Some("did you mean `inference_steps`?".into())
+        )
+    );
+    assert_eq!(refusal(r#"{"xyzzy": 4}"#).1, None);
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_names_its_key() {
+    for (json, message) in [
+        (r#"{"bpm": "fast"}"#, "the request's `bpm` is \"fast\", but it must be a number"),
+        (r#"{"caption": 3}"#, "the request's `caption` is 3, but it must be a text"),
+        (
+            r#"{"instrumental": "maybe"}"#,
+            "the request's `instrumental` is \"maybe\", but it must be true or false",
+        ),
+        (r#"{"duration": [1]}"#, "the request's `duration` is [1], but it must be a number"),
+        (r#"{"shift": "NaN"}"#, "the request's `shift` is \"NaN\", but it must be a number"),
+        (r#"{"metas": 3}"#, "the request's `metas` is 3, but it must be an object"),
+    ] {
+        assert_eq!(refusal(json).0, message);
+    }
+    for text in ["", "[1]", "{", "\"x\"", "{\"bpm\": 1} trailing"] {
+        assert!(refusal(text).0.starts_with("the request is not a JSON object: "), "{text}");
+    }
+}
+
+#[test]
+fn only_zero_and_minus_one_mean_decide_yourself() {
+    let (request, _) = read(r#"{"duration": -1, "bpm": 0, "shift": "0", "inference_steps": -1}"#);
+    assert_eq!(request, Request::default());
+    let (request, _) = read(r#"{"duration": -7, "bpm": -120.9}"#);
+    assert_eq!((request.duration, request.bpm), (Some(-7.0), Some(-120)));
+}
