@@ -1,0 +1,31 @@
+# `just` lists what there is.
+_list:
+    @just --list
+
+# Everything a change must pass, as the CI runs it.
+check:
+    .ci/run
+
+# All tests; with NAME only those whose name contains it.
+test *NAME:
+    cargo test --workspace {{NAME}}
+
+# Build the book into book/book.
+book:
+    mdbook build book
+
+# Compare this machine with the reference's stored results.
+verify *FLAGS:
+    cargo run --release -- verify {{FLAGS}}
+
+# Time every stage, e.g. `just bench --preset turbo --random-weights`.
+bench *FLAGS:
+    cargo run --release -- bench {{FLAGS}}
+
+# Make a song without a download; it proves the pipeline and sounds like noise.
+song *FLAGS:
+    cargo run --release -- generate "a calm piano melody, rain" --model tiny -o song.wav {{FLAGS}}
+
+# Licences and advisories; needs cargo-deny.
+deny:
+    cargo deny check
