@@ -48,9 +48,15 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if error.downcast_ref().is_some_and(closed) { OK } else { FAILED }
 }
 
-/// Every cause of `error` below its message, in order.
-pub(crate) fn causes(error: &anyhow::Error) -> impl Iterator<Item = String> {
-    error.chain().skip(1).map(ToString::to_string)
+/// Every cause of `error` below its message, in order; what was just said is not said again.
+pub(crate) fn causes(error: &anyhow::Error) -> Vec<String> {
+    let mut said = vec![error.to_string()];
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if said.last().is_some_and(|last| !last.ends_with(&cause)) {
+            said.push(cause);
+        }
+    }
+    said.split_off(1)
 }
 
 /// What may mend `error`.
@@ -112,4 +118,66 @@ pub(crate) fn install_panic_hook() {
 /// The end of `main` with `code`.
 pub(crate) fn exit(code: u8) -> ExitCode {
     ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer: {0}")]
+    struct Outer(#[source] Refusal);
+
+    #[test]
+    fn a_cause_that_was_just_said_is_not_said_again() {
+        let refusal = || Refusal::new("inner").hint("mend it");
+        let error = anyhow::Error::new(Outer(refusal()));
+        assert!(causes(&error).is_empty());
+        let error = anyhow::Error::new(refusal()).context("outer");
+        assert_eq!(causes(&error), ["inner"]);
+        assert_eq!(hint(&error).as_deref(), Some("mend it"));
+    }
+
+    #[test]
+    fn the_hint_of_a_checkpoint_is_found_inside_the_runtimes_error() {
+        let absent = acestep_import::Error::NotADirectory { path: "x".into() };
+        let wanted = absent.hint();
+        assert!(wanted.is_some());
+        let error = anyhow::Error::new(acestep_runtime::Error::checkpoint(absent));
+        assert_eq!(hint(&error), wanted);
+        assert!(causes(&error).is_empty());
+    }
+
+    #[test]
+    fn stopping_has_its_own_exit_code() {
+        assert_eq!(code_of(&acestep_runtime::Error::Cancelled.into()), 130);
+        assert_eq!(code_of(&io::Error::from(io::ErrorKind::BrokenPipe).into()), 0);
+        assert_eq!(code_of(&io::Error::from(io::ErrorKind::StorageFull).into()), 1);
+        assert_eq!(code_of(&Refusal::new("no").into()), 1);
+    }
+
+    /// Run by the test below, in a process of its own.
+    #[test]
+    #[ignore = "it panics"]
+    fn panics_with_our_hook() {
+        install_panic_hook();
+        panic!("a wheel came off");
+    }
+
+    #[test]
+    fn a_panic_says_that_it_is_our_mistake() {
+        let this = std::env::current_exe().expect("a program");
+        let output = Command::new(this)
+            .args(["--exact", "error::tests::panics_with_our_hook", "--ignored", "--nocapture"])
+            .env_remove("RUST_BACKTRACE")
+            .output()
+            .expect("runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(101));
+        assert!(stderr.contains("error: this is a bug in acestep "), "{stderr}");
+        assert!(stderr.contains("  cause: a wheel came off\n"), "{stderr}");
+        assert!(stderr.contains("hint: run it again with RUST_BACKTRACE=1"), "{stderr}");
+    }
 }

@@ -79,11 +79,15 @@ impl Observe for Progress {
                     .filter(|_| done > 0)
                     .get_or_insert_with(|| (total, Instant::now()));
                 state.steps = Some((total, start));
-                let pace = match start.elapsed().checked_div(done as u32) {
-                    Some(step) => format!(" · {}/{}", seconds(step), unit(stage)),
-                    None => String::new(),
+                let text = match start.elapsed().checked_div(done as u32) {
+                    _ if total == 1 => "working".to_owned(),
+                    Some(step) => {
+                        let unit = unit(stage);
+                        format!("{done}/{total} {unit}s · {}/{unit}", seconds(step))
+                    }
+                    None => format!("{done}/{total} {}s", unit(stage)),
                 };
-                self.show(state, line(stage, &format!("{done}/{total} {}s{pace}", unit(stage))));
+                self.show(state, line(stage, &text));
             }
             Event::Finished { stage, elapsed } => {
                 let steps = state.steps.take().filter(|&(total, _)| total > 1);

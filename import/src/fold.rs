@@ -17,6 +17,7 @@ pub(crate) fn fold(g: &[f32], v: &mut [f32]) -> bool {
     }
     let columns = v.len() / g.len();
     let mut finite = true;
+    // ANCHOR: fold
     for (&g, row) in g.iter().zip(v.chunks_exact_mut(columns.max(1))) {
         let norm = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
         let scale = f64::from(g) / norm;
@@ -25,6 +26,7 @@ pub(crate) fn fold(g: &[f32], v: &mut [f32]) -> bool {
             finite &= x.is_finite();
         }
     }
+    // ANCHOR_END: fold
     finite
 }
 

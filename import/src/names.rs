@@ -103,6 +103,7 @@ impl Part {
     /// (Prefix in the file, prefix in the module). In PyTorch the patch convolutions stand second
     /// in a `Sequential` whose other members have no parameters.
     fn renamed(self) -> &'static [(&'static str, &'static str)] {
+        // ANCHOR: renamed
         match self {
             Self::Dit => &[("proj_in.1.", "proj_in."), ("proj_out.1.", "proj_out.")],
             Self::TextEncoder
@@ -111,6 +112,7 @@ impl Part {
             | Self::VaeDecoder
             | Self::VaeEncoder => &[],
         }
+        // ANCHOR_END: renamed
     }
 }
 

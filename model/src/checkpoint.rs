@@ -66,11 +66,13 @@ pub trait Checkpoint<B: Backend> {
     /// If its weights are absent, malformed or of another shape.
     fn audio_codec(&self, device: &B::Device) -> Result<acestep::AudioCodec<B>, Self::Error>;
 
+    // ANCHOR: dit
     /// The diffusion transformer.
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
     fn dit(&self, device: &B::Device) -> Result<acestep::Dit<B>, Self::Error>;
+    // ANCHOR_END: dit
 
     /// Latents to sound.
     ///

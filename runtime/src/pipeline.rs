@@ -42,6 +42,7 @@ pub struct Prepared<B: Backend> {
 /// # Errors
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
 /// with the stage whose result is unusable; [`Error::Cancelled`].
+// ANCHOR: generate
 pub fn generate<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -50,6 +51,7 @@ pub fn generate<B: Backend, C: Checkpoint<B>>(
     let prepared = prepare(plan, parts, observe)?; // [B, L, H], [B, T, C]
     render(plan, parts, prepared, observe)
 }
+// ANCHOR_END: generate
 
 /// The first half: prompts and codes to what sampling starts from.
 ///
@@ -105,11 +107,13 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
+    // ANCHOR: render
     let Prepared { tracks, noise } = prepared;
     let latents = denoise(plan, parts, &tracks, noise, observe)?; // [B, T, C]
     drop(tracks);
     let sound = decode(plan, parts, latents, observe)?; // [B, 2, S]
     finish(plan, parts.configs().vae.sampling_rate, sound)
+    // ANCHOR_END: render
 }
 
 fn hints<B: Backend, C: Checkpoint<B>>(

@@ -45,10 +45,12 @@ pub fn padded<B: Backend>(
 /// # Shapes
 /// - `source`: `[B, T, C]`
 /// - output: `[B, T, 2 C]`
+// ANCHOR: context
 pub fn context<B: Backend>(source: Tensor<B, 3>) -> Tensor<B, 3> {
     let mask = Tensor::ones(source.dims(), &source.device());
     Tensor::cat(vec![source, mask], 2)
 }
+// ANCHOR_END: context
 
 #[cfg(test)]
 mod tests {

@@ -61,6 +61,7 @@ impl Tiling {
         if frames <= self.chunk {
             return vec![Tile { core: 0..frames, window: 0..frames }];
         }
+        // ANCHOR: tiles
         let stride = self.chunk - 2 * self.overlap;
         let tile = |start: usize| {
             let core = start..(start + stride).min(frames);
@@ -69,6 +70,7 @@ impl Tiling {
             Tile { core, window }
         };
         (0..frames).step_by(stride).map(tile).collect()
+        // ANCHOR_END: tiles
     }
 }
 

@@ -1,1 +1,152 @@
+//! The program as a person meets it: what is typed, what is printed, which files appear.
 
+mod corruption;
+mod help;
+mod inputs;
+mod interrupt;
+mod numbers;
+mod outputs;
+mod requests;
+mod songs;
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder of its own to run the program in, without a home and without settings.
+struct Place {
+    folder: TempDir,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+struct Run {
+    code: Option<i32>,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acestep"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("HOME", "/nonexistent")
+            .env("XDG_DATA_HOME", "/nonexistent")
+            .stdin(Stdio::null());
+        for name in
+            ["ACESTEP_MODELS_DIR", "COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "RUST_BACKTRACE"]
+        {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn run(&self, args: &[impl AsRef<OsStr>]) -> Run {
+        Run::from(self.command(args).output().expect("the program starts"))
+    }
+
+    fn run_with_stdin(&self, args: &[&str], stdin: &[u8]) -> Run {
+        use std::io::Write;
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        child.stdin.take().expect("a pipe").write_all(stdin).expect("the program reads");
+        Run::from(child.wait_with_output().expect("the program ends"))
+    }
+
+    /// `generate --model tiny` with a short song, and what `args` adds.
+    fn tiny(&self, args: &[&str]) -> Run {
+        let common = ["generate", "--model", "tiny", "--duration", "1"];
+        self.run(&[&common, args].concat())
+    }
+
+    /// Names of everything in the folder, hidden files too, sorted.
+    fn files(&self) -> Vec<String> {
+        names(self.folder.path())
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).expect("writes");
+    }
+
+    /// A copy of the tiny checkpoint in the released layout; gives the transformer's directory.
+    fn checkpoint(&self) -> PathBuf {
+        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
+        for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
+            std::fs::create_dir(self.path(directory)).expect("a folder");
+            for name in names(&goldens.join(directory)) {
+                let (from, to) = (goldens.join(directory).join(&name), self.path(directory));
+                std::fs::copy(from, to.join(&name)).expect("a copy");
+            }
+        }
+        self.path("acestep-v15-turbo")
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let stderr = String::from_utf8(output.stderr).expect("messages are UTF-8");
+        Self { code: output.status.code(), stdout: output.stdout, stderr }
+    }
+}
+
+impl Run {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("UTF-8")
+    }
+
+    #[track_caller]
+    fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self
+    }
+
+    /// The run failed with `code`, printed nothing on standard output, and said `error` once.
+    #[track_caller]
+    fn failed(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        assert_eq!(self.text(), "");
+        assert_eq!(self.stderr.matches("error: ").count(), 1, "{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// Standard error contains `text`.
+    #[track_caller]
+    fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "wanted {text:?} in:\n{}", self.stderr);
+        self
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).expect("one JSON object")
+    }
+}

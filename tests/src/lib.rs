@@ -1,1 +1,101 @@
-//! Placeholder.
+//! What the tests that cross crates share: the tiny checkpoints, plans, comparisons.
+//!
+//! The tests themselves:
+//!
+//! | program | what it holds |
+//! |---|---|
+//! | `properties` | what must be true of any song, on the CPU with the built-in tiny checkpoint |
+//! | `docs` | the README's commands and the book's quotations |
+//! | `cli` (of the package `acestep`) | the program as it is typed: messages, exit codes, files |
+
+use std::path::{Path, PathBuf};
+
+use acestep_import::{Folder, ModelPaths};
+use acestep_model::{Checkpoint, Configs};
+use acestep_runtime::{
+    Error, ModelInfo, Parts, Plan, Request, Song, Unobserved, audio::loudness, generate,
+};
+use burn_flex::{Flex, FlexDevice};
+
+/// The backend of all tests here.
+pub type Cpu = Flex;
+
+/// Its only device.
+pub const DEVICE: FlexDevice = FlexDevice;
+
+/// The root of the repository.
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The built-in turbo checkpoint.
+pub fn turbo() -> Folder {
+    acestep_import::open_tiny().expect("it is part of the program")
+}
+
+/// The base checkpoint of the goldens: the one with guidance.
+pub fn base() -> Folder {
+    let models: PathBuf = root().join("tests/goldens/checkpoints_a");
+    let paths = ModelPaths {
+        name: "base".into(),
+        dit: models.join("acestep-v15-base"),
+        vae: models.join("vae"),
+        text_encoder: models.join("Qwen3-Embedding-0.6B"),
+    };
+    Folder::open(&paths).expect("it is part of the repository")
+}
+
+/// What a plan must know of `model`.
+pub fn info(model: &Folder) -> ModelInfo {
+    let Configs { dit, vae, .. } = Checkpoint::<Cpu>::configs(model);
+    ModelInfo {
+        name: model.name().to_owned(),
+        is_turbo: dit.is_turbo.unwrap_or(false),
+        channels: dit.audio_acoustic_hidden_dim,
+        hop: vae.hop(),
+        sample_rate: vae.sampling_rate,
+        frames_per_code: dit.pool_window_size,
+    }
+}
+
+/// A short song with a seed; tests change what they are about.
+pub fn request() -> Request {
+    Request {
+        caption: Some("a calm piano melody, rain".into()),
+        lyrics: Some("[Verse]\nIt rains on the roof".into()),
+        duration: Some(2.0),
+        seed: Some(vec![7]),
+        ..Request::default()
+    }
+}
+
+/// What `model` would do for `request`.
+pub fn plan(request: &Request, model: &Folder) -> Plan {
+    let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
+    plan
+}
+
+/// The songs of `request`, each network loaded when it is needed.
+///
+/// # Errors
+/// Those of [`generate`].
+pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
+    generate(plan, &Parts::new(checkpoint, DEVICE, false), &Unobserved)
+}
+
+/// The largest difference of two songs of one length, as a share of the first one's peak.
+pub fn difference(a: &Song, b: &Song) -> f32 {
+    assert_eq!(a.audio.channels.len(), b.audio.channels.len());
+    assert_eq!(a.audio.samples(), b.audio.samples());
+    let pairs = a.audio.channels.iter().flatten().zip(b.audio.channels.iter().flatten());
+    largest_difference(pairs) / loudness::peak(&a.audio)
+}
+
+/// The largest magnitude of a difference; infinite if one is not a number.
+pub fn largest_difference<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
+    pairs.fold(0.0, |most, (a, b)| {
+        let here = (a - b).abs();
+        // `max` would drop a NaN.
+        if here.is_nan() { f32::INFINITY } else { most.max(here) }
+    })
+}

@@ -87,6 +87,7 @@ impl<B: Backend> Conditioner<B> {
         let ConditionInputs { text, lyrics, timbre, timbre_item } = inputs;
         let batch = text.mask.len();
 
+        // ANCHOR: condition
         let text = Packed { hidden: encoder.text_projector.forward(text.hidden), ..text };
         tap.tap(format_args!("text_projector.out"), &text.hidden);
 
@@ -100,6 +101,7 @@ impl<B: Backend> Conditioner<B> {
         tap.tap(format_args!("timbre.unpacked"), &timbre.hidden);
 
         pack(pack(lyrics, timbre), text)
+        // ANCHOR_END: condition
     }
 }
 

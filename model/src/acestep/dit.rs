@@ -218,6 +218,7 @@ impl<B: Backend> DitLayer<B> {
         let row = |i: usize| table.clone().narrow(1, i, 1);
         tap.tap(format_args!("layer{index}.in"), &x);
 
+        // ANCHOR: layer
         let ada = kernel::modulate(self.self_attn_norm.forward(x.clone()), row(0), row(1));
         let attended = self.self_attn.forward(ada, about.rope, about.mask);
         tap.tap(format_args!("layer{index}.self_attn.out"), &attended);
@@ -236,6 +237,7 @@ impl<B: Backend> DitLayer<B> {
         let x = kernel::add_gated(x, row(5), mixed);
         tap.tap(format_args!("layer{index}.out"), &x);
         x
+        // ANCHOR_END: layer
     }
 }
 

@@ -70,10 +70,12 @@ impl Fsq {
     ///
     /// # Shapes
     /// - `x`, output: `[B, N, levels]`
+    // ANCHOR: fsq
     fn level<B: Backend>(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let steps = self.row::<B>(|levels| (levels - 1) as f32, &x.device()).unsqueeze::<3>();
         (steps * (x.clamp(-1.0, 1.0) + 1.0) / 2.0 + 0.5).floor()
     }
+    // ANCHOR_END: fsq
 
     /// Quantises bounded values: the values of the nearest code, and its index.
     ///

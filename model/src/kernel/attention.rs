@@ -126,11 +126,13 @@ fn hidden<B: Backend>(
     mask: &Mask<B>,
     device: &B::Device,
 ) -> Option<Tensor<B, 5, Bool>> {
+    // ANCHOR: sees
     let sees = |i: usize, j: usize| match mask.visibility {
         Visibility::Full => true,
         Visibility::Causal => j <= i,
         Visibility::Window(reach) => i.abs_diff(j) <= reach,
     };
+    // ANCHOR_END: sees
     let flags: Vec<bool> =
         rows.clone().flat_map(|i| columns.clone().map(move |j| !sees(i, j))).collect();
     let by_position = flags.contains(&true).then(|| {

@@ -104,10 +104,12 @@ pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) 
 }
 
 /// Reference of [`super::snake`].
+// ANCHOR: snake
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
     let sine = (x.clone() * alpha.exp()).sin();
     x + sine.square() * (beta.exp() + 1e-9).recip()
 }
+// ANCHOR_END: snake
 
 /// Reference of [`super::soft_clamp`].
 pub fn soft_clamp<B: Backend, const D: usize>(

@@ -59,6 +59,7 @@ pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
     let frequency: Vec<f32> = (0..half).map(|k| frequency(k, half)).collect();
     t.iter()
         .flat_map(|&t| {
+            // ANCHOR: sinusoid
             let scaled = match dtype {
                 DType::BF16 => bf16::from_f32(bf16::from_f32(t).to_f32() * 1000.0).to_f32(),
                 DType::F16 => f16::from_f32(f16::from_f32(t).to_f32() * 1000.0).to_f32(),
@@ -67,6 +68,7 @@ pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
             let angles: Vec<f32> = frequency.iter().map(|f| scaled * f).collect();
             let cosines: Vec<f32> = angles.iter().map(|a| a.cos()).collect();
             cosines.into_iter().chain(angles.into_iter().map(f32::sin))
+            // ANCHOR_END: sinusoid
         })
         .collect()
 }

@@ -41,6 +41,7 @@ impl<B: Backend> Default for Momentum<B> {
 ///
 /// # Shapes
 /// - `conditional`, `unconditional`, output: `[B, T, C]`
+// ANCHOR: apg
 pub fn apg<B: Backend>(
     conditional: Tensor<B, 3>,
     unconditional: Tensor<B, 3>,
@@ -60,6 +61,7 @@ pub fn apg<B: Backend>(
     let along = (difference.clone() * direction.clone()).sum_dim(1) * direction;
     conditional + (difference - along) * (scale - 1.0)
 }
+// ANCHOR_END: apg
 
 /// Plain guidance.
 ///

@@ -135,6 +135,7 @@ pub fn sample_tapped<B: Backend>(
     observe.event(Event::Advanced { stage: Stage::Diffusion, done: 0, total });
     let mut velocity = Velocity::new(dit, &tracks.first, tracks.steering.as_ref());
     let mut x = noise;
+    // ANCHOR: solver
     for (index, &step) in sampling.steps.iter().enumerate() {
         check(observe)?;
         if let Some((from, later)) = &tracks.later
@@ -153,6 +154,7 @@ pub fn sample_tapped<B: Backend>(
         };
         observe.event(Event::Advanced { stage: Stage::Diffusion, done: index + 1, total });
     }
+    // ANCHOR_END: solver
     Ok(x)
 }
 

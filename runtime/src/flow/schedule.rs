@@ -108,9 +108,11 @@ pub fn base_custom(timesteps: &[f32]) -> Option<Schedule> {
 }
 
 /// `t' = s t / (1 + (s - 1) t)` in f32, in upstream's order of operations.
+// ANCHOR: shifted
 pub fn shifted(t: f32, shift: f32) -> f32 {
     shift * t / (1.0 + (shift - 1.0) * t)
 }
+// ANCHOR_END: shifted
 
 /// Where the SDE of base and sft goes after step `index` of `steps`: `1 - (i + 1) / N`.
 ///

@@ -8,11 +8,13 @@
 /// 28.999999999999996 in f64 although 29 frames were asked for.
 ///
 /// `hop` is the number of samples of one frame.
+// ANCHOR: frames
 pub fn frames_from_seconds(seconds: f64, sample_rate: u32, hop: usize) -> usize {
     let microseconds = (seconds * 1e6).round() as u128;
     let frames = microseconds * u128::from(sample_rate) / (hop as u128 * 1_000_000);
     usize::try_from(frames).unwrap_or(usize::MAX)
 }
+// ANCHOR_END: frames
 
 /// Samples of the silent song that upstream makes for a duration: tenths of a second, at least
 /// one, and Python's arithmetic (33.33 s gives 1 598 399).

@@ -1,14 +1,145 @@
-//! `acestep bench`.
+//! `acestep bench`: how fast each stage is, alone, at full size, with random weights.
+//!
+//! Speeds are given beside ceilings measured in the same run, so that figures of a busy machine
+//! are not mistaken for those of the program.
+
+mod cost;
+mod measure;
+mod presets;
+mod stages;
 
 use std::process::ExitCode;
 
-use crate::{args::Global, error::Refusal};
+use acestep_model::Backend;
+use acestep_runtime::{Device, Job};
+use anyhow::Result;
+use serde_json::json;
+
+use crate::{args::Global, error::Refusal, report};
+use measure::Ceilings;
+use presets::Preset;
+use stages::{Measured, Song, Stage};
 
 /// The flags of `bench`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The sizes of a released model, or a part of it.
+    #[arg(long, value_enum, default_value = "turbo")]
+    preset: Preset,
+
+    /// Only these stages of the preset.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    stage: Vec<Stage>,
+
+    /// Seconds of the song whose codes, steps and sound are measured.
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    duration: f64,
+
+    /// Random weights made on the device: the default, and the only kind so far.
+    #[arg(long)]
+    random_weights: bool,
+
+    /// Where to compute: auto, cpu, cuda[:N] or wgpu[:N].
+    #[arg(long, default_value = "auto")]
+    device: String,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the command.
-pub(crate) fn run(_args: Args, _global: &Global) -> anyhow::Result<ExitCode> {
-    Err(Refusal::new("`bench` is not in this version").into())
+pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
+    let stages = chosen(&args)?;
+    let device: Device = args.device.parse()?;
+    let song = Song { preset: args.preset, duration_s: args.duration };
+    let report = global.report();
+    let tell = |line: &str| report.line(line);
+    let (ceilings, measured) = device.run(Bench { stages, song, tell: &tell })??;
+    if args.json {
+        let object = json!({
+            "device": device.to_string(),
+            "preset": format!("{:?}", args.preset).to_lowercase(),
+            "duration_s": args.duration,
+            "dtype": "f32",
+            "ceilings": ceilings,
+            "stages": measured,
+        });
+        report::bytes(format!("{object:#}\n").as_bytes())?;
+    } else {
+        report::bytes(table(device, ceilings, &measured).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The stages that were asked for, in the order of the chain.
+fn chosen(args: &Args) -> Result<Vec<Stage>> {
+    let of_preset = stages::of(args.preset);
+    if of_preset.is_empty() {
+        let refusal = Refusal::new("the language model is not in this version");
+        return Err(refusal.hint("measure turbo, base, xl, vae or text-encoder").into());
+    }
+    if !(0.2..=600.0).contains(&args.duration) {
+        let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
+        return Err(Refusal::new(message).into());
+    }
+    if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
+        let message = format!("the preset has no stage {stage:?}");
+        return Err(Refusal::new(message).hint("leave out --stage, or choose turbo").into());
+    }
+    let wanted = |stage: &&Stage| args.stage.is_empty() || args.stage.contains(stage);
+    Ok(of_preset.iter().filter(wanted).copied().collect())
+}
+
+struct Bench<'a> {
+    stages: Vec<Stage>,
+    song: Song,
+    tell: &'a dyn Fn(&str),
+}
+
+impl Job for Bench<'_> {
+    type Output = Result<(Ceilings, Vec<Measured>)>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        (self.tell)("measuring what the device can do");
+        let ceilings = measure::ceilings::<B>(&device);
+        let measured = self.stages.into_iter().map(|stage| {
+            (self.tell)(&format!("{stage:?}: making weights, then measuring"));
+            stages::run::<B>(stage, self.song, ceilings, &device)
+        });
+        Ok((ceilings, measured.collect::<Result<_>>()?))
+    }
+}
+
+fn table(device: Device, ceilings: Ceilings, measured: &[Measured]) -> String {
+    let mut lines = vec![
+        format!(
+            "{device}, f32: at most {:.0} GFLOP/s in a matrix product, {:.1} GB/s of memory",
+            ceilings.flop_per_s / 1e9,
+            ceilings.bytes_per_s / 1e9
+        ),
+        format!(
+            "{:<14}{:<36}{:>12}{:>11}{:>11}{:>16}{:>16}{:>10}",
+            "stage", "one run", "wall", "CPU", "median", "GFLOP/s (share)", "GB/s (share)", "peak"
+        ),
+    ];
+    lines.extend(measured.iter().map(|m| {
+        let peak = m.peak_bytes.map_or("-".to_owned(), |b| format!("{:.2} GB", b as f64 / 1e9));
+        let share = |rate: f64, share: f64| format!("{:.1} ({:.0} %)", rate / 1e9, share * 100.0);
+        format!(
+            "{:<14}{:<36}{:>12}{:>11}{:>11}{:>16}{:>16}{:>10}\n{:<14}{:.3} {}",
+            format!("{:?}", m.stage),
+            m.unit,
+            format!("{:.4} s", m.time.wall_s),
+            format!("{:.3} s", m.time.cpu_s),
+            format!("{:.4} s", m.time.median_s),
+            share(m.flop_per_s, m.flop_share_of_ceiling),
+            share(m.weight_bytes_per_s, m.bytes_share_of_ceiling),
+            peak,
+            "",
+            m.rate.value,
+            m.rate.unit
+        )
+    }));
+    lines.join("\n") + "\n"
 }

@@ -212,14 +212,30 @@ fn text_or_file(
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|source| Error::File { action: "read", path: path.to_owned(), source })
+/// No text that is asked for here is longer; `/dev/zero` is.
+const MOST_BYTES: u64 = 16 << 20;
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(failed)?;
+    let bytes = read_most(file).map_err(failed)?;
+    bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))
 }
 
 fn read_stdin() -> Result<Vec<u8>> {
+    let bytes = read_most(std::io::stdin().lock()).context("cannot read standard input")?;
+    bytes.ok_or_else(|| too_large("standard input"))
+}
+
+/// Everything, or nothing if it is more than [`MOST_BYTES`].
+fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
-    Ok(bytes)
+    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= MOST_BYTES).then_some(bytes))
+}
+
+fn too_large(what: &str) -> anyhow::Error {
+    Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20)).into()
 }
 
 /// Bytes as text, without the mark that some editors put before it.

@@ -40,6 +40,7 @@ const BY_KIND: &[(&str, &str, f64)] = &[
 ];
 
 /// The largest difference allowed for a stored tensor.
+// ANCHOR: tolerance
 pub(super) fn of(golden: &Golden, name: &str) -> f64 {
     if let Some(measured) = golden.f32_vs_f64(name) {
         return 10.0 * measured;
@@ -48,3 +49,4 @@ pub(super) fn of(golden: &Golden, name: &str) -> f64 {
     let fits = |&&(kind, part, _): &&(&str, &str, f64)| file == kind && name.contains(part);
     BY_KIND.iter().find(fits).map_or(0.0, |&(_, _, bound)| bound)
 }
+// ANCHOR_END: tolerance

@@ -1,0 +1,170 @@
+//! What a stage costs by arithmetic: floating-point operations and bytes of weights.
+//!
+//! A multiplication and an addition count as two. Norms, activations and softmax are left out:
+//! together they are below two per cent.
+
+use acestep_model::{acestep, kernel::Visibility, nn::LayerShape, oobleck, qwen3};
+
+/// Operations and weights of one run of a stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Cost {
+    /// Floating-point operations.
+    pub(super) flop: f64,
+    /// Numbers among the weights, each read once.
+    pub(super) weights: f64,
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { flop: self.flop + other.flop, weights: self.weights + other.weights }
+    }
+}
+
+impl std::ops::Mul<f64> for Cost {
+    type Output = Self;
+
+    fn mul(self, times: f64) -> Self {
+        Self { flop: self.flop * times, weights: self.weights * times }
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |a, b| a + b)
+    }
+}
+
+/// A linear map of `rows` rows.
+fn linear(rows: f64, input: usize, output: usize) -> Cost {
+    let weights = (input * output) as f64;
+    Cost { flop: 2.0 * rows * weights, weights }
+}
+
+/// Scores and mixing of `queries` rows that each see `keys` keys.
+fn attention(queries: f64, keys: f64, shape: &LayerShape) -> Cost {
+    Cost { flop: 4.0 * queries * keys * (shape.heads * shape.head_dim) as f64, weights: 0.0 }
+}
+
+/// Projections of attention; `own_keys` = keys and values are computed too.
+fn projections(rows: f64, shape: &LayerShape, own_keys: bool) -> Cost {
+    let &LayerShape { hidden, heads, kv_heads, head_dim, .. } = shape;
+    let keys = linear(rows, hidden, 2 * kv_heads * head_dim);
+    linear(rows, hidden, heads * head_dim)
+        + linear(rows, heads * head_dim, hidden)
+        + if own_keys { keys } else { Cost::default() }
+}
+
+fn mlp(rows: f64, shape: &LayerShape) -> Cost {
+    linear(rows, shape.hidden, 3 * shape.intermediate)
+}
+
+/// Keys that a query sees on average.
+fn seen(length: usize, visibility: Visibility) -> f64 {
+    let total: usize = match visibility {
+        Visibility::Full => return length as f64,
+        Visibility::Causal => (1..=length).sum(),
+        Visibility::Window(reach) => {
+            (0..length).map(|i| (i + reach + 1).min(length) - i.saturating_sub(reach)).sum()
+        }
+    };
+    total as f64 / length.max(1) as f64
+}
+
+/// One layer over `batch` sequences of `length`.
+fn layer(batch: usize, length: usize, shape: &LayerShape, visibility: Visibility) -> Cost {
+    let rows = (batch * length) as f64;
+    projections(rows, shape, true)
+        + attention(rows, seen(length, visibility), shape)
+        + mlp(rows, shape)
+}
+
+/// The text encoder over `length` tokens.
+pub(super) fn text_encoder(config: &qwen3::Config, length: usize) -> Cost {
+    layer(1, length, &config.layer_shape(), Visibility::Causal) * config.num_hidden_layers as f64
+}
+
+/// The condition encoder over text, lyrics and silence for timbre.
+pub(super) fn condition(config: &acestep::Config, text: usize, lyrics: usize) -> Cost {
+    let shape = config.encoder_shape();
+    let stack = |layers: usize, length: usize| -> Cost {
+        shape.visibility[..layers].iter().map(|&v| layer(1, length, &shape.layer, v)).sum()
+    };
+    let (hidden, width) = (shape.hidden(), config.text_hidden_dim);
+    linear(text as f64, width, hidden)
+        + linear(lyrics as f64, width, hidden)
+        + stack(config.num_lyric_encoder_hidden_layers, lyrics)
+        + stack(config.num_timbre_encoder_hidden_layers, config.timbre_fix_frame)
+}
+
+/// The detokenizer over `codes` codes.
+pub(super) fn codes(config: &acestep::Config, codes: usize) -> Cost {
+    let shape = config.encoder_shape();
+    let window = config.pool_window_size;
+    let one = layer(codes, window, &shape.layer, Visibility::Full);
+    linear(codes as f64, config.fsq_dim, shape.hidden())
+        + one * config.num_attention_pooler_hidden_layers as f64
+}
+
+/// One step of the diffusion transformer; what is cached over a song is left out.
+pub(super) fn dit(config: &acestep::Config, batch: usize, frames: usize, heard: usize) -> Cost {
+    let shape = config.dit_shape();
+    let positions = frames.div_ceil(config.patch_size);
+    let rows = (batch * positions) as f64;
+    let layers = 0..config.num_hidden_layers;
+    let ends = config.patch_size * (config.in_channels + config.audio_acoustic_hidden_dim);
+    let layers: Cost = layers
+        .map(|index| {
+            layer(batch, positions, &shape, config.visibility(index))
+                + projections(rows, &shape, false)
+                + attention(rows, heard as f64, &shape)
+        })
+        .sum();
+    layers + linear(rows, shape.hidden, ends)
+}
+
+/// Decoding `frames` latent frames.
+pub(super) fn vae(config: &oobleck::Config, frames: usize) -> Cost {
+    let conv = |samples: f64, input: usize, output: usize, taps: usize| {
+        linear(samples, input * taps, output)
+    };
+    let base = config.decoder_channels;
+    let widths: Vec<usize> =
+        std::iter::once(base).chain(config.channel_multiples.iter().map(|m| m * base)).collect();
+    let stages = config.downsampling_ratios.iter().enumerate().rev();
+    let mut samples = frames as f64;
+    let mut total = conv(samples, config.decoder_input_channels, widths[widths.len() - 1], 7);
+    for (index, &ratio) in stages {
+        let (narrow, wide) = (widths[index], widths[index + 1]);
+        // A transposed filter of 2 s taps reaches every output sample twice.
+        let upsampling = conv(samples, wide, narrow, 2 * ratio);
+        samples *= ratio as f64;
+        let unit = conv(samples, narrow, narrow, 7) + conv(samples, narrow, narrow, 1);
+        total = total + upsampling + unit * 3.0;
+    }
+    total + conv(samples, base, config.audio_channels, 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::bench::presets::{self, Preset};
+
+    /// The figures of acestep.cpp's benchmark of 30 s: 1.13 TFLOP a step and 3.65 TFLOP in the VAE.
+    #[test]
+    fn costs_agree_with_published_ones() {
+        let config = presets::dit(Preset::Turbo).expect("the released sizes");
+        let step = dit(&config, 1, 750, 238);
+        assert!((step.flop / 1e12 - 1.13).abs() < 0.06, "{step:?}");
+        let decode = vae(&presets::vae().expect("the released sizes"), 750);
+        assert!((decode.flop / 1e12 - 3.65).abs() < 0.1, "{decode:?}");
+    }
+
+    #[test]
+    fn a_window_is_cut_at_both_ends() {
+        assert_eq!(seen(4, Visibility::Window(1)), 10.0 / 4.0);
+        assert_eq!(seen(4, Visibility::Causal), 10.0 / 4.0);
+        assert_eq!(seen(4, Visibility::Full), 4.0);
+    }
+}

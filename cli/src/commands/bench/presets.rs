@@ -1,0 +1,78 @@
+//! The released sizes, as their `config.json` files state them.
+
+use acestep_model::{acestep, oobleck, qwen3};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+/// What can be measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Preset {
+    /// The 2B models as turbo runs them: one forward pass a step.
+    Turbo,
+    /// The 2B models with guidance: two forward passes a step.
+    Base,
+    /// The XL models, one forward pass a step.
+    Xl,
+    /// The autoencoder alone.
+    Vae,
+    /// The text encoder alone.
+    TextEncoder,
+    /// The 0.6B language model.
+    #[value(name = "lm-0.6b")]
+    Lm06b,
+    /// The 1.7B language model.
+    #[value(name = "lm-1.7b")]
+    Lm17b,
+    /// The 4B language model.
+    #[value(name = "lm-4b")]
+    Lm4b,
+}
+
+/// The diffusion model's configuration.
+pub(super) fn dit(preset: Preset) -> Result<acestep::Config> {
+    let mut config = json!({
+        "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+        "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1_000_000,
+        "attention_bias": false, "use_sliding_window": true, "sliding_window": 128,
+        "fsq_dim": 2048, "fsq_input_levels": [8, 8, 8, 5, 5, 5], "fsq_input_num_quantizers": 1,
+        "text_hidden_dim": 1024, "num_lyric_encoder_hidden_layers": 8,
+        "timbre_hidden_dim": 64, "num_timbre_encoder_hidden_layers": 4, "timbre_fix_frame": 750,
+        "audio_acoustic_hidden_dim": 64, "pool_window_size": 5,
+        "num_attention_pooler_hidden_layers": 2, "patch_size": 2, "in_channels": 192,
+        "is_turbo": preset != Preset::Base,
+    });
+    if preset == Preset::Xl {
+        let wider = json!({
+            "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "encoder_hidden_size": 2048,
+            "encoder_intermediate_size": 6144, "encoder_num_attention_heads": 16,
+            "encoder_num_key_value_heads": 8,
+        });
+        for (key, value) in wider.as_object().into_iter().flatten() {
+            config[key] = value.clone();
+        }
+    }
+    acestep::Config::from_json(&config.to_string()).context("the released configuration")
+}
+
+/// The text encoder's configuration.
+pub(super) fn text_encoder() -> Result<qwen3::Config> {
+    let config: Value = json!({
+        "vocab_size": 151_669, "hidden_size": 1024, "intermediate_size": 3072,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "head_dim": 128, "rope_theta": 1_000_000, "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 32_768,
+    });
+    qwen3::Config::from_json(&config.to_string()).context("the released configuration")
+}
+
+/// The autoencoder's configuration.
+pub(super) fn vae() -> Result<oobleck::Config> {
+    let config = json!({
+        "audio_channels": 2, "encoder_hidden_size": 128, "decoder_channels": 128,
+        "decoder_input_channels": 64, "channel_multiples": [1, 2, 4, 8, 16],
+        "downsampling_ratios": [2, 4, 4, 6, 10], "sampling_rate": 48_000,
+    });
+    oobleck::Config::from_json(&config.to_string()).context("the released configuration")
+}

@@ -1,0 +1,210 @@
+//! Each stage alone at full size, with random weights.
+
+use acestep_model::{
+    Backend, LATENT_HZ,
+    acestep::{self, AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
+    oobleck, qwen3,
+};
+use anyhow::Result;
+use burn::tensor::{Distribution, Int, Tensor};
+use serde::Serialize;
+
+use super::{
+    cost::{self, Cost},
+    measure::{self, Time},
+    presets::{self, Preset},
+};
+
+/// One stretch of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Stage {
+    /// The caption's tokens to hidden states.
+    TextEncoder,
+    /// Lyrics, timbre and caption to one condition.
+    Condition,
+    /// Audio codes to latent hints.
+    Codes,
+    /// One step of the diffusion transformer.
+    Dit,
+    /// Latents to sound.
+    Vae,
+}
+
+/// Tokens of a typical caption prompt and lyric prompt (those of a published request).
+const CAPTION_TOKENS: usize = 70;
+const LYRIC_TOKENS: usize = 167;
+
+/// The stages of a preset.
+pub(super) fn of(preset: Preset) -> &'static [Stage] {
+    match preset {
+        Preset::Turbo | Preset::Base | Preset::Xl => {
+            &[Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Dit, Stage::Vae]
+        }
+        Preset::Vae => &[Stage::Vae],
+        Preset::TextEncoder => &[Stage::TextEncoder],
+        Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => &[],
+    }
+}
+
+/// What was measured of one stage.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Measured {
+    pub(super) stage: Stage,
+    /// What one run is.
+    pub(super) unit: String,
+    #[serde(flatten)]
+    pub(super) time: Time,
+    /// Units a second of what the stage is usually judged by.
+    pub(super) rate: Rate,
+    pub(super) flop: f64,
+    pub(super) weight_bytes: f64,
+    pub(super) flop_per_s: f64,
+    pub(super) weight_bytes_per_s: f64,
+    pub(super) flop_share_of_ceiling: f64,
+    pub(super) bytes_share_of_ceiling: f64,
+    pub(super) peak_bytes: Option<u64>,
+}
+
+/// A figure and its unit.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Rate {
+    pub(super) value: f64,
+    pub(super) unit: &'static str,
+}
+
+/// What is measured: sizes of the song and of the batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Song {
+    pub(super) preset: Preset,
+    pub(super) duration_s: f64,
+}
+
+impl Song {
+    fn frames(self) -> usize {
+        ((self.duration_s * f64::from(LATENT_HZ)) as usize).max(1)
+    }
+}
+
+/// Runs a stage; its weights are gone afterwards.
+pub(super) fn run<B: Backend>(
+    stage: Stage,
+    song: Song,
+    ceilings: measure::Ceilings,
+    device: &B::Device,
+) -> Result<Measured> {
+    measure::reset_peak();
+    let Run { unit, cost, time, rate } = match stage {
+        Stage::TextEncoder => text_encoder::<B>(device)?,
+        Stage::Condition => condition::<B>(&presets::dit(song.preset)?, device),
+        Stage::Codes => codes::<B>(&presets::dit(song.preset)?, song, device),
+        Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, device),
+        Stage::Vae => vae::<B>(song, device)?,
+    };
+    let bytes = cost.weights * size_of::<f32>() as f64;
+    let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
+    Ok(Measured {
+        stage,
+        unit,
+        time,
+        rate: rate(time),
+        flop: cost.flop,
+        weight_bytes: bytes,
+        flop_per_s,
+        weight_bytes_per_s,
+        flop_share_of_ceiling: flop_per_s / ceilings.flop_per_s,
+        bytes_share_of_ceiling: weight_bytes_per_s / ceilings.bytes_per_s,
+        peak_bytes: measure::peak_bytes(),
+    })
+}
+
+struct Run {
+    unit: String,
+    cost: Cost,
+    time: Time,
+    rate: Box<dyn Fn(Time) -> Rate>,
+}
+
+fn per_second(count: usize, unit: &'static str) -> Box<dyn Fn(Time) -> Rate> {
+    Box::new(move |time| Rate { value: count as f64 / time.wall_s, unit })
+}
+
+fn noise<B: Backend>(shape: [usize; 3], device: &B::Device) -> Tensor<B, 3> {
+    Tensor::random(shape, Distribution::Normal(0.0, 1.0), device)
+}
+
+fn text_encoder<B: Backend>(device: &B::Device) -> Result<Run> {
+    let config = presets::text_encoder()?;
+    let model = qwen3::Model::<B>::init(&config, device);
+    let ids = Tensor::<B, 2, Int>::zeros([1, CAPTION_TOKENS], device);
+    let time = measure::time(|| drop(model.forward(ids.clone())), || measure::wait::<B>(device));
+    let cost = cost::text_encoder(&config, CAPTION_TOKENS);
+    let rate = per_second(CAPTION_TOKENS, "tokens/s");
+    Ok(Run { unit: format!("{CAPTION_TOKENS} tokens"), cost, time, rate })
+}
+
+fn condition<B: Backend>(config: &acestep::Config, device: &B::Device) -> Run {
+    let model = Conditioner::<B>::init(config, device);
+    let text = |length| Packed::whole(noise([1, length, config.text_hidden_dim], device));
+    let inputs = ConditionInputs {
+        text: text(CAPTION_TOKENS),
+        lyrics: text(LYRIC_TOKENS),
+        timbre: noise([1, config.timbre_fix_frame, config.timbre_hidden_dim], device),
+        timbre_item: vec![0],
+    };
+    let time = measure::time(|| drop(model.forward(inputs.clone())), || measure::wait::<B>(device));
+    let tokens = CAPTION_TOKENS + LYRIC_TOKENS + 1;
+    let unit = format!("{LYRIC_TOKENS} lyric tokens, {} frames", config.timbre_fix_frame);
+    let cost = cost::condition(config, CAPTION_TOKENS, LYRIC_TOKENS);
+    Run { unit, cost, time, rate: per_second(tokens, "positions/s") }
+}
+
+fn codes<B: Backend>(config: &acestep::Config, song: Song, device: &B::Device) -> Run {
+    let model = AudioCodec::<B>::init(config, device);
+    let count = song.frames().div_ceil(config.pool_window_size);
+    let codes: Vec<u32> = (0..count as u32).map(|i| i * 7919 % model.fsq().codes()).collect();
+    let batch = [codes];
+    let time = measure::time(|| drop(model.decode(&batch, device)), || measure::wait::<B>(device));
+    let cost = cost::codes(config, count);
+    Run { unit: format!("{count} codes"), cost, time, rate: per_second(count, "codes/s") }
+}
+
+fn dit<B: Backend>(config: &acestep::Config, song: Song, device: &B::Device) -> Run {
+    let model = Dit::<B>::init(config, device);
+    let (frames, channels) = (song.frames(), config.audio_acoustic_hidden_dim);
+    // Guidance runs both halves in one pass.
+    let batch = if song.preset == Preset::Base { 2 } else { 1 };
+    let heard = CAPTION_TOKENS + LYRIC_TOKENS + 1;
+    let width = config.encoder_shape().hidden();
+    let condition = model.attend_to(noise([batch, heard, width], device));
+    let x = noise([batch, frames, channels], device);
+    let context = noise([batch, frames, 2 * channels], device);
+    let t = vec![0.5; batch];
+    let step = || drop(model.forward(x.clone(), context.clone(), [&t, &t], &condition));
+    let time = measure::time(step, || measure::wait::<B>(device));
+    Run {
+        unit: format!("1 step, {} positions x {batch}", frames.div_ceil(config.patch_size)),
+        cost: cost::dit(config, batch, frames, heard),
+        time,
+        rate: Box::new(|time| Rate { value: time.wall_s * 1e3, unit: "ms/step" }),
+    }
+}
+
+fn vae<B: Backend>(song: Song, device: &B::Device) -> Result<Run> {
+    let config = presets::vae()?;
+    let model = oobleck::Decoder::<B>::init(&config, device);
+    let frames = song.frames();
+    let latents = noise([1, config.decoder_input_channels, frames], device);
+    let decode = || drop(model.forward(latents.clone()));
+    let time = measure::time(decode, || measure::wait::<B>(device));
+    let seconds = frames as f64 / f64::from(LATENT_HZ);
+    Ok(Run {
+        unit: format!("{seconds} s of sound"),
+        cost: cost::vae(&config, frames),
+        time,
+        rate: Box::new(move |time| Rate {
+            value: time.wall_s / seconds,
+            unit: "s per second of audio",
+        }),
+    })
+}

@@ -1,0 +1,257 @@
+//! Checkpoints that are not what they should be: one message with file and remedy, exit code 1.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::{Place, Run};
+
+fn run(place: &Place, model: &Path) -> Run {
+    let model = model.to_str().expect("UTF-8");
+    place.run(&["generate", "rain", "--duration", "1", "--model", model, "-o", "a.wav"])
+}
+
+/// The model is refused, names `file`, and leaves no song behind.
+#[track_caller]
+fn refused(place: &Place, model: &Path, file: &str) -> Run {
+    let run = run(place, model).failed(1).says(file).says("\nhint: ");
+    assert!(!place.path("a.wav").exists());
+    run
+}
+
+/// Header and values of a safetensors file.
+struct Weights {
+    path: PathBuf,
+    header: Map<String, Value>,
+    values: Vec<u8>,
+}
+
+impl Weights {
+    fn open(path: PathBuf) -> Self {
+        let bytes = fs::read(&path).expect("a file");
+        let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight")) as usize;
+        let header = serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
+        Self { path, header, values: bytes[8 + length..].to_vec() }
+    }
+
+    fn save(&self) {
+        let mut header = Value::from(self.header.clone()).to_string();
+        header += &" ".repeat(header.len().next_multiple_of(8) - header.len());
+        let length = (header.len() as u64).to_le_bytes();
+        fs::write(&self.path, [&length, header.as_bytes(), &self.values].concat()).expect("writes");
+    }
+
+    fn tensor(&mut self, name: &str) -> &mut Value {
+        self.header.get_mut(name).unwrap_or_else(|| panic!("{name}"))
+    }
+}
+
+const TENSOR: &str = "decoder.layers.0.self_attn.q_proj.weight";
+
+#[test]
+fn an_unharmed_copy_makes_the_same_song_as_the_built_in_one() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let model = model.to_str().expect("UTF-8");
+    let args = ["generate", "rain", "--duration", "1", "--seed", "7"];
+    place.run(&[&args[..], &["--model", model, "-o", "a.wav"]].concat()).succeeded();
+    place.run(&[&args[..], &["--model", "tiny", "-o", "b.wav"]].concat()).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+}
+
+#[test]
+fn a_file_cut_anywhere_is_refused() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    for (directory, name) in [
+        ("acestep-v15-turbo", "model.safetensors"),
+        ("vae", "diffusion_pytorch_model.safetensors"),
+        ("Qwen3-Embedding-0.6B", "model.safetensors"),
+        ("acestep-v15-turbo", "silence_latent.pt"),
+    ] {
+        let path = place.path(directory).join(name);
+        let whole = fs::read(&path).expect("a file");
+        let length = whole.len();
+        for cut in [0, 7, 8, 9, 100, length / 3, length / 2, length - 1] {
+            fs::write(&path, &whole[..cut]).expect("writes");
+            refused(&place, &model, name);
+        }
+        fs::write(&path, &whole).expect("writes");
+    }
+    run(&place, &model).succeeded();
+}
+
+#[test]
+fn a_file_that_goes_on_is_refused() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = model.join("model.safetensors");
+    let bytes = [&fs::read(&path).expect("a file")[..], &[0; 8]].concat();
+    fs::write(&path, bytes).expect("writes");
+    refused(&place, &model, "model.safetensors").says("is too long");
+}
+
+#[test]
+fn a_huge_header_is_refused_without_reading_it() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = model.join("model.safetensors");
+    let whole = fs::read(&path).expect("a file");
+    for claimed in [u64::MAX, 1 << 40, 200_000_000] {
+        fs::write(&path, [&claimed.to_le_bytes(), &whole[8..]].concat()).expect("writes");
+        refused(&place, &model, "model.safetensors");
+    }
+}
+
+#[test]
+fn a_header_that_is_nonsense_is_refused() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = model.join("model.safetensors");
+    let mut bytes = fs::read(&path).expect("a file");
+    bytes[8..40].fill(b'x');
+    fs::write(&path, bytes).expect("writes");
+    refused(&place, &model, "model.safetensors").says("the header of");
+}
+
+#[test]
+fn a_tensor_of_another_type_shape_or_place_is_refused() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = model.join("model.safetensors");
+    let whole = fs::read(&path).expect("a file");
+    type Harm = fn(&mut Weights);
+    let harms: [(Harm, &str); 6] = [
+        (
+            |w| w.tensor(TENSOR)["dtype"] = same_size(&w.tensor(TENSOR)["dtype"].clone()),
+            "weights are F32, F16 or BF16",
+        ),
+        (|w| w.tensor(TENSOR)["dtype"] = json!("F128"), "model.safetensors"),
+        (|w| swap(&mut w.tensor(TENSOR)["shape"]), "but by config.json it is"),
+        (
+            |w| w.tensor(TENSOR)["data_offsets"] = json!([u64::MAX - 8, u64::MAX]),
+            "model.safetensors",
+        ),
+        (
+            |w| rename(w, "decoder.layers.0.self_attn.k_proj.bias"),
+            "has no tensor `decoder.layers.0.self_attn.q_proj.weight`",
+        ),
+        (|w| rename(w, "something.else"), "something.else"),
+    ];
+    for (harm, says) in harms {
+        let mut weights = Weights::open(path.clone());
+        harm(&mut weights);
+        weights.save();
+        refused(&place, &model, "model.safetensors").says(says);
+        fs::write(&path, &whole).expect("writes");
+    }
+}
+
+/// An integer type of as many bytes.
+fn same_size(dtype: &Value) -> Value {
+    json!(if dtype == "F32" { "I32" } else { "I16" })
+}
+
+/// Sizes that multiply to the same: `[a, b]` to `[2 a, b / 2]`.
+fn swap(shape: &mut Value) {
+    let sizes = [0, 1].map(|i| shape[i].as_u64().expect("a size"));
+    *shape = json!([2 * sizes[0], sizes[1] / 2]);
+}
+
+fn rename(weights: &mut Weights, name: &str) {
+    let tensor = weights.header.remove(TENSOR).expect("the tensor");
+    weights.header.insert(name.to_owned(), tensor);
+}
+
+#[test]
+fn weights_that_are_not_finite_are_found_and_the_stage_is_named() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    for (file, tensor, stage) in [
+        ("acestep-v15-turbo/model.safetensors", TENSOR, "the diffusion transformer"),
+        ("vae/diffusion_pytorch_model.safetensors", "decoder.conv1.bias", "the VAE"),
+        ("Qwen3-Embedding-0.6B/model.safetensors", "norm.weight", "the condition encoder"),
+    ] {
+        let whole = place.read(file);
+        let mut weights = Weights::open(place.path(file));
+        let offsets = weights.tensor(tensor)["data_offsets"].clone();
+        let [start, end] = [0, 1].map(|i| offsets[i].as_u64().expect("an offset") as usize);
+        // All ones is a NaN in every float type.
+        weights.values[start..end].fill(0xff);
+        weights.save();
+        let run = run(&place, &model).failed(1);
+        run.says(&format!("error: {stage} gave")).says("not finite");
+        place.write(file, whole);
+    }
+    assert!(!place.path("a.wav").exists());
+}
+
+#[test]
+fn missing_files_and_folders_are_named() {
+    for (gone, says) in [
+        ("acestep-v15-turbo/config.json", "config.json"),
+        ("acestep-v15-turbo/model.safetensors", "model.safetensors"),
+        ("acestep-v15-turbo/silence_latent.pt", "silence_latent.pt"),
+        ("vae/config.json", "config.json"),
+        ("Qwen3-Embedding-0.6B/config.json", "config.json"),
+    ] {
+        let place = Place::new();
+        let model = place.checkpoint();
+        fs::remove_file(place.path(gone)).expect("removed");
+        refused(&place, &model, says);
+    }
+    for gone in ["vae", "Qwen3-Embedding-0.6B"] {
+        let place = Place::new();
+        let model = place.checkpoint();
+        fs::remove_dir_all(place.path(gone)).expect("removed");
+        refused(&place, &model, gone).says("is not on this machine").says("huggingface-cli");
+    }
+}
+
+#[test]
+fn a_wrong_directory_says_what_it_is() {
+    let place = Place::new();
+    place.checkpoint();
+    refused(&place, &place.path("vae"), "vae").says("holds the Oobleck audio autoencoder");
+    refused(&place, &place.path("Qwen3-Embedding-0.6B"), "Qwen3").says("holds a Qwen3");
+    refused(&place, &place.path("vae/config.json"), "is not a directory");
+}
+
+#[test]
+fn a_config_that_cannot_be_used_is_refused() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = model.join("config.json");
+    let whole = fs::read_to_string(&path).expect("a config");
+    let with = |key: &str, value: Value| {
+        let mut config: Value = serde_json::from_str(&whole).expect("JSON");
+        config[key] = value;
+        config.to_string()
+    };
+    for (text, says) in [
+        (whole[..whole.len() / 2].to_owned(), "is not JSON"),
+        (String::new(), "is not JSON"),
+        (with("rope_scaling", json!({ "type": "yarn" })), "rope_scaling"),
+        (with("hidden_size", json!(-1)), "invalid value: integer `-1`"),
+        (with("hidden_size", json!("many")), "invalid type: string"),
+        (with("model_type", json!("llama")), "llama"),
+    ] {
+        fs::write(&path, text).expect("writes");
+        refused(&place, &model, "config.json").says(says);
+    }
+}
+
+#[test]
+fn a_tokenizer_that_is_broken_is_refused() {
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = place.path("Qwen3-Embedding-0.6B/tokenizer.json");
+    let whole = fs::read(&path).expect("a tokenizer");
+    for cut in [0, 1, whole.len() / 2] {
+        fs::write(&path, &whole[..cut]).expect("writes");
+        refused(&place, &model, "tokenizer");
+    }
+}

@@ -1,0 +1,98 @@
+//! Help pages, usage errors, the missing model.
+
+use crate::Place;
+
+#[test]
+fn the_help_pages_are_these() {
+    let place = Place::new();
+    for (name, args) in [
+        ("acestep-short", &["-h"][..]),
+        ("acestep-long", &["--help"]),
+        ("generate-short", &["generate", "-h"]),
+        ("generate-long", &["generate", "--help"]),
+    ] {
+        let run = place.run(args).succeeded();
+        assert_eq!(run.stderr, "");
+        insta::assert_snapshot!(name, run.text());
+    }
+}
+
+#[test]
+fn the_short_help_fits_one_screen() {
+    let run = Place::new().run(&["generate", "-h"]);
+    assert!(run.text().lines().count() <= 50, "{}", run.text());
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let place = Place::new();
+    for args in [
+        &[][..],
+        &["compose"],
+        &["generate", "rain", "--loud"],
+        &["generate", "rain", "more"],
+        &["generate", "rain", "--caption", "rain"],
+        &["generate", "rain", "-q", "-v"],
+        &["generate", "rain", "--normalization-db", "-3", "--no-normalization"],
+    ] {
+        let run = place.run(args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert_eq!(run.text(), "");
+    }
+}
+
+#[test]
+fn flags_in_upstreams_spelling_are_understood() {
+    let args = ["rain", "--inference_steps", "8", "--guidance_scale", "1", "--batch_size", "1"];
+    Place::new().tiny(&[&args[..], &["--seed", "1", "--dry_run"]].concat()).succeeded();
+}
+
+/// The message as it is, with the folder's name replaced.
+#[test]
+fn a_model_that_is_not_there_says_how_to_get_it() {
+    let place = Place::new();
+    for (name, model) in [("absent-turbo", "turbo"), ("absent-base", "base")] {
+        let run = place.run(&["generate", "rain", "--model", model, "--models-dir", "models"]);
+        insta::assert_snapshot!(name, run.failed(1).stderr);
+    }
+    let run = place.run(&["generate", "rain", "--model", "no/such"]).failed(1);
+    run.says("model `no/such` is not on this machine").says("hint: --model takes a path");
+}
+
+#[test]
+fn the_models_directory_comes_from_the_environment_unless_it_is_typed() {
+    let place = Place::new();
+    let mut command = place.command(&["generate", "rain"]);
+    let output = command.env("ACESTEP_MODELS_DIR", "from-env").output().expect("runs");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("looked for from-env/acestep-v15-turbo"), "{stderr}");
+    let mut command = place.command(&["generate", "rain", "--models-dir", "typed"]);
+    let output = command.env("ACESTEP_MODELS_DIR", "from-env").output().expect("runs");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("looked for typed/acestep-v15-turbo"), "{stderr}");
+    let mut command = place.command(&["generate", "rain"]);
+    let output = command.env("ACESTEP_MODELS_DIR", "").output().expect("runs");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("/nonexistent/acestep/models/acestep-v15-turbo"), "{stderr}");
+}
+
+#[test]
+fn colour_is_for_terminals_and_for_those_who_insist() {
+    let place = Place::new();
+    let args = ["generate", "rain", "--models-dir", "models"];
+    assert!(!place.run(&args).stderr.contains('\x1b'));
+    let run = place.run(&[&args[..], &["--color", "always"]].concat());
+    assert!(run.stderr.starts_with("\x1b[1;31merror:\x1b[0m model `turbo`"), "{:?}", run.stderr);
+    assert!(place.run(&["generate", "-h", "--color=always"]).text().contains('\x1b'));
+}
+
+#[test]
+fn help_into_a_closed_pipe_is_no_failure() {
+    let place = Place::new();
+    let mut command = place.command(&["generate", "--help"]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = command.stdout(writer).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,103 @@
+//! Lyrics, codes, noise and conditioning from files.
+
+use crate::Place;
+
+#[test]
+fn lyrics_come_from_a_file_or_from_standard_input() {
+    let place = Place::new();
+    place.write("song.txt", "\u{feff}[Verse]\nla la\n");
+    let plan = ["--dry-run", "--json", "--lyrics"];
+    let run = place.tiny(&[&plan[..], &["@song.txt"]].concat()).succeeded();
+    assert_eq!(run.json()["plan"]["lyrics"], "[Verse]\nla la\n");
+    let args = [&["generate", "--model", "tiny"], &plan[..], &["@-"]].concat();
+    let run = place.run_with_stdin(&args, "löß".as_bytes()).succeeded();
+    assert_eq!(run.json()["plan"]["lyrics"], "löß");
+    let run = place.tiny(&[&plan[..], &["@@home"]].concat()).succeeded();
+    assert_eq!(run.json()["plan"]["lyrics"], "@home");
+}
+
+#[test]
+fn lyrics_that_cannot_be_read_are_refused() {
+    let place = Place::new();
+    place.write("latin1.txt", b"la\nl\xe4 l\xe4\n");
+    place.tiny(&["--lyrics", "@latin1.txt"]).failed(1).says(
+        "error: `latin1.txt` is not UTF-8 text: line 2 has a byte that is none\n\nhint: save it as UTF-8",
+    );
+    place.tiny(&["--lyrics", "@missing.txt"]).failed(1).says("cannot read `missing.txt`");
+    place.tiny(&["--lyrics", "@."]).failed(1).says("cannot read `.`");
+    place.tiny(&["--lyrics", "@"]).failed(1).says("`--lyrics @` names no file");
+    place.tiny(&["--lyrics", " "]).failed(1).says("there is nothing to sing or play");
+    place.tiny(&["--lyrics", "la", "--instrumental"]).failed(1).says("exclude each other");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_without_end_is_not_read_to_its_end() {
+    let place = Place::new();
+    place.tiny(&["--lyrics", "@/dev/zero"]).failed(1).says("`/dev/zero` is larger than 16 MiB");
+    let args = ["generate", "--request", "/dev/zero"];
+    place.run(&args).failed(1).says("`/dev/zero` is larger than 16 MiB");
+}
+
+#[test]
+fn audio_codes_decide_the_length() {
+    let place = Place::new();
+    place.write("codes.txt", "<|audio_code_5|><|audio_code_17|>".repeat(5));
+    let args = ["rain", "--audio-codes", "@codes.txt", "--json", "--seed", "7"];
+    let run = place.run(&[&["generate", "--model", "tiny"], &args[..]].concat()).succeeded();
+    assert_eq!(run.json()["outputs"][0]["seconds"], 2.0);
+    place.tiny(&["rain", "--audio-codes", "5,64000"]).failed(1).says("audio code 2 is `64000`");
+    place.tiny(&["rain", "--audio-codes", "5,x"]).failed(1).says("audio code 2 is `x`");
+}
+
+#[test]
+fn dumped_conditioning_makes_the_same_song() {
+    let place = Place::new();
+    let args = ["rain", "--seed", "7", "-o", "a.wav", "--dump-conditioning", "deep/folder"];
+    place.tiny(&args).succeeded();
+    assert_eq!(
+        crate::names(&place.path("deep/folder")),
+        [
+            "conditioning.safetensors",
+            "context_latents.bin",
+            "encoder_hidden_states.bin",
+            "initial_noise.bin"
+        ]
+    );
+    place.tiny(&["--conditioning", "deep/folder", "-o", "b.wav"]).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    // Without a duration every frame is heard, also those that a short song is padded with.
+    let args = ["generate", "--model", "tiny", "--conditioning", "deep/folder", "--json"];
+    assert_eq!(place.run(&args).succeeded().json()["outputs"][0]["samples"], 128 * 1920);
+
+    let again = ["rain", "-o", "c.wav", "--dump-conditioning", "deep/folder"];
+    place.tiny(&again).failed(1).says("exists already");
+    let long = ["generate", "--model", "tiny", "--conditioning", "deep/folder", "--duration", "9"];
+    place.run(&long).failed(1).says("`deep/folder` holds 128 latent frames, but 9 s need 225");
+    place.tiny(&["--conditioning", "nowhere"]).failed(1).says("cannot read");
+}
+
+#[test]
+fn dumped_noise_stands_for_the_seed() {
+    let place = Place::new();
+    let args = ["rain", "--seed", "7", "-o", "a.wav", "--dump-conditioning", "dump"];
+    place.tiny(&args).succeeded();
+    for (noise, output) in
+        [("dump/initial_noise.bin", "b.wav"), ("dump/conditioning.safetensors", "c.wav")]
+    {
+        let run = place.tiny(&["rain", "--noise", noise, "-o", output]).succeeded();
+        assert_eq!(place.read("a.wav"), place.read(output));
+        run.says(&format!("noise of {noise} · 8 steps"));
+    }
+    let args = ["generate", "--model", "tiny", "rain", "--noise", "dump/initial_noise.bin"];
+    place.run(&args).failed(1).says("is [1, 128, 16], but this song needs [1, 750, 16]");
+    let whole = place.read("dump/initial_noise.bin");
+    place.write("cut.bin", &whole[..whole.len() - 1]);
+    place.tiny(&["rain", "--noise", "cut.bin"]).failed(1).says("`cut.bin` is no conditioning file");
+    place.write("short.bin", &whole[..11]);
+    place.tiny(&["rain", "--noise", "short.bin"]).failed(1).says("11 bytes");
+    place.write("minus.bin", [&(-1i32).to_le_bytes(), &whole[4..]].concat());
+    place.tiny(&["rain", "--noise", "minus.bin"]).failed(1).says("a length of -1");
+    place.write("nan.bin", [&whole[..12], &f32::NAN.to_le_bytes(), &whole[16..]].concat());
+    place.tiny(&["rain", "--noise", "nan.bin"]).failed(1).says("value 0 is NaN");
+}

@@ -1,0 +1,152 @@
+//! Where files go, and what must not be lost.
+
+use std::path::Path;
+
+use crate::Place;
+
+#[test]
+fn an_existing_file_is_kept_without_force() {
+    let place = Place::new();
+    place.write("a.wav", "mine");
+    let run = place.tiny(&["rain", "-o", "a.wav"]).failed(1);
+    run.says("error: `a.wav` exists already\n\nhint: name another output, or pass --force\n");
+    assert_eq!(place.read("a.wav"), b"mine");
+    place.tiny(&["rain", "-o", "a.wav", "--force"]).succeeded();
+    assert_eq!(place.read("a.wav")[..4], *b"RIFF");
+    assert_eq!(place.files(), ["a.wav"]);
+}
+
+#[test]
+fn every_output_is_checked_before_any_work() {
+    let place = Place::new();
+    place.write("a_2.wav", "mine");
+    place.tiny(&["rain", "-o", "a.wav", "--batch-size", "2"]).failed(1).says("`a_2.wav` exists");
+    place.write("b.json", "mine");
+    place.tiny(&["rain", "-o", "b.wav", "--save-request"]).failed(1).says("`b.json` exists");
+    assert_eq!(place.files(), ["a_2.wav", "b.json"]);
+}
+
+#[test]
+fn several_songs_have_several_names() {
+    let place = Place::new();
+    let batch = |output: &str| {
+        let args = ["rain", "--seed", "3,9", "--save-request", "-o", output];
+        place.tiny(&args).succeeded().text().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(batch("a.wav"), ["a_1.wav", "a_2.wav", "a.json"]);
+    assert_eq!(batch("{seed}.wav"), ["3.wav", "9.wav", "3.json"]);
+    assert_eq!(batch("b{index}.wav"), ["b1.wav", "b2.wav", "b1.json"]);
+}
+
+#[test]
+fn names_that_cannot_be_are_refused_before_any_work() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("folder")).expect("a folder");
+    place.write("file", "");
+    for (output, says) in [
+        ("folder", "cannot write `folder`: it is a directory\n\nhint: name a file in it"),
+        ("missing/a.wav", "cannot create `missing/a.wav`"),
+        ("file/a.wav", "cannot create `file/a.wav`"),
+        ("..", "cannot write `..`: it is a directory"),
+        ("a.mp3", "this version writes WAV only, not `a.mp3`\n\nhint: name it `a.wav`"),
+        ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
+    ] {
+        place.tiny(&["rain", "-o", output]).failed(1).says(says);
+    }
+    let args = ["rain", "-o", "{seed}.wav", "--seed", "3,3"];
+    place.tiny(&args).failed(1).says("`3.wav` would be written twice");
+    let args = ["rain", "-o", "a.json", "--save-request"];
+    place.tiny(&args).failed(1).says("`a.json` would be written twice");
+    assert_eq!(place.files(), ["file", "folder"]);
+}
+
+#[test]
+fn standard_output_is_for_one_thing() {
+    let place = Place::new();
+    for (args, says) in [
+        (&["-o", "-", "--json"][..], "`--output -` and `--json` both want standard output"),
+        (&["-o", "-", "--save-request"], "`--save-request` writes beside the song"),
+        (&["-o", "-", "--batch-size", "2"], "2 songs cannot share standard output"),
+    ] {
+        place.tiny(&[&["rain"], args].concat()).failed(1).says(says);
+    }
+}
+
+/// Root may write anywhere but on a read-only file system.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_read_only_folder_is_refused_before_any_work() {
+    let place = Place::new();
+    let Some(mount) = Tmpfs::new(&place.path("read-only"), "size=64k,ro") else { return };
+    let output = mount.path("a.wav");
+    let run = place.tiny(&["rain", "-o", &output]).failed(1);
+    run.says("error: cannot create").says("hint: choose a folder you may write to with --output");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_without_permission_is_refused_before_any_work() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let folder = place.path("locked");
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).expect("a mode");
+    if std::fs::write(folder.join("probe"), "").is_ok() {
+        skipped("root may write everywhere");
+        return;
+    }
+    let run = place.tiny(&["rain", "-o", "locked/a.wav"]).failed(1);
+    run.says("hint: choose a folder you may write to with --output");
+}
+
+/// One second is 192 kB, three times the disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_no_half_file() {
+    let place = Place::new();
+    let Some(mount) = Tmpfs::new(&place.path("disk"), "size=64k") else { return };
+    let output = mount.path("a.wav");
+    let run = place.tiny(&["rain", "-o", &output]).failed(1);
+    run.says("error: cannot write").says("cause: ").says("hint: free some space");
+    assert!(crate::names(&mount.folder).is_empty());
+}
+
+/// A file system in memory, until the end of the test.
+#[cfg(target_os = "linux")]
+struct Tmpfs {
+    folder: std::path::PathBuf,
+}
+
+#[cfg(target_os = "linux")]
+impl Tmpfs {
+    /// `None` where mounting is not permitted.
+    fn new(folder: &Path, options: &str) -> Option<Self> {
+        std::fs::create_dir(folder).expect("a folder");
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder);
+        match mount.output() {
+            Ok(output) if output.status.success() => Some(Self { folder: folder.to_owned() }),
+            _ => {
+                skipped("mounting is not permitted here");
+                None
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(&self.folder).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{}", self.folder.display());
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test has no other way to say that it was skipped")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}

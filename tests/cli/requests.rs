@@ -1,0 +1,112 @@
+//! Request files: read, overridden, saved, read again.
+
+use serde_json::{Value, json};
+
+use crate::Place;
+
+fn saved(place: &Place, name: &str) -> Value {
+    serde_json::from_slice(&place.read(name)).expect("JSON")
+}
+
+#[test]
+fn a_saved_request_makes_the_same_song() {
+    let place = Place::new();
+    let args = ["rain", "--lyrics", "[Verse]\nla", "--bpm", "90", "--keyscale", "F# minor"];
+    let more = ["--shift", "2", "--infer-method", "sde", "--save-request", "-o", "a.wav"];
+    let run = place.tiny(&[&args[..], &more].concat()).succeeded();
+    assert_eq!(run.text(), "a.wav\na.json\n");
+    let run = place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
+    assert!(!run.stderr.contains("not used"), "{}", run.stderr);
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+}
+
+#[test]
+fn a_saved_batch_makes_the_same_songs() {
+    let place = Place::new();
+    let args = ["rain", "--batch-size", "2", "--save-request", "-o", "a.wav"];
+    place.tiny(&args).succeeded();
+    place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
+    assert_eq!(place.read("a_1.wav"), place.read("b_1.wav"));
+    assert_eq!(place.read("a_2.wav"), place.read("b_2.wav"));
+}
+
+#[test]
+fn a_saved_request_leaves_nothing_open() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "7", "--save-request", "-o", "a.wav"]).succeeded();
+    assert_eq!(
+        saved(&place, "a.json"),
+        json!({
+            "caption": "rain",
+            "lyrics": "",
+            "duration": 1.0,
+            "vocal_language": "unknown",
+            "inference_steps": 8,
+            "infer_method": "ode",
+            "seed": 7,
+            "batch_size": 1,
+            "task_type": "text2music",
+            "enable_normalization": true,
+            "normalization_db": -1.0,
+            "instruction": "Fill the audio semantic mask based on the given conditions:",
+            "rng": "philox",
+            "model": "tiny",
+        })
+    );
+}
+
+#[test]
+fn flags_go_before_the_file() {
+    let place = Place::new();
+    let request = json!({ "caption": "rain", "duration": 1, "seed": 1, "timesteps": [1, 0.5, 0] });
+    place.write("r.json", request.to_string());
+    let plan = |flags: &[&str]| {
+        let args = ["generate", "--request", "r.json", "--model", "tiny", "--dry-run", "--json"];
+        place.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
+    };
+    let plain = plan(&[]);
+    assert_eq!(plain["caption"], "rain");
+    assert_eq!(plain["inference_steps"], 2);
+    let flagged = plan(&["snow", "--duration", "2", "--seed", "9", "--steps", "8"]);
+    assert_eq!(flagged["caption"], "snow");
+    assert_eq!(flagged["frames"], 50);
+    assert_eq!(flagged["seeds"], json!([9]));
+    assert_eq!(flagged["inference_steps"], 8);
+}
+
+#[test]
+fn a_request_comes_from_standard_input_too() {
+    let place = Place::new();
+    let args = ["generate", "--model", "tiny", "--request", "-", "--dry-run", "--json"];
+    let run = place.run_with_stdin(&args, br#"{"caption": "rain", "duration": 3}"#).succeeded();
+    assert_eq!(run.json()["plan"]["frames"], 75);
+    let run = place.run_with_stdin(&[&args[..], &["--lyrics", "@-"]].concat(), b"{}").failed(1);
+    run.says("`--request -` and `--lyrics` both read standard input");
+}
+
+#[test]
+fn a_bad_request_names_the_file_and_the_fault() {
+    let place = Place::new();
+    for (text, says) in [
+        (&b"{"[..], "cause: the request is not a JSON object"),
+        (b"[]", "cause: the request is not a JSON object"),
+        (b"{\"caption\": \"\xff\"}", "the request `r.json` is not UTF-8 text: line 1"),
+        (br#"{"captoin": "x"}"#, "hint: did you mean `caption`?"),
+        (br#"{"caption": 5}"#, "cause: the request's `caption` is 5, but it must be a text"),
+        (br#"{"caption": "x", "src_audio": "a.wav"}"#, "is not in this version"),
+    ] {
+        place.write("r.json", text);
+        let args = ["generate", "--model", "tiny", "--request", "r.json"];
+        place.run(&args).failed(1).says("r.json").says(says);
+    }
+    place.run(&["generate", "--request", "no.json"]).failed(1).says("cannot read `no.json`");
+    place.run(&["generate", "--request", "."]).failed(1).says("cannot read `.`");
+}
+
+#[test]
+fn a_model_that_another_program_names_is_told_and_not_taken() {
+    let place = Place::new();
+    place.write("r.json", r#"{"caption": "x", "model": "q8.gguf"}"#);
+    let args = ["generate", "--model", "tiny", "--request", "r.json", "--dry-run"];
+    place.run(&args).succeeded().says("choose with --model");
+}

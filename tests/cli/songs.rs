@@ -1,0 +1,165 @@
+//! What comes out when all is well.
+
+use crate::Place;
+
+#[test]
+fn a_song_is_a_wav_and_standard_output_is_its_path() {
+    let place = Place::new();
+    let run = place.tiny(&["rain", "--seed", "7", "-o", "rain.wav"]).succeeded();
+    assert_eq!(run.text(), "rain.wav\n");
+    assert_eq!(place.files(), ["rain.wav"]);
+    let reader =
+        hound::WavReader::new(std::io::Cursor::new(place.read("rain.wav"))).expect("a WAV");
+    let spec = reader.spec();
+    assert_eq!((spec.channels, spec.sample_rate, spec.bits_per_sample), (2, 48_000, 16));
+    assert_eq!(reader.duration(), 48_000);
+    let last = run.stderr.lines().last().expect("a summary");
+    assert!(last.starts_with("seed 7 · 8 steps · 1.0 s of audio in "), "{last}");
+    assert!(last.ends_with(" s · rain.wav"), "{last}");
+    run.says("note: tiny is a random network: the sound is noise");
+}
+
+#[test]
+fn the_default_name_has_the_seed_in_it() {
+    let place = Place::new();
+    assert_eq!(place.tiny(&["rain", "--seed", "7"]).succeeded().text(), "song-7.wav\n");
+}
+
+#[test]
+fn quiet_says_nothing_and_verbose_one_line_for_each_stage() {
+    let place = Place::new();
+    assert_eq!(place.tiny(&["rain", "--seed", "7", "-q"]).succeeded().stderr, "");
+    let run = place.tiny(&["rain", "--seed", "8", "-v"]).succeeded();
+    for stage in ["text encoder  ", "condition     ", "diffusion     8 steps", "VAE   "] {
+        assert!(run.stderr.lines().any(|line| line.starts_with(stage)), "{stage}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn one_seed_is_one_song_and_another_seed_another() {
+    let place = Place::new();
+    for (seed, name) in [("7", "a.wav"), ("7", "b.wav"), ("8", "c.wav")] {
+        place.tiny(&["rain", "--seed", seed, "-o", name]).succeeded();
+    }
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_ne!(place.read("a.wav"), place.read("c.wav"));
+}
+
+#[test]
+fn keeping_networks_loaded_changes_nothing_that_is_heard() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
+    place.tiny(&["rain", "--seed", "7", "-o", "b.wav", "--keep-loaded"]).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+}
+
+/// `floor(25 x seconds)` frames of 1920 samples.
+#[test]
+fn a_song_has_exactly_the_frames_that_were_asked_for() {
+    let place = Place::new();
+    for (seconds, samples) in [
+        ("0.04", 1920),
+        ("0.079", 1920),
+        ("1.16", 29 * 1920),
+        ("3.33", 83 * 1920),
+        ("5.13", 128 * 1920),
+    ] {
+        let args = ["rain", "--seed", "7", "-o", "a.wav", "--force", "--duration", seconds];
+        place.run(&[&["generate", "--model", "tiny"], &args[..]].concat()).succeeded();
+        let reader =
+            hound::WavReader::new(std::io::Cursor::new(place.read("a.wav"))).expect("a WAV");
+        assert_eq!(reader.duration(), samples, "{seconds} s");
+    }
+}
+
+#[test]
+fn each_format_is_what_it_says() {
+    let place = Place::new();
+    for (format, bits, kind) in [
+        ("wav", 16, hound::SampleFormat::Int),
+        ("wav24", 24, hound::SampleFormat::Int),
+        ("wav32", 32, hound::SampleFormat::Float),
+    ] {
+        let name = format!("{format}.wav");
+        place.tiny(&["rain", "-o", &name, "--audio-format", format]).succeeded();
+        let spec =
+            hound::WavReader::new(std::io::Cursor::new(place.read(&name))).expect("a WAV").spec();
+        assert_eq!((spec.bits_per_sample, spec.sample_format), (bits, kind));
+    }
+    place.tiny(&["rain", "--audio-format", "mp3"]).failed(1).says("wav16, wav24 and wav32");
+}
+
+/// -6 dB is `10^(-6/20)` = 0.501187.
+#[test]
+fn the_peak_is_where_it_was_asked_for() {
+    let place = Place::new();
+    let args = ["rain", "-o", "a.wav", "--audio-format", "wav32", "--normalization-db", "-6"];
+    place.tiny(&args).succeeded();
+    let bytes = place.read("a.wav");
+    let mut reader = hound::WavReader::new(&bytes[..]).expect("a WAV");
+    let peak = reader.samples::<f32>().fold(0f32, |peak, x| peak.max(x.expect("a sample").abs()));
+    assert!((peak - 0.501_187).abs() < 1e-5, "{peak}");
+}
+
+#[test]
+fn json_is_one_object_with_everything_in_it() {
+    let place = Place::new();
+    let args = ["rain", "--seed", "7", "--batch-size", "2", "-o", "a.wav", "--json"];
+    let object = place.tiny(&args).succeeded().json();
+    let keys: Vec<_> = object.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["outputs", "request", "notices", "plan", "elapsed"]);
+    for (i, path) in ["a_1.wav", "a_2.wav"].into_iter().enumerate() {
+        let song = &object["outputs"][i];
+        assert_eq!(song["path"], path);
+        assert_eq!(song["seed"], 7 + i);
+        assert_eq!(song["seconds"], 1.0);
+        assert_eq!(song["samples"], 48_000);
+        assert_eq!(song["sample_rate"], 48_000);
+        assert_eq!(song["channels"], 2);
+    }
+    for stage in ["text_encoder", "condition", "diffusion", "vae", "total"] {
+        assert!(object["elapsed"][stage].as_f64().is_some_and(|s| s >= 0.0), "{stage}");
+    }
+    assert_eq!(object["plan"]["inference_steps"], 8);
+    assert_eq!(object["plan"]["frames"], 25);
+    assert_eq!(object["plan"]["padded_frames"], 128);
+    assert_eq!(object["plan"]["device"], "cpu");
+}
+
+#[test]
+fn a_dry_run_says_everything_and_does_nothing() {
+    let place = Place::new();
+    let args = ["calm piano", "--seed", "7", "--batch-size", "2", "--save-request", "--dry-run"];
+    let run = place.tiny(&args).succeeded();
+    assert_eq!(run.text(), "");
+    insta::assert_snapshot!("dry-run", run.stderr);
+    let run = place.tiny(&[&args[..], &["--json"]].concat()).succeeded();
+    insta::assert_snapshot!("dry-run-json", run.text());
+    assert!(place.files().is_empty());
+}
+
+#[test]
+fn standard_output_can_be_the_song() {
+    let place = Place::new();
+    let run = place.tiny(&["rain", "--seed", "7", "-o", "-"]).succeeded();
+    place.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
+    assert_eq!(run.stdout, place.read("a.wav"));
+    assert_eq!(place.files(), ["a.wav"]);
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let place = Place::new();
+    for args in [&["rain", "-o", "-"][..], &["rain", "-o", "a.wav"], &["rain", "--json"]] {
+        let mut command = place.command(
+            &[&["generate", "--model", "tiny", "--duration", "1", "--force"], args].concat(),
+        );
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command.stdout(writer).output().expect("runs");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(!stderr.contains("panic") && !stderr.contains("error"), "{stderr}");
+    }
+    assert!(place.files().contains(&"a.wav".to_owned()));
+}

@@ -1,0 +1,89 @@
+//! The book quotes the source by anchor, so that a quotation cannot grow stale.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use acestep_tests::root;
+
+use super::text;
+
+/// A quotation: the page, the file it quotes, the anchor.
+struct Quotation {
+    page: PathBuf,
+    file: PathBuf,
+    anchor: String,
+}
+
+fn pages() -> Vec<PathBuf> {
+    let folder = root().join("book/src");
+    let entries = fs::read_dir(&folder).expect("the book's folder");
+    let mut pages: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    pages.sort();
+    pages
+}
+
+fn quotations() -> Vec<Quotation> {
+    let mut found = Vec::new();
+    for page in pages() {
+        for rest in text(&page).split("{{#include ").skip(1) {
+            let target = rest.split("}}").next().expect("a closing");
+            let (file, anchor) = target.trim().split_once(':').unwrap_or_else(|| {
+                panic!("{} includes `{target}` without an anchor", page.display())
+            });
+            let file = page.parent().expect("a folder").join(file);
+            found.push(Quotation { page: page.clone(), file, anchor: anchor.to_owned() });
+        }
+    }
+    found
+}
+
+#[test]
+fn every_quotation_of_the_book_has_its_anchor() {
+    let quotations = quotations();
+    assert!(quotations.len() >= 10, "the book quotes {} times", quotations.len());
+    for Quotation { page, file, anchor } in quotations {
+        let place = format!("{} quotes {}:{anchor}", page.display(), file.display());
+        let source = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{place}: {e}"));
+        let count = |mark: &str| {
+            source.lines().filter(|line| line.trim() == format!("// {mark}: {anchor}")).count()
+        };
+        assert_eq!((count("ANCHOR"), count("ANCHOR_END")), (1, 1), "{place}");
+        let begin = source.find(&format!("ANCHOR: {anchor}")).expect("counted");
+        let end = source.find(&format!("ANCHOR_END: {anchor}")).expect("counted");
+        assert!(source[begin..end].lines().count() > 2, "{place}: there is nothing in it");
+    }
+}
+
+#[test]
+fn every_anchor_of_the_source_is_quoted() {
+    let quoted: Vec<String> = quotations().into_iter().map(|quotation| quotation.anchor).collect();
+    for crate_folder in ["model", "import", "runtime", "cli"] {
+        visit(&root().join(crate_folder).join("src"), &mut |file| {
+            for line in text(file).lines() {
+                if let Some(anchor) = line.trim().strip_prefix("// ANCHOR: ") {
+                    let place = file.display();
+                    assert!(quoted.iter().any(|q| q == anchor), "{place}: nobody quotes {anchor}");
+                }
+            }
+        });
+    }
+}
+
+fn visit(folder: &Path, see: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(folder).expect("a folder of source") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { visit(&path, see) } else { see(&path) }
+    }
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = text(&root().join("book/src/SUMMARY.md"));
+    for page in pages() {
+        let name = page.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(name == "SUMMARY.md" || summary.contains(&format!("({name})")), "{name}");
+    }
+}

@@ -1,0 +1,54 @@
+//! The README's commands are those that every change must pass.
+
+use acestep_tests::root;
+
+use super::text;
+
+/// The lines of the README's blocks of shell commands.
+fn commands() -> Vec<String> {
+    let readme = text(&root().join("README.md"));
+    let mut inside = false;
+    let mut commands = Vec::new();
+    for line in readme.lines() {
+        match line.trim() {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            command if inside => commands.push(command.to_owned()),
+            _ => {}
+        }
+    }
+    commands
+}
+
+#[test]
+fn the_first_two_commands_of_the_readme_are_what_the_ci_runs() {
+    let ci = text(&root().join(".ci/run"));
+    let [song, test] = &commands()[..2] else { panic!("the README has two commands") };
+    assert_eq!(
+        song,
+        "cargo run --release -- generate \"a calm piano melody, rain\" --model tiny -o song.wav"
+    );
+    assert_eq!(test, "cargo test --workspace");
+    let (song, _) = song.split_once(" -o ").expect("an output");
+    assert!(ci.lines().any(|line| line.trim().starts_with(song)), "{song}");
+    assert!(ci.lines().any(|line| line == format!("step test {test}")), "{test}");
+}
+
+/// Paths in backticks or links, in the pages that say where things are.
+#[test]
+fn every_path_that_the_pages_name_exists() {
+    for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let page_text = text(&root().join(page));
+        let quoted = page_text.split('`').skip(1).step_by(2);
+        let linked = page_text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let is_ours = |path: &&str| {
+            let folders = ["model/", "import/", "runtime/", "cli/", "tests/", "book/", "docs/"];
+            let file = |path: &str| path.ends_with(".md") || path.ends_with(".toml");
+            let plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            plain && (folders.iter().any(|folder| path.starts_with(folder)) || file(path))
+        };
+        for path in quoted.chain(linked).filter(is_ours) {
+            assert!(root().join(path).exists(), "{page} names `{path}`");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A song does not depend on the songs beside it.
+
+use acestep_import::Folder;
+use acestep_runtime::Request;
+use acestep_tests::{base, difference, plan, request, songs, turbo};
+
+/// Rounding may differ with the size of a matrix product; a stranger's song differs by a tenth
+/// and more.
+const FLOAT_NOISE: f32 = 1e-4;
+
+fn a_batch_of_three_is_three_songs(request: &Request, model: &Folder) {
+    let batch = Request { seed: Some(vec![7]), batch_size: Some(3), ..request.clone() };
+    let batch = songs(&plan(&batch, model), model).expect("three songs");
+    assert_eq!(batch.iter().map(|song| song.seed).collect::<Vec<_>>(), [7, 8, 9]);
+    for song in &batch {
+        let alone = Request { seed: Some(vec![song.seed]), ..request.clone() };
+        let alone = songs(&plan(&alone, model), model).expect("a song");
+        let change = difference(&alone[0], song);
+        assert!(change < FLOAT_NOISE, "seed {}: {change}", song.seed);
+    }
+    assert!(difference(&batch[0], &batch[1]) > 0.05);
+}
+
+#[test]
+fn a_batch_of_turbo_is_what_its_songs_are_alone() {
+    a_batch_of_three_is_three_songs(&request(), &turbo());
+}
+
+#[test]
+fn a_stochastic_batch_is_what_its_songs_are_alone() {
+    let request = Request { infer_method: Some("sde".into()), ..request() };
+    a_batch_of_three_is_three_songs(&request, &turbo());
+}
+
+/// The transformer runs twice the batch, and guidance remembers the step before.
+#[test]
+fn a_guided_batch_is_what_its_songs_are_alone() {
+    let request = Request { inference_steps: Some(3), ..request() };
+    a_batch_of_three_is_three_songs(&request, &base());
+}
+
+#[test]
+fn a_list_of_seeds_gives_each_song_its_own() {
+    let model = turbo();
+    let listed = Request { seed: Some(vec![9, 7]), ..request() };
+    let listed = songs(&plan(&listed, &model), &model).expect("two songs");
+    let alone = songs(&plan(&request(), &model), &model).expect("a song");
+    assert!(difference(&alone[0], &listed[1]) < FLOAT_NOISE);
+    assert_eq!(listed[0].seed, 9);
+}

@@ -1,0 +1,54 @@
+//! Audio codes are the song's outline.
+
+use acestep_runtime::Request;
+use acestep_tests::{difference, plan, request, songs, turbo};
+
+/// Codes over the whole range of the codebook.
+fn codes(count: u32) -> Vec<u32> {
+    (0..count).map(|i| i * 7919 % 64_000).collect()
+}
+
+fn covering(count: u32, strength: f64) -> Request {
+    let audio_codes = Some(codes(count));
+    Request { audio_codes, audio_cover_strength: Some(strength), duration: None, ..request() }
+}
+
+#[test]
+fn codes_win_over_the_duration() {
+    let model = turbo();
+    for (count, samples) in [(1, 9600), (11, 105_600), (27, 259_200)] {
+        let request = Request { duration: Some(40.0), ..covering(count, 1.0) };
+        let plan = plan(&request, &model);
+        assert_eq!(plan.samples(), samples, "{count} codes");
+        let song = &songs(&plan, &model).expect("a song")[0];
+        assert_eq!(song.audio.samples(), samples, "{count} codes");
+    }
+}
+
+#[test]
+fn other_codes_give_another_song() {
+    let model = turbo();
+    let with = |audio_codes| {
+        let request = Request { audio_codes: Some(audio_codes), ..covering(10, 1.0) };
+        songs(&plan(&request, &model), &model).expect("a song").pop().expect("one")
+    };
+    let backwards = codes(10).into_iter().rev().collect();
+    assert!(difference(&with(codes(10)), &with(backwards)) > 0.01);
+}
+
+/// Of eight steps a strength of 0.5 follows the codes in four, and one of 0 in none.
+#[test]
+fn the_strength_is_the_share_of_steps_that_follow_the_codes() {
+    let model = turbo();
+    let steps: Vec<_> =
+        [0.0, 0.5, 0.99, 1.0].map(|s| plan(&covering(10, s), &model).cover_steps()).into();
+    assert_eq!(steps, [0, 4, 7, 8]);
+    let song = |strength| {
+        let plan = plan(&covering(10, strength), &model);
+        songs(&plan, &model).expect("a song").pop().expect("one")
+    };
+    let (none, half, all) = (song(0.0), song(0.5), song(1.0));
+    for (a, b) in [(&none, &half), (&half, &all), (&none, &all)] {
+        assert!(difference(a, b) > 0.01, "{}", difference(a, b));
+    }
+}

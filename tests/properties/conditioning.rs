@@ -1,0 +1,64 @@
+//! Conditioning that went through files is the same conditioning.
+
+use acestep_import::Folder;
+use acestep_runtime::{
+    Error, Parts, Request, Unobserved,
+    exchange::Conditioning,
+    pipeline::{Prepared, prepare, render},
+};
+use acestep_tests::{Cpu, DEVICE, base, plan, request, songs, turbo};
+
+fn there_and_back(request: &Request, model: &Folder) {
+    let plan = plan(request, model);
+    let parts = Parts::<Cpu, _>::new(model, DEVICE, false);
+    let folder = tempfile::tempdir().expect("a folder");
+
+    let prepared = prepare(&plan, &parts, &Unobserved).expect("conditioning");
+    let written = prepared.to_conditioning().expect("one track");
+    written.save(folder.path(), false).expect("written");
+
+    let read = Conditioning::load(folder.path()).expect("read");
+    let prepared = Prepared::from_conditioning(read, &plan, &parts).expect("it fits");
+    let song = render(&plan, &parts, prepared, &Unobserved).expect("songs");
+    assert_eq!(song, songs(&plan, model).expect("songs"));
+}
+
+#[test]
+fn a_song_from_files_is_the_song_from_its_caption() {
+    there_and_back(&Request { batch_size: Some(2), ..request() }, &turbo());
+}
+
+#[test]
+fn a_guided_song_from_files_is_the_song_from_its_caption() {
+    there_and_back(&Request { inference_steps: Some(2), ..request() }, &base());
+}
+
+#[test]
+fn conditioning_of_another_length_is_refused_with_both_shapes() {
+    let model = turbo();
+    let parts = Parts::<Cpu, _>::new(&model, DEVICE, false);
+    let short = prepare(&plan(&request(), &model), &parts, &Unobserved).expect("conditioning");
+    let long = plan(&Request { duration: Some(8.0), ..request() }, &model);
+    let conditioning = short.to_conditioning().expect("one track");
+    let error = Prepared::from_conditioning(conditioning, &long, &parts).expect_err("too short");
+    assert!(matches!(error, Error::Conflict(_)));
+    assert_eq!(
+        error.to_string(),
+        "context_latents is [1, 128, 32], but this model and plan need [1, 200, 32]"
+    );
+}
+
+/// Files hold one track; a strength below 1 needs two.
+#[test]
+fn two_tracks_are_not_written_as_one() {
+    let model = turbo();
+    let request = Request {
+        audio_codes: Some(vec![5; 10]),
+        audio_cover_strength: Some(0.5),
+        duration: None,
+        ..request()
+    };
+    let parts = Parts::<Cpu, _>::new(&model, DEVICE, false);
+    let prepared = prepare(&plan(&request, &model), &parts, &Unobserved).expect("conditioning");
+    assert!(matches!(prepared.to_conditioning(), Err(Error::Conflict(_))));
+}

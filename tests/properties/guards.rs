@@ -1,0 +1,161 @@
+//! Broken weights end in an error that names the stage, never in a file.
+
+use std::cell::Cell;
+
+use acestep_import::{Error as ImportError, Folder, Part};
+use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
+use acestep_runtime::{Error, Event, Observe, Parts, Request, Stage, generate};
+use acestep_tests::{Cpu, DEVICE, plan, request, songs, turbo};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::Tensor,
+};
+use burn_flex::FlexDevice;
+
+/// A checkpoint with all weights of one network multiplied by a number.
+struct Broken {
+    model: Folder,
+    part: Part,
+    factor: f32,
+}
+
+struct Multiply(f32);
+
+impl ModuleMapper<Cpu> for Multiply {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
+        param.map(|weight| weight * self.0)
+    }
+}
+
+impl Broken {
+    fn new(part: Part, factor: f32) -> Self {
+        Self { model: turbo(), part, factor }
+    }
+
+    fn load<M: Module<Cpu>>(
+        &self,
+        part: Part,
+        network: Result<M, ImportError>,
+    ) -> Result<M, ImportError> {
+        let network = network?;
+        Ok(if part == self.part { network.map(&mut Multiply(self.factor)) } else { network })
+    }
+}
+
+impl Checkpoint<Cpu> for Broken {
+    type Error = ImportError;
+
+    fn configs(&self) -> &Configs {
+        Checkpoint::<Cpu>::configs(&self.model)
+    }
+
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, ImportError> {
+        Checkpoint::<Cpu>::token_ids(&self.model, text, max_tokens)
+    }
+
+    fn pad_token_id(&self) -> Result<u32, ImportError> {
+        Checkpoint::<Cpu>::pad_token_id(&self.model)
+    }
+
+    fn silence_latent(&self, device: &FlexDevice) -> Result<Tensor<Cpu, 3>, ImportError> {
+        self.model.silence_latent(device)
+    }
+
+    fn text_encoder(&self, device: &FlexDevice) -> Result<qwen3::Model<Cpu>, ImportError> {
+        self.load(Part::TextEncoder, self.model.text_encoder(device))
+    }
+
+    fn conditioner(&self, device: &FlexDevice) -> Result<acestep::Conditioner<Cpu>, ImportError> {
+        self.load(Part::Conditioner, self.model.conditioner(device))
+    }
+
+    fn audio_codec(&self, device: &FlexDevice) -> Result<acestep::AudioCodec<Cpu>, ImportError> {
+        self.load(Part::AudioCodec, self.model.audio_codec(device))
+    }
+
+    fn dit(&self, device: &FlexDevice) -> Result<acestep::Dit<Cpu>, ImportError> {
+        self.load(Part::Dit, self.model.dit(device))
+    }
+
+    fn vae_decoder(&self, device: &FlexDevice) -> Result<oobleck::Decoder<Cpu>, ImportError> {
+        self.load(Part::VaeDecoder, self.model.vae_decoder(device))
+    }
+
+    fn vae_encoder(&self, device: &FlexDevice) -> Result<oobleck::Encoder<Cpu>, ImportError> {
+        self.load(Part::VaeEncoder, self.model.vae_encoder(device))
+    }
+}
+
+/// A song that needs every network but the VAE's encoder.
+fn covering() -> Request {
+    Request { audio_codes: Some(vec![17; 10]), duration: None, ..request() }
+}
+
+#[test]
+fn weights_that_are_no_numbers_name_the_stage() {
+    for (part, stage) in [
+        (Part::TextEncoder, "the condition encoder"),
+        (Part::Conditioner, "the condition encoder"),
+        (Part::Dit, "the diffusion transformer"),
+        (Part::VaeDecoder, "the VAE"),
+    ] {
+        let model = Broken::new(part, f32::NAN);
+        let error = songs(&plan(&covering(), &model.model), &model).expect_err("not a song");
+        let named = matches!(&error, Error::NotFinite { stage: named, .. } if named == stage);
+        assert!(named, "{part}: {error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("weights")), "{part}");
+    }
+}
+
+#[test]
+fn a_codec_that_gives_no_numbers_gives_no_song() {
+    let model = Broken::new(Part::AudioCodec, f32::INFINITY);
+    let error = songs(&plan(&covering(), &model.model), &model).expect_err("not a song");
+    assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+}
+
+/// The song needs no codec, and so does not read it.
+#[test]
+fn a_network_that_is_not_needed_may_be_broken() {
+    let model = Broken::new(Part::AudioCodec, f32::NAN);
+    assert!(songs(&plan(&request(), &model.model), &model).is_ok());
+}
+
+#[test]
+fn a_silent_decoder_is_an_error_and_not_a_silent_file() {
+    let model = Broken::new(Part::VaeDecoder, 0.0);
+    let error = songs(&plan(&request(), &model.model), &model).expect_err("silence");
+    assert!(matches!(error, Error::Silent { .. }), "{error}");
+    assert_eq!(error.to_string(), "the VAE gave silence: rms 0.0e0, peak 0.0e0");
+}
+
+/// Asks to stop as soon as a stage has begun.
+struct StopAt {
+    stage: Stage,
+    reached: Cell<bool>,
+}
+
+impl Observe for StopAt {
+    fn event(&self, event: Event) {
+        if matches!(event, Event::Loading(stage) if stage == self.stage) {
+            self.reached.set(true);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.reached.get()
+    }
+}
+
+#[test]
+fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
+    let model = turbo();
+    let plan = plan(&covering(), &model);
+    for stage in [Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Diffusion, Stage::Vae]
+    {
+        let watch = StopAt { stage, reached: Cell::new(false) };
+        let result = generate(&plan, &Parts::<Cpu, _>::new(&model, DEVICE, false), &watch);
+        assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
+        assert!(watch.reached.get(), "{stage:?}");
+    }
+}

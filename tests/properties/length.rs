@@ -1,0 +1,50 @@
+//! A song is as long as was asked: `floor(25 seconds)` frames of 1920 samples.
+
+use acestep_runtime::{Plan, Request};
+use acestep_tests::{info, plan, request, songs, turbo};
+
+fn lasting(seconds: f64) -> Request {
+    Request { duration: Some(seconds), ..request() }
+}
+
+/// Durations and their frames, counted in milliseconds so that the expectation is exact.
+fn odd_lengths() -> impl Iterator<Item = (f64, usize)> {
+    // Steps of 0.333 and 0.27 s meet every hundredth and most fractions of a frame.
+    let milliseconds = (1000u64..=60_000).step_by(333).chain((1000..=60_000).step_by(270));
+    let whole_seconds = (1..=60).map(|second| 1000 * second);
+    milliseconds.chain(whole_seconds).map(|ms| (ms as f64 / 1000.0, (ms * 25 / 1000) as usize))
+}
+
+#[test]
+fn every_duration_up_to_a_minute_is_planned_to_the_frame() {
+    let info = info(&turbo());
+    for (seconds, frames) in odd_lengths() {
+        let (plan, _) = Plan::resolve(&lasting(seconds), &info).expect("a valid duration");
+        assert_eq!((plan.frames, plan.samples()), (frames, frames * 1920), "{seconds} s");
+        assert_eq!(plan.padded_frames, frames.max(128), "{seconds} s");
+    }
+}
+
+/// Frames by hand: 1.5 x 25 = 37.5, 1.96 x 25 = 49, 2.04 x 25 = 51, 3.7 x 25 = 92.5.
+#[test]
+fn known_durations_have_known_frames() {
+    let model = turbo();
+    for (seconds, frames) in
+        [(1.0, 25), (1.5, 37), (1.96, 49), (2.04, 51), (3.7, 92), (5.12, 128), (0.04, 1)]
+    {
+        assert_eq!(plan(&lasting(seconds), &model).frames, frames, "{seconds} s");
+    }
+}
+
+/// Shorter than what is sampled at least, equal to it, longer, and with an odd number of frames.
+#[test]
+fn finished_songs_have_exactly_the_samples_that_were_asked_for() {
+    let model = turbo();
+    for (seconds, frames) in [(1.0, 25), (1.5, 37), (3.7, 92), (5.12, 128), (5.4, 135), (7.0, 175)]
+    {
+        let song = &songs(&plan(&lasting(seconds), &model), &model).expect("a song")[0];
+        assert_eq!(song.audio.channels.len(), 2);
+        assert!(song.audio.channels.iter().all(|c| c.len() == frames * 1920), "{seconds} s");
+        assert_eq!(song.audio.sample_rate, 48_000);
+    }
+}

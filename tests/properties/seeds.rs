@@ -1,0 +1,43 @@
+//! A seed is a song.
+
+use acestep_runtime::Request;
+use acestep_tests::{difference, plan, request, songs, turbo};
+
+#[test]
+fn the_same_seed_gives_the_same_samples_bit_for_bit() {
+    let model = turbo();
+    for infer_method in ["ode", "sde"] {
+        let request = Request { infer_method: Some(infer_method.into()), ..request() };
+        let first = songs(&plan(&request, &model), &model).expect("a song");
+        let second = songs(&plan(&request, &model), &turbo()).expect("a song");
+        assert_eq!(first, second, "{infer_method}");
+        assert_eq!(first[0].seed, 7);
+    }
+}
+
+#[test]
+fn another_seed_solver_or_generator_gives_another_song() {
+    let model = turbo();
+    let of = |request: Request| {
+        songs(&plan(&request, &model), &model).expect("a song").pop().expect("one")
+    };
+    let song = of(request());
+    let others = [
+        Request { seed: Some(vec![8]), ..request() },
+        Request { infer_method: Some("sde".into()), ..request() },
+        Request { rng: Some("mt19937".into()), ..request() },
+    ];
+    for other in others {
+        let change = difference(&song, &of(other.clone()));
+        assert!(change > 0.05, "{other:?} changes the song by {change}");
+    }
+}
+
+#[test]
+fn a_song_without_a_seed_can_be_made_again_from_the_seed_it_says() {
+    let model = turbo();
+    let drawn = songs(&plan(&Request { seed: None, ..request() }, &model), &model);
+    let drawn = drawn.expect("a song").pop().expect("one");
+    let again = Request { seed: Some(vec![drawn.seed]), ..request() };
+    assert_eq!(songs(&plan(&again, &model), &model).expect("a song"), [drawn]);
+}

@@ -1,0 +1,64 @@
+//! The VAE in tiles gives the sound of the VAE at once.
+
+use acestep_model::{Checkpoint, oobleck::Decoder};
+use acestep_runtime::{
+    Unobserved,
+    flow::noise::NoiseSource,
+    pipeline::to_host,
+    vae::{Tiling, decode},
+};
+use acestep_tests::{Cpu, DEVICE, largest_difference, turbo};
+use burn::tensor::{Tensor, TensorData};
+
+const CHANNELS: usize = 16;
+const HOP: usize = 1920;
+
+/// The sound has a peak of about 6; its own rounding is 1e-5 (see the goldens' README).
+const FLOAT_NOISE: f32 = 2e-5;
+
+fn latents(frames: usize) -> Tensor<Cpu, 3> {
+    let values = NoiseSource::default().initial_noise(11, frames, CHANNELS);
+    Tensor::from_data(TensorData::new(values, [1, frames, CHANNELS]), &DEVICE)
+}
+
+fn decoder() -> Decoder<Cpu> {
+    turbo().vae_decoder(&DEVICE).expect("the built-in VAE")
+}
+
+fn tiled(decoder: &Decoder<Cpu>, frames: usize, chunk: usize, overlap: usize) -> Vec<f32> {
+    let tiling = Tiling { chunk, overlap };
+    to_host(decode(decoder, latents(frames), HOP, tiling, &Unobserved).expect("a tiling"))
+}
+
+#[test]
+fn any_overlap_from_sixteen_frames_gives_the_whole_decode() {
+    let decoder = decoder();
+    for frames in [49, 101] {
+        let whole = tiled(&decoder, frames, frames, 0);
+        assert_eq!(whole.len(), 2 * frames * HOP);
+        for (chunk, overlap) in [(33, 16), (40, 16), (48, 17), (64, 16), (64, 24), (75, 31)] {
+            let change =
+                largest_difference(whole.iter().zip(&tiled(&decoder, frames, chunk, overlap)));
+            assert!(change < FLOAT_NOISE, "{frames} frames, {chunk}, {overlap}: {change}");
+        }
+    }
+}
+
+/// A sample depends on nine frames to either side: ten are enough and three are not.
+#[test]
+fn an_overlap_below_the_reach_of_the_filters_is_heard() {
+    let decoder = decoder();
+    let whole = tiled(&decoder, 45, 45, 0);
+    let change = |overlap| {
+        largest_difference(whole.iter().zip(&tiled(&decoder, 45, 2 * overlap + 9, overlap)))
+    };
+    assert!(change(10) < FLOAT_NOISE, "{}", change(10));
+    assert!(change(3) > 100.0 * FLOAT_NOISE, "{}", change(3));
+}
+
+#[test]
+fn one_frame_and_a_chunk_of_one_frame_decode() {
+    let decoder = decoder();
+    assert_eq!(tiled(&decoder, 1, 512, 64).len(), 2 * HOP);
+    assert_eq!(tiled(&decoder, 5, 1, 64).len(), 2 * 5 * HOP);
+}
