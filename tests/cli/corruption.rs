@@ -240,7 +240,7 @@ fn a_config_that_cannot_be_used_is_refused() {
         (with("model_type", json!("llama")), "llama"),
     ] {
         fs::write(&path, text).expect("writes");
-        refused(&place, &model, "config.json").says(says);
+        refused(&place, &model, "acestep-v15-turbo").says(says);
     }
 }
 

@@ -74,6 +74,9 @@ fn dumped_conditioning_makes_the_same_song() {
     place.tiny(&again).failed(1).says("exists already");
     let long = ["generate", "--model", "tiny", "--conditioning", "deep/folder", "--duration", "9"];
     place.run(&long).failed(1).says("`deep/folder` holds 128 latent frames, but 9 s need 225");
+    let second = ["rain", "--audio-codes", "1,2", "--audio-cover-strength", "0.5"];
+    let run = place.tiny(&[&second[..], &["--dump-conditioning", "other"]].concat()).failed(1);
+    run.says("conditioning files hold one condition");
     place.tiny(&["--conditioning", "nowhere"]).failed(1).says("cannot read");
 }
 

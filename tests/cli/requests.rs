@@ -21,6 +21,34 @@ fn a_saved_request_makes_the_same_song() {
 }
 
 #[test]
+fn a_saved_request_of_a_model_that_is_a_path_finds_it_again() {
+    let place = Place::new();
+    place.checkpoint();
+    std::fs::create_dir(place.path("elsewhere")).expect("a folder");
+    let args = ["generate", "rain", "--model", "./acestep-v15-turbo", "--duration", "1"];
+    place.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
+    let mut command = place.command(&["generate", "--request", "../a.json", "-o", "../b.wav"]);
+    let output = command.current_dir(place.path("elsewhere")).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+}
+
+#[test]
+fn a_saved_request_with_codes_or_own_times_makes_the_same_song() {
+    let place = Place::new();
+    for (name, flags) in [
+        ("codes", &["--audio-codes", "5,17,9,2,63999", "--audio-cover-strength", "0.5"][..]),
+        ("times", &["--timesteps", "1,0.6,0.3", "--rng", "mt19937", "--no-normalization"]),
+    ] {
+        let (a, b) = (format!("{name}.wav"), format!("{name}-again.wav"));
+        place.tiny(&[&["rain", "--save-request", "-o", &a], flags].concat()).succeeded();
+        let request = format!("{name}.json");
+        place.run(&["generate", "--request", &request, "-o", &b]).succeeded();
+        assert_eq!(place.read(&a), place.read(&b), "{name}");
+    }
+}
+
+#[test]
 fn a_saved_batch_makes_the_same_songs() {
     let place = Place::new();
     let args = ["rain", "--batch-size", "2", "--save-request", "-o", "a.wav"];

@@ -120,6 +120,11 @@ fn decide(args: &Args) -> Result<Job> {
     let outputs = Outputs::decide(&args.output, &plan)?;
     outputs.check(args.output.force)?;
     if let Some(folder) = &args.sampling.dump_conditioning {
+        if plan.non_cover_prompt.is_some() {
+            let message = "conditioning files hold one condition, but this song has a second one \
+                           for the steps that leave its codes";
+            return Err(Refusal::new(message).hint("pass --audio-cover-strength 1").into());
+        }
         outputs::check_conditioning(folder, args.output.force)?;
     }
 
@@ -217,7 +222,7 @@ impl Job {
             });
         }
         if let Some(path) = &self.outputs.request {
-            interrupt::whole(|| self.asked.save(&self.plan, path, replace))?;
+            interrupt::whole(|| self.asked.save(&self.plan, &self.folder, path, replace))?;
             paths.push(path);
         }
         Ok(written)

@@ -94,8 +94,8 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         lines.push(("codes", format!("{codes}, followed for {} steps", plan.cover_steps())));
     }
     for (part, parameters) in &resources.networks {
-        let size = format!("{parameters} parameters, {} in f32", bytes(parameters * 4));
-        lines.push(("network", format!("{part}: {size}")));
+        let (count, size) = (short(*parameters), bytes(parameters * 4));
+        lines.push(("network", format!("{part}: {count} parameters, {size} in f32")));
     }
     let memory = format!("{} of weights at once, at most", bytes(resources.weights_bytes));
     lines.push(("memory", memory));
@@ -234,12 +234,52 @@ fn listed(seeds: &[u64]) -> String {
     seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// `91.0 k`, `2.39 G`: three digits are enough.
+fn short(n: u64) -> String {
+    let (unit, name) = match n {
+        0..1_000_000 => (1e3, "k"),
+        1_000_000..1_000_000_000 => (1e6, "M"),
+        _ => (1e9, "G"),
+    };
+    let value = n as f64 / unit;
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {name}")
+}
+
 /// `4.80 GB`, in powers of ten as disks are sold.
 fn bytes(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        0..1_000_000 => (1e3, "kB"),
-        1_000_000..1_000_000_000 => (1e6, "MB"),
-        _ => (1e9, "GB"),
-    };
-    format!("{:.2} {name}", bytes as f64 / unit)
+    format!("{}B", short(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_numbers_have_three_digits() {
+        for (n, text) in [
+            (35_300, "35.3 k"),
+            (363_840, "364 k"),
+            (999, "1.00 k"),
+            (1_113_408, "1.11 M"),
+            (2_394_000_000, "2.39 G"),
+            (12_345_000_000, "12.3 G"),
+        ] {
+            assert_eq!(short(n), text);
+        }
+        assert_eq!(bytes(4_800_000_000), "4.80 GB");
+    }
+
+    #[test]
+    fn an_f32_is_written_as_a_person_would() {
+        assert_eq!(shortest(0.1), 0.1);
+        assert_ne!(f64::from(0.1f32), 0.1);
+        assert_eq!(shortest(-1.0), -1.0);
+    }
+
+    #[test]
+    fn one_step_is_no_steps() {
+        assert_eq!(counted(1, "step"), "1 step");
+        assert_eq!(counted(8, "step"), "8 steps");
+    }
 }

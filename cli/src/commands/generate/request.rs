@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_import::{KNOWN_MODELS, TINY};
+use acestep_import::{Folder, KNOWN_MODELS, TINY};
 use acestep_runtime::{
     Error, Notice, Plan, Request, codes, files::write_whole, request::foreign::clamped_notice,
 };
@@ -116,11 +116,22 @@ impl Asked {
     }
 
     /// Writes the request with everything that `plan` decided, so that it makes the same song.
-    pub(super) fn save(&self, plan: &Plan, path: &Path, replace: bool) -> Result<(), Error> {
+    pub(super) fn save(
+        &self,
+        plan: &Plan,
+        folder: &Folder,
+        path: &Path,
+        replace: bool,
+    ) -> Result<(), Error> {
         let text = resolved(&self.request, plan).to_json();
         let mut object: Map<String, Value> =
             serde_json::from_str(&text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
-        object.insert("model".into(), self.model.clone().into());
+        // A name that means the same everywhere, else the place.
+        let model = match is_released(&self.model) {
+            true => self.model.clone(),
+            false => folder.path().display().to_string(),
+        };
+        object.insert("model".into(), model.into());
         let text = format!("{:#}\n", Value::from(object));
         write_whole(path, replace, |file| {
             use std::io::Write;
@@ -150,6 +161,12 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
             .filter(|_| !plan.is_turbo)
             .or(guidance.map(|guidance| shortest(guidance.scale))),
         guidance_mode: guidance.map(|guidance| mode(guidance.mode).to_owned()),
+        cfg_interval_start: request
+            .cfg_interval_start
+            .or(guidance.map(|guidance| shortest(guidance.interval.0))),
+        cfg_interval_end: request
+            .cfg_interval_end
+            .or(guidance.map(|guidance| shortest(guidance.interval.1))),
         infer_method: Some(method(plan).to_owned()),
         seed: Some(plan.seeds.clone()),
         batch_size: Some(plan.batch_size() as i64),
@@ -168,10 +185,7 @@ fn split_model(text: String) -> (String, Option<String>) {
     let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(&text) else {
         return (text, None);
     };
-    let known = |name: &str| {
-        let released = KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name));
-        released || name == TINY || Path::new(name).join("config.json").is_file()
-    };
+    let known = |name: &str| is_released(name) || Path::new(name).join("config.json").is_file();
     match object.get("model").and_then(Value::as_str).filter(|name| known(name)) {
         Some(name) => {
             let name = name.to_owned();
@@ -180,6 +194,11 @@ fn split_model(text: String) -> (String, Option<String>) {
         }
         None => (text, None),
     }
+}
+
+/// Whether `name` means the same model on every machine.
+fn is_released(name: &str) -> bool {
+    name == TINY || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
 }
 
 fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
