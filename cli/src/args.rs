@@ -7,6 +7,10 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueE
 
 use crate::{commands, error, report::Report};
 
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "flags are documented for the terminal: `cuda[:N]`"
+)]
 pub(crate) mod generate;
 
 /// Make music on your own machine.

@@ -45,7 +45,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     // A reader that had enough, such as `head`, is not a failure.
     let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    if error.downcast_ref().is_some_and(closed) { OK } else { FAILED }
+    if error.downcast_ref::<report::Stdout>().is_some_and(|e| closed(&e.0)) { OK } else { FAILED }
 }
 
 /// Every cause of `error` below its message, in order; what was just said is not said again.
@@ -153,8 +153,9 @@ mod tests {
     #[test]
     fn stopping_has_its_own_exit_code() {
         assert_eq!(code_of(&acestep_runtime::Error::Cancelled.into()), 130);
-        assert_eq!(code_of(&io::Error::from(io::ErrorKind::BrokenPipe).into()), 0);
-        assert_eq!(code_of(&io::Error::from(io::ErrorKind::StorageFull).into()), 1);
+        let stdout = |kind: io::ErrorKind| code_of(&report::Stdout(kind.into()).into());
+        assert_eq!(stdout(io::ErrorKind::BrokenPipe), 0);
+        assert_eq!(stdout(io::ErrorKind::StorageFull), 1);
         assert_eq!(code_of(&Refusal::new("no").into()), 1);
     }
 

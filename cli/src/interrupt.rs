@@ -30,6 +30,9 @@ pub(crate) fn install(report: &Report) {
         while WRITING.load(Ordering::SeqCst) && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(10));
         }
+        if !quiet {
+            report::last_words("\nstopped\n");
+        }
         #[expect(clippy::exit, reason = "the main thread is busy and was asked once already")]
         std::process::exit(error::INTERRUPTED.into());
     });

@@ -63,7 +63,7 @@ impl Report {
     ///
     /// # Errors
     /// If standard output is closed or full.
-    pub(crate) fn output(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn output(&self, text: &str) -> Result<(), Stdout> {
         bytes(format!("{text}\n").as_bytes())
     }
 
@@ -97,25 +97,26 @@ impl Report {
     }
 }
 
+/// Standard output that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output")]
+pub(crate) struct Stdout(#[source] pub(crate) io::Error);
+
 /// Writes a path and a line end to standard output.
 ///
 /// # Errors
 /// If standard output is closed or full.
-pub(crate) fn path(path: &Path) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(path.as_os_str().as_encoded_bytes())?;
-    out.write_all(b"\n")?;
-    out.flush()
+pub(crate) fn path(path: &Path) -> Result<(), Stdout> {
+    bytes(&[path.as_os_str().as_encoded_bytes(), b"\n"].concat())
 }
 
 /// Writes `bytes` to standard output.
 ///
 /// # Errors
 /// If standard output is closed or full.
-pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Stdout> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Stdout)
 }
 
 /// Writes to standard error whatever the settings, without waiting for who else writes there.

@@ -8,6 +8,7 @@ mod numbers;
 mod outputs;
 mod requests;
 mod songs;
+mod verify;
 
 use std::{
     ffi::OsStr,

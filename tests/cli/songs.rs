@@ -147,6 +147,33 @@ fn standard_output_can_be_the_song() {
     assert_eq!(place.files(), ["a.wav"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let place = Place::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("a device");
+    for output in ["-", "a.wav"] {
+        let args = ["generate", "rain", "--model", "tiny", "--duration", "1", "-o", output];
+        let output = place.command(&args).stdout(full()).output().expect("runs");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("error: cannot write to standard output\n  cause: "), "{stderr}");
+    }
+    // The song itself is whole.
+    assert_eq!(place.files(), ["a.wav"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_not_text_is_printed_as_it_is() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let place = Place::new();
+    let name = OsStr::from_bytes(b"\xff{seed}.wav");
+    let args = ["generate", "rain", "--model", "tiny", "--duration", "1", "-o"].map(OsStr::new);
+    let run = place.run(&[&args[..], &[name]].concat()).succeeded();
+    assert_eq!(run.stdout, b"\xff{seed}.wav\n");
+}
+
 #[test]
 fn a_reader_that_leaves_early_is_no_failure() {
     let place = Place::new();
