@@ -6,7 +6,7 @@ use acestep_tests::{base, difference, plan, request, songs, turbo};
 
 /// Rounding may differ with the size of a matrix product; a stranger's song differs by a tenth
 /// and more.
-const FLOAT_NOISE: f32 = 1e-4;
+const FLOAT_NOISE: f32 = 3e-5;
 
 fn a_batch_of_three_is_three_songs(request: &Request, model: &Folder) {
     let batch = Request { seed: Some(vec![7]), batch_size: Some(3), ..request.clone() };

@@ -52,6 +52,6 @@ fn an_item_of_a_batch_does_not_hear_the_others() {
         let alone = dit.forward(own(&xt), own(&context), [&[time], &[time]], &condition);
         let (alone, together) = (to_host(alone), to_host(own(&together)));
         let change = largest_difference(alone.iter().zip(&together));
-        assert!(change < 1e-5, "item {item}: {change}");
+        assert!(change < 2e-5, "item {item}: {change}");
     }
 }
