@@ -12,7 +12,9 @@ use burn::tensor::Tensor;
 
 use crate::{
     Error,
+    audio::loudness::require_finite,
     observe::{Event, Observe, Stage, check},
+    pipeline::to_host,
     residency::Parts,
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
@@ -44,7 +46,7 @@ pub struct Heard<B: Backend> {
 /// Encodes a batch of prompts without reference audio: the timbre is that of silence.
 ///
 /// # Errors
-/// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::Cancelled`].
+/// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
 pub fn encode<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     prompts: &[Prompt],
@@ -70,12 +72,18 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
         })
     };
     let heard = Heard {
-        first: listen(caption),
+        first: finite("the condition encoder", listen(caption))?,
         later: plain.map(listen),
         null: conditioner.null_condition(),
     };
     observe.event(Event::Finished { stage: Stage::Condition, elapsed: start.elapsed() });
     Ok(heard)
+}
+
+/// Passes what a stage gave only if all of it is finite.
+fn finite<B: Backend>(stage: &str, given: Packed<B>) -> Result<Packed<B>, Error> {
+    require_finite(stage, &to_host(given.hidden.clone()))?;
+    Ok(given)
 }
 
 /// Texts after the text encoder.
@@ -115,9 +123,9 @@ fn read<B: Backend, C: Checkpoint<B>>(
     observe.event(Event::Advanced { stage, done: 0, total: 1 });
     let device = parts.device();
     let read = Read {
-        caption: captions.encode(&encoder, device)?,
+        caption: finite("the text encoder", captions.encode(&encoder, device)?)?,
         plain: plain.map(|plain| plain.encode(&encoder, device)).transpose()?,
-        lyrics: lyrics.embed(&encoder, device)?,
+        lyrics: finite("the text encoder's table", lyrics.embed(&encoder, device)?)?,
     };
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });
     Ok(read)

@@ -26,14 +26,14 @@ pub trait Job {
     fn run<B: Backend>(self, device: B::Device) -> Self::Output;
 }
 
-/// The backends of this build, best first.
+/// The backends of this build, in the order in which `auto` takes them.
 pub const BUILT_IN: &[&str] = &[
     #[cfg(feature = "cuda")]
     "cuda",
-    #[cfg(feature = "wgpu")]
-    "wgpu",
     #[cfg(feature = "cpu")]
     "cpu",
+    #[cfg(feature = "wgpu")]
+    "wgpu",
 ];
 
 impl Device {
@@ -45,6 +45,7 @@ impl Device {
         if cfg!(feature = "cuda") && nvidia_driver_is_present() {
             return Ok(Self::Cuda(0));
         }
+        // A wgpu device cannot be looked for without starting it, so it has to be asked for.
         if cfg!(feature = "cpu") {
             return Ok(Self::Cpu);
         }
@@ -64,10 +65,11 @@ impl Device {
             Self::Cpu => Ok(job.run::<burn_flex::Flex>(burn_flex::FlexDevice)),
             #[cfg(feature = "wgpu")]
             Self::Wgpu(index) => {
-                let device = match index {
-                    0 => burn_wgpu::WgpuDevice::DefaultDevice,
-                    _ => burn_wgpu::WgpuDevice::DiscreteGpu(index),
-                };
+                if index > 0 {
+                    let why = "this version knows only the default adapter, wgpu:0".into();
+                    return Err(Error::NoDevice { device: self.to_string(), why });
+                }
+                let device = burn_wgpu::WgpuDevice::DefaultDevice;
                 Ok(job.run::<burn_wgpu::Wgpu<f32, i32>>(device))
             }
             #[cfg(feature = "cuda")]

@@ -88,7 +88,6 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
         condition: each(hidden),
         context: each(source::context(source)),
     };
-    require_finite("the condition encoder", &to_host(heard.first.hidden.clone()))?;
     let tracks = Tracks {
         first: track(heard.first.hidden, first_source),
         later: heard.later.map(|later| (plan.cover_steps(), track(later.hidden, plain_source))),
@@ -127,6 +126,7 @@ fn hints<B: Backend, C: Checkpoint<B>>(
     let codec = parts.audio_codec()?;
     observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
     let hints = codec.decode(std::slice::from_ref(&plan.codes), parts.device());
+    require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
     observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
     Ok(hints)
 }

@@ -94,7 +94,7 @@ fn block<B: Backend>(
         (_, Some(_)) | (Visibility::Full, _) => 0..all_keys,
         (Visibility::Causal, None) => 0..rows.end.min(all_keys),
         (Visibility::Window(reach), None) => {
-            rows.start.saturating_sub(reach)..(rows.end + reach).min(all_keys)
+            rows.start.saturating_sub(reach)..rows.end.saturating_add(reach).min(all_keys)
         }
     };
     let keys = columns.len();
@@ -132,10 +132,12 @@ fn hidden<B: Backend>(
         Visibility::Causal => j <= i,
         Visibility::Window(reach) => i.abs_diff(j) <= reach,
     };
-    // ANCHOR_END: sees
-    let flags: Vec<bool> =
-        rows.clone().flat_map(|i| columns.clone().map(move |j| !sees(i, j))).collect();
-    let by_position = flags.contains(&true).then(|| {
+    // The corners see least: if they see everything, no flag is worth computing.
+    let sees_all = mask.visibility == Visibility::Full
+        || sees(rows.start, columns.end - 1) && sees(rows.end - 1, columns.start);
+    let by_position = (!sees_all).then(|| {
+        let row = |i: usize| columns.clone().map(move |j| !sees(i, j));
+        let flags: Vec<bool> = rows.clone().flat_map(row).collect();
         let shape = [1, 1, 1, rows.len(), columns.len()];
         Tensor::<B, 5, Bool>::from_data(TensorData::new(flags, shape), device)
     });

@@ -126,7 +126,12 @@ pub fn base_sde_next(index: usize, steps: usize) -> f32 {
 fn linspace_to_zero(n: usize) -> Vec<f32> {
     let step = -1.0 / (n - 1) as f32;
     let value = |i: usize| {
-        if i < n / 2 { 1.0 + step * i as f32 } else { 0.0 - step * (n - 1 - i) as f32 }
+        // PyTorch's vectorised loop multiplies and adds with one rounding.
+        if i < n / 2 {
+            step.mul_add(i as f32, 1.0)
+        } else {
+            (-step).mul_add((n - 1 - i) as f32, 0.0)
+        }
     };
     (0..n).map(value).collect()
 }
@@ -135,6 +140,17 @@ fn linspace_to_zero(n: usize) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::test_goldens::golden_f32;
+
+    /// Values of `torch.linspace(1, 0, n + 1)` of PyTorch 2.15 on a CPU with AVX-512.
+    #[test]
+    fn unshifted_times_equal_torch_linspace_to_the_last_bit() {
+        let times = |steps: usize| {
+            let times = base(steps, 1.0).timesteps;
+            [3, 7, 11, steps - 4].map(|i| times[i])
+        };
+        assert_eq!(times(30), [0.899_999_976, 0.766_666_651, 0.633_333_325, 0.133_333_339]);
+        assert_eq!(times(50), [0.939_999_998, 0.860_000_014, 0.780_000_031, 0.079_999_998]);
+    }
 
     /// Goldens: `sampling_turbo.safetensors`, recorded from every decoder call of upstream.
     #[test]
