@@ -132,6 +132,7 @@ fn hidden<B: Backend>(
         Visibility::Causal => j <= i,
         Visibility::Window(reach) => i.abs_diff(j) <= reach,
     };
+    // ANCHOR_END: sees
     // The corners see least: if they see everything, no flag is worth computing.
     let sees_all = mask.visibility == Visibility::Full
         || sees(rows.start, columns.end - 1) && sees(rows.end - 1, columns.start);

@@ -13,9 +13,10 @@ use std::process::ExitCode;
 use acestep_model::Backend;
 use acestep_runtime::{Device, Job};
 use anyhow::Result;
+use clap::ValueEnum;
 use serde_json::json;
 
-use crate::{args::Global, error::Refusal, report};
+use crate::{args::Global, error::Refusal, interrupt, report};
 use measure::Ceilings;
 use presets::Preset;
 use stages::{Measured, Song, Stage};
@@ -59,7 +60,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     if args.json {
         let object = json!({
             "device": device.to_string(),
-            "preset": format!("{:?}", args.preset).to_lowercase(),
+            "preset": typed(args.preset),
             "duration_s": args.duration,
             "dtype": "f32",
             "ceilings": ceilings,
@@ -70,6 +71,11 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         report::bytes(table(device, ceilings, &measured).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A value as it is typed.
+fn typed(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// The stages that were asked for, in the order of the chain.
@@ -84,7 +90,7 @@ fn chosen(args: &Args) -> Result<Vec<Stage>> {
         return Err(Refusal::new(message).into());
     }
     if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
-        let message = format!("the preset has no stage {stage:?}");
+        let message = format!("the preset has no stage {}", typed(*stage));
         return Err(Refusal::new(message).hint("leave out --stage, or choose turbo").into());
     }
     let wanted = |stage: &&Stage| args.stage.is_empty() || args.stage.contains(stage);
@@ -104,7 +110,10 @@ impl Job for Bench<'_> {
         (self.tell)("measuring what the device can do");
         let ceilings = measure::ceilings::<B>(&device);
         let measured = self.stages.into_iter().map(|stage| {
-            (self.tell)(&format!("{stage:?}: making weights, then measuring"));
+            if interrupt::was_pressed() {
+                return Err(acestep_runtime::Error::Cancelled.into());
+            }
+            (self.tell)(&format!("{}: making weights, then measuring", typed(stage)));
             stages::run::<B>(stage, self.song, ceilings, &device)
         });
         Ok((ceilings, measured.collect::<Result<_>>()?))
@@ -128,7 +137,7 @@ fn table(device: Device, ceilings: Ceilings, measured: &[Measured]) -> String {
         let share = |rate: f64, share: f64| format!("{:.1} ({:.0} %)", rate / 1e9, share * 100.0);
         format!(
             "{:<14}{:<36}{:>12}{:>11}{:>11}{:>16}{:>16}{:>10}\n{:<14}{:.3} {}",
-            format!("{:?}", m.stage),
+            typed(m.stage),
             m.unit,
             format!("{:.4} s", m.time.wall_s),
             format!("{:.3} s", m.time.cpu_s),

@@ -42,7 +42,7 @@ pub(super) fn run<B: Backend>(
         } else if !note["refer_audios"].is_null() {
             skip(sheet, "the reference picks unseeded random pieces of the reference audio");
         } else {
-            song(sheet, &parts, &case, &note).with_context(|| format!("e2e case {case}"))?;
+            sheet.attempt(&prefix, |sheet| song(sheet, &parts, &case, &note))?;
         }
     }
     Ok(())

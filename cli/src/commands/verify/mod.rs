@@ -27,7 +27,7 @@ use serde_json::json;
 use crate::{
     args::Global,
     error::{self, Refusal},
-    report,
+    interrupt, report,
 };
 use golden::Set;
 use logic::NO_LANGUAGE_MODEL;
@@ -81,6 +81,10 @@ pub(crate) fn run(args: Args, _global: &Global) -> Result<ExitCode> {
         }
         let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
         report::bytes(format!("{device}: {counts}\n").as_bytes())?;
+    }
+    if passed + failed == 0 {
+        let refusal = Refusal::new("nothing could be compared, so nothing is proved");
+        return Err(refusal.hint("pass --models DIR, the checkpoints of these goldens").into());
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(error::FAILED) })
 }
@@ -155,31 +159,25 @@ impl Networks {
         names.sort();
         let at = |name: &str| Directory::Disk(models.join(name));
         let has = |name: &str| names.iter().any(|own| own == name).then(|| at(name));
-        let (mut turbo, mut base) = (None, None);
-        for name in names.iter().filter(|name| name.starts_with("acestep-v15-")) {
-            let dit = DitFolder::open(at(name))?;
-            let is_turbo = dit.config().is_turbo.unwrap_or_else(|| name.contains("turbo"));
-            let (slot, plain) = match is_turbo {
-                true => (&mut turbo, "acestep-v15-turbo"),
-                false => (&mut base, "acestep-v15-base"),
-            };
-            // Where several fit, the one with the plain name is meant.
-            if slot.is_none() || name == plain {
-                *slot = Some((name, dit));
-            }
-        }
+        // Where several fit, the one with the plain name is meant.
+        let dit = |plain: &str, fits: &dyn Fn(&str) -> bool| {
+            let mut dits = names.iter().filter(|name| name.starts_with("acestep-v15-"));
+            let exact = names.iter().find(|name| *name == plain);
+            exact.or_else(|| dits.find(|name| fits(name))).cloned()
+        };
+        let turbo = dit("acestep-v15-turbo", &|name| name.contains("turbo"));
+        let base = dit("acestep-v15-base", &|name| !name.contains("turbo"));
         let (vae, text) = (has(acestep_import::VAE), has(acestep_import::TEXT_ENCODER));
         let whole = match (&turbo, &vae, &text) {
-            (Some((name, _)), Some(vae), Some(text)) => {
-                let directories = (at(name), vae.clone(), text.clone());
-                let (dit, vae, text) = directories;
-                Some(Folder::from_directories((*name).clone(), dit, vae, text)?)
+            (Some(name), Some(vae), Some(text)) => {
+                let (vae, text) = (vae.clone(), text.clone());
+                Some(Folder::from_directories(name.clone(), at(name), vae, text)?)
             }
             _ => None,
         };
         Ok(Self {
-            turbo: turbo.map(|(_, dit)| dit),
-            base: base.map(|(_, dit)| dit),
+            turbo: turbo.map(|name| DitFolder::open(at(&name))).transpose()?,
+            base: base.map(|name| DitFolder::open(at(&name))).transpose()?,
             vae: vae.map(VaeFolder::open).transpose()?,
             text: text.map(TextEncoderFolder::open).transpose()?,
             whole,
@@ -198,6 +196,9 @@ impl Job for Verify<'_> {
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
         let mut cases = Vec::new();
         for file in self.set.names() {
+            if interrupt::was_pressed() {
+                return Err(acestep_runtime::Error::Cancelled.into());
+            }
             let of_file = match file.strip_suffix(".safetensors") {
                 Some(kind) => self.tensors::<B>(file, kind, &device),
                 None => self.text(file),

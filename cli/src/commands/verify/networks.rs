@@ -3,7 +3,7 @@
 use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
 use acestep_model::{
     Backend,
-    acestep::{ConditionInputs, Packed},
+    acestep::{AudioCodec, ConditionInputs, Packed},
     nn::timestep_sinusoid,
 };
 use acestep_runtime::{
@@ -24,13 +24,13 @@ pub(super) fn vae_decode<B: Backend>(
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".latents"));
     let decoder = vae.decoder::<B>(device, None)?;
-    for case in sheet.golden.tags(".latents") {
+    sheet.each(".latents", |sheet, case| {
         let latents = sheet.golden.tensor(&format!("{case}.latents"), device)?;
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
         let wave = decoder.forward_tapped(latents, &mut tap);
         sheet.close(&format!("{case}.wave"), wave);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `vae_encode`: sound to a distribution of latents.
@@ -41,7 +41,7 @@ pub(super) fn vae_encode<B: Backend>(
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".wave") || name.ends_with(".sample_noise"));
     let encoder = vae.encoder::<B>(device, None)?;
-    for case in sheet.golden.tags(".wave") {
+    sheet.each(".wave", |sheet, case| {
         let posterior = encoder.forward(sheet.golden.tensor(&format!("{case}.wave"), device)?);
         sheet.close(&format!("{case}.std"), posterior.std());
         let noise = format!("{case}.sample_noise");
@@ -51,8 +51,8 @@ pub(super) fn vae_encode<B: Backend>(
         }
         sheet.close(&format!("{case}.mean"), posterior.mean);
         sheet.close(&format!("{case}.scale"), posterior.scale);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `vae_tiled`: decoding in tiles.
@@ -65,21 +65,21 @@ pub(super) fn vae_tiled<B: Backend>(
     sheet.inputs(input);
     sheet.skip_all("sound is not encoded in tiles in this version", |n| n.starts_with("enc"));
     let decoder = vae.decoder::<B>(device, None)?;
-    for case in sheet.golden.tags(".latents") {
-        let note = sheet.golden.note(&case);
+    sheet.each(".latents", |sheet, case| {
+        let note = sheet.golden.note(case);
         let number = |key: &str| note[key].as_u64().map(|value| value as usize);
         let wave = format!("{case}.wave");
         let (Some(chunk), Some(overlap)) = (number("chunk_size"), number("overlap")) else {
             sheet.skip(&wave, "the manifest does not say how it was tiled");
-            continue;
+            return Ok(());
         };
         let latents: Tensor<B, 3> = sheet.golden.tensor(&format!("{case}.latents"), device)?;
         let (latents, tiling) = (latents.swap_dims(1, 2), Tiling { chunk, overlap });
         let sound = vae::decode(&decoder, latents, vae.config().hop(), tiling, &Unobserved)?;
         let (shape, values) = every_nth(sound, number("wave_stride").unwrap_or(1));
         sheet.close_values(&wave, &shape, &values);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn is_encode_wave(name: &str) -> bool {
@@ -168,7 +168,7 @@ pub(super) fn dit_forward<B: Backend>(
     ];
     sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
     let dit = model.dit::<B>(device, None)?;
-    for case in sheet.golden.tags(".xt") {
+    sheet.each(".xt", |sheet, case| {
         let name = |part: &str| format!("{case}.{part}");
         let golden = sheet.golden;
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
@@ -182,8 +182,8 @@ pub(super) fn dit_forward<B: Backend>(
             &mut tap,
         );
         sheet.close(&name("velocity"), velocity);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The condition encoder's inputs stored under `prefix`.
@@ -217,8 +217,8 @@ pub(super) fn cond_encoder<B: Backend>(
     const INPUTS: [&str; 4] = ["text_hidden", "text_attention", "lyric_hidden", "lyric_attention"];
     sheet.inputs(|name| INPUTS.iter().any(|i| name.contains(i)) || name.contains("refer_audio"));
     let conditioner = model.conditioner::<B>(device, None)?;
-    for case in sheet.golden.tags(".text_hidden_states") {
-        let inputs = condition_inputs(sheet.golden, &case, device)?;
+    sheet.each(".text_hidden_states", |sheet, case| {
+        let inputs = condition_inputs(sheet.golden, case, device)?;
         let (batch, items) = (inputs.text.mask.len(), inputs.timbre_item.clone());
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
         let packed = conditioner.forward_tapped(inputs, &mut tap);
@@ -226,8 +226,8 @@ pub(super) fn cond_encoder<B: Backend>(
         sheet.exact_mask(&format!("{case}.encoder_attention_mask"), &packed.mask);
         let mask = timbre_mask(&items, batch);
         sheet.exact_mask(&format!("{case}.act.timbre.mask"), &mask);
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Which of its references each item has, the rows as long as the most.
@@ -247,8 +247,8 @@ pub(super) fn audio_tokenizer<B: Backend>(
     sheet.inputs(|name| name.ends_with(".latents") || name == "fsq.indices" || name == "fsq.pre");
     let codec = model.audio_codec::<B>(device, None)?;
     let silence = model.silence_latent::<B>(device, None)?;
-    let (tokenizer, fsq) = (codec.tokenizer(), codec.fsq());
-    for case in sheet.golden.tags(".latents") {
+    let tokenizer = codec.tokenizer();
+    sheet.each(".latents", |sheet, case| {
         let name = |part: &str| format!("{case}.{part}");
         let latents: Tensor<B, 3> = sheet.golden.tensor(&name("latents"), device)?;
         let pooled = tokenizer.pool(latents, silence.clone());
@@ -261,8 +261,19 @@ pub(super) fn audio_tokenizer<B: Backend>(
         sheet.exact(&name("indices"), &[batch, count, 1], &whole(indices));
         sheet.close(&name("detokenized"), codec.detokenizer().forward(quantized));
         sheet.skip(&name("mask"), "codes have no mask in this project: every group is real");
-    }
+        Ok(())
+    })?;
 
+    sheet.attempt("fsq.", |sheet| codebook(sheet, &codec, device))
+}
+
+/// The codebook alone: values, vectors and rounding.
+fn codebook<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    codec: &AudioCodec<B>,
+    device: &B::Device,
+) -> Result<()> {
+    let (tokenizer, fsq) = (codec.tokenizer(), codec.fsq());
     if sheet.golden.has("fsq.indices") {
         let codes: Vec<u32> =
             sheet.golden.whole("fsq.indices")?.iter().map(|&i| i as u32).collect();
@@ -313,13 +324,13 @@ pub(super) fn text_encoder<B: Backend>(
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".input_ids"));
     let model = text.model::<B>(device, None)?;
-    for case in sheet.golden.tags(".input_ids") {
+    sheet.each(".input_ids", |sheet, case| {
         let name = format!("{case}.input_ids");
         let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
         let ids: Vec<i32> = sheet.golden.whole(&name)?.iter().map(|&id| id as i32).collect();
         let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, shape), device);
         sheet.close(&format!("{case}.lyric_embedding"), model.embed(ids.clone()));
         sheet.close(&format!("{case}.last_hidden_state"), model.forward(ids));
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt::Arguments};
 
 use acestep_model::{Backend, Tap};
 use acestep_runtime::pipeline::to_host;
+use anyhow::Result;
 use burn::tensor::Tensor;
 use serde::Serialize;
 
@@ -83,7 +84,10 @@ impl<'a> Sheet<'a> {
         if !self.golden.has(name) {
             return;
         }
-        let theirs = self.golden.floats(name).unwrap_or_else(|_| Vec::new());
+        let theirs = match self.golden.floats(name) {
+            Ok(theirs) => theirs,
+            Err(unreadable) => return self.skip(name, &unreadable.to_string()),
+        };
         let same_shape = self.golden.shape(name).is_ok_and(|stored| stored == shape);
         // `max` would swallow a NaN.
         let worst = ours
@@ -111,6 +115,37 @@ impl<'a> Sheet<'a> {
         for name in self.golden.names().filter(|name| test(name)) {
             self.skip(name, why);
         }
+    }
+
+    /// Computes what is stored under `prefix`. What the goldens lack for it makes the rest of these
+    /// cases skipped, with the reason; what the program or a checkpoint lacks is an error.
+    pub(super) fn attempt(
+        &mut self,
+        prefix: &str,
+        compute: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let Err(error) = compute(self) else { return Ok(()) };
+        let ours = |cause: &(dyn std::error::Error + 'static)| {
+            cause.is::<acestep_import::Error>() || cause.is::<acestep_runtime::Error>()
+        };
+        if error.chain().any(ours) {
+            return Err(error);
+        }
+        let why = format!("the goldens lack something: {error:#}");
+        self.skip_all(&why, |name| name.starts_with(prefix));
+        Ok(())
+    }
+
+    /// Computes every case `x` for which a tensor `x` + `suffix` is stored; see [`Self::attempt`].
+    pub(super) fn each(
+        &mut self,
+        suffix: &str,
+        mut compute: impl FnMut(&mut Self, &str) -> Result<()>,
+    ) -> Result<()> {
+        for case in self.golden.tags(suffix) {
+            self.attempt(&format!("{case}."), |sheet| compute(sheet, &case))?;
+        }
+        Ok(())
     }
 
     /// All cases; what nobody named is not known to this version.

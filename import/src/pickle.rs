@@ -1,0 +1,141 @@
+//! The pickle beside a tensor's values: their type, order and place in the file.
+//!
+//! `torch.save(tensor, path)` pickles one call, `_rebuild_tensor_v2(storage, offset, sizes,
+//! strides, requires_grad, hooks)`, in protocol 2 and always in the same instructions; this reads
+//! exactly those. Whatever else a pickle can say (a dictionary, a parameter, a call of something)
+//! ends with an error: nothing is executed and nothing is guessed.
+//!
+//! Source: Python's `pickletools`; PyTorch `torch/_utils.py` and `torch/serialization.py`.
+
+/// A tensor as its pickle describes it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// The class of the storage in module `torch`, `FloatStorage`.
+    pub(crate) storage: String,
+    /// The entry `data/{key}` that holds the values.
+    pub(crate) key: String,
+    /// Values in the storage.
+    pub(crate) stored: usize,
+    /// The place in it where the tensor starts.
+    pub(crate) offset: usize,
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) strides: Vec<usize>,
+}
+
+impl Described {
+    /// Reads `pickle`.
+    ///
+    /// # Errors
+    /// The byte at which it stops being the pickle of one plain tensor.
+    pub(crate) fn parse(pickle: &[u8]) -> Result<Self, usize> {
+        let mut reader = Reader { rest: pickle };
+        reader.tensor().ok_or(pickle.len() - reader.rest.len())
+    }
+
+    /// Whether the values lie row by row. The stride of an axis of one value means nothing.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let mut expected = 1_usize;
+        self.sizes.len() == self.strides.len()
+            && self.sizes.iter().zip(&self.strides).rev().all(|(&size, &stride)| {
+                let fits = size == 1 || stride == expected;
+                expected = expected.saturating_mul(size);
+                fits
+            })
+    }
+}
+
+/// What is left of a pickle. Every method takes what it names, or says `None` where that is not
+/// what comes next.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn tensor(&mut self) -> Option<Described> {
+        self.exactly(b"\x80\x02")?; // PROTO 2
+        self.exactly(b"ctorch._utils\n_rebuild_tensor_v2\n")?;
+        self.put()?;
+        self.exactly(b"((")?; // MARK: the arguments, and of them the first
+        (self.text()? == "storage").then_some(())?;
+        self.exactly(b"ctorch\n")?;
+        let end = self.rest.iter().position(|&byte| byte == b'\n')?;
+        let storage = str::from_utf8(self.take(end)?).ok()?.to_owned();
+        self.exactly(b"\n")?;
+        self.put()?;
+        let key = self.text()?.to_owned();
+        self.text()?; // The device it was on.
+        let stored = self.int()?;
+        self.exactly(b"t")?; // TUPLE
+        self.put()?;
+        self.exactly(b"Q")?; // BINPERSID
+        let offset = self.int()?;
+        let (sizes, strides) = (self.tuple()?, self.tuple()?);
+        // NEWTRUE, NEWFALSE: whether it wants gradients.
+        self.exactly(b"\x88").or_else(|| self.exactly(b"\x89"))?;
+        self.exactly(b"ccollections\nOrderedDict\n")?;
+        self.put()?;
+        self.exactly(b")R")?; // EMPTY_TUPLE, REDUCE: no hooks.
+        self.put()?;
+        self.exactly(b"t")?;
+        self.put()?;
+        self.exactly(b"R")?;
+        self.put()?;
+        self.exactly(b".")?; // STOP
+        self.rest.is_empty().then_some(Described { storage, key, stored, offset, sizes, strides })
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn exactly(&mut self, bytes: &[u8]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(bytes)?;
+        Some(())
+    }
+
+    /// A note of the last value, which nothing here asks for again: BINPUT.
+    fn put(&mut self) -> Option<()> {
+        self.exactly(b"q")?;
+        self.take(1).map(drop)
+    }
+
+    /// BINUNICODE.
+    fn text(&mut self) -> Option<&'a str> {
+        self.exactly(b"X")?;
+        let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
+        let text = str::from_utf8(self.take(length as usize)?).ok()?;
+        self.put()?;
+        Some(text)
+    }
+
+    /// BININT1, BININT2 or BININT, not negative.
+    fn int(&mut self) -> Option<usize> {
+        match self.take(1)? {
+            b"K" => Some(self.take(1)?[0].into()),
+            b"M" => Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?).into()),
+            b"J" => i32::from_le_bytes(self.take(4)?.try_into().ok()?).try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// Numbers with TUPLE1, TUPLE2 or TUPLE3 after them; `()` and longer ones with MARK before.
+    fn tuple(&mut self) -> Option<Vec<usize>> {
+        let mut numbers = Vec::new();
+        if self.exactly(b")").is_some() {
+            return Some(numbers);
+        }
+        let end: &[u8] = match self.exactly(b"(") {
+            Some(()) => b"t",
+            None => b"\x85\x86\x87",
+        };
+        while !end.contains(self.rest.first()?) {
+            numbers.push(self.int()?);
+        }
+        let end = self.take(1)?[0];
+        let counted = end == b't' || usize::from(end - 0x84) == numbers.len();
+        self.put()?;
+        counted.then_some(numbers)
+    }
+}
