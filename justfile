@@ -1,6 +1,6 @@
 # `just` lists what there is.
 _list:
-    @just --list
+    @{{just_executable()}} --list
 
 # Everything a change must pass, as the CI runs it.
 check:

@@ -7,8 +7,8 @@ use crate::{report, settings};
 /// The exit codes, as the help states them.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
     (OK, "done"),
-    (FAILED, "it cannot be done: the input, a file, the model or the disk is at fault"),
-    (USAGE, "the command line is wrong"),
+    (FAILED, "it cannot be done: a file, the model, the device or the disk is at fault"),
+    (USAGE, "the command line is wrong, or a value is out of range or in conflict with another"),
     (BUG, "a mistake in this program"),
     (INTERRUPTED, "stopped by Ctrl-C"),
 ];
@@ -25,11 +25,25 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) struct Refusal {
     message: String,
     hint: Option<String>,
+    code: u8,
+    #[source]
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Refusal {
+    /// It cannot be done.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, code: FAILED, cause: None }
+    }
+
+    /// The command line is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, ..Self::new(message) }
+    }
+
+    /// What stands behind it.
+    pub(crate) fn because(self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Box::new(cause)), ..self }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
@@ -45,7 +59,31 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     // A reader that had enough, such as `head`, is not a failure.
     let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    if error.downcast_ref::<report::Stdout>().is_some_and(|e| closed(&e.0)) { OK } else { FAILED }
+    if error.downcast_ref::<report::Stdout>().is_some_and(|e| closed(&e.0)) {
+        return OK;
+    }
+    // Only the outermost: below a context it is the content of a file.
+    let Some(outermost) = error.chain().next() else { return FAILED };
+    match (outermost.downcast_ref::<Refusal>(), outermost.downcast_ref::<Error>()) {
+        (Some(refusal), _) => refusal.code,
+        (_, Some(error)) if is_usage(error) => USAGE,
+        _ => FAILED,
+    }
+}
+
+/// Whether `error` is about a value. A plan does not know which ones a request file has set: for
+/// those the code is the same.
+fn is_usage(error: &acestep_runtime::Error) -> bool {
+    use acestep_runtime::Error;
+    matches!(
+        error,
+        Error::OutOfRange { .. }
+            | Error::BadValue { .. }
+            | Error::BadCode { .. }
+            | Error::Conflict(_)
+            | Error::UnknownLanguage { .. }
+            | Error::NothingAsked
+    )
 }
 
 /// Every cause of `error` below its message, in order; what was just said is not said again.
@@ -76,7 +114,8 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-fn import_hint(error: &acestep_import::Error) -> Option<String> {
+/// What may mend an error of the files of a model.
+pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
     let hint = error.hint()?;
     let tiny = acestep_import::TINY;
     Some(match error {
@@ -156,7 +195,23 @@ mod tests {
         let stdout = |kind: io::ErrorKind| code_of(&report::Stdout(kind.into()).into());
         assert_eq!(stdout(io::ErrorKind::BrokenPipe), 0);
         assert_eq!(stdout(io::ErrorKind::StorageFull), 1);
+    }
+
+    #[test]
+    fn a_wrong_value_is_wrong_usage_unless_it_is_the_content_of_a_file() {
         assert_eq!(code_of(&Refusal::new("no").into()), 1);
+        assert_eq!(code_of(&Refusal::usage("no").into()), 2);
+        let wrong = || anyhow::Error::new(acestep_runtime::Error::NothingAsked);
+        assert_eq!(code_of(&wrong()), 2);
+        assert_eq!(code_of(&wrong().context("the request `r.json` cannot be used")), 1);
+        let path = "a.wav".into();
+        assert_eq!(code_of(&acestep_runtime::Error::AlreadyExists { path }.into()), 1);
+    }
+
+    #[test]
+    fn what_stands_behind_a_refusal_is_its_cause() {
+        let error = Refusal::new("no").because(io::Error::other("since it rains"));
+        assert_eq!(causes(&error.into()), ["since it rains"]);
     }
 
     /// Run by the test below, in a process of its own.

@@ -194,6 +194,18 @@ fn check<B: Backend, M: Module<B>>(
     Ok(())
 }
 
+/// Compares the names and shapes of `module`'s parameters with the tensors of `part`.
+///
+/// # Errors
+/// Names the tensors that are missing, unused, or of another shape or type.
+pub(crate) fn compare<B: Backend, M: Module<B>>(
+    module: &M,
+    tensors: &Tensors,
+    part: Part,
+) -> Result<(), Error> {
+    check(module, tensors, part, &sources(tensors, part)?)
+}
+
 /// The error for tensors that nobody takes.
 pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<String>) -> Error {
     let path = tensors.path().to_owned();

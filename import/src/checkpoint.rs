@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_model::{Backend, Checkpoint, Configs, acestep, oobleck, qwen3};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 
 use crate::{
     Directory, DitFolder, Error, ModelPaths, Part, PartSize, TextEncoderFolder, VaeFolder,
@@ -17,7 +17,6 @@ pub struct Folder {
     dit: DitFolder,
     vae: VaeFolder,
     text_encoder: TextEncoderFolder,
-    dtype: Option<DType>,
 }
 
 impl Folder {
@@ -73,13 +72,7 @@ impl Folder {
         let (latent, channels) =
             (configs.dit.audio_acoustic_hidden_dim, configs.vae.decoder_input_channels);
         agree("audio_acoustic_hidden_dim", latent, sound, "decoder_input_channels", channels)?;
-        Ok(Self { name, configs, dit, vae, text_encoder, dtype: None })
-    }
-
-    /// Keeps parameters as `dtype` instead of the backend's float type.
-    #[must_use]
-    pub fn with_dtype(self, dtype: DType) -> Self {
-        Self { dtype: Some(dtype), ..self }
+        Ok(Self { name, configs, dit, vae, text_encoder })
     }
 
     /// What the model is called: its short name where it has one, else its directory's.
@@ -110,6 +103,22 @@ impl Folder {
             Part::VaeDecoder | Part::VaeEncoder => self.vae.size(part),
         }
     }
+
+    /// Compares the headers of all files with the networks of `parts`, so that what does not fit is
+    /// found before the first network is read or run. No weight is read or initialised.
+    ///
+    /// # Errors
+    /// Names the tensors that are missing, unused or of another shape.
+    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
+        self.text_encoder.check::<B>(device, parts)?;
+        self.dit.check::<B>(device, parts)?;
+        self.vae.check::<B>(device, parts)
+    }
+
+    /// Whether the model was distilled to few steps without guidance; see [`DitFolder::is_turbo`].
+    pub fn is_turbo(&self) -> bool {
+        self.dit.is_turbo()
+    }
 }
 
 impl<B: Backend> Checkpoint<B> for Folder {
@@ -128,31 +137,31 @@ impl<B: Backend> Checkpoint<B> for Folder {
     }
 
     fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
-        self.dit.silence_latent(device, self.dtype)
+        self.dit.silence_latent(device)
     }
 
     fn text_encoder(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
-        self.text_encoder.model(device, self.dtype)
+        self.text_encoder.model(device)
     }
 
     fn conditioner(&self, device: &B::Device) -> Result<acestep::Conditioner<B>, Error> {
-        self.dit.conditioner(device, self.dtype)
+        self.dit.conditioner(device)
     }
 
     fn audio_codec(&self, device: &B::Device) -> Result<acestep::AudioCodec<B>, Error> {
-        self.dit.audio_codec(device, self.dtype)
+        self.dit.audio_codec(device)
     }
 
     fn dit(&self, device: &B::Device) -> Result<acestep::Dit<B>, Error> {
-        self.dit.dit(device, self.dtype)
+        self.dit.dit(device)
     }
 
     fn vae_decoder(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Error> {
-        self.vae.decoder(device, self.dtype)
+        self.vae.decoder(device)
     }
 
     fn vae_encoder(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Error> {
-        self.vae.encoder(device, self.dtype)
+        self.vae.encoder(device)
     }
 }
 

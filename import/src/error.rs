@@ -287,7 +287,7 @@ impl Error {
         let again = "the download is probably incomplete or damaged: fetch the file again";
         let text = match self {
             Self::Absent { remedy, .. } => remedy,
-            Self::Io { .. } => return None,
+            Self::Io { .. } => "check that the path is right and that you may read it",
             Self::MissingFile { .. } | Self::MissingShard { .. } => {
                 "the download is probably incomplete: fetch the missing file into that directory"
             }
@@ -300,8 +300,10 @@ impl Error {
             | Self::BadIndex { .. }
             | Self::NotJson { .. }
             | Self::HalfWeightNorm { .. }
-            | Self::NotFinite { .. }
-            | Self::BadSilence { .. } => again,
+            | Self::NotFinite { .. } => again,
+            Self::BadSilence { .. } => {
+                "fetch silence_latent.pt of the release again, or write your own `[1, C, T]` with `torch.save(latent.float().contiguous().clone(), \"silence_latent.pt\")`"
+            }
             Self::NotADirectory { .. } => {
                 "give the directory that holds config.json, not a file in it"
             }

@@ -12,7 +12,8 @@
 //! | `fold` | weight-norm pairs into plain weights |
 //! | `safetensors`, `header`, `convert` | files, headers, numbers |
 //! | `directory` | files on disk or in the program |
-//! | `silence`, `tokenizer` | the latent of silence; text to token ids |
+//! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
+//! | `tokenizer` | text to token ids |
 //! | `error` | every message and its remedy |
 //!
 //! Strictness is the rule: a tensor that is missing, left over, of another shape or type, a cut
@@ -28,6 +29,7 @@ mod header;
 mod kind;
 mod layout;
 mod names;
+mod pickle;
 mod safetensors;
 mod silence;
 mod single;

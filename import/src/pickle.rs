@@ -95,10 +95,12 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// A note of the last value, which nothing here asks for again: BINPUT.
+    /// BINPUT, if there: a note of the last value, which nothing here asks for again.
     fn put(&mut self) -> Option<()> {
-        self.exactly(b"q")?;
-        self.take(1).map(drop)
+        match self.exactly(b"q") {
+            Some(()) => self.take(1).map(drop),
+            None => Some(()),
+        }
     }
 
     /// BINUNICODE.
@@ -137,5 +139,53 @@ impl<'a> Reader<'a> {
         let counted = end == b't' || usize::from(end - 0x84) == numbers.len();
         self.put()?;
         counted.then_some(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `torch.save(torch.arange(20.).reshape(1, 2, 10)[:, :, 3:6], path)`, torch 2.15.
+    const SLICE: &[u8] = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\nq\x00((X\x07\x00\x00\x00storage\
+        q\x01ctorch\nFloatStorage\nq\x02X\x01\x00\x00\x000q\x03X\x03\x00\x00\x00cpuq\x04K\x14tq\x05Q\
+        K\x03K\x01K\x02K\x03\x87q\x06K\x14K\nK\x01\x87q\x07\x89ccollections\nOrderedDict\nq\x08)Rq\t\
+        tq\nRq\x0b.";
+    /// The same of `{"a": torch.zeros(1)}`, as far as its first call.
+    const DICTIONARY: &[u8] = b"\x80\x02}q\x00X\x01\x00\x00\x00aq\x01ctorch._utils\n";
+
+    #[test]
+    fn the_pickle_of_a_slice_says_where_it_lies() {
+        let expected = Described {
+            storage: "FloatStorage".into(),
+            key: "0".into(),
+            stored: 20,
+            offset: 3,
+            sizes: vec![1, 2, 3],
+            strides: vec![20, 10, 1],
+        };
+        assert!(!expected.is_contiguous());
+        assert_eq!(Described::parse(SLICE), Ok(expected));
+    }
+
+    #[test]
+    fn a_pickle_of_something_else_or_cut_anywhere_is_refused() {
+        assert_eq!(Described::parse(DICTIONARY), Err(2));
+        for end in 0..SLICE.len() {
+            assert!(Described::parse(&SLICE[..end]).is_err(), "{end}");
+        }
+        assert!(Described::parse(&[SLICE, b"."].concat()).is_err());
+    }
+
+    #[test]
+    fn rows_are_contiguous_whatever_the_stride_of_a_single_one() {
+        let contiguous = |sizes: [usize; 3], strides: [usize; 3]| {
+            let (sizes, strides) = (sizes.to_vec(), strides.to_vec());
+            let [storage, key] = [String::new(), String::new()];
+            Described { storage, key, stored: 0, offset: 0, sizes, strides }.is_contiguous()
+        };
+        assert!(contiguous([1, 2, 3], [6, 3, 1]));
+        assert!(contiguous([1, 2, 3], [99, 3, 1]));
+        assert!(!contiguous([1, 3, 2], [6, 1, 3]));
     }
 }

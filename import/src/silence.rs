@@ -1,8 +1,8 @@
 //! The latent of silence, `silence_latent.pt`: `[1, C, T]` in the file, `[1, T, C]` here.
 //!
-//! `torch.save` writes a zip archive whose entries are stored uncompressed; a tensor's values are
-//! the entry `*/data/0`, little-endian f32. The sizes are known (`C` from config.json), so the
-//! pickle beside them is only asked whether it describes another order.
+//! `torch.save` writes a zip archive whose entries are stored uncompressed: `*/data.pkl` says what
+//! the tensor is, `*/data/0` holds its values. Only a tensor that fills its storage row by row is
+//! taken, in f32 or in a half type, which f32 holds exactly.
 //!
 //! Source: PyTorch's zip serialisation; upstream loads the tensor and swaps its last two axes.
 
@@ -11,12 +11,18 @@ use std::io::{Cursor, Read};
 use burn::tensor::TensorData;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
-use crate::{Directory, Error, Tensors};
+use crate::{
+    Directory, Error, Tensors,
+    convert::{FileType, convert},
+    pickle::Described,
+};
 
 const PT: &str = "silence_latent.pt";
 const SAFETENSORS: &str = "silence_latent.safetensors";
 /// 600 s at 25 Hz take 3.8 MB; no latent of silence is longer than this.
 const LIMIT: u64 = 1 << 28;
+/// How a file starts that torch wrote before 1.6, or without its zip format.
+const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// Reads the latent of silence from `directory` as f32.
 ///
@@ -65,42 +71,71 @@ fn values_of_safetensors(directory: &Directory, channels: usize) -> Result<Vec<f
 
 fn values_of_pt(directory: &Directory, channels: usize) -> Result<Vec<f32>, Error> {
     let bytes = directory.open(PT)?;
-    let bad = |reason: String| Error::BadSilence { path: directory.path(PT), reason };
-    let mut zip = ZipArchive::new(Cursor::new(bytes.all())).map_err(|error| {
-        bad(format!("it is not a zip archive as torch.save writes it ({error})"))
-    })?;
-    let find =
-        |suffix: &str| zip.file_names().find(|name| name.ends_with(suffix)).map(str::to_owned);
-    let data = find("/data/0").ok_or_else(|| bad("it has no entry `*/data/0`".into()))?;
-    let (byteorder, pickle) = (find("/byteorder"), find("/data.pkl"));
-
-    if let Some(name) = byteorder {
-        let order = entry(&mut zip, &name).map_err(bad)?;
-        if order.trim_ascii() != b"little" {
-            let order = String::from_utf8_lossy(&order).into_owned();
-            return Err(bad(format!("its byte order is `{order}`, not `little`")));
-        }
-    }
-    let data = entry(&mut zip, &data).map_err(bad)?;
-    let row = channels * size_of::<f32>();
-    if data.len() % row != 0 {
-        let size = data.len();
-        return Err(bad(format!("its {size} bytes are not a multiple of {channels} f32 channels")));
-    }
-    if let Some(name) = pickle {
-        let pickle = entry(&mut zip, &name).map_err(bad)?;
-        if is_transposed(&pickle, channels, data.len() / row) {
-            return Err(bad(format!("it is [1, T, {channels}] instead of [1, {channels}, T]")));
-        }
-    }
-    let words = data.chunks_exact(4);
-    Ok(words.map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+    values_of_zip(bytes.all(), channels)
+        .map_err(|reason| Error::BadSilence { path: directory.path(PT), reason })
 }
 
-/// The content of a stored entry.
-fn entry(zip: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>, String> {
+fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
+    if bytes.starts_with(LEGACY) {
+        return Err("it is in the format of torch before 1.6, not a zip archive".into());
+    }
+    let mut zip = ZipArchive::new(Cursor::new(bytes))
+        .map_err(|error| format!("it is not a zip archive as torch.save writes it ({error})"))?;
+    if let Some(order) = entry(&mut zip, "/byteorder")?
+        && order.trim_ascii() != b"little"
+    {
+        let order = String::from_utf8_lossy(&order).into_owned();
+        return Err(format!("its byte order is `{order}`, not `little`"));
+    }
+    let pickle = entry(&mut zip, "/data.pkl")?.ok_or("it has no entry `*/data.pkl`")?;
+    let tensor = Described::parse(&pickle).map_err(|byte| {
+        format!("its data.pkl is not that of one plain tensor (from byte {byte} on)")
+    })?;
+    let file_type = check(&tensor, channels)?;
+
+    let name = format!("/data/{}", tensor.key);
+    let data = entry(&mut zip, &name)?.ok_or_else(|| format!("it has no entry `*{name}`"))?;
+    if data.len() / file_type.size() != tensor.stored || data.len() % file_type.size() != 0 {
+        let (size, stored, storage) = (data.len(), tensor.stored, &tensor.storage);
+        return Err(format!("it has {size} bytes for the {stored} values of a {storage}"));
+    }
+    let mut values = Vec::with_capacity(tensor.stored);
+    convert(&data, file_type, &mut values);
+    Ok(values)
+}
+
+/// The type of the values, if the tensor is `[1, C, T]` and nothing but its values is stored.
+fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
+    let file_type = match tensor.storage.as_str() {
+        "FloatStorage" => FileType::F32,
+        "HalfStorage" => FileType::F16,
+        "BFloat16Storage" => FileType::Bf16,
+        other => return Err(format!("it is a `{other}`, not one of float, half or bfloat16")),
+    };
+    let Described { sizes, strides, offset, stored, .. } = tensor;
+    let [1, c, frames] = sizes[..] else {
+        return Err(format!("it is {sizes:?} instead of [1, {channels}, T]"));
+    };
+    if c != channels {
+        return Err(format!("it is {sizes:?} instead of [1, {channels}, T]"));
+    }
+    if !tensor.is_contiguous() {
+        return Err(format!("it is a view: sizes {sizes:?} with strides {strides:?}"));
+    }
+    if *offset != 0 || c.checked_mul(frames) != Some(*stored) {
+        return Err(format!(
+            "it is a slice: {sizes:?} from value {offset} on of {stored} values that are stored"
+        ));
+    }
+    Ok(file_type)
+}
+
+/// The content of the stored entry whose name ends in `suffix`, if there is one.
+fn entry(zip: &mut ZipArchive<Cursor<&[u8]>>, suffix: &str) -> Result<Option<Vec<u8>>, String> {
+    let found = zip.file_names().find(|name| name.ends_with(suffix)).map(str::to_owned);
+    let Some(name) = found else { return Ok(None) };
     let describe = |error: ZipError| format!("entry `{name}`: {error}");
-    let index = zip.index_for_name(name).ok_or_else(|| format!("no entry `{name}`"))?;
+    let index = zip.index_for_name(&name).ok_or_else(|| format!("no entry `{name}`"))?;
     let method = zip.by_index_raw(index).map_err(describe)?.compression();
     if method != CompressionMethod::Stored {
         return Err(format!("entry `{name}` is compressed, torch.save stores plainly"));
@@ -111,31 +146,7 @@ fn entry(zip: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>, Str
     file.take(LIMIT)
         .read_to_end(&mut content)
         .map_err(|error| format!("entry `{name}`: {error}"))?;
-    Ok(content)
-}
-
-/// Whether the pickle describes sizes `(.., T, C)` or strides `(.., 1, C)`: a tensor whose values
-/// lie in another order than `[1, C, T]`.
-fn is_transposed(pickle: &[u8], channels: usize, frames: usize) -> bool {
-    const TUPLE2: u8 = 0x86;
-    const TUPLE3: u8 = 0x87;
-    let has = |a: usize, b: usize| {
-        let pair = [int(a), int(b)].concat();
-        pickle.windows(pair.len() + 1).any(|window| {
-            window.starts_with(&pair) && [TUPLE2, TUPLE3].contains(&window[pair.len()])
-        })
-    };
-    channels != frames && (has(frames, channels) || has(1, channels))
-}
-
-/// A number as pickle protocol 2 writes it: `BININT1`, `BININT2` or `BININT`.
-fn int(value: usize) -> Vec<u8> {
-    let bytes = (value as u64).to_le_bytes();
-    match value {
-        0..=0xFF => vec![b'K', bytes[0]],
-        0x100..=0xFFFF => vec![b'M', bytes[0], bytes[1]],
-        _ => vec![b'J', bytes[0], bytes[1], bytes[2], bytes[3]],
-    }
+    Ok(Some(content))
 }
 
 #[cfg(test)]

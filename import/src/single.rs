@@ -11,7 +11,7 @@ use std::{
 use acestep_model::{Backend, ConfigError, acestep, oobleck, qwen3};
 use burn::{
     module::Module,
-    tensor::{DType, Element, Tensor},
+    tensor::{Element, Tensor},
 };
 
 use crate::{
@@ -78,19 +78,13 @@ impl<C> Single<C> {
         apply::size(&self.tensors, part)
     }
 
-    fn load<B: Backend, M: Module<B>>(
-        &self,
-        module: M,
-        part: Part,
-        dtype: Option<DType>,
-    ) -> Result<M, Error> {
-        apply::load(module, &self.tensors, part, dtype.unwrap_or_else(own_dtype::<B>))
+    fn load<B: Backend, M: Module<B>>(&self, module: M, part: Part) -> Result<M, Error> {
+        apply::load(module, &self.tensors, part, <B::FloatElem as Element>::dtype())
     }
-}
 
-/// The backend's float type.
-fn own_dtype<B: Backend>() -> DType {
-    <B::FloatElem as Element>::dtype()
+    fn compare<B: Backend, M: Module<B>>(&self, module: &M, part: Part) -> Result<(), Error> {
+        apply::compare(module, &self.tensors, part)
+    }
 }
 
 impl DitFolder {
@@ -107,51 +101,74 @@ impl DitFolder {
     ///
     /// # Errors
     /// If its file is absent or malformed.
-    pub fn silence_latent<B: Backend>(
-        &self,
-        device: &B::Device,
-        dtype: Option<DType>,
-    ) -> Result<Tensor<B, 3>, Error> {
+    pub fn silence_latent<B: Backend>(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
         let data = silence::read(&self.directory, self.config.audio_acoustic_hidden_dim)?;
-        Ok(Tensor::from_data(data, (device, dtype.unwrap_or_else(own_dtype::<B>))))
+        Ok(Tensor::from_data(data, (device, <B::FloatElem as Element>::dtype())))
     }
 
-    /// The encoders of text, lyrics and timbre, in `dtype` or the backend's own.
+    /// The encoders of text, lyrics and timbre.
     ///
     /// # Errors
     /// If a tensor is missing, left over or of another shape.
     pub fn conditioner<B: Backend>(
         &self,
         device: &B::Device,
-        dtype: Option<DType>,
     ) -> Result<acestep::Conditioner<B>, Error> {
         let module = acestep::Conditioner::init(&self.config, device);
-        self.load::<B, _>(module, Part::Conditioner, dtype)
+        self.load::<B, _>(module, Part::Conditioner)
     }
 
-    /// Latents to audio codes and back, in `dtype` or the backend's own.
+    /// Latents to audio codes and back.
     ///
     /// # Errors
     /// As [`Self::conditioner`].
     pub fn audio_codec<B: Backend>(
         &self,
         device: &B::Device,
-        dtype: Option<DType>,
     ) -> Result<acestep::AudioCodec<B>, Error> {
         let module = acestep::AudioCodec::init(&self.config, device);
-        self.load::<B, _>(module, Part::AudioCodec, dtype)
+        self.load::<B, _>(module, Part::AudioCodec)
     }
 
-    /// The diffusion transformer, in `dtype` or the backend's own.
+    /// The diffusion transformer.
     ///
     /// # Errors
     /// As [`Self::conditioner`].
-    pub fn dit<B: Backend>(
-        &self,
-        device: &B::Device,
-        dtype: Option<DType>,
-    ) -> Result<acestep::Dit<B>, Error> {
-        self.load::<B, _>(acestep::Dit::init(&self.config, device), Part::Dit, dtype)
+    pub fn dit<B: Backend>(&self, device: &B::Device) -> Result<acestep::Dit<B>, Error> {
+        self.load::<B, _>(acestep::Dit::init(&self.config, device), Part::Dit)
+    }
+
+    /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every
+    /// tensor there, of its shape, and none left over. No weight is read or initialised.
+    ///
+    /// # Errors
+    /// Names the tensors.
+    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
+        let config = &self.config;
+        parts.iter().try_for_each(|&part| match part {
+            Part::Conditioner => {
+                self.compare::<B, _>(&acestep::Conditioner::init(config, device), part)
+            }
+            Part::AudioCodec => {
+                self.compare::<B, _>(&acestep::AudioCodec::init(config, device), part)
+            }
+            Part::Dit => self.compare::<B, _>(&acestep::Dit::init(config, device), part),
+            Part::TextEncoder | Part::VaeDecoder | Part::VaeEncoder => Ok(()),
+        })
+    }
+
+    /// Whether the model was distilled to few steps without guidance: `is_turbo` of config.json; in
+    /// older files its `model_version`; without that the directory's name.
+    pub fn is_turbo(&self) -> bool {
+        let says_turbo = |text: &str| text.to_lowercase().contains("turbo");
+        match (self.config.is_turbo, &self.config.model_version) {
+            (Some(flag), _) => flag,
+            (None, Some(version)) => says_turbo(version),
+            (None, None) => {
+                let name = self.directory.root().file_name();
+                name.is_some_and(|name| says_turbo(&name.to_string_lossy()))
+            }
+        }
     }
 }
 
@@ -165,30 +182,39 @@ impl VaeFolder {
         Self::open_as(directory, kind, &Part::OF_VAE_FILE, oobleck::Config::from_json)
     }
 
-    /// Latents to sound, in `dtype` or the backend's own.
+    /// Latents to sound.
     ///
     /// # Errors
     /// If a tensor is missing, left over or of another shape.
-    pub fn decoder<B: Backend>(
-        &self,
-        device: &B::Device,
-        dtype: Option<DType>,
-    ) -> Result<oobleck::Decoder<B>, Error> {
+    pub fn decoder<B: Backend>(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Error> {
         let module = oobleck::Decoder::init(&self.config, device);
-        self.load::<B, _>(module, Part::VaeDecoder, dtype)
+        self.load::<B, _>(module, Part::VaeDecoder)
     }
 
-    /// Sound to latents, in `dtype` or the backend's own.
+    /// Sound to latents.
     ///
     /// # Errors
     /// As [`Self::decoder`].
-    pub fn encoder<B: Backend>(
-        &self,
-        device: &B::Device,
-        dtype: Option<DType>,
-    ) -> Result<oobleck::Encoder<B>, Error> {
+    pub fn encoder<B: Backend>(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Error> {
         let module = oobleck::Encoder::init(&self.config, device);
-        self.load::<B, _>(module, Part::VaeEncoder, dtype)
+        self.load::<B, _>(module, Part::VaeEncoder)
+    }
+
+    /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every
+    /// tensor there, of its shape, and none left over. No weight is read or initialised.
+    ///
+    /// # Errors
+    /// Names the tensors.
+    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
+        parts.iter().try_for_each(|&part| match part {
+            Part::VaeDecoder => {
+                self.compare::<B, _>(&oobleck::Decoder::init(&self.config, device), part)
+            }
+            Part::VaeEncoder => {
+                self.compare::<B, _>(&oobleck::Encoder::init(&self.config, device), part)
+            }
+            Part::TextEncoder | Part::Conditioner | Part::AudioCodec | Part::Dit => Ok(()),
+        })
     }
 }
 
@@ -216,17 +242,25 @@ impl TextEncoderFolder {
         &self.weights
     }
 
-    /// The network, in `dtype` or the backend's own.
+    /// The network.
     ///
     /// # Errors
     /// If a tensor is missing, left over or of another shape.
-    pub fn model<B: Backend>(
-        &self,
-        device: &B::Device,
-        dtype: Option<DType>,
-    ) -> Result<qwen3::Model<B>, Error> {
+    pub fn model<B: Backend>(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
         let module = qwen3::Model::init(&self.weights.config, device);
-        self.weights.load::<B, _>(module, Part::TextEncoder, dtype)
+        self.weights.load::<B, _>(module, Part::TextEncoder)
+    }
+
+    /// As [`DitFolder::check`].
+    ///
+    /// # Errors
+    /// Names the tensors.
+    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
+        if !parts.contains(&Part::TextEncoder) {
+            return Ok(());
+        }
+        let module = qwen3::Model::init(&self.weights.config, device);
+        self.weights.compare::<B, _>(&module, Part::TextEncoder)
     }
 
     /// Ids of `text`, cut to `max_tokens` with the appended special token last.

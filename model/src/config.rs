@@ -7,8 +7,8 @@ use serde_json::Value;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Not JSON, or a key is missing or has the wrong type.
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
+    #[error("it is not valid JSON for this model: {0}")]
+    Json(serde_json::Error),
     /// A key this version does not know; it could change the mathematics.
     #[error("key `{key}` (= {value}) is not known to this version and could change the result")]
     UnknownKey {
@@ -34,7 +34,7 @@ pub(crate) type Rest = serde_json::Map<String, Value>;
 
 /// Parses `text`; the caller then checks what is left over with [`refuse_unknown`].
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
-    Ok(serde_json::from_str(text)?)
+    serde_json::from_str(text).map_err(ConfigError::Json)
 }
 
 /// Refuses every left-over key that is not in `ignored`, a list of (key, reason).
@@ -64,6 +64,17 @@ pub(crate) fn require(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_parser_says_is_in_the_message_and_not_said_again_as_its_source() {
+        let error = parse::<Rest>("[]").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it is not valid JSON for this model: invalid type: sequence, expected a map at line 1 \
+             column 0"
+        );
+        assert!(std::error::Error::source(&error).is_none());
+    }
 
     #[test]
     fn a_key_that_is_neither_used_nor_ignored_is_refused_by_name() {

@@ -35,6 +35,7 @@ pub mod acestep;
 pub mod checkpoint;
 mod config;
 pub mod kernel;
+mod limits;
 pub mod nn;
 pub mod oobleck;
 pub mod qwen3;
@@ -47,6 +48,3 @@ pub use tap::{Quiet, Tap};
 
 /// Latent frames a second.
 pub const LATENT_HZ: u32 = 25;
-
-/// Audio codes a second.
-pub const CODE_HZ: u32 = 5;

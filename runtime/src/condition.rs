@@ -73,7 +73,10 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
     };
     let heard = Heard {
         first: finite("the condition encoder", listen(caption))?,
-        later: plain.map(listen),
+        later: match plain.map(listen) {
+            Some(later) => Some(finite("the condition encoder", later)?),
+            None => None,
+        },
         null: conditioner.null_condition(),
     };
     observe.event(Event::Finished { stage: Stage::Condition, elapsed: start.elapsed() });
@@ -124,7 +127,10 @@ fn read<B: Backend, C: Checkpoint<B>>(
     let device = parts.device();
     let read = Read {
         caption: finite("the text encoder", captions.encode(&encoder, device)?)?,
-        plain: plain.map(|plain| plain.encode(&encoder, device)).transpose()?,
+        plain: match plain {
+            Some(plain) => Some(finite("the text encoder", plain.encode(&encoder, device)?)?),
+            None => None,
+        },
         lyrics: finite("the text encoder's table", lyrics.embed(&encoder, device)?)?,
     };
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });

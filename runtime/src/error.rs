@@ -15,6 +15,27 @@ impl std::fmt::Display for Notice {
     }
 }
 
+/// What was tried with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// To read it.
+    Read,
+    /// To write what it should hold.
+    Write,
+    /// To make it.
+    Create,
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Create => "create",
+        })
+    }
+}
+
 /// Every error of this crate; [`Error::hint`] says how to mend it where that is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -78,20 +99,18 @@ pub enum Error {
         expected: String,
     },
     /// An item of a list of audio codes that is no code.
-    #[error("audio code {index} is `{item}`, not a whole number from 0 to {max}")]
+    #[error("audio code {index} is `{item}`, but a code is a whole number such as 17")]
     BadCode {
         /// Its place, from 1.
         index: usize,
         /// The item, shortened.
         item: String,
-        /// The largest code.
-        max: u32,
     },
     /// A file could not be read or written.
     #[error("cannot {action} `{path}`")]
     File {
-        /// `read`, `write`, `create`...
-        action: &'static str,
+        /// What was tried.
+        action: Action,
         /// Which.
         path: PathBuf,
         /// Why.
@@ -104,6 +123,12 @@ pub enum Error {
         /// Which.
         path: PathBuf,
     },
+    /// A device, a pipe or a socket stands where a file should be written.
+    #[error("cannot write `{path}`: it is not a regular file")]
+    NotAFile {
+        /// Which.
+        path: PathBuf,
+    },
     /// The output exists and may not be replaced.
     #[error("`{path}` exists already")]
     AlreadyExists {
@@ -111,7 +136,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file of conditioning that does not have the promised form.
-    #[error("`{path}` is no conditioning file: {why}")]
+    #[error("`{path}` cannot be used as conditioning: {why}")]
     Conditioning {
         /// Which.
         path: PathBuf,
@@ -183,14 +208,21 @@ impl Error {
             Self::NotInThisVersion(_) => {
                 "remove the option, or wait for the version that has it".into()
             }
-            Self::File { source, .. } => return file_hint(source).map(str::to_owned),
+            Self::File { action, source, .. } => {
+                return file_hint(*action, source).map(str::to_owned);
+            }
             Self::IsDirectory { path } => {
                 format!("name a file in it, e.g. `{}`", path.join("song.wav").display())
             }
-            Self::AlreadyExists { .. } => "name another output, or pass --force".into(),
+            Self::NotAFile { .. } => {
+                "name a file; a song goes to standard output with `--output -`".into()
+            }
+            Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
             Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
             Self::NotFinite { .. } => {
-                "try --dtype f32 or another device; if it stays, the weights may be damaged".into()
+                "`acestep verify` tests this machine; if it passes, the weights are damaged or not \
+                 what they claim to be: download them again"
+                    .into()
             }
             Self::ForeignTokenizer { .. } => {
                 "the text encoder's folder mixes files of two models; download it again".into()
@@ -214,17 +246,19 @@ impl Error {
     }
 }
 
-fn file_hint(error: &std::io::Error) -> Option<&'static str> {
+fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
     use std::io::ErrorKind as Kind;
-    Some(match error.kind() {
-        Kind::NotFound => "check the path; its folder must exist",
-        Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
-            "choose a folder you may write to with --output"
+    Some(match (action, error.kind()) {
+        (_, Kind::NotADirectory) => "a part of the path is a file, not a folder",
+        (Action::Read, Kind::NotFound) => "check the path",
+        (Action::Read, Kind::PermissionDenied) => "check the permissions of the file",
+        (Action::Read, Kind::IsADirectory) => "name a file in it",
+        (Action::Read, _) => return None,
+        (_, Kind::NotFound) => "check the path; its folder must exist",
+        (_, Kind::PermissionDenied | Kind::ReadOnlyFilesystem) => {
+            "choose a folder you may write to"
         }
-        Kind::StorageFull | Kind::QuotaExceeded => {
-            "free some space, or choose another disk with --output"
-        }
-        Kind::NotADirectory => "a part of the path is a file, not a folder",
+        (_, Kind::StorageFull | Kind::QuotaExceeded) => "free some space, or choose another disk",
         _ => return None,
     })
 }
@@ -236,4 +270,50 @@ pub(crate) fn shortened(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().take(MOST).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn the_hint_of_a_file_depends_on_what_was_tried() {
+        let hint = |action, kind: io::ErrorKind| {
+            Error::File { action, path: "a".into(), source: kind.into() }.hint()
+        };
+        for (action, kind, expected) in [
+            (Action::Read, io::ErrorKind::NotFound, Some("check the path")),
+            (
+                Action::Read,
+                io::ErrorKind::PermissionDenied,
+                Some("check the permissions of the file"),
+            ),
+            (Action::Read, io::ErrorKind::StorageFull, None),
+            (
+                Action::Create,
+                io::ErrorKind::NotFound,
+                Some("check the path; its folder must exist"),
+            ),
+            (
+                Action::Write,
+                io::ErrorKind::ReadOnlyFilesystem,
+                Some("choose a folder you may write to"),
+            ),
+            (
+                Action::Write,
+                io::ErrorKind::StorageFull,
+                Some("free some space, or choose another disk"),
+            ),
+        ] {
+            assert_eq!(hint(action, kind).as_deref(), expected, "{action} {kind}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_not_mended_by_the_only_type_there_is() {
+        let error = Error::NotFinite { stage: "the VAE".into(), count: 1, first: 0 };
+        assert!(!error.hint().expect("a hint").contains("--dtype"));
+    }
 }

@@ -4,11 +4,19 @@
 //! `NAME.bin` (three little-endian `int32`, the shape, then f32 row-major: the format that the
 //! Swift port exchanges), and all three in `conditioning.safetensors`.
 
-use std::{collections::HashMap, io::Write, path::Path};
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{Read, Write},
+    path::Path,
+};
 
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-use crate::{Error, files::write_whole};
+use crate::{
+    Action, Error,
+    files::{Existing, write_whole},
+};
 
 const NAMES: [&str; 3] = ["encoder_hidden_states", "context_latents", "initial_noise"];
 const SAFETENSORS: &str = "conditioning.safetensors";
@@ -78,9 +86,9 @@ impl Conditioning {
     /// Writes all four files into `folder`, which is made if it is missing.
     ///
     /// # Errors
-    /// [`Error::File`]; [`Error::AlreadyExists`] unless `replace`.
-    pub fn save(&self, folder: &Path, replace: bool) -> Result<(), Error> {
-        std::fs::create_dir_all(folder).map_err(|e| file_error("create", folder, e))?;
+    /// Those of [`write_whole`].
+    pub fn save(&self, folder: &Path, existing: Existing) -> Result<(), Error> {
+        std::fs::create_dir_all(folder).map_err(|e| file_error(Action::Create, folder, e))?;
         for (name, array) in NAMES.into_iter().zip(self.arrays()) {
             let path = folder.join(format!("{name}.bin"));
             let mut bytes = Vec::with_capacity(HEADER + 4 * array.data.len());
@@ -91,9 +99,9 @@ impl Conditioning {
                 bytes.extend(length.to_le_bytes());
             }
             bytes.extend(array.to_bytes());
-            write_bytes(&path, &bytes, replace)?;
+            write_bytes(&path, &bytes, existing)?;
         }
-        write_bytes(&folder.join(SAFETENSORS), &self.to_safetensors(folder)?, replace)
+        write_bytes(&folder.join(SAFETENSORS), &self.to_safetensors(folder)?, existing)
     }
 
     fn to_safetensors(&self, folder: &Path) -> Result<Vec<u8>, Error> {
@@ -131,16 +139,41 @@ impl Conditioning {
 /// Bytes before the values: three lengths.
 const HEADER: usize = 12;
 
+/// No conditioning is larger: eight songs of ten minutes are a third of it.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Reads one array: a `.safetensors` by the tensor's `name`, any other file as a `.bin`.
+///
+/// # Errors
+/// [`Error::File`]; [`Error::Conditioning`] if the file is not as promised.
+pub fn load_array(path: &Path, name: &str) -> Result<Array3, Error> {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors")) {
+        from_safetensors(path, &read(path)?, name)
+    } else {
+        load_bin(path)
+    }
+}
+
 fn load_bins(folder: &Path) -> Result<Conditioning, Error> {
     let [a, b, c] = NAMES.map(|name| load_bin(&folder.join(format!("{name}.bin"))));
     Ok(Conditioning::from_arrays([a?, b?, c?]))
 }
 
+fn load_safetensors(path: &Path) -> Result<Conditioning, Error> {
+    let bytes = read(path)?;
+    let [a, b, c] = NAMES.map(|name| from_safetensors(path, &bytes, name));
+    Ok(Conditioning::from_arrays([a?, b?, c?]))
+}
+
+/// Reads the shape first: nothing is allocated for values that are not there.
 fn load_bin(path: &Path) -> Result<Array3, Error> {
-    let bytes = std::fs::read(path).map_err(|e| file_error("read", path, e))?;
-    let Some((header, values)) = bytes.split_at_checked(HEADER) else {
-        return bad(path, format!("{} bytes, less than its {HEADER} of shape", bytes.len()));
+    let (mut file, size) = open(path)?;
+    let failed = |e| file_error(Action::Read, path, e);
+    let Some(found) = size.checked_sub(HEADER as u64) else {
+        return bad(path, format!("{size} bytes, less than its {HEADER} of shape"));
     };
+    let mut header = [0; HEADER];
+    file.read_exact(&mut header).map_err(failed)?;
     let mut shape = [0; 3];
     for (length, raw) in shape.iter_mut().zip(header.chunks_exact(4)) {
         let read = i32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]);
@@ -149,34 +182,57 @@ fn load_bin(path: &Path) -> Result<Array3, Error> {
             _ => return bad(path, format!("its shape has a length of {read}")),
         }
     }
+    // Three lengths below 2^31 and four bytes fit into 95 bits.
     let expected: u128 = 4 * shape.iter().map(|&n| n as u128).product::<u128>();
-    if expected != values.len() as u128 {
-        let found = values.len();
+    if expected != u128::from(found) {
         return bad(
             path,
             format!("shape {shape:?} needs {expected} bytes of values, but {found} follow"),
         );
     }
-    finite(path, Array3 { shape, data: floats(values) })
+    let mut values = Vec::new();
+    file.take(found).read_to_end(&mut values).map_err(failed)?;
+    if values.len() as u64 != found {
+        return bad(path, "it became shorter while it was read".into());
+    }
+    finite(path, Array3 { shape, data: floats(&values) })
 }
 
-fn load_safetensors(path: &Path) -> Result<Conditioning, Error> {
-    let bytes = std::fs::read(path).map_err(|e| file_error("read", path, e))?;
-    let tensors = SafeTensors::deserialize(&bytes).or_else(|e| bad(path, e.to_string()))?;
-    let [a, b, c] = NAMES.map(|name| {
-        let view = tensors.tensor(name).or_else(|e| bad(path, e.to_string()))?;
-        let &[x, y, z] = view.shape() else {
-            return bad(path, format!("{name} has shape {:?}, not three lengths", view.shape()));
-        };
-        if view.dtype() != Dtype::F32 {
-            return bad(path, format!("{name} is {:?}, not F32", view.dtype()));
-        }
-        if view.data().is_empty() {
-            return bad(path, format!("{name} is empty"));
-        }
-        finite(path, Array3 { shape: [x, y, z], data: floats(view.data()) })
-    });
-    Ok(Conditioning::from_arrays([a?, b?, c?]))
+fn from_safetensors(path: &Path, bytes: &[u8], name: &str) -> Result<Array3, Error> {
+    let tensors = SafeTensors::deserialize(bytes).or_else(|e| bad(path, e.to_string()))?;
+    let view = tensors.tensor(name).or_else(|e| bad(path, e.to_string()))?;
+    let &[x, y, z] = view.shape() else {
+        return bad(path, format!("{name} has shape {:?}, not three lengths", view.shape()));
+    };
+    if view.dtype() != Dtype::F32 {
+        return bad(path, format!("{name} is {:?}, not F32", view.dtype()));
+    }
+    if view.data().is_empty() {
+        return bad(path, format!("{name} is empty"));
+    }
+    finite(path, Array3 { shape: [x, y, z], data: floats(view.data()) })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let (file, size) = open(path)?;
+    let mut bytes = Vec::new();
+    file.take(size).read_to_end(&mut bytes).map_err(|e| file_error(Action::Read, path, e))?;
+    Ok(bytes)
+}
+
+/// Opens a regular file of at most [`MOST_BYTES`], and gives its size.
+fn open(path: &Path) -> Result<(File, u64), Error> {
+    let failed = |e| file_error(Action::Read, path, e);
+    // Asked before it is opened: opening a pipe waits for its writer.
+    let found = fs::metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return bad(path, "it is not a regular file".into());
+    }
+    if found.len() > MOST_BYTES {
+        let size = found.len();
+        return bad(path, format!("its {size} bytes are more than any song needs ({MOST_BYTES})"));
+    }
+    Ok((File::open(path).map_err(failed)?, found.len()))
 }
 
 /// A NaN would otherwise be blamed on the first network that reads it.
@@ -191,13 +247,13 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }
 
-fn write_bytes(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
-    write_whole(path, replace, |file| {
-        file.write_all(bytes).map_err(|e| file_error("write", path, e))
+fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), Error> {
+    write_whole(path, existing, |file| {
+        file.write_all(bytes).map_err(|e| file_error(Action::Write, path, e))
     })
 }
 
-fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+fn file_error(action: Action, path: &Path, source: std::io::Error) -> Error {
     Error::File { action, path: path.to_owned(), source }
 }
 
@@ -223,7 +279,7 @@ mod tests {
 
     fn saved() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
-        conditioning().save(folder.path(), false).expect("saved");
+        conditioning().save(folder.path(), Existing::Keep).expect("saved");
         folder
     }
 
@@ -279,7 +335,8 @@ mod tests {
             assert!(error.ends_with(message), "{error}");
         }
         std::fs::write(&path, i32::MAX.to_le_bytes().repeat(3)).expect("written");
-        assert!(Conditioning::load(folder.path()).is_err());
+        let error = Conditioning::load(folder.path()).expect_err("huge").to_string();
+        assert!(error.ends_with("bytes of values, but 0 follow"), "{error}");
     }
 
     #[test]
@@ -298,7 +355,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut mixed = conditioning();
         mixed.initial_noise = Array3::new([1, 3, 2], vec![0.0; 6]);
-        mixed.save(folder.path(), false).expect("saved");
+        mixed.save(folder.path(), Existing::Keep).expect("saved");
         let error = Conditioning::load(folder.path()).expect_err("mixed").to_string();
         assert!(error.contains("context_latents [1, 2, 4] [B, T, 2 C]"), "{error}");
     }
@@ -308,9 +365,11 @@ mod tests {
         let folder = saved();
         let mut broken = conditioning();
         broken.initial_noise.data[2] = f32::NAN;
-        broken.save(folder.path(), true).expect("saved");
+        broken.save(folder.path(), Existing::Replace).expect("saved");
         let error = Conditioning::load(folder.path()).expect_err("NaN").to_string();
-        assert!(error.ends_with("initial_noise.bin` is no conditioning file: value 2 is NaN"));
+        assert!(
+            error.ends_with("initial_noise.bin` cannot be used as conditioning: value 2 is NaN")
+        );
         std::fs::remove_file(folder.path().join("initial_noise.bin")).expect("removed");
         let error = Conditioning::load(folder.path()).expect_err("missing").to_string();
         assert!(error.starts_with("cannot read") && error.ends_with("initial_noise.bin`"));
@@ -319,7 +378,43 @@ mod tests {
     #[test]
     fn saving_twice_needs_permission() {
         let folder = saved();
-        let error = conditioning().save(folder.path(), false).expect_err("there already");
+        let error = conditioning().save(folder.path(), Existing::Keep).expect_err("there already");
         assert!(matches!(error, Error::AlreadyExists { .. }));
+    }
+
+    #[test]
+    fn one_array_is_loaded_from_either_form() {
+        let folder = saved();
+        for file in ["initial_noise.bin", SAFETENSORS] {
+            let array = load_array(&folder.path().join(file), "initial_noise").expect(file);
+            assert_eq!(array, conditioning().initial_noise);
+        }
+    }
+
+    #[test]
+    fn an_array_without_values_is_refused_in_either_form() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let empty = TensorView::new(Dtype::F32, vec![1, 0, 4], &[]).expect("a view");
+        let bytes = safetensors::serialize([("initial_noise", empty)], None).expect("bytes");
+        let path = folder.path().join("empty.safetensors");
+        std::fs::write(&path, bytes).expect("written");
+        let error = load_array(&path, "initial_noise").expect_err("empty").to_string();
+        assert!(error.ends_with("initial_noise is empty"), "{error}");
+        let path = folder.path().join("empty.bin");
+        std::fs::write(&path, [1i32, 0, 4].map(i32::to_le_bytes).concat()).expect("written");
+        let error = load_array(&path, "initial_noise").expect_err("empty").to_string();
+        assert!(error.ends_with("its shape has a length of 0"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_regular_file_or_larger_than_any_song_is_not_read() {
+        let error = load_array(Path::new("/dev/zero"), "initial_noise").expect_err("a device");
+        assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sparse.safetensors");
+        File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a file of holes");
+        let error = load_array(&path, "initial_noise").expect_err("huge").to_string();
+        assert!(error.contains("more than any song needs"), "{error}");
     }
 }

@@ -1,26 +1,38 @@
 //! Files that appear whole or not at all: written beside their place, then renamed into it.
 
 use std::{
-    fs::File,
+    borrow::Cow,
+    fs::{self, File},
     io::{self, BufWriter, Write},
     path::Path,
 };
 
-use crate::Error;
+use crate::{Action, Error};
+
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and writing is refused.
+    Keep,
+    /// The new one takes its place.
+    Replace,
+}
 
 /// Writes `path` through `fill`; an interrupted or failed write leaves nothing behind.
 ///
-/// An existing file is replaced only if `replace`. Permissions are those of any new file
+/// A symbolic link stays, and what it points to is written. Permissions are those of any new file
 /// (`0o666` less the umask), not the private ones of a temporary file.
 ///
 /// # Errors
-/// [`Error::IsDirectory`], [`Error::AlreadyExists`], [`Error::File`], or what `fill` says.
+/// [`Error::IsDirectory`], [`Error::NotAFile`], [`Error::AlreadyExists`], [`Error::File`], or what
+/// `fill` says.
 pub fn write_whole(
     path: &Path,
-    replace: bool,
+    existing: Existing,
     fill: impl FnOnce(&mut BufWriter<&mut File>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    check_target(path, replace)?;
+    check_target(path, existing)?;
+    let target = followed(path)?;
     let file_error = |action, source| Error::File { action, path: path.to_owned(), source };
 
     let mut builder = tempfile::Builder::new();
@@ -30,22 +42,26 @@ pub fn write_whole(
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut part =
-        builder.tempfile_in(folder_of(path)).map_err(|e| file_error("create", nameless(&e)))?;
+    let mut part = builder
+        .tempfile_in(folder_of(&target))
+        .map_err(|e| file_error(Action::Create, nameless(&e)))?;
     let mut writer = BufWriter::new(part.as_file_mut());
     fill(&mut writer)?;
-    writer.flush().map_err(|e| file_error("write", e))?;
+    writer.flush().map_err(|e| file_error(Action::Write, e))?;
     drop(writer);
     // Without this a full disk may be noticed only after the rename.
-    part.as_file().sync_all().map_err(|e| file_error("write", e))?;
+    part.as_file().sync_all().map_err(|e| file_error(Action::Write, e))?;
 
-    let renamed = if replace { part.persist(path) } else { part.persist_noclobber(path) };
+    let renamed = match existing {
+        Existing::Replace => part.persist(&target),
+        Existing::Keep => part.persist_noclobber(&target),
+    };
     match renamed {
         Ok(_) => Ok(()),
         Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
             Err(Error::AlreadyExists { path: path.to_owned() })
         }
-        Err(e) => Err(file_error("write", e.error)),
+        Err(e) => Err(file_error(Action::Write, e.error)),
     }
 }
 
@@ -53,14 +69,17 @@ pub fn write_whole(
 ///
 /// # Errors
 /// As [`write_whole`], as far as can be known without writing.
-pub fn check_target(path: &Path, replace: bool) -> Result<(), Error> {
-    if path.is_dir() {
-        return Err(Error::IsDirectory { path: path.to_owned() });
+pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => return Err(Error::IsDirectory { path: path.to_owned() }),
+        Ok(found) if !found.is_file() => return Err(Error::NotAFile { path: path.to_owned() }),
+        _ => (),
     }
-    if !replace && path.symlink_metadata().is_ok() {
+    if existing == Existing::Keep && path.symlink_metadata().is_ok() {
         return Err(Error::AlreadyExists { path: path.to_owned() });
     }
-    let file_error = |source| Error::File { action: "create", path: path.to_owned(), source };
+    let path = &*followed(path)?;
+    let file_error = |source| Error::File { action: Action::Create, path: path.to_owned(), source };
     if path.file_name().is_none() {
         return Err(file_error(io::Error::new(io::ErrorKind::InvalidInput, "no file name")));
     }
@@ -74,6 +93,15 @@ pub fn check_target(path: &Path, replace: bool) -> Result<(), Error> {
         .tempfile_in(folder)
         .map_err(|e| file_error(nameless(&e)))?;
     Ok(())
+}
+
+/// Where `path` leads if it is a symbolic link.
+fn followed(path: &Path) -> Result<Cow<'_, Path>, Error> {
+    if !path.is_symlink() {
+        return Ok(path.into());
+    }
+    let error = |source| Error::File { action: Action::Create, path: path.to_owned(), source };
+    Ok(fs::canonicalize(path).map_err(error)?.into())
 }
 
 /// The same error without the name of the temporary file, which means nothing to a reader.
@@ -112,13 +140,13 @@ mod tests {
     fn an_existing_file_is_replaced_only_on_request() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
-        write_whole(&path, false, bytes(b"one")).expect("the first write");
+        write_whole(&path, Existing::Keep, bytes(b"one")).expect("the first write");
         assert!(matches!(
-            write_whole(&path, false, bytes(b"two")),
+            write_whole(&path, Existing::Keep, bytes(b"two")),
             Err(Error::AlreadyExists { .. })
         ));
         assert_eq!(std::fs::read(&path).expect("readable"), b"one");
-        write_whole(&path, true, bytes(b"two")).expect("a replacement");
+        write_whole(&path, Existing::Replace, bytes(b"two")).expect("a replacement");
         assert_eq!(std::fs::read(&path).expect("readable"), b"two");
         assert_eq!(names(folder.path()), ["a"]);
     }
@@ -126,7 +154,7 @@ mod tests {
     #[test]
     fn a_write_that_fails_leaves_nothing_behind() {
         let folder = tempfile::tempdir().expect("a folder");
-        let result = write_whole(&folder.path().join("a"), false, |w| {
+        let result = write_whole(&folder.path().join("a"), Existing::Keep, |w| {
             w.write_all(&[0; 100_000]).expect("writes");
             Err(Error::Cancelled)
         });
@@ -137,7 +165,8 @@ mod tests {
     #[test]
     fn a_directory_as_output_names_it_and_says_what_to_do() {
         let folder = tempfile::tempdir().expect("a folder");
-        let error = write_whole(folder.path(), true, bytes(b"x")).expect_err("a directory");
+        let error =
+            write_whole(folder.path(), Existing::Replace, bytes(b"x")).expect_err("a directory");
         assert_eq!(
             error.to_string(),
             format!("cannot write `{}`: it is a directory", folder.path().display())
@@ -147,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_told_before_any_work() {
-        let error =
-            check_target(Path::new("/nonexistent/folder/a.wav"), false).expect_err("missing");
+        let error = check_target(Path::new("/nonexistent/folder/a.wav"), Existing::Keep)
+            .expect_err("missing");
         assert_eq!(error.to_string(), "cannot create `/nonexistent/folder/a.wav`");
         assert_eq!(error.hint().as_deref(), Some("check the path; its folder must exist"));
     }
@@ -159,19 +188,40 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let (ours, plain) = (folder.path().join("ours"), folder.path().join("plain"));
-        write_whole(&ours, false, bytes(b"x")).expect("written");
+        write_whole(&ours, Existing::Keep, bytes(b"x")).expect("written");
         std::fs::write(&plain, b"x").expect("written");
         let mode = |p: &Path| p.metadata().expect("exists").permissions().mode();
         assert_eq!(mode(&ours), mode(&plain));
     }
 
+    #[cfg(unix)]
     #[test]
-    fn a_full_disk_has_a_hint() {
-        let source = io::Error::from(io::ErrorKind::StorageFull);
-        let error = Error::File { action: "write", path: "/tmp/a.wav".into(), source };
-        assert_eq!(
-            error.hint().as_deref(),
-            Some("free some space, or choose another disk with --output")
-        );
+    fn a_link_stays_and_its_target_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (link, target) = (folder.path().join("link"), folder.path().join("deep/target"));
+        fs::create_dir(folder.path().join("deep")).expect("a folder");
+        fs::write(&target, b"old").expect("written");
+        std::os::unix::fs::symlink("deep/target", &link).expect("a link");
+        let kept = write_whole(&link, Existing::Keep, bytes(b"new"));
+        assert!(matches!(kept, Err(Error::AlreadyExists { .. })));
+        write_whole(&link, Existing::Replace, bytes(b"new")).expect("written");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&target).expect("readable"), b"new");
+        assert_eq!(names(&folder.path().join("deep")), ["target"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_device_and_a_socket_are_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        for path in [Path::new("/dev/null"), &socket] {
+            for existing in [Existing::Keep, Existing::Replace] {
+                let error = check_target(path, existing).expect_err("no file");
+                assert!(matches!(error, Error::NotAFile { .. }), "{error}");
+                assert!(error.hint().expect("a hint").contains("--output -"));
+            }
+        }
     }
 }

@@ -40,7 +40,7 @@ pub mod vae;
 mod test_goldens;
 
 pub use device::{Device, Job};
-pub use error::{Error, Notice};
+pub use error::{Action, Error, Notice};
 pub use observe::{Event, Observe, Stage, Unobserved};
 pub use pipeline::{Song, generate};
 pub use plan::{ModelInfo, Plan};

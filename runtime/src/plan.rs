@@ -10,8 +10,13 @@ mod seeds;
 mod song;
 #[cfg(test)]
 mod tests;
+mod tiles;
 
-use crate::{Error, Notice, Request, flow::noise::NoiseSource, vae::Tiling};
+use crate::{
+    Error, Notice, Request,
+    flow::{self, noise::NoiseSource},
+    vae::Tiling,
+};
 
 pub use length::frames_from_seconds;
 
@@ -36,6 +41,8 @@ pub struct ModelInfo {
     pub sample_rate: u32,
     /// Latent frames of one audio code.
     pub frames_per_code: usize,
+    /// Audio codes that exist: 64 000 in the released models.
+    pub codes: u32,
 }
 
 /// How time passes from noise to music.
@@ -105,6 +112,8 @@ pub struct Plan {
     pub timesteps: Vec<f32>,
     /// Where the last step ends: 0, unless the user's own times end elsewhere.
     pub terminal: f32,
+    /// How far the schedule leans to the noise; `None` if the times were given.
+    pub shift: Option<f32>,
     /// How time passes.
     pub infer_method: InferMethod,
     /// Guidance; `None` for turbo and for a scale of 1.
@@ -112,7 +121,7 @@ pub struct Plan {
     /// The song's outline, five codes a second; empty = none.
     pub codes: Vec<u32>,
     /// Share of the steps that follow the codes; the rest see silence in their place.
-    pub audio_cover_strength: f32,
+    pub audio_cover_strength: f64,
     /// Whether the model is distilled; its stochastic steps end on the schedule's times.
     pub is_turbo: bool,
     /// Generator of the noise.
@@ -140,6 +149,7 @@ impl Plan {
         let song = song::decide(request, model, &mut notices)?;
         let sampling = schedule::decide(request, model, &mut notices)?;
         let noise = request.rng.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+        let padded_frames = song.frames.max(LEAST_FRAMES);
         let plan = Self {
             caption_prompt: song.caption_prompt(&song.instruction),
             non_cover_prompt: (song.audio_cover_strength < 1.0)
@@ -152,20 +162,21 @@ impl Plan {
             metas: song.metas,
             duration_s: song.duration_s,
             frames: song.frames,
-            padded_frames: song.frames.max(LEAST_FRAMES),
+            padded_frames,
             hop: model.hop,
             sample_rate: model.sample_rate,
             channels: model.channels,
             seeds: seeds::decide(request, noise, &mut notices)?,
             timesteps: sampling.schedule.timesteps,
             terminal: sampling.schedule.terminal,
+            shift: sampling.shift,
             infer_method: sampling.infer_method,
             guidance: sampling.guidance,
             codes: song.codes,
             audio_cover_strength: song.audio_cover_strength,
             is_turbo: model.is_turbo,
             noise,
-            tiling: Tiling::default(),
+            tiling: tiles::decide(request, padded_frames, &mut notices)?,
             normalization_db: normalization(request)?,
         };
         Ok((plan, notices))
@@ -191,9 +202,9 @@ impl Plan {
         self.seeds.len()
     }
 
-    /// The first step that no longer follows the codes: `trunc(steps x strength)`.
+    /// The first step that no longer follows the codes: see [`flow::schedule::cover_steps`].
     pub fn cover_steps(&self) -> usize {
-        (self.steps() as f64 * f64::from(self.audio_cover_strength)) as usize
+        flow::schedule::cover_steps(self.steps(), self.audio_cover_strength)
     }
 
     /// The noise that song `index` of the batch starts from, `[padded_frames, channels]`.

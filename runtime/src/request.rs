@@ -1,11 +1,11 @@
 //! What was asked: every field optional, in upstream's names.
 //!
 //! A `Request` has no defaults and no limits; those live in [`Plan`](crate::Plan). Its JSON is
-//! upstream's, and [`Request::from_json`] reads other programs' spellings too (see [`foreign`]).
+//! upstream's, and [`Request::from_json`] reads other programs' spellings too (see `foreign`).
 //!
 //! Source: upstream `GenerationParams` and `GenerationConfig`; acestep.cpp `AceRequest`.
 
-pub mod foreign;
+mod foreign;
 mod keys;
 #[cfg(test)]
 mod tests;
@@ -94,6 +94,16 @@ pub struct Request {
     /// Generator of the noise: `philox`, `philox:THREADS` or `mt19937`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rng: Option<String>,
+    /// Latent frames that the VAE decodes at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vae_chunk: Option<i64>,
+    /// Latent frames on either side of a chunk whose sound is thrown away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vae_overlap: Option<i64>,
+    /// The model: a short name, a directory's name or a path. A [`Plan`](crate::Plan) does not
+    /// read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 impl Request {
@@ -104,6 +114,30 @@ impl Request {
     /// [`Error::NotInThisVersion`] for a setting that would change the sound and is not built.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Notice>), Error> {
         foreign::read(text)
+    }
+
+    /// The same without what only becomes the condition: what is left if that is there already.
+    #[must_use]
+    pub fn without_condition(&self) -> Self {
+        Self {
+            caption: None,
+            lyrics: None,
+            instrumental: None,
+            bpm: None,
+            keyscale: None,
+            timesignature: None,
+            vocal_language: None,
+            audio_codes: None,
+            audio_cover_strength: None,
+            instruction: None,
+            ..self.clone()
+        }
+    }
+
+    /// The keys of what is set.
+    pub fn keys(&self) -> Vec<String> {
+        let object = serde_json::to_value(self).expect("texts, numbers and lists are JSON");
+        object.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
     }
 
     /// The request as a JSON file; what is not set is left out.

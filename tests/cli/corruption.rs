@@ -173,7 +173,7 @@ fn weights_that_are_not_finite_are_found_and_the_stage_is_named() {
     for (file, tensor, stage) in [
         ("acestep-v15-turbo/model.safetensors", TENSOR, "the diffusion transformer"),
         ("vae/diffusion_pytorch_model.safetensors", "decoder.conv1.bias", "the VAE"),
-        ("Qwen3-Embedding-0.6B/model.safetensors", "norm.weight", "the condition encoder"),
+        ("Qwen3-Embedding-0.6B/model.safetensors", "norm.weight", "the text encoder"),
     ] {
         let whole = place.read(file);
         let mut weights = Weights::open(place.path(file));

@@ -25,9 +25,9 @@ fn lyrics_that_cannot_be_read_are_refused() {
     );
     place.tiny(&["--lyrics", "@missing.txt"]).failed(1).says("cannot read `missing.txt`");
     place.tiny(&["--lyrics", "@."]).failed(1).says("cannot read `.`");
-    place.tiny(&["--lyrics", "@"]).failed(1).says("`--lyrics @` names no file");
-    place.tiny(&["--lyrics", " "]).failed(1).says("there is nothing to sing or play");
-    place.tiny(&["--lyrics", "la", "--instrumental"]).failed(1).says("exclude each other");
+    place.tiny(&["--lyrics", "@"]).failed(2).says("`--lyrics @` names no file");
+    place.tiny(&["--lyrics", " "]).failed(2).says("there is nothing to sing or play");
+    place.tiny(&["--lyrics", "la", "--instrumental"]).failed(2).says("exclude each other");
 }
 
 #[cfg(target_os = "linux")]
@@ -46,8 +46,12 @@ fn audio_codes_decide_the_length() {
     let args = ["rain", "--audio-codes", "@codes.txt", "--json", "--seed", "7"];
     let run = place.run(&[&["generate", "--model", "tiny"], &args[..]].concat()).succeeded();
     assert_eq!(run.json()["outputs"][0]["seconds"], 2.0);
-    place.tiny(&["rain", "--audio-codes", "5,64000"]).failed(1).says("audio code 2 is `64000`");
-    place.tiny(&["rain", "--audio-codes", "5,x"]).failed(1).says("audio code 2 is `x`");
+    let run = place.tiny(&["rain", "--audio-codes", "5,64000", "--dry-run"]).succeeded();
+    run.says("note: 1 of 2 audio codes were above 63999 and count as 63999");
+    place.tiny(&["rain", "--audio-codes", "5,x"]).failed(2).says("audio code 2 is `x`");
+    place.write("bad.txt", "5,x");
+    let run = place.tiny(&["rain", "--audio-codes", "@bad.txt"]).failed(1);
+    run.says("error: the codes of `bad.txt` cannot be used\n  cause: audio code 2 is `x`");
 }
 
 #[test]
@@ -75,7 +79,7 @@ fn dumped_conditioning_makes_the_same_song() {
     let long = ["generate", "--model", "tiny", "--conditioning", "deep/folder", "--duration", "9"];
     place.run(&long).failed(1).says("`deep/folder` holds 128 latent frames, but 9 s need 225");
     let second = ["rain", "--audio-codes", "1,2", "--audio-cover-strength", "0.5"];
-    let run = place.tiny(&[&second[..], &["--dump-conditioning", "other"]].concat()).failed(1);
+    let run = place.tiny(&[&second[..], &["--dump-conditioning", "other"]].concat()).failed(2);
     run.says("conditioning files hold one condition");
     place.tiny(&["--conditioning", "nowhere"]).failed(1).says("cannot read");
 }
@@ -90,17 +94,80 @@ fn dumped_noise_stands_for_the_seed() {
     {
         let run = place.tiny(&["rain", "--noise", noise, "-o", output]).succeeded();
         assert_eq!(place.read("a.wav"), place.read(output));
-        run.says(&format!("noise of {noise} · 8 steps"));
+        assert!(run.stderr.contains(&format!("noise of {noise} · 8 steps")), "{}", run.stderr);
     }
     let args = ["generate", "--model", "tiny", "rain", "--noise", "dump/initial_noise.bin"];
     place.run(&args).failed(1).says("is [1, 128, 16], but this song needs [1, 750, 16]");
     let whole = place.read("dump/initial_noise.bin");
     place.write("cut.bin", &whole[..whole.len() - 1]);
-    place.tiny(&["rain", "--noise", "cut.bin"]).failed(1).says("`cut.bin` is no conditioning file");
+    place
+        .tiny(&["rain", "--noise", "cut.bin"])
+        .failed(1)
+        .says("`cut.bin` cannot be used as conditioning");
     place.write("short.bin", &whole[..11]);
     place.tiny(&["rain", "--noise", "short.bin"]).failed(1).says("11 bytes");
     place.write("minus.bin", [&(-1i32).to_le_bytes(), &whole[4..]].concat());
     place.tiny(&["rain", "--noise", "minus.bin"]).failed(1).says("a length of -1");
     place.write("nan.bin", [&whole[..12], &f32::NAN.to_le_bytes(), &whole[16..]].concat());
     place.tiny(&["rain", "--noise", "nan.bin"]).failed(1).says("value 0 is NaN");
+    #[cfg(target_os = "linux")]
+    place.tiny(&["rain", "--noise", "/dev/zero"]).failed(1).says("it is not a regular file");
+}
+
+#[test]
+fn a_seed_beside_noise_from_a_file_is_only_for_stochastic_steps() {
+    let place = Place::new();
+    place.tiny(&["rain", "-o", "a.wav", "--dump-conditioning", "dump"]).succeeded();
+    let conditioning = ["--conditioning", "dump"];
+    let noise = ["rain", "--noise", "dump/initial_noise.bin"];
+    for input in [&conditioning[..], &noise] {
+        let with = |more: &[&str]| place.tiny(&[input, more].concat());
+        let run = with(&["--seed", "7"]).failed(2);
+        run.says("a seed has no effect").says("with --infer-method sde");
+        with(&["--save-request"]).failed(2).says(&format!("`{}` reads", input[input.len() - 2]));
+        with(&["-o", "{seed}.wav"]).failed(2).says("the noise is from a file");
+
+        // What no seed decides bears no seed.
+        let object = with(&["--dry-run", "--json"]).succeeded().json();
+        assert_eq!(object["outputs"][0]["path"], "song.wav");
+        assert!(object["outputs"][0]["seed"].is_null() && object["plan"]["seeds"].is_null());
+
+        let sde = |seed: &str, output: &str| {
+            let args = ["--infer-method", "sde", "--seed", seed, "-o", output, "--force"];
+            let run = with(&args).succeeded();
+            assert!(run.stderr.contains(&format!(", seed {seed} · 8 steps")), "{}", run.stderr);
+            place.read(output)
+        };
+        assert_eq!(sde("7", "b.wav"), sde("7", "c.wav"));
+        assert_ne!(sde("7", "b.wav"), sde("8", "c.wav"));
+    }
+    place.write("r.json", r#"{"caption": "rain", "seed": 7}"#);
+    let run = place.tiny(&["--request", "r.json", "--noise", noise[2], "--dry-run"]).succeeded();
+    run.says("note: the noise is from a file: a seed has no effect");
+}
+
+#[test]
+fn what_conditioning_leaves_unused_is_named_once() {
+    let place = Place::new();
+    place.tiny(&["rain", "-o", "a.wav", "--dump-conditioning", "dump"]).succeeded();
+    let unused = |flags: &[&str]| {
+        let run = place.tiny(&[&["--conditioning", "dump", "--dry-run"], flags].concat());
+        let stderr = run.succeeded().stderr;
+        let mut lines = stderr.lines().filter_map(|line| {
+            line.strip_prefix("note: not used, the conditioning is there already: ")
+        });
+        let found = lines.next().map(str::to_owned);
+        assert_eq!(lines.next(), None);
+        found
+    };
+    assert_eq!(unused(&[]), None);
+    assert_eq!(unused(&["--steps", "8", "--shift", "3"]), None);
+    for (flags, expected) in [
+        (&["--bpm", "90"][..], "bpm"),
+        (&["--keyscale", "C major", "--timesignature", "3"], "keyscale, timesignature"),
+        (&["snow", "--lyrics", "la", "--vocal-language", "en"], "caption, lyrics, vocal_language"),
+        (&["--instrumental", "--audio-codes", "5,6"], "instrumental, audio_codes"),
+    ] {
+        assert_eq!(unused(flags).as_deref(), Some(expected), "{flags:?}");
+    }
 }

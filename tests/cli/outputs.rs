@@ -9,7 +9,7 @@ fn an_existing_file_is_kept_without_force() {
     let place = Place::new();
     place.write("a.wav", "mine");
     let run = place.tiny(&["rain", "-o", "a.wav"]).failed(1);
-    run.says("error: `a.wav` exists already\n\nhint: name another output, or pass --force\n");
+    run.says("error: `a.wav` exists already\n\nhint: choose another name, or pass --force\n");
     assert_eq!(place.read("a.wav"), b"mine");
     place.tiny(&["rain", "-o", "a.wav", "--force"]).succeeded();
     assert_eq!(place.read("a.wav")[..4], *b"RIFF");
@@ -48,15 +48,19 @@ fn names_that_cannot_be_are_refused_before_any_work() {
         ("missing/a.wav", "cannot create `missing/a.wav`"),
         ("file/a.wav", "cannot create `file/a.wav`"),
         ("..", "cannot write `..`: it is a directory"),
-        ("a.mp3", "this version writes WAV only, not `a.mp3`\n\nhint: name it `a.wav`"),
-        ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
     ] {
         place.tiny(&["rain", "-o", output]).failed(1).says(says);
     }
+    for (output, says) in [
+        ("a.mp3", "this version writes WAV only, not `a.mp3`\n\nhint: name it `a.wav`"),
+        ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
+    ] {
+        place.tiny(&["rain", "-o", output]).failed(2).says(says);
+    }
     let args = ["rain", "-o", "{seed}.wav", "--seed", "3,3"];
-    place.tiny(&args).failed(1).says("`3.wav` would be written twice");
+    place.tiny(&args).failed(2).says("`3.wav` would be written twice");
     let args = ["rain", "-o", "a.json", "--save-request"];
-    place.tiny(&args).failed(1).says("`a.json` would be written twice");
+    place.tiny(&args).failed(2).says("`a.json` would be written twice");
     assert_eq!(place.files(), ["file", "folder"]);
 }
 
@@ -68,8 +72,30 @@ fn standard_output_is_for_one_thing() {
         (&["-o", "-", "--save-request"], "`--save-request` writes beside the song"),
         (&["-o", "-", "--batch-size", "2"], "2 songs cannot share standard output"),
     ] {
-        place.tiny(&[&["rain"], args].concat()).failed(1).says(says);
+        place.tiny(&[&["rain"], args].concat()).failed(2).says(says);
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_is_no_file_to_replace() {
+    let place = Place::new();
+    for force in [&[][..], &["--force"]] {
+        let run = place.tiny(&[&["rain", "-o", "/dev/null"], force].concat()).failed(1);
+        run.says("cannot write `/dev/null`: it is not a regular file").says("with `--output -`");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_is_written_through() {
+    let place = Place::new();
+    place.write("target.wav", "mine");
+    std::os::unix::fs::symlink("target.wav", place.path("link.wav")).expect("a link");
+    place.tiny(&["rain", "-o", "link.wav"]).failed(1).says("`link.wav` exists already");
+    place.tiny(&["rain", "-o", "link.wav", "--force"]).succeeded();
+    assert!(place.path("link.wav").is_symlink());
+    assert_eq!(place.read("target.wav")[..4], *b"RIFF");
 }
 
 /// Root may write anywhere but on a read-only file system.
@@ -80,7 +106,7 @@ fn a_read_only_folder_is_refused_before_any_work() {
     let Some(mount) = Tmpfs::new(&place.path("read-only"), "size=64k,ro") else { return };
     let output = mount.path("a.wav");
     let run = place.tiny(&["rain", "-o", &output]).failed(1);
-    run.says("error: cannot create").says("hint: choose a folder you may write to with --output");
+    run.says("error: cannot create").says("hint: choose a folder you may write to\n");
 }
 
 #[cfg(unix)]
@@ -96,7 +122,7 @@ fn a_folder_without_permission_is_refused_before_any_work() {
         return;
     }
     let run = place.tiny(&["rain", "-o", "locked/a.wav"]).failed(1);
-    run.says("hint: choose a folder you may write to with --output");
+    run.says("hint: choose a folder you may write to\n");
 }
 
 /// One second is 192 kB, three times the disk.

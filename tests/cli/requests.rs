@@ -70,6 +70,7 @@ fn a_saved_request_leaves_nothing_open() {
             "duration": 1.0,
             "vocal_language": "unknown",
             "inference_steps": 8,
+            "shift": 3.0,
             "infer_method": "ode",
             "seed": 7,
             "batch_size": 1,
@@ -78,6 +79,8 @@ fn a_saved_request_leaves_nothing_open() {
             "normalization_db": -1.0,
             "instruction": "Fill the audio semantic mask based on the given conditions:",
             "rng": "philox",
+            "vae_chunk": 512,
+            "vae_overlap": 64,
             "model": "tiny",
         })
     );
@@ -108,7 +111,7 @@ fn a_request_comes_from_standard_input_too() {
     let args = ["generate", "--model", "tiny", "--request", "-", "--dry-run", "--json"];
     let run = place.run_with_stdin(&args, br#"{"caption": "rain", "duration": 3}"#).succeeded();
     assert_eq!(run.json()["plan"]["frames"], 75);
-    let run = place.run_with_stdin(&[&args[..], &["--lyrics", "@-"]].concat(), b"{}").failed(1);
+    let run = place.run_with_stdin(&[&args[..], &["--lyrics", "@-"]].concat(), b"{}").failed(2);
     run.says("`--request -` and `--lyrics` both read standard input");
 }
 
@@ -132,9 +135,61 @@ fn a_bad_request_names_the_file_and_the_fault() {
 }
 
 #[test]
-fn a_model_that_another_program_names_is_told_and_not_taken() {
+fn the_model_of_a_request_is_used_unless_another_is_typed() {
     let place = Place::new();
-    place.write("r.json", r#"{"caption": "x", "model": "q8.gguf"}"#);
-    let args = ["generate", "--model", "tiny", "--request", "r.json", "--dry-run"];
-    place.run(&args).succeeded().says("choose with --model");
+    place.checkpoint();
+    let plan = |request: &str, more: &[&str]| {
+        place.write("r.json", request);
+        let args = ["generate", "--request", "r.json", "--models-dir", ".", "--dry-run", "--json"];
+        place.run(&[&args, more].concat())
+    };
+    for request in [
+        r#"{"caption": "x", "synth_model": "acestep-v15-turbo-Q8_0.gguf"}"#,
+        r#"{"caption": "x", "dit_model": "acestep-v15-turbo"}"#,
+        r#"{"caption": "x"}"#,
+    ] {
+        assert_eq!(plan(request, &[]).succeeded().json()["plan"]["model"], "turbo", "{request}");
+    }
+    let absent = r#"{"caption": "x", "synth_model": "acestep-v15-sft-BF16.gguf"}"#;
+    let run = plan(absent, &[]).failed(1).says("--model");
+    run.says("error: the request `r.json` asks for the model `acestep-v15-sft`, which cannot be")
+        .says("cause: model `acestep-v15-sft` is not on this machine")
+        .says("huggingface-cli download ACE-Step/acestep-v15-sft")
+        .says("to make it with another model, pass --model");
+    let typed = plan(absent, &["--model", "tiny"]).succeeded();
+    assert_eq!(typed.json()["plan"]["model"], "tiny");
+}
+
+#[test]
+fn what_is_typed_takes_the_place_of_what_excludes_it() {
+    let place = Place::new();
+    let plan = |request: Value, flags: &[&str]| {
+        place.write("r.json", request.to_string());
+        let args = ["generate", "--request", "r.json", "--model", "tiny", "--dry-run", "--json"];
+        place.run(&[&args, flags].concat()).succeeded().json()["plan"].clone()
+    };
+    let sung = json!({ "caption": "x", "lyrics": "la" });
+    assert_eq!(plan(sung, &["--instrumental"])["lyrics"], "[Instrumental]");
+    let played = json!({ "caption": "x", "instrumental": true });
+    assert_eq!(plan(played, &["--lyrics", "la"])["lyrics"], "la");
+    let pair = json!({ "caption": "x", "seed": [7, 8], "batch_size": 2 });
+    assert_eq!(plan(pair.clone(), &["--seed", "1,2,3"])["seeds"], json!([1, 2, 3]));
+    assert_eq!(plan(pair.clone(), &["--seed", "5"])["seeds"], json!([5, 6]));
+    assert_eq!(
+        plan(pair.clone(), &["--seed", "5", "--batch-size", "3"])["seeds"],
+        json!([5, 6, 7])
+    );
+    let drawn = plan(pair, &["--batch-size", "3"])["seeds"].clone();
+    assert_eq!(drawn.as_array().expect("seeds").len(), 3);
+}
+
+#[test]
+fn a_saved_request_holds_the_tiles() {
+    let place = Place::new();
+    let tiles = ["--vae-chunk", "40", "--vae-overlap", "0"];
+    let args = ["rain", "--save-request", "-o", "a.wav"];
+    place.tiny(&[&args, &tiles[..]].concat()).succeeded().says("can be heard where chunks meet");
+    place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
+    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    place.tiny(&["rain", "--vae-chunk", "0"]).failed(2).says("`--vae-chunk 0` is out of range");
 }

@@ -86,7 +86,7 @@ fn each_format_is_what_it_says() {
             hound::WavReader::new(std::io::Cursor::new(place.read(&name))).expect("a WAV").spec();
         assert_eq!((spec.bits_per_sample, spec.sample_format), (bits, kind));
     }
-    place.tiny(&["rain", "--audio-format", "mp3"]).failed(1).says("wav16, wav24 and wav32");
+    place.tiny(&["rain", "--audio-format", "mp3"]).failed(2).says("wav16, wav24 and wav32");
 }
 
 /// -6 dB is `10^(-6/20)` = 0.501187.
@@ -189,4 +189,23 @@ fn a_reader_that_leaves_early_is_no_failure() {
         assert!(!stderr.contains("panic") && !stderr.contains("error"), "{stderr}");
     }
     assert!(place.files().contains(&"a.wav".to_owned()));
+}
+
+#[test]
+fn a_model_whose_config_does_not_say_is_turbo_by_its_directorys_name() {
+    let place = Place::new();
+    let config = place.checkpoint().join("config.json");
+    let text = std::fs::read_to_string(&config).expect("a config");
+    let mut object: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let keys = object.as_object_mut().expect("an object");
+    keys.remove("is_turbo").expect("it says so");
+    keys.remove("model_version");
+    std::fs::write(&config, object.to_string()).expect("writes");
+    let steps = |model: &str| {
+        let args = ["generate", "rain", "--dry-run", "--json", "--model", model];
+        place.run(&args).succeeded().json()["plan"]["inference_steps"].clone()
+    };
+    assert_eq!(steps("./acestep-v15-turbo"), 8);
+    std::fs::rename(place.path("acestep-v15-turbo"), place.path("mine")).expect("moved");
+    assert_eq!(steps("./mine"), 50);
 }

@@ -39,7 +39,7 @@ fn failed(report: &Value) -> Vec<&Value> {
 #[test]
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
     let place = Place::new();
-    for (set, models, least) in [("a", "checkpoints_a", 397), ("xl", "checkpoints_xl", 81)] {
+    for (set, models, least) in [("a", "checkpoints_a", 396), ("xl", "checkpoints_xl", 81)] {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
         assert_eq!((report["failed"].as_u64(), code), (Some(0), Some(0)), "set {set}");
@@ -137,7 +137,7 @@ fn bench_refuses_durations_no_song_has() {
     for duration in ["0", "nan", "-1", "1e9"] {
         let argument = format!("--duration={duration}");
         let run = Place::new().run(&["bench", "--preset", "vae", &argument]);
-        assert_eq!(run.code, Some(1), "{duration}");
+        assert_eq!(run.code, Some(2), "{duration}");
         assert!(run.stderr.contains("out of range"), "{}", run.stderr);
     }
 }

@@ -4,6 +4,7 @@ use acestep_import::Folder;
 use acestep_runtime::{
     Error, Parts, Request, Unobserved,
     exchange::Conditioning,
+    files::Existing,
     pipeline::{Prepared, prepare, render},
 };
 use acestep_tests::{Cpu, DEVICE, base, plan, request, songs, turbo};
@@ -15,7 +16,7 @@ fn there_and_back(request: &Request, model: &Folder) {
 
     let prepared = prepare(&plan, &parts, &Unobserved).expect("conditioning");
     let written = prepared.to_conditioning().expect("one track");
-    written.save(folder.path(), false).expect("written");
+    written.save(folder.path(), Existing::Keep).expect("written");
 
     let read = Conditioning::load(folder.path()).expect("read");
     let prepared = Prepared::from_conditioning(read, &plan, &parts).expect("it fits");

@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, ModelPaths};
-use acestep_model::{Checkpoint, Configs};
+use acestep_model::{Checkpoint, Configs, acestep::Fsq};
 use acestep_runtime::{
     Error, ModelInfo, Parts, Plan, Request, Song, Unobserved, audio::loudness, generate,
 };
@@ -50,11 +50,12 @@ pub fn info(model: &Folder) -> ModelInfo {
     let Configs { dit, vae, .. } = Checkpoint::<Cpu>::configs(model);
     ModelInfo {
         name: model.name().to_owned(),
-        is_turbo: dit.is_turbo.unwrap_or(false),
+        is_turbo: model.is_turbo(),
         channels: dit.audio_acoustic_hidden_dim,
         hop: vae.hop(),
         sample_rate: vae.sampling_rate,
         frames_per_code: dit.pool_window_size,
+        codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
 /// Shown under the long help.
@@ -118,6 +119,7 @@ pub(crate) struct Song {
     /// All this from a JSON file; flags override it.
     ///
     /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read; `-` is standard input.
+    /// The model that the file names is used, unless --model is given.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) request: Option<PathBuf>,
 }
@@ -214,11 +216,14 @@ pub(crate) struct Sampling {
     /// The initial noise from a file, in place of the seed's.
     ///
     /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or
-    /// a .safetensors with `initial_noise`.
+    /// a .safetensors with `initial_noise`. With --infer-method sde the seed still decides the noise
+    /// of the steps.
     #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) noise: Option<PathBuf>,
 
     /// What the transformer follows from the files of a folder, in place of caption and lyrics.
+    ///
+    /// The initial noise is from there too.
     #[arg(long, value_name = "DIR", hide_short_help = true, value_hint = ValueHint::DirPath)]
     pub(crate) conditioning: Option<PathBuf>,
 
@@ -270,21 +275,21 @@ pub(crate) struct Compute {
         value_name = "FRAMES",
         alias = "vae_chunk",
         hide_short_help = true,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000)
+        allow_negative_numbers = true
     )]
-    pub(crate) vae_chunk: Option<u32>,
+    pub(crate) vae_chunk: Option<i64>,
 
     /// Latent frames on either side whose sound is thrown away [default: 64].
+    ///
+    /// From 10 on it changes nothing that is heard; below, it can be heard where chunks meet.
     #[arg(
         long,
         value_name = "FRAMES",
         alias = "vae_overlap",
         hide_short_help = true,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+        allow_negative_numbers = true
     )]
-    pub(crate) vae_overlap: Option<u32>,
+    pub(crate) vae_overlap: Option<i64>,
 }
 
 /// Where the song goes.
@@ -293,7 +298,7 @@ pub(crate) struct Compute {
 pub(crate) struct Output {
     /// The file to write [default: song-{seed}.wav].
     ///
-    /// {seed} and {index} are filled in; several songs without either are told apart by _1, _2
+    /// It is song.wav if no seed decides anything. {seed} and {index} are filled in; several songs without either are told apart by _1, _2
     /// before the extension. `-` is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -342,6 +347,13 @@ pub(crate) struct Output {
     /// One JSON object on standard output, in place of paths.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Output {
+    /// What becomes of files that are there already.
+    pub(crate) fn existing(&self) -> Existing {
+        if self.force { Existing::Replace } else { Existing::Keep }
+    }
 }
 
 fn seed(text: &str) -> Result<u64, String> {

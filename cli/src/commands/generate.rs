@@ -22,11 +22,13 @@ use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
     Device, Error, Notice, Plan, Song, Stage,
     audio::wav::{self, WavFormat},
+    files::Existing,
 };
 use anyhow::Result;
 use serde_json::{Value, json};
 
 pub(crate) use crate::args::generate::Args;
+use crate::args::generate::Sampling;
 use crate::{
     args::Global,
     error::Refusal,
@@ -78,7 +80,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let progress = Progress::new(report);
     let songs = run::songs(&job, &args, &progress);
     let stages = progress.finish();
-    let written = job.write(&songs?, args.output.force)?;
+    let written = job.write(&songs?, args.output.existing())?;
     let elapsed = start.elapsed();
 
     if args.output.json {
@@ -99,33 +101,37 @@ fn decide(args: &Args) -> Result<Job> {
     let format: WavFormat = args.output.audio_format.parse()?;
     if args.compute.dtype != "f32" {
         let message = format!("`--dtype {}` is not in this version", args.compute.dtype);
-        return Err(Refusal::new(message).hint("leave --dtype out: numbers are f32").into());
+        return Err(Refusal::usage(message).hint("leave --dtype out: numbers are f32").into());
     }
     let device: Device = args.compute.device.parse()?;
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);
-    let folder = acestep_import::open(&asked.model, &Layout::new(models))?;
+    let folder = acestep_import::open(&asked.model, &Layout::new(models))
+        .map_err(|error| asked.no_model(error))?;
     let info = run::model_info(&folder, device)?;
 
     let inputs = Inputs::read(args)?;
-    inputs.fill(&mut asked, &info)?;
+    inputs.fill(&mut asked, &info);
     let (mut plan, notices) = Plan::resolve(&asked.request, &info)?;
-    if let Some(chunk) = args.compute.vae_chunk {
-        plan.tiling.chunk = chunk as usize;
-    }
-    if let Some(overlap) = args.compute.vae_overlap {
-        plan.tiling.overlap = overlap as usize;
-    }
-    plan.tiling = plan.tiling.fitted()?;
     inputs.fit(&mut plan)?;
-    let outputs = Outputs::decide(&args.output, &plan)?;
-    outputs.check(args.output.force)?;
+    let seeds = inputs.seeds(&plan);
+    if seeds.is_none() && asked.request.seed.is_some() {
+        let text = "the noise is from a file: a seed has no effect";
+        if args.sampling.seed.is_some() {
+            let hint =
+                "leave --seed out; with --infer-method sde it decides the noise of the steps";
+            return Err(Refusal::usage(text).hint(hint).into());
+        }
+        asked.notices.push(Notice(text.into()));
+    }
+    let outputs = Outputs::decide(&args.output, plan.batch_size(), seeds)?;
+    outputs.check(args.output.existing())?;
     if let Some(folder) = &args.sampling.dump_conditioning {
         if plan.non_cover_prompt.is_some() {
             let message = "conditioning files hold one condition, but this song has a second one \
                            for the steps that leave its codes";
-            return Err(Refusal::new(message).hint("pass --audio-cover-strength 1").into());
+            return Err(Refusal::usage(message).hint("pass --audio-cover-strength 1").into());
         }
-        outputs::check_conditioning(folder, args.output.force)?;
+        outputs::check_conditioning(folder, args.output.existing())?;
     }
 
     let mut all = std::mem::take(&mut asked.notices);
@@ -141,20 +147,23 @@ fn decide(args: &Args) -> Result<Job> {
 fn check_combination(args: &Args) -> Result<(), Refusal> {
     let to_stdout = args.output.output.as_deref().is_some_and(outputs::is_stdout);
     if to_stdout && args.output.json {
-        return Err(Refusal::new("`--output -` and `--json` both want standard output")
+        return Err(Refusal::usage("`--output -` and `--json` both want standard output")
             .hint("name a file with --output"));
     }
     if to_stdout && args.output.save_request {
-        return Err(Refusal::new("`--save-request` writes beside the song, which has no place")
+        return Err(Refusal::usage("`--save-request` writes beside the song, which has no place")
             .hint("name a file with --output"));
     }
     if to_stdout && !args.output.dry_run && io::stdout().is_terminal() {
-        return Err(Refusal::new("standard output is a terminal, which cannot play a WAV")
+        return Err(Refusal::usage("standard output is a terminal, which cannot play a WAV")
             .hint("pipe it to a player, e.g. `| aplay`, or name a file with --output"));
     }
-    if args.sampling.conditioning.is_some() && args.output.save_request {
-        return Err(Refusal::new("a request cannot hold what `--conditioning` reads")
-            .hint("leave --save-request out, and keep the folder of conditioning"));
+    let Sampling { noise, conditioning, .. } = &args.sampling;
+    for (flag, input) in [("--noise", noise), ("--conditioning", conditioning)] {
+        if input.is_some() && args.output.save_request {
+            return Err(Refusal::usage(format!("a request cannot hold what `{flag}` reads"))
+                .hint("leave --save-request out, and keep those files"));
+        }
     }
     Ok(())
 }
@@ -162,7 +171,8 @@ fn check_combination(args: &Args) -> Result<(), Refusal> {
 /// A song that lies on the disk, or went to standard output.
 struct Written<'a> {
     target: &'a Target,
-    seed: u64,
+    /// `None` if it decided nothing.
+    seed: Option<u64>,
     seconds: f64,
     samples: usize,
     sample_rate: u32,
@@ -183,10 +193,15 @@ impl Written<'_> {
 }
 
 impl Job {
+    /// The seeds, if they decide anything.
+    fn seeds(&self) -> Option<&[u64]> {
+        self.inputs.seeds(&self.plan)
+    }
+
     /// Writes the songs and, if asked for, the request; then names the files, unless JSON will.
-    fn write(&self, songs: &[Song], replace: bool) -> Result<Vec<Written<'_>>> {
+    fn write(&self, songs: &[Song], existing: Existing) -> Result<Vec<Written<'_>>> {
         let mut paths = Vec::new();
-        let result = self.write_all(songs, replace, &mut paths);
+        let result = self.write_all(songs, existing, &mut paths);
         // Also when a later one failed: these files are there.
         if !self.outputs.json {
             paths.into_iter().try_for_each(report::path)?;
@@ -197,7 +212,7 @@ impl Job {
     fn write_all<'a>(
         &'a self,
         songs: &[Song],
-        replace: bool,
+        existing: Existing,
         paths: &mut Vec<&'a std::path::Path>,
     ) -> Result<Vec<Written<'a>>> {
         let mut written = Vec::new();
@@ -207,14 +222,14 @@ impl Job {
             }
             match target {
                 Target::File(path) => {
-                    interrupt::whole(|| wav::save(path, &song.audio, self.format, replace))?;
+                    interrupt::whole(|| wav::save(path, &song.audio, self.format, existing))?;
                     paths.push(path);
                 }
                 Target::Stdout => report::bytes(&wav::to_bytes(&song.audio, self.format)?)?,
             }
             written.push(Written {
                 target,
-                seed: song.seed,
+                seed: self.seeds().map(|_| song.seed),
                 seconds: song.audio.seconds(),
                 samples: song.audio.samples(),
                 sample_rate: song.audio.sample_rate,
@@ -222,7 +237,7 @@ impl Job {
             });
         }
         if let Some(path) = &self.outputs.request {
-            interrupt::whole(|| self.asked.save(&self.plan, &self.folder, path, replace))?;
+            interrupt::whole(|| self.asked.save(&self.plan, &self.folder, path, existing))?;
             paths.push(path);
         }
         Ok(written)

@@ -218,8 +218,73 @@ fn a_directory_alone_is_enough_for_its_own_networks() -> Result<(), Error> {
     let xl = goldens().join("checkpoints_xl/acestep-v15-xl-turbo");
     let folder = DitFolder::open(Directory::Disk(xl))?;
     let device = Default::default();
-    folder.conditioner::<B>(&device, None)?;
-    folder.dit::<B>(&device, None)?;
-    assert_eq!(folder.silence_latent::<B>(&device, None)?.dims(), [1, 1500, 16]);
+    folder.conditioner::<B>(&device)?;
+    folder.dit::<B>(&device)?;
+    assert_eq!(folder.silence_latent::<B>(&device)?.dims(), [1, 1500, 16]);
     Ok(())
+}
+
+#[test]
+fn a_check_finds_what_does_not_fit_in_any_part_before_a_weight_is_read() {
+    let device = Default::default();
+    let copy = Copy::new();
+    rewrite(&copy.paths.dit.join("model.safetensors"), |name, tensor| {
+        (name.replace("decoder.layers.3.mlp", "decoder.layers.4.mlp"), tensor)
+    });
+    edit_config(&copy.paths.vae, "decoder_channels", 12.into());
+    let folder = Folder::open(&copy.paths).expect("headers of known groups");
+    for (part, says) in [
+        (Part::TextEncoder, ""),
+        (Part::Conditioner, ""),
+        (Part::AudioCodec, ""),
+        (Part::Dit, "has no tensor `decoder.layers.3.mlp.down_proj.weight`, "),
+        (Part::VaeDecoder, "by config.json it is "),
+        (Part::VaeEncoder, ""),
+    ] {
+        let result = folder.check::<B>(&device, &[part]);
+        let message = result.map_or_else(|error| error.to_string(), |()| String::new());
+        assert_eq!(message.is_empty(), says.is_empty(), "{part}: {message}");
+        assert!(message.contains(says), "{part}: {message}");
+    }
+    assert!(folder.check::<B>(&device, &Part::ALL).is_err());
+    assert!(open_tiny().and_then(|tiny| tiny.check::<B>(&device, &Part::ALL)).is_ok());
+}
+
+/// Four terabytes for each matrix by config.json: any that was made would end this test.
+#[test]
+fn a_check_makes_no_weights() {
+    let copy = Copy::new();
+    for key in ["hidden_size", "intermediate_size", "fsq_dim"] {
+        edit_config(&copy.paths.dit, key, 1_000_000.into());
+    }
+    let folder = Folder::open(&copy.paths).expect("sound headers");
+    for part in [Part::Conditioner, Part::AudioCodec, Part::Dit] {
+        let error = folder.check::<B>(&Default::default(), &[part]).expect_err("another shape");
+        assert!(matches!(error, Error::WrongShape { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_model_is_turbo_by_its_flag_else_its_version_else_its_name() {
+    use serde_json::{Value::Null, json};
+    let copy = Copy::new();
+    let elsewhere = copy.paths.dit.with_file_name("acestep-v15-sft");
+    for (flag, version, by_its_name) in [
+        (json!(true), json!("base"), [true, true]),
+        (json!(false), json!("turbo"), [false, false]),
+        (Null, json!("xl_turbo"), [true, true]),
+        (Null, json!("base"), [false, false]),
+        (Null, Null, [true, false]),
+    ] {
+        edit_config(&copy.paths.dit, "is_turbo", flag);
+        edit_config(&copy.paths.dit, "model_version", version);
+        let is_turbo = |path: &Path| {
+            DitFolder::open(Directory::Disk(path.to_owned())).map(|folder| folder.is_turbo())
+        };
+        let first = is_turbo(&copy.paths.dit).expect("a folder");
+        fs::rename(&copy.paths.dit, &elsewhere).expect("another name");
+        let second = is_turbo(&elsewhere).expect("a folder");
+        fs::rename(&elsewhere, &copy.paths.dit).expect("the old name");
+        assert_eq!([first, second], by_its_name);
+    }
 }

@@ -17,6 +17,41 @@ fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().expect("an archive").into_inner()
 }
 
+/// What torch pickles for a tensor of `sizes` and `strides` from `offset` on.
+fn pickle(
+    storage: &str,
+    [stored, offset]: [usize; 2],
+    sizes: [usize; 3],
+    strides: [usize; 3],
+) -> Vec<u8> {
+    let text =
+        |text: &str| [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+    let int = |value: usize| [b"J", &(value as u32).to_le_bytes()[..]].concat();
+    let tuple = |values: [usize; 3]| [&values.map(int).concat()[..], b"\x87"].concat();
+    [
+        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((".to_vec(),
+        text("storage"),
+        format!("ctorch\n{storage}\n").into_bytes(),
+        text("0"),
+        text("cpu"),
+        int(stored),
+        b"tQ".to_vec(),
+        int(offset),
+        // What Python's own pickler writes for more than three numbers, good for any count.
+        [b"(", &sizes.map(int).concat()[..], b"t"].concat(),
+        tuple(strides),
+        b"\x89ccollections\nOrderedDict\n)RtR.".to_vec(),
+    ]
+    .concat()
+}
+
+/// `values` as `torch.save` writes a contiguous f32 tensor `[1, 2, T]`.
+fn pt(values: &[f32]) -> Vec<u8> {
+    let (count, frames) = (values.len(), values.len() / 2);
+    let described = pickle("FloatStorage", [count, 0], [1, 2, frames], [count, frames, 1]);
+    archive(&[("x/data.pkl", &described), ("x/byteorder", b"little"), ("x/data/0", &le(values))])
+}
+
 fn read_pt(bytes: Vec<u8>) -> Result<TensorData, Error> {
     let (_temporary, directory) = directory(&[(PT, bytes)]);
     read(&directory, 2)
@@ -45,8 +80,7 @@ fn the_file_of_torch_gives_what_upstream_sees() -> Result<(), Error> {
 
 #[test]
 fn channels_come_last() -> Result<(), Error> {
-    let data = le(&[1.0, 2.0, 3.0, 10.0, 20.0, 30.0]); // [C = 2, T = 3]
-    let silence = read_pt(archive(&[("x/data/0", &data), ("x/byteorder", b"little")]))?;
+    let silence = read_pt(pt(&[1.0, 2.0, 3.0, 10.0, 20.0, 30.0]))?; // [C = 2, T = 3]
     assert_eq!(silence.iter::<f32>().collect::<Vec<_>>(), [1.0, 10.0, 2.0, 20.0, 3.0, 30.0]);
     Ok(())
 }
@@ -57,7 +91,7 @@ fn safetensors_serve_only_where_there_is_no_pt() -> Result<(), Error> {
     let safetensors = (SAFETENSORS, file(&[("silence_latent", tensor)]));
     let (_temporary, alone) = directory(std::slice::from_ref(&safetensors));
     assert_eq!(read(&alone, 2)?.iter::<f32>().collect::<Vec<_>>(), [1.0, 3.0, 2.0, 4.0]);
-    let pt = (PT, archive(&[("x/data/0", &le(&[5.0, 6.0]))]));
+    let pt = (PT, pt(&[5.0, 6.0]));
     let (_temporary, both) = directory(&[safetensors, pt]);
     assert_eq!(read(&both, 2)?.iter::<f32>().collect::<Vec<_>>(), [5.0, 6.0]);
     Ok(())
@@ -66,23 +100,48 @@ fn safetensors_serve_only_where_there_is_no_pt() -> Result<(), Error> {
 #[test]
 fn each_way_to_be_no_latent_of_silence_is_told() {
     let good = le(&[1.0, 2.0]);
+    let plain = pickle("FloatStorage", [2, 0], [1, 2, 1], [2, 1, 1]);
+    let six = |pickle: Vec<u8>| archive(&[("x/data.pkl", &pickle), ("x/data/0", &le(&[1.0; 6]))]);
+    let float = |place, sizes, strides| six(pickle("FloatStorage", place, sizes, strides));
     for (bytes, says) in [
         (b"not a zip".to_vec(), "it is not a zip archive as torch.save writes it"),
-        (archive(&[("x/version", b"3")]), "it has no entry `*/data/0`"),
-        (archive(&[("x/data/0", &[0; 12])]), "its 12 bytes are not a multiple of 2 f32 channels"),
-        (archive(&[("x/data/0", &[])]), "it is empty"),
         (
-            archive(&[("x/data/0", &good), ("x/byteorder", b"big")]),
+            [LEGACY, b"\x80\x02M\xe9\x03."].concat(),
+            "it is in the format of torch before 1.6, not a zip archive",
+        ),
+        (archive(&[("x/data/0", &good)]), "it has no entry `*/data.pkl`"),
+        (archive(&[("x/data.pkl", &plain)]), "it has no entry `*/data/0`"),
+        (
+            archive(&[("x/data.pkl", &plain), ("x/data/0", &[0; 12])]),
+            "it has 12 bytes for the 2 values of a FloatStorage",
+        ),
+        (pt(&[]), "it is empty"),
+        (
+            archive(&[("x/data.pkl", &plain), ("x/data/0", &good), ("x/byteorder", b"big")]),
             "its byte order is `big`, not `little`",
         ),
-        (archive(&[("x/data/0", &le(&[1.0, f32::NAN]))]), "it has values that are not finite"),
+        (pt(&[1.0, f32::NAN]), "it has values that are not finite"),
         (
-            // Sizes (1, 3, 2) as torch pickles them.
-            archive(&[
-                ("x/data/0", &le(&[1.0; 6])),
-                ("x/data.pkl", b"\x80\x02K\x00K\x01K\x03K\x02\x87"),
-            ]),
-            "it is [1, T, 2] instead of [1, 2, T]",
+            six(b"\x80\x02}q\x00".to_vec()),
+            "its data.pkl is not that of one plain tensor (from byte 2 on)",
+        ),
+        (
+            six(pickle("DoubleStorage", [3, 0], [1, 2, 3], [6, 3, 1])),
+            "it is a `DoubleStorage`, not one of float, half or bfloat16",
+        ),
+        (float([6, 0], [1, 3, 2], [6, 2, 1]), "it is [1, 3, 2] instead of [1, 2, T]"),
+        (float([6, 0], [3, 2, 1], [2, 1, 1]), "it is [3, 2, 1] instead of [1, 2, T]"),
+        (
+            float([6, 0], [1, 2, 3], [6, 1, 2]),
+            "it is a view: sizes [1, 2, 3] with strides [6, 1, 2]",
+        ),
+        (
+            float([6, 2], [1, 2, 2], [4, 2, 1]),
+            "it is a slice: [1, 2, 2] from value 2 on of 6 values that are stored",
+        ),
+        (
+            float([6, 0], [1, 2, 2], [4, 2, 1]),
+            "it is a slice: [1, 2, 2] from value 0 on of 6 values that are stored",
         ),
     ] {
         let message = message(bytes);
@@ -94,15 +153,28 @@ fn each_way_to_be_no_latent_of_silence_is_told() {
     assert!(error.ends_with("and so is `silence_latent.safetensors`"), "{error}");
 }
 
+/// 1.5 and -0.25 are 3E00 and B400 in f16, 3FC0 and BE80 in bf16.
+#[test]
+fn half_types_give_their_exact_values() -> Result<(), Error> {
+    for (storage, data) in
+        [("HalfStorage", b"\x00\x3e\x00\xb4"), ("BFloat16Storage", b"\xc0\x3f\x80\xbe")]
+    {
+        let pickle = pickle(storage, [2, 0], [1, 2, 1], [2, 1, 1]);
+        let silence = read_pt(archive(&[("x/data.pkl", &pickle), ("x/data/0", data)]))?;
+        assert_eq!(silence.iter::<f32>().collect::<Vec<_>>(), [1.5, -0.25], "{storage}");
+    }
+    Ok(())
+}
+
 /// Method 8 (deflate) written over method 0 (stored) in both headers of the entry.
 #[test]
 fn a_compressed_entry_is_told() {
-    let mut bytes = archive(&[("x/data/0", &le(&[1.0, 2.0]))]);
+    let mut bytes = archive(&[("x/data.pkl", b"")]);
     let central = bytes.windows(4).position(|window| window == b"PK\x01\x02").expect("a directory");
     bytes[8] = 8;
     bytes[central + 10] = 8;
     let message = message(bytes);
-    assert!(message.contains("entry `x/data/0` is compressed"), "{message}");
+    assert!(message.contains("entry `x/data.pkl` is compressed"), "{message}");
 }
 
 #[test]

@@ -123,8 +123,7 @@ impl<B: Backend> AudioTokenizer<B> {
         };
         let groups = (frames + short) / self.pool_window;
         let grouped = latents.reshape([batch * groups, self.pool_window, channels]);
-        let pooled =
-            self.attention_pooler.first_of(self.audio_acoustic_proj.forward(grouped), true);
+        let pooled = self.attention_pooler.first_of(self.audio_acoustic_proj.forward(grouped));
         let width = pooled.dims()[1];
         pooled.reshape([batch, groups, width])
     }

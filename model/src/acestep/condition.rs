@@ -6,7 +6,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::Tensor,
+    tensor::{Int, Tensor, TensorData},
 };
 
 use super::{Config, Packed, encoder::Encoder, pack};
@@ -21,7 +21,6 @@ pub struct ConditionEncoder<B: Backend> {
     text_projector: Linear<B>,
     lyric_encoder: Encoder<B>,
     timbre_encoder: Encoder<B>,
-    timbre_has_class_token: bool,
 }
 
 /// The encoders and the condition that stands for "none" in guidance.
@@ -38,9 +37,10 @@ pub struct ConditionInputs<B: Backend> {
     pub text: Packed<B>,
     /// Rows of its embedding table for the lyric prompts, `[B, Ll, text]`.
     pub lyrics: Packed<B>,
-    /// Latents of all references of the batch, `[R, T, C]`.
+    /// Latents of all references of the batch, at least one, `[R, T, C]`.
     pub timbre: Tensor<B, 3>,
-    /// The batch item of each reference, ascending; every item needs one.
+    /// The batch item of each reference, below `B`, in any order. References of one item keep their
+    /// order; an item without any listens to no timbre.
     pub timbre_item: Vec<usize>,
 }
 
@@ -51,16 +51,14 @@ impl<B: Backend> Conditioner<B> {
         let (text, hidden) = (config.text_hidden_dim, shape.hidden());
         let [lyric, timbre] =
             [config.num_lyric_encoder_hidden_layers, config.num_timbre_encoder_hidden_layers];
+        let init_timbre = match config.timbre_has_class_token() {
+            true => Encoder::init_with_token,
+            false => Encoder::init_with_idle_token,
+        };
         let encoder = ConditionEncoder {
             text_projector: Linear::init(text, hidden, device),
             lyric_encoder: Encoder::init(text, lyric, &shape, device),
-            timbre_encoder: Encoder::init_with_token(
-                config.timbre_hidden_dim,
-                timbre,
-                &shape,
-                device,
-            ),
-            timbre_has_class_token: config.timbre_has_class_token(),
+            timbre_encoder: init_timbre(config.timbre_hidden_dim, timbre, &shape, device),
         };
         Self { encoder, null_condition_emb: random([1, 1, hidden], 0.7, device) }
     }
@@ -81,7 +79,8 @@ impl<B: Backend> Conditioner<B> {
         self.forward_tapped(inputs, &mut Quiet)
     }
 
-    /// [`Self::forward`], showing `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked`.
+    /// [`Self::forward`], showing `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked` and
+    /// `timbre.mask`, `[B, most references of an item]`: 1 = a reference, 0 = filled up.
     pub fn forward_tapped(&self, inputs: ConditionInputs<B>, tap: &mut impl Tap<B>) -> Packed<B> {
         let encoder = &self.encoder;
         let ConditionInputs { text, lyrics, timbre, timbre_item } = inputs;
@@ -96,9 +95,10 @@ impl<B: Backend> Conditioner<B> {
         let lyrics = Packed { hidden, ..lyrics };
         tap.tap(format_args!("lyric_encoder.out"), &lyrics.hidden);
 
-        let voices = encoder.timbre_encoder.first_of(timbre, encoder.timbre_has_class_token);
+        let voices = encoder.timbre_encoder.first_of(timbre);
         let timbre = by_item(voices, &timbre_item, batch);
         tap.tap(format_args!("timbre.unpacked"), &timbre.hidden);
+        tap.tap(format_args!("timbre.mask"), &as_floats(&timbre));
 
         pack(pack(lyrics, timbre), text)
         // ANCHOR_END: condition
@@ -111,17 +111,53 @@ impl<B: Backend> Conditioner<B> {
 /// - `voices`: `[R, H]`
 /// - output: `[B, most references of an item, H]`
 fn by_item<B: Backend>(voices: Tensor<B, 2>, item: &[usize], batch: usize) -> Packed<B> {
-    let width = voices.dims()[1];
-    let counts: Vec<usize> = (0..batch).map(|b| item.iter().filter(|&&i| i == b).count()).collect();
-    let most = counts.iter().copied().max().unwrap_or(0);
-    let mut taken = 0;
-    let rows = counts.iter().map(|&count| {
-        let own = voices.clone().narrow(0, taken, count).unsqueeze::<3>();
-        taken += count;
-        let filler = Tensor::zeros([1, most - count, width], &voices.device());
-        if count == most { own } else { Tensor::cat(vec![own, filler], 1) }
-    });
-    let hidden = Tensor::cat(rows.collect(), 0);
-    let mask = counts.iter().map(|&count| (0..most).map(|i| i < count).collect()).collect();
+    let [count, width] = voices.dims();
+    let device = voices.device();
+    let own: Vec<Vec<usize>> =
+        (0..batch).map(|b| (0..count).filter(|&voice| item[voice] == b).collect()).collect();
+    let most = own.iter().map(Vec::len).max().unwrap_or(0);
+    let filled = (0..batch * most).map(|i| own[i / most].get(i % most).copied());
+    // Behind the last voice stands one of zeros, which fills up.
+    let order: Vec<i64> = filled.map(|voice| voice.unwrap_or(count) as i64).collect();
+    let order = Tensor::<B, 1, Int>::from_data(TensorData::new(order, [batch * most]), &device);
+    let voices = Tensor::cat(vec![voices, Tensor::zeros([1, width], &device)], 0);
+    let hidden = voices.select(0, order).reshape([batch, most, width]);
+    let mask = own.iter().map(|own| (0..most).map(|i| i < own.len()).collect()).collect();
     Packed { hidden, mask }
+}
+
+/// The mask as numbers.
+fn as_floats<B: Backend>(packed: &Packed<B>) -> Tensor<B, 2> {
+    let [batch, length, _] = packed.hidden.dims();
+    let flags: Vec<f32> = packed.mask.iter().flatten().map(|&real| real.into()).collect();
+    Tensor::from_data(TensorData::new(flags, [batch, length]), &packed.hidden.device())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn_flex::Flex;
+
+    use super::*;
+
+    fn unpacked(item: &[usize], batch: usize) -> (Vec<f32>, Vec<f32>) {
+        let voices = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let voices = Tensor::<Flex, 1>::from_floats(voices, &Default::default());
+        let packed = by_item(voices.reshape([3, 2]), item, batch);
+        let mask = as_floats(&packed).into_data().to_vec().expect("f32");
+        (packed.hidden.into_data().to_vec().expect("f32"), mask)
+    }
+
+    #[test]
+    fn an_item_without_a_reference_gets_zeros_and_no_flag() {
+        let (hidden, mask) = unpacked(&[0, 2, 2], 3);
+        assert_eq!(hidden, [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(mask, [1.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn references_in_any_order_come_to_their_items() {
+        let (hidden, mask) = unpacked(&[1, 0, 1], 2);
+        assert_eq!(hidden, [3.0, 4.0, 0.0, 0.0, 1.0, 2.0, 5.0, 6.0]);
+        assert_eq!(mask, [1.0, 0.0, 1.0, 1.0]);
+    }
 }

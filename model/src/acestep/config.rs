@@ -8,6 +8,7 @@ use crate::{
     ConfigError,
     config::{Rest, parse, refuse_unknown, require},
     kernel::Visibility,
+    limits::{layers, positive, size, sizes},
     nn::LayerShape,
 };
 
@@ -87,6 +88,9 @@ pub struct Config {
     rest: Rest,
 }
 
+/// Codes that a codebook may have: an index is summed in f32, which counts no further exactly.
+const MOST_CODES: u32 = 1 << 24;
+
 /// Keys that change nothing here, and why.
 const IGNORED: &[(&str, &str)] = &[
     ("architectures", "class names of the reference"),
@@ -124,6 +128,7 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         refuse_unknown(&config.rest, IGNORED)?;
+        config.check_sizes()?;
         let quantizers = config.fsq_input_num_quantizers;
         require(quantizers == 1, "fsq_input_num_quantizers", quantizers, "only one quantizer")?;
         require(!config.attention_bias, "attention_bias", true, "only projections without bias")?;
@@ -137,10 +142,12 @@ impl Config {
         let levels = &config.fsq_input_levels;
         let sound = levels.iter().all(|&l| l >= 2) && !levels.is_empty();
         require(sound, "fsq_input_levels", levels, "every dimension needs two levels or more")?;
+        let codes = levels.iter().try_fold(1_u32, |codes, &levels| codes.checked_mul(levels));
+        let countable = codes.is_some_and(|codes| codes <= MOST_CODES);
+        require(countable, "fsq_input_levels", levels, "at most 16777216 codes in all")?;
         let windowed = !config.use_sliding_window || config.sliding_window.is_some();
         require(windowed, "sliding_window", config.sliding_window, "a window needs a width")?;
-        for (index, shape) in [config.dit_shape(), config.encoder_shape().layer].iter().enumerate()
-        {
+        for (index, shape) in [config.dit_shape(), config.encoder_layer()].iter().enumerate() {
             let divides = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
             let key = ["num_key_value_heads", "encoder_num_key_value_heads"][index];
             require(divides, key, shape.kv_heads, "must divide the number of heads")?;
@@ -153,6 +160,46 @@ impl Config {
             require(fine, "layer_types", types, "one of the two known types for every layer")?;
         }
         Ok(config)
+    }
+
+    /// Refuses sizes that are 0 or absurd, or that contradict each other.
+    fn check_sizes(&self) -> Result<(), ConfigError> {
+        sizes(&[
+            ("hidden_size", self.hidden_size),
+            ("intermediate_size", self.intermediate_size),
+            ("num_attention_heads", self.num_attention_heads),
+            ("num_key_value_heads", self.num_key_value_heads),
+            ("head_dim", self.head_dim),
+            ("fsq_dim", self.fsq_dim),
+            ("text_hidden_dim", self.text_hidden_dim),
+            ("timbre_hidden_dim", self.timbre_hidden_dim),
+            ("timbre_fix_frame", self.timbre_fix_frame),
+            ("audio_acoustic_hidden_dim", self.audio_acoustic_hidden_dim),
+            ("pool_window_size", self.pool_window_size),
+            ("patch_size", self.patch_size),
+            ("in_channels", self.in_channels),
+        ])?;
+        for (key, value) in [
+            ("encoder_hidden_size", self.encoder_hidden_size),
+            ("encoder_intermediate_size", self.encoder_intermediate_size),
+            ("encoder_num_attention_heads", self.encoder_num_attention_heads),
+            ("encoder_num_key_value_heads", self.encoder_num_key_value_heads),
+            ("sliding_window", self.sliding_window),
+        ] {
+            value.map_or(Ok(()), |value| size(key, value))?;
+        }
+        layers("num_hidden_layers", self.num_hidden_layers)?;
+        layers("num_lyric_encoder_hidden_layers", self.num_lyric_encoder_hidden_layers)?;
+        layers("num_timbre_encoder_hidden_layers", self.num_timbre_encoder_hidden_layers)?;
+        layers("num_attention_pooler_hidden_layers", self.num_attention_pooler_hidden_layers)?;
+        positive("rms_norm_eps", self.rms_norm_eps)?;
+        positive("rope_theta", self.rope_theta)?;
+        let (timbre, latents) = (self.timbre_hidden_dim, self.audio_acoustic_hidden_dim);
+        let why = "must be audio_acoustic_hidden_dim: a timbre reference is latents";
+        require(timbre == latents, "timbre_hidden_dim", timbre, why)?;
+        let (code, encoders) = (self.fsq_dim, self.encoder_layer().hidden);
+        let why = "must be the encoders' width, encoder_hidden_size or else hidden_size";
+        require(code == encoders, "fsq_dim", code, why)
     }
 
     /// What layer `index` of any of the networks sees.
@@ -179,16 +226,20 @@ impl Config {
         }
     }
 
-    /// The sizes shared by all encoders: the `encoder_*` keys where present.
-    pub fn encoder_shape(&self) -> EncoderShape {
+    /// The sizes of the encoders' layers: the `encoder_*` keys where present.
+    fn encoder_layer(&self) -> LayerShape {
         let dit = self.dit_shape();
-        let layer = LayerShape {
+        LayerShape {
             hidden: self.encoder_hidden_size.unwrap_or(dit.hidden),
             intermediate: self.encoder_intermediate_size.unwrap_or(dit.intermediate),
             heads: self.encoder_num_attention_heads.unwrap_or(dit.heads),
             kv_heads: self.encoder_num_key_value_heads.unwrap_or(dit.kv_heads),
             ..dit
-        };
+        }
+    }
+
+    /// The sizes and habits shared by all encoders.
+    pub fn encoder_shape(&self) -> EncoderShape {
         let layers = [
             self.num_lyric_encoder_hidden_layers,
             self.num_timbre_encoder_hidden_layers,
@@ -196,7 +247,7 @@ impl Config {
         ];
         let deepest = layers.into_iter().max().unwrap_or(0);
         EncoderShape {
-            layer,
+            layer: self.encoder_layer(),
             rope_theta: self.rope_theta,
             visibility: (0..deepest).map(|index| self.visibility(index)).collect(),
         }
@@ -210,42 +261,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn json(change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> String {
-        let text =
-            include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
-        let mut map = serde_json::from_str(text).expect("a JSON object");
-        change(&mut map);
-        serde_json::to_string(&map).expect("JSON")
-    }
-
-    #[test]
-    fn without_layer_types_even_layers_slide() {
-        let config = Config::from_json(&json(|map| {
-            map.insert("layer_types".into(), Value::Null);
-        }));
-        let config = config.expect("a config");
-        assert_eq!(config.visibility(0), Visibility::Window(8));
-        assert_eq!(config.visibility(1), Visibility::Full);
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused() {
-        let text = json(|map| {
-            map.insert("qk_scale".into(), 3.into());
-        });
-        let error = Config::from_json(&text).unwrap_err();
-        assert!(error.to_string().contains("`qk_scale` (= 3)"), "{error}");
-    }
-
-    #[test]
-    fn heads_that_do_not_divide_are_refused() {
-        let text = json(|map| {
-            map.insert("num_key_value_heads".into(), 3.into());
-        });
-        let error = Config::from_json(&text).unwrap_err();
-        assert!(error.to_string().contains("`num_key_value_heads` is 3"), "{error}");
-    }
-}
+mod tests;

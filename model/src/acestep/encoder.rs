@@ -58,11 +58,13 @@ impl EncoderShape {
     }
 }
 
-/// An encoder with or without a learned token before its input.
+/// An encoder with or without a learned token before its input; some checkpoints store a token that
+/// is not read.
 #[derive(Module, Debug)]
 pub struct Encoder<B: Backend> {
     embed_tokens: Linear<B>,
     special_token: Option<Param<Tensor<B, 3>>>,
+    reads_token: bool,
     layers: Vec<Layer<B>>,
     norm: RmsNorm<B>,
     #[module(skip)]
@@ -75,6 +77,7 @@ impl<B: Backend> Encoder<B> {
         Self {
             embed_tokens: Linear::init_with_bias(input, shape.hidden(), device),
             special_token: None,
+            reads_token: false,
             layers: shape.layers(layers, device),
             norm: shape.norm(device),
             shape: shape.clone(),
@@ -83,6 +86,17 @@ impl<B: Backend> Encoder<B> {
 
     /// The same with a learned token, which [`Self::first_of`] puts first.
     pub fn init_with_token(
+        input: usize,
+        layers: usize,
+        shape: &EncoderShape,
+        device: &B::Device,
+    ) -> Self {
+        let with_token = Self::init_with_idle_token(input, layers, shape, device);
+        Self { reads_token: true, ..with_token }
+    }
+
+    /// The same with a token that the checkpoint stores and nothing reads.
+    pub fn init_with_idle_token(
         input: usize,
         layers: usize,
         shape: &EncoderShape,
@@ -104,16 +118,16 @@ impl<B: Backend> Encoder<B> {
 
     /// Encodes and keeps what stands at position 0: one vector for the whole sequence.
     ///
-    /// That position is the learned token if `class_token`, else the first of `x`.
+    /// That position is the learned token where it is read, else the first of `x`.
     ///
     /// # Shapes
     /// - `x`: `[B, L, in]`
     /// - output: `[B, H]`
-    pub fn first_of(&self, x: Tensor<B, 3>, class_token: bool) -> Tensor<B, 2> {
+    pub fn first_of(&self, x: Tensor<B, 3>) -> Tensor<B, 2> {
         let embedded = self.embed_tokens.forward(x);
         let [batch, _, width] = embedded.dims();
         let embedded = match &self.special_token {
-            Some(token) if class_token => {
+            Some(token) if self.reads_token => {
                 Tensor::cat(vec![token.val().expand([batch, 1, width]), embedded], 1)
             }
             Some(_) | None => embedded,
@@ -123,5 +137,34 @@ impl<B: Backend> Encoder<B> {
 
     fn finish(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {
         self.norm.forward(self.shape.run(&self.layers, x, keys))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn_flex::Flex;
+
+    use super::*;
+
+    #[test]
+    fn only_a_token_that_is_read_stands_at_position_0() {
+        let device = Default::default();
+        let layer = LayerShape {
+            hidden: 4,
+            intermediate: 4,
+            heads: 1,
+            kv_heads: 1,
+            head_dim: 4,
+            epsilon: 1e-6,
+        };
+        // Without a layer every position keeps to itself.
+        let shape = EncoderShape { layer, rope_theta: 1e4, visibility: Vec::new() };
+        let depends = |encoder: Encoder<Flex>| {
+            let first = |x: f32| encoder.first_of(Tensor::full([1, 2, 3], x, &device)).into_data();
+            first(1.0) != first(-1.0)
+        };
+        assert!(depends(Encoder::init(3, 0, &shape, &device)));
+        assert!(depends(Encoder::init_with_idle_token(3, 0, &shape, &device)));
+        assert!(!depends(Encoder::init_with_token(3, 0, &shape, &device)));
     }
 }

@@ -1,8 +1,9 @@
 //! Every operation the networks are made of.
 //!
-//! Model code calls the functions of this module and nothing else does arithmetic on weights.
+//! Every matrix product, convolution, attention, norm and activation of the networks goes through a
+//! function of this module; model code itself only adds: residuals, and learned tables.
 //! A function here is the *front*: today it runs the *reference* of the same name in
-//! [`reference`], which is plain Burn operations and the definition of correctness. A *kernel*
+//! [`mod@reference`], which is plain Burn operations and the definition of correctness. A *kernel*
 //! for one backend replaces the body behind the front and touches no model file.
 
 pub mod reference;

@@ -11,6 +11,13 @@ use super::{Backend, Geometry};
 
 pub use super::attention::reference as attention;
 
+/// Up to here the product is taken the other way round, weight first.
+///
+/// A CPU's product packs its right side, and packing a few rows is cheaper than packing a weight:
+/// on two cores 70 rows of 1024 values take 2.8 instead of 6.4 ms, 125 rows of 2048 17.8 instead of
+/// 37 ms, the result's transposition included; from 750 rows on that costs what it gains.
+const FEW_ROWS: usize = 512;
+
 /// Reference of [`super::linear`].
 pub fn linear<B: Backend, const D: usize>(
     x: Tensor<B, D>,
@@ -22,7 +29,12 @@ pub fn linear<B: Backend, const D: usize>(
     let rows = shape[..D - 1].iter().product::<usize>();
     shape[D - 1] = out;
     // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
-    let y = x.reshape([rows, width]).matmul(weight.transpose());
+    let x = x.reshape([rows, width]);
+    let y = if rows <= FEW_ROWS {
+        weight.matmul(x.transpose()).transpose()
+    } else {
+        x.matmul(weight.transpose())
+    };
     match bias {
         Some(bias) => y + bias.unsqueeze(),
         None => y,

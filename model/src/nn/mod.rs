@@ -18,7 +18,7 @@ pub use mlp::Mlp;
 pub use norm::RmsNorm;
 pub use rope::Rope;
 pub use snake::Snake;
-pub use timestep::{TimestepEmbedding, timestep_sinusoid};
+pub use timestep::{TimestepEmbedding, scaled_time, timestep_sinusoid};
 
 use burn::{
     module::{Initializer, Param},

@@ -52,19 +52,14 @@ impl<B: Backend> TimestepEmbedding<B> {
 
 /// The sinusoid of each time, row by row: 128 cosines, then 128 sines.
 ///
-/// `dtype` is the type the network computes in: the reference multiplies by 1000 in that type, so
-/// in bf16 the time 0.75 becomes 752 and not 750, which changes the sound by a third.
+/// `dtype` is the type the network computes in, see [`scaled_time`].
 pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
     let half = WIDTH / 2;
     let frequency: Vec<f32> = (0..half).map(|k| frequency(k, half)).collect();
     t.iter()
         .flat_map(|&t| {
             // ANCHOR: sinusoid
-            let scaled = match dtype {
-                DType::BF16 => bf16::from_f32(bf16::from_f32(t).to_f32() * 1000.0).to_f32(),
-                DType::F16 => f16::from_f32(f16::from_f32(t).to_f32() * 1000.0).to_f32(),
-                _ => t * 1000.0,
-            };
+            let scaled = scaled_time(t, dtype);
             let angles: Vec<f32> = frequency.iter().map(|f| scaled * f).collect();
             let cosines: Vec<f32> = angles.iter().map(|a| a.cos()).collect();
             cosines.into_iter().chain(angles.into_iter().map(f32::sin))
@@ -73,16 +68,29 @@ pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
         .collect()
 }
 
-/// `10000^(-k/half)` as the reference has it in f32.
+/// `1000 t` as the reference rounds it, multiplying in `dtype`.
 ///
-/// The angle is a thousand times the frequency, so its last bit shows in the sinusoid. All but one
-/// of PyTorch's values are the correctly rounded exponential of the f32 exponent; the exact value
-/// for `k = 12` lies 0.479 units above the lower neighbour, and PyTorch rounds it up (seen in
-/// goldens `dit_time.sinusoid`: 2.8e-5 off otherwise).
+/// In bf16 the time 0.75 becomes 752 and not 750, which changes the sound by a third.
+pub fn scaled_time(t: f32, dtype: DType) -> f32 {
+    match dtype {
+        DType::BF16 => bf16::from_f32(bf16::from_f32(t).to_f32() * 1000.0).to_f32(),
+        DType::F16 => f16::from_f32(f16::from_f32(t).to_f32() * 1000.0).to_f32(),
+        _ => t * 1000.0,
+    }
+}
+
+/// The one frequency where PyTorch's f32 `exp`, good to one unit in the last place, gives the upper
+/// neighbour although the lower one is nearer (0.479 units away).
+///
+/// The angle is a thousand times the frequency, so that bit shows: without it goldens
+/// `dit_time.sinusoid` are 2.8e-5 off.
+const ROUNDED_UP: usize = 12;
+
+/// `10000^(-k/half)` as the reference has it in f32.
 fn frequency(k: usize, half: usize) -> f32 {
     let exponent = -(10_000f64.ln() as f32) * k as f32 / half as f32;
-    let rounded = f64::from(exponent).exp() as f32;
-    if k == 12 { rounded.next_up() } else { rounded }
+    let nearest = f64::from(exponent).exp() as f32;
+    if k == ROUNDED_UP { nearest.next_up() } else { nearest }
 }
 
 #[cfg(test)]
@@ -92,6 +100,9 @@ mod tests {
     /// `t = 0.75`: in bf16 1000 t rounds to 752 (goldens `bf16_time.t1000_bf16`).
     #[test]
     fn bf16_rounds_the_time_before_the_sinusoid() {
+        assert_eq!([DType::F32, DType::BF16].map(|dtype| scaled_time(0.75, dtype)), [750.0, 752.0]);
+        // 0.7 is 0.7001953 in f16, and between 512 and 1024 its steps are halves.
+        assert_eq!(scaled_time(0.7, DType::F16), 700.0);
         assert_eq!(timestep_sinusoid(&[0.75], DType::BF16)[0], 752f32.cos());
         assert_eq!(timestep_sinusoid(&[0.75], DType::F32)[0], 750f32.cos());
     }

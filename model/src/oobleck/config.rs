@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::{
     ConfigError,
     config::{Rest, parse, refuse_unknown, require},
+    limits::{layers, size, sizes},
 };
 
 /// The keys of the autoencoder's `config.json`, all of which decide what is computed.
@@ -44,12 +45,29 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         refuse_unknown(&config.rest, IGNORED)?;
+        sizes(&[
+            ("audio_channels", config.audio_channels),
+            ("encoder_hidden_size", config.encoder_hidden_size),
+            ("decoder_channels", config.decoder_channels),
+            ("decoder_input_channels", config.decoder_input_channels),
+            ("sampling_rate", config.sampling_rate as usize),
+        ])?;
         let (ratios, multiples) = (&config.downsampling_ratios, &config.channel_multiples);
         let even = ratios.iter().all(|&r| r > 0 && r.is_multiple_of(2));
         let why = "only even ratios keep every stage's length exact";
         require(even, "downsampling_ratios", ratios, why)?;
         let paired = ratios.len() == multiples.len() && !ratios.is_empty();
         require(paired, "channel_multiples", multiples, "one for every downsampling ratio")?;
+        layers("downsampling_ratios", ratios.len())?;
+        let base = config.encoder_hidden_size.max(config.decoder_channels);
+        for &multiple in multiples {
+            size("channel_multiples", multiple)?;
+            size("channel_multiples", base * multiple)?;
+        }
+        let hop = ratios.iter().try_fold(1_usize, |hop, &ratio| hop.checked_mul(ratio));
+        let why = "the product of the ratios is too large";
+        let short = hop.is_some_and(|hop| size("downsampling_ratios", hop).is_ok());
+        require(short, "downsampling_ratios", ratios, why)?;
         let latents = config.encoder_hidden_size;
         let halves = latents == 2 * config.decoder_input_channels;
         require(halves, "encoder_hidden_size", latents, "must be twice decoder_input_channels")?;
@@ -69,5 +87,34 @@ impl Config {
             .zip(&self.downsampling_ratios)
             .map(|((narrow, wide), &ratio)| (channels * narrow, channels * wide, ratio))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_size_that_is_absurd_is_refused_by_its_key() {
+        let text = include_str!("../../../tests/goldens/checkpoints_a/vae/config.json");
+        let golden: Map<String, Value> = serde_json::from_str(text).expect("a JSON object");
+        for (key, value) in [
+            ("audio_channels", json!(0)),
+            ("decoder_channels", json!(1_000_001)),
+            ("sampling_rate", json!(0)),
+            ("channel_multiples", json!([1, 1, 1, 2, 0])),
+            ("channel_multiples", json!([1, 1, 1, 2, 100_000])),
+            ("downsampling_ratios", json!([2, 4, 4, 6, 0])),
+            ("downsampling_ratios", json!([65_536, 65_536, 65_536, 65_536, 2])),
+            ("downsampling_ratios", json!([2, 4, 4, 6, 10_000])),
+        ] {
+            let mut config = golden.clone();
+            config.insert(key.into(), value.clone());
+            let text = Value::Object(config).to_string();
+            let error = Config::from_json(&text).expect_err("refused").to_string();
+            assert!(error.starts_with(&format!("key `{key}` is ")), "{value}: {error}");
+        }
     }
 }

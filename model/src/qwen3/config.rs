@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::{
     ConfigError,
     config::{Rest, parse, refuse_unknown, require},
+    limits::{layers, positive, sizes},
     nn::LayerShape,
 };
 
@@ -29,8 +30,6 @@ pub struct Config {
     pub rope_theta: f64,
     /// Added under every norm's root.
     pub rms_norm_eps: f64,
-    /// Longest sequence the model was made for.
-    pub max_position_embeddings: usize,
     #[serde(default)]
     attention_bias: bool,
     #[serde(default = "silu")]
@@ -55,6 +54,7 @@ const IGNORED: &[(&str, &str)] = &[
     ("dtype", "read from the tensors"),
     ("torch_dtype", "read from the tensors"),
     ("initializer_range", "training only"),
+    ("max_position_embeddings", "positions are computed, not stored"),
     ("max_window_layers", "no layer has a window, see use_sliding_window"),
     ("sliding_window", "no layer has a window, see use_sliding_window"),
     ("model_type", "checked by the layout"),
@@ -77,6 +77,17 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, ConfigError> {
         let config: Self = parse(text)?;
         refuse_unknown(&config.rest, IGNORED)?;
+        sizes(&[
+            ("vocab_size", config.vocab_size),
+            ("hidden_size", config.hidden_size),
+            ("intermediate_size", config.intermediate_size),
+            ("num_attention_heads", config.num_attention_heads),
+            ("num_key_value_heads", config.num_key_value_heads),
+            ("head_dim", config.head_dim),
+        ])?;
+        layers("num_hidden_layers", config.num_hidden_layers)?;
+        positive("rms_norm_eps", config.rms_norm_eps)?;
+        positive("rope_theta", config.rope_theta)?;
         require(!config.attention_bias, "attention_bias", true, "only projections without bias")?;
         require(config.hidden_act == "silu", "hidden_act", &config.hidden_act, "only silu")?;
         require(!config.use_sliding_window, "use_sliding_window", true, "only full attention")?;
@@ -86,8 +97,10 @@ impl Config {
         let types = &config.layer_types;
         require(types.as_ref().is_none_or(full), "layer_types", types, "only full_attention")?;
         let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
-        let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
+        let divides = heads.is_multiple_of(kv_heads);
         require(divides, "num_key_value_heads", kv_heads, "must divide num_attention_heads")?;
+        let even = config.head_dim.is_multiple_of(2);
+        require(even, "head_dim", config.head_dim, "rotary positions turn pairs of halves")?;
         Ok(config)
     }
 
@@ -100,6 +113,36 @@ impl Config {
             kv_heads: self.num_key_value_heads,
             head_dim: self.head_dim,
             epsilon: self.rms_norm_eps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_size_that_is_absurd_is_refused_by_its_key() {
+        let text =
+            include_str!("../../../tests/goldens/checkpoints_a/Qwen3-Embedding-0.6B/config.json");
+        let golden: Map<String, Value> = serde_json::from_str(text).expect("a JSON object");
+        for (key, value) in [
+            ("vocab_size", json!(0)),
+            ("hidden_size", json!(1_000_001)),
+            ("num_key_value_heads", json!(0)),
+            ("num_key_value_heads", json!(3)),
+            ("head_dim", json!(15)),
+            ("num_hidden_layers", json!(1025)),
+            ("rms_norm_eps", json!(0.0)),
+            ("rope_theta", json!(-1)),
+        ] {
+            let mut config = golden.clone();
+            config.insert(key.into(), value.clone());
+            let text = Value::Object(config).to_string();
+            let error = Config::from_json(&text).expect_err("refused").to_string();
+            assert!(error.starts_with(&format!("key `{key}` is ")), "{value}: {error}");
         }
     }
 }

@@ -14,7 +14,10 @@ use std::{
 use hound::{SampleFormat, WavSpec, WavWriter};
 
 use super::Audio;
-use crate::{Error, files::write_whole};
+use crate::{
+    Action, Error,
+    files::{Existing, write_whole},
+};
 
 /// How a sample is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,18 +60,23 @@ impl FromStr for WavFormat {
     }
 }
 
-/// Writes a WAV file, which appears whole or not at all; an existing one only if `replace`.
+/// Writes a WAV file, which appears whole or not at all.
 ///
 /// # Errors
 /// [`Error::Wav`] if the audio has no channels, channels of different lengths, or over 4 GiB;
 /// else those of [`write_whole`].
-pub fn save(path: &Path, audio: &Audio, format: WavFormat, replace: bool) -> Result<(), Error> {
+pub fn save(
+    path: &Path,
+    audio: &Audio,
+    format: WavFormat,
+    existing: Existing,
+) -> Result<(), Error> {
     check(audio, format)?;
-    write_whole(path, replace, |file| {
+    write_whole(path, existing, |file| {
         write(file, audio, format).map_err(|error| match error {
             WriteError::Audio(error) => error,
             WriteError::Io(source) => {
-                Error::File { action: "write", path: path.to_owned(), source }
+                Error::File { action: Action::Write, path: path.to_owned(), source }
             }
         })
     })
@@ -210,7 +218,7 @@ mod tests {
     fn a_saved_file_equals_the_bytes() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("song.wav");
-        save(&path, &song(), WavFormat::Int16, false).expect("saved");
+        save(&path, &song(), WavFormat::Int16, Existing::Keep).expect("saved");
         let expected = to_bytes(&song(), WavFormat::Int16).expect("a WAV file");
         assert_eq!(std::fs::read(&path).expect("readable"), expected);
     }

@@ -121,6 +121,12 @@ pub fn base_sde_next(index: usize, steps: usize) -> f32 {
     (1.0 - (index + 1) as f64 / steps as f64) as f32
 }
 
+/// The first step that no longer follows the audio codes: `trunc(steps x strength)` in f64, as
+/// Python's `int(steps * strength)`.
+pub fn cover_steps(steps: usize, strength: f64) -> usize {
+    (steps as f64 * strength) as usize
+}
+
 /// `torch.linspace(1, 0, n)` in f32: the first half counts up from the start, the second half
 /// back from the end, so both ends are exact.
 fn linspace_to_zero(n: usize) -> Vec<f32> {
@@ -148,8 +154,8 @@ mod tests {
             let times = base(steps, 1.0).timesteps;
             [3, 7, 11, steps - 4].map(|i| times[i])
         };
-        assert_eq!(times(30), [0.899_999_976, 0.766_666_651, 0.633_333_325, 0.133_333_339]);
-        assert_eq!(times(50), [0.939_999_998, 0.860_000_014, 0.780_000_031, 0.079_999_998]);
+        assert_eq!(times(30), [0.9, 0.766_666_65, 0.633_333_3, 0.133_333_34]);
+        assert_eq!(times(50), [0.94, 0.86, 0.780_000_03, 0.08]);
     }
 
     /// Goldens: `sampling_turbo.safetensors`, recorded from every decoder call of upstream.
@@ -238,6 +244,16 @@ mod tests {
                 assert_eq!((schedule.timesteps[0], schedule.terminal), (1.0, 0.0));
                 assert!(schedule.timesteps.windows(2).all(|w| w[0] > w[1]), "{steps} {shift}");
             }
+        }
+    }
+
+    /// In f32 0.7 is 0.699999988, of which 50 steps would be 34.
+    #[test]
+    fn the_share_of_steps_that_follow_the_codes_is_cut_in_double_precision() {
+        for (steps, strength, expected) in
+            [(50, 0.7, 35), (50, 0.9, 45), (20, 0.35, 7), (8, 0.99, 7), (8, 1.0, 8), (8, 0.0, 0)]
+        {
+            assert_eq!(cover_steps(steps, strength), expected, "{steps} x {strength}");
         }
     }
 

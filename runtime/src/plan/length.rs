@@ -16,20 +16,9 @@ pub fn frames_from_seconds(seconds: f64, sample_rate: u32, hop: usize) -> usize 
 }
 // ANCHOR_END: frames
 
-/// Samples of the silent song that upstream makes for a duration: tenths of a second, at least
-/// one, and Python's arithmetic (33.33 s gives 1 598 399).
-///
-/// Upstream's own lengths come from here; ours from [`frames_from_seconds`].
-pub fn upstream_target_samples(seconds: f64, sample_rate: u32) -> usize {
-    // Rust rounds decimals half to even on the exact value, as Python's `round` does.
-    let tenths: f64 = format!("{seconds:.1}").parse().expect("a formatted number");
-    (tenths.max(0.1) * f64::from(sample_rate)) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_goldens::golden_json;
 
     #[test]
     fn every_odd_length_up_to_a_minute_has_floor_of_25_a_second() {
@@ -46,16 +35,5 @@ mod tests {
         assert_eq!(frames_from_seconds(1.16, 48_000, 1920), 29);
         assert_eq!(frames_from_seconds(0.1 + 0.2 + 0.74, 48_000, 1920), 26);
         assert_eq!(frames_from_seconds(1.159_999, 48_000, 1920), 28);
-    }
-
-    /// Golden: `dit_prompts.json`, `create_target_wavs`.
-    #[test]
-    fn upstreams_own_lengths_are_reproduced() {
-        let golden = golden_json("a/logic/dit_prompts.json");
-        for case in golden["create_target_wavs_frames"].as_array().expect("cases") {
-            let seconds = case["sec"].as_f64().expect("seconds");
-            let expected = case["frames"].as_u64().expect("frames") as usize;
-            assert_eq!(upstream_target_samples(seconds, 48_000), expected, "{seconds}");
-        }
     }
 }

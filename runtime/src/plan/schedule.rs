@@ -23,6 +23,8 @@ const MOST_SHIFT: f64 = 100.0;
 
 pub(super) struct Sampling {
     pub schedule: Schedule,
+    /// `None` if the times were given.
+    pub shift: Option<f32>,
     pub infer_method: InferMethod,
     pub guidance: Option<Guidance>,
 }
@@ -33,8 +35,10 @@ pub(super) fn decide(
     notices: &mut Vec<Notice>,
 ) -> Result<Sampling, Error> {
     let methods = [("ode", InferMethod::Ode), ("sde", InferMethod::Sde)];
+    let (schedule, shift) = times(request, model, notices)?;
     Ok(Sampling {
-        schedule: times(request, model, notices)?,
+        schedule,
+        shift,
         infer_method: choice("infer-method", request.infer_method.as_deref(), &methods)?,
         guidance: guidance(request, model, notices)?,
     })
@@ -58,7 +62,7 @@ fn times(
     request: &Request,
     model: &ModelInfo,
     notices: &mut Vec<Notice>,
-) -> Result<Schedule, Error> {
+) -> Result<(Schedule, Option<f32>), Error> {
     let steps = request.inference_steps.map(|n| whole("inference-steps", n, 1, MOST_STEPS));
     let steps = steps.transpose()?;
     let shift = request.shift.map(|s| above("shift", s, 0.0, MOST_SHIFT)).transpose()?;
@@ -66,11 +70,12 @@ fn times(
         if steps.is_some() || shift.is_some() {
             notices.push(Notice("steps and shift are not used: the timesteps are given".into()));
         }
-        return custom(times, model, notices);
+        return Ok((custom(times, model, notices)?, None));
     }
     if !model.is_turbo {
         let steps = steps.unwrap_or(BASE_STEPS as u32) as usize;
-        return Ok(schedule::base(steps, shift.unwrap_or(BASE_SHIFT) as f32));
+        let shift = shift.unwrap_or(BASE_SHIFT) as f32;
+        return Ok((schedule::base(steps, shift), Some(shift)));
     }
     if let Some(steps) = steps.filter(|&steps| steps != TURBO_STEPS) {
         notices.push(Notice(format!(
@@ -86,7 +91,7 @@ fn times(
             model.name
         )));
     }
-    Ok(schedule::turbo(shift))
+    Ok((schedule::turbo(used), Some(used)))
 }
 
 /// The user's own times, which must fall from at most 1 to at least 0.

@@ -5,7 +5,7 @@ use super::{
     limits::{above, is_keyscale, language, real, timesignature, whole},
 };
 use crate::{
-    Error, Notice, Request, codes,
+    Error, Notice, Request,
     error::shortened,
     prompt::{self, Metas},
 };
@@ -26,7 +26,7 @@ pub(super) struct Song {
     pub duration_s: f64,
     pub frames: usize,
     pub codes: Vec<u32>,
-    pub audio_cover_strength: f32,
+    pub audio_cover_strength: f64,
 }
 
 impl Song {
@@ -41,10 +41,10 @@ pub(super) fn decide(
     notices: &mut Vec<Notice>,
 ) -> Result<Song, Error> {
     let (caption, lyrics) = words(request, notices)?;
-    let codes = request.audio_codes.clone().unwrap_or_default();
+    let codes = codes(request, model, notices);
     let (duration_s, frames) = length(request, model, &codes, notices)?;
     let strength = request.audio_cover_strength.unwrap_or(1.0);
-    let strength = real("audio-cover-strength", strength, 0.0, 1.0)? as f32;
+    let strength = real("audio-cover-strength", strength, 0.0, 1.0)?;
     if strength < 1.0 && codes.is_empty() {
         notices.push(Notice("--audio-cover-strength is not used: there are no audio codes".into()));
     }
@@ -88,6 +88,20 @@ fn words(request: &Request, notices: &mut Vec<Notice>) -> Result<(String, String
     Ok((caption, lyrics))
 }
 
+/// Codes beyond the codebook count as its last one, as upstream has it.
+fn codes(request: &Request, model: &ModelInfo, notices: &mut Vec<Notice>) -> Vec<u32> {
+    let last = model.codes.saturating_sub(1);
+    let codes = request.audio_codes.clone().unwrap_or_default();
+    let clamped = codes.iter().filter(|&&code| code > last).count();
+    if clamped > 0 {
+        notices.push(Notice(format!(
+            "{clamped} of {} audio codes were above {last} and count as {last}",
+            codes.len()
+        )));
+    }
+    codes.into_iter().map(|code| code.min(last)).collect()
+}
+
 fn length(
     request: &Request,
     model: &ModelInfo,
@@ -97,10 +111,6 @@ fn length(
     let asked = request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
     let frames = |seconds| frames_from_seconds(seconds, model.sample_rate, model.hop);
     if !codes.is_empty() {
-        if let Some(i) = codes.iter().position(|&code| code > codes::MAX_CODE) {
-            let item = codes[i].to_string();
-            return Err(Error::BadCode { index: i + 1, item, max: codes::MAX_CODE });
-        }
         let coded = codes.len() * model.frames_per_code;
         let seconds = (coded * model.hop) as f64 / f64::from(model.sample_rate);
         if seconds > MOST_SECONDS {

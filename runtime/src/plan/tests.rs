@@ -9,6 +9,7 @@ fn turbo() -> ModelInfo {
         hop: 1920,
         sample_rate: 48_000,
         frames_per_code: 5,
+        codes: 64_000,
     }
 }
 
@@ -40,6 +41,7 @@ fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
     let (plan, notices) = resolve(request(), turbo());
     assert_eq!(notices, Vec::<String>::new());
     assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (8, 0.954_545_44, 0.0));
+    assert_eq!(plan.shift, Some(3.0));
     assert_eq!(plan.guidance, None);
     assert_eq!(plan.infer_method, InferMethod::Ode);
     assert_eq!(plan.normalization_db, Some(-1.0));
@@ -52,6 +54,7 @@ fn base_takes_fifty_steps_with_projected_guidance_of_7() {
     let (plan, notices) = resolve(request(), base());
     assert_eq!(notices, Vec::<String>::new());
     assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (50, 0.98, 0.0));
+    assert_eq!(plan.shift, Some(1.0));
     let expected = Guidance { scale: 7.0, mode: GuidanceMode::Apg, interval: (0.0, 1.0) };
     assert_eq!(plan.guidance, Some(expected));
 }
@@ -71,7 +74,7 @@ fn what_turbo_does_not_use_is_said() {
         ..request()
     };
     let (plan, notices) = resolve(asked, turbo());
-    assert_eq!(plan.timesteps[1], (14.0f64 / 15.0) as f32);
+    assert_eq!((plan.timesteps[1], plan.shift), ((14.0f64 / 15.0) as f32, Some(2.0)));
     assert_eq!(
         notices,
         [
@@ -164,6 +167,50 @@ fn a_cover_strength_below_1_brings_a_second_prompt() {
     assert_eq!(resolve(request(), turbo()).0.non_cover_prompt, None);
 }
 
+/// In f32 the strength 0.7 would be a hair less, and 50 steps of it 34.
+#[test]
+fn a_cover_strength_is_not_rounded_on_its_way() {
+    let asked =
+        Request { audio_codes: Some(vec![5; 50]), audio_cover_strength: Some(0.7), ..request() };
+    assert_eq!(resolve(asked, base()).0.cover_steps(), 35);
+}
+
+#[test]
+fn codes_beyond_the_models_own_codebook_count_as_its_last() {
+    let asked = || Request {
+        audio_codes: Some(vec![3, 64_000, 99, u32::MAX]),
+        duration: None,
+        ..request()
+    };
+    let (plan, notices) = resolve(asked(), turbo());
+    assert_eq!(plan.codes, [3, 63_999, 99, 63_999]);
+    assert_eq!(notices, ["2 of 4 audio codes were above 63999 and count as 63999"]);
+    let (plan, notices) = resolve(asked(), ModelInfo { codes: 64, ..turbo() });
+    assert_eq!(plan.codes, [3, 63, 63, 63]);
+    assert_eq!(notices, ["3 of 4 audio codes were above 63 and count as 63"]);
+}
+
+#[test]
+fn tiles_that_are_cut_or_can_be_heard_are_said() {
+    let with = |chunk, overlap, duration| {
+        let asked = Request {
+            vae_chunk: Some(chunk),
+            vae_overlap: Some(overlap),
+            duration: Some(duration),
+            ..request()
+        };
+        let (plan, notices) = resolve(asked, turbo());
+        (plan.tiling.chunk, plan.tiling.overlap, notices)
+    };
+    let fit = "a VAE overlap of 64 frames does not fit into chunks of 100; it counts as 32";
+    assert_eq!(with(100, 64, 10.0), (100, 32, vec![fit.to_owned()]));
+    let heard = "a VAE overlap of 9 frames can be heard where chunks meet; one of 10 cannot";
+    assert_eq!(with(100, 9, 10.0), (100, 9, vec![heard.to_owned()]));
+    assert_eq!(with(100, 10, 10.0), (100, 10, vec![]));
+    // One chunk has nothing to meet.
+    assert_eq!(with(250, 0, 10.0), (250, 0, vec![]));
+}
+
 #[test]
 fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
     let seeds = |seed: Option<Vec<u64>>, batch_size| {
@@ -181,7 +228,7 @@ fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
 fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
     let asked = || Request { timesteps: Some(vec![0.97, 0.5, 0.2]), ..request() };
     let (plan, notices) = resolve(asked(), base());
-    assert_eq!((plan.timesteps, plan.terminal), (vec![0.97, 0.5], 0.2));
+    assert_eq!((plan.timesteps, plan.terminal, plan.shift), (vec![0.97, 0.5], 0.2, None));
     assert!(notices[0].starts_with("sampling stops at time 0.2"), "{notices:?}");
     let (plan, notices) = resolve(asked(), turbo());
     assert_eq!(plan.timesteps, [0.954_545_44, 0.5, 0.222_222_22]);
@@ -227,6 +274,14 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
         (
             Request { normalization_db: Some(1.0), ..r() },
             "`--normalization-db 1` is out of range: -60 to 0",
+        ),
+        (
+            Request { vae_chunk: Some(0), ..r() },
+            "`--vae-chunk 0` is out of range: a whole number from 1 to 1000000",
+        ),
+        (
+            Request { vae_overlap: Some(-1), ..r() },
+            "`--vae-overlap -1` is out of range: a whole number from 0 to 1000000",
         ),
         (
             Request { infer_method: Some("heun".into()), ..r() },

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::{
     Request,
     keys::{Kind, NESTED, Neutral, OURS, Role, THEIRS},
-    values::{as_f64, count, flag, number, positive, seeds, text, times, word, wrong},
+    values::{
+        as_f64, count, flag, model, number, positive, seeds, text, times, whole, word, wrong,
+    },
 };
 use crate::{Error, Notice, codes, error::shortened};
 
@@ -76,9 +78,11 @@ impl Reader {
                 Kind::Count => count(written, value)?.map(Value::from),
                 Kind::Positive => positive(written, value)?.map(Value::from),
                 Kind::Number => number(written, value)?.map(Value::from),
+                Kind::Whole => whole(written, value)?.map(Value::from),
+                Kind::Model => model(written, value)?.map(Value::from),
                 Kind::Flag => flag(written, value)?.map(Value::from),
                 Kind::Seeds => seeds(written, value)?.map(Value::from),
-                Kind::Codes => self.codes(written, value)?,
+                Kind::Codes => code_list(written, value)?,
                 Kind::Times => times(written, value)?.map(Value::from),
             }
         };
@@ -107,27 +111,6 @@ impl Reader {
             Some("sde") => Ok(solver),
             _ => Err(Error::NotInThisVersion(format!("`solver` {solver}"))),
         }
-    }
-
-    fn codes(&mut self, written: &str, value: &Value) -> Result<Option<Value>, Error> {
-        let list = match value {
-            Value::String(text) => {
-                let parsed = codes::parse(text)?;
-                if parsed.clamped > 0 {
-                    self.notices.push(clamped_notice(parsed.clamped));
-                }
-                codes::to_list(&parsed.codes)
-            }
-            Value::Array(items) => {
-                let items: Vec<_> = items.iter().map(Value::to_string).collect();
-                if items.is_empty() { String::new() } else { items.join(",") }
-            }
-            other => return Err(wrong(written, other, "it must be a text or a list of codes")),
-        };
-        if !list.is_empty() {
-            codes::parse_list(&list)?;
-        }
-        Ok((!list.is_empty()).then(|| list.into()))
     }
 
     fn theirs(
@@ -175,9 +158,18 @@ impl Reader {
     }
 }
 
-/// What is said when codes were lowered to the largest one.
-pub fn clamped_notice(clamped: usize) -> Notice {
-    Notice(format!("{clamped} audio codes were above {0} and count as {0}", codes::MAX_CODE))
+/// Codes in any spelling, as a list in ours.
+fn code_list(written: &str, value: &Value) -> Result<Option<Value>, Error> {
+    let list = match value {
+        Value::String(text) => codes::to_list(&codes::parse(text)?),
+        Value::Array(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
+        other => return Err(wrong(written, other, "it must be a text or a list of codes")),
+    };
+    if list.is_empty() {
+        return Ok(None);
+    }
+    codes::parse_list(&list)?;
+    Ok(Some(list.into()))
 }
 
 fn guidance_variant(variant: Value) -> Result<Value, Error> {

@@ -16,6 +16,8 @@ pub(super) enum Kind {
     Positive,
     /// Any number.
     Number,
+    /// Any whole number.
+    Whole,
     /// True or false.
     Flag,
     /// One seed or several; -1 = not set.
@@ -24,6 +26,8 @@ pub(super) enum Kind {
     Codes,
     /// Times, as a list or as `a,b,c`.
     Times,
+    /// A model's name, path or `.gguf` file.
+    Model,
 }
 
 /// Our keys: name, kind, other spellings.
@@ -53,6 +57,9 @@ pub(super) const OURS: &[(&str, Kind, &[&str])] = &[
     ("audio_cover_strength", Kind::Number, &[]),
     ("instruction", Kind::Text, &[]),
     ("rng", Kind::Word, &[]),
+    ("vae_chunk", Kind::Count, &[]),
+    ("vae_overlap", Kind::Whole, &[]),
+    ("model", Kind::Model, &["model_name", "dit_model", "synth_model"]),
 ];
 
 /// What a key of another program means here.
@@ -129,11 +136,7 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("cot_vocal_language", LanguageModel, Any),
     ("cot_caption", LanguageModel, Any),
     ("cot_lyrics", LanguageModel, Any),
-    // Files of a model.
-    ("model", MODEL, Empty),
-    ("model_name", MODEL, Empty),
-    ("dit_model", MODEL, Empty),
-    ("synth_model", MODEL, Empty),
+    // A file of a model.
     ("vae", MODEL, Empty),
     // The output.
     ("audio_format", FORMAT, Words(&["wav", "wav16"])),

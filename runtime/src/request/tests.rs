@@ -59,15 +59,36 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
         inference_steps: Some(50),
         guidance_scale: Some(1.0),
         shift: Some(1.0),
+        model: Some("acestep-v15-sft".into()),
         ..Request::default()
     };
     assert_eq!(request, expected);
-    assert_eq!(
-        notices,
-        [
-            "the request's `synth_model` \"acestep-v15-sft-Q8_0.gguf\" is not read; choose with --model"
-        ]
-    );
+    assert_eq!(notices, Vec::<String>::new());
+}
+
+#[test]
+fn a_model_is_read_from_every_key_and_spelling() {
+    for (json, model) in [
+        (r#"{"model": "base"}"#, Some("base")),
+        (r#"{"model": "models/own-Q8_0"}"#, Some("models/own-Q8_0")),
+        (r#"{"dit_model": "acestep-v15-turbo"}"#, Some("acestep-v15-turbo")),
+        (r#"{"model_name": "xl-sft"}"#, Some("xl-sft")),
+        (r#"{"synth_model": "acestep-v15-xl-turbo-BF16.gguf"}"#, Some("acestep-v15-xl-turbo")),
+        (r#"{"synth_model": "/m/acestep-v15-base-Q4_K_M.gguf"}"#, Some("acestep-v15-base")),
+        (r#"{"synth_model": "acestep-v15-turbo-shift3.gguf"}"#, Some("acestep-v15-turbo-shift3")),
+        (r#"{"synth_model": ""}"#, None),
+        (r#"{"lm_model": "acestep-5Hz-lm-4B"}"#, None),
+    ] {
+        assert_eq!(read(json).0.model.as_deref(), model, "{json}");
+    }
+}
+
+#[test]
+fn what_becomes_the_condition_is_told_from_the_rest_by_its_keys() {
+    let (request, _) =
+        read(r#"{"caption": "x", "bpm": 90, "instrumental": true, "seed": 1, "duration": 3}"#);
+    assert_eq!(request.keys(), ["caption", "instrumental", "bpm", "duration", "seed"]);
+    assert_eq!(request.without_condition().keys(), ["duration", "seed"]);
 }
 
 /// Every key that acestep.cpp writes, at its default.
@@ -151,8 +172,7 @@ fn codes_come_in_three_spellings() {
         assert_eq!(read(json).0.audio_codes, Some(vec![7, 9]), "{json}");
     }
     let (request, notices) = read(r#"{"audio_codes": "<|audio_code_64000|>"}"#);
-    assert_eq!(request.audio_codes, Some(vec![63_999]));
-    assert_eq!(notices, ["1 audio codes were above 63999 and count as 63999"]);
+    assert_eq!((request.audio_codes, notices), (Some(vec![64_000]), vec![]));
     assert!(Request::from_json(r#"{"audio_codes": [1, 2.5]}"#).is_err());
     assert!(Request::from_json(r#"{"audio_codes": ["1,x"]}"#).is_err());
 }

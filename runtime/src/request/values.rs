@@ -56,6 +56,28 @@ pub(super) fn count(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     Ok(positive(key, value)?.map(|x| x as i64))
 }
 
+/// A whole number of which every value is meant.
+pub(super) fn whole(key: &str, value: &Value) -> Result<Option<i64>, Error> {
+    Ok(number(key, value)?.map(|x| x as i64))
+}
+
+/// A model as this program calls it: `dir/acestep-v15-sft-Q8_0.gguf` -> `acestep-v15-sft`.
+pub(super) fn model(key: &str, value: &Value) -> Result<Option<String>, Error> {
+    let Some(name) = word(key, value)? else { return Ok(None) };
+    let Some(stem) = name.strip_suffix(".gguf") else { return Ok(Some(name)) };
+    let file = stem.rsplit(['/', '\\']).next().unwrap_or(stem);
+    Ok(Some(match file.rsplit_once('-') {
+        Some((model, kind)) if is_quantisation(kind) => model.to_owned(),
+        _ => file.to_owned(),
+    }))
+}
+
+/// `BF16`, `F32`, `Q8_0`, `Q4_K_M` and the like: acestep.cpp's file names end with it.
+fn is_quantisation(text: &str) -> bool {
+    let digits = text.trim_start_matches(['B', 'F', 'I', 'Q']);
+    digits.len() < text.len() && digits.starts_with(|c: char| c.is_ascii_digit())
+}
+
 pub(super) fn flag(key: &str, value: &Value) -> Result<Option<bool>, Error> {
     match value {
         Value::Bool(flag) => Ok(Some(*flag)),

@@ -36,13 +36,11 @@ pub(super) fn time(mut work: impl FnMut(), sync: impl Fn()) -> Time {
         sync();
         (wall.elapsed(), cpu.elapsed())
     };
-    let first = once();
-    let mut runs = Vec::new();
-    if first.0 > LONG_RUN {
-        runs.push(first);
-    }
+    // The first run makes the weights, and fills caches.
+    once();
     let start = Instant::now();
-    while first.0 <= LONG_RUN && (runs.len() < LEAST_RUNS || start.elapsed() < LONG_ENOUGH) {
+    let mut runs = vec![once()];
+    while runs[0].0 < LONG_RUN && (runs.len() < LEAST_RUNS || start.elapsed() < LONG_ENOUGH) {
         runs.push(once());
     }
     runs.sort();

@@ -54,16 +54,16 @@ pub(super) fn headline(job: &Job) -> String {
     )
 }
 
-/// What the songs begin with: `seed 7`, `seeds 7, 8`, or a file.
+/// Where the noise is from: `seed 7`, `seeds 7, 8`, a file, or a file and, for the steps, seeds.
 pub(super) fn origin(job: &Job) -> String {
-    match (&job.inputs.noise, &job.inputs.conditioning) {
-        (Some((path, _)), _) => format!("noise of {}", path.display()),
-        (None, Some((folder, _))) => format!("noise of {}", folder.display()),
-        (None, None) => match &job.plan.seeds[..] {
-            [seed] => format!("seed {seed}"),
-            seeds => format!("seeds {}", listed(seeds)),
-        },
-    }
+    let noise = job.inputs.noise.as_ref().map(|(path, _)| path);
+    let file = noise.or(job.inputs.conditioning.as_ref().map(|(folder, _)| folder));
+    let seeds = job.seeds().map(|seeds| match seeds {
+        [seed] => format!("seed {seed}"),
+        seeds => format!("seeds {}", listed(seeds)),
+    });
+    let file = file.map(|path| format!("noise of {}", path.display()));
+    file.into_iter().chain(seeds).collect::<Vec<_>>().join(", ")
 }
 
 /// The whole run, one subject a line.
@@ -87,7 +87,13 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         ("lyrics", lyrics(plan, resources)),
         ("steps", steps(plan)),
         ("guidance", guidance(plan)),
-        ("noise", format!("{}, {}", origin(job), plan.noise)),
+        (
+            "noise",
+            match job.seeds() {
+                Some(_) => format!("{}, {}", origin(job), plan.noise),
+                None => origin(job),
+            },
+        ),
     ];
     if plan.is_cover() {
         let codes = counted(plan.codes.len(), "code");
@@ -111,10 +117,10 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
 /// The whole run as an object: `plan`, `outputs`, `request`, `notices`.
 pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     let Job { plan, folder, device, .. } = job;
-    let song = |(target, seed): (&Target, &u64)| {
+    let song = |(i, target): (usize, &Target)| {
         json!({
             "path": target.to_string(),
-            "seed": seed,
+            "seed": job.seeds().map(|seeds| seeds[i]),
             "seconds": seconds(plan),
             "samples": plan.samples(),
             "sample_rate": plan.sample_rate,
@@ -122,7 +128,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     };
     let network = |(part, parameters): &(Part, u64)| json!({ "name": part.name(), "parameters": parameters, "bytes": parameters * 4 });
     json!({
-        "outputs": job.outputs.songs.iter().zip(&plan.seeds).map(song).collect::<Vec<_>>(),
+        "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
         "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
         "notices": job.notices.iter().map(|notice| notice.0.clone()).collect::<Vec<_>>(),
         "plan": {
@@ -142,9 +148,10 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "padded_frames": plan.padded_frames,
             "samples": plan.samples(),
             "sample_rate": plan.sample_rate,
-            "seeds": plan.seeds,
-            "rng": plan.noise.to_string(),
+            "seeds": job.seeds(),
+            "rng": job.seeds().map(|_| plan.noise.to_string()),
             "inference_steps": plan.steps(),
+            "shift": plan.shift.map(shortest),
             "timesteps": plan.timesteps.iter().copied().map(shortest).collect::<Vec<_>>(),
             "terminal": shortest(plan.terminal),
             "infer_method": method(plan),

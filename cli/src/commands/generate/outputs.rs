@@ -6,13 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{Error, Plan, files::check_target};
+use acestep_runtime::{
+    Error,
+    files::{Existing, check_target},
+};
 use anyhow::Result;
 
 use crate::{args::generate::Output, error::Refusal};
 
 /// The name of a song without `--output`: two seeds never meet.
 const DEFAULT: &str = "song-{seed}.wav";
+/// The same if no seed decides anything.
+const DEFAULT_WITHOUT_SEED: &str = "song.wav";
 
 /// What cannot be written, by its usual extension.
 const OTHER_FORMATS: [&str; 9] =
@@ -51,19 +56,20 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 }
 
 impl Outputs {
-    /// Names the files.
-    pub(super) fn decide(output: &Output, plan: &Plan) -> Result<Self> {
-        let template = output.output.as_deref().unwrap_or(Path::new(DEFAULT));
+    /// Names the files of `count` songs, and of their `seeds` if those decide anything.
+    pub(super) fn decide(output: &Output, count: usize, seeds: Option<&[u64]>) -> Result<Self> {
+        let default = if seeds.is_some() { DEFAULT } else { DEFAULT_WITHOUT_SEED };
+        let template = output.output.as_deref().unwrap_or(Path::new(default));
         let json = output.json;
         if is_stdout(template) {
-            if plan.batch_size() > 1 {
-                let message = format!("{} songs cannot share standard output", plan.batch_size());
-                return Err(Refusal::new(message).hint("name a file with --output").into());
+            if count > 1 {
+                let message = format!("{count} songs cannot share standard output");
+                return Err(Refusal::usage(message).hint("name a file with --output").into());
             }
             return Ok(Self { songs: vec![Target::Stdout], request: None, json });
         }
         check_extension(template)?;
-        let names = names(template, &plan.seeds)?;
+        let names = names(template, count, seeds)?;
         // One request makes all songs: it bears the name that they share.
         let request = output.save_request.then(|| match names.numbered {
             true => template.with_extension("json"),
@@ -73,7 +79,7 @@ impl Outputs {
         for path in names.paths.iter().chain(&request) {
             if !seen.insert(path) {
                 let message = format!("`{}` would be written twice", path.display());
-                return Err(Refusal::new(message)
+                return Err(Refusal::usage(message)
                     .hint("put {index} into --output, and let it end in .wav")
                     .into());
             }
@@ -85,13 +91,13 @@ impl Outputs {
     ///
     /// # Errors
     /// Those of [`check_target`].
-    pub(super) fn check(&self, replace: bool) -> Result<(), Error> {
+    pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
         for target in &self.songs {
             if let Target::File(path) = target {
-                check_target(path, replace)?;
+                check_target(path, existing)?;
             }
         }
-        self.request.iter().try_for_each(|path| check_target(path, replace))
+        self.request.iter().try_for_each(|path| check_target(path, existing))
     }
 }
 
@@ -99,16 +105,19 @@ impl Outputs {
 ///
 /// # Errors
 /// Those of [`check_target`].
-pub(super) fn check_conditioning(folder: &Path, replace: bool) -> Result<(), Error> {
+pub(super) fn check_conditioning(folder: &Path, existing: Existing) -> Result<(), Error> {
     if folder.symlink_metadata().is_err() {
         let exists = |path: &&Path| path.symlink_metadata().is_ok();
         let above = folder.ancestors().skip(1).filter(|path| *path != Path::new("")).find(exists);
-        return check_target(&above.unwrap_or(Path::new(".")).join("conditioning"), true);
+        return check_target(
+            &above.unwrap_or(Path::new(".")).join("conditioning"),
+            Existing::Replace,
+        );
     }
     for name in ["encoder_hidden_states.bin", "context_latents.bin", "initial_noise.bin"] {
-        check_target(&folder.join(name), replace)?;
+        check_target(&folder.join(name), existing)?;
     }
-    check_target(&folder.join("conditioning.safetensors"), replace)
+    check_target(&folder.join("conditioning.safetensors"), existing)
 }
 
 fn check_extension(path: &Path) -> Result<(), Refusal> {
@@ -117,7 +126,7 @@ fn check_extension(path: &Path) -> Result<(), Refusal> {
         Some(other) if OTHER_FORMATS.contains(&other.as_str()) => {
             let message = format!("this version writes WAV only, not `{}`", path.display());
             let instead = path.with_extension("wav");
-            Err(Refusal::new(message).hint(format!("name it `{}`", instead.display())))
+            Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
         }
         _ => Ok(()),
     }
@@ -131,20 +140,25 @@ struct Names {
 }
 
 /// Fills `{seed}` and `{index}` (from 1) in; several songs without either are numbered.
-fn names(template: &Path, seeds: &[u64]) -> Result<Names, Refusal> {
+fn names(template: &Path, count: usize, seeds: Option<&[u64]>) -> Result<Names, Refusal> {
     let Some(text) = template.to_str() else {
         // Not text, so it has no placeholders that were meant.
-        return Ok(numbered(template, seeds.len()));
+        return Ok(numbered(template, count));
     };
     check_placeholders(text)?;
     if !text.contains("{seed}") && !text.contains("{index}") {
-        return Ok(numbered(template, seeds.len()));
+        return Ok(numbered(template, count));
     }
-    let fill = |(i, seed): (usize, &u64)| {
-        let text = text.replace("{seed}", &seed.to_string());
-        PathBuf::from(text.replace("{index}", &(i + 1).to_string()))
+    if text.contains("{seed}") && seeds.is_none() {
+        let message = format!("`--output {text}` has a seed, but the noise is from a file");
+        return Err(Refusal::usage(message).hint("leave {seed} out, or put {index} in its place"));
+    }
+    let fill = |i: usize| {
+        let text = text.replace("{index}", &(i + 1).to_string());
+        let seed = seeds.map_or_else(String::new, |seeds| seeds[i].to_string());
+        PathBuf::from(text.replace("{seed}", &seed))
     };
-    Ok(Names { paths: seeds.iter().enumerate().map(fill).collect(), numbered: false })
+    Ok(Names { paths: (0..count).map(fill).collect(), numbered: false })
 }
 
 fn numbered(template: &Path, songs: usize) -> Names {
@@ -167,7 +181,7 @@ fn check_placeholders(text: &str) -> Result<(), Refusal> {
     for rest in text.split('{').skip(1) {
         let Some((name, _)) = rest.split_once('}') else { continue };
         if !["seed", "index"].contains(&name) {
-            return Err(Refusal::new(format!("`--output {text}` has an unknown `{{{name}}}`"))
+            return Err(Refusal::usage(format!("`--output {text}` has an unknown `{{{name}}}`"))
                 .hint("{seed} and {index} are filled in"));
         }
     }
@@ -179,7 +193,7 @@ mod tests {
     use super::*;
 
     fn paths(template: &str, seeds: &[u64]) -> Vec<String> {
-        let names = names(Path::new(template), seeds).expect("names");
+        let names = names(Path::new(template), seeds.len(), Some(seeds)).expect("names");
         names.paths.iter().map(|path| path.display().to_string()).collect()
     }
 
@@ -198,6 +212,15 @@ mod tests {
     fn placeholders_are_filled_in() {
         assert_eq!(paths(DEFAULT, &[7, 9]), ["song-7.wav", "song-9.wav"]);
         assert_eq!(paths("{index}/{seed}.wav", &[7, 9]), ["1/7.wav", "2/9.wav"]);
+    }
+
+    #[test]
+    fn a_seed_that_decides_nothing_is_in_no_name() {
+        let output = |template: &str, songs| {
+            names(Path::new(template), songs, None).map(|names| names.paths)
+        };
+        assert_eq!(output("{index}.wav", 2).expect("names"), ["1.wav", "2.wav"].map(PathBuf::from));
+        assert!(output("{seed}.wav", 1).is_err());
     }
 
     #[test]

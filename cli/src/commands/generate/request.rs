@@ -8,21 +8,23 @@ use std::{
 
 use acestep_import::{Folder, KNOWN_MODELS, TINY};
 use acestep_runtime::{
-    Error, Notice, Plan, Request, codes, files::write_whole, request::foreign::clamped_notice,
+    Action, Error, Notice, Plan, Request, codes,
+    files::{Existing, write_whole},
 };
 use anyhow::{Context, Result};
-use serde_json::{Map, Value};
 
 use super::{
     Args,
     describe::{method, mode, shortest},
 };
-use crate::error::Refusal;
+use crate::error::{Refusal, import_hint};
 
 /// A request, the model for it, and what is worth saying about them.
 pub(super) struct Asked {
     pub(super) request: Request,
     pub(super) model: String,
+    /// The request file, if it is that which names the model.
+    model_is_from: Option<PathBuf>,
     pub(super) notices: Vec<Notice>,
 }
 
@@ -30,35 +32,36 @@ impl Asked {
     /// Reads the request file, if there is one, and puts the flags over it.
     pub(super) fn read(args: &Args) -> Result<Self> {
         let mut stdin_users = Vec::new();
-        let mut asked = match &args.song.request {
-            Some(path) => Self::from_file(path, &mut stdin_users)?,
-            None => Self { request: Request::default(), model: String::new(), notices: vec![] },
+        let (request, notices) = match &args.song.request {
+            Some(path) => from_file(path, &mut stdin_users)?,
+            None => (Request::default(), vec![]),
         };
+        let (model, model_is_from) = match (&args.compute.model, &request.model) {
+            (Some(typed), _) => (typed.clone(), None),
+            (None, Some(written)) => (written.clone(), args.song.request.clone()),
+            (None, None) => (KNOWN_MODELS[0].name.to_owned(), None),
+        };
+        let mut asked = Self { request, model, model_is_from, notices };
         asked.flags(args, &mut stdin_users)?;
         if let [first, second, ..] = stdin_users[..] {
             let message = format!("`{first}` and `{second}` both read standard input");
-            return Err(Refusal::new(message).hint("put one of them into a file").into());
-        }
-        match &args.compute.model {
-            Some(model) => asked.model.clone_from(model),
-            None if asked.model.is_empty() => asked.model = KNOWN_MODELS[0].name.to_owned(),
-            None => (),
+            return Err(Refusal::usage(message).hint("put one of them into a file").into());
         }
         Ok(asked)
     }
 
-    fn from_file(path: &Path, stdin_users: &mut Vec<&'static str>) -> Result<Self> {
-        let bytes = if path == Path::new("-") {
-            stdin_users.push("--request -");
-            read_stdin()?
-        } else {
-            read_file(path)?
-        };
-        let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
-        let context = || format!("the request `{}` cannot be used", path.display());
-        let (text, model) = split_model(text);
-        let (request, notices) = Request::from_json(&text).with_context(context)?;
-        Ok(Self { request, model: model.unwrap_or_default(), notices })
+    /// Why the model cannot be opened, and who asked for it.
+    pub(super) fn no_model(&self, error: acestep_import::Error) -> anyhow::Error {
+        let Some(path) = &self.model_is_from else { return error.into() };
+        let message = format!(
+            "the request `{}` asks for the model `{}`, which cannot be used",
+            path.display(),
+            self.model
+        );
+        let other = "to make it with another model, pass --model".to_owned();
+        let hint =
+            import_hint(&error).map_or(other.clone(), |hint| format!("{hint}\n      {other}"));
+        Refusal::new(message).hint(hint).because(error).into()
     }
 
     fn flags(&mut self, args: &Args, stdin_users: &mut Vec<&'static str>) -> Result<()> {
@@ -69,11 +72,12 @@ impl Asked {
             None => None,
         };
         if let Some(text) = own_codes {
-            let parsed = codes::parse(&text)?;
-            if parsed.clamped > 0 {
-                self.notices.push(clamped_notice(parsed.clamped));
-            }
-            request.audio_codes = Some(parsed.codes);
+            let parsed = codes::parse(&text);
+            request.audio_codes = Some(match song.audio_codes.as_deref() {
+                Some(file) if file.starts_with('@') => parsed
+                    .with_context(|| format!("the codes of `{}` cannot be used", &file[1..]))?,
+                _ => parsed?,
+            });
         }
         if let Some(value) = &song.lyrics {
             request.lyrics = Some(text_or_file("--lyrics", value, stdin_users)?);
@@ -84,8 +88,21 @@ impl Asked {
         } else if sampling.inference_steps.is_some() || sampling.shift.is_some() {
             request.timesteps = None;
         }
+        // As of a voice and of none, and of a list of seeds and of how many songs there are.
+        match (song.lyrics.is_some(), song.instrumental) {
+            (true, false) => request.instrumental = None,
+            (false, true) => request.lyrics = None,
+            _ => (),
+        }
         if song.instrumental {
             request.instrumental = Some(true);
+        }
+        let is_list = |seeds: &Option<Vec<u64>>| seeds.as_ref().is_some_and(|s| s.len() > 1);
+        if is_list(&sampling.seed) {
+            request.batch_size = None;
+        }
+        if sampling.batch_size.is_some() && is_list(&request.seed) {
+            request.seed = None;
         }
         if output.no_normalization {
             request.enable_normalization = Some(false);
@@ -112,6 +129,8 @@ impl Asked {
         put(&mut request.infer_method, sampling.infer_method.as_ref());
         put(&mut request.rng, sampling.rng.as_ref());
         put(&mut request.normalization_db, output.normalization_db.as_ref());
+        put(&mut request.vae_chunk, args.compute.vae_chunk.as_ref());
+        put(&mut request.vae_overlap, args.compute.vae_overlap.as_ref());
         Ok(())
     }
 
@@ -121,27 +140,35 @@ impl Asked {
         plan: &Plan,
         folder: &Folder,
         path: &Path,
-        replace: bool,
+        existing: Existing,
     ) -> Result<(), Error> {
-        let text = resolved(&self.request, plan).to_json();
-        let mut object: Map<String, Value> =
-            serde_json::from_str(&text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
         // A name that means the same everywhere, else the place.
         let model = match is_released(&self.model) {
             true => self.model.clone(),
             false => folder.path().display().to_string(),
         };
-        object.insert("model".into(), model.into());
-        let text = format!("{:#}\n", Value::from(object));
-        write_whole(path, replace, |file| {
+        let text = Request { model: Some(model), ..resolved(&self.request, plan) }.to_json();
+        write_whole(path, existing, |file| {
             use std::io::Write;
             file.write_all(text.as_bytes()).map_err(|source| Error::File {
-                action: "write",
+                action: Action::Write,
                 path: path.to_owned(),
                 source,
             })
         })
     }
+}
+
+fn from_file(path: &Path, stdin_users: &mut Vec<&'static str>) -> Result<(Request, Vec<Notice>)> {
+    let bytes = if path == Path::new("-") {
+        stdin_users.push("--request -");
+        read_stdin()?
+    } else {
+        read_file(path)?
+    };
+    let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
+    let context = || format!("the request `{}` cannot be used", path.display());
+    Request::from_json(&text).with_context(context)
 }
 
 /// `request` with nothing left open; what was given stays as it was given.
@@ -155,7 +182,7 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         duration: request.duration.or(Some(plan.duration_s)),
         vocal_language: Some(plan.vocal_language.clone()),
         inference_steps: (!own_times).then_some(plan.steps() as i64),
-        shift: request.shift.filter(|_| !own_times),
+        shift: plan.shift.map(shortest),
         guidance_scale: request
             .guidance_scale
             .filter(|_| !plan.is_turbo)
@@ -173,26 +200,13 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         task_type: Some("text2music".to_owned()),
         enable_normalization: Some(plan.normalization_db.is_some()),
         normalization_db: plan.normalization_db.map(shortest),
-        audio_cover_strength: request.audio_cover_strength.filter(|_| has_codes),
+        audio_codes: has_codes.then(|| plan.codes.clone()),
+        audio_cover_strength: has_codes.then_some(plan.audio_cover_strength),
         instruction: Some(plan.instruction.clone()),
         rng: Some(plan.noise.to_string()),
+        vae_chunk: i64::try_from(plan.tiling.chunk).ok(),
+        vae_overlap: i64::try_from(plan.tiling.overlap).ok(),
         ..request.clone()
-    }
-}
-
-/// Takes a `model` that this program wrote out of a request; other programs' stay, to be told.
-fn split_model(text: String) -> (String, Option<String>) {
-    let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(&text) else {
-        return (text, None);
-    };
-    let known = |name: &str| is_released(name) || Path::new(name).join("config.json").is_file();
-    match object.get("model").and_then(Value::as_str).filter(|name| known(name)) {
-        Some(name) => {
-            let name = name.to_owned();
-            object.shift_remove("model");
-            (Value::from(object).to_string(), Some(name))
-        }
-        None => (text, None),
     }
 }
 
@@ -215,7 +229,7 @@ fn text_or_file(
 ) -> Result<String> {
     let Some(name) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
     match name {
-        "" => Err(Refusal::new(format!("`{flag} @` names no file"))
+        "" => Err(Refusal::usage(format!("`{flag} @` names no file"))
             .hint(format!("write {flag} @FILE, or @- for standard input"))
             .into()),
         "-" => {
@@ -235,7 +249,7 @@ fn text_or_file(
 const MOST_BYTES: u64 = 16 << 20;
 
 fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
+    let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(failed)?;
     let bytes = read_most(file).map_err(failed)?;
     bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))

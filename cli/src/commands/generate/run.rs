@@ -1,7 +1,7 @@
 //! The part of `generate` that knows the backend.
 
 use acestep_import::Folder;
-use acestep_model::{Backend, Checkpoint, Configs};
+use acestep_model::{Backend, Checkpoint, Configs, acestep::Fsq};
 use acestep_runtime::{
     Device, Error, ModelInfo, Parts, Song,
     exchange::Array3,
@@ -35,8 +35,14 @@ impl acestep_runtime::Job for Songs<'_> {
         let Job { plan, inputs, folder, .. } = job;
         let parts = Parts::<B, Folder>::new(folder, device, args.compute.keep_loaded);
         let mut prepared = match &inputs.conditioning {
-            Some((_, conditioning)) => {
-                Prepared::from_conditioning(conditioning.clone(), plan, &parts)?
+            Some((folder, conditioning)) => {
+                Prepared::from_conditioning(conditioning.clone(), plan, &parts).map_err(
+                    // What does not fit is the files' fault, not that of two flags.
+                    |error| match error {
+                        Error::Conflict(why) => Error::Conditioning { path: folder.clone(), why },
+                        other => other,
+                    },
+                )?
             }
             None => pipeline::prepare(plan, &parts, progress)?,
         };
@@ -46,7 +52,7 @@ impl acestep_runtime::Job for Songs<'_> {
         }
         if let Some(folder) = &args.sampling.dump_conditioning {
             let conditioning = prepared.to_conditioning()?;
-            interrupt::whole(|| conditioning.save(folder, args.output.force))?;
+            interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
         }
         pipeline::render(plan, &parts, prepared, progress)
     }
@@ -69,11 +75,12 @@ impl acestep_runtime::Job for Describe<'_> {
         let Configs { dit, vae, .. } = Checkpoint::<B>::configs(self.0);
         ModelInfo {
             name: self.0.name().to_owned(),
-            is_turbo: dit.is_turbo.unwrap_or(false),
+            is_turbo: self.0.is_turbo(),
             channels: dit.audio_acoustic_hidden_dim,
             hop: vae.hop(),
             sample_rate: vae.sampling_rate,
             frames_per_code: dit.pool_window_size,
+            codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
         }
     }
 }

@@ -195,7 +195,7 @@ fn source_of<B: Backend>(
     frames: usize,
 ) -> Result<Source<B>> {
     if let Some(text) = note["audio_code_hints"].as_str() {
-        let codes = codes::parse_markup(text).codes;
+        let codes = codes::parse_markup(text);
         let hints = parts.audio_codec()?.decode(&[codes], parts.device());
         return Ok((Some(hints.clone()), Some(hints)));
     }

@@ -76,7 +76,7 @@ pub(super) fn prompts(
                     page.skip(case, "no such dictionary exists here; its text is in the prompts");
                 }
                 "parse_audio_code_string" => {
-                    let codes = codes::parse_markup(word("in").unwrap_or_default()).codes;
+                    let codes = codes::parse_markup(word("in").unwrap_or_default());
                     page.equal(case, &json!(codes), &entry["out"]);
                 }
                 "generate_instruction" if entry["out"].is_null() => {

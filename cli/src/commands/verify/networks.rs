@@ -4,7 +4,7 @@ use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
 use acestep_model::{
     Backend,
     acestep::{AudioCodec, ConditionInputs, Packed},
-    nn::timestep_sinusoid,
+    nn::{scaled_time, timestep_sinusoid},
 };
 use acestep_runtime::{
     Unobserved,
@@ -12,7 +12,7 @@ use acestep_runtime::{
     vae::{self, Tiling},
 };
 use anyhow::Result;
-use burn::tensor::{DType, Int, Tensor, TensorData, bf16};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 
 use super::sheet::{Activations, Sheet};
 
@@ -23,7 +23,7 @@ pub(super) fn vae_decode<B: Backend>(
     device: &B::Device,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".latents"));
-    let decoder = vae.decoder::<B>(device, None)?;
+    let decoder = vae.decoder::<B>(device)?;
     sheet.each(".latents", |sheet, case| {
         let latents = sheet.golden.tensor(&format!("{case}.latents"), device)?;
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
@@ -40,7 +40,7 @@ pub(super) fn vae_encode<B: Backend>(
     device: &B::Device,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".wave") || name.ends_with(".sample_noise"));
-    let encoder = vae.encoder::<B>(device, None)?;
+    let encoder = vae.encoder::<B>(device)?;
     sheet.each(".wave", |sheet, case| {
         let posterior = encoder.forward(sheet.golden.tensor(&format!("{case}.wave"), device)?);
         sheet.close(&format!("{case}.std"), posterior.std());
@@ -64,7 +64,7 @@ pub(super) fn vae_tiled<B: Backend>(
     let input = |name: &str| name.ends_with(".latents") || is_encode_wave(name);
     sheet.inputs(input);
     sheet.skip_all("sound is not encoded in tiles in this version", |n| n.starts_with("enc"));
-    let decoder = vae.decoder::<B>(device, None)?;
+    let decoder = vae.decoder::<B>(device)?;
     sheet.each(".latents", |sheet, case| {
         let note = sheet.golden.note(case);
         let number = |key: &str| note[key].as_u64().map(|value| value as usize);
@@ -106,7 +106,7 @@ pub(super) fn dit_time<B: Backend>(
     let t = sheet.golden.floats("t")?;
     let sinusoid = timestep_sinusoid(&t, DType::F32);
     sheet.close_values("sinusoid", &[t.len(), sinusoid.len() / t.len().max(1)], &sinusoid);
-    let dit = model.dit::<B>(device, None)?;
+    let dit = model.dit::<B>(device)?;
     let embedded = dit.time_embeddings(&t, &t, device);
     for (name, (temb, proj)) in ["time_embed", "time_embed_r"].into_iter().zip(embedded) {
         sheet.close(&format!("{name}.temb"), temb);
@@ -124,10 +124,9 @@ pub(super) fn bf16_time<B: Backend>(
 ) -> Result<()> {
     sheet.inputs(|name| name == "t");
     let t = sheet.golden.floats("t")?;
-    let rounded: Vec<f32> = t.iter().map(|&t| bf16::from_f32(t).to_f32()).collect();
-    let scaled: Vec<f32> = rounded.iter().map(|t| bf16::from_f32(t * 1000.0).to_f32()).collect();
-    sheet.close_values("t_bf16", &[t.len()], &rounded);
+    let scaled: Vec<f32> = t.iter().map(|&t| scaled_time(t, DType::BF16)).collect();
     sheet.close_values("t1000_bf16", &[t.len()], &scaled);
+    sheet.skip("t_bf16", "the rounded input of the case, not a result");
 
     let output = "case0.velocity_f32_teff";
     let Some(inputs) = forward else {
@@ -136,11 +135,10 @@ pub(super) fn bf16_time<B: Backend>(
     };
     let effective = |name: &str| -> Result<Vec<f32>> {
         let times = inputs.floats(name)?;
-        let round =
-            |t: &f32| bf16::from_f32(bf16::from_f32(*t).to_f32() * 1000.0).to_f32() / 1000.0;
+        let round = |&t: &f32| scaled_time(t, DType::BF16) / 1000.0;
         Ok(times.iter().map(round).collect())
     };
-    let dit = model.dit::<B>(device, None)?;
+    let dit = model.dit::<B>(device)?;
     let heard = dit.attend_to(inputs.tensor("case0.encoder_hidden_states", device)?);
     let velocity = dit.forward(
         inputs.tensor("case0.xt", device)?,
@@ -167,7 +165,7 @@ pub(super) fn dit_forward<B: Backend>(
         ".timestep_r",
     ];
     sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
-    let dit = model.dit::<B>(device, None)?;
+    let dit = model.dit::<B>(device)?;
     sheet.each(".xt", |sheet, case| {
         let name = |part: &str| format!("{case}.{part}");
         let golden = sheet.golden;
@@ -216,26 +214,15 @@ pub(super) fn cond_encoder<B: Backend>(
 ) -> Result<()> {
     const INPUTS: [&str; 4] = ["text_hidden", "text_attention", "lyric_hidden", "lyric_attention"];
     sheet.inputs(|name| INPUTS.iter().any(|i| name.contains(i)) || name.contains("refer_audio"));
-    let conditioner = model.conditioner::<B>(device, None)?;
+    let conditioner = model.conditioner::<B>(device)?;
     sheet.each(".text_hidden_states", |sheet, case| {
         let inputs = condition_inputs(sheet.golden, case, device)?;
-        let (batch, items) = (inputs.text.mask.len(), inputs.timbre_item.clone());
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
         let packed = conditioner.forward_tapped(inputs, &mut tap);
         sheet.close(&format!("{case}.encoder_hidden_states"), packed.hidden);
         sheet.exact_mask(&format!("{case}.encoder_attention_mask"), &packed.mask);
-        let mask = timbre_mask(&items, batch);
-        sheet.exact_mask(&format!("{case}.act.timbre.mask"), &mask);
         Ok(())
     })
-}
-
-/// Which of its references each item has, the rows as long as the most.
-fn timbre_mask(items: &[usize], batch: usize) -> Vec<Vec<bool>> {
-    let counts: Vec<usize> =
-        (0..batch).map(|b| items.iter().filter(|&&item| item == b).count()).collect();
-    let most = counts.iter().copied().max().unwrap_or(0);
-    counts.iter().map(|&count| (0..most).map(|i| i < count).collect()).collect()
 }
 
 /// `audio_tokenizer`: latents to codes to latents, and the codebook.
@@ -245,8 +232,8 @@ pub(super) fn audio_tokenizer<B: Backend>(
     device: &B::Device,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".latents") || name == "fsq.indices" || name == "fsq.pre");
-    let codec = model.audio_codec::<B>(device, None)?;
-    let silence = model.silence_latent::<B>(device, None)?;
+    let codec = model.audio_codec::<B>(device)?;
+    let silence = model.silence_latent::<B>(device)?;
     let tokenizer = codec.tokenizer();
     sheet.each(".latents", |sheet, case| {
         let name = |part: &str| format!("{case}.{part}");
@@ -310,7 +297,7 @@ pub(super) fn silence<B: Backend>(
     device: &B::Device,
 ) -> Result<()> {
     let frames = sheet.golden.shape("silence_latent")?.get(1).copied().unwrap_or(0);
-    let stored = model.silence_latent::<B>(device, None)?;
+    let stored = model.silence_latent::<B>(device)?;
     let frames = frames.min(stored.dims()[1]);
     sheet.close("silence_latent", stored.narrow(1, 0, frames));
     Ok(())
@@ -323,7 +310,7 @@ pub(super) fn text_encoder<B: Backend>(
     device: &B::Device,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".input_ids"));
-    let model = text.model::<B>(device, None)?;
+    let model = text.model::<B>(device)?;
     sheet.each(".input_ids", |sheet, case| {
         let name = format!("{case}.input_ids");
         let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;

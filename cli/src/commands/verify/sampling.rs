@@ -46,9 +46,9 @@ pub(super) fn runs<B: Backend>(
         name.starts_with("in.") || name.contains(".sde_noise") || golden.is_argument(name)
     });
     let networks = Networks {
-        conditioner: model.conditioner::<B>(device, None)?,
-        dit: model.dit::<B>(device, None)?,
-        codec: model.audio_codec::<B>(device, None)?,
+        conditioner: model.conditioner::<B>(device)?,
+        dit: model.dit::<B>(device)?,
+        codec: model.audio_codec::<B>(device)?,
     };
     for case in golden.tags(".latents") {
         let note = golden.note(&case);

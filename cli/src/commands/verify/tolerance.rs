@@ -29,6 +29,7 @@ const BY_KINSHIP: &[(&str, &str, f64)] = &[
     ("dit_time", "sinusoid", 3e-6),
     ("dit_forward", "", 2e-5),
     ("bf16_time", "velocity", 2e-5),
+    ("cond_encoder", "mask", 0.0),
     ("cond_encoder", "", 2e-5),
     ("audio_tokenizer", "", 7e-6),
     ("vae_decode", "", 5e-5),
