@@ -1,6 +1,6 @@
 //! The part of `generate` that knows the backend.
 
-use acestep_import::Folder;
+use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Configs, acestep::Fsq};
 use acestep_runtime::{
     Device, Error, ModelInfo, Parts, Song,
@@ -61,19 +61,26 @@ impl acestep_runtime::Job for Songs<'_> {
 /// What the plan must know of the model in `folder`.
 ///
 /// # Errors
-/// [`Error::NoDevice`].
+/// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a network that songs are made with is
+/// missing, left over or of another shape.
 pub(super) fn model_info(folder: &Folder, device: Device) -> Result<ModelInfo, Error> {
-    device.run(Describe(folder))
+    device.run(Describe(folder))?
 }
+
+/// The networks that turn a request into a song.
+const PARTS: [Part; 5] =
+    [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
 
 struct Describe<'a>(&'a Folder);
 
 impl acestep_runtime::Job for Describe<'_> {
-    type Output = ModelInfo;
+    type Output = Result<ModelInfo, Error>;
 
-    fn run<B: Backend>(self, _: B::Device) -> ModelInfo {
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        // By the headers alone, so that no network runs before the last one is known to be whole.
+        self.0.check::<B>(&device, &PARTS).map_err(Error::checkpoint)?;
         let Configs { dit, vae, .. } = Checkpoint::<B>::configs(self.0);
-        ModelInfo {
+        Ok(ModelInfo {
             name: self.0.name().to_owned(),
             is_turbo: self.0.is_turbo(),
             channels: dit.audio_acoustic_hidden_dim,
@@ -81,7 +88,7 @@ impl acestep_runtime::Job for Describe<'_> {
             sample_rate: vae.sampling_rate,
             frames_per_code: dit.pool_window_size,
             codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
-        }
+        })
     }
 }
 
