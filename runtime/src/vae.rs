@@ -1,7 +1,7 @@
 //! The autoencoder in tiles: the same sound in bounded memory.
 //!
 //! Frames are cut into cores; each is decoded with `overlap` more frames on either side, whose
-//! sound is thrown away. A sample depends on nine frames to each side, so with an overlap of ten or
+//! sound is thrown away. A sample depends on nine frames to each side, so with an overlap of nine or
 //! more the result equals the whole decode up to rounding.
 //!
 //! Source: upstream `tiled_decode`.

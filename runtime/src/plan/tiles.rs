@@ -7,7 +7,7 @@ use crate::{Error, Notice, Request, vae::Tiling};
 const MOST_FRAMES: u32 = 1_000_000;
 
 /// With as many frames to either side a tile sounds as it would in the whole song.
-const EXACT_OVERLAP: usize = 10;
+const EXACT_OVERLAP: usize = 9;
 
 /// `frames` are sampled.
 pub(super) fn decide(

@@ -87,11 +87,11 @@ fn chosen(args: &Args) -> Result<Vec<Stage>> {
     }
     if !(0.2..=600.0).contains(&args.duration) {
         let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
-        return Err(Refusal::new(message).into());
+        return Err(Refusal::usage(message).into());
     }
     if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
         let message = format!("the preset has no stage {}", typed(*stage));
-        return Err(Refusal::new(message).hint("leave out --stage, or choose turbo").into());
+        return Err(Refusal::usage(message).hint("leave out --stage, or choose turbo").into());
     }
     let wanted = |stage: &&Stage| args.stage.is_empty() || args.stage.contains(stage);
     Ok(of_preset.iter().filter(wanted).copied().collect())

@@ -88,7 +88,7 @@ fn song<B: Backend>(
     sheet.close(&name("encoder_hidden_states"), hidden.clone());
 
     let schedule = schedule::turbo(note["shift"].as_f64().unwrap_or(3.0) as f32);
-    let switch = (schedule.timesteps.len() as f64 * strength) as usize;
+    let switch = schedule::cover_steps(schedule.timesteps.len(), strength);
     let later = heard
         .later
         .map(|later| (switch, Track { condition: later.hidden, context: source::context(plain) }));

@@ -171,7 +171,7 @@ fn tracks<B: Backend>(
 ) -> Result<Tracks<B>> {
     let device = sheet_device(networks);
     let first = track(golden, networks, case, &device)?;
-    let strength = case.number("audio_cover_strength").unwrap_or(1.0);
+    let strength = case.kwargs["audio_cover_strength"].as_f64().unwrap_or(1.0);
     let later = if strength < 1.0 {
         let mut inputs = condition_inputs(golden, case.inputs, &device)?;
         inputs.text.hidden = golden.tensor(&case.own("non_cover_text_hidden_states"), &device)?;
@@ -185,7 +185,7 @@ fn tracks<B: Backend>(
         let source = silence.narrow(1, 0, frames).expand([batch, frames, channels]);
         let mask = golden.tensor(&format!("{}.chunk_masks", case.inputs), &device)?;
         let context = Tensor::cat(vec![source, mask], 2);
-        Some(((steps as f64 * f64::from(strength)) as usize, Track { condition, context }))
+        Some((schedule::cover_steps(steps, strength), Track { condition, context }))
     } else {
         None
     };
