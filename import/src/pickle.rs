@@ -32,15 +32,24 @@ impl Described {
         reader.tensor().ok_or(pickle.len() - reader.rest.len())
     }
 
-    /// Whether the values lie row by row. The stride of an axis of one value means nothing.
-    pub(crate) fn is_contiguous(&self) -> bool {
-        let mut expected = 1_usize;
-        self.sizes.len() == self.strides.len()
-            && self.sizes.iter().zip(&self.strides).rev().all(|(&size, &stride)| {
-                let fits = size == 1 || stride == expected;
-                expected = expected.saturating_mul(size);
-                fits
-            })
+    /// Where in the storage each value is, row by row; `None` if one would lie outside it, or if
+    /// there were more of them than are stored.
+    pub(crate) fn places(&self) -> Option<Vec<usize>> {
+        let axes = || self.sizes.iter().zip(&self.strides);
+        let count = self.sizes.iter().try_fold(1_usize, |count, &size| count.checked_mul(size))?;
+        if count == 0 {
+            return Some(Vec::new());
+        }
+        let last = axes().try_fold(self.offset, |last, (&size, &stride)| {
+            (size - 1).checked_mul(stride)?.checked_add(last)
+        })?;
+        if self.sizes.len() != self.strides.len() || count > self.stored || last >= self.stored {
+            return None;
+        }
+        let spread = |places: Vec<usize>, (&size, &stride): (&usize, &usize)| {
+            places.iter().flat_map(|place| (0..size).map(move |i| place + i * stride)).collect()
+        };
+        Some(axes().fold(vec![self.offset], spread))
     }
 }
 
@@ -164,7 +173,7 @@ mod tests {
             sizes: vec![1, 2, 3],
             strides: vec![20, 10, 1],
         };
-        assert!(!expected.is_contiguous());
+        assert_eq!(expected.places(), Some(vec![3, 4, 5, 13, 14, 15]));
         assert_eq!(Described::parse(SLICE), Ok(expected));
     }
 
@@ -178,14 +187,17 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_contiguous_whatever_the_stride_of_a_single_one() {
-        let contiguous = |sizes: [usize; 3], strides: [usize; 3]| {
+    fn a_tensor_that_reaches_out_of_its_storage_has_no_places() {
+        let described = |offset, sizes: [usize; 3], strides: [usize; 3]| {
             let (sizes, strides) = (sizes.to_vec(), strides.to_vec());
             let [storage, key] = [String::new(), String::new()];
-            Described { storage, key, stored: 0, offset: 0, sizes, strides }.is_contiguous()
+            Described { storage, key, stored: 6, offset, sizes, strides }.places()
         };
-        assert!(contiguous([1, 2, 3], [6, 3, 1]));
-        assert!(contiguous([1, 2, 3], [99, 3, 1]));
-        assert!(!contiguous([1, 3, 2], [6, 1, 3]));
+        assert_eq!(described(0, [1, 3, 2], [6, 1, 3]), Some(vec![0, 3, 1, 4, 2, 5]));
+        assert_eq!(described(1, [1, 2, 3], [6, 3, 1]), None);
+        assert_eq!(described(0, [1, 2, 3], [6, usize::MAX, 1]), None);
+        assert_eq!(described(0, [usize::MAX, 2, 3], [0, 3, 1]), None);
+        assert_eq!(described(0, [1, 6, 6], [0, 0, 0]), None);
+        assert_eq!(described(7, [1, 0, 3], [1, 1, 1]), Some(Vec::new()));
     }
 }

@@ -1,8 +1,8 @@
 //! The latent of silence, `silence_latent.pt`: `[1, C, T]` in the file, `[1, T, C]` here.
 //!
 //! `torch.save` writes a zip archive whose entries are stored uncompressed: `*/data.pkl` says what
-//! the tensor is, `*/data/0` holds its values. Only a tensor that fills its storage row by row is
-//! taken, in f32 or in a half type, which f32 holds exactly.
+//! the tensor is, `*/data/0` holds its values, in f32 or in a half type, which f32 holds exactly. A
+//! view or slice of a larger storage is read as torch reads it.
 //!
 //! Source: PyTorch's zip serialisation; upstream loads the tensor and swaps its last two axes.
 
@@ -101,10 +101,16 @@ fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
     }
     let mut values = Vec::with_capacity(tensor.stored);
     convert(&data, file_type, &mut values);
-    Ok(values)
+    let Described { sizes, strides, offset, stored, .. } = &tensor;
+    let places = tensor.places().ok_or_else(|| {
+        format!(
+            "{sizes:?} with strides {strides:?} from value {offset} on leaves the {stored} stored"
+        )
+    })?;
+    Ok(places.into_iter().map(|place| values[place]).collect())
 }
 
-/// The type of the values, if the tensor is `[1, C, T]` and nothing but its values is stored.
+/// The type of the values, if the tensor is `[1, C, T]`.
 fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
     let file_type = match tensor.storage.as_str() {
         "FloatStorage" => FileType::F32,
@@ -112,22 +118,10 @@ fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
         "BFloat16Storage" => FileType::Bf16,
         other => return Err(format!("it is a `{other}`, not one of float, half or bfloat16")),
     };
-    let Described { sizes, strides, offset, stored, .. } = tensor;
-    let [1, c, frames] = sizes[..] else {
-        return Err(format!("it is {sizes:?} instead of [1, {channels}, T]"));
-    };
-    if c != channels {
-        return Err(format!("it is {sizes:?} instead of [1, {channels}, T]"));
+    match tensor.sizes[..] {
+        [1, c, _] if c == channels => Ok(file_type),
+        _ => Err(format!("it is {:?} instead of [1, {channels}, T]", tensor.sizes)),
     }
-    if !tensor.is_contiguous() {
-        return Err(format!("it is a view: sizes {sizes:?} with strides {strides:?}"));
-    }
-    if *offset != 0 || c.checked_mul(frames) != Some(*stored) {
-        return Err(format!(
-            "it is a slice: {sizes:?} from value {offset} on of {stored} values that are stored"
-        ));
-    }
-    Ok(file_type)
 }
 
 /// The content of the stored entry whose name ends in `suffix`, if there is one.
