@@ -193,3 +193,12 @@ fn a_saved_request_holds_the_tiles() {
     assert_eq!(place.read("a.wav"), place.read("b.wav"));
     place.tiny(&["rain", "--vae-chunk", "0"]).failed(2).says("`--vae-chunk 0` is out of range");
 }
+
+/// Upstream's "simple mode": a description from which its language model writes caption and lyrics.
+#[test]
+fn a_request_for_the_language_model_alone_says_what_is_missing() {
+    let place = Place::new();
+    place.write("simple.json", r#"{"description": "a soft love song", "instrumental": false}"#);
+    let run = place.run(&["generate", "--model", "tiny", "--request", "simple.json"]).failed(2);
+    assert!(run.stderr.contains("no language model: `description` is not read"), "{}", run.stderr);
+}

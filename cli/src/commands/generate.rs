@@ -34,7 +34,8 @@ use crate::{
     error::Refusal,
     interrupt,
     progress::{self, Progress},
-    report, settings,
+    report::{self, Report},
+    settings,
 };
 use describe::Resources;
 use inputs::Inputs;
@@ -59,7 +60,7 @@ struct Job {
 /// Whatever stands in the way, with its remedy.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let job = decide(&args)?;
+    let job = decide(&args, &report)?;
     for notice in &job.notices {
         report.note(&notice.0);
     }
@@ -95,7 +96,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Reads what was asked and checks it against the model, the files and the disk.
-fn decide(args: &Args) -> Result<Job> {
+fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;
     let mut asked = Asked::read(args)?;
     let format: WavFormat = args.output.audio_format.parse()?;
@@ -111,7 +112,10 @@ fn decide(args: &Args) -> Result<Job> {
 
     let inputs = Inputs::read(args)?;
     inputs.fill(&mut asked, &info);
-    let (mut plan, notices) = Plan::resolve(&asked.request, &info)?;
+    let (mut plan, notices) = Plan::resolve(&asked.request, &info).inspect_err(|_| {
+        // What was left unread in the request may be why it cannot be a plan.
+        asked.notices.iter().for_each(|notice| report.note(&notice.0));
+    })?;
     inputs.fit(&mut plan)?;
     let seeds = inputs.seeds(&plan);
     if seeds.is_none() && asked.request.seed.is_some() {
