@@ -141,3 +141,19 @@ fn bench_refuses_durations_no_song_has() {
         assert!(run.stderr.contains("out of range"), "{}", run.stderr);
     }
 }
+
+/// 24.37 GFLOP: the arithmetic of the released decoder over five frames.
+#[test]
+fn bench_reports_time_cost_and_share_of_the_machine() {
+    let run = Place::new().run(&["bench", "--preset", "vae", "--duration", "0.2", "--json", "-q"]);
+    let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!((run.code, &report["preset"]), (Some(0), &Value::from("vae")));
+    let stage = &report["stages"][0];
+    let number = |key: &str| stage[key].as_f64().unwrap_or_else(|| panic!("no {key}: {stage}"));
+    assert_eq!(stage["stage"], "vae");
+    assert_eq!(number("flop"), 24_370_544_640.0);
+    assert!(number("wall_s") > 0.0 && number("cpu_s") > 0.0 && number("runs") >= 1.0);
+    let ceiling = report["ceilings"]["flop_per_s"].as_f64().expect("a ceiling");
+    let share = number("flop") / number("wall_s") / ceiling;
+    assert!((number("flop_share_of_ceiling") / share - 1.0).abs() < 1e-6);
+}
