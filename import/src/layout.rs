@@ -197,7 +197,7 @@ impl Layout {
         let models = self.models_dirs.first().cloned().unwrap_or_else(|| "models".into());
         let target = directory.map_or(models.clone(), |directory| models.join(directory));
         let include = include.map(|patterns| format!(" --include {patterns}")).unwrap_or_default();
-        format!("huggingface-cli download {repo}{include} --local-dir {}", target.display())
+        format!("hf download {repo}{include} --local-dir {}", target.display())
     }
 }
 

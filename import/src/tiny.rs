@@ -1,7 +1,7 @@
 //! The built-in tiny checkpoint: every network, about a million random weights in all.
 //!
 //! It proves the pipeline on a machine without any download; what it sings is noise. The files are
-//! those of the goldens, made by `tests/goldens` (see its README), in the released layout.
+//! those of the goldens, described in the README of `tests/goldens`, in the released layout.
 
 use crate::{Directory, Error, Folder};
 

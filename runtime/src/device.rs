@@ -114,7 +114,7 @@ impl FromStr for Device {
         let unknown = || Error::BadValue {
             flag: "device",
             value: text.into(),
-            why: "expected auto, cpu, cuda, cuda:N, wgpu or wgpu:N".into(),
+            why: "expected auto, cpu, cuda, cuda:N or wgpu".into(),
         };
         let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         let number = || index.parse::<usize>().map_err(|_| unknown());

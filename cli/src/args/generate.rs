@@ -257,7 +257,7 @@ pub(crate) struct Compute {
     #[arg(long, value_name = "DIR", alias = "models_dir", value_hint = ValueHint::DirPath)]
     pub(crate) models_dir: Option<PathBuf>,
 
-    /// auto, cpu, cuda[:N] or wgpu[:N] [default: auto].
+    /// auto, cpu, cuda[:N] or wgpu [default: auto].
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub(crate) device: String,
 
@@ -281,7 +281,7 @@ pub(crate) struct Compute {
 
     /// Latent frames on either side whose sound is thrown away [default: 64].
     ///
-    /// From 10 on it changes nothing that is heard; below, it can be heard where chunks meet.
+    /// From 9 on it changes nothing that is heard; below, it can be heard where chunks meet.
     #[arg(
         long,
         value_name = "FRAMES",

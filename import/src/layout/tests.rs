@@ -65,13 +65,12 @@ fn an_absent_model_is_told_with_places_and_command() {
     assert_eq!(
         error.hint(),
         Some(format!(
-            "run `huggingface-cli download ACE-Step/Ace-Step1.5 --include \"acestep-v15-turbo/*\" \"vae/*\" \"Qwen3-Embedding-0.6B/*\" --local-dir {one}`"
+            "run `hf download ACE-Step/Ace-Step1.5 --include \"acestep-v15-turbo/*\" \"vae/*\" \"Qwen3-Embedding-0.6B/*\" --local-dir {one}`"
         ))
     );
     let hint = layout.resolve("base").expect_err("absent").hint().expect("a hint");
-    let command = format!(
-        "huggingface-cli download ACE-Step/acestep-v15-base --local-dir {one}/acestep-v15-base"
-    );
+    let command =
+        format!("hf download ACE-Step/acestep-v15-base --local-dir {one}/acestep-v15-base");
     assert!(hint.contains(&command), "{hint}");
 }
 

@@ -1,8 +1,8 @@
 //! Every operation the networks are made of.
 //!
 //! Every matrix product, convolution, attention, norm and activation of the networks goes through a
-//! function of this module; model code itself only adds: residuals, and learned tables.
-//! A function here is the *front*: today it runs the *reference* of the same name in
+//! function of this module; model code itself only adds (residuals, learned tables) and, in FSQ and in
+//! the VAE's distribution, scales and rounds. A function here is the *front*: today it runs the *reference* of the same name in
 //! [`mod@reference`], which is plain Burn operations and the definition of correctness. A *kernel*
 //! for one backend replaces the body behind the front and touches no model file.
 

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long)]
     random_weights: bool,
 
-    /// Where to compute: auto, cpu, cuda[:N] or wgpu[:N].
+    /// Where to compute: auto, cpu, cuda[:N] or wgpu.
     #[arg(long, default_value = "auto")]
     device: String,
 

@@ -7,6 +7,7 @@ use acestep_model::{
 };
 use acestep_runtime::{
     Unobserved,
+    plan::frames_from_seconds,
     vae::{self, Tiling},
 };
 use anyhow::Result;
@@ -87,7 +88,7 @@ pub(super) struct Song {
 
 impl Song {
     fn frames(self) -> usize {
-        ((self.duration_s * f64::from(LATENT_HZ)) as usize).max(1)
+        frames_from_seconds(self.duration_s, LATENT_HZ, 1).max(1)
     }
 }
 
