@@ -27,9 +27,7 @@ pub(super) fn run<B: Backend>(
     model: &Folder,
     device: &B::Device,
 ) -> Result<()> {
-    sheet.inputs(|name| {
-        name.ends_with(".noise") || name == "srcwav_steps" || name.ends_with("_latents_input")
-    });
+    sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
     let parts = Parts::<B, Folder>::new(model, device.clone(), true);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
