@@ -45,4 +45,4 @@ pub use observe::{Event, Observe, Stage, Unobserved};
 pub use pipeline::{Song, generate};
 pub use plan::{ModelInfo, Plan};
 pub use request::Request;
-pub use residency::Parts;
+pub use residency::{Parts, Residency};

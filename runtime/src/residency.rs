@@ -11,15 +11,24 @@ use burn::tensor::Tensor;
 
 use crate::Error;
 
+/// How long a network stays in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residency {
+    /// As long as it is used: one at a time.
+    WhileUsed,
+    /// Once used, to the end.
+    Kept,
+}
+
 /// The networks of a checkpoint on a device.
 ///
 /// A handle that a method returns lives as long as its statement: then the network is dropped, and
-/// only one is in memory at a time. With `keep_loaded` each stays once it was used.
+/// only one is in memory at a time, unless they are [`Residency::Kept`].
 #[derive(Debug)]
 pub struct Parts<'a, B: Backend, C> {
     checkpoint: &'a C,
     device: B::Device,
-    keep_loaded: bool,
+    residency: Residency,
     text_encoder: Slot<qwen3::Model<B>>,
     conditioner: Slot<Conditioner<B>>,
     audio_codec: Slot<AudioCodec<B>>,
@@ -32,11 +41,11 @@ type Slot<T> = OnceCell<Rc<T>>;
 
 impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// Nothing is loaded yet.
-    pub fn new(checkpoint: &'a C, device: B::Device, keep_loaded: bool) -> Self {
+    pub fn new(checkpoint: &'a C, device: B::Device, residency: Residency) -> Self {
         Self {
             checkpoint,
             device,
-            keep_loaded,
+            residency,
             text_encoder: Slot::new(),
             conditioner: Slot::new(),
             audio_codec: Slot::new(),
@@ -137,6 +146,9 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
             return Ok(kept.clone());
         }
         let part = Rc::new(read(self.checkpoint, &self.device).map_err(Error::checkpoint)?);
-        Ok(if self.keep_loaded { slot.get_or_init(|| part).clone() } else { part })
+        Ok(match self.residency {
+            Residency::WhileUsed => part,
+            Residency::Kept => slot.get_or_init(|| part).clone(),
+        })
     }
 }

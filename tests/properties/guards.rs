@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acestep_import::{Error as ImportError, Folder, Part};
 use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
-use acestep_runtime::{Error, Event, Observe, Parts, Request, Stage, generate};
+use acestep_runtime::{Error, Event, Observe, Parts, Request, Residency, Stage, generate};
 use acestep_tests::{Cpu, DEVICE, plan, request, songs, turbo};
 use burn::{
     module::{Module, ModuleMapper, Param},
@@ -148,7 +148,8 @@ fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
     for stage in [Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Diffusion, Stage::Vae]
     {
         let watch = StopAt { stage, reached: Cell::new(false) };
-        let result = generate(&plan, &Parts::<Cpu, _>::new(&model, DEVICE, false), &watch);
+        let result =
+            generate(&plan, &Parts::<Cpu, _>::new(&model, DEVICE, Residency::WhileUsed), &watch);
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
         assert!(watch.reached.get(), "{stage:?}");
     }

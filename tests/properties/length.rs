@@ -2,7 +2,7 @@
 
 use acestep_import::{Error, Folder};
 use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
-use acestep_runtime::{Parts, Plan, Request, Unobserved, generate};
+use acestep_runtime::{Parts, Plan, Request, Residency, Unobserved, generate};
 use acestep_tests::{Cpu, DEVICE, info, plan, request, songs, turbo};
 use burn::tensor::Tensor;
 use burn_flex::FlexDevice;
@@ -117,7 +117,7 @@ impl Checkpoint<Cpu> for Slim {
 #[test]
 fn every_length_up_to_a_minute_is_rendered_to_the_sample() {
     let slim = Slim::new();
-    let parts = Parts::<Cpu, Slim>::new(&slim, DEVICE, true);
+    let parts = Parts::<Cpu, Slim>::new(&slim, DEVICE, Residency::Kept);
     for centiseconds in (100u64..=6000).step_by(197) {
         let seconds = centiseconds as f64 / 100.0;
         let one_step = Request { timesteps: Some(vec![1.0]), ..lasting(seconds) };

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acestep_import::{Error, Folder};
 use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
-use acestep_runtime::{Parts, Request, Unobserved, generate};
+use acestep_runtime::{Parts, Request, Residency, Unobserved, generate};
 use acestep_tests::{Cpu, DEVICE, plan, request, turbo};
 use burn::tensor::Tensor;
 use burn_flex::FlexDevice;
@@ -73,12 +73,12 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     let model = Counted { model: turbo(), reads: Cell::new(0) };
     let plan = plan(&request, &model.model);
 
-    let fresh = Parts::<Cpu, _>::new(&model, DEVICE, false);
+    let fresh = Parts::<Cpu, _>::new(&model, DEVICE, Residency::WhileUsed);
     let song = generate(&plan, &fresh, &Unobserved).expect("a song");
     assert_eq!(generate(&plan, &fresh, &Unobserved).expect("a song"), song);
     assert_eq!(model.reads.replace(0), 10);
 
-    let kept = Parts::<Cpu, _>::new(&model, DEVICE, true);
+    let kept = Parts::<Cpu, _>::new(&model, DEVICE, Residency::Kept);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(model.reads.get(), 5);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use acestep_import::{Folder, ModelPaths};
 use acestep_model::{Checkpoint, Configs, acestep::Fsq};
 use acestep_runtime::{
-    Error, ModelInfo, Parts, Plan, Request, Song, Unobserved, audio::loudness, generate,
+    Error, ModelInfo, Parts, Plan, Request, Residency, Song, Unobserved, audio::loudness, generate,
 };
 use burn_flex::{Flex, FlexDevice};
 
@@ -81,7 +81,7 @@ pub fn plan(request: &Request, model: &Folder) -> Plan {
 /// # Errors
 /// Those of [`generate`].
 pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
-    generate(plan, &Parts::new(checkpoint, DEVICE, false), &Unobserved)
+    generate(plan, &Parts::new(checkpoint, DEVICE, Residency::WhileUsed), &Unobserved)
 }
 
 /// The largest difference of two songs of one length, as a share of the first one's peak.

@@ -2,6 +2,7 @@
 //!
 //! No default of the music stands here: what is absent is decided by the runtime's `Plan`.
 
+use acestep_runtime::Residency;
 use std::path::PathBuf;
 
 use acestep_runtime::files::Existing;
@@ -347,6 +348,13 @@ pub(crate) struct Output {
     /// One JSON object on standard output, in place of paths.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Compute {
+    /// How long networks stay in memory.
+    pub(crate) fn residency(&self) -> Residency {
+        if self.keep_loaded { Residency::Kept } else { Residency::WhileUsed }
+    }
 }
 
 impl Output {

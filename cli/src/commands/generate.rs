@@ -65,7 +65,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         report.note(&notice.0);
     }
     if args.output.dry_run {
-        let resources = Resources::of(&job, args.compute.keep_loaded)?;
+        let resources = Resources::of(&job, args.compute.residency())?;
         if args.output.json {
             let mut object = describe::to_json(&job, &resources);
             object["dry_run"] = true.into();
@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let elapsed = start.elapsed();
 
     if args.output.json {
-        let resources = Resources::of(&job, args.compute.keep_loaded)?;
+        let resources = Resources::of(&job, args.compute.residency())?;
         let mut object = describe::to_json(&job, &resources);
         object["outputs"] = written.iter().map(Written::to_json).collect();
         object["elapsed"] = elapsed_json(&stages, elapsed);

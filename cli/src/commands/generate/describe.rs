@@ -2,7 +2,7 @@
 
 use acestep_import::Part;
 use acestep_runtime::{
-    Plan,
+    Plan, Residency,
     plan::{GuidanceMode, InferMethod},
 };
 use anyhow::Result;
@@ -21,7 +21,7 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    pub(super) fn of(job: &Job, keep_loaded: bool) -> Result<Self> {
+    pub(super) fn of(job: &Job, residency: Residency) -> Result<Self> {
         let guided = job.plan.guidance.is_some();
         let conditioned = job.inputs.conditioning.is_some();
         let is_used = |part: &Part| match part {
@@ -36,7 +36,10 @@ impl Resources {
             networks.push((part, job.folder.size(part)?.parameters));
         }
         let bytes = networks.iter().map(|(_, parameters)| parameters * 4);
-        let weights_bytes = if keep_loaded { bytes.sum() } else { bytes.max().unwrap_or_default() };
+        let weights_bytes = match residency {
+            Residency::WhileUsed => bytes.max().unwrap_or_default(),
+            Residency::Kept => bytes.sum(),
+        };
         let [caption_tokens, lyric_tokens] = run::count_tokens(job)?;
         Ok(Self { networks, weights_bytes, caption_tokens, lyric_tokens })
     }

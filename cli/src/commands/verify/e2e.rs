@@ -3,7 +3,7 @@
 use acestep_import::Folder;
 use acestep_model::{Backend, acestep::Packed};
 use acestep_runtime::{
-    Parts, Unobserved,
+    Parts, Residency, Unobserved,
     audio::loudness::prevent_clipping,
     codes,
     condition::{self, Prompt},
@@ -28,7 +28,7 @@ pub(super) fn run<B: Backend>(
     device: &B::Device,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let parts = Parts::<B, Folder>::new(model, device.clone(), true);
+    let parts = Parts::<B, Folder>::new(model, device.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");
