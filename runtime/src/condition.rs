@@ -13,8 +13,8 @@ use burn::tensor::Tensor;
 use crate::{
     Error,
     audio::loudness::require_finite,
+    host::to_host,
     observe::{Event, Observe, Stage, check},
-    pipeline::to_host,
     residency::Parts,
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},

@@ -14,7 +14,7 @@
 //! | [`vae`] | latents to sound, in tiles |
 //! | [`audio`] | loudness, WAV |
 //! | [`pipeline`] | the straight line through all of it |
-//! | [`device`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
+//! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
 //! | [`exchange`] | conditioning in and out as files |
 //! | [`error`] | what can go wrong, and how to mend it |
 
@@ -26,6 +26,7 @@ pub mod error;
 pub mod exchange;
 pub mod files;
 pub mod flow;
+pub mod host;
 pub mod observe;
 pub mod pipeline;
 pub mod plan;

@@ -14,6 +14,7 @@ use crate::{
     condition::{self, Prompt},
     exchange::{Array3, Conditioning},
     flow::{self, Sampling, Steering, Track, Tracks, schedule::Schedule},
+    host::{audio_from_sound, from_host, to_host},
     observe::{Event, Observe, Stage, check},
     residency::Parts,
     source, vae,
@@ -190,19 +191,6 @@ fn finish<B: Backend>(
         .collect()
 }
 
-/// Takes sound `[B, channels, S]` to the host, one song an item.
-pub fn audio_from_sound<B: Backend>(sound: Tensor<B, 3>, sample_rate: u32) -> Vec<Audio> {
-    let [_, channels, samples] = sound.dims();
-    let values = to_host(sound);
-    values
-        .chunks(channels * samples)
-        .map(|song| Audio {
-            channels: song.chunks(samples).map(<[f32]>::to_vec).collect(),
-            sample_rate,
-        })
-        .collect()
-}
-
 fn initial_noise<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -210,25 +198,6 @@ fn initial_noise<B: Backend, C: Checkpoint<B>>(
     let (frames, channels) = (plan.padded_frames, parts.configs().dit.audio_acoustic_hidden_dim);
     let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
     from_host(noise, frames, channels, parts.device())
-}
-
-fn from_host<B: Backend>(
-    values: Vec<f32>,
-    frames: usize,
-    channels: usize,
-    device: &B::Device,
-) -> Tensor<B, 3> {
-    let batch = values.len() / (frames * channels);
-    Tensor::from_data(TensorData::new(values, [batch, frames, channels]), device)
-}
-
-/// A tensor's values as f32 on the host.
-///
-/// # Panics
-/// If the device fails, which nothing here can mend.
-pub fn to_host<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
-    let data = x.into_data().convert::<f32>();
-    data.to_vec().expect("converted to f32 just above")
 }
 
 impl<B: Backend> Prepared<B> {

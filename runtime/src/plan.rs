@@ -18,6 +18,10 @@ use crate::{
     vae::Tiling,
 };
 
+pub use crate::flow::{
+    InferMethod,
+    guidance::{Guidance, GuidanceMode},
+};
 pub use length::frames_from_seconds;
 
 /// Upstream never samples fewer latent frames; shorter songs are cropped afterwards.
@@ -43,35 +47,6 @@ pub struct ModelInfo {
     pub frames_per_code: usize,
     /// Audio codes that exist: 64 000 in the released models.
     pub codes: u32,
-}
-
-/// How time passes from noise to music.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InferMethod {
-    /// Euler steps along the velocity.
-    Ode,
-    /// To the predicted music and back to a less noisy time with fresh noise, each step.
-    Sde,
-}
-
-/// How the conditional and the unconditional velocity are combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuidanceMode {
-    /// Adaptive projected guidance, upstream's default.
-    Apg,
-    /// Classifier-free guidance.
-    Cfg,
-}
-
-/// Guidance of base and sft.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Guidance {
-    /// Strength, above 1.
-    pub scale: f32,
-    /// How the two velocities are combined.
-    pub mode: GuidanceMode,
-    /// Applied at times from the first to the second, both included.
-    pub interval: (f32, f32),
 }
 
 /// A song, fully decided.

@@ -1,7 +1,7 @@
 //! The transformer works on patches of two frames and must take any number of frames.
 
 use acestep_model::{Checkpoint, acestep::Dit};
-use acestep_runtime::{flow::noise::NoiseSource, pipeline::to_host};
+use acestep_runtime::{flow::noise::NoiseSource, host::to_host};
 use acestep_tests::{Cpu, DEVICE, largest_difference, turbo};
 use burn::tensor::{Tensor, TensorData};
 

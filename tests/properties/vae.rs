@@ -4,7 +4,7 @@ use acestep_model::{Checkpoint, oobleck::Decoder};
 use acestep_runtime::{
     Unobserved,
     flow::noise::NoiseSource,
-    pipeline::to_host,
+    host::to_host,
     vae::{Tiling, decode},
 };
 use acestep_tests::{Cpu, DEVICE, largest_difference, turbo};

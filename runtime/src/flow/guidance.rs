@@ -12,7 +12,25 @@
 use acestep_model::Backend;
 use burn::tensor::Tensor;
 
-use crate::plan::Guidance;
+/// How the conditional and the unconditional velocity are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GuidanceMode {
+    /// Adaptive projected guidance, upstream's default.
+    Apg,
+    /// Classifier-free guidance.
+    Cfg,
+}
+
+/// Guidance of base and sft.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Guidance {
+    /// Strength, above 1.
+    pub scale: f32,
+    /// How the two velocities are combined.
+    pub mode: GuidanceMode,
+    /// Applied at times from the first to the second, both included.
+    pub interval: (f32, f32),
+}
 
 impl Guidance {
     /// Whether guidance applies at time `t`.

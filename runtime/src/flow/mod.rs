@@ -19,10 +19,18 @@ use burn::tensor::Tensor;
 use crate::{
     Error,
     observe::{Event, Observe, Stage, check},
-    plan::{Guidance, GuidanceMode, InferMethod},
 };
-use guidance::Momentum;
+use guidance::{Guidance, GuidanceMode, Momentum};
 use schedule::{Schedule, base_sde_next};
+
+/// How time passes from noise to music.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InferMethod {
+    /// Euler steps along the velocity.
+    Ode,
+    /// To the predicted music and back to a less noisy time with fresh noise, each step.
+    Sde,
+}
 
 /// What the transformer listens to and starts from.
 #[derive(Debug, Clone)]

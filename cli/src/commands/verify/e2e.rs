@@ -8,7 +8,7 @@ use acestep_runtime::{
     codes,
     condition::{self, Prompt},
     flow::{self, Sampling, Track, Tracks, schedule},
-    pipeline::audio_from_sound,
+    host::audio_from_sound,
     plan::{InferMethod, LEAST_FRAMES},
     prompt::{TEXT_TO_MUSIC, prompts_from_metas},
     source,

@@ -8,7 +8,7 @@ use acestep_model::{
 };
 use acestep_runtime::{
     Unobserved,
-    pipeline::to_host,
+    host::to_host,
     vae::{self, Tiling},
 };
 use anyhow::Result;

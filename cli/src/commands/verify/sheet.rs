@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Arguments};
 
 use acestep_model::{Backend, Tap};
-use acestep_runtime::pipeline::to_host;
+use acestep_runtime::host::to_host;
 use anyhow::Result;
 use burn::tensor::Tensor;
 use serde::Serialize;
