@@ -2,19 +2,16 @@
 
 use std::cell::Cell;
 
-use acestep_import::{Error as ImportError, Folder, Part};
-use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
+use acestep_import::Part;
 use acestep_runtime::{Error, Event, Observe, Parts, Request, Residency, Stage, generate};
-use acestep_tests::{Cpu, DEVICE, plan, request, songs, turbo};
+use acestep_tests::{Altered, Change, Cpu, DEVICE, plan, request, songs, turbo};
 use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::Tensor,
 };
-use burn_flex::FlexDevice;
 
-/// A checkpoint with all weights of one network multiplied by a number.
+/// All weights of one network multiplied by a number.
 struct Broken {
-    model: Folder,
     part: Part,
     factor: f32,
 }
@@ -27,63 +24,14 @@ impl ModuleMapper<Cpu> for Multiply {
     }
 }
 
-impl Broken {
-    fn new(part: Part, factor: f32) -> Self {
-        Self { model: turbo(), part, factor }
-    }
-
-    fn load<M: Module<Cpu>>(
-        &self,
-        part: Part,
-        network: Result<M, ImportError>,
-    ) -> Result<M, ImportError> {
-        let network = network?;
-        Ok(if part == self.part { network.map(&mut Multiply(self.factor)) } else { network })
+impl Change for Broken {
+    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
+        if part == self.part { network.map(&mut Multiply(self.factor)) } else { network }
     }
 }
 
-impl Checkpoint<Cpu> for Broken {
-    type Error = ImportError;
-
-    fn configs(&self) -> &Configs {
-        Checkpoint::<Cpu>::configs(&self.model)
-    }
-
-    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, ImportError> {
-        Checkpoint::<Cpu>::token_ids(&self.model, text, max_tokens)
-    }
-
-    fn pad_token_id(&self) -> Result<u32, ImportError> {
-        Checkpoint::<Cpu>::pad_token_id(&self.model)
-    }
-
-    fn silence_latent(&self, device: &FlexDevice) -> Result<Tensor<Cpu, 3>, ImportError> {
-        self.model.silence_latent(device)
-    }
-
-    fn text_encoder(&self, device: &FlexDevice) -> Result<qwen3::Model<Cpu>, ImportError> {
-        self.load(Part::TextEncoder, self.model.text_encoder(device))
-    }
-
-    fn conditioner(&self, device: &FlexDevice) -> Result<acestep::Conditioner<Cpu>, ImportError> {
-        self.load(Part::Conditioner, self.model.conditioner(device))
-    }
-
-    fn audio_codec(&self, device: &FlexDevice) -> Result<acestep::AudioCodec<Cpu>, ImportError> {
-        self.load(Part::AudioCodec, self.model.audio_codec(device))
-    }
-
-    fn dit(&self, device: &FlexDevice) -> Result<acestep::Dit<Cpu>, ImportError> {
-        self.load(Part::Dit, self.model.dit(device))
-    }
-
-    fn vae_decoder(&self, device: &FlexDevice) -> Result<oobleck::Decoder<Cpu>, ImportError> {
-        self.load(Part::VaeDecoder, self.model.vae_decoder(device))
-    }
-
-    fn vae_encoder(&self, device: &FlexDevice) -> Result<oobleck::Encoder<Cpu>, ImportError> {
-        self.load(Part::VaeEncoder, self.model.vae_encoder(device))
-    }
+fn broken(part: Part, factor: f32) -> Altered<Broken> {
+    Altered::new(Broken { part, factor })
 }
 
 /// A song that needs every network but the VAE's encoder.
@@ -100,7 +48,7 @@ fn weights_that_are_no_numbers_name_the_stage() {
         (Part::Dit, "the diffusion transformer"),
         (Part::VaeDecoder, "the VAE"),
     ] {
-        let model = Broken::new(part, f32::NAN);
+        let model = broken(part, f32::NAN);
         let error = songs(&plan(&covering(), &model.model), &model).expect_err("not a song");
         let named = matches!(&error, Error::NotFinite { stage: named, .. } if named == stage);
         assert!(named, "{part}: {error}");
@@ -111,13 +59,13 @@ fn weights_that_are_no_numbers_name_the_stage() {
 /// The song needs no codec, and so does not read it.
 #[test]
 fn a_network_that_is_not_needed_may_be_broken() {
-    let model = Broken::new(Part::AudioCodec, f32::NAN);
+    let model = broken(Part::AudioCodec, f32::NAN);
     assert!(songs(&plan(&request(), &model.model), &model).is_ok());
 }
 
 #[test]
 fn a_silent_decoder_is_an_error_and_not_a_silent_file() {
-    let model = Broken::new(Part::VaeDecoder, 0.0);
+    let model = broken(Part::VaeDecoder, 0.0);
     let error = songs(&plan(&request(), &model.model), &model).expect_err("silence");
     assert!(matches!(error, Error::Silent { .. }), "{error}");
     assert_eq!(error.to_string(), "the VAE gave silence: rms 0.0e0, peak 0.0e0");

@@ -8,6 +8,8 @@
 //! | `docs` | the README's commands and the book's quotations |
 //! | `cli` (of the package `acestep`) | the program as it is typed: messages, exit codes, files |
 
+mod altered;
+
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, ModelPaths};
@@ -16,6 +18,8 @@ use acestep_runtime::{
     Error, ModelInfo, Parts, Plan, Request, Residency, Song, Unobserved, audio::loudness, generate,
 };
 use burn_flex::{Flex, FlexDevice};
+
+pub use altered::{Altered, Change};
 
 /// The backend of all tests here.
 pub type Cpu = Flex;

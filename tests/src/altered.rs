@@ -1,0 +1,90 @@
+//! The tiny checkpoint with something changed: weights, how it is read, its sizes.
+
+use acestep_import::{Error, Folder, Part};
+use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
+use burn::{module::Module, tensor::Tensor};
+use burn_flex::FlexDevice;
+
+use crate::{Cpu, turbo};
+
+/// What to change; what is not overridden stays as it is.
+pub trait Change {
+    /// The configurations in place of `own`.
+    fn configs<'a>(&'a self, own: &'a Configs) -> &'a Configs {
+        own
+    }
+
+    /// A network that was just read.
+    fn network<M: Module<Cpu>>(&self, _part: Part, network: M) -> M {
+        network
+    }
+
+    /// The same for the decoder alone.
+    fn vae_decoder(&self, network: oobleck::Decoder<Cpu>) -> oobleck::Decoder<Cpu> {
+        self.network(Part::VaeDecoder, network)
+    }
+}
+
+/// The built-in turbo checkpoint under a change.
+#[derive(Debug)]
+pub struct Altered<C> {
+    /// As it is without the change.
+    pub model: Folder,
+    /// The change.
+    pub change: C,
+}
+
+impl<C: Change> Altered<C> {
+    /// The built-in turbo checkpoint under `change`.
+    pub fn new(change: C) -> Self {
+        Self { model: turbo(), change }
+    }
+
+    fn changed<M: Module<Cpu>>(&self, part: Part, read: Result<M, Error>) -> Result<M, Error> {
+        read.map(|network| self.change.network(part, network))
+    }
+}
+
+impl<C: Change> Checkpoint<Cpu> for Altered<C> {
+    type Error = Error;
+
+    fn configs(&self) -> &Configs {
+        self.change.configs(Checkpoint::<Cpu>::configs(&self.model))
+    }
+
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
+        Checkpoint::<Cpu>::token_ids(&self.model, text, max_tokens)
+    }
+
+    fn pad_token_id(&self) -> Result<u32, Error> {
+        Checkpoint::<Cpu>::pad_token_id(&self.model)
+    }
+
+    fn silence_latent(&self, device: &FlexDevice) -> Result<Tensor<Cpu, 3>, Error> {
+        self.model.silence_latent(device)
+    }
+
+    fn text_encoder(&self, device: &FlexDevice) -> Result<qwen3::Model<Cpu>, Error> {
+        self.changed(Part::TextEncoder, self.model.text_encoder(device))
+    }
+
+    fn conditioner(&self, device: &FlexDevice) -> Result<acestep::Conditioner<Cpu>, Error> {
+        self.changed(Part::Conditioner, self.model.conditioner(device))
+    }
+
+    fn audio_codec(&self, device: &FlexDevice) -> Result<acestep::AudioCodec<Cpu>, Error> {
+        self.changed(Part::AudioCodec, self.model.audio_codec(device))
+    }
+
+    fn dit(&self, device: &FlexDevice) -> Result<acestep::Dit<Cpu>, Error> {
+        self.changed(Part::Dit, self.model.dit(device))
+    }
+
+    fn vae_decoder(&self, device: &FlexDevice) -> Result<oobleck::Decoder<Cpu>, Error> {
+        Ok(self.change.vae_decoder(self.model.vae_decoder(device)?))
+    }
+
+    fn vae_encoder(&self, device: &FlexDevice) -> Result<oobleck::Encoder<Cpu>, Error> {
+        self.changed(Part::VaeEncoder, self.model.vae_encoder(device))
+    }
+}
