@@ -7,6 +7,46 @@ use burn::tensor::Tensor;
 
 use crate::{Backend, acestep, oobleck, qwen3};
 
+/// Text to token ids and back, special tokens included.
+///
+/// Whoever implements it has checked its files while opening them; after that nothing can fail.
+pub trait Tokenizer {
+    /// The ids of `text`; special tokens that are written out in it are one id each, and none is
+    /// added.
+    fn encode(&self, text: &str) -> Vec<u32>;
+
+    /// The text of `ids`, special tokens written out; an id that does not exist has no text, and
+    /// bytes that are no whole character are U+FFFD.
+    fn decode(&self, ids: &[u32]) -> String;
+
+    /// The id of the token that is written `content`, if it is a single token.
+    fn id_of(&self, content: &str) -> Option<u32>;
+
+    /// How many ids there are, that is one more than the largest.
+    fn vocabulary(&self) -> usize;
+}
+
+/// A language model and its tokenizer, each read when it is asked for.
+pub trait LanguageCheckpoint<B: Backend> {
+    /// What can go wrong while reading.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The configuration, known without reading any weights.
+    fn config(&self) -> &qwen3::Config;
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    /// If its files are absent or malformed.
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error>;
+
+    /// The network.
+    ///
+    /// # Errors
+    /// If its weights are absent, malformed or of another shape.
+    fn language_model(&self, device: &B::Device) -> Result<qwen3::Causal<B>, Self::Error>;
+}
+
 /// The configurations of a complete set of networks.
 #[derive(Debug, Clone)]
 pub struct Configs {

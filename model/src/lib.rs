@@ -41,7 +41,7 @@ pub mod oobleck;
 pub mod qwen3;
 mod tap;
 
-pub use checkpoint::{Checkpoint, Configs};
+pub use checkpoint::{Checkpoint, Configs, LanguageCheckpoint, Tokenizer};
 pub use config::ConfigError;
 pub use kernel::Backend;
 pub use tap::{Quiet, Tap};

@@ -10,6 +10,7 @@
 //! | [`prompt`] | the two texts that the networks read, byte by byte |
 //! | [`codes`] | audio codes as text |
 //! | [`text`], [`condition`], [`source`] | prompts and codes to what sampling starts from |
+//! | [`lm`] | the 5 Hz language model: prompts, plan, audio codes |
 //! | [`flow`] | timesteps, noise, guidance, solver |
 //! | [`vae`] | latents to sound, in tiles |
 //! | [`audio`] | loudness, WAV |
@@ -27,6 +28,7 @@ pub mod exchange;
 pub mod files;
 pub mod flow;
 pub mod host;
+pub mod lm;
 pub mod observe;
 pub mod pipeline;
 pub mod plan;

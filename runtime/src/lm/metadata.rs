@@ -1,0 +1,1 @@
+//! What the language model decides about a song.

@@ -1,0 +1,21 @@
+//! The 5 Hz language model: from what was asked to metadata, lyrics and audio codes.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`prompt`] | the texts that the model continues, byte by byte |
+//! | [`metadata`] | what the model decides about a song |
+//! | [`cot`] | metadata as the YAML that stands between `<think>` tags |
+//! | [`parse`] | the model's text back to metadata, codes and lyrics |
+//! | [`vocabulary`] | which tokens mean something special |
+//! | [`constrain`] | which tokens may come next |
+//! | [`sample`] | scores to one token |
+//!
+//! Source: upstream `llm_inference.py`, `constrained_logits_processor.py`.
+
+pub mod constrain;
+pub mod cot;
+pub mod metadata;
+pub mod parse;
+pub mod prompt;
+pub mod sample;
+pub mod vocabulary;

@@ -1,0 +1,1 @@
+//! The model's text back to metadata, codes and lyrics.

@@ -1,0 +1,1 @@
+//! The texts that the language model continues, byte by byte.

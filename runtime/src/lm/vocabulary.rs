@@ -1,0 +1,1 @@
+//! Which tokens mean something special.
