@@ -15,8 +15,11 @@ use super::Backend;
 pub enum Visibility {
     /// All of them.
     Full,
-    /// Those at or before its own position (queries and keys start at the same position).
-    Causal,
+    /// Those at or before its own position, where query 0 stands at position `first` of the keys.
+    Causal {
+        /// How many keys stand before query 0's own.
+        first: usize,
+    },
     /// Those at most this many positions away, in both directions.
     Window(usize),
 }
@@ -92,7 +95,7 @@ fn block<B: Backend>(
     let columns = match (mask.visibility, &mask.keys) {
         // With padding a row may see nothing; its mean then runs over every key.
         (_, Some(_)) | (Visibility::Full, _) => 0..all_keys,
-        (Visibility::Causal, None) => 0..rows.end.min(all_keys),
+        (Visibility::Causal { first }, None) => 0..(first + rows.end).min(all_keys),
         (Visibility::Window(reach), None) => {
             rows.start.saturating_sub(reach)..rows.end.saturating_add(reach).min(all_keys)
         }
@@ -129,7 +132,7 @@ fn hidden<B: Backend>(
     // ANCHOR: sees
     let sees = |i: usize, j: usize| match mask.visibility {
         Visibility::Full => true,
-        Visibility::Causal => j <= i,
+        Visibility::Causal { first } => j <= first + i,
         Visibility::Window(reach) => i.abs_diff(j) <= reach,
     };
     // ANCHOR_END: sees

@@ -9,18 +9,53 @@
 pub mod reference;
 
 mod attention;
+mod cache;
+#[cfg(feature = "cpu")]
+mod flex;
 
 pub use attention::{Mask, Visibility, attention};
+pub use cache::{Slot, cache_write};
 
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, Int, Tensor, TensorPrimitive, ops::FloatTensor};
 
-/// Burn's backend plus room for this project's own operations.
+/// Burn's backend plus this project's own operations.
 ///
-/// Models are generic over this trait, so an operation that gets a kernel becomes a method here
+/// Models are generic over this trait. An operation that has a kernel somewhere is a method here
 /// with the reference as its default body.
-pub trait Backend: burn::tensor::backend::Backend {}
+pub trait Backend: burn::tensor::backend::Backend {
+    /// `x W^T`, the matrix product of [`linear`].
+    ///
+    /// # Shapes
+    /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
+    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        primitive(reference::product::<Self>(tensor(x), tensor(weight)))
+    }
 
-impl<B: burn::tensor::backend::Backend> Backend for B {}
+    /// See [`cache_write`].
+    fn cache_write(
+        cache: FloatTensor<Self>,
+        new: FloatTensor<Self>,
+        slots: &[Slot],
+    ) -> FloatTensor<Self> {
+        primitive(reference::cache_write::<Self>(tensor(cache), tensor(new), slots))
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl<F, I> Backend for burn_cuda::Cuda<F, I> where Self: burn::tensor::backend::Backend {}
+
+#[cfg(feature = "wgpu")]
+impl<F, I, T> Backend for burn_wgpu::Wgpu<F, I, T> where Self: burn::tensor::backend::Backend {}
+
+/// A backend's own tensor as Burn's.
+fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x))
+}
+
+/// Burn's tensor as the backend's own.
+fn primitive<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
+    x.into_primitive().tensor()
+}
 
 /// `x W^T + b`.
 ///
@@ -33,7 +68,18 @@ pub fn linear<B: Backend, const D: usize>(
     weight: Tensor<B, 2>,
     bias: Option<Tensor<B, 1>>,
 ) -> Tensor<B, D> {
-    reference::linear(x, weight, bias)
+    let mut shape = x.dims();
+    let [out, width] = weight.dims();
+    let rows = shape[..D - 1].iter().product::<usize>();
+    shape[D - 1] = out;
+    // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
+    let x = x.reshape([rows, width]);
+    let y: Tensor<B, 2> = tensor(B::product(primitive(x), primitive(weight)));
+    match bias {
+        Some(bias) => y + bias.unsqueeze(),
+        None => y,
+    }
+    .reshape(shape)
 }
 
 /// How a convolution moves over its input, in samples.

@@ -9,7 +9,7 @@ use burn::tensor::{
 
 use super::{Backend, Geometry};
 
-pub use super::attention::reference as attention;
+pub use super::{attention::reference as attention, cache::reference as cache_write};
 
 /// Up to here the product is taken the other way round, weight first.
 ///
@@ -18,28 +18,13 @@ pub use super::attention::reference as attention;
 /// 37 ms, the result's transposition included; from 750 rows on that costs what it gains.
 const FEW_ROWS: usize = 512;
 
-/// Reference of [`super::linear`].
-pub fn linear<B: Backend, const D: usize>(
-    x: Tensor<B, D>,
-    weight: Tensor<B, 2>,
-    bias: Option<Tensor<B, 1>>,
-) -> Tensor<B, D> {
-    let mut shape = x.dims();
-    let [out, width] = weight.dims();
-    let rows = shape[..D - 1].iter().product::<usize>();
-    shape[D - 1] = out;
-    // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
-    let x = x.reshape([rows, width]);
-    let y = if rows <= FEW_ROWS {
+/// Reference of [`super::Backend::product`].
+pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2> {
+    if x.dims()[0] <= FEW_ROWS {
         weight.matmul(x.transpose()).transpose()
     } else {
         x.matmul(weight.transpose())
-    };
-    match bias {
-        Some(bias) => y + bias.unsqueeze(),
-        None => y,
     }
-    .reshape(shape)
 }
 
 /// Reference of [`super::conv1d`].

@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::{LayerShape, Linear, RmsNorm, Rope};
 use crate::{
     Backend,
-    kernel::{self, Mask, Visibility},
+    kernel::{self, Mask, Slot, Visibility},
 };
 
 /// The projections of one attention block.
@@ -28,8 +28,21 @@ pub struct Attention<B: Backend> {
 /// Keys and values of a sequence, ready to be attended: `[B, kv_heads, L, D]` each.
 #[derive(Debug, Clone)]
 pub struct KeysValues<B: Backend> {
-    k: Tensor<B, 4>,
-    v: Tensor<B, 4>,
+    pub(super) k: Tensor<B, 4>,
+    pub(super) v: Tensor<B, 4>,
+}
+
+/// Where new tokens stand, and what they may see.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading<'a, B: Backend> {
+    /// Their places in the cache: several tokens of one sequence, or one of each of several.
+    pub(crate) slots: &'a [Slot],
+    /// Their positions.
+    pub(crate) rope: Rope<B>,
+    /// Positions of the cache that are looked at, the new ones included.
+    pub(crate) seen: usize,
+    /// What of those is hidden.
+    pub(crate) mask: Mask<B>,
 }
 
 impl<B: Backend> Attention<B> {
@@ -56,6 +69,26 @@ impl<B: Backend> Attention<B> {
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
         let KeysValues { k, v } = self.keys_values(x.clone());
         self.attend(rope.apply(self.queries(x)), rope.apply(k), v, mask)
+    }
+
+    /// Attention of new tokens to everything in the cache and to themselves; they are added to it.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[slots, t, H]`
+    pub(crate) fn forward_cached(
+        &self,
+        x: Tensor<B, 3>,
+        cache: &mut KeysValues<B>,
+        reading: &Reading<'_, B>,
+    ) -> Tensor<B, 3> {
+        let turn = |x| match reading.slots.len() {
+            1 => reading.rope.apply(x),
+            _ => reading.rope.apply_each(x),
+        };
+        let KeysValues { k, v } = self.keys_values(x.clone());
+        cache.write(turn(k), v, reading.slots);
+        let KeysValues { k, v } = cache.seen(reading.slots, reading.seen);
+        self.attend(turn(self.queries(x)), k, v, &reading.mask)
     }
 
     /// Attention of `x` to another sequence, without positions; see [`Self::keys_values`].

@@ -1,9 +1,11 @@
 //! The transformer layer of Qwen3, which is also every encoder layer of ACE-Step.
 
+use std::fmt::Arguments;
+
 use burn::{module::Module, tensor::Tensor};
 
-use super::{Attention, Mlp, RmsNorm, Rope};
-use crate::{Backend, kernel::Mask};
+use super::{Attention, KeysValues, Mlp, RmsNorm, Rope, attention::Reading};
+use crate::{Backend, Quiet, Tap, kernel::Mask};
 
 /// The sizes of one layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +48,38 @@ impl<B: Backend> Layer<B> {
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
+        self.forward_tapped(x, rope, mask, format_args!(""), &mut Quiet)
+    }
+
+    /// [`Self::forward`], showing `{name}.self_attn.out` and `{name}.out`.
+    pub fn forward_tapped(
+        &self,
+        x: Tensor<B, 3>,
+        rope: &Rope<B>,
+        mask: &Mask<B>,
+        name: Arguments<'_>,
+        tap: &mut impl Tap<B>,
+    ) -> Tensor<B, 3> {
         let attended = self.self_attn.forward(self.input_layernorm.forward(x.clone()), rope, mask);
-        let x = x + attended;
+        tap.tap(format_args!("{name}.self_attn.out"), &attended);
+        let out = self.mixed(x + attended);
+        tap.tap(format_args!("{name}.out"), &out);
+        out
+    }
+
+    /// [`Self::forward`] of new tokens after those in the cache.
+    pub(crate) fn forward_cached(
+        &self,
+        x: Tensor<B, 3>,
+        cache: &mut KeysValues<B>,
+        reading: &Reading<'_, B>,
+    ) -> Tensor<B, 3> {
+        let normed = self.input_layernorm.forward(x.clone());
+        let attended = self.self_attn.forward_cached(normed, cache, reading);
+        self.mixed(x + attended)
+    }
+
+    fn mixed(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let mixed = self.mlp.forward(self.post_attention_layernorm.forward(x.clone()));
         x + mixed
     }

@@ -28,6 +28,11 @@ impl<B: Backend> Linear<B> {
         Self { bias, ..Self::init(input, output, device) }
     }
 
+    /// The weight, `[out, in]`.
+    pub(crate) fn weight(&self) -> Tensor<B, 2> {
+        self.weight.val()
+    }
+
     /// # Shapes
     /// - `x`: `[.., in]`
     /// - output: `[.., out]`
@@ -51,6 +56,11 @@ impl<B: Backend> Embedding<B> {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.weight.shape().dims::<2>()[0]
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> Tensor<B, 2> {
+        self.weight.val()
     }
 
     /// # Shapes

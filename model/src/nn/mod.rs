@@ -1,6 +1,7 @@
 //! Layers that more than one network uses, one concept a file.
 
 mod attention;
+mod cache;
 mod conv;
 mod layer;
 mod linear;
@@ -10,7 +11,9 @@ mod rope;
 mod snake;
 mod timestep;
 
+pub(crate) use attention::Reading;
 pub use attention::{Attention, KeysValues};
+pub use cache::Cache;
 pub use conv::{Conv1d, ConvTranspose1d};
 pub use layer::{Layer, LayerShape};
 pub use linear::{Embedding, Linear};

@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::{Backend, kernel};
 
-/// Cosines and sines of positions `0..length`.
+/// Cosines and sines of some positions.
 #[derive(Debug, Clone)]
 pub struct Rope<B: Backend> {
     cos: Tensor<B, 2>,
@@ -17,15 +17,28 @@ pub struct Rope<B: Backend> {
 }
 
 impl<B: Backend> Rope<B> {
-    /// Tables for `length` positions of heads `head_dim` wide.
+    /// Tables for positions `0..length` of heads `head_dim` wide.
+    pub fn new(length: usize, head_dim: usize, theta: f64, device: &B::Device) -> Self {
+        Self::at(0..length, head_dim, theta, device)
+    }
+
+    /// Tables for `positions`, in their order.
     ///
     /// They are computed in f32 as the reference does, then take the backend's float type.
-    pub fn new(length: usize, head_dim: usize, theta: f64, device: &B::Device) -> Self {
+    pub fn at(
+        positions: impl IntoIterator<Item = usize>,
+        head_dim: usize,
+        theta: f64,
+        device: &B::Device,
+    ) -> Self {
         let half = head_dim / 2;
         let frequency: Vec<f32> =
             (0..half).map(|j| 1.0 / theta.powf((2 * j) as f64 / head_dim as f64) as f32).collect();
-        let angles: Vec<f32> =
-            (0..length).flat_map(|p| frequency.iter().map(move |f| p as f32 * f)).collect();
+        let angles: Vec<f32> = positions
+            .into_iter()
+            .flat_map(|p| frequency.iter().map(move |f| p as f32 * f))
+            .collect();
+        let length = angles.len() / half;
         let table = |f: fn(f32) -> f32| {
             let values: Vec<f32> = angles.iter().map(|&angle| f(angle)).collect();
             Tensor::from_data(TensorData::new(values, [length, half]), device)
@@ -39,6 +52,14 @@ impl<B: Backend> Rope<B> {
     /// - `x`, output: `[B, heads, length, head_dim]`
     pub fn apply(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
         kernel::rotate(x, self.cos.clone(), self.sin.clone())
+    }
+
+    /// Turns one token of each sequence, where the positions are those of the sequences.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[length, heads, 1, head_dim]`
+    pub fn apply_each(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
+        self.apply(x.swap_dims(0, 2)).swap_dims(0, 2)
     }
 }
 

@@ -1,9 +1,20 @@
-//! Qwen3 with a head: the next token's scores.
+//! Qwen3 with a head: scores of the next token, with a cache of what was read.
+//!
+//! Source: Hugging Face `Qwen3ForCausalLM`.
 
-use burn::{module::Module, tensor::Tensor};
+use std::ops::Range;
+
+use burn::{
+    module::Module,
+    tensor::{Int, Tensor, TensorData},
+};
 
 use super::{Config, Model};
-use crate::{Backend, nn::Linear};
+use crate::{
+    Backend, Quiet, Tap,
+    kernel::{self, Slot},
+    nn::{Cache, LayerShape, Linear},
+};
 
 /// A causal language model: the trunk and a head, which is the embedding table unless the
 /// checkpoint has its own.
@@ -12,3 +23,119 @@ pub struct Causal<B: Backend> {
     model: Model<B>,
     lm_head: Option<Linear<B>>,
 }
+
+impl<B: Backend> Causal<B> {
+    /// A language model of the configured size.
+    pub fn init(config: &Config, device: &B::Device) -> Self {
+        let head = || Linear::init(config.hidden_size, config.vocab_size, device);
+        Self {
+            model: Model::init(config, device),
+            lm_head: (!config.tie_word_embeddings).then(head),
+        }
+    }
+
+    /// Rows of the embedding table; ids must be below it.
+    pub fn vocabulary(&self) -> usize {
+        self.model.vocabulary()
+    }
+
+    /// Scores of the token after each position, without a cache.
+    ///
+    /// # Shapes
+    /// - `ids`: `[B, L]`
+    /// - output: `[B, L, vocabulary]`
+    pub fn forward(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
+        self.forward_tapped(ids, &mut Quiet)
+    }
+
+    /// [`Self::forward`], showing what [`Model::forward_tapped`] does.
+    pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
+        kernel::linear(self.model.forward_tapped(ids, tap), self.head(), None)
+    }
+
+    /// Reads `ids` after what row `row` of the cache holds; gives the last hidden state of the last
+    /// one.
+    ///
+    /// # Panics
+    /// If there are no ids, or the cache has no room for them.
+    ///
+    /// # Shapes
+    /// - output: `[1, H]`
+    pub fn read(
+        &self,
+        ids: &[u32],
+        row: usize,
+        cache: &mut Cache<B>,
+        device: &B::Device,
+    ) -> Tensor<B, 2> {
+        let slots = cache.next(row..row + 1);
+        self.forward_cached(ids, &slots, cache, device)
+    }
+
+    /// Reads one token for each of `rows`, in one pass; gives their last hidden states.
+    ///
+    /// # Panics
+    /// If there are more or fewer tokens than rows, or the cache has no room for them.
+    ///
+    /// # Shapes
+    /// - output: `[rows, H]`
+    pub fn step(
+        &self,
+        tokens: &[u32],
+        rows: Range<usize>,
+        cache: &mut Cache<B>,
+        device: &B::Device,
+    ) -> Tensor<B, 2> {
+        let slots = cache.next(rows);
+        assert_eq!(tokens.len(), slots.len(), "one token a row");
+        self.forward_cached(tokens, &slots, cache, device)
+    }
+
+    fn forward_cached(
+        &self,
+        ids: &[u32],
+        slots: &[Slot],
+        cache: &mut Cache<B>,
+        device: &B::Device,
+    ) -> Tensor<B, 2> {
+        let shape = [slots.len(), ids.len() / slots.len()];
+        let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+        let ids = Tensor::from_data(TensorData::new(ids, shape), device);
+        self.model.forward_cached(ids, slots, cache).squeeze_dim(1)
+    }
+
+    /// Scores of the tokens `wanted`, one range after the other.
+    ///
+    /// Only their rows of the head are read: the audio codes are less than a third of the table.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, H]`
+    /// - output: `[rows, wanted]`
+    pub fn scores(&self, hidden: Tensor<B, 2>, wanted: &[Range<usize>]) -> Tensor<B, 2> {
+        let head = self.head();
+        let part = |range: &Range<usize>| {
+            let rows = head.clone().narrow(0, range.start, range.len());
+            kernel::linear(hidden.clone(), rows, None)
+        };
+        let mut parts: Vec<_> = wanted.iter().map(part).collect();
+        if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) }
+    }
+
+    fn head(&self) -> Tensor<B, 2> {
+        match &self.lm_head {
+            Some(head) => head.weight(),
+            None => self.model.table(),
+        }
+    }
+}
+
+impl Config {
+    /// An empty cache for `rows` sequences of at most `capacity` tokens.
+    pub fn cache<B: Backend>(&self, rows: usize, capacity: usize, device: &B::Device) -> Cache<B> {
+        let shape: LayerShape = self.layer_shape();
+        Cache::new(&shape, self.num_hidden_layers, rows, capacity, device)
+    }
+}
+
+#[cfg(test)]
+mod tests;

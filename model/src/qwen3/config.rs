@@ -30,6 +30,9 @@ pub struct Config {
     pub rope_theta: f64,
     /// Added under every norm's root.
     pub rms_norm_eps: f64,
+    /// Whether the head of a language model is its embedding table.
+    #[serde(default)]
+    pub tie_word_embeddings: bool,
     #[serde(default)]
     attention_bias: bool,
     #[serde(default = "silu")]
@@ -58,7 +61,6 @@ const IGNORED: &[(&str, &str)] = &[
     ("max_window_layers", "no layer has a window, see use_sliding_window"),
     ("sliding_window", "no layer has a window, see use_sliding_window"),
     ("model_type", "checked by the layout"),
-    ("tie_word_embeddings", "the trunk has no head"),
     ("transformers_version", "bookkeeping"),
     ("use_cache", "a cache does not change the result"),
     ("_name_or_path", "bookkeeping"),

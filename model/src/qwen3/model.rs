@@ -10,9 +10,9 @@ use burn::{
 
 use super::Config;
 use crate::{
-    Backend,
-    kernel::{Mask, Visibility},
-    nn::{Embedding, Layer, RmsNorm, Rope},
+    Backend, Quiet, Tap,
+    kernel::{Mask, Slot, Visibility, flags},
+    nn::{Cache, Embedding, Layer, Reading, RmsNorm, Rope},
 };
 
 /// Qwen3 without a language-model head.
@@ -60,11 +60,63 @@ impl<B: Backend> Model<B> {
     /// - `ids`: `[B, L]`
     /// - output: `[B, L, H]`
     pub fn forward(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-        let length = ids.dims()[1];
-        let rope = Rope::new(length, self.head_dim, self.rope_theta, &ids.device());
-        let mask = Mask::by_position(Visibility::Causal);
-        let embedded = self.embed(ids);
-        let hidden = self.layers.iter().fold(embedded, |x, layer| layer.forward(x, &rope, &mask));
-        self.norm.forward(hidden)
+        self.forward_tapped(ids, &mut Quiet)
+    }
+
+    /// [`Self::forward`], showing each layer's attention and output, and `norm.out`.
+    pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
+        let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &ids.device());
+        let mask = Mask::by_position(Visibility::Causal { first: 0 });
+        let mut hidden = self.embed(ids);
+        for (i, layer) in self.layers.iter().enumerate() {
+            hidden = layer.forward_tapped(hidden, &rope, &mask, format_args!("layer{i}"), tap);
+        }
+        let hidden = self.norm.forward(hidden);
+        tap.tap(format_args!("norm.out"), &hidden);
+        hidden
+    }
+
+    /// Reads new tokens after those in the cache, and gives the last hidden state of the last one of
+    /// each sequence, after the final norm.
+    ///
+    /// Several tokens of one sequence, or one of each of several.
+    ///
+    /// # Shapes
+    /// - `ids`: `[slots, t]`
+    /// - output: `[slots, 1, H]`
+    pub(super) fn forward_cached(
+        &self,
+        ids: Tensor<B, 2, Int>,
+        slots: &[Slot],
+        cache: &mut Cache<B>,
+    ) -> Tensor<B, 3> {
+        let t = ids.dims()[1];
+        let device = ids.device();
+        assert!(t == 1 || slots.len() == 1, "{t} tokens for each of {} sequences", slots.len());
+        let ends: Vec<usize> = slots.iter().map(|slot| slot.start + t).collect();
+        let seen = ends.iter().copied().max().unwrap_or(0);
+        assert!(seen <= cache.capacity(), "{seen} tokens, room for {}", cache.capacity());
+        let positions = slots.iter().flat_map(|slot| slot.start..slot.start + t);
+        let mask = match slots {
+            [one] => Mask::by_position(Visibility::Causal { first: one.start }),
+            _ => {
+                let row = |&end: &usize| (0..seen).map(|j| j < end).collect();
+                let keys = flags(&ends.iter().map(row).collect::<Vec<_>>(), &device);
+                Mask { visibility: Visibility::Full, keys }
+            }
+        };
+        let rope = Rope::at(positions, self.head_dim, self.rope_theta, &device);
+        let reading = Reading { slots, rope, seen, mask };
+        let mut hidden = self.embed(ids);
+        for (layer, cached) in self.layers.iter().zip(cache.layers_mut()) {
+            hidden = layer.forward_cached(hidden, cached, &reading);
+        }
+        cache.advance(slots, t);
+        self.norm.forward(hidden.narrow(1, t - 1, 1))
+    }
+
+    /// The embedding table, `[vocabulary, H]`.
+    pub(super) fn table(&self) -> Tensor<B, 2> {
+        self.embed_tokens.table()
     }
 }

@@ -64,7 +64,7 @@ fn mlp(rows: f64, shape: &LayerShape) -> Cost {
 fn seen(length: usize, visibility: Visibility) -> f64 {
     let total: usize = match visibility {
         Visibility::Full => return length as f64,
-        Visibility::Causal => (1..=length).sum(),
+        Visibility::Causal { first } => (1..=length).map(|i| first + i).sum(),
         Visibility::Window(reach) => {
             (0..length).map(|i| (i + reach + 1).min(length) - i.saturating_sub(reach)).sum()
         }
@@ -82,7 +82,8 @@ fn layer(batch: usize, length: usize, shape: &LayerShape, visibility: Visibility
 
 /// The text encoder over `length` tokens.
 pub(super) fn text_encoder(config: &qwen3::Config, length: usize) -> Cost {
-    layer(1, length, &config.layer_shape(), Visibility::Causal) * config.num_hidden_layers as f64
+    layer(1, length, &config.layer_shape(), Visibility::Causal { first: 0 })
+        * config.num_hidden_layers as f64
 }
 
 /// The condition encoder over text, lyrics and silence for timbre.
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn a_window_is_cut_at_both_ends() {
         assert_eq!(seen(4, Visibility::Window(1)), 10.0 / 4.0);
-        assert_eq!(seen(4, Visibility::Causal), 10.0 / 4.0);
+        assert_eq!(seen(4, Visibility::Causal { first: 0 }), 10.0 / 4.0);
         assert_eq!(seen(4, Visibility::Full), 4.0);
     }
 }

@@ -1,0 +1,119 @@
+//! Keys and values of what a causal network has read, so that a new token costs one position.
+//!
+//! The cache is a value: whoever generates owns it, cuts it back, copies rows of it and stores it.
+
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+
+use super::{KeysValues, LayerShape};
+use crate::{
+    Backend,
+    kernel::{self, Slot},
+};
+
+/// The keys and values of every layer, a row for each sequence, with room for `capacity` positions.
+///
+/// Rows may have different lengths; nothing is padded.
+#[derive(Debug, Clone)]
+pub struct Cache<B: Backend> {
+    /// `[rows, kv_heads, capacity, D]` each.
+    layers: Vec<KeysValues<B>>,
+    lengths: Vec<usize>,
+    capacity: usize,
+}
+
+impl<B: Backend> Cache<B> {
+    /// An empty cache for `rows` sequences of at most `capacity` tokens.
+    pub fn new(
+        shape: &LayerShape,
+        layers: usize,
+        rows: usize,
+        capacity: usize,
+        device: &B::Device,
+    ) -> Self {
+        let size = [rows, shape.kv_heads, capacity, shape.head_dim];
+        let layer =
+            |_| KeysValues { k: Tensor::zeros(size, device), v: Tensor::zeros(size, device) };
+        Self { layers: (0..layers).map(layer).collect(), lengths: vec![0; rows], capacity }
+    }
+
+    /// How many sequences.
+    pub fn rows(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// How many tokens a row can hold.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many tokens row `row` holds.
+    pub fn length(&self, row: usize) -> usize {
+        self.lengths[row]
+    }
+
+    /// Forgets what row `row` holds beyond `length` tokens.
+    pub fn truncate(&mut self, row: usize, length: usize) {
+        self.lengths[row] = self.lengths[row].min(length);
+    }
+
+    /// Makes row `to` what row `from` is.
+    pub fn copy_row(&mut self, from: usize, to: usize) {
+        let content = self.row(from);
+        self.set_row(to, content);
+    }
+
+    /// What row `row` holds: keys and values of every layer, `[1, kv_heads, length, D]`.
+    pub fn row(&self, row: usize) -> Vec<[Tensor<B, 4>; 2]> {
+        let length = self.lengths[row];
+        let part = |x: &Tensor<B, 4>| x.clone().narrow(0, row, 1).narrow(2, 0, length);
+        self.layers.iter().map(|layer| [part(&layer.k), part(&layer.v)]).collect()
+    }
+
+    /// Replaces row `row` by what [`Self::row`] gave, of this cache or of another of its network.
+    ///
+    /// # Panics
+    /// If the content is of another network, or longer than the capacity.
+    pub fn set_row(&mut self, row: usize, content: Vec<[Tensor<B, 4>; 2]>) {
+        assert_eq!(content.len(), self.layers.len(), "the content has another number of layers");
+        let length = content.first().map_or(0, |[k, _]| k.dims()[2]);
+        assert!(length <= self.capacity, "{length} tokens do not fit into {}", self.capacity);
+        self.lengths[row] = length;
+        if length == 0 {
+            return;
+        }
+        for (layer, [k, v]) in self.layers.iter_mut().zip(content) {
+            layer.write(k, v, &[Slot { row, start: 0 }]);
+        }
+    }
+
+    /// The places for one more token of each of `rows`.
+    pub(crate) fn next(&self, rows: Range<usize>) -> Vec<Slot> {
+        rows.map(|row| Slot { row, start: self.lengths[row] }).collect()
+    }
+
+    /// Counts `tokens` more in each of `slots`.
+    pub(crate) fn advance(&mut self, slots: &[Slot], tokens: usize) {
+        slots.iter().for_each(|slot| self.lengths[slot.row] = slot.start + tokens);
+    }
+
+    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = &mut KeysValues<B>> {
+        self.layers.iter_mut()
+    }
+}
+
+impl<B: Backend> KeysValues<B> {
+    /// Puts new keys and values, `[slots, kv_heads, t, D]`, into their slots.
+    pub(crate) fn write(&mut self, k: Tensor<B, 4>, v: Tensor<B, 4>, slots: &[Slot]) {
+        self.k.inplace(|cache| kernel::cache_write(cache, k, slots));
+        self.v.inplace(|cache| kernel::cache_write(cache, v, slots));
+    }
+
+    /// The first `length` positions of the rows of `slots`, which follow each other.
+    pub(crate) fn seen(&self, slots: &[Slot], length: usize) -> Self {
+        let part =
+            |x: &Tensor<B, 4>| x.clone().narrow(0, slots[0].row, slots.len()).narrow(2, 0, length);
+        Self { k: part(&self.k), v: part(&self.v) }
+    }
+}

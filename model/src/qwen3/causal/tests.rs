@@ -1,0 +1,116 @@
+use burn_flex::{Flex, FlexDevice};
+
+use super::*;
+
+const DEVICE: FlexDevice = FlexDevice;
+
+fn config(tied: bool) -> Config {
+    let json = serde_json::json!({
+        "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+        "rope_theta": 10_000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": tied,
+    });
+    Config::from_json(&json.to_string()).expect("a configuration")
+}
+
+fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+/// The scores after the last of `ids`, without a cache.
+fn uncached(model: &Causal<Flex>, ids: &[u32]) -> Vec<f32> {
+    let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+    let data = TensorData::new(ids.clone(), [1, ids.len()]);
+    let all = model.forward(Tensor::from_data(data, &DEVICE));
+    values(all.narrow(1, ids.len() - 1, 1))
+}
+
+fn scores(model: &Causal<Flex>, hidden: Tensor<Flex, 2>) -> Vec<f32> {
+    values(model.scores(hidden, &[0..50]))
+}
+
+fn assert_close(a: &[f32], b: &[f32], what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 1e-5, "{what}: {worst}");
+}
+
+#[test]
+fn reading_in_pieces_is_reading_at_once() {
+    for tied in [true, false] {
+        let config = config(tied);
+        let model = Causal::init(&config, &DEVICE);
+        let ids: Vec<u32> = (0..13).map(|i| i * 7 % 50).collect();
+        let mut cache = config.cache(2, 16, &DEVICE);
+        model.read(&ids[..5], 1, &mut cache, &DEVICE);
+        model.read(&ids[5..11], 1, &mut cache, &DEVICE);
+        model.read(&ids[11..12], 1, &mut cache, &DEVICE);
+        let last = model.step(&ids[12..], 1..2, &mut cache, &DEVICE);
+        assert_eq!((cache.length(0), cache.length(1)), (0, 13));
+        assert_close(&scores(&model, last), &uncached(&model, &ids), "pieces");
+    }
+}
+
+#[test]
+fn rows_of_different_lengths_do_not_see_each_other() {
+    let config = config(true);
+    let model = Causal::init(&config, &DEVICE);
+    let texts: [&[u32]; 3] = [&[1, 2, 3, 4, 5, 6, 7], &[9], &[40, 30, 20]];
+    let mut cache = config.cache(3, 10, &DEVICE);
+    for (row, ids) in texts.iter().enumerate() {
+        model.read(ids, row, &mut cache, &DEVICE);
+    }
+    let next = [11, 12, 13];
+    let together = values(model.step(&next, 0..3, &mut cache, &DEVICE));
+    for (row, ids) in texts.iter().enumerate() {
+        let mut alone = config.cache(1, 10, &DEVICE);
+        model.read(ids, 0, &mut alone, &DEVICE);
+        let hidden = values(model.step(&next[row..=row], 0..1, &mut alone, &DEVICE));
+        assert_close(&together[row * 32..][..32], &hidden, "alone");
+        let whole = [ids, &next[row..=row]].concat();
+        let hidden = Tensor::from_data(TensorData::new(hidden, [1, 32]), &DEVICE);
+        assert_close(&scores(&model, hidden), &uncached(&model, &whole), "uncached");
+    }
+}
+
+#[test]
+fn a_row_is_cut_back_copied_and_carried_to_another_cache() {
+    let config = config(true);
+    let model = Causal::init(&config, &DEVICE);
+    let mut cache = config.cache(2, 8, &DEVICE);
+    model.read(&[1, 2, 3, 4, 5], 0, &mut cache, &DEVICE);
+    cache.truncate(0, 3);
+    cache.copy_row(0, 1);
+    let tokens = [6, 6];
+    let rows = values(model.step(&tokens, 0..2, &mut cache, &DEVICE));
+    assert_eq!(rows[..32], rows[32..], "a copied row goes on as its original");
+    assert_close(
+        &scores(&model, Tensor::from_data(TensorData::new(rows[..32].to_vec(), [1, 32]), &DEVICE)),
+        &uncached(&model, &[1, 2, 3, 6]),
+        "cut back",
+    );
+    let mut other = config.cache(1, 20, &DEVICE);
+    other.set_row(0, cache.row(1));
+    let here = values(model.step(&[7], 1..2, &mut cache, &DEVICE));
+    assert_eq!(values(model.step(&[7], 0..1, &mut other, &DEVICE)), here);
+}
+
+#[test]
+fn scores_of_some_tokens_are_those_of_all() {
+    let config = config(true);
+    let model = Causal::init(&config, &DEVICE);
+    let mut cache = config.cache(1, 8, &DEVICE);
+    let hidden = model.read(&[3, 1], 0, &mut cache, &DEVICE);
+    let all = scores(&model, hidden.clone());
+    let some = values(model.scores(hidden, &[49..50, 5..9]));
+    assert_eq!(some, [&all[49..], &all[5..9]].concat());
+}
+
+#[test]
+#[should_panic(expected = "8 tokens, room for 7")]
+fn a_full_cache_says_so() {
+    let config = config(true);
+    let model = Causal::<Flex>::init(&config, &DEVICE);
+    let mut cache = config.cache(1, 7, &DEVICE);
+    model.read(&[0; 8], 0, &mut cache, &DEVICE);
+}
