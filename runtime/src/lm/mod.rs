@@ -12,10 +12,12 @@
 //!
 //! Source: upstream `llm_inference.py`, `constrained_logits_processor.py`.
 
+pub mod compose;
 pub mod constrain;
 pub mod cot;
 pub mod metadata;
 pub mod parse;
 pub mod prompt;
 pub mod sample;
+pub mod settings;
 pub mod vocabulary;

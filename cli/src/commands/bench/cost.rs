@@ -80,10 +80,16 @@ fn layer(batch: usize, length: usize, shape: &LayerShape, visibility: Visibility
         + mlp(rows, shape)
 }
 
-/// The text encoder over `length` tokens.
-pub(super) fn text_encoder(config: &qwen3::Config, length: usize) -> Cost {
-    layer(1, length, &config.layer_shape(), Visibility::Causal { first: 0 })
+/// The trunk of the text encoder or of a language model over `length` tokens of `batch` sequences,
+/// after `before` others.
+pub(super) fn qwen3(config: &qwen3::Config, batch: usize, length: usize, before: usize) -> Cost {
+    layer(batch, length, &config.layer_shape(), Visibility::Causal { first: before })
         * config.num_hidden_layers as f64
+}
+
+/// The scores of `tokens` tokens after each of `rows` positions.
+pub(super) fn head(config: &qwen3::Config, rows: usize, tokens: usize) -> Cost {
+    linear(rows as f64, config.hidden_size, tokens)
 }
 
 /// The condition encoder over text, lyrics and silence for timbre.

@@ -4,6 +4,7 @@
 //! are not mistaken for those of the program.
 
 mod cost;
+mod language;
 mod measure;
 mod presets;
 mod stages;
@@ -81,10 +82,6 @@ fn typed(value: impl ValueEnum) -> String {
 /// The stages that were asked for, in the order of the chain.
 fn chosen(args: &Args) -> Result<Vec<Stage>> {
     let of_preset = stages::of(args.preset);
-    if of_preset.is_empty() {
-        let refusal = Refusal::new("the language model is not in this version");
-        return Err(refusal.hint("measure turbo, base, xl, vae or text-encoder").into());
-    }
     if !(0.2..=600.0).contains(&args.duration) {
         let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
         return Err(Refusal::usage(message).into());

@@ -76,3 +76,19 @@ pub(super) fn vae() -> Result<oobleck::Config> {
     });
     oobleck::Config::from_json(&config.to_string()).context("the released configuration")
 }
+
+/// The language model's configuration.
+pub(super) fn language_model(preset: Preset) -> Result<qwen3::Config> {
+    let (hidden, intermediate, layers, heads) = match preset {
+        Preset::Lm4b => (2560, 9728, 36, 32),
+        Preset::Lm17b => (2048, 6144, 28, 16),
+        _ => (1024, 3072, 28, 16),
+    };
+    let config: Value = json!({
+        "vocab_size": 217_204, "hidden_size": hidden, "intermediate_size": intermediate,
+        "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": 8,
+        "head_dim": 128, "rope_theta": 1_000_000, "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": true, "max_position_embeddings": 40_960,
+    });
+    qwen3::Config::from_json(&config.to_string()).context("the released configuration")
+}

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::{
     cost::{self, Cost},
+    language,
     measure::{self, Time},
     presets::{self, Preset},
 };
@@ -34,6 +35,12 @@ pub(super) enum Stage {
     Dit,
     /// Latents to sound.
     Vae,
+    /// A prompt of the language model.
+    LmPrefill,
+    /// An audio code of the language model.
+    LmDecode,
+    /// The same with guidance: two rows in one pass.
+    LmDecodeCfg,
 }
 
 /// Tokens of a typical caption prompt and lyric prompt (those of a published request).
@@ -48,7 +55,9 @@ pub(super) fn of(preset: Preset) -> &'static [Stage] {
         }
         Preset::Vae => &[Stage::Vae],
         Preset::TextEncoder => &[Stage::TextEncoder],
-        Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => &[],
+        Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => {
+            &[Stage::LmPrefill, Stage::LmDecode, Stage::LmDecodeCfg]
+        }
     }
 }
 
@@ -106,6 +115,9 @@ pub(super) fn run<B: Backend>(
         Stage::Codes => codes::<B>(&presets::dit(song.preset)?, song, device),
         Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, device),
         Stage::Vae => sound::<B>(song, device)?,
+        Stage::LmPrefill => language::prefill::<B>(song.preset, device)?,
+        Stage::LmDecode => language::decode::<B>(song.preset, 1, device)?,
+        Stage::LmDecodeCfg => language::decode::<B>(song.preset, 2, device)?,
     };
     let bytes = cost.weights * size_of::<f32>() as f64;
     let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
@@ -124,14 +136,14 @@ pub(super) fn run<B: Backend>(
     })
 }
 
-struct Run {
-    unit: String,
-    cost: Cost,
-    time: Time,
-    rate: Box<dyn Fn(Time) -> Rate>,
+pub(super) struct Run {
+    pub(super) unit: String,
+    pub(super) cost: Cost,
+    pub(super) time: Time,
+    pub(super) rate: Box<dyn Fn(Time) -> Rate>,
 }
 
-fn per_second(count: usize, unit: &'static str) -> Box<dyn Fn(Time) -> Rate> {
+pub(super) fn per_second(count: usize, unit: &'static str) -> Box<dyn Fn(Time) -> Rate> {
     Box::new(move |time| Rate { value: count as f64 / time.wall_s, unit })
 }
 
@@ -144,7 +156,7 @@ fn text_encoder<B: Backend>(device: &B::Device) -> Result<Run> {
     let model = qwen3::Model::<B>::init(&config, device);
     let ids = Tensor::<B, 2, Int>::zeros([1, CAPTION_TOKENS], device);
     let time = measure::time(|| drop(model.forward(ids.clone())), || measure::wait::<B>(device));
-    let cost = cost::text_encoder(&config, CAPTION_TOKENS);
+    let cost = cost::qwen3(&config, 1, CAPTION_TOKENS, 0);
     let rate = per_second(CAPTION_TOKENS, "tokens/s");
     Ok(Run { unit: format!("{CAPTION_TOKENS} tokens"), cost, time, rate })
 }

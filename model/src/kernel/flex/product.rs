@@ -1,23 +1,21 @@
-//! The matrix product of a few rows: every weight is read once, by all cores.
+//! The matrix product of few rows, by all cores: Flex's own shares it out only when there are many.
 //!
-//! Decoding multiplies one row a sequence with every weight of the network, so it is as fast as
-//! memory is read. The general product packs and does not share such work out among cores.
-//!
-//! One row's sums do not depend on how many rows there are: a batch gives what its items give alone,
-//! to the bit.
+//! Up to [`MOST_ROWS`], as in decoding, every weight is read once and it is as fast as memory is. One
+//! row's sums do not depend on how many rows there are: a batch gives what its items give alone, to
+//! the bit. Some more rows, as of a prompt or a short song, are cut into a product for each core.
 
-use burn::tensor::{DType, TensorMetadata};
+use burn::tensor::{DType, Tensor, TensorData, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::super::{primitive, reference, tensor};
 
-/// From here on the general product is faster.
+/// Rows up to which weights are not packed.
 const MOST_ROWS: usize = 16;
 
-/// Partial sums of one row: two registers of AVX-512, so that an addition need not wait for the one
-/// before.
-const LANES: usize = 32;
+/// Rows up to which Flex uses a single core for a weight-first product.
+const FEW_ROWS: usize = 512;
 
 /// Outputs that a core takes at a time.
 const CHUNK: usize = 32;
@@ -25,16 +23,33 @@ const CHUNK: usize = 32;
 /// Below so many weights it is done before another core has woken up.
 const WORTH_SHARING: usize = 1 << 16;
 
-/// Kernel of [`super::super::Backend::product`], for f32 and few rows.
+/// Kernel of [`super::super::Backend::product`].
 pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
-    let (rows, width) = (x.shape()[0], x.shape()[1]);
-    let is_ours = (1..=MOST_ROWS).contains(&rows)
-        && x.dtype() == DType::F32
-        && weight.dtype() == DType::F32
-        && weight.is_contiguous();
-    if !is_ours {
-        return primitive(reference::product::<Flex>(tensor(x), tensor(weight)));
+    let is_f32 = x.dtype() == DType::F32 && weight.dtype() == DType::F32;
+    match x.shape()[0] {
+        1..=MOST_ROWS if is_f32 && weight.is_contiguous() => streamed(x, weight),
+        1..=FEW_ROWS if is_f32 => shared(x, weight),
+        _ => primitive(reference::product::<Flex>(tensor(x), tensor(weight))),
     }
+}
+
+/// The reference's product, a part of the weight for each core.
+fn shared(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
+    let (rows, width, out) = (x.shape()[0], x.shape()[1], weight.shape()[0]);
+    let cores = rayon::current_num_threads().min(out * width * rows / WORTH_SHARING).max(1);
+    let part = out.div_ceil(cores);
+    let starts: Vec<usize> = (0..out).step_by(part).collect();
+    let parts = starts.into_par_iter().map(|start| {
+        let weight = weight.narrow(0, start, part.min(out - start));
+        reference::product::<Flex>(tensor(x.clone()), tensor(weight)).transpose()
+    });
+    let parts: Vec<_> = parts.collect();
+    primitive(Tensor::cat(parts, 0).transpose())
+}
+
+/// Up to [`MOST_ROWS`] rows, in f32, against weights in the order of memory.
+fn streamed(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
+    let (rows, width) = (x.shape()[0], x.shape()[1]);
     let x = x.to_contiguous();
     let out = weight.shape()[0];
     let offset = weight.layout().start_offset();
@@ -46,7 +61,7 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     let mut sums = vec![0.0; out * rows];
     let arch = pulp::Arch::new();
     let fill = |(weight, sums): (&[f32], &mut [f32])| {
-        arch.dispatch(|| fill(weight, x, width, rows, sums));
+        arch.dispatch(Piece { weight, x, width, rows, sums });
     };
     if out * width < WORTH_SHARING {
         fill((weight, &mut sums));
@@ -55,61 +70,100 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         pieces.for_each(fill);
     }
     let values = if rows == 1 { sums } else { transposed(&sums, rows) };
-    FlexTensor::from_data(burn::tensor::TensorData::new(values, [rows, out]))
+    FlexTensor::from_data(TensorData::new(values, [rows, out]))
 }
 
-/// `sums[o, r] = weight[o] . x[r]`.
-#[inline(always)]
-fn fill(weight: &[f32], x: &[f32], width: usize, rows: usize, sums: &mut [f32]) {
-    for (weight, sums) in weight.chunks_exact(width).zip(sums.chunks_exact_mut(rows)) {
-        let mut done = 0;
-        while rows - done >= 4 {
-            sums[done..done + 4].copy_from_slice(&dots::<4>(weight, &x[done * width..]));
-            done += 4;
-        }
-        if rows - done >= 2 {
-            sums[done..done + 2].copy_from_slice(&dots::<2>(weight, &x[done * width..]));
-            done += 2;
-        }
-        if rows > done {
-            sums[done..].copy_from_slice(&dots::<1>(weight, &x[done * width..]));
-        }
-    }
+/// Some rows of the weight: `sums[o, r] = weight[o] . x[r]`.
+struct Piece<'a> {
+    weight: &'a [f32],
+    x: &'a [f32],
+    width: usize,
+    rows: usize,
+    sums: &'a mut [f32],
 }
 
-/// `R` dot products with one row of weights.
-#[inline(always)]
-fn dots<const R: usize>(weight: &[f32], x: &[f32]) -> [f32; R] {
-    let width = weight.len();
-    let rows: [&[f32]; R] = std::array::from_fn(|r| &x[r * width..(r + 1) * width]);
-    let mut sums = [[0.0f32; LANES]; R];
-    let (whole, rest) = weight.as_chunks::<LANES>();
-    for (i, weight) in whole.iter().enumerate() {
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let x = &row[i * LANES..(i + 1) * LANES];
-            for lane in 0..LANES {
-                sums[lane] += weight[lane] * x[lane];
+/// Weight rows that are taken together: as many sums run beside each other, so that an addition need
+/// not wait for the one before, and `x` is loaded once for all of them.
+const TOGETHER: usize = 4;
+
+impl WithSimd for Piece<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { weight, x, width, rows, sums } = self;
+        let (fours, rest) = (weight.chunks(TOGETHER * width), sums.chunks_mut(TOGETHER * rows));
+        for (weight, sums) in fours.zip(rest) {
+            if weight.len() == TOGETHER * width {
+                block::<S, TOGETHER>(simd, weight, x, width, rows, sums);
+            } else {
+                for (weight, sums) in weight.chunks(width).zip(sums.chunks_mut(rows)) {
+                    block::<S, 1>(simd, weight, x, width, rows, sums);
+                }
             }
         }
     }
-    std::array::from_fn(|r| {
-        let tail = &rows[r][width - rest.len()..];
-        let tail = rest.iter().zip(tail).map(|(w, x)| w * x).sum::<f32>();
-        folded(sums[r]) + tail
-    })
 }
 
-/// The sum of all lanes, halved again and again.
+/// `W` rows of the weight against all rows of `x`.
 #[inline(always)]
-fn folded(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] += lanes[lane + half];
-        }
-        half /= 2;
+fn block<S: Simd, const W: usize>(
+    simd: S,
+    weight: &[f32],
+    x: &[f32],
+    width: usize,
+    rows: usize,
+    sums: &mut [f32],
+) {
+    let mut done = 0;
+    while done < rows {
+        let x = &x[done * width..];
+        let sums = &mut sums[done..];
+        done += match rows - done {
+            1 => tile::<S, W, 1>(simd, weight, x, width, rows, sums),
+            2 | 3 => tile::<S, W, 2>(simd, weight, x, width, rows, sums),
+            _ => tile::<S, W, 4>(simd, weight, x, width, rows, sums),
+        };
     }
-    lanes[0]
+}
+
+/// `W` rows of the weight against the first `R` rows of `x`; gives `R`.
+///
+/// Each sum runs over the width in the same order whatever `W` and `R` are.
+#[inline(always)]
+fn tile<S: Simd, const W: usize, const R: usize>(
+    simd: S,
+    weight: &[f32],
+    x: &[f32],
+    width: usize,
+    stride: usize,
+    sums: &mut [f32],
+) -> usize {
+    let weights: [_; W] = std::array::from_fn(|row| vectors::<S>(weight, row, width));
+    let inputs: [_; R] = std::array::from_fn(|row| vectors::<S>(x, row, width));
+    let mut partial = [[simd.splat_f32s(0.0); R]; W];
+    for i in 0..width / S::F32_LANES {
+        for (partial, weight) in partial.iter_mut().zip(&weights) {
+            for (partial, input) in partial.iter_mut().zip(&inputs) {
+                *partial = simd.mul_add_f32s(weight.0[i], input.0[i], *partial);
+            }
+        }
+    }
+    for (w, weight) in weights.iter().enumerate() {
+        for (r, input) in inputs.iter().enumerate() {
+            let tail: f32 = weight.1.iter().zip(input.1).map(|(w, x)| w * x).sum();
+            sums[w * stride + r] = simd.reduce_sum_f32s(partial[w][r]) + tail;
+        }
+    }
+    R
+}
+
+/// One row as whole vectors, and the rest.
+#[inline(always)]
+fn vectors<S: Simd>(values: &[f32], row: usize, width: usize) -> (&[S::f32s], &[f32]) {
+    let (whole, rest) = S::as_simd_f32s(&values[row * width..(row + 1) * width]);
+    // The length in the words of the loop that reads it, so that it need not check.
+    (&whole[..width / S::F32_LANES], rest)
 }
 
 /// `[out, rows]` to `[rows, out]`.
@@ -137,7 +191,7 @@ mod tests {
 
     #[test]
     fn it_is_the_reference_for_every_number_of_rows_and_odd_sizes() {
-        for rows in [1, 2, 3, 4, 7, 16, 17] {
+        for rows in [1, 2, 3, 4, 7, 16, 17, 100, 513] {
             for (out, width) in [(1, 1), (3, 33), (40, 64), (33, 100), (300, 1024)] {
                 let (x, weight) = (random(rows, width), random(out, width));
                 let expected = values(x.clone().matmul(weight.clone().transpose()));
