@@ -92,7 +92,7 @@ impl Folder {
         text_encoder.chain(rest).map(Path::to_owned).collect()
     }
 
-    /// How many numbers and file bytes `part` has.
+    /// How many numbers and file bytes `part` has here: none of the language model.
     ///
     /// # Errors
     /// None after a successful [`Folder::open`], which has checked the same.
@@ -101,6 +101,7 @@ impl Folder {
             Part::TextEncoder => self.text_encoder.weights().size(part),
             Part::Conditioner | Part::AudioCodec | Part::Dit => self.dit.size(part),
             Part::VaeDecoder | Part::VaeEncoder => self.vae.size(part),
+            Part::LanguageModel => Ok(PartSize { parameters: 0, file_bytes: 0 }),
         }
     }
 

@@ -253,11 +253,13 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The tokenizer cannot be read, or is another one than the text encoder's.
-    #[error("`{}` is not the tokenizer of the text encoder: {reason}", path.display())]
+    /// The tokenizer cannot be read, or is another network's.
+    #[error("`{}` is not the tokenizer of the {part}: {reason}", path.display())]
     BadTokenizer {
-        /// The file.
+        /// The file or directory.
         path: PathBuf,
+        /// Which network.
+        part: &'static str,
         /// What is wrong with it.
         reason: String,
     },
@@ -308,7 +310,7 @@ impl Error {
                 "give the directory that holds config.json, not a file in it"
             }
             Self::WrongDirectory { .. } => {
-                "a model directory is one like `acestep-v15-turbo/`, with `vae/` and `Qwen3-Embedding-0.6B/` beside it"
+                "a model directory is one like `acestep-v15-turbo/`, with `vae/` and `Qwen3-Embedding-0.6B/` beside it; a language model's is one like `acestep-5Hz-lm-1.7B/`"
             }
             Self::WrongDtype { .. } => {
                 "quantised checkpoints are not read: use the released BF16 file"
@@ -326,7 +328,7 @@ impl Error {
                 "the directories are of different models: use the `vae/` and `Qwen3-Embedding-0.6B/` of ACE-Step 1.5"
             }
             Self::BadTokenizer { .. } => {
-                "fetch tokenizer.json (or vocab.json and merges.txt) of Qwen3-Embedding-0.6B again"
+                "fetch tokenizer.json (or vocab.json and merges.txt) of that network again: the text encoder's is from Qwen3-Embedding-0.6B, a language model's from its own repository"
             }
         };
         Some(text.to_owned())

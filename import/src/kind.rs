@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Directory, Error};
+use crate::{Directory, Error, language_tokenizer::AUDIO_CODE_0};
 
 /// A network family as `config.json` declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +10,7 @@ pub(crate) enum Kind {
     Dit,
     TextEncoder,
     Vae,
+    LanguageModel,
 }
 
 impl Kind {
@@ -19,6 +20,7 @@ impl Kind {
             Self::Dit => "a diffusion transformer of ACE-Step 1.5",
             Self::TextEncoder => "a Qwen3 text encoder",
             Self::Vae => "the Oobleck audio autoencoder",
+            Self::LanguageModel => "a language model of ACE-Step 1.5",
         }
     }
 }
@@ -36,7 +38,7 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
         found,
     };
     if let (Directory::Disk(path), false) = (directory, directory.has("config.json")) {
-        let inner = ["vae", "acestep-v15-turbo", "Qwen3-Embedding-0.6B"];
+        let inner = ["vae", "acestep-v15-turbo", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B"];
         if inner.iter().any(|name| path.join(name).is_dir()) {
             return Err(wrong("several model directories".into()));
         }
@@ -46,14 +48,19 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
         path: directory.path("config.json"),
         reason: error.to_string(),
     })?;
-    match declared(&value) {
+    let declared = match declared(&value) {
+        Ok(Kind::TextEncoder) => qwen3(directory, wanted),
+        other => other,
+    };
+    match declared {
         Ok(kind) if kind == wanted => Ok(text),
         Ok(kind) => Err(wrong(kind.name().to_owned())),
         Err(found) => Err(wrong(found)),
     }
 }
 
-/// The kind that a config declares, or what it says instead.
+/// The kind that a config declares, or what it says instead; the language model's is that of the
+/// text encoder.
 fn declared(config: &Value) -> Result<Kind, String> {
     let text = |key: &str| config.get(key).and_then(Value::as_str);
     match (text("model_type"), text("_class_name")) {
@@ -63,5 +70,21 @@ fn declared(config: &Value) -> Result<Kind, String> {
         (_, Some(class)) => Err(format!("`{class}` in the format of diffusers")),
         (Some(model_type), _) => Err(format!("a model of type `{model_type}`")),
         (None, None) => Err("a model whose config.json does not say its type".into()),
+    }
+}
+
+/// Which of the two Qwen3 networks lies in `directory`: only the language model's tokenizer knows
+/// audio codes. Without a tokenizer.json it is what was `wanted`: `vocab.json` is the same in both,
+/// and the number of rows tells once the tokenizer is put together.
+fn qwen3(directory: &Directory, wanted: Kind) -> Result<Kind, String> {
+    let file = "tokenizer.json";
+    // One that cannot be read is the tokenizer's error, not this one.
+    let text = directory.has(file).then(|| directory.text(file).ok()).flatten();
+    match (text.map(|text| text.contains(AUDIO_CODE_0)), wanted) {
+        (Some(true), _) | (None, Kind::LanguageModel) => Ok(Kind::LanguageModel),
+        (Some(false), Kind::LanguageModel) => {
+            Err("a Qwen3 model whose tokenizer has no audio codes, such as the text encoder".into())
+        }
+        (Some(false) | None, _) => Ok(Kind::TextEncoder),
     }
 }

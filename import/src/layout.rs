@@ -5,11 +5,14 @@
 //!        acestep-v15-*/      the same
 //!        vae/                config.json, diffusion_pytorch_model.safetensors
 //!        Qwen3-Embedding-0.6B/  config.json, model.safetensors, tokenizer.json
+//!        acestep-5Hz-lm-*/   the same; 4B: shards and model.safetensors.index.json
 //! ```
 
 use std::path::{Path, PathBuf, absolute};
 
 use crate::{Error, error::Places};
+
+pub(crate) mod language;
 
 /// The directory of the audio autoencoder, the same for all models.
 pub const VAE: &str = "vae";
@@ -21,13 +24,13 @@ const MAIN_REPO: &str = "ACE-Step/Ace-Step1.5";
 /// A released model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownModel {
-    /// What `--model` calls it.
+    /// What `--model` calls it, or `--lm-model`.
     pub name: &'static str,
     /// Its directory among the models.
     pub directory: &'static str,
     /// Its repository on Hugging Face (and ModelScope).
     pub repo: &'static str,
-    /// Gigabytes of its diffusion transformer; the rest adds about 1.9.
+    /// Gigabytes of its directory; a diffusion transformer needs about 1.9 besides.
     pub gigabytes: f32,
     /// One line for help texts.
     pub about: &'static str,
@@ -121,6 +124,20 @@ impl Layout {
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
         let known =
             KNOWN_MODELS.iter().find(|model| [model.name, model.directory].contains(&choice));
+        let candidates = self.candidates(choice, known);
+        let dit = first_directory(candidates, format!("model `{choice}`"), || self.remedy(known))?;
+        let directory = directory_name(&dit);
+        let name = KNOWN_MODELS
+            .iter()
+            .find(|model| model.directory == directory)
+            .map_or(directory, |model| model.name.to_owned());
+        let vae = self.companion(&dit, VAE, "the audio autoencoder `vae`")?;
+        let text_encoder = self.companion(&dit, TEXT_ENCODER, "the text encoder")?;
+        Ok(ModelPaths { name, dit, vae, text_encoder })
+    }
+
+    /// Where `choice` may lie, which is the name of the `known` model if there is one.
+    fn candidates(&self, choice: &str, known: Option<&KnownModel>) -> Vec<PathBuf> {
         let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);
         let mut candidates = Vec::new();
         if !is_path {
@@ -130,28 +147,7 @@ impl Layout {
         if known.is_none() && !choice.is_empty() {
             candidates.push(PathBuf::from(choice));
         }
-        let Some(dit) = candidates.iter().find(|path| path.exists()) else {
-            return Err(Error::Absent {
-                what: format!("model `{choice}`"),
-                looked_for: Places(candidates),
-                remedy: self.remedy(known),
-            });
-        };
-        if !dit.is_dir() {
-            return Err(Error::NotADirectory { path: dit.clone() });
-        }
-        // Absolute, so that `.` has a parent and a name.
-        let dit = absolute(dit).map_err(|source| Error::Io { path: dit.clone(), source })?;
-        let directory = dit
-            .file_name()
-            .map_or_else(|| dit.display().to_string(), |name| name.to_string_lossy().into_owned());
-        let name = KNOWN_MODELS
-            .iter()
-            .find(|model| model.directory == directory)
-            .map_or(directory, |model| model.name.to_owned());
-        let vae = self.companion(&dit, VAE, "the audio autoencoder `vae`")?;
-        let text_encoder = self.companion(&dit, TEXT_ENCODER, "the text encoder")?;
-        Ok(ModelPaths { name, dit, vae, text_encoder })
+        candidates
     }
 
     /// Finds the directory `name` beside `dit`, else among the models.
@@ -199,6 +195,25 @@ impl Layout {
         let include = include.map(|patterns| format!(" --include {patterns}")).unwrap_or_default();
         format!("hf download {repo}{include} --local-dir {}", target.display())
     }
+}
+
+/// The first of `candidates` that exists; absolute, so that `.` has a parent and a name.
+fn first_directory(
+    candidates: Vec<PathBuf>,
+    what: String,
+    remedy: impl FnOnce() -> String,
+) -> Result<PathBuf, Error> {
+    match candidates.iter().find(|path| path.exists()) {
+        None => Err(Error::Absent { what, looked_for: Places(candidates), remedy: remedy() }),
+        Some(path) if !path.is_dir() => Err(Error::NotADirectory { path: path.clone() }),
+        Some(path) => absolute(path).map_err(|source| Error::Io { path: path.clone(), source }),
+    }
+}
+
+/// The last part of `path`.
+fn directory_name(path: &Path) -> String {
+    path.file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

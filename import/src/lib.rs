@@ -4,16 +4,18 @@
 //! |---|---|
 //! | `layout` | where a model's directories are, and how to get them |
 //! | `kind` | what a directory holds, by its config.json |
-//! | `single` | one directory alone: [`DitFolder`], [`VaeFolder`], [`TextEncoderFolder`] |
+//! | `single` | one directory alone: [`DitFolder`], [`VaeFolder`] |
+//! | `text_encoder` | the same with a tokenizer: [`TextEncoderFolder`] |
 //! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
-//! | `tiny` | the checkpoint that is built into the program |
+//! | `language` | [`LanguageFolder`]: a language model as one `acestep_model::LanguageCheckpoint` |
+//! | `tiny` | the checkpoints that are built into the program |
 //! | `names` | which tensors belong to which network |
 //! | `apply` | tensors into a module, all or nothing |
 //! | `fold` | weight-norm pairs into plain weights |
 //! | `safetensors`, `header`, `convert` | files, headers, numbers |
 //! | `directory` | files on disk or in the program |
 //! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
-//! | `tokenizer` | text to token ids |
+//! | `tokenizer`, `language_tokenizer` | text to token ids, and back |
 //! | `error` | every message and its remedy |
 //!
 //! Strictness is the rule: a tensor that is missing, left over, of another shape or type, a cut
@@ -27,12 +29,15 @@ mod error;
 mod fold;
 mod header;
 mod kind;
+mod language;
+mod language_tokenizer;
 mod layout;
 mod names;
 mod pickle;
 mod safetensors;
 mod silence;
 mod single;
+mod text_encoder;
 mod tiny;
 mod tokenizer;
 
@@ -43,11 +48,17 @@ pub use apply::PartSize;
 pub use checkpoint::Folder;
 pub use directory::{Bytes, Directory};
 pub use error::{Error, Names, Places};
-pub use layout::{KNOWN_MODELS, KnownModel, Layout, ModelPaths, TEXT_ENCODER, VAE};
+pub use language::LanguageFolder;
+pub use language_tokenizer::LanguageTokenizer;
+pub use layout::{
+    KNOWN_MODELS, KnownModel, Layout, ModelPaths, TEXT_ENCODER, VAE,
+    language::{KNOWN_LANGUAGE_MODELS, LanguagePath},
+};
 pub use names::Part;
 pub use safetensors::Tensors;
-pub use single::{DitFolder, Single, TextEncoderFolder, VaeFolder};
-pub use tiny::{BUILT_IN, TINY, open_tiny};
+pub use single::{DitFolder, Single, VaeFolder};
+pub use text_encoder::TextEncoderFolder;
+pub use tiny::{BUILT_IN, BUILT_IN_LANGUAGE_MODEL, TINY, open_tiny, open_tiny_language_model};
 pub use tokenizer::TextTokenizer;
 
 /// Opens the model that `choice` names: [`TINY`], or whatever [`Layout::resolve`] finds.
@@ -58,5 +69,20 @@ pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
     match choice {
         TINY => open_tiny(),
         _ => Folder::open(&layout.resolve(choice)?),
+    }
+}
+
+/// Opens the language model that `choice` names: [`TINY`], or whatever
+/// [`Layout::resolve_language_model`] finds.
+///
+/// # Errors
+/// Those of [`Layout::resolve_language_model`] and [`LanguageFolder::open`].
+pub fn open_language_model(choice: Option<&str>, layout: &Layout) -> Result<LanguageFolder, Error> {
+    match choice {
+        Some(TINY) => open_tiny_language_model(),
+        _ => {
+            let LanguagePath { path, .. } = layout.resolve_language_model(choice)?;
+            LanguageFolder::open(Directory::Disk(path))
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! | diffusion transformer | acestep-v15-* | `decoder.*` |
 //! | VAE decoder | vae | `decoder.*` |
 //! | VAE encoder | vae | `encoder.*` |
+//! | language model | acestep-5Hz-lm-* | all, with or without `model.`, and `lm_head.*` |
 
 use std::fmt;
 
@@ -29,6 +30,8 @@ pub enum Part {
     VaeDecoder,
     /// Sound to latents.
     VaeEncoder,
+    /// A caption to metadata, lyrics and audio codes.
+    LanguageModel,
 }
 
 impl fmt::Display for Part {
@@ -38,7 +41,8 @@ impl fmt::Display for Part {
 }
 
 impl Part {
-    /// Every part, in the order in which a song needs them.
+    /// The parts of a model, in the order in which a song needs them. The language model is none:
+    /// it comes before them, lies in a directory of its own, and a song can do without it.
     pub const ALL: [Self; 6] = [
         Self::TextEncoder,
         Self::Conditioner,
@@ -62,6 +66,7 @@ impl Part {
             Self::Dit => "diffusion transformer",
             Self::VaeDecoder => "VAE decoder",
             Self::VaeEncoder => "VAE encoder",
+            Self::LanguageModel => "language model",
         }
     }
 
@@ -77,6 +82,11 @@ impl Part {
             .then_some(name)?,
             Self::Dit | Self::VaeDecoder => name.strip_prefix("decoder.")?,
             Self::VaeEncoder => name.strip_prefix("encoder.")?,
+            // The head stands beside the trunk, which some files store without its prefix.
+            Self::LanguageModel if name.starts_with("model.") || name.starts_with("lm_head.") => {
+                name
+            }
+            Self::LanguageModel => return Some(format!("model.{name}")),
         };
         let renamed = self
             .renamed()
@@ -86,7 +96,7 @@ impl Part {
     }
 
     /// The tensor that the parameter at `path` is called in the file: the inverse of
-    /// [`Part::path_of`], without `model.`.
+    /// [`Part::path_of`], without `model.` for the text encoder and with it for the language model.
     pub(crate) fn name_of(self, path: &str) -> String {
         let renamed = self
             .renamed()
@@ -94,7 +104,7 @@ impl Part {
             .find_map(|(file, module)| Some(format!("{file}{}", path.strip_prefix(module)?)));
         let name = renamed.unwrap_or_else(|| path.to_owned());
         match self {
-            Self::TextEncoder | Self::Conditioner | Self::AudioCodec => name,
+            Self::TextEncoder | Self::Conditioner | Self::AudioCodec | Self::LanguageModel => name,
             Self::Dit | Self::VaeDecoder => format!("decoder.{name}"),
             Self::VaeEncoder => format!("encoder.{name}"),
         }
@@ -110,7 +120,8 @@ impl Part {
             | Self::Conditioner
             | Self::AudioCodec
             | Self::VaeDecoder
-            | Self::VaeEncoder => &[],
+            | Self::VaeEncoder
+            | Self::LanguageModel => &[],
         }
         // ANCHOR_END: renamed
     }
@@ -139,6 +150,20 @@ mod tests {
             assert_eq!(owners, [part], "{name}");
             assert_eq!(part.path_of(name).as_deref(), Some(path));
             assert_eq!(part.name_of(path), name);
+        }
+    }
+
+    #[test]
+    fn the_trunk_of_a_language_model_gets_its_prefix_and_the_head_has_none() {
+        let part = Part::LanguageModel;
+        for (name, path) in [
+            ("model.norm.weight", "model.norm.weight"),
+            ("norm.weight", "model.norm.weight"),
+            ("layers.0.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.weight"),
+            ("lm_head.weight", "lm_head.weight"),
+        ] {
+            assert_eq!(part.path_of(name).as_deref(), Some(path), "{name}");
+            assert_eq!(part.name_of(path), path);
         }
     }
 }

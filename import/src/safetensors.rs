@@ -121,6 +121,11 @@ impl Tensors {
         Ok(this)
     }
 
+    /// Takes no notice of tensor `name`, if there is one.
+    pub(crate) fn leave_out(&mut self, name: &str) {
+        self.entries.remove(name);
+    }
+
     /// What messages call these files.
     pub fn path(&self) -> &Path {
         &self.path

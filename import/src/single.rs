@@ -1,21 +1,18 @@
-//! One directory of a model alone: the diffusion model's, the autoencoder's, the text encoder's.
+//! One directory of a model alone: the diffusion model's, the autoencoder's.
 //!
 //! Opening parses the configuration and the header and checks what can be checked without reading
 //! a weight; each network is read when it is asked for.
 
-use std::{
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+use std::{path::Path, sync::Arc};
 
-use acestep_model::{Backend, ConfigError, acestep, oobleck, qwen3};
+use acestep_model::{Backend, ConfigError, acestep, oobleck};
 use burn::{
     module::Module,
     tensor::{Element, Tensor},
 };
 
 use crate::{
-    Directory, Error, Part, PartSize, Tensors, TextTokenizer,
+    Directory, Error, Part, PartSize, Tensors,
     apply::{self, unused_tensors},
     kind::{self, Kind},
     silence,
@@ -36,15 +33,31 @@ pub type DitFolder = Single<acestep::Config>;
 pub type VaeFolder = Single<oobleck::Config>;
 
 impl<C> Single<C> {
-    fn open_as(
+    /// Opens a directory of that kind, which messages call so, with exactly the tensors of `parts`.
+    pub(crate) fn open_as(
+        directory: Directory,
+        kind: (Kind, &'static str),
+        parts: &[Part],
+        parse: impl Fn(&str) -> Result<C, ConfigError>,
+    ) -> Result<Self, Error> {
+        Self::open_without(directory, kind, parts, parse, |_| None)
+    }
+
+    /// As [`Self::open_as`], but takes no notice of the tensor that `spare` names by the configuration.
+    pub(crate) fn open_without(
         directory: Directory,
         (kind, what): (Kind, &'static str),
         parts: &[Part],
         parse: impl Fn(&str) -> Result<C, ConfigError>,
+        spare: impl Fn(&C) -> Option<&'static str>,
     ) -> Result<Self, Error> {
         let config = parse(&kind::config(&directory, kind)?)
             .map_err(|source| Error::BadConfig { path: directory.path("config.json"), source })?;
-        let tensors = Arc::new(Tensors::open(&directory)?);
+        let mut tensors = Tensors::open(&directory)?;
+        if let Some(name) = spare(&config) {
+            tensors.leave_out(name);
+        }
+        let tensors = Arc::new(tensors);
         let known = |name: &str| parts.iter().any(|part| part.path_of(name).is_some());
         let unknown: Vec<_> =
             tensors.names().filter(|name| !known(name)).map(str::to_owned).collect();
@@ -78,11 +91,15 @@ impl<C> Single<C> {
         apply::size(&self.tensors, part)
     }
 
-    fn load<B: Backend, M: Module<B>>(&self, module: M, part: Part) -> Result<M, Error> {
+    pub(crate) fn load<B: Backend, M: Module<B>>(&self, module: M, part: Part) -> Result<M, Error> {
         apply::load(module, &self.tensors, part, <B::FloatElem as Element>::dtype())
     }
 
-    fn compare<B: Backend, M: Module<B>>(&self, module: &M, part: Part) -> Result<(), Error> {
+    pub(crate) fn compare<B: Backend, M: Module<B>>(
+        &self,
+        module: &M,
+        part: Part,
+    ) -> Result<(), Error> {
         apply::compare(module, &self.tensors, part)
     }
 }
@@ -153,7 +170,7 @@ impl DitFolder {
                 self.compare::<B, _>(&acestep::AudioCodec::init(config, device), part)
             }
             Part::Dit => self.compare::<B, _>(&acestep::Dit::init(config, device), part),
-            Part::TextEncoder | Part::VaeDecoder | Part::VaeEncoder => Ok(()),
+            Part::TextEncoder | Part::VaeDecoder | Part::VaeEncoder | Part::LanguageModel => Ok(()),
         })
     }
 
@@ -213,83 +230,11 @@ impl VaeFolder {
             Part::VaeEncoder => {
                 self.compare::<B, _>(&oobleck::Encoder::init(&self.config, device), part)
             }
-            Part::TextEncoder | Part::Conditioner | Part::AudioCodec | Part::Dit => Ok(()),
+            Part::TextEncoder
+            | Part::Conditioner
+            | Part::AudioCodec
+            | Part::Dit
+            | Part::LanguageModel => Ok(()),
         })
-    }
-}
-
-/// The directory of the text encoder, with its tokenizer.
-#[derive(Debug)]
-pub struct TextEncoderFolder {
-    weights: Single<qwen3::Config>,
-    tokenizer: OnceLock<TextTokenizer>,
-}
-
-impl TextEncoderFolder {
-    /// Opens the directory of a text encoder; the tokenizer is read when it is asked for.
-    ///
-    /// # Errors
-    /// As [`DitFolder::open`].
-    pub fn open(directory: Directory) -> Result<Self, Error> {
-        let kind = (Kind::TextEncoder, "text encoder");
-        let parts = [Part::TextEncoder];
-        let weights = Single::open_as(directory, kind, &parts, qwen3::Config::from_json)?;
-        Ok(Self { weights, tokenizer: OnceLock::new() })
-    }
-
-    /// Configuration, files and sizes.
-    pub fn weights(&self) -> &Single<qwen3::Config> {
-        &self.weights
-    }
-
-    /// The network.
-    ///
-    /// # Errors
-    /// If a tensor is missing, left over or of another shape.
-    pub fn model<B: Backend>(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
-        let module = qwen3::Model::init(&self.weights.config, device);
-        self.weights.load::<B, _>(module, Part::TextEncoder)
-    }
-
-    /// As [`DitFolder::check`].
-    ///
-    /// # Errors
-    /// Names the tensors.
-    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
-        if !parts.contains(&Part::TextEncoder) {
-            return Ok(());
-        }
-        let module = qwen3::Model::init(&self.weights.config, device);
-        self.weights.compare::<B, _>(&module, Part::TextEncoder)
-    }
-
-    /// Ids of `text`, cut to `max_tokens` with the appended special token last.
-    ///
-    /// # Errors
-    /// [`Error::BadTokenizer`].
-    pub fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
-        let bad = |reason| self.bad_tokenizer(reason);
-        self.tokenizer()?.token_ids(text, max_tokens).map_err(bad)
-    }
-
-    /// The tokenizer, whose ids all have a row in the network's table.
-    ///
-    /// # Errors
-    /// [`Error::BadTokenizer`].
-    pub fn tokenizer(&self) -> Result<&TextTokenizer, Error> {
-        if let Some(tokenizer) = self.tokenizer.get() {
-            return Ok(tokenizer);
-        }
-        let tokenizer = TextTokenizer::open(&self.weights.directory)?;
-        let (ids, rows) = (tokenizer.vocabulary(), self.weights.config.vocab_size);
-        if ids > rows {
-            let reason = format!("it has {ids} ids, but config.json has vocab_size {rows}");
-            return Err(self.bad_tokenizer(reason));
-        }
-        Ok(self.tokenizer.get_or_init(|| tokenizer))
-    }
-
-    fn bad_tokenizer(&self, reason: String) -> Error {
-        Error::BadTokenizer { path: self.weights.directory.root().to_owned(), reason }
     }
 }

@@ -11,7 +11,7 @@ use burn::{
 };
 use burn_flex::Flex;
 use half::{bf16, f16};
-use safetensors::{Dtype, View, serialize};
+use safetensors::{Dtype, SafeTensors, View, serialize};
 use tempfile::TempDir;
 
 use crate::{Directory, ModelPaths};
@@ -80,6 +80,51 @@ pub(crate) fn directory(files: &[(&str, Vec<u8>)]) -> (TempDir, Directory) {
     (temporary, directory)
 }
 
+/// Changes the tensors of the safetensors file at `path`.
+pub(crate) fn edit_tensors(path: &Path, edit: impl FnOnce(&mut Vec<(String, Stored)>)) {
+    let bytes = fs::read(path).expect("a file");
+    let tensors = SafeTensors::deserialize(&bytes).expect("a good file");
+    let mut tensors: Vec<_> = tensors
+        .iter()
+        .map(|(name, view)| {
+            let (dtype, shape) = (view.dtype(), view.shape().to_vec());
+            (name.to_owned(), Stored { dtype, shape, bytes: view.data().to_vec() })
+        })
+        .collect();
+    edit(&mut tensors);
+    let borrowed: Vec<_> =
+        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+    fs::write(path, file(&borrowed)).expect("a written file");
+}
+
+/// Rewrites the safetensors file at `path`, tensor by tensor.
+pub(crate) fn rewrite(path: &Path, change: impl Fn(&str, Stored) -> (String, Stored)) {
+    edit_tensors(path, |tensors| {
+        let old = std::mem::take(tensors);
+        tensors.extend(old.into_iter().map(|(name, tensor)| change(&name, tensor)));
+    });
+}
+
+/// Sets one key of the config.json in `directory`.
+pub(crate) fn edit_config(directory: &Path, key: &str, value: serde_json::Value) {
+    let path = directory.join("config.json");
+    let text = fs::read_to_string(&path).expect("a config");
+    let mut config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    config[key] = value;
+    fs::write(path, config.to_string()).expect("a written config");
+}
+
+/// Copies a golden checkpoint directory to `to`.
+pub(crate) fn copy_golden(name: &str, to: &Path) {
+    fs::create_dir(to).expect("a directory");
+    for entry in fs::read_dir(goldens().join("checkpoints_a").join(name)).expect("the goldens") {
+        let path = entry.expect("an entry").path();
+        let content = fs::read(&path).expect("a golden");
+        // Written anew: a copy would keep a read-only mode.
+        fs::write(to.join(path.file_name().expect("a name")), content).expect("a copy");
+    }
+}
+
 /// A writable copy of the tiny checkpoint.
 pub(crate) struct Copy {
     // Removes the files when dropped.
@@ -92,14 +137,8 @@ impl Copy {
         let temporary = tempfile::tempdir().expect("a temporary directory");
         let root = temporary.path();
         let copy = |name: &str| {
-            let (from, to) = (goldens().join("checkpoints_a").join(name), root.join(name));
-            fs::create_dir(&to).expect("a directory");
-            for entry in fs::read_dir(&from).expect("the goldens") {
-                let path = entry.expect("an entry").path();
-                let content = fs::read(&path).expect("a golden");
-                // Written anew: a copy would keep a read-only mode.
-                fs::write(to.join(path.file_name().expect("a name")), content).expect("a copy");
-            }
+            let to = root.join(name);
+            copy_golden(name, &to);
             to
         };
         let paths = ModelPaths {

@@ -1,13 +1,12 @@
 use std::fs;
 
-use safetensors::{Dtype, SafeTensors};
-
 use burn::module::Module;
+use safetensors::Dtype;
 
 use super::*;
 use crate::{
     open_tiny,
-    testing::{B, Copy, Stored, file, goldens, stored},
+    testing::{B, Copy, Stored, edit_config, goldens, rewrite, stored},
 };
 
 /// Loads every part of `folder`.
@@ -21,30 +20,6 @@ fn load_all(folder: &Folder) -> Result<(), Error> {
     checkpoint.vae_decoder(&device)?;
     checkpoint.vae_encoder(&device)?;
     Ok(())
-}
-
-/// Rewrites the safetensors file at `path`, tensor by tensor.
-fn rewrite(path: &Path, change: impl Fn(&str, Stored) -> (String, Stored)) {
-    let bytes = fs::read(path).expect("a file");
-    let tensors = SafeTensors::deserialize(&bytes).expect("a good file");
-    let changed: Vec<_> = tensors
-        .iter()
-        .map(|(name, view)| {
-            let (dtype, shape) = (view.dtype(), view.shape().to_vec());
-            change(name, Stored { dtype, shape, bytes: view.data().to_vec() })
-        })
-        .collect();
-    let borrowed: Vec<_> =
-        changed.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-    fs::write(path, file(&borrowed)).expect("a written file");
-}
-
-fn edit_config(directory: &Path, key: &str, value: serde_json::Value) {
-    let path = directory.join("config.json");
-    let text = fs::read_to_string(&path).expect("a config");
-    let mut config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    config[key] = value;
-    fs::write(path, config.to_string()).expect("a written config");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use tempfile::TempDir;
 
 /// A models directory with `names` in it.
-fn models(names: &[&str]) -> TempDir {
+pub(super) fn models(names: &[&str]) -> TempDir {
     let temporary = tempfile::tempdir().expect("a temporary directory");
     for name in names {
         fs::create_dir_all(temporary.path().join(name)).expect("a directory");
@@ -12,7 +12,7 @@ fn models(names: &[&str]) -> TempDir {
     temporary
 }
 
-fn layout(dirs: &[&TempDir]) -> Layout {
+pub(super) fn layout(dirs: &[&TempDir]) -> Layout {
     Layout::new(dirs.iter().map(|dir| dir.path().to_owned()))
 }
 

@@ -1,5 +1,7 @@
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::testing::{directory, goldens};
 

@@ -1,0 +1,121 @@
+//! The directory of a language model: weights, configuration, tokenizer.
+
+use std::{path::Path, sync::OnceLock};
+
+use acestep_model::{self as model, Backend, LanguageCheckpoint, qwen3};
+
+use crate::{
+    Directory, Error, LanguageTokenizer, Part, PartSize, TINY, kind::Kind, layout::language,
+    single::Single,
+};
+
+/// What the head is called in a file.
+const HEAD: &str = "lm_head.weight";
+
+/// The directory of a 5 Hz language model, with its tokenizer.
+#[derive(Debug)]
+pub struct LanguageFolder {
+    name: String,
+    weights: Single<qwen3::Config>,
+    tokenizer: OnceLock<LanguageTokenizer>,
+}
+
+impl LanguageFolder {
+    /// Opens the directory of a language model: parses the configuration and the headers. The
+    /// tokenizer and the weights are read when they are asked for.
+    ///
+    /// # Errors
+    /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
+    pub fn open(directory: Directory) -> Result<Self, Error> {
+        let name = match &directory {
+            Directory::Disk(path) => language::name_of(path),
+            Directory::Embedded(..) => TINY.to_owned(),
+        };
+        let kind = (Kind::LanguageModel, Part::LanguageModel.name());
+        // transformers may save the embedding table a second time, as the head that it is.
+        let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
+        let parts = [Part::LanguageModel];
+        let weights =
+            Single::open_without(directory, kind, &parts, qwen3::Config::from_json, spare)?;
+        Ok(Self { name, weights, tokenizer: OnceLock::new() })
+    }
+
+    /// What the model is called: its short name where it has one, else its directory's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Directory {
+        self.weights.directory()
+    }
+
+    /// The parsed `config.json`.
+    pub fn config(&self) -> &qwen3::Config {
+        self.weights.config()
+    }
+
+    /// Its files of weights.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.weights.files()
+    }
+
+    /// How many numbers and file bytes the network has.
+    ///
+    /// # Errors
+    /// None after a successful opening, which has checked the same.
+    pub fn size(&self) -> Result<PartSize, Error> {
+        self.weights.size(Part::LanguageModel)
+    }
+
+    /// Compares the headers with the network: every tensor there, of its shape, and none left over.
+    /// No weight is read or initialised.
+    ///
+    /// # Errors
+    /// Names the tensors.
+    pub fn check<B: Backend>(&self, device: &B::Device) -> Result<(), Error> {
+        let module = qwen3::Causal::init(self.config(), device);
+        self.weights.compare::<B, _>(&module, Part::LanguageModel)
+    }
+
+    /// The network.
+    ///
+    /// # Errors
+    /// If a tensor is missing, left over or of another shape.
+    pub fn model<B: Backend>(&self, device: &B::Device) -> Result<qwen3::Causal<B>, Error> {
+        let module = qwen3::Causal::init(self.config(), device);
+        self.weights.load::<B, _>(module, Part::LanguageModel)
+    }
+
+    /// The tokenizer, whose ids all have a row in the network's table; the first call reads it,
+    /// which takes half a second for a released one.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`], [`Error::BadTokenizer`].
+    pub fn tokenizer(&self) -> Result<&LanguageTokenizer, Error> {
+        if let Some(tokenizer) = self.tokenizer.get() {
+            return Ok(tokenizer);
+        }
+        let tokenizer = LanguageTokenizer::open(self.directory(), self.config().vocab_size)?;
+        Ok(self.tokenizer.get_or_init(|| tokenizer))
+    }
+}
+
+impl<B: Backend> LanguageCheckpoint<B> for LanguageFolder {
+    type Error = Error;
+
+    fn config(&self) -> &qwen3::Config {
+        self.weights.config()
+    }
+
+    fn tokenizer(&self) -> Result<&dyn model::Tokenizer, Error> {
+        Ok(self.tokenizer()?)
+    }
+
+    fn language_model(&self, device: &B::Device) -> Result<qwen3::Causal<B>, Error> {
+        self.model(device)
+    }
+}
+
+#[cfg(test)]
+mod tests;

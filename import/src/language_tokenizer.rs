@@ -1,0 +1,94 @@
+//! The language model's tokenizer: the text encoder's vocabulary and a token for each audio code.
+//!
+//! Nothing is appended; special tokens that are written out in a text are one id each, and decoding
+//! writes them out again.
+//!
+//! Source: acestep-5Hz-lm-1.7B `tokenizer.json`, whose last token is `<|audio_code_65534|>`.
+
+use acestep_model as model;
+use tokenizers::{DecoderWrapper, ModelWrapper, Tokenizer, pre_tokenizers::byte_level::ByteLevel};
+
+use crate::{
+    Directory, Error,
+    tokenizer::{Owner, read, vocabulary},
+};
+
+/// The tokens that the released models have for audio codes; 64000 of them mean one.
+pub(crate) const AUDIO_CODES: usize = 65_535;
+
+/// The first of them, which no other tokenizer has.
+pub(crate) const AUDIO_CODE_0: &str = "<|audio_code_0|>";
+
+/// The token of audio code `code`.
+pub(crate) fn audio_code(code: usize) -> String {
+    format!("<|audio_code_{code}|>")
+}
+
+/// The tokenizer of a language model.
+#[derive(Debug)]
+pub struct LanguageTokenizer {
+    inner: Tokenizer,
+    vocabulary: usize,
+}
+
+impl LanguageTokenizer {
+    /// Reads the tokenizer that lies in `directory`, for a network whose table has `rows` rows.
+    ///
+    /// Without a tokenizer.json there are as many audio codes as there are rows left for them.
+    ///
+    /// # Errors
+    /// [`Error::MissingFile`]; [`Error::BadTokenizer`] if it cannot be read, is no byte-level BPE,
+    /// has no audio codes, or has more ids than there are rows.
+    pub fn open(directory: &Directory, rows: usize) -> Result<Self, Error> {
+        let owner = Owner::LanguageModel { rows };
+        let (path, inner) = read(directory, owner)?;
+        let bad = |reason| Err(owner.error(path, reason));
+        // With these nothing can fail later: no text without ids, no ids without text.
+        let plain = matches!(inner.get_model(), ModelWrapper::BPE(bpe)
+            if bpe.unk_token.is_none() && bpe.dropout.is_none());
+        if !plain || !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
+            return bad("it is not a byte-level BPE as Qwen's".to_owned());
+        }
+        let id_of = |letter: &char| inner.token_to_id(letter.encode_utf8(&mut [0; 4]));
+        if ByteLevel::alphabet().iter().any(|letter| id_of(letter).is_none()) {
+            return bad("it has no token for some single byte".to_owned());
+        }
+        if inner.token_to_id(AUDIO_CODE_0).is_none() {
+            return bad(format!("it has no token `{AUDIO_CODE_0}`"));
+        }
+        let vocabulary = vocabulary(&inner);
+        if vocabulary > rows {
+            return bad(format!("it has {vocabulary} ids, but config.json has vocab_size {rows}"));
+        }
+        Ok(Self { inner, vocabulary })
+    }
+}
+
+impl model::Tokenizer for LanguageTokenizer {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        let encoding = self.inner.encode_fast(text, false);
+        encoding.expect("a BPE with a token for every byte has ids for every text").get_ids().into()
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        self.inner.decode(ids, false).expect("a byte-level decoder has a text for all bytes")
+    }
+
+    fn id_of(&self, content: &str) -> Option<u32> {
+        // Looked up first, as this is asked for every audio code.
+        if let Some(id) = self.inner.get_added_vocabulary().get_vocab().get(content) {
+            return Some(*id);
+        }
+        match self.encode(content)[..] {
+            [id] => Some(id),
+            _ => None,
+        }
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Where a language model lies: one directory, which needs no others beside it.
+
+use std::path::{Path, PathBuf};
+
+use super::{KnownModel, Layout, MAIN_REPO, directory_name, first_directory, known};
+use crate::Error;
+
+/// The released language models, the default first.
+pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
+    known("lm-1.7b", "acestep-5Hz-lm-1.7B", MAIN_REPO, 3.7, "the default"),
+    known(
+        "lm-0.6b",
+        "acestep-5Hz-lm-0.6B",
+        "ACE-Step/acestep-5Hz-lm-0.6B",
+        1.3,
+        "smallest and fastest",
+    ),
+    known(
+        "lm-4b",
+        "acestep-5Hz-lm-4B",
+        "ACE-Step/acestep-5Hz-lm-4B",
+        8.4,
+        "hears and copies melodies best",
+    ),
+];
+
+/// The directory of a language model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguagePath {
+    /// The short name of a released model, else the name of its directory.
+    pub name: String,
+    /// Weights, configuration and tokenizer.
+    pub path: PathBuf,
+}
+
+impl Layout {
+    /// Finds the language model that `choice` names: a short name with or without `lm-`, a
+    /// directory among the models, or a path. Without a choice it is the first of the released ones
+    /// that is there.
+    ///
+    /// # Errors
+    /// [`Error::Absent`], which lists where was looked and says how to get it;
+    /// [`Error::NotADirectory`].
+    pub fn resolve_language_model(&self, choice: Option<&str>) -> Result<LanguagePath, Error> {
+        let path = match choice {
+            Some(choice) => self.chosen_language_model(choice)?,
+            None => self.any_language_model()?,
+        };
+        Ok(LanguagePath { name: name_of(&path), path })
+    }
+
+    fn chosen_language_model(&self, choice: &str) -> Result<PathBuf, Error> {
+        let known = find(choice);
+        let candidates = self.candidates(choice, known);
+        first_directory(candidates, format!("language model `{choice}`"), || match known {
+            Some(model) => format!("run `{}`", self.download_language_model(model)),
+            None => {
+                let names = KNOWN_LANGUAGE_MODELS.map(|model| model.name).join(", ");
+                format!(
+                    "--lm-model takes a path, a directory among the models, or one of {names}, tiny"
+                )
+            }
+        })
+    }
+
+    fn any_language_model(&self) -> Result<PathBuf, Error> {
+        let [default, ..] = &KNOWN_LANGUAGE_MODELS;
+        let candidates = KNOWN_LANGUAGE_MODELS
+            .iter()
+            .flat_map(|model| self.candidates(model.name, Some(model)))
+            .collect();
+        first_directory(candidates, "the language model".to_owned(), || {
+            let command = self.download_language_model(default);
+            format!("run `{command}`, or make songs without it with --no-thinking")
+        })
+    }
+
+    fn download_language_model(&self, model: &KnownModel) -> String {
+        if model.repo == MAIN_REPO {
+            let include = format!("\"{}/*\"", model.directory);
+            return self.download(model.repo, Some(&include), None);
+        }
+        self.download(model.repo, None, Some(model.directory))
+    }
+}
+
+/// The released language model of that name: `lm-4b`, `4B`, `acestep-5Hz-lm-4B`.
+fn find(choice: &str) -> Option<&'static KnownModel> {
+    KNOWN_LANGUAGE_MODELS.iter().find(|model| {
+        let size = model.name.strip_prefix("lm-").unwrap_or(model.name);
+        [model.name, size, model.directory].iter().any(|name| name.eq_ignore_ascii_case(choice))
+    })
+}
+
+/// What the model in the directory at `path` is called.
+pub(crate) fn name_of(path: &Path) -> String {
+    let directory = directory_name(path);
+    let known = KNOWN_LANGUAGE_MODELS.iter().find(|model| model.directory == directory);
+    known.map_or(directory, |model| model.name.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use super::*;
+use crate::layout::tests::{layout, models};
+
+#[test]
+fn every_spelling_of_a_released_model_leads_to_it() -> Result<(), Error> {
+    let dir = models(&["acestep-5Hz-lm-0.6B", "acestep-5Hz-lm-1.7B", "acestep-5Hz-lm-4B"]);
+    let layout = layout(&[&dir]);
+    for (choices, name, directory) in [
+        (["lm-0.6b", "0.6B", "acestep-5Hz-lm-0.6B"], "lm-0.6b", "acestep-5Hz-lm-0.6B"),
+        (["lm-1.7b", "1.7b", "LM-1.7B"], "lm-1.7b", "acestep-5Hz-lm-1.7B"),
+        (["lm-4b", "4b", "acestep-5hz-lm-4b"], "lm-4b", "acestep-5Hz-lm-4B"),
+    ] {
+        let path = dir.path().join(directory);
+        for choice in choices.into_iter().chain([&*path.to_string_lossy()]) {
+            let expected = LanguagePath { name: name.into(), path: path.clone() };
+            assert_eq!(layout.resolve_language_model(Some(choice))?, expected, "{choice}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_own_directory_goes_by_its_name() -> Result<(), Error> {
+    let dir = models(&["my-planner"]);
+    let found = layout(&[&dir]).resolve_language_model(Some("my-planner"))?;
+    assert_eq!(
+        found,
+        LanguagePath { name: "my-planner".into(), path: dir.path().join("my-planner") }
+    );
+    Ok(())
+}
+
+#[test]
+fn without_a_choice_it_is_the_first_that_is_there() -> Result<(), Error> {
+    for (first, second, expected) in [
+        (&["acestep-5Hz-lm-4B"][..], &["acestep-5Hz-lm-1.7B"][..], "lm-1.7b"),
+        (&["acestep-5Hz-lm-4B"], &["acestep-5Hz-lm-0.6B"], "lm-0.6b"),
+        (&["my-planner"], &["acestep-5Hz-lm-4B"], "lm-4b"),
+    ] {
+        let (first, second) = (models(first), models(second));
+        assert_eq!(layout(&[&first, &second]).resolve_language_model(None)?.name, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_absent_model_is_told_with_places_and_command() {
+    let dir = models(&["vae"]);
+    let (layout, at) = (layout(&[&dir]), dir.path().display());
+
+    let error = layout.resolve_language_model(None).expect_err("absent");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the language model is not on this machine\n  looked for {at}/acestep-5Hz-lm-1.7B\n  looked for {at}/acestep-5Hz-lm-0.6B\n  looked for {at}/acestep-5Hz-lm-4B"
+        )
+    );
+    let command = format!(
+        "run `hf download ACE-Step/Ace-Step1.5 --include \"acestep-5Hz-lm-1.7B/*\" --local-dir {at}`"
+    );
+    let without = ", or make songs without it with --no-thinking";
+    assert_eq!(error.hint(), Some(format!("{command}{without}")));
+
+    let error = layout.resolve_language_model(Some("1.7B")).expect_err("absent");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "language model `1.7B` is not on this machine\n  looked for {at}/acestep-5Hz-lm-1.7B"
+        )
+    );
+    assert_eq!(error.hint(), Some(command));
+
+    let error = layout.resolve_language_model(Some("lm-4b")).expect_err("absent");
+    assert_eq!(
+        error.hint(),
+        Some(format!(
+            "run `hf download ACE-Step/acestep-5Hz-lm-4B --local-dir {at}/acestep-5Hz-lm-4B`"
+        ))
+    );
+}
+
+#[test]
+fn an_unknown_model_is_told_with_the_known_names() {
+    let error = Layout::new([]).resolve_language_model(Some("7B")).expect_err("unknown");
+    let hint = error.hint().expect("a hint");
+    assert!(hint.ends_with("or one of lm-1.7b, lm-0.6b, lm-4b, tiny"), "{hint}");
+}
+
+#[test]
+fn a_file_is_not_a_model() {
+    let dir = models(&[]);
+    let path = dir.path().join("acestep-5Hz-lm-4B-Q8_0.gguf");
+    std::fs::write(&path, b"GGUF").expect("a file");
+    let choice = path.to_string_lossy();
+    let error = layout(&[&dir]).resolve_language_model(Some(&choice)).expect_err("a file");
+    assert!(matches!(error, Error::NotADirectory { .. }), "{error}");
+}

@@ -1,0 +1,84 @@
+//! The directory of the text encoder: weights, configuration, tokenizer.
+
+use std::sync::OnceLock;
+
+use acestep_model::{Backend, qwen3};
+
+use crate::{Directory, Error, Part, TextTokenizer, kind::Kind, single::Single};
+
+/// The directory of the text encoder, with its tokenizer.
+#[derive(Debug)]
+pub struct TextEncoderFolder {
+    weights: Single<qwen3::Config>,
+    tokenizer: OnceLock<TextTokenizer>,
+}
+
+impl TextEncoderFolder {
+    /// Opens the directory of a text encoder; the tokenizer is read when it is asked for.
+    ///
+    /// # Errors
+    /// As [`crate::DitFolder::open`].
+    pub fn open(directory: Directory) -> Result<Self, Error> {
+        let kind = (Kind::TextEncoder, "text encoder");
+        let parts = [Part::TextEncoder];
+        let weights = Single::open_as(directory, kind, &parts, qwen3::Config::from_json)?;
+        Ok(Self { weights, tokenizer: OnceLock::new() })
+    }
+
+    /// Configuration, files and sizes.
+    pub fn weights(&self) -> &Single<qwen3::Config> {
+        &self.weights
+    }
+
+    /// The network.
+    ///
+    /// # Errors
+    /// If a tensor is missing, left over or of another shape.
+    pub fn model<B: Backend>(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
+        let module = qwen3::Model::init(self.weights.config(), device);
+        self.weights.load::<B, _>(module, Part::TextEncoder)
+    }
+
+    /// As [`crate::DitFolder::check`].
+    ///
+    /// # Errors
+    /// Names the tensors.
+    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
+        if !parts.contains(&Part::TextEncoder) {
+            return Ok(());
+        }
+        let module = qwen3::Model::init(self.weights.config(), device);
+        self.weights.compare::<B, _>(&module, Part::TextEncoder)
+    }
+
+    /// Ids of `text`, cut to `max_tokens` with the appended special token last.
+    ///
+    /// # Errors
+    /// [`Error::BadTokenizer`].
+    pub fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
+        let bad = |reason| self.bad_tokenizer(reason);
+        self.tokenizer()?.token_ids(text, max_tokens).map_err(bad)
+    }
+
+    /// The tokenizer, whose ids all have a row in the network's table.
+    ///
+    /// # Errors
+    /// [`Error::BadTokenizer`].
+    pub fn tokenizer(&self) -> Result<&TextTokenizer, Error> {
+        if let Some(tokenizer) = self.tokenizer.get() {
+            return Ok(tokenizer);
+        }
+        let tokenizer = TextTokenizer::open(self.weights.directory())?;
+        let (ids, rows) = (tokenizer.vocabulary(), self.weights.config().vocab_size);
+        if ids > rows {
+            let reason = format!("it has {ids} ids, but config.json has vocab_size {rows}");
+            return Err(self.bad_tokenizer(reason));
+        }
+        Ok(self.tokenizer.get_or_init(|| tokenizer))
+    }
+
+    fn bad_tokenizer(&self, reason: String) -> Error {
+        let path = self.weights.directory().root().to_owned();
+        Error::BadTokenizer { path, part: Part::TextEncoder.name(), reason }
+    }
+}

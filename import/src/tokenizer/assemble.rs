@@ -1,0 +1,125 @@
+//! A tokenizer.json from `vocab.json` and `merges.txt`.
+//!
+//! Those hold the base vocabulary only; the added tokens follow it in order, and after them, for the
+//! language model, the audio codes.
+//!
+//! Source: `tokenizer.json` of Qwen3-Embedding-0.6B and of acestep-5Hz-lm-1.7B.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::{END_OF_TEXT, Owner};
+use crate::{
+    Directory, Error,
+    language_tokenizer::{AUDIO_CODES, audio_code},
+};
+
+/// How Qwen splits text before merging; digits one by one.
+const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// Qwen3's added tokens in the order of their ids, the first right after the base vocabulary
+/// (151643 in the released one), and whether each is special.
+const ADDED: [(&str, bool); 26] = [
+    (END_OF_TEXT, true),
+    ("<|im_start|>", true),
+    ("<|im_end|>", true),
+    ("<|object_ref_start|>", true),
+    ("<|object_ref_end|>", true),
+    ("<|box_start|>", true),
+    ("<|box_end|>", true),
+    ("<|quad_start|>", true),
+    ("<|quad_end|>", true),
+    ("<|vision_start|>", true),
+    ("<|vision_end|>", true),
+    ("<|vision_pad|>", true),
+    ("<|image_pad|>", true),
+    ("<|video_pad|>", true),
+    ("<tool_call>", false),
+    ("</tool_call>", false),
+    ("<|fim_prefix|>", false),
+    ("<|fim_middle|>", false),
+    ("<|fim_suffix|>", false),
+    ("<|fim_pad|>", false),
+    ("<|repo_name|>", false),
+    ("<|file_sep|>", false),
+    ("<tool_response>", false),
+    ("</tool_response>", false),
+    ("<think>", false),
+    ("</think>", false),
+];
+
+/// The tokenizer.json of `owner` that `vocab.json` and `merges.txt` stand for.
+///
+/// # Errors
+/// [`Error::BadTokenizer`].
+pub(super) fn tokenizer_json(directory: &Directory, owner: Owner) -> Result<Value, Error> {
+    let bad = |file: &str, reason: String| owner.error(directory.path(file), reason);
+    let vocab: serde_json::Map<String, Value> =
+        serde_json::from_str(&directory.text("vocab.json")?)
+            .map_err(|error| bad("vocab.json", error.to_string()))?;
+    let mut ids: Vec<_> = vocab.values().map(Value::as_u64).collect();
+    ids.sort_unstable();
+    if ids.iter().zip(0..).any(|(id, expected)| *id != Some(expected)) {
+        return Err(bad("vocab.json", "its ids are not 0, 1, 2, ... without gaps".into()));
+    }
+    let merges = directory.text("merges.txt")?;
+    let merges = merges.lines().filter(|line| !line.starts_with("#version") && !line.is_empty());
+    let merges = merges
+        .map(|line| line.split_once(' ').ok_or_else(|| format!("`{line}` is not a pair")))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|reason| bad("merges.txt", reason))?;
+
+    let first = vocab.len();
+    let codes = match owner {
+        Owner::TextEncoder => 0,
+        Owner::LanguageModel { rows } => rows.saturating_sub(first + ADDED.len()).min(AUDIO_CODES),
+    };
+    let codes = (0..codes).map(|code| (Cow::from(audio_code(code)), false));
+    let added = ADDED.map(|(content, special)| (content.into(), special)).into_iter().chain(codes);
+    let added = added.zip(first..).map(|((content, special), id)| {
+        json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+               "normalized": false, "special": special})
+    });
+    let added: Vec<Value> = added.collect();
+    let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false});
+    let end = |type_id: u8| json!({"SpecialToken": {"id": END_OF_TEXT, "type_id": type_id}});
+    let sequence = |id: &str, type_id: u8| json!({"Sequence": {"id": id, "type_id": type_id}});
+    let post_processor = match owner {
+        Owner::TextEncoder => json!({"type": "Sequence", "processors": [
+            byte_level,
+            {
+                "type": "TemplateProcessing",
+                "single": [sequence("A", 0), end(0)],
+                "pair": [sequence("A", 0), end(0), sequence("B", 1), end(1)],
+                "special_tokens": {
+                    (END_OF_TEXT): {"id": END_OF_TEXT, "ids": [first], "tokens": [END_OF_TEXT]},
+                },
+            },
+        ]}),
+        Owner::LanguageModel { .. } => byte_level.clone(),
+    };
+    Ok(json!({
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": SPLIT}, "behavior": "Isolated", "invert": false},
+            byte_level,
+        ]},
+        "post_processor": post_processor,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": null,
+            "unk_token": null,
+            "continuing_subword_prefix": null,
+            "end_of_word_suffix": null,
+            "fuse_unk": false,
+            "byte_fallback": false,
+            "ignore_merges": false,
+            "vocab": vocab,
+            "merges": merges,
+        },
+    }))
+}
