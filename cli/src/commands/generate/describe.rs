@@ -29,7 +29,7 @@ impl Resources {
             Part::Conditioner => !conditioned || guided,
             Part::AudioCodec => job.plan.is_cover(),
             Part::Dit | Part::VaeDecoder => true,
-            Part::VaeEncoder => false,
+            Part::VaeEncoder | Part::LanguageModel => false,
         };
         let mut networks = Vec::new();
         for part in Part::ALL.into_iter().filter(is_used) {
