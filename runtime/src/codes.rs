@@ -5,13 +5,13 @@
 //!
 //! Source: upstream `audio_codes.py`, `_parse_audio_code_string`.
 
-use crate::{Error, error::shortened};
+use crate::{Error, error::shortened, lm::parse::python};
 
 /// The largest code that upstream reads: 8 x 8 x 8 x 5 x 5 x 5 levels, the released codebook.
 const UPSTREAM_LAST: u32 = 63_999;
 
-const OPEN: &str = "<|audio_code_";
-const CLOSE: &str = "|>";
+pub(crate) const OPEN: &str = "<|audio_code_";
+pub(crate) const CLOSE: &str = "|>";
 
 /// Reads codes in either spelling; how many a codebook has is the plan's to know.
 ///
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
     if !text.contains(OPEN) {
         return parse_list(text);
     }
-    let codes = markup(text);
+    let codes: Vec<_> = markup(text).map(code_of_markup).collect();
     if codes.is_empty() {
         return Err(Error::BadValue {
             flag: "audio-codes",
@@ -38,18 +38,22 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
 
 /// Upstream's `_parse_audio_code_string`: every `<|audio_code_N|>`, at most 63999 each.
 pub fn parse_markup(text: &str) -> Vec<u32> {
-    markup(text).into_iter().map(|code| code.min(UPSTREAM_LAST)).collect()
+    markup(text).map(|digits| code_of_markup(digits).min(UPSTREAM_LAST)).collect()
 }
 
-/// Every `<|audio_code_N|>` in `text`; whatever stands between them is skipped, as upstream does.
-fn markup(text: &str) -> Vec<u32> {
-    let mut codes = Vec::new();
+/// The number of every `<|audio_code_N|>` in `text`, as it is written; whatever stands between
+/// them is skipped, as upstream does. Digits are those of any script, as Python's `\d`.
+pub(crate) fn markup(text: &str) -> impl Iterator<Item = &str> {
     // Each piece after an opening begins with the number, if it is one.
-    for piece in text.split(OPEN).skip(1) {
-        let Some((digits, _)) = piece.split_once(CLOSE) else { continue };
-        codes.extend(code(digits));
-    }
-    codes
+    text.split(OPEN).skip(1).filter_map(|piece| {
+        let (digits, _) = piece.split_once(CLOSE)?;
+        python::is_decimal(digits).then_some(digits)
+    })
+}
+
+/// The code that [`markup`] found; a number too long for u32 is too large as well.
+fn code_of_markup(digits: &str) -> u32 {
+    python::digits(digits).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX)
 }
 
 /// The code that is written as `digits`; a number too long for u32 is too large as well.
@@ -81,6 +85,11 @@ pub fn parse_list(text: &str) -> Result<Vec<u32>, Error> {
 /// Codes as a list, the spelling that both [`parse`] and acestep.cpp read.
 pub fn to_list(codes: &[u32]) -> String {
     codes.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Codes as the text that the language model reads and writes.
+pub fn to_markup(codes: &[u32]) -> String {
+    codes.iter().map(|code| format!("{OPEN}{code}{CLOSE}")).collect()
 }
 
 #[cfg(test)]
@@ -141,8 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_back() {
+    fn what_is_written_is_read_back() {
         let codes = [0, 63_999, 17];
         assert_eq!(parse(&to_list(&codes)).expect("codes"), codes);
+        assert_eq!(to_markup(&codes), "<|audio_code_0|><|audio_code_63999|><|audio_code_17|>");
+        assert_eq!(parse(&to_markup(&codes)).expect("codes"), codes);
     }
 }

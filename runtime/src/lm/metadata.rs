@@ -1,1 +1,183 @@
 //! What the language model decides about a song.
+//!
+//! Source: the dictionary that upstream's `parse_lm_output` returns, and its `has_all_metas`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::parse::python;
+
+/// A value as upstream's dictionary holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// What the model writes: a whole number.
+    Whole(i64),
+    /// What only a user gives, such as 61.5 seconds.
+    Real(f64),
+    /// What is no number, or a whole one beyond i64.
+    Text(String),
+}
+
+impl Scalar {
+    /// The value as a whole number, if it is one in any spelling: `120`, `120.0` or `"120"`.
+    pub fn whole(&self) -> Option<i64> {
+        match self {
+            Self::Whole(value) => Some(*value),
+            // Up to 2^53 every whole f64 is exact.
+            Self::Real(value) if value.fract() == 0.0 && value.abs() <= 9e15 => Some(*value as i64),
+            Self::Real(_) => None,
+            Self::Text(text) => python::int(text),
+        }
+    }
+
+    /// The value as a finite number, if it is one in any spelling: also `61.5` and `"61.5"`.
+    pub fn number(&self) -> Option<f64> {
+        let number = match self {
+            Self::Whole(value) => Some(*value as f64),
+            Self::Real(value) => Some(*value),
+            Self::Text(text) => python::strip(text).parse().ok(),
+        };
+        number.filter(|number| number.is_finite())
+    }
+}
+
+/// As Python's `str` writes it, which is also what is put into the model's mouth.
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => write!(f, "{value}"),
+            Self::Real(value) => f.write_str(&python::repr(*value)),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What is known about a song besides its lyrics; a field is absent if nobody said anything.
+///
+/// As JSON it is upstream's dictionary: only the keys that are present, in alphabetical order,
+/// which is also the order in which the model writes them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metadata {
+    /// Beats a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bpm: Option<Scalar>,
+    /// What the music is like, in one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+    /// Seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Scalar>,
+    /// Genres, separated by commas; read, but never written into a plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub genres: Option<String>,
+    /// Such as `F# minor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyscale: Option<String>,
+    /// Such as `en`; `unknown` is a value too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Beats a bar, such as `4`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timesignature: Option<String>,
+}
+
+impl Metadata {
+    /// Beats a minute, if they are a whole number in any spelling.
+    pub fn bpm(&self) -> Option<i64> {
+        self.bpm.as_ref()?.whole()
+    }
+
+    /// Seconds, if they are a whole number in any spelling; [`Scalar::number`] has fractions too.
+    pub fn duration(&self) -> Option<i64> {
+        self.duration.as_ref()?.whole()
+    }
+
+    /// Upstream's `has_all_metas`: whether the model has nothing left to decide but the codes.
+    pub fn is_complete(&self) -> bool {
+        let present = [
+            ("bpm", self.bpm.is_some()),
+            ("duration", self.duration.is_some()),
+            ("keyscale", self.keyscale.is_some()),
+            ("timesignature", self.timesignature.is_some()),
+        ];
+        is_complete(present.into_iter().filter_map(|(key, is_present)| is_present.then_some(key)))
+    }
+}
+
+/// Whether a dictionary with these keys is complete; upstream asks for keys, not for values, so
+/// that a key with the value null counts.
+pub fn is_complete<'a>(keys: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut missing = vec!["bpm", "duration", "keyscale", "timesignature"];
+    for key in keys {
+        missing.retain(|&wanted| wanted != key);
+    }
+    missing.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_goldens::golden_json;
+
+    /// Golden: `cot_yaml.json`, `has_all_metas`.
+    #[test]
+    fn a_plan_is_complete_when_upstream_says_so() {
+        let golden = golden_json("a/logic/cot_yaml.json");
+        let cases = golden["has_all_metas"].as_array().expect("cases");
+        assert_eq!(cases.len(), 5);
+        for case in cases {
+            let keys = case["in"].as_object().into_iter().flat_map(|dict| dict.keys());
+            let ours = is_complete(keys.map(String::as_str));
+            assert_eq!(ours, case["out"].as_bool().expect("a boolean"), "{}", case["in"]);
+        }
+    }
+
+    #[test]
+    fn four_fields_make_metadata_complete() {
+        let mut metadata = Metadata {
+            bpm: Some(Scalar::Whole(90)),
+            duration: Some(Scalar::Text("30".into())),
+            keyscale: Some("C major".into()),
+            ..Metadata::default()
+        };
+        assert!(!metadata.is_complete());
+        metadata.timesignature = Some("4".into());
+        assert!(metadata.is_complete());
+    }
+
+    #[test]
+    fn json_has_the_keys_that_are_present_and_the_kind_of_each_number() {
+        let json = json!({"bpm": 90, "duration": 61.5, "keyscale": "A minor"});
+        let metadata: Metadata = serde_json::from_value(json.clone()).expect("metadata");
+        assert_eq!(metadata.bpm, Some(Scalar::Whole(90)));
+        assert_eq!(metadata.duration, Some(Scalar::Real(61.5)));
+        assert_eq!(serde_json::to_value(&metadata).expect("JSON"), json);
+        let text: Metadata = serde_json::from_value(json!({"bpm": "90", "language": null}))
+            .expect("upstream's nulls are absent");
+        assert_eq!(text.bpm, Some(Scalar::Text("90".into())));
+        assert_eq!(text.language, None);
+    }
+
+    #[test]
+    fn whole_numbers_are_whole_in_every_spelling() {
+        let text = |text: &str| Scalar::Text(text.into());
+        for value in [Scalar::Whole(120), Scalar::Real(120.0), text(" 120 ")] {
+            assert_eq!(value.whole(), Some(120), "{value:?}");
+            assert_eq!(value.number(), Some(120.0), "{value:?}");
+        }
+        for value in [Scalar::Real(61.5), text("61.5")] {
+            assert_eq!(value.whole(), None, "{value:?}");
+            assert_eq!(value.number(), Some(61.5), "{value:?}");
+        }
+        for value in [Scalar::Real(f64::NAN), text("fast"), text("inf")] {
+            assert_eq!((value.whole(), value.number()), (None, None), "{value:?}");
+        }
+        assert_eq!(Scalar::Real(f64::MAX).whole(), None);
+        assert_eq!(Scalar::Real(61.0).to_string(), "61.0");
+    }
+}

@@ -1,1 +1,0 @@
-//! Metadata as YAML.

@@ -1,1 +1,0 @@
-//! The model's text back to metadata, codes and lyrics.
