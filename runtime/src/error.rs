@@ -174,6 +174,51 @@ pub enum Error {
         /// Rows of the table.
         rows: usize,
     },
+    /// A prompt that leaves no room for an answer.
+    #[error("the language model's prompt has {tokens} tokens, of at most {most} with the answer")]
+    PromptTooLong {
+        /// Its length.
+        tokens: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// Scores of the language model that no token can be chosen by.
+    #[error("the language model's scores cannot be used at token {step}{}", after(had))]
+    Scores {
+        /// How many tokens had been written.
+        step: usize,
+        /// What is wrong with them.
+        #[source]
+        source: crate::lm::sample::ScoreError,
+        /// What was written until then.
+        had: String,
+    },
+    /// A language model that does not come to an end.
+    #[error("the language model did not come to an end within {tokens} tokens{}", after(had))]
+    NeverStopped {
+        /// How many it was allowed.
+        tokens: usize,
+        /// What it had written.
+        had: String,
+    },
+    /// A language model that stands still.
+    #[error("the language model wrote audio code {code} {times} times in a row{}", after(had))]
+    Repeats {
+        /// The code.
+        code: u32,
+        /// How often.
+        times: usize,
+        /// All codes.
+        had: String,
+    },
+    /// An answer without anything that can be used.
+    #[error("the language model wrote {what}{}", after(had))]
+    NothingValid {
+        /// What it wrote, or did not.
+        what: String,
+        /// The answer.
+        had: String,
+    },
     /// A device that is not there.
     #[error("device `{device}` is not available: {why}")]
     NoDevice {
@@ -230,6 +275,22 @@ impl Error {
             Self::NoDevice { .. } => {
                 "pass --device cpu, or build with --features cuda or wgpu".into()
             }
+            Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise --max-seq".into(),
+            Self::Scores { .. } => {
+                "`acestep verify` tests this machine; if it passes, the weights are damaged: download \
+                 them again"
+                    .into()
+            }
+            Self::NeverStopped { .. } | Self::NothingValid { .. } => {
+                "try another seed or a lower --lm-temperature; --no-thinking makes songs without the \
+                 language model"
+                    .into()
+            }
+            Self::Repeats { .. } => {
+                "try another seed, a higher --lm-temperature or --lm-repetition-penalty 1.05; \
+                 --no-thinking makes songs without the language model"
+                    .into()
+            }
             Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
             Self::OutOfRange { .. }
             | Self::BadValue { .. }
@@ -243,6 +304,31 @@ impl Error {
             | Self::Checkpoint(_) => return None,
         };
         Some(hint)
+    }
+}
+
+/// The end of what a language model had written, to be read in a message.
+fn after(had: &str) -> String {
+    const SHOWN: usize = 200;
+    let had = had.trim();
+    if had.is_empty() {
+        return String::new();
+    }
+    let count = had.chars().count();
+    let end: String = had.chars().skip(count.saturating_sub(SHOWN)).collect();
+    format!("; it had written: {}{end}", if count > SHOWN { "... " } else { "" })
+}
+
+impl Error {
+    /// What the language model had written when it failed, in full.
+    pub fn written(&self) -> Option<&str> {
+        match self {
+            Self::Scores { had, .. }
+            | Self::NeverStopped { had, .. }
+            | Self::Repeats { had, .. }
+            | Self::NothingValid { had, .. } => Some(had),
+            _ => None,
+        }
     }
 }
 

@@ -1,8 +1,33 @@
 //! A request in which the language model has decided what was left open.
+//!
+//! ```text
+//! request -> text phase: metadata, perhaps caption and lyrics -> codes phase -> request
+//! ```
+//!
+//! Source: upstream `generate_with_stop_condition`, `create_sample_from_query`,
+//! `format_sample_from_input`, `understand_audio_from_codes`; acestep.cpp `pipeline-lm.cpp`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::{Notice, Request};
+use acestep_model::{Backend, LanguageCheckpoint};
+
+use super::{
+    constrain::{GenreVocabulary, Phase, Rules, UserValues},
+    cot::cot,
+    generate::{Answer, Prompts, Writer},
+    guard,
+    merge::{self, Given},
+    metadata::Metadata,
+    parse, prompt,
+    sample::max_new_tokens,
+    session,
+    settings::Settings,
+};
+use crate::{
+    Error, Notice, Request,
+    observe::{Event, Observe, Stage},
+    plan::MOST_SECONDS,
+};
 
 /// What the language model is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,23 +56,51 @@ impl Ask {
     }
 }
 
+/// A request to the language model, fully decided.
+#[derive(Debug, Clone)]
+pub struct Job<'a> {
+    /// What is known.
+    pub request: &'a Request,
+    /// What is asked for.
+    pub ask: Ask,
+    /// Whether audio codes are written, one list for each of the settings' seeds.
+    pub writes_codes: bool,
+    /// How.
+    pub settings: &'a Settings,
+    /// Genres to choose from; without them none are named.
+    pub genres: Option<Arc<GenreVocabulary>>,
+}
+
 /// What the language model made of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
     /// The request with everything that was decided; with codes, it needs no language model again.
     pub request: Request,
+    /// What the codes were written after, or would be.
+    pub metadata: Metadata,
     /// One sentence for everything of the user's that was changed or filled in.
     pub changes: Vec<Notice>,
     /// The model's answer in words, as it was written; empty if none was asked for.
     pub text: String,
+    /// Every passage that was read and written, in order.
+    pub calls: Vec<Call>,
     /// How long it took.
     pub timing: Timing,
+}
+
+/// One run of the model, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The prompt; with guidance, the one it leads away from after it.
+    pub prompts: Vec<Vec<u32>>,
+    /// What was written, one list for each song.
+    pub written: Vec<Vec<u32>>,
 }
 
 /// How long the language model took, without reading its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// From the prompt to the first token.
+    /// From the first prompt to the first token.
     pub first_token: Duration,
     /// Metadata and lyrics.
     pub text: Duration,
@@ -55,6 +108,251 @@ pub struct Timing {
     pub text_tokens: usize,
     /// Audio codes.
     pub codes: Duration,
-    /// Audio codes of all items.
+    /// Audio codes of all songs.
     pub code_tokens: usize,
+}
+
+/// Lets the language model decide what `job` leaves open.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`];
+/// [`Error::Scores`], [`Error::NeverStopped`], [`Error::Repeats`] and [`Error::NothingValid`] with
+/// what was written until then; [`Error::Cancelled`].
+pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
+    job: &Job<'_>,
+    language: &C,
+    device: &B::Device,
+    observe: &dyn Observe,
+) -> Result<Composed, Error> {
+    let given = Given::of(job.request);
+    let needs_text = needs_text(job, &given);
+    let stage = if needs_text { Stage::LmText } else { Stage::LmCodes };
+    session::open(language, device, job.settings, stage, observe, |writer| {
+        let mut composed = Composed {
+            request: job.request.clone(),
+            metadata: given.metadata(),
+            changes: vec![],
+            text: String::new(),
+            calls: vec![],
+            timing: Timing::default(),
+        };
+        if needs_text {
+            text_phase(job, &given, writer, &mut composed)?;
+        }
+        if job.writes_codes {
+            codes_phase(job, writer, &mut composed)?;
+        }
+        Ok(composed)
+    })
+}
+
+/// Upstream asks for a plan only where one of four metadata is missing.
+fn needs_text(job: &Job<'_>, given: &Given) -> bool {
+    match job.ask {
+        Ask::Plan => job.settings.cot_metas && !given.metadata().is_complete(),
+        Ask::Inspire | Ask::Format | Ask::Custom { .. } => true,
+    }
+}
+
+fn text_phase<B: Backend>(
+    job: &Job<'_>,
+    given: &Given,
+    writer: &Writer<'_, B>,
+    composed: &mut Composed,
+) -> Result<(), Error> {
+    let request = job.request;
+    let caption = request.caption.as_deref().unwrap_or_default();
+    let lyrics = merge::lyrics_of(request);
+    let instrumental = merge::is_instrumental(request);
+    let text = match &job.ask {
+        Ask::Plan => prompt::plan(caption, &lyrics),
+        Ask::Inspire => prompt::inspire(prompt::or_no_input(caption), instrumental),
+        Ask::Format => {
+            prompt::format(prompt::or_no_input(caption), prompt::or_instrumental(&lyrics))
+        }
+        Ask::Custom { system, user } => prompt::custom(system, user),
+    };
+    let answer = write_text(writer, &text, rules(job, given), job.settings, composed)?;
+    let metadata = parse::metadata(&answer);
+    guard::something_was_decided(&metadata, &answer)?;
+    composed.changes.extend(merge::answer(
+        &job.ask,
+        &metadata,
+        &parse::lyrics(&answer),
+        job.settings,
+        &mut composed.request,
+    ));
+    composed.metadata = metadata;
+    composed.text = answer;
+    Ok(())
+}
+
+/// What the answer of the text phase has to be.
+fn rules(job: &Job<'_>, given: &Given) -> Rules {
+    let settings = job.settings;
+    let base = Rules { enabled: settings.constrained, user: given.user_values(), ..base(job) };
+    match job.ask {
+        Ask::Plan => Rules {
+            skip_caption: !settings.cot_caption,
+            skip_language: !settings.cot_language,
+            stop_at_reasoning: true,
+            ..base
+        },
+        // Upstream leaves the language out where the user gave it.
+        Ask::Format => Rules { skip_language: base.user.language.is_some(), ..base },
+        Ask::Inspire | Ask::Custom { .. } => base,
+    }
+}
+
+fn base(job: &Job<'_>) -> Rules {
+    match job.ask {
+        Ask::Plan => Rules::new(Phase::Cot),
+        Ask::Inspire | Ask::Format | Ask::Custom { .. } => {
+            let genres = job.genres.clone();
+            Rules { skip_genres: genres.is_none(), genres, ..Rules::new(Phase::Understand) }
+        }
+    }
+}
+
+/// Writes one answer in words.
+fn write_text<B: Backend>(
+    writer: &Writer<'_, B>,
+    text: &str,
+    rules: Rules,
+    settings: &Settings,
+    composed: &mut Composed,
+) -> Result<String, Error> {
+    let ids = writer.encode(text);
+    let limit = max_new_tokens(
+        None,
+        rules.phase,
+        settings.max_tokens,
+        settings.max_seq,
+        MOST_SECONDS as u32,
+    );
+    let seed = settings.seeds.first().copied().unwrap_or_default();
+    let answer = writer.text(&ids, rules, limit, seed)?;
+    writer.observe.event(Event::Finished { stage: Stage::LmText, elapsed: answer.elapsed });
+    composed.timing.first_token = answer.first_token;
+    composed.timing.text = answer.elapsed;
+    composed.timing.text_tokens = answer.tokens.len();
+    let text = writer.decode(&answer.tokens);
+    composed.calls.push(Call { prompts: vec![ids], written: vec![answer.tokens] });
+    Ok(text)
+}
+
+fn codes_phase<B: Backend>(
+    job: &Job<'_>,
+    writer: &Writer<'_, B>,
+    composed: &mut Composed,
+) -> Result<(), Error> {
+    let settings = job.settings;
+    // Upstream's prompt keeps the user's caption, and has the new one in its plan; where the model
+    // wrote the lyrics too, there is no other caption.
+    let caption = match job.ask {
+        Ask::Plan => job.request.caption.clone(),
+        Ask::Inspire | Ask::Format | Ask::Custom { .. } => composed.request.caption.clone(),
+    };
+    let caption = caption.unwrap_or_default();
+    let lyrics = merge::lyrics_of(&composed.request);
+    let seconds = job
+        .request
+        .duration
+        .or_else(|| composed.metadata.duration.as_ref().and_then(super::metadata::Scalar::number));
+
+    let plan = cot(&composed.metadata);
+    let conditional = writer.encode(&prompt::codes(&caption, &lyrics, &plan, settings.turn));
+    let negative = settings.negative_prompt.as_deref();
+    let unconditional = (settings.cfg_scale > 1.0).then(|| {
+        let text = prompt::codes_unconditional(&caption, &lyrics, negative, settings.turn);
+        writer.encode(&text)
+    });
+    let rules = Rules {
+        enabled: settings.constrained,
+        skip_caption: true,
+        skip_language: true,
+        target_seconds: seconds,
+        ..Rules::new(Phase::Codes)
+    };
+    let limit = max_new_tokens(
+        seconds,
+        Phase::Codes,
+        settings.max_tokens,
+        settings.max_seq,
+        MOST_SECONDS as u32,
+    );
+    let prompts = Prompts {
+        conditional: &conditional,
+        unconditional: unconditional.as_deref().map(|ids| (ids, settings.cfg_scale)),
+    };
+    let answers = writer.codes(prompts, &rules, limit, &settings.seeds)?;
+    let elapsed = answers.iter().map(|answer| answer.elapsed).max().unwrap_or_default();
+    writer.observe.event(Event::Finished { stage: Stage::LmCodes, elapsed });
+    if composed.calls.is_empty() {
+        composed.timing.first_token = answers.first().map(|a| a.first_token).unwrap_or_default();
+    }
+    composed.timing.codes = elapsed;
+    composed.timing.code_tokens = answers.iter().map(|answer| answer.tokens.len()).sum();
+    let codes: Vec<Vec<u32>> = answers.iter().map(|answer| codes_of(writer, answer)).collect();
+    composed.calls.push(Call {
+        prompts: std::iter::once(conditional).chain(unconditional).collect(),
+        written: answers.into_iter().map(|answer| answer.tokens).collect(),
+    });
+    guard::codes_are_a_song(&codes, composed)?;
+    composed.request.audio_codes = Some(codes);
+    Ok(())
+}
+
+fn codes_of<B: Backend>(writer: &Writer<'_, B>, answer: &Answer) -> Vec<u32> {
+    let vocabulary = writer.grammar.vocabulary();
+    answer.tokens.iter().filter_map(|&token| vocabulary.code_of_token(token)).collect()
+}
+
+/// What the language model hears in codes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Understood {
+    /// Caption, tempo, key, metre, language, length.
+    pub metadata: Metadata,
+    /// The words, as far as it understood them.
+    pub lyrics: String,
+    /// The answer as it was written.
+    pub text: String,
+    /// How long it took.
+    pub timing: Timing,
+}
+
+/// Describes the song that `codes` outline.
+///
+/// # Errors
+/// As [`compose`].
+pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
+    codes: &[u32],
+    settings: &Settings,
+    genres: Option<Arc<GenreVocabulary>>,
+    language: &C,
+    device: &B::Device,
+    observe: &dyn Observe,
+) -> Result<Understood, Error> {
+    session::open(language, device, settings, Stage::LmText, observe, |writer| {
+        let mut composed = Composed {
+            request: Request::default(),
+            metadata: Metadata::default(),
+            changes: vec![],
+            text: String::new(),
+            calls: vec![],
+            timing: Timing::default(),
+        };
+        let rules = Rules {
+            enabled: settings.constrained,
+            skip_genres: genres.is_none(),
+            genres: genres.clone(),
+            user: UserValues::default(),
+            ..Rules::new(Phase::Understand)
+        };
+        let text =
+            write_text(writer, &prompt::understand(codes), rules, settings, &mut composed)?;
+        let metadata = parse::metadata(&text);
+        guard::something_was_decided(&metadata, &text)?;
+        Ok(Understood { lyrics: parse::lyrics(&text), metadata, text, timing: composed.timing })
+    })
 }

@@ -6,6 +6,10 @@
 //! | [`metadata`] | what the model decides about a song |
 //! | [`cot`] | metadata as the YAML that stands between `<think>` tags |
 //! | [`parse`] | the model's text back to metadata, codes and lyrics |
+//! | [`settings`] | how the model draws, and what it may decide |
+//! | [`compose`] | the two phases: words, then codes |
+//! | [`generate`] | tokens one after the other |
+//! | `session`, `merge`, `guard` | the model in memory, its answer in the request, useless answers |
 //! | [`vocabulary`] | which tokens mean something special |
 //! | [`constrain`] | which tokens may come next |
 //! | [`sample`] | scores to one token |
@@ -15,9 +19,13 @@
 pub mod compose;
 pub mod constrain;
 pub mod cot;
+pub mod generate;
+mod guard;
+mod merge;
 pub mod metadata;
 pub mod parse;
 pub mod prompt;
 pub mod sample;
+mod session;
 pub mod settings;
 pub mod vocabulary;

@@ -1,0 +1,168 @@
+//! What the user gave, what the model answered, and the request that comes of both.
+//!
+//! The user's own values always win; what the model changed or added is said.
+
+use super::{
+    compose::Ask,
+    constrain::UserValues,
+    metadata::{Metadata, Scalar},
+    settings::Settings,
+};
+use crate::{Notice, Request, plan::limits, prompt::INSTRUMENTAL};
+
+/// The metadata that the user gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Given {
+    bpm: Option<i64>,
+    /// Whole seconds, as the model counts them.
+    duration: Option<u32>,
+    keyscale: Option<String>,
+    language: Option<String>,
+    timesignature: Option<String>,
+}
+
+impl Given {
+    pub(super) fn of(request: &Request) -> Self {
+        let word = |text: &Option<String>| {
+            text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Self {
+            bpm: request.bpm,
+            duration: request.duration.map(|seconds| seconds as u32).filter(|&whole| whole > 0),
+            keyscale: word(&request.keyscale),
+            language: word(&request.vocal_language).filter(|code| code != "unknown"),
+            // The model counts the beats of a bar; of `3/4` the fourths go without saying.
+            timesignature: word(&request.timesignature)
+                .map(|metre| metre.strip_suffix("/4").unwrap_or(&metre).to_owned()),
+        }
+    }
+
+    /// As the plan of codes that are written without a text phase: what upstream calls the user's
+    /// metadata.
+    pub(super) fn metadata(&self) -> Metadata {
+        Metadata {
+            bpm: self.bpm.map(|bpm| Scalar::Text(bpm.to_string())),
+            duration: self.duration.map(|seconds| Scalar::Text(seconds.to_string())),
+            keyscale: self.keyscale.clone(),
+            language: self.language.clone(),
+            timesignature: self.timesignature.clone(),
+            ..Metadata::default()
+        }
+    }
+
+    /// As the model finds them already written. Upstream does not give it the language.
+    pub(super) fn user_values(&self) -> UserValues {
+        UserValues {
+            bpm: self.bpm.map(|bpm| bpm.to_string()),
+            duration: self.duration.map(|seconds| seconds.to_string()),
+            keyscale: self.keyscale.clone(),
+            language: self.language.clone(),
+            timesignature: self.timesignature.clone(),
+            ..UserValues::default()
+        }
+    }
+}
+
+/// Whether the song has no voice.
+pub(super) fn is_instrumental(request: &Request) -> bool {
+    request.instrumental == Some(true)
+        || request.lyrics.as_deref().is_some_and(|lyrics| {
+            let lyrics = lyrics.trim();
+            ["[instrumental]", "[inst]"].iter().any(|mark| lyrics.eq_ignore_ascii_case(mark))
+        })
+}
+
+/// The lyrics as the model reads them.
+pub(super) fn lyrics_of(request: &Request) -> String {
+    if request.instrumental == Some(true) {
+        return INSTRUMENTAL.to_owned();
+    }
+    request.lyrics.clone().unwrap_or_default()
+}
+
+/// Puts the answer into the request, and says what that changed.
+pub(super) fn answer(
+    ask: &Ask,
+    metadata: &Metadata,
+    lyrics: &str,
+    settings: &Settings,
+    request: &mut Request,
+) -> Vec<Notice> {
+    let mut changes = Vec::new();
+    let writes_all = *ask != Ask::Plan;
+    if let Some(caption) = metadata.caption.as_ref().filter(|text| !text.trim().is_empty())
+        && (writes_all || settings.cot_caption)
+        && request.caption.as_ref() != Some(caption)
+    {
+        changes.push(said("caption", caption));
+        request.caption = Some(caption.clone());
+    }
+    if writes_all {
+        words(ask, lyrics, request, &mut changes);
+    }
+    let mut added = Vec::new();
+    let mut refused = Vec::new();
+    let mut fill = |what: &'static str, value: Option<String>, is_usable: bool| {
+        if let Some(value) = value {
+            (if is_usable { &mut added } else { &mut refused }).push(format!("{what} {value}"));
+        }
+        is_usable
+    };
+    if request.bpm.is_none() {
+        let bpm = metadata.bpm().filter(|bpm| (30..=300).contains(bpm));
+        fill("bpm", metadata.bpm.as_ref().map(Scalar::to_string), bpm.is_some());
+        request.bpm = bpm;
+    }
+    if request.duration.is_none() {
+        let seconds = metadata.duration.as_ref().and_then(Scalar::number);
+        let seconds = seconds.filter(|seconds| (10.0..=600.0).contains(seconds));
+        fill("duration", metadata.duration.as_ref().map(Scalar::to_string), seconds.is_some());
+        request.duration = seconds;
+    }
+    if request.keyscale.is_none() {
+        let key = metadata.keyscale.as_deref().filter(|key| limits::is_keyscale(key));
+        fill("key", metadata.keyscale.clone(), key.is_some());
+        request.keyscale = key.map(str::to_owned);
+    }
+    if request.timesignature.is_none() {
+        let metre = metadata.timesignature.as_deref().and_then(|m| limits::timesignature(m).ok());
+        fill("metre", metadata.timesignature.clone(), metre.is_some());
+        request.timesignature = metre;
+    }
+    let asked = request.vocal_language.as_deref().is_none_or(|code| code.trim() == "unknown");
+    if asked && settings.cot_language {
+        let code = metadata.language.as_deref().and_then(|code| limits::language(code).ok());
+        fill("language", metadata.language.clone(), code.is_some());
+        request.vocal_language =
+            code.map(str::to_owned).or_else(|| request.vocal_language.clone());
+    }
+    if !added.is_empty() {
+        changes.push(Notice(format!("the language model chose {}", added.join(", "))));
+    }
+    if !refused.is_empty() {
+        let text = refused.join(", ");
+        changes.push(Notice(format!("the language model's {text} cannot be used and is left out")));
+    }
+    changes
+}
+
+/// Lyrics of an answer that has them. Upstream keeps what it was given where none came back.
+fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
+    let instrumental = is_instrumental(request);
+    if !lyrics.is_empty() && request.lyrics.as_deref() != Some(lyrics) {
+        let lines = lyrics.lines().filter(|line| !line.trim().is_empty()).count();
+        changes.push(Notice(format!("the language model wrote {lines} lines of lyrics")));
+        request.lyrics = Some(lyrics.to_owned());
+        request.instrumental = None;
+    } else if instrumental {
+        request.lyrics = Some(INSTRUMENTAL.to_owned());
+        request.instrumental = None;
+    } else if lyrics.is_empty() && *ask == Ask::Inspire {
+        changes.push(Notice("the language model wrote no lyrics".into()));
+        request.lyrics = Some(String::new());
+    }
+}
+
+fn said(what: &str, text: &str) -> Notice {
+    Notice(format!("the language model wrote the {what}: {text}"))
+}

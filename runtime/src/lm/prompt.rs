@@ -1,1 +1,0 @@
-//! The texts that the language model continues, byte by byte.

@@ -1,0 +1,47 @@
+//! A language model in memory, ready to write.
+
+use acestep_model::{Backend, LanguageCheckpoint};
+
+use super::{
+    constrain::Grammar, generate::Writer, sample::Sampler, settings::Settings,
+    vocabulary::Vocabulary,
+};
+use crate::{
+    Error,
+    observe::{Event, Observe, Stage, check},
+    plan::MOST_SECONDS,
+};
+
+/// Reads the model, lets `work` write with it, and drops it.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if it cannot be read, and those of `work`.
+pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
+    language: &C,
+    device: &B::Device,
+    settings: &Settings,
+    stage: Stage,
+    observe: &dyn Observe,
+    work: impl FnOnce(&Writer<'_, B>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    check(observe)?;
+    observe.event(Event::Loading(stage));
+    let tokenizer = language.tokenizer().map_err(Error::checkpoint)?;
+    let vocabulary = Vocabulary::new(tokenizer).map_err(Error::checkpoint)?;
+    let grammar = Grammar::new(&vocabulary, MOST_SECONDS as u32).map_err(Error::checkpoint)?;
+    let model = language.language_model(device).map_err(Error::checkpoint)?;
+    work(&Writer {
+        model: &model,
+        config: language.config(),
+        device,
+        grammar: &grammar,
+        sampler: Sampler {
+            temperature: settings.temperature,
+            top_k: settings.top_k,
+            top_p: settings.top_p,
+            repetition_penalty: settings.repetition_penalty,
+        },
+        max_seq: settings.max_seq,
+        observe,
+    })
+}
