@@ -189,13 +189,15 @@ fn fill_block(block: &mut [f32]) {
     }
 }
 
+/// A uniform number in `[0, 1)` of 53 bits out of two numbers, as `torch.rand` in f64.
+pub(crate) fn uniform53(high: u32, low: u32) -> f64 {
+    let bits = (u64::from(high) << 32 | u64::from(low)) & ((1 << 53) - 1);
+    bits as f64 / (1u64 << 53) as f64
+}
+
 /// Below 16 elements ATen goes one by one, in f64 and with 53-bit uniforms.
 fn scalar_normals(generator: &mut Mt, n: usize) -> Vec<f32> {
-    let mut uniform53 = || {
-        let (high, low) = (generator.next_u32(), generator.next_u32());
-        let bits = (u64::from(high) << 32 | u64::from(low)) & ((1 << 53) - 1);
-        bits as f64 / (1u64 << 53) as f64
-    };
+    let mut uniform53 = || uniform53(generator.next_u32(), generator.next_u32());
     let mut normals = Vec::with_capacity(n + 1);
     while normals.len() < n {
         let (angle, radius) = (TAU * uniform53(), (-2.0 * (-uniform53()).ln_1p()).sqrt());

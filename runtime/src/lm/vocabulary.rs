@@ -1,1 +1,204 @@
 //! Which tokens mean something special.
+
+use std::{cell::OnceCell, fmt, ops::Range};
+
+use acestep_model::Tokenizer;
+
+use super::constrain::genres::TokenTexts;
+
+/// Codes that mean something to the model: indices into the codebook.
+///
+/// Released tokenizers know 65535 code tokens; those from here on have no entry in the codebook.
+pub const MOST_CODES: u32 = 64_000;
+
+/// A tokenizer that the language model cannot work with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VocabularyError {
+    /// A special token is absent.
+    #[error("the tokenizer has no token `{content}`")]
+    Missing {
+        /// How it is written.
+        content: String,
+    },
+    /// A text that the model must be able to write cannot be written token by token.
+    #[error("the tokenizer has no single token for any beginning of {text:?}")]
+    Unwritable {
+        /// The text.
+        text: String,
+    },
+    /// The codes do not follow one another.
+    #[error(
+        "the tokenizer's codes do not follow one another: `<|audio_code_0|>` is token {first}, \
+         `<|audio_code_{code}|>` is {found}"
+    )]
+    ScatteredCodes {
+        /// The token of code 0.
+        first: u32,
+        /// The first code out of order.
+        code: u32,
+        /// Its token.
+        found: u32,
+    },
+}
+
+/// A tokenizer and the tokens of it that mean something special.
+///
+/// Source: upstream `_precompute_tokens`.
+pub struct Vocabulary<'a> {
+    tokenizer: &'a dyn Tokenizer,
+    /// `"\n"`, which ends a field.
+    pub newline: u32,
+    /// `<|im_end|>`, which ends the answer.
+    pub end: u32,
+    /// `<|endoftext|>`, which fills up the shorter rows of a batch and also ends the answer.
+    pub pad: u32,
+    /// `` ` ``, which would begin a code block in a caption.
+    pub backtick: u32,
+    /// `<think>`.
+    pub think: u32,
+    /// `</think>`, as many tokens as the tokenizer needs.
+    pub think_end: Vec<u32>,
+    size: u32,
+    codes: Range<u32>,
+    texts: OnceCell<TokenTexts>,
+}
+
+impl<'a> Vocabulary<'a> {
+    /// Looks the tokens up; reads no more of the vocabulary than the codes.
+    ///
+    /// # Errors
+    /// If a special token is absent, or the codes do not have ids that follow one another.
+    pub fn new(tokenizer: &'a dyn Tokenizer) -> Result<Self, VocabularyError> {
+        let special = |content: &str| {
+            let missing = || VocabularyError::Missing { content: content.to_owned() };
+            tokenizer.id_of(content).ok_or_else(missing)
+        };
+        // Upstream takes the last token of such a text.
+        let last = |text: &str| {
+            let unwritable = || VocabularyError::Unwritable { text: text.to_owned() };
+            tokenizer.encode(text).last().copied().ok_or_else(unwritable)
+        };
+        Ok(Self {
+            tokenizer,
+            newline: last("\n")?,
+            end: special("<|im_end|>")?,
+            pad: special("<|endoftext|>")?,
+            backtick: last("`")?,
+            think: special("<think>")?,
+            think_end: tokenizer.encode("</think>"),
+            size: tokenizer.vocabulary() as u32,
+            codes: codes(tokenizer)?,
+            texts: OnceCell::new(),
+        })
+    }
+
+    /// The tokenizer itself.
+    pub fn tokenizer(&self) -> &'a dyn Tokenizer {
+        self.tokenizer
+    }
+
+    /// How many tokens there are.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The tokens of the codes: code `n` is the `n`-th of them.
+    pub fn codes(&self) -> Range<u32> {
+        self.codes.clone()
+    }
+
+    /// The token of code `code`, if there is one.
+    pub fn token_of_code(&self, code: u32) -> Option<u32> {
+        (code < self.codes.len() as u32).then(|| self.codes.start + code)
+    }
+
+    /// The code that `token` is, if it is one.
+    pub fn code_of_token(&self, token: u32) -> Option<u32> {
+        self.codes.contains(&token).then(|| token - self.codes.start)
+    }
+
+    /// Whether `token` ends the answer.
+    pub fn is_last(&self, token: u32) -> bool {
+        token == self.end || token == self.pad
+    }
+
+    /// The text of every token, read when it is first asked for: only the genres need it.
+    pub(super) fn texts(&self) -> &TokenTexts {
+        self.texts.get_or_init(|| TokenTexts::new(self.tokenizer))
+    }
+}
+
+impl fmt::Debug for Vocabulary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vocabulary")
+            .field("size", &self.size)
+            .field("codes", &self.codes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The ids of `<|audio_code_0|>` and all that follow it, at most [`MOST_CODES`].
+fn codes(tokenizer: &dyn Tokenizer) -> Result<Range<u32>, VocabularyError> {
+    let content = |code: u32| format!("<|audio_code_{code}|>");
+    let first = tokenizer
+        .id_of(&content(0))
+        .ok_or_else(|| VocabularyError::Missing { content: content(0) })?;
+    let mut codes = first..first + 1;
+    for code in 1..MOST_CODES {
+        match tokenizer.id_of(&content(code)) {
+            None => {}
+            Some(id) if id == codes.end && id == first + code => codes.end += 1,
+            Some(found) => return Err(VocabularyError::ScatteredCodes { first, code, found }),
+        }
+    }
+    Ok(codes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_goldens::{Words, tokenizer};
+
+    /// Golden: `prefix_trees_tiny.json` and the ids in the checkpoint's `tokenizer.json`.
+    #[test]
+    fn the_tiny_vocabulary_has_512_codes_at_its_end() {
+        let tokenizer = tokenizer();
+        let vocabulary = Vocabulary::new(&tokenizer).expect("complete");
+        assert_eq!((vocabulary.newline, vocabulary.end, vocabulary.pad), (198, 422, 420));
+        assert_eq!(vocabulary.think_end.len(), 1);
+        assert_eq!(vocabulary.codes(), 446..958);
+        assert_eq!(vocabulary.token_of_code(511), Some(957));
+        assert_eq!(vocabulary.token_of_code(512), None);
+        assert_eq!(vocabulary.code_of_token(445), None);
+        assert_eq!(vocabulary.code_of_token(449), Some(3));
+    }
+
+    #[test]
+    fn what_a_tokenizer_lacks_is_named() {
+        let all = ["\n", "`", "<|im_end|>", "<|endoftext|>", "<think>", "<|audio_code_0|>"];
+        for lacking in 0..all.len() {
+            let words: Vec<_> =
+                all.iter().enumerate().filter(|(i, _)| *i != lacking).map(|(_, w)| *w).collect();
+            let words = Words(words);
+            let error = Vocabulary::new(&words).expect_err(all[lacking]).to_string();
+            let named = error.contains(&format!("`{}`", all[lacking]))
+                || error.contains(&format!("{:?}", all[lacking]));
+            assert!(named, "{error}");
+        }
+    }
+
+    #[test]
+    fn codes_that_do_not_follow_one_another_are_refused() {
+        let base = ["\n", "`", "<|im_end|>", "<|endoftext|>", "<think>", "<|audio_code_0|>"];
+        for (more, message) in [
+            (["x", "<|audio_code_1|>"], "is token 5, `<|audio_code_1|>` is 7"),
+            (["<|audio_code_2|>", "<|audio_code_1|>"], "is token 5, `<|audio_code_1|>` is 7"),
+            (["x", "<|audio_code_2|>"], "is token 5, `<|audio_code_2|>` is 7"),
+        ] {
+            let words = Words([&base[..], &more[..]].concat());
+            let error = Vocabulary::new(&words).expect_err("scattered").to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Genres out of a list.
+//!
+//! The value as a whole is one line of the list, commas and all. It is matched by characters, not
+//! by tokens, and without regard to case.
+
+use std::collections::HashMap;
+
+use acestep_model::Tokenizer;
+
+use crate::lm::vocabulary::Vocabulary;
+
+/// A list of genres.
+#[derive(Debug, Clone, Default)]
+pub struct GenreVocabulary {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    children: HashMap<char, usize>,
+    complete: bool,
+}
+
+impl GenreVocabulary {
+    /// Reads one genre a line; empty lines and those that begin with `#` are left out.
+    pub fn parse(text: &str) -> Self {
+        let mut this = Self { nodes: vec![Node::default()] };
+        for line in text.lines().map(|line| line.trim_matches(is_space)) {
+            if !line.is_empty() && !line.starts_with('#') {
+                this.insert(&line.to_lowercase());
+            }
+        }
+        this
+    }
+
+    fn insert(&mut self, genre: &str) {
+        let mut at = 0;
+        for c in genre.chars() {
+            let new = self.nodes.len();
+            at = *self.nodes[at].children.entry(c).or_insert(new);
+            if at == new {
+                self.nodes.push(Node::default());
+            }
+        }
+        self.nodes[at].complete = true;
+    }
+
+    /// Whether the list has no genre.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.len() <= 1
+    }
+
+    fn walk(&self, from: usize, text: &str) -> Option<usize> {
+        text.chars().try_fold(from, |at, c| self.nodes.get(at)?.children.get(&c).copied())
+    }
+
+    /// The tokens that may follow `written`; never none.
+    ///
+    /// Spaces round what is written do not count, as upstream has it. So where a genre goes on
+    /// with a space, the model may write any number of blank tokens, and gets on only by a token
+    /// that begins with one itself; a vocabulary without such a token never gets on.
+    pub(super) fn allowed(&self, vocabulary: &Vocabulary<'_>, written: &str) -> Vec<u32> {
+        let written = written.to_lowercase();
+        let Some(at) = self.walk(0, written.trim_matches(is_space)) else {
+            return vec![vocabulary.newline];
+        };
+        let Some(node) = self.nodes.get(at) else { return vec![vocabulary.newline] };
+        let goes_on = |c| node.children.contains_key(&c);
+        let blank_is_allowed = goes_on(' ') || goes_on(',');
+        let texts = vocabulary.texts();
+        let mut allowed: Vec<u32> = node
+            .children
+            .keys()
+            .filter_map(|c| texts.by_first.get(c))
+            .flatten()
+            .copied()
+            .filter(|&token| match texts.text(token) {
+                " " => blank_is_allowed,
+                text => self.walk(at, text).is_some(),
+            })
+            .collect();
+        // The end is allowed where a genre is whole, and where nothing else is.
+        if node.complete || allowed.is_empty() {
+            allowed.push(vocabulary.newline);
+        }
+        allowed
+    }
+}
+
+/// The text of every token as genres are matched by: in lower case, without blanks at its end; all
+/// blanks are one space.
+#[derive(Debug)]
+pub(in crate::lm) struct TokenTexts {
+    texts: Vec<Box<str>>,
+    /// The tokens by their first character, and by the first that is no blank.
+    by_first: HashMap<char, Vec<u32>>,
+}
+
+impl TokenTexts {
+    pub(in crate::lm) fn new(tokenizer: &dyn Tokenizer) -> Self {
+        let mut this = Self { texts: Vec::new(), by_first: HashMap::new() };
+        for token in 0..tokenizer.vocabulary() as u32 {
+            let text = tokenizer.decode(&[token]);
+            let lower = text.to_lowercase();
+            let matched = match lower.trim_end_matches(is_space) {
+                "" if !text.is_empty() => " ",
+                matched => matched,
+            };
+            this.texts.push(matched.into());
+
+            let unblank = text.trim_start_matches(is_space);
+            let first = text.chars().next();
+            let inner = unblank.chars().next().filter(|_| unblank.len() < text.len());
+            for c in first.into_iter().chain(inner) {
+                // What has several characters in lower case is no character of a genre.
+                let mut lower = c.to_lowercase();
+                if let (Some(c), None) = (lower.next(), lower.next()) {
+                    this.by_first.entry(c).or_default().push(token);
+                }
+            }
+        }
+        this
+    }
+
+    fn text(&self, token: u32) -> &str {
+        self.texts.get(token as usize).map_or("", |text| text)
+    }
+}
+
+/// A blank as Python's `str.strip` has it.
+pub(super) fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}

@@ -1,0 +1,52 @@
+//! What is made once of a vocabulary.
+
+use super::{
+    Field,
+    fixed::FixedTexts,
+    tries::{Trie, Tries},
+};
+use crate::lm::vocabulary::{Vocabulary, VocabularyError};
+
+/// What all machines of a vocabulary share.
+#[derive(Debug)]
+pub struct Grammar<'a> {
+    pub(super) vocabulary: &'a Vocabulary<'a>,
+    pub(super) fixed: FixedTexts,
+    pub(super) tries: Tries,
+    /// The tokens of the digits.
+    pub(super) digits: [u32; 10],
+}
+
+impl<'a> Grammar<'a> {
+    /// Durations in plans are 10 to `max_seconds`; upstream's limit is 600.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot write a name or a digit.
+    pub fn new(vocabulary: &'a Vocabulary<'a>, max_seconds: u32) -> Result<Self, VocabularyError> {
+        let tokenizer = vocabulary.tokenizer();
+        let mut digits = [0; 10];
+        for (digit, token) in ('0'..='9').zip(&mut digits) {
+            let text = digit.to_string();
+            *token = *tokenizer.encode(&text).last().ok_or(VocabularyError::Unwritable { text })?;
+        }
+        let fixed = FixedTexts::new(tokenizer)?;
+        Ok(Self { vocabulary, fixed, tries: Tries::new(vocabulary, max_seconds), digits })
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &'a Vocabulary<'a> {
+        self.vocabulary
+    }
+
+    /// The values of `field`, if they are few.
+    pub(super) fn trie(&self, field: Field) -> Option<&Trie> {
+        match field {
+            Field::Bpm => Some(&self.tries.bpm),
+            Field::Duration => Some(&self.tries.duration),
+            Field::Keyscale => Some(&self.tries.keyscale),
+            Field::Language => Some(&self.tries.language),
+            Field::Timesignature => Some(&self.tries.timesignature),
+            Field::Caption | Field::Genres => None,
+        }
+    }
+}

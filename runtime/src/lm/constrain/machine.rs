@@ -1,0 +1,293 @@
+//! The steps from one state to the next.
+
+use super::{
+    Field, Grammar, Phase, Rules, State, caption::Caption, genres::is_space, tries::Place,
+};
+use crate::lm::sample::{Scores, Tokens};
+
+/// How far the value of a field is.
+#[derive(Debug, Clone)]
+struct Value {
+    place: Place,
+    /// Something was written.
+    begun: bool,
+    /// Genres only.
+    text: String,
+    /// How many digits were written.
+    digits: usize,
+    caption: Caption,
+}
+
+impl Value {
+    fn new() -> Self {
+        let (text, caption) = (String::new(), Caption::default());
+        Self { place: Place::ROOT, begun: false, text, digits: 0, caption }
+    }
+}
+
+/// A value that the user gave, on its way into the answer.
+#[derive(Debug, Clone)]
+struct Injection {
+    field: Field,
+    tokens: std::vec::IntoIter<u32>,
+}
+
+/// What one answer may go on with.
+#[derive(Debug, Clone)]
+pub struct Machine<'a> {
+    grammar: &'a Grammar<'a>,
+    rules: Rules,
+    pub(super) state: State,
+    /// Characters of the state's fixed text that are written.
+    written: usize,
+    value: Value,
+    injection: Option<Injection>,
+    codes: usize,
+}
+
+impl<'a> Machine<'a> {
+    /// A machine that has seen nothing yet.
+    pub fn new(grammar: &'a Grammar<'a>, rules: Rules) -> Self {
+        Self {
+            grammar,
+            rules,
+            state: State::ThinkTag,
+            written: 0,
+            value: Value::new(),
+            injection: None,
+            codes: 0,
+        }
+    }
+
+    /// Reads the prompt: in the codes phase, one with `</think>` holds the plan already.
+    pub fn start(&mut self, prompt: &[u32]) {
+        let tag = &self.grammar.vocabulary.think_end;
+        let has_plan = !tag.is_empty() && prompt.windows(tag.len()).any(|window| window == tag);
+        if self.rules.enabled && self.rules.phase == Phase::Codes && has_plan {
+            self.enter(State::Codes);
+        }
+    }
+
+    /// What the next token belongs to.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// How many codes there are.
+    pub fn codes(&self) -> usize {
+        self.codes
+    }
+
+    /// Whether nothing but codes and the end can follow from here on: the network need not score
+    /// anything else.
+    pub fn wants_codes_only(&self) -> bool {
+        self.rules.enabled && self.state == State::Codes
+    }
+
+    /// Forbids what may not come next, and applies the temperature of the phase.
+    pub fn constrain(&mut self, scores: &mut Scores) {
+        if self.rules.enabled {
+            self.forbid(scores);
+        }
+        let temperature = match self.state {
+            State::Codes | State::Completed => self.rules.codes_temperature,
+            State::ThinkTag
+            | State::NewlineAfterThink
+            | State::Name(_)
+            | State::Value(_)
+            | State::ThinkEndTag => self.rules.metadata_temperature,
+        };
+        if let Some(temperature) = temperature {
+            // Upstream's guard against dividing by zero.
+            let temperature = if temperature <= 0.0 { 1e-6 } else { temperature };
+            scores.logits.iter_mut().for_each(|score| *score /= temperature);
+        }
+    }
+
+    fn forbid(&mut self, scores: &mut Scores) {
+        let vocabulary = self.grammar.vocabulary;
+        // Rows that the network has beyond the tokenizer's tokens mean nothing.
+        if scores.tokens == Tokens::All {
+            scores.forbid_all(vocabulary.size()..u32::MAX);
+        }
+        if let Some(injection) = &self.injection {
+            scores.allow_only(&injection.tokens.as_slice()[..1]);
+            return;
+        }
+        match self.state {
+            State::Codes => self.forbid_all_but_codes(scores),
+            State::Completed => {
+                if self.rules.phase == Phase::Understand {
+                    scores.forbid_all(vocabulary.codes());
+                }
+            }
+            // Upstream ends where at most ten characters of the tag are missing; it has eight.
+            State::ThinkEndTag if self.rules.stop_at_reasoning => {
+                scores.allow_only(&[vocabulary.end]);
+            }
+            State::ThinkTag | State::NewlineAfterThink | State::Name(_) | State::ThinkEndTag => {
+                let next = self.grammar.fixed.next(self.state, self.written);
+                scores.allow_only(next.as_slice());
+            }
+            State::Value(field) => self.forbid_in_value(field, scores),
+        }
+    }
+
+    fn forbid_all_but_codes(&self, scores: &mut Scores) {
+        let vocabulary = self.grammar.vocabulary;
+        let (codes, end) = (vocabulary.codes(), vocabulary.end);
+        match self.rules.target_codes() {
+            Some(target) if self.codes >= target => return scores.allow_only(&[end]),
+            Some(_) => scores.forbid(end),
+            None => {}
+        }
+        let of_end = scores.of(end);
+        scores.forbid_all(codes.end..u32::MAX);
+        if scores.tokens == Tokens::All {
+            scores.forbid_all(0..codes.start);
+        }
+        if let Some(index) = scores.index(end) {
+            scores.logits[index] = of_end;
+        }
+    }
+
+    fn forbid_in_value(&mut self, field: Field, scores: &mut Scores) {
+        let vocabulary = self.grammar.vocabulary;
+        let tokenizer = vocabulary.tokenizer();
+        if let (Some(given), false) = (self.rules.user.of(field), self.value.begun) {
+            // Upstream tokenises the value by itself, not behind its name.
+            let tokens = tokenizer.encode(&format!(" {given}\n"));
+            if let Some(&first) = tokens.first() {
+                self.injection = Some(Injection { field, tokens: tokens.into_iter() });
+                return scores.allow_only(&[first]);
+            }
+        }
+        let place = self.value.place;
+        let newline = vocabulary.newline;
+        match (field, self.grammar.trie(field)) {
+            (Field::Caption, _) => self.value.caption.constrain(vocabulary, scores),
+            (Field::Duration, _) if self.rules.target_seconds().is_some() => {
+                scores.allow_only(&[self.next_digit_of_target()]);
+            }
+            // Upstream takes the likeliest language whatever the temperature. Of equals it takes
+            // whichever Python's set has first; we take the first.
+            (Field::Language, Some(trie)) if !self.value.begun => {
+                let candidates = trie.allowed(place);
+                scores.allow_only(candidates);
+                let best = scores.best().or(candidates.first().copied()).unwrap_or(newline);
+                scores.allow_only(&[best]);
+            }
+            (Field::Keyscale | Field::Language | Field::Timesignature, Some(trie))
+                if trie.is_complete(place) =>
+            {
+                scores.allow_only(&[newline]);
+            }
+            (_, Some(trie)) => scores.allow_only(trie.allowed(place)),
+            (_, None) => self.forbid_in_genres(scores),
+        }
+    }
+
+    /// The digits of the target, whole seconds, and then the newline.
+    fn next_digit_of_target(&self) -> u32 {
+        let seconds = self.rules.target_seconds().map(|seconds| (seconds as u32).to_string());
+        let next = seconds.and_then(|digits| digits.as_bytes().get(self.value.digits).copied());
+        next.map_or(self.grammar.vocabulary.newline, |byte| {
+            self.grammar.digits[usize::from(byte - b'0')]
+        })
+    }
+
+    fn forbid_in_genres(&self, scores: &mut Scores) {
+        let vocabulary = self.grammar.vocabulary;
+        let written = &self.value.text;
+        match &self.rules.genres {
+            Some(list) if !list.is_empty() => {
+                scores.allow_only(&list.allowed(vocabulary, written));
+            }
+            // Without a list whatever is written ends where the newline is the likeliest.
+            Some(_) | None if written.trim_matches(is_space).is_empty() => {
+                scores.forbid(vocabulary.newline);
+            }
+            Some(_) | None if scores.best() == Some(vocabulary.newline) => {
+                scores.allow_only(&[vocabulary.newline]);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Takes note of the token that was chosen, whether it was allowed or not.
+    pub fn advance(&mut self, token: u32) {
+        if !self.rules.enabled {
+            return;
+        }
+        if let Some(injection) = &mut self.injection {
+            injection.tokens.next();
+            if injection.tokens.as_slice().is_empty() {
+                let next = injection.field.next(&self.rules);
+                self.enter(next);
+            }
+            return;
+        }
+        match self.state {
+            State::Completed => {}
+            State::Codes => {
+                self.codes += usize::from(self.grammar.vocabulary.codes().contains(&token));
+            }
+            State::Value(field) => self.advance_value(field, token),
+            State::ThinkTag | State::NewlineAfterThink | State::Name(_) | State::ThinkEndTag => {
+                self.written += self.text(token).chars().count();
+                if self.written >= self.state.fixed_text().map_or(0, str::len) {
+                    self.enter(self.after_fixed_text());
+                }
+            }
+        }
+    }
+
+    fn advance_value(&mut self, field: Field, token: u32) {
+        let text = self.text(token);
+        if field == Field::Caption {
+            self.value.begun = true;
+            if let Some(next) = self.value.caption.advance(&text) {
+                self.enter(next);
+            }
+            return;
+        }
+        if token == self.grammar.vocabulary.newline {
+            let next = field.next(&self.rules);
+            return self.enter(next);
+        }
+        self.value.begun = true;
+        self.value.text.push_str(&text);
+        let digits = text.trim_matches(is_space);
+        if digits.chars().all(|c| c.is_ascii_digit()) {
+            self.value.digits += digits.len();
+        }
+        if let Some(trie) = self.grammar.trie(field) {
+            self.value.place = trie.step(self.value.place, token);
+        }
+    }
+
+    fn after_fixed_text(&self) -> State {
+        match self.state {
+            State::ThinkTag => State::NewlineAfterThink,
+            State::NewlineAfterThink => State::Name(Field::Bpm),
+            State::Name(field) => State::Value(field),
+            State::ThinkEndTag if self.rules.stop_at_reasoning => State::Completed,
+            State::ThinkEndTag => match self.rules.phase {
+                Phase::Understand => State::Completed,
+                Phase::Cot | Phase::Codes => State::Codes,
+            },
+            State::Value(_) | State::Codes | State::Completed => self.state,
+        }
+    }
+
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.written = 0;
+        self.value = Value::new();
+        self.injection = None;
+    }
+
+    fn text(&self, token: u32) -> String {
+        self.grammar.vocabulary.tokenizer().decode(&[token])
+    }
+}

@@ -1,0 +1,197 @@
+//! What the reference did, once more.
+//!
+//! A stored run says what was asked and what came of it. Its scores are not those of a network but
+//! of a rule that both sides can compute, so a run needs nothing but a tokenizer. `acestep verify`
+//! and the tests use it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Deserialize;
+
+use super::{Grammar, Machine, Phase, Rules, UserValues, genres::GenreVocabulary};
+use crate::lm::{
+    sample::{Scores, Tokens},
+    vocabulary::{Vocabulary, VocabularyError},
+};
+
+/// The file of stored runs, `constrained_decoding.json`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Runs {
+    /// The list of genres that runs use unless they say otherwise.
+    pub genres: Vec<String>,
+    /// The runs by vocabulary: `tiny`, `full`.
+    pub results: BTreeMap<String, Vec<Run>>,
+}
+
+/// One stored run.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Run {
+    /// What was asked.
+    pub case: Case,
+    /// Tokens that the scores favour, one after the other.
+    wish_ids: Vec<u32>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub trace: Trace,
+}
+
+/// What was asked in a run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub struct Case {
+    /// What it is called.
+    pub name: String,
+    /// Seeds the scores.
+    pub seed: u32,
+    max_steps: usize,
+    prompt: String,
+    phase: String,
+    enabled: bool,
+    skip_caption: bool,
+    skip_genres: bool,
+    skip_language: bool,
+    stop_at_reasoning: bool,
+    target_duration: Option<f64>,
+    max_duration: u32,
+    metadata_temperature: Option<f32>,
+    codes_temperature: Option<f32>,
+    user_metadata: BTreeMap<String, String>,
+    /// `null`: no list of genres.
+    genres_vocab: Option<Vec<String>>,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            seed: 0,
+            max_steps: 160,
+            prompt: "x".into(),
+            phase: "cot".into(),
+            enabled: true,
+            skip_caption: false,
+            skip_genres: true,
+            skip_language: false,
+            stop_at_reasoning: false,
+            target_duration: None,
+            max_duration: 600,
+            metadata_temperature: None,
+            codes_temperature: None,
+            user_metadata: BTreeMap::new(),
+            genres_vocab: Some(Vec::new()),
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Trace {
+    /// The tokens, each the likeliest that was allowed.
+    pub tokens: Vec<u32>,
+    /// How many tokens were allowed at each step.
+    pub finite_counts: Vec<usize>,
+    /// The states in their order, by upstream's names.
+    pub state_path: Vec<String>,
+    /// The state after the last token.
+    pub final_state: String,
+    /// The tokens as text.
+    pub text: String,
+}
+
+impl Run {
+    /// Runs it again; `genres` is the file's list.
+    ///
+    /// # Errors
+    /// If the tokenizer lacks something.
+    pub fn replay(
+        &self,
+        vocabulary: &Vocabulary<'_>,
+        genres: &Arc<GenreVocabulary>,
+    ) -> Result<Trace, VocabularyError> {
+        let case = &self.case;
+        let grammar = Grammar::new(vocabulary, case.max_duration)?;
+        let mut machine = Machine::new(&grammar, case.rules(genres));
+        machine.start(&vocabulary.tokenizer().encode(&case.prompt));
+
+        let mut trace = Trace {
+            tokens: Vec::new(),
+            finite_counts: Vec::new(),
+            state_path: Vec::new(),
+            final_state: String::new(),
+            text: String::new(),
+        };
+        let mut wishes = self.wish_ids.iter().copied().peekable();
+        for step in 0..case.max_steps {
+            let mut scores = scores(case.seed, step as u32, vocabulary.size() as usize);
+            if let Some(index) = wishes.peek().and_then(|&wish| scores.index(wish)) {
+                scores.logits[index] += 20.0;
+            }
+            machine.constrain(&mut scores);
+            let state = machine.state().name();
+            if trace.state_path.last().is_none_or(|last| last != state) {
+                trace.state_path.push(state.to_owned());
+            }
+            trace.finite_counts.push(scores.logits.iter().filter(|s| s.is_finite()).count());
+            // As argmax of numbers that are all minus infinity.
+            let token = scores.best().unwrap_or(0);
+            trace.tokens.push(token);
+            wishes.next_if_eq(&token);
+            machine.advance(token);
+            if vocabulary.is_last(token) {
+                break;
+            }
+        }
+        trace.final_state = machine.state().name().to_owned();
+        trace.text = vocabulary.tokenizer().decode(&trace.tokens);
+        Ok(trace)
+    }
+}
+
+impl Case {
+    fn rules(&self, genres: &Arc<GenreVocabulary>) -> Rules {
+        let given = |field: &str| self.user_metadata.get(field).cloned();
+        Rules {
+            phase: match self.phase.as_str() {
+                "codes" => Phase::Codes,
+                "understand" => Phase::Understand,
+                _ => Phase::Cot,
+            },
+            enabled: self.enabled,
+            skip_caption: self.skip_caption,
+            skip_genres: self.skip_genres,
+            skip_language: self.skip_language,
+            stop_at_reasoning: self.stop_at_reasoning,
+            target_seconds: self.target_duration,
+            user: UserValues {
+                bpm: given("bpm"),
+                caption: given("caption"),
+                duration: given("duration"),
+                genres: given("genres"),
+                keyscale: given("keyscale"),
+                language: given("language"),
+                timesignature: given("timesignature"),
+            },
+            metadata_temperature: self.metadata_temperature,
+            codes_temperature: self.codes_temperature,
+            genres: self.genres_vocab.is_some().then(|| Arc::clone(genres)),
+        }
+    }
+}
+
+/// The scores of step `step`: a hash of seed, step and token, from -8 to 8, exact in f32.
+pub fn scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
+    let begin = seed
+        .wrapping_mul(0x9E37_79B1)
+        .wrapping_add(step.wrapping_mul(0x85EB_CA77))
+        .wrapping_add(0x27D4_EB2F);
+    let score = |token: u32| {
+        let mut x = begin.wrapping_add(token.wrapping_mul(0xC2B2_AE3D));
+        x ^= x >> 15;
+        x = x.wrapping_mul(0x2C1B_3C6D);
+        x ^= x >> 12;
+        x = x.wrapping_mul(0x297A_2D39);
+        x ^= x >> 15;
+        (x >> 8) as f32 / (1 << 20) as f32 - 8.0
+    };
+    Scores { logits: (0..vocabulary as u32).map(score).collect(), tokens: Tokens::All }
+}

@@ -1,0 +1,133 @@
+//! The states of the machine and their order.
+
+use super::Rules;
+
+/// A field of the plan, in the order in which the model writes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// Beats per minute.
+    Bpm,
+    /// What it sounds like.
+    Caption,
+    /// Seconds.
+    Duration,
+    /// Genres.
+    Genres,
+    /// Key and mode.
+    Keyscale,
+    /// Language of the vocals.
+    Language,
+    /// Beats in a bar.
+    Timesignature,
+}
+
+impl Field {
+    /// All, in order.
+    pub const ALL: [Self; 7] = [
+        Self::Bpm,
+        Self::Caption,
+        Self::Duration,
+        Self::Genres,
+        Self::Keyscale,
+        Self::Language,
+        Self::Timesignature,
+    ];
+
+    /// What stands before its value. The space after it belongs to the value's first token.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bpm => "bpm:",
+            Self::Caption => "caption:",
+            Self::Duration => "duration:",
+            Self::Genres => "genres:",
+            Self::Keyscale => "keyscale:",
+            Self::Language => "language:",
+            Self::Timesignature => "timesignature:",
+        }
+    }
+
+    fn is_skipped(self, rules: &Rules) -> bool {
+        match self {
+            Self::Caption => rules.skip_caption,
+            Self::Genres => rules.skip_genres,
+            Self::Language => rules.skip_language,
+            Self::Bpm | Self::Duration | Self::Keyscale | Self::Timesignature => false,
+        }
+    }
+
+    /// What follows its value.
+    ///
+    /// Also of a field that is skipped: the model can come to one on its own after the caption.
+    /// Upstream knows no way on from there and repeats newlines until there is no more room.
+    pub(super) fn next(self, rules: &Rules) -> State {
+        let following = Self::ALL.into_iter().filter(|field| *field > self);
+        following
+            .into_iter()
+            .find(|field| !field.is_skipped(rules))
+            .map_or(State::ThinkEndTag, State::Name)
+    }
+}
+
+/// What the model is writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// `<think>`.
+    ThinkTag,
+    /// The newline after it.
+    NewlineAfterThink,
+    /// The name of a field.
+    Name(Field),
+    /// Its value, and the newline after it.
+    Value(Field),
+    /// `</think>`.
+    ThinkEndTag,
+    /// Audio codes.
+    Codes,
+    /// Whatever it likes: lyrics, or nothing.
+    Completed,
+}
+
+impl State {
+    /// The text that this state consists of, if there is only one.
+    pub(super) fn fixed_text(self) -> Option<&'static str> {
+        match self {
+            Self::ThinkTag => Some("<think>"),
+            Self::NewlineAfterThink => Some("\n"),
+            Self::Name(field) => Some(field.name()),
+            Self::ThinkEndTag => Some("</think>"),
+            Self::Value(_) | Self::Codes | Self::Completed => None,
+        }
+    }
+
+    /// All that have one.
+    pub(super) fn fixed() -> impl Iterator<Item = Self> {
+        [Self::ThinkTag, Self::NewlineAfterThink, Self::ThinkEndTag]
+            .into_iter()
+            .chain(Field::ALL.into_iter().map(Self::Name))
+    }
+
+    /// What upstream calls it (`FSMState`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ThinkTag => "THINK_TAG",
+            Self::NewlineAfterThink => "NEWLINE_AFTER_THINK",
+            Self::Name(Field::Bpm) => "BPM_NAME",
+            Self::Value(Field::Bpm) => "BPM_VALUE",
+            Self::Name(Field::Caption) => "CAPTION_NAME",
+            Self::Value(Field::Caption) => "CAPTION_VALUE",
+            Self::Name(Field::Duration) => "DURATION_NAME",
+            Self::Value(Field::Duration) => "DURATION_VALUE",
+            Self::Name(Field::Genres) => "GENRES_NAME",
+            Self::Value(Field::Genres) => "GENRES_VALUE",
+            Self::Name(Field::Keyscale) => "KEYSCALE_NAME",
+            Self::Value(Field::Keyscale) => "KEYSCALE_VALUE",
+            Self::Name(Field::Language) => "LANGUAGE_NAME",
+            Self::Value(Field::Language) => "LANGUAGE_VALUE",
+            Self::Name(Field::Timesignature) => "TIMESIG_NAME",
+            Self::Value(Field::Timesignature) => "TIMESIG_VALUE",
+            Self::ThinkEndTag => "THINK_END_TAG",
+            Self::Codes => "CODES_GENERATION",
+            Self::Completed => "COMPLETED",
+        }
+    }
+}

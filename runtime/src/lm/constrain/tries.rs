@@ -1,0 +1,155 @@
+//! Values of which there are few, token by token.
+
+use std::collections::BTreeMap;
+
+use super::Field;
+use crate::{lm::vocabulary::Vocabulary, plan::limits::LANGUAGES};
+
+/// A set of token sequences, as a tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trie {
+    /// The root first; none if the set is empty.
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    children: BTreeMap<u32, usize>,
+    /// The tokens of `children`, and the newline if a value ends here.
+    allowed: Vec<u32>,
+    complete: bool,
+}
+
+/// A place in a [`Trie`]; none for whoever has left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(Option<usize>);
+
+impl Place {
+    pub(super) const ROOT: Self = Self(Some(0));
+}
+
+impl Trie {
+    /// The values of `field`, as they are tokenised behind its name.
+    ///
+    /// A value whose tokens do not begin with those of the name alone is left out, as upstream
+    /// does: the machine has written the name before, and could not take its last token back.
+    fn new(
+        vocabulary: &Vocabulary<'_>,
+        field: Field,
+        values: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let tokenizer = vocabulary.tokenizer();
+        let name = tokenizer.encode(field.name());
+        let mut trie = Self::default();
+        for value in values {
+            let tokens = tokenizer.encode(&format!("{} {value}", field.name()));
+            let Some(tokens @ [first, ..]) = tokens.strip_prefix(&name[..]) else { continue };
+            if field == Field::Keyscale && !may_begin_a_key(&tokenizer.decode(&[*first])) {
+                continue;
+            }
+            trie.insert(tokens);
+        }
+        for node in &mut trie.nodes {
+            let newline = node.complete.then_some(vocabulary.newline);
+            node.allowed = node.children.keys().copied().chain(newline).collect();
+        }
+        trie
+    }
+
+    fn insert(&mut self, tokens: &[u32]) {
+        if self.nodes.is_empty() {
+            self.nodes.push(Node::default());
+        }
+        let mut at = 0;
+        for &token in tokens {
+            let new = self.nodes.len();
+            at = *self.nodes[at].children.entry(token).or_insert(new);
+            if at == new {
+                self.nodes.push(Node::default());
+            }
+        }
+        self.nodes[at].complete = true;
+    }
+
+    fn node(&self, place: Place) -> Option<&Node> {
+        self.nodes.get(place.0?)
+    }
+
+    /// The place after `token`.
+    pub(super) fn step(&self, place: Place, token: u32) -> Place {
+        Place(self.node(place).and_then(|node| node.children.get(&token).copied()))
+    }
+
+    /// What may come next, ascending but for the newline; nothing for whoever has left the tree.
+    pub(super) fn allowed(&self, place: Place) -> &[u32] {
+        self.node(place).map_or(&[], |node| &node.allowed)
+    }
+
+    /// Whether a value ends here.
+    pub(super) fn is_complete(&self, place: Place) -> bool {
+        self.node(place).is_some_and(|node| node.complete)
+    }
+
+    /// Every beginning of a value with what may follow it, in ascending order.
+    #[cfg(test)]
+    pub(super) fn prefixes(&self) -> Vec<(Vec<u32>, Vec<u32>)> {
+        let mut prefixes = Vec::new();
+        let mut open = vec![(Vec::new(), 0)];
+        while let Some((prefix, at)) = open.pop() {
+            let Some(node) = self.nodes.get(at) else { break };
+            for (&token, &child) in &node.children {
+                open.push(([&prefix[..], &[token]].concat(), child));
+            }
+            let mut allowed = node.allowed.clone();
+            allowed.sort_unstable();
+            prefixes.push((prefix, allowed));
+        }
+        prefixes.sort();
+        prefixes
+    }
+}
+
+/// Upstream asks whether the first letter is a note, but lets a lone space pass too; some
+/// vocabularies, the tiny one among them, have no ` C` and begin with that.
+fn may_begin_a_key(text: &str) -> bool {
+    text.trim_start().chars().next().is_none_or(|c| ('A'..='G').contains(&c.to_ascii_uppercase()))
+}
+
+/// The trees of all fields that have few values.
+#[derive(Debug, Clone)]
+pub(super) struct Tries {
+    pub(super) bpm: Trie,
+    pub(super) duration: Trie,
+    pub(super) keyscale: Trie,
+    pub(super) language: Trie,
+    pub(super) timesignature: Trie,
+}
+
+impl Tries {
+    /// Durations are 10 to `max_seconds`.
+    pub(super) fn new(vocabulary: &Vocabulary<'_>, max_seconds: u32) -> Self {
+        let trie =
+            |field, values: &mut dyn Iterator<Item = String>| Trie::new(vocabulary, field, values);
+        let numbers = |low: u32, high: u32| (low..=high).map(|number| number.to_string());
+        Self {
+            bpm: trie(Field::Bpm, &mut numbers(30, 300)),
+            duration: trie(Field::Duration, &mut numbers(10, max_seconds)),
+            keyscale: trie(Field::Keyscale, &mut keyscales()),
+            language: trie(Field::Language, &mut LANGUAGES.into_iter().map(str::to_owned)),
+            timesignature: trie(
+                Field::Timesignature,
+                &mut ["2", "3", "4", "6"].into_iter().map(str::to_owned),
+            ),
+        }
+    }
+}
+
+/// The 70 keys that the model knows.
+pub(super) fn keyscales() -> impl Iterator<Item = String> {
+    let accidentals = ["", "#", "b", "♯", "♭"];
+    ('A'..='G').flat_map(move |note| {
+        accidentals.into_iter().flat_map(move |accidental| {
+            ["major", "minor"].map(|mode| format!("{note}{accidental} {mode}"))
+        })
+    })
+}

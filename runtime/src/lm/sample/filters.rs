@@ -1,0 +1,235 @@
+//! Which of the likely tokens stay in the draw.
+//!
+//! Source: upstream `_apply_top_k_filter`, `_apply_top_p_filter`; transformers
+//! `RepetitionPenaltyLogitsProcessor`.
+
+use super::{Scores, softmax};
+
+/// Classifier-free guidance: `u + scale (c - u)`, into `conditional`.
+///
+/// # Panics
+/// If the two are not scores of the same tokens.
+pub fn guide(conditional: &mut Scores, unconditional: &Scores, scale: f32) {
+    assert_eq!(conditional.tokens, unconditional.tokens, "scores of the same tokens");
+    assert_eq!(conditional.logits.len(), unconditional.logits.len(), "as many scores");
+    for (c, &u) in conditional.logits.iter_mut().zip(&unconditional.logits) {
+        *c = u + scale * (*c - u);
+    }
+}
+
+/// Makes less likely what was written already, prompt included, each token once.
+///
+/// A positive score is divided by `penalty`, a negative one multiplied.
+pub fn penalise(scores: &mut Scores, history: &[u32], penalty: f32) {
+    let penalised = |score: f32| if score < 0.0 { score * penalty } else { score / penalty };
+    // First all are read and then all written, so that a repeated token counts once.
+    let new: Vec<_> = history
+        .iter()
+        .filter_map(|&token| scores.index(token))
+        .map(|index| (index, penalised(scores.logits[index])))
+        .collect();
+    for (index, score) in new {
+        scores.logits[index] = score;
+    }
+}
+
+/// Forbids whatever is less likely than the `k`-th; equals of the `k`-th stay.
+///
+/// `k` of 0 keeps everything, as upstream.
+pub fn keep_top_k(scores: &mut Scores, k: usize) {
+    if k == 0 || k >= scores.logits.len() {
+        return;
+    }
+    let mut keys: Vec<u32> = scores.logits.iter().map(|&score| ascending(score)).collect();
+    let (_, &mut least, _) = keys.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
+    for score in &mut scores.logits {
+        if ascending(*score) < least {
+            *score = f32::NEG_INFINITY;
+        }
+    }
+}
+
+/// Keeps the fewest of the likeliest tokens whose probabilities sum to more than `p`.
+///
+/// Of equals the first stay. Upstream takes these probabilities before the temperature; so does
+/// this. `p` outside 0 to 1, both excluded, keeps everything.
+///
+/// Probabilities are summed as whole numbers, so the order of summation does not matter and no
+/// sort is needed: the last one that stays is looked for among those whose leading bits are its
+/// own, and there by splitting off half at the median, again and again.
+pub fn keep_top_p(scores: &mut Scores, p: f32) {
+    if !(p > 0.0 && p < 1.0) {
+        return;
+    }
+    let Some(probabilities) = softmax(&scores.logits, 1.0) else { return };
+    // 2^-60 is far below one unit in the last place of any probability that matters.
+    let weight = |probability: f32| (f64::from(probability) * (1u64 << 60) as f64) as u64;
+    let exceeds = |sum: u64| (sum as f64 / (1u64 << 60) as f64) as f32 > p;
+
+    let group = |score: f32| (ascending(score) >> GROUP_SHIFT) as usize;
+    let mut groups = vec![0; 1 << (32 - GROUP_SHIFT)];
+    for (&score, &probability) in scores.logits.iter().zip(&probabilities) {
+        groups[group(score)] += weight(probability);
+    }
+    let mut above = 0;
+    let last_group = groups.iter().rposition(|&sum| {
+        let exceeded = exceeds(above + sum);
+        if !exceeded {
+            above += sum;
+        }
+        exceeded
+    });
+    // Rounding can keep the sum of all below a `p` that is nearly 1.
+    let Some(last_group) = last_group else { return };
+
+    let logits = scores.logits.iter().copied().enumerate();
+    let members = logits.filter(|&(_, score)| group(score) == last_group);
+    let mut members: Vec<u64> = members.map(|(index, score)| rank(score, index)).collect();
+    let mut undecided = &mut members[..];
+    while undecided.len() > 1 {
+        let half = undecided.len() / 2;
+        undecided.select_nth_unstable_by(half - 1, |a, b| b.cmp(a));
+        let (upper, lower) = undecided.split_at_mut(half);
+        let sum = upper.iter().fold(above, |sum, &rank| sum + weight(probabilities[place(rank)]));
+        if exceeds(sum) {
+            undecided = upper;
+        } else {
+            above = sum;
+            undecided = lower;
+        }
+    }
+    let Some(&mut last) = undecided.first_mut() else { return };
+    for (index, score) in scores.logits.iter_mut().enumerate() {
+        if rank(*score, index) < last {
+            *score = f32::NEG_INFINITY;
+        }
+    }
+}
+
+/// How many bits of a score do not count for its group: what is left are the sign, the exponent
+/// and three bits of the fraction.
+const GROUP_SHIFT: u32 = 20;
+
+/// The order of the numbers, as whole numbers; both zeros are one.
+fn ascending(score: f32) -> u32 {
+    let bits = (score + 0.0).to_bits();
+    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
+}
+
+/// The likelier a score the higher its rank, and of equals the first.
+fn rank(score: f32, index: usize) -> u64 {
+    u64::from(ascending(score)) << 32 | u64::from(!(index as u32))
+}
+
+/// The index in a [`rank`].
+fn place(rank: u64) -> usize {
+    !(rank as u32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Tokens, *};
+
+    fn all(logits: &[f32]) -> Scores {
+        Scores { logits: logits.to_vec(), tokens: Tokens::All }
+    }
+
+    fn kept(scores: &Scores) -> Vec<usize> {
+        (0..scores.logits.len()).filter(|&i| scores.logits[i] > f32::NEG_INFINITY).collect()
+    }
+
+    /// Sorts, sums and cuts, as the definition says.
+    fn kept_by_definition(logits: &[f32], p: f32) -> Vec<usize> {
+        let probabilities = softmax(logits, 1.0).expect("something");
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        // Stable: equals stay in order.
+        order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).expect("no NaN"));
+        let mut sum = 0.0f64;
+        let mut kept = Vec::new();
+        for index in order {
+            if sum as f32 <= p && logits[index] > f32::NEG_INFINITY {
+                kept.push(index);
+            }
+            sum += f64::from(probabilities[index]);
+        }
+        kept.sort_unstable();
+        kept
+    }
+
+    #[test]
+    fn guidance_goes_away_from_the_unconditional_score() {
+        let mut scores = all(&[1.0, -2.0, 0.5]);
+        guide(&mut scores, &all(&[0.5, -1.0, 0.5]), 2.0);
+        assert_eq!(scores.logits, [1.5, -3.0, 0.5]);
+    }
+
+    #[test]
+    fn equals_of_the_last_stay_with_top_k_but_not_with_top_p() {
+        let logits = [1.0, 3.0, 2.0, 2.0, 2.0, f32::NEG_INFINITY, -0.0, 0.0];
+        let mut scores = all(&logits);
+        keep_top_k(&mut scores, 2);
+        assert_eq!(kept(&scores), [1, 2, 3, 4]);
+        // e^3, e^2 and so on over their sum: 0.42, 0.16, 0.16, 0.16, 0.06, 0.02, 0.02.
+        for (p, expected) in [
+            (0.40, &[1][..]),
+            (0.50, &[1, 2]),
+            (0.60, &[1, 2, 3]),
+            (0.97, &[0, 1, 2, 3, 4, 6]),
+            (0.9999, &[0, 1, 2, 3, 4, 6, 7]),
+        ] {
+            let mut scores = all(&logits);
+            keep_top_p(&mut scores, p);
+            assert_eq!(kept(&scores), expected, "{p}");
+        }
+    }
+
+    #[test]
+    fn the_median_gives_what_the_sort_gives() {
+        let mut state = 1u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 8
+        };
+        for case in 0..300 {
+            let n = 1 + next() as usize % 70;
+            let spread = [0.1, 1.0, 4.0, 30.0][case % 4];
+            let mut logits: Vec<f32> = (0..n).map(|_| (next() % 9) as f32 / 8.0 * spread).collect();
+            if n > 3 {
+                logits[0] = f32::NEG_INFINITY;
+            }
+            let p = next() as f32 / (1 << 24) as f32;
+            let mut scores = all(&logits);
+            keep_top_p(&mut scores, p);
+            assert_eq!(kept(&scores), kept_by_definition(&logits, p), "{p} of {logits:?}");
+        }
+    }
+
+    #[test]
+    fn limits_that_limit_nothing_change_nothing() {
+        let logits = [1.0, f32::NEG_INFINITY, 0.5];
+        for k in [0, 3, usize::MAX] {
+            let mut scores = all(&logits);
+            keep_top_k(&mut scores, k);
+            assert_eq!(scores.logits, logits);
+        }
+        for p in [0.0, 1.0, -1.0, f32::NAN, 1.5] {
+            let mut scores = all(&logits);
+            keep_top_p(&mut scores, p);
+            assert_eq!(scores.logits, logits);
+        }
+        let mut nothing = all(&[]);
+        keep_top_p(&mut nothing, 0.5);
+        keep_top_k(&mut nothing, 1);
+        penalise(&mut nothing, &[1], 2.0);
+        let mut forbidden = all(&[f32::NEG_INFINITY; 3]);
+        keep_top_p(&mut forbidden, 0.5);
+        assert_eq!(forbidden.best(), None);
+    }
+
+    #[test]
+    fn what_stands_twice_in_the_history_is_penalised_once() {
+        let mut scores = all(&[4.0, -4.0, 0.0, 1.0, f32::NEG_INFINITY]);
+        penalise(&mut scores, &[0, 1, 1, 0, 4, 2, 1000], 2.0);
+        assert_eq!(scores.logits, [2.0, -8.0, 0.0, 1.0, f32::NEG_INFINITY]);
+    }
+}
