@@ -5,6 +5,10 @@ use std::time::Duration;
 /// A stretch of work that takes time worth showing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
+    /// The language model's plan: metadata and lyrics.
+    LmText,
+    /// The language model's audio codes.
+    LmCodes,
     /// Caption and lyrics to hidden states.
     TextEncoder,
     /// Lyrics, timbre and caption to one condition.
@@ -21,6 +25,8 @@ impl Stage {
     /// What a person reads.
     pub fn name(self) -> &'static str {
         match self {
+            Self::LmText => "plan",
+            Self::LmCodes => "codes",
             Self::TextEncoder => "text encoder",
             Self::Condition => "condition",
             Self::Codes => "audio codes",

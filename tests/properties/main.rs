@@ -5,6 +5,7 @@ mod codes;
 mod conditioning;
 mod dit;
 mod guards;
+mod language;
 mod length;
 mod residency;
 mod seeds;

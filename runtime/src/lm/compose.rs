@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use acestep_model::{Backend, LanguageCheckpoint};
 
 use super::{
-    constrain::{GenreVocabulary, Phase, Rules, UserValues},
+    constrain::{Phase, Rules, UserValues, genres::GenreVocabulary},
     cot::cot,
     generate::{Answer, Prompts, Writer},
     guard,
@@ -255,11 +255,8 @@ fn codes_phase<B: Backend>(
     };
     let caption = caption.unwrap_or_default();
     let lyrics = merge::lyrics_of(&composed.request);
-    let seconds = job
-        .request
-        .duration
-        .or_else(|| composed.metadata.duration.as_ref().and_then(super::metadata::Scalar::number));
-
+    // The user's, else the plan's, which by now is one that a song can have.
+    let seconds = composed.request.duration;
     let plan = cot(&composed.metadata);
     let conditional = writer.encode(&prompt::codes(&caption, &lyrics, &plan, settings.turn));
     let negative = settings.negative_prompt.as_deref();
@@ -299,7 +296,7 @@ fn codes_phase<B: Backend>(
         written: answers.into_iter().map(|answer| answer.tokens).collect(),
     });
     guard::codes_are_a_song(&codes, composed)?;
-    composed.request.audio_codes = Some(codes);
+    composed.request.audio_codes = codes.into_iter().next();
     Ok(())
 }
 
@@ -349,8 +346,7 @@ pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
             user: UserValues::default(),
             ..Rules::new(Phase::Understand)
         };
-        let text =
-            write_text(writer, &prompt::understand(codes), rules, settings, &mut composed)?;
+        let text = write_text(writer, &prompt::understand(codes), rules, settings, &mut composed)?;
         let metadata = parse::metadata(&text);
         guard::something_was_decided(&metadata, &text)?;
         Ok(Understood { lyrics: parse::lyrics(&text), metadata, text, timing: composed.timing })

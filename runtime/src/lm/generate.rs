@@ -93,7 +93,10 @@ impl<B: Backend> Writer<'_, B> {
         while answer.tokens.len() < limit {
             let token = match machine.forced() {
                 Some(token) => {
-                    draws.skip();
+                    // A draw at temperature 0 takes nothing from the stream either.
+                    if self.sampler.temperature > 0.0 {
+                        draws.skip();
+                    }
                     token
                 }
                 None => {
@@ -102,11 +105,12 @@ impl<B: Backend> Writer<'_, B> {
                     read = history.len();
                     let tokens = self.tokens(&machine);
                     let mut scores = self.scores(hidden, tokens).remove(0);
-                    machine.constrain(&mut scores);
                     let step = answer.tokens.len();
-                    self.sampler
-                        .choose(&mut scores, &history, &mut draws)
-                        .map_err(|source| self.unusable(source, step, &answer.tokens))?
+                    let unusable = |source| self.unusable(source, step, &answer.tokens);
+                    // Before a rule can hide what is no number.
+                    scores.check().map_err(unusable)?;
+                    machine.constrain(&mut scores);
+                    self.sampler.choose(&mut scores, &history, &mut draws).map_err(unusable)?
                 }
             };
             machine.advance(token);
@@ -173,11 +177,13 @@ impl<B: Backend> Writer<'_, B> {
                 if song.is_over {
                     continue;
                 }
+                let unusable = |source| self.unusable(source, step, &song.answer.tokens);
+                scores.check().map_err(unusable)?;
                 song.machine.constrain(&mut scores);
                 let token = self
                     .sampler
                     .choose(&mut scores, &song.history, &mut song.draws)
-                    .map_err(|source| self.unusable(source, step, &song.answer.tokens))?;
+                    .map_err(unusable)?;
                 song.machine.advance(token);
                 song.history.push(token);
                 song.answer.tokens.push(token);
@@ -198,10 +204,7 @@ impl<B: Backend> Writer<'_, B> {
             hidden = self.model.step(&next, 0..rows, &mut cache, self.device);
         }
         let had = songs.iter().find(|song| !song.is_over).map(|song| &song.answer.tokens);
-        Err(Error::NeverStopped {
-            tokens: limit,
-            had: self.decode(had.map_or(&[], Vec::as_slice)),
-        })
+        Err(Error::NeverStopped { tokens: limit, had: self.decode(had.map_or(&[], Vec::as_slice)) })
     }
 
     /// Reads the prompts of all rows: what they share once, and each once for all songs.
@@ -244,7 +247,8 @@ impl<B: Backend> Writer<'_, B> {
             check(self.observe)?;
             hidden = Some(self.model.read(piece, row, cache, self.device));
         }
-        hidden.ok_or_else(|| Error::Conflict("there is nothing to read: the prompt is empty".into()))
+        hidden
+            .ok_or_else(|| Error::Conflict("there is nothing to read: the prompt is empty".into()))
     }
 
     /// Which tokens have to be scored.
@@ -257,6 +261,16 @@ impl<B: Backend> Writer<'_, B> {
         }
     }
 
+    /// The ids of a text; special tokens that are written out in it are one each.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        self.vocabulary().tokenizer().encode(text)
+    }
+
+    /// The text of tokens, special ones written out.
+    pub fn decode(&self, tokens: &[u32]) -> String {
+        self.vocabulary().tokenizer().decode(tokens)
+    }
+
     /// The scores of each row, on the host.
     fn scores(&self, hidden: Tensor<B, 2>, tokens: Tokens) -> Vec<Scores> {
         let rows = hidden.dims()[0];
@@ -264,8 +278,8 @@ impl<B: Backend> Writer<'_, B> {
         let scores = match tokens {
             // Rows of the network beyond the tokenizer's tokens mean nothing.
             Tokens::All => {
-                let known = self.vocabulary().tokenizer().vocabulary();
-                self.model.scores(hidden, std::slice::from_ref(&(0..known)))
+                let known = self.vocabulary().size();
+                self.model.scores(hidden, std::slice::from_ref(&(0..known as usize)))
             }
             Tokens::CodesAndEnd { end, .. } => {
                 let end = end as usize..end as usize + 1;
@@ -288,10 +302,6 @@ impl<B: Backend> Writer<'_, B> {
 
     fn vocabulary(&self) -> &Vocabulary<'_> {
         self.grammar.vocabulary()
-    }
-
-    fn decode(&self, tokens: &[u32]) -> String {
-        self.vocabulary().tokenizer().decode(tokens)
     }
 
     fn unusable(&self, source: super::sample::ScoreError, step: usize, had: &[u32]) -> Error {

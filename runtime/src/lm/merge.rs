@@ -133,8 +133,7 @@ pub(super) fn answer(
     if asked && settings.cot_language {
         let code = metadata.language.as_deref().and_then(|code| limits::language(code).ok());
         fill("language", metadata.language.clone(), code.is_some());
-        request.vocal_language =
-            code.map(str::to_owned).or_else(|| request.vocal_language.clone());
+        request.vocal_language = code.map(str::to_owned).or_else(|| request.vocal_language.clone());
     }
     if !added.is_empty() {
         changes.push(Notice(format!("the language model chose {}", added.join(", "))));

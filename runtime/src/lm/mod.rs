@@ -10,6 +10,7 @@
 //! | [`compose`] | the two phases: words, then codes |
 //! | [`generate`] | tokens one after the other |
 //! | `session`, `merge`, `guard` | the model in memory, its answer in the request, useless answers |
+//! | [`replay`] | stored runs of the reference, once more |
 //! | [`vocabulary`] | which tokens mean something special |
 //! | [`constrain`] | which tokens may come next |
 //! | [`sample`] | scores to one token |
@@ -25,6 +26,7 @@ mod merge;
 pub mod metadata;
 pub mod parse;
 pub mod prompt;
+pub mod replay;
 pub mod sample;
 mod session;
 pub mod settings;

@@ -39,7 +39,7 @@ pub(super) fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Resu
 }
 
 /// The language's code as the model knows it.
-pub(super) fn language(code: &str) -> Result<&'static str, Error> {
+pub(crate) fn language(code: &str) -> Result<&'static str, Error> {
     let wanted = code.trim().to_ascii_lowercase();
     if let Some(known) = LANGUAGES.into_iter().find(|known| *known == wanted) {
         return Ok(known);
@@ -53,7 +53,7 @@ pub(super) fn language(code: &str) -> Result<&'static str, Error> {
 }
 
 /// `2`, `3`, `4` or `6`, or such with a denominator, verbatim.
-pub(super) fn timesignature(text: &str) -> Result<String, Error> {
+pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
     let text = text.trim();
     let beats = match text.split_once('/') {
         Some((beats, unit)) if ["2", "4", "8", "16"].contains(&unit) => beats,
@@ -73,7 +73,7 @@ pub(super) fn timesignature(text: &str) -> Result<String, Error> {
 }
 
 /// Whether `text` is a key the model was trained on: `F# minor`, `B♭ major`.
-pub(super) fn is_keyscale(text: &str) -> bool {
+pub(crate) fn is_keyscale(text: &str) -> bool {
     let Some((note, mode)) = text.split_once(' ') else { return false };
     let mut note = note.chars();
     let letter = note.next().is_some_and(|c| ('A'..='G').contains(&c));

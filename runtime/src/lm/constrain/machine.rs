@@ -84,6 +84,27 @@ impl<'a> Machine<'a> {
         self.rules.enabled && self.state == State::Codes
     }
 
+    /// The token that has to come next whatever the scores are, so that nobody need compute them.
+    ///
+    /// Where only the scores tell, or nothing is forced, there is none.
+    pub fn forced(&self) -> Option<u32> {
+        if !self.rules.enabled {
+            return None;
+        }
+        if let Some(injection) = &self.injection {
+            return injection.tokens.as_slice().first().copied();
+        }
+        match self.state {
+            State::ThinkEndTag if self.rules.stop_at_reasoning => {
+                Some(self.grammar.vocabulary().end)
+            }
+            State::ThinkTag | State::NewlineAfterThink | State::Name(_) | State::ThinkEndTag => {
+                self.grammar.fixed.next(self.state, self.written)
+            }
+            State::Value(_) | State::Codes | State::Completed => None,
+        }
+    }
+
     /// Forbids what may not come next, and applies the temperature of the phase.
     pub fn constrain(&mut self, scores: &mut Scores) {
         if self.rules.enabled {

@@ -26,6 +26,11 @@ impl Draws {
         Self { generator: Twister::new(seed as u32), vocabulary: vocabulary as u32 }
     }
 
+    /// Leaves out a whole draw: one whose outcome is certain.
+    pub fn skip(&mut self) {
+        self.pass(self.vocabulary);
+    }
+
     /// Which of `runners`, given as token and speed in ascending order of tokens, wins; the first
     /// of equals. Nothing is forbidden to have speed 0, it only does not win.
     pub(super) fn race(&mut self, runners: impl Iterator<Item = (u32, f32)>) -> Option<u32> {
