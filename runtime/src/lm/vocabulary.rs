@@ -145,7 +145,8 @@ fn codes(tokenizer: &dyn Tokenizer) -> Result<Range<u32>, VocabularyError> {
         .id_of(&content(0))
         .ok_or_else(|| VocabularyError::Missing { content: content(0) })?;
     let mut codes = first..first + 1;
-    for code in 1..MOST_CODES {
+    // A tokenizer has no more codes than ids.
+    for code in 1..MOST_CODES.min(tokenizer.vocabulary() as u32) {
         match tokenizer.id_of(&content(code)) {
             None => {}
             Some(id) if id == codes.end && id == first + code => codes.end += 1,
