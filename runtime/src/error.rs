@@ -143,6 +143,14 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A file of what a language model has read that is none, or another model's.
+    #[error("`{path}` cannot be used as what the language model has read: {why}")]
+    Snapshot {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Audio that no WAV can hold.
     #[error("this audio cannot be a WAV file: {0}")]
     Wav(String),
@@ -300,6 +308,7 @@ impl Error {
             | Self::RequestValue { .. }
             | Self::BadCode { .. }
             | Self::Wav(_)
+            | Self::Snapshot { .. }
             | Self::Cancelled
             | Self::Checkpoint(_) => return None,
         };

@@ -1,17 +1,29 @@
 //! The language model: the reference's runs, and what must be true of any.
 
-use acestep_model::{LanguageCheckpoint, Tokenizer};
+use acestep_import::LanguageFolder;
+use acestep_model::{LanguageCheckpoint, Tokenizer, qwen3};
 use acestep_runtime::{
-    Unobserved,
+    Error, Unobserved,
+    files::Existing,
     lm::{
         compose::{Composed, compose},
+        constrain::{Grammar, Phase, Rules},
+        generate::{Prompts, Writer},
+        prompt::{self, Turn},
         replay::{self, Replay},
+        sample::Sampler,
+        snapshot,
+        vocabulary::Vocabulary,
     },
 };
 use acestep_tests::{Cpu, DEVICE, root};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{Tensor, backend::BackendTypes},
+};
 use serde_json::{Value, json};
 
-fn tokenizer(language: &acestep_import::LanguageFolder) -> &dyn Tokenizer {
+fn tokenizer(language: &LanguageFolder) -> &dyn Tokenizer {
     LanguageCheckpoint::<Cpu>::tokenizer(language).expect("it is part of the program")
 }
 
@@ -42,4 +54,169 @@ fn the_reference_s_runs_come_out_token_by_token() {
         let result = replay::result(&composed, |ids| tokenizer(&language).decode(ids));
         assert_eq!(result, case["result"], "{name}");
     }
+}
+
+/// A writer over the built-in model, for tests of single phases.
+fn with_writer<T>(sampler: Sampler, work: impl FnOnce(&Writer<'_, Cpu>) -> T) -> T {
+    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
+    let vocabulary = Vocabulary::new(tokenizer(&language)).expect("complete");
+    let grammar = Grammar::new(&vocabulary, 600).expect("complete");
+    let model = LanguageCheckpoint::<Cpu>::language_model(&language, &DEVICE).expect("whole");
+    work(&Writer {
+        model: &model,
+        config: LanguageCheckpoint::<Cpu>::config(&language),
+        device: &DEVICE,
+        grammar: &grammar,
+        sampler,
+        max_seq: 4096,
+        observe: &Unobserved,
+    })
+}
+
+const WILD: Sampler =
+    Sampler { temperature: 0.85, top_k: None, top_p: Some(0.9), repetition_penalty: 1.1 };
+
+fn codes(
+    writer: &Writer<'_, Cpu>,
+    guidance: Option<f32>,
+    seconds: f64,
+    seeds: &[u64],
+) -> Vec<Vec<u32>> {
+    let conditional = writer.encode(&prompt::codes(
+        "rain",
+        "[Verse]\nIt rains",
+        "<think>\nbpm: 90\n</think>",
+        Turn::Open,
+    ));
+    let other = writer.encode(&prompt::codes_unconditional("rain", "", None, Turn::Open));
+    let prompts = Prompts {
+        conditional: &conditional,
+        unconditional: guidance.map(|scale| (&other[..], scale)),
+    };
+    let rules = Rules { target_seconds: Some(seconds), ..Rules::new(Phase::Codes) };
+    let answers = writer.codes(prompts, &rules, 400, seeds).expect("codes");
+    answers.into_iter().map(|answer| answer.tokens).collect()
+}
+
+#[test]
+fn a_batch_is_its_songs_one_by_one() {
+    with_writer(WILD, |writer| {
+        for guidance in [None, Some(2.0)] {
+            let seeds = [3, 4, 5, u64::from(u32::MAX), 6];
+            let together = codes(writer, guidance, 3.0, &seeds);
+            for (song, &seed) in together.iter().zip(&seeds) {
+                assert_eq!(*song, codes(writer, guidance, 3.0, &[seed])[0], "{guidance:?} {seed}");
+            }
+            assert_ne!(together[0], together[1], "seeds decide");
+        }
+    });
+}
+
+#[test]
+fn a_target_gives_five_codes_a_second_exactly() {
+    with_writer(WILD, |writer| {
+        for (seconds, expected) in [(0.2, 1), (1.0, 5), (3.39, 16), (12.0, 60)] {
+            let written = &codes(writer, Some(1.5), seconds, &[1])[0];
+            let end = tokenizer_end(writer);
+            assert_eq!(written.len(), expected + 1, "{seconds} s");
+            assert_eq!(written.iter().position(|&token| token == end), Some(expected));
+        }
+    });
+}
+
+fn tokenizer_end(writer: &Writer<'_, Cpu>) -> u32 {
+    writer.grammar.vocabulary().end
+}
+
+#[test]
+fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("read.safetensors");
+    with_writer(WILD, |writer| {
+        let (model, config) = (writer.model, writer.config);
+        let ids = writer.encode(&prompt::plan("rain on a roof", "[Verse]\nIt rains"));
+        let mut cache = config.cache(2, 200, &DEVICE);
+        model.read(&ids, 1, &mut cache, &DEVICE);
+        snapshot::save(&cache, 1, &ids, &path, Existing::Keep).expect("saved");
+
+        let mut other = config.cache(3, 150, &DEVICE);
+        let read = snapshot::load(&path, config, &mut other, 2, &DEVICE).expect("loaded");
+        assert_eq!(read, ids);
+        for token in [7, 8, 9] {
+            let here = model.step(&[token], 1..2, &mut cache, &DEVICE).into_data();
+            let there = model.step(&[token], 2..3, &mut other, &DEVICE).into_data();
+            assert_eq!(here, there, "token {token}");
+        }
+
+        let mut small = config.cache::<Cpu>(1, 10, &DEVICE);
+        let error = snapshot::load(&path, config, &mut small, 0, &DEVICE).expect_err("too long");
+        assert!(error.to_string().contains("more than the 10 here"), "{error}");
+        let bytes = std::fs::read(&path).expect("bytes");
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("cut");
+        let error = snapshot::load(&path, config, &mut other, 0, &DEVICE).expect_err("cut");
+        assert!(error.to_string().contains("cannot be used as what"), "{error}");
+    });
+}
+
+/// A language model all of whose weights are NaN, as of a damaged file.
+struct Damaged(LanguageFolder);
+
+struct ToNan;
+
+impl ModuleMapper<Cpu> for ToNan {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
+        param.map(|weight| weight * f32::NAN)
+    }
+}
+
+impl LanguageCheckpoint<Cpu> for Damaged {
+    type Error = acestep_import::Error;
+
+    fn config(&self) -> &qwen3::Config {
+        LanguageCheckpoint::<Cpu>::config(&self.0)
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
+        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
+    }
+
+    fn language_model(
+        &self,
+        device: &<Cpu as BackendTypes>::Device,
+    ) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+        let whole = LanguageCheckpoint::<Cpu>::language_model(&self.0, device)?;
+        Ok(whole.map(&mut ToNan))
+    }
+}
+
+#[test]
+fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
+    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
+    let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
+    let error = compose::<Cpu, _>(&replay.job(), &Damaged(language), &DEVICE, &Unobserved)
+        .expect_err("no numbers");
+    // The names before the first value are not scored.
+    let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };
+    let text = error.to_string();
+    assert!(text.contains("at token 4; it had written: <think>\nbpm:"), "{text}");
+}
+
+#[test]
+fn a_model_that_never_stops_says_what_it_had_written() {
+    with_writer(WILD, |writer| {
+        let ids = writer.encode(&prompt::inspire("rain", false));
+        let error = writer.text(&ids, Rules::new(Phase::Understand), 30, 1).expect_err("no end");
+        let Error::NeverStopped { tokens: 30, had } = &error else { panic!("{error}") };
+        assert!(had.starts_with("<think>\nbpm:"), "{had}");
+        assert!(error.to_string().contains("within 30 tokens; it had written: <think>"), "{error}");
+    });
+}
+
+#[test]
+fn a_prompt_without_room_for_an_answer_is_refused() {
+    with_writer(WILD, |writer| {
+        let ids = vec![5; 4096];
+        let error = writer.text(&ids, Rules::new(Phase::Cot), 30, 1).expect_err("no room");
+        assert!(matches!(error, Error::PromptTooLong { tokens: 4096, most: 4096 }), "{error}");
+    });
 }

@@ -10,6 +10,7 @@
 //! | [`compose`] | the two phases: words, then codes |
 //! | [`generate`] | tokens one after the other |
 //! | `session`, `merge`, `guard` | the model in memory, its answer in the request, useless answers |
+//! | [`snapshot`] | what was read, as a file |
 //! | [`replay`] | stored runs of the reference, once more |
 //! | [`vocabulary`] | which tokens mean something special |
 //! | [`constrain`] | which tokens may come next |
@@ -30,4 +31,5 @@ pub mod replay;
 pub mod sample;
 mod session;
 pub mod settings;
+pub mod snapshot;
 pub mod vocabulary;
