@@ -76,11 +76,11 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
     let first_source = if plan.codes.is_empty() {
         plain_source.clone()
     } else {
-        let hints = hints(plan, parts, observe)?; // [1, 5 N, C]
+        let hints = hints(plan, parts, observe)?; // [1 or B, 5 N, C]
         source::padded(hints, &silence, frames)
     };
 
-    // Every item of the batch hears the same; only its noise is its own.
+    // Every item of the batch hears the same, unless it has codes of its own.
     let each = |x: Tensor<B, 3>| {
         let [_, length, width] = x.dims();
         x.expand([batch, length, width])
@@ -126,7 +126,7 @@ fn hints<B: Backend, C: Checkpoint<B>>(
     observe.event(Event::Loading(Stage::Codes));
     let codec = parts.audio_codec()?;
     observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
-    let hints = codec.decode(std::slice::from_ref(&plan.codes), parts.device());
+    let hints = codec.decode(&plan.codes, parts.device());
     require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
     observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
     Ok(hints)

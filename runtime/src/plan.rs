@@ -7,6 +7,7 @@ pub mod length;
 pub mod limits;
 mod schedule;
 mod seeds;
+pub mod singing;
 mod song;
 #[cfg(test)]
 mod tests;
@@ -93,8 +94,9 @@ pub struct Plan {
     pub infer_method: InferMethod,
     /// Guidance; `None` for turbo and for a scale of 1.
     pub guidance: Option<Guidance>,
-    /// The song's outline, five codes a second; empty = none.
-    pub codes: Vec<u32>,
+    /// The songs' outlines, five codes a second: one list for all songs or one for each, all as
+    /// long as each other; no list = no outline.
+    pub codes: Vec<Vec<u32>>,
     /// Share of the steps that follow the codes; the rest see silence in their place.
     pub audio_cover_strength: f64,
     /// Whether the model is distilled; its stochastic steps end on the schedule's times.
@@ -141,7 +143,7 @@ impl Plan {
             hop: model.hop,
             sample_rate: model.sample_rate,
             channels: model.channels,
-            seeds: seeds::decide(request, noise, &mut notices)?,
+            seeds: seeds::decide(request, song.codes.len(), noise, &mut notices)?,
             timesteps: sampling.schedule.timesteps,
             terminal: sampling.schedule.terminal,
             shift: sampling.shift,
@@ -160,6 +162,11 @@ impl Plan {
     /// Whether the song follows audio codes, as a cover follows its original.
     pub fn is_cover(&self) -> bool {
         !self.codes.is_empty()
+    }
+
+    /// Audio codes of each song.
+    pub fn codes_per_song(&self) -> usize {
+        self.codes.first().map_or(0, Vec::len)
     }
 
     /// Solver steps.

@@ -64,9 +64,10 @@ pub struct Request {
     /// How many songs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<i64>,
-    /// The song's outline, five codes a second; wins over the duration.
-    #[serde(skip_serializing_if = "Option::is_none", with = "code_list")]
-    pub audio_codes: Option<Vec<u32>>,
+    /// The songs' outlines, five codes a second: one for all songs, or one for each; they win over
+    /// the duration.
+    #[serde(skip_serializing_if = "Option::is_none", with = "code_lists")]
+    pub audio_codes: Option<Vec<Vec<u32>>>,
     /// `text2music`, the only one in this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
@@ -104,6 +105,52 @@ pub struct Request {
     /// read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether the language model decides what is left open, and writes the outline. What it may
+    /// do follows; none of it is read by a [`Plan`](crate::Plan).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<bool>,
+    /// The language model: a short name, a directory's name or a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_model: Option<String>,
+    /// `generate`, `inspire` (the caption is a wish) or `format` (caption and lyrics are drafts).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_mode: Option<String>,
+    /// Spread of its draws; 0 takes the likeliest token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_temperature: Option<f64>,
+    /// Strength of its guidance; 1 = none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_cfg_scale: Option<f64>,
+    /// It draws from so many tokens; 0 = from all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_top_k: Option<i64>,
+    /// It draws from the tokens that together have this probability; 0 and 1 = from all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_top_p: Option<f64>,
+    /// How much it shuns what it wrote before; 1 = not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_repetition_penalty: Option<f64>,
+    /// What its guidance leads away from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_negative_prompt: Option<String>,
+    /// Its seed, if not those of the songs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_seed: Option<u64>,
+    /// Whether it decides missing metadata.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_cot_metas: Option<bool>,
+    /// Whether it writes the caption anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_cot_caption: Option<bool>,
+    /// Whether it decides a missing language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_cot_language: Option<bool>,
+    /// Whether it may write only what can be read back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_constrained_decoding: Option<bool>,
+    /// `open` or `closed`: whether it writes codes within its turn or after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lm_prompt_style: Option<String>,
 }
 
 impl Request {
@@ -130,8 +177,36 @@ impl Request {
             audio_codes: None,
             audio_cover_strength: None,
             instruction: None,
+            ..self.without_language_model()
+        }
+    }
+
+    /// The same without what only steers the language model: what is left once that is done.
+    #[must_use]
+    pub fn without_language_model(&self) -> Self {
+        Self {
+            thinking: None,
+            lm_model: None,
+            lm_mode: None,
+            lm_temperature: None,
+            lm_cfg_scale: None,
+            lm_top_k: None,
+            lm_top_p: None,
+            lm_repetition_penalty: None,
+            lm_negative_prompt: None,
+            lm_seed: None,
+            use_cot_metas: None,
+            use_cot_caption: None,
+            use_cot_language: None,
+            use_constrained_decoding: None,
+            lm_prompt_style: None,
             ..self.clone()
         }
+    }
+
+    /// Whether there is an outline.
+    pub fn has_codes(&self) -> bool {
+        self.audio_codes.iter().flatten().any(|list| !list.is_empty())
     }
 
     /// The keys of what is set.
@@ -173,21 +248,39 @@ mod seeds {
     }
 }
 
-/// Codes are written as acestep.cpp writes them: `"17,4"`.
-mod code_list {
+/// Codes are written as acestep.cpp writes them, `"17,4"`; those of several songs are a list of such.
+mod code_lists {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     use crate::codes;
 
-    pub(super) fn serialize<S: Serializer>(v: &Option<Vec<u32>>, to: S) -> Result<S::Ok, S::Error> {
-        match v {
-            Some(list) => to.serialize_str(&codes::to_list(list)),
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        v: &Option<Vec<Vec<u32>>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match v.as_deref() {
             None => to.serialize_none(),
+            Some([one]) => to.serialize_str(&codes::to_list(one)),
+            Some(lists) => to.collect_seq(lists.iter().map(|list| codes::to_list(list))),
         }
     }
 
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(d: D) -> Result<Option<Vec<u32>>, D::Error> {
-        let text: Option<String> = Option::deserialize(d)?;
-        text.map(|text| codes::parse_list(&text).map_err(D::Error::custom)).transpose()
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
+        d: D,
+    ) -> Result<Option<Vec<Vec<u32>>>, D::Error> {
+        let texts = match Option::deserialize(d)? {
+            None => return Ok(None),
+            Some(OneOrMany::One(text)) => vec![text],
+            Some(OneOrMany::Many(texts)) => texts,
+        };
+        let lists = texts.iter().map(|text| codes::parse(text).map_err(D::Error::custom));
+        lists.collect::<Result<_, _>>().map(Some)
     }
 }

@@ -9,7 +9,7 @@ fn codes(count: u32) -> Vec<u32> {
 }
 
 fn covering(count: u32, strength: f64) -> Request {
-    let audio_codes = Some(codes(count));
+    let audio_codes = Some(vec![codes(count)]);
     Request { audio_codes, audio_cover_strength: Some(strength), duration: None, ..request() }
 }
 
@@ -29,11 +29,33 @@ fn codes_win_over_the_duration() {
 fn other_codes_give_another_song() {
     let model = turbo();
     let with = |audio_codes| {
-        let request = Request { audio_codes: Some(audio_codes), ..covering(10, 1.0) };
+        let request = Request { audio_codes: Some(vec![audio_codes]), ..covering(10, 1.0) };
         songs(&plan(&request, &model), &model).expect("a song").pop().expect("one")
     };
     let backwards = codes(10).into_iter().rev().collect();
     assert!(difference(&with(codes(10)), &with(backwards)) > 0.01);
+}
+
+/// Rounding may differ with the size of a matrix product; other codes differ by a hundredth and
+/// more.
+#[test]
+fn songs_of_a_batch_with_codes_of_their_own_are_what_they_are_alone() {
+    let model = turbo();
+    let outlines = [codes(10), codes(10).into_iter().rev().collect()];
+    for strength in [1.0, 0.5] {
+        let make = |lists: &[Vec<u32>], seed| {
+            let audio_codes = Some(lists.to_vec());
+            let request = Request { audio_codes, seed: Some(vec![seed]), ..covering(10, strength) };
+            songs(&plan(&request, &model), &model).expect("songs")
+        };
+        let batch = make(&outlines, 7);
+        assert_eq!(batch.iter().map(|song| song.seed).collect::<Vec<_>>(), [7, 8]);
+        for (codes, song) in outlines.iter().zip(&batch) {
+            let alone = make(std::slice::from_ref(codes), song.seed);
+            let change = difference(&alone[0], song);
+            assert!(change < 3e-5, "seed {}: {change}", song.seed);
+        }
+    }
 }
 
 /// Of eight steps a strength of 0.5 follows the codes in four, and one of 0 in none.

@@ -54,7 +54,7 @@ fn conditioning_of_another_length_is_refused_with_both_shapes() {
 fn two_tracks_are_not_written_as_one() {
     let model = turbo();
     let request = Request {
-        audio_codes: Some(vec![5; 10]),
+        audio_codes: Some(vec![vec![5; 10]]),
         audio_cover_strength: Some(0.5),
         duration: None,
         ..request()

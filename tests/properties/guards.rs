@@ -36,7 +36,7 @@ fn broken(part: Part, factor: f32) -> Altered<Broken> {
 
 /// A song that needs every network but the VAE's encoder.
 fn covering() -> Request {
-    Request { audio_codes: Some(vec![17; 10]), duration: None, ..request() }
+    Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() }
 }
 
 #[test]

@@ -20,7 +20,7 @@ impl Change for Counted {
 /// A song from codes needs five networks: text encoder, conditioner, codec, transformer, decoder.
 #[test]
 fn kept_networks_are_read_once_and_sing_the_same_song() {
-    let request = Request { audio_codes: Some(vec![17; 10]), duration: None, ..request() };
+    let request = Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() };
     let model = Altered::new(Counted(Cell::new(0)));
     let plan = plan(&request, &model.model);
 

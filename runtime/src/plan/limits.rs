@@ -10,8 +10,31 @@ pub const LANGUAGES: [&str; 51] = [
     "yue", "zh", "unknown",
 ];
 
+/// Most characters of a text: a hundred times what any network reads, and few enough for the
+/// tokenizer, whose search for words gives up on tens of millions.
+pub const MOST_CHARACTERS: usize = 1_000_000;
+
+/// Refuses a text that no tokenizer should be given.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for more than [`MOST_CHARACTERS`].
+pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
+    // Bytes first: they are known.
+    if text.len() <= MOST_CHARACTERS {
+        return Ok(());
+    }
+    match text.chars().count() {
+        ..=MOST_CHARACTERS => Ok(()),
+        length => Err(Error::OutOfRange {
+            flag,
+            value: format!("({length} characters)"),
+            range: format!("at most {MOST_CHARACTERS} characters"),
+        }),
+    }
+}
+
 /// A real number in `low..=high`; NaN is in no range.
-pub(super) fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
+pub(crate) fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
     if (low..=high).contains(&value) {
         return Ok(value);
     }
@@ -19,7 +42,7 @@ pub(super) fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Resul
 }
 
 /// A real number above `low`, at most `high`.
-pub(super) fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
+pub(crate) fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
     if value > low && value <= high {
         return Ok(value);
     }
@@ -28,7 +51,7 @@ pub(super) fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Resu
 }
 
 /// A whole number in `low..=high`.
-pub(super) fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32, Error> {
+pub(crate) fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32, Error> {
     match u32::try_from(value) {
         Ok(value) if (low..=high).contains(&value) => Ok(value),
         _ => {
@@ -36,6 +59,25 @@ pub(super) fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Resu
             Err(Error::OutOfRange { flag, value: value.to_string(), range })
         }
     }
+}
+
+/// Beats a minute that the model was trained on.
+pub(crate) fn bpm(value: i64) -> Result<u32, Error> {
+    whole("bpm", value, 30, 300)
+}
+
+/// The value of a name; the first is the default.
+pub(crate) fn choice<T: Copy>(
+    flag: &'static str,
+    name: Option<&str>,
+    choices: &[(&str, T)],
+) -> Result<T, Error> {
+    let Some(name) = name else { return Ok(choices[0].1) };
+    choices.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|&(known, _)| known).collect();
+        let why = format!("use {}", names.join(" or "));
+        Error::BadValue { flag, value: shortened(name), why }
+    })
 }
 
 /// The language's code as the model knows it.
@@ -99,6 +141,17 @@ mod tests {
         assert_eq!(
             whole("bpm", i64::MAX, 30, 300).expect_err("huge").to_string(),
             "`--bpm 9223372036854775807` is out of range: a whole number from 30 to 300"
+        );
+    }
+
+    /// In characters, of which each may be several bytes.
+    #[test]
+    fn a_text_has_at_most_a_million_characters() {
+        assert!(text("lyrics", &"語".repeat(MOST_CHARACTERS)).is_ok());
+        let error = text("lyrics", &" ".repeat(MOST_CHARACTERS + 1)).expect_err("too long");
+        assert_eq!(
+            error.to_string(),
+            "`--lyrics (1000001 characters)` is out of range: at most 1000000 characters"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Guidance, GuidanceMode, InferMethod, ModelInfo,
-    limits::{above, real, whole},
+    limits::{above, choice, real, whole},
 };
 use crate::{
     Error, Notice, Request,
@@ -41,20 +41,6 @@ pub(super) fn decide(
         shift,
         infer_method: choice("infer-method", request.infer_method.as_deref(), &methods)?,
         guidance: guidance(request, model, notices)?,
-    })
-}
-
-/// The value of a name; the first is the default.
-fn choice<T: Copy>(
-    flag: &'static str,
-    name: Option<&str>,
-    choices: &[(&str, T)],
-) -> Result<T, Error> {
-    let Some(name) = name else { return Ok(choices[0].1) };
-    choices.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
-        let names: Vec<_> = choices.iter().map(|&(known, _)| known).collect();
-        let why = format!("use {}", names.join(" or "));
-        Error::BadValue { flag, value: shortened(name), why }
     })
 }
 

@@ -11,15 +11,26 @@ fn drawn() -> u64 {
     u64::from(rand::random::<u32>())
 }
 
+/// `outlines` is the number of lists of audio codes; several are one for each song.
 pub(super) fn decide(
     request: &Request,
+    outlines: usize,
     noise: NoiseSource,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<u64>, Error> {
+    if outlines > MOST_SONGS as usize {
+        return Err(Error::OutOfRange {
+            flag: "audio-codes",
+            value: format!("(of {outlines} songs)"),
+            range: format!("at most {MOST_SONGS}"),
+        });
+    }
     let songs = match request.batch_size {
         Some(songs) => Some(whole("batch-size", songs, 1, MOST_SONGS)? as usize),
         None => None,
     };
+    let listed = request.seed.as_ref().map_or(0, Vec::len) > 1;
+    let songs = songs.or((outlines > 1 && !listed).then_some(outlines));
     let seeds = match request.seed.as_deref() {
         None | Some([]) => counted(drawn(), songs.unwrap_or(1)),
         Some(&[seed]) => counted(seed, songs.unwrap_or(1)),
@@ -42,6 +53,13 @@ pub(super) fn decide(
             }
         }
     };
+    if outlines > 1 && outlines != seeds.len() {
+        return Err(Error::Conflict(format!(
+            "there are audio codes for {outlines} songs, but {} {} made",
+            seeds.len(),
+            if seeds.len() == 1 { "is" } else { "are" }
+        )));
+    }
     if noise == NoiseSource::Mt19937 && seeds.iter().any(|&seed| seed > u64::from(u32::MAX)) {
         notices.push(Notice("mt19937 uses only the low 32 bits of a seed".into()));
     }

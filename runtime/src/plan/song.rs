@@ -2,7 +2,8 @@
 
 use super::{
     MOST_SECONDS, ModelInfo, frames_from_seconds,
-    limits::{above, is_keyscale, language, real, timesignature, whole},
+    limits::{self, above, is_keyscale, language, real, timesignature},
+    singing,
 };
 use crate::{
     Error, Notice, Request,
@@ -25,7 +26,8 @@ pub(super) struct Song {
     pub metas: Metas,
     pub duration_s: f64,
     pub frames: usize,
-    pub codes: Vec<u32>,
+    /// One list for all songs or one for each, as long as each other; none = no codes.
+    pub codes: Vec<Vec<u32>>,
     pub audio_cover_strength: f64,
 }
 
@@ -41,8 +43,9 @@ pub(super) fn decide(
     notices: &mut Vec<Notice>,
 ) -> Result<Song, Error> {
     let (caption, lyrics) = words(request, notices)?;
-    let codes = codes(request, model, notices);
-    let (duration_s, frames) = length(request, model, &codes, notices)?;
+    let codes = codes(request, model, notices)?;
+    let (duration_s, frames) = length(request, model, codes.first(), notices)?;
+    notices.extend(singing::notice(&lyrics, duration_s));
     let strength = request.audio_cover_strength.unwrap_or(1.0);
     let strength = real("audio-cover-strength", strength, 0.0, 1.0)?;
     if strength < 1.0 && codes.is_empty() {
@@ -72,6 +75,14 @@ fn words(request: &Request, notices: &mut Vec<Notice>) -> Result<(String, String
         }
         lyrics = prompt::INSTRUMENTAL.to_owned();
     }
+    for (flag, text) in [
+        ("caption", Some(&caption)),
+        ("lyrics", Some(&lyrics)),
+        ("keyscale", request.keyscale.as_ref()),
+        ("instruction", request.instruction.as_ref()),
+    ] {
+        text.map(|text| limits::text(flag, text)).transpose()?;
+    }
     if caption.trim().is_empty() && request.lyrics.as_deref().unwrap_or("").trim().is_empty() {
         return Err(Error::NothingAsked);
     }
@@ -89,28 +100,45 @@ fn words(request: &Request, notices: &mut Vec<Notice>) -> Result<(String, String
 }
 
 /// Codes beyond the codebook count as its last one, as upstream has it.
-fn codes(request: &Request, model: &ModelInfo, notices: &mut Vec<Notice>) -> Vec<u32> {
-    let last = model.codes.saturating_sub(1);
-    let codes = request.audio_codes.clone().unwrap_or_default();
-    let clamped = codes.iter().filter(|&&code| code > last).count();
-    if clamped > 0 {
-        notices.push(Notice(format!(
-            "{clamped} of {} audio codes were above {last} and count as {last}",
-            codes.len()
+fn codes(
+    request: &Request,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<Vec<u32>>, Error> {
+    if !request.has_codes() {
+        return Ok(Vec::new());
+    }
+    let mut songs = request.audio_codes.clone().unwrap_or_default();
+    let first = songs[0].len();
+    if let Some(other) = songs.iter().position(|codes| codes.len() != first) {
+        return Err(Error::Conflict(format!(
+            "audio codes: {first} for song 1, but {} for song {}; songs made together are of one \
+             length",
+            songs[other].len(),
+            other + 1
         )));
     }
-    codes.into_iter().map(|code| code.min(last)).collect()
+    let last = model.codes.saturating_sub(1);
+    let all = songs.iter().flatten().count();
+    let clamped = songs.iter().flatten().filter(|&&code| code > last).count();
+    if clamped > 0 {
+        notices.push(Notice(format!(
+            "{clamped} of {all} audio codes were above {last} and count as {last}"
+        )));
+    }
+    songs.iter_mut().flatten().for_each(|code| *code = last.min(*code));
+    Ok(songs)
 }
 
 fn length(
     request: &Request,
     model: &ModelInfo,
-    codes: &[u32],
+    codes: Option<&Vec<u32>>,
     notices: &mut Vec<Notice>,
 ) -> Result<(f64, usize), Error> {
     let asked = request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
     let frames = |seconds| frames_from_seconds(seconds, model.sample_rate, model.hop);
-    if !codes.is_empty() {
+    if let Some(codes) = codes {
         let coded = codes.len() * model.frames_per_code;
         let seconds = (coded * model.hop) as f64 / f64::from(model.sample_rate);
         if seconds > MOST_SECONDS {
@@ -163,7 +191,7 @@ fn metas(request: &Request, duration_s: f64, notices: &mut Vec<Notice>) -> Resul
         None => None,
     };
     Ok(Metas {
-        bpm: request.bpm.map(|bpm| whole("bpm", bpm, 30, 300)).transpose()?,
+        bpm: request.bpm.map(limits::bpm).transpose()?,
         timesignature: request.timesignature.as_deref().map(timesignature).transpose()?,
         keyscale,
         // Upstream states what was asked for; codes may be a little shorter or longer.

@@ -127,7 +127,8 @@ fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
 /// The request behind acestep.cpp's reference run: 434 codes and 88 s give 86.8 s.
 #[test]
 fn codes_win_over_the_duration() {
-    let asked = Request { audio_codes: Some(vec![5; 434]), duration: Some(88.0), ..request() };
+    let asked =
+        Request { audio_codes: Some(vec![vec![5; 434]]), duration: Some(88.0), ..request() };
     let (plan, notices) = resolve(asked, turbo());
     assert_eq!((plan.duration_s, plan.frames, plan.samples()), (86.8, 2170, 4_166_400));
     assert_eq!(notices, ["the audio codes decide the length: 86.8 s instead of 88 s"]);
@@ -138,7 +139,7 @@ fn codes_win_over_the_duration() {
 
 #[test]
 fn codes_alone_decide_the_length_without_a_word() {
-    let asked = Request { audio_codes: Some(vec![5; 50]), duration: None, ..request() };
+    let asked = Request { audio_codes: Some(vec![vec![5; 50]]), duration: None, ..request() };
     let (plan, notices) = resolve(asked, turbo());
     assert_eq!(plan.frames, 250);
     assert!(plan.caption_prompt.contains("- duration: 10 seconds\n"));
@@ -149,7 +150,7 @@ fn codes_alone_decide_the_length_without_a_word() {
 fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
     let with = |instruction: &str| {
         let instruction = Some(instruction.to_owned());
-        let asked = Request { audio_codes: Some(vec![5; 50]), instruction, ..request() };
+        let asked = Request { audio_codes: Some(vec![vec![5; 50]]), instruction, ..request() };
         resolve(asked, turbo()).0.instruction
     };
     assert_eq!(with(prompt::TEXT_TO_MUSIC), prompt::COVER);
@@ -158,8 +159,11 @@ fn the_default_instruction_gives_way_to_codes_and_an_own_one_does_not() {
 
 #[test]
 fn a_cover_strength_below_1_brings_a_second_prompt() {
-    let asked =
-        Request { audio_codes: Some(vec![5; 50]), audio_cover_strength: Some(0.3), ..request() };
+    let asked = Request {
+        audio_codes: Some(vec![vec![5; 50]]),
+        audio_cover_strength: Some(0.3),
+        ..request()
+    };
     let (plan, _) = resolve(asked, turbo());
     assert_eq!(plan.cover_steps(), 2);
     assert!(plan.non_cover_prompt.expect("a prompt").contains(prompt::TEXT_TO_MUSIC));
@@ -170,24 +174,62 @@ fn a_cover_strength_below_1_brings_a_second_prompt() {
 /// In f32 the strength 0.7 would be a hair less, and 50 steps of it 34.
 #[test]
 fn a_cover_strength_is_not_rounded_on_its_way() {
-    let asked =
-        Request { audio_codes: Some(vec![5; 50]), audio_cover_strength: Some(0.7), ..request() };
+    let asked = Request {
+        audio_codes: Some(vec![vec![5; 50]]),
+        audio_cover_strength: Some(0.7),
+        ..request()
+    };
     assert_eq!(resolve(asked, base()).0.cover_steps(), 35);
 }
 
 #[test]
 fn codes_beyond_the_models_own_codebook_count_as_its_last() {
     let asked = || Request {
-        audio_codes: Some(vec![3, 64_000, 99, u32::MAX]),
+        audio_codes: Some(vec![vec![3, 64_000, 99, u32::MAX]]),
         duration: None,
         ..request()
     };
     let (plan, notices) = resolve(asked(), turbo());
-    assert_eq!(plan.codes, [3, 63_999, 99, 63_999]);
+    assert_eq!(plan.codes, [[3, 63_999, 99, 63_999]]);
     assert_eq!(notices, ["2 of 4 audio codes were above 63999 and count as 63999"]);
     let (plan, notices) = resolve(asked(), ModelInfo { codes: 64, ..turbo() });
-    assert_eq!(plan.codes, [3, 63, 63, 63]);
+    assert_eq!(plan.codes, [[3, 63, 63, 63]]);
     assert_eq!(notices, ["3 of 4 audio codes were above 63 and count as 63"]);
+}
+
+#[test]
+fn several_outlines_are_as_many_songs() {
+    let asked = |songs: usize, batch_size, seed: Vec<u64>| Request {
+        audio_codes: Some(vec![vec![5; 10]; songs]),
+        duration: None,
+        batch_size,
+        seed: Some(seed),
+        ..request()
+    };
+    let songs = |request| {
+        let plan = resolve(request, turbo()).0;
+        (plan.codes.len(), plan.codes_per_song(), plan.seeds)
+    };
+    assert_eq!(songs(asked(3, None, vec![7])), (3, 10, vec![7, 8, 9]));
+    assert_eq!(songs(asked(2, Some(2), vec![7])), (2, 10, vec![7, 8]));
+    assert_eq!(songs(asked(2, None, vec![4, 9])), (2, 10, vec![4, 9]));
+    // One for all.
+    assert_eq!(songs(asked(1, Some(2), vec![7])), (1, 10, vec![7, 8]));
+    let none = Request { audio_codes: Some(vec![vec![], vec![]]), ..request() };
+    assert_eq!(songs(none), (0, 0, vec![7]));
+}
+
+#[test]
+fn lyrics_that_cannot_be_sung_in_time_are_said() {
+    let asked = Request { lyrics: Some("la ".repeat(50)), ..request() };
+    let (_, notices) = resolve(asked, turbo());
+    assert_eq!(
+        notices,
+        ["the lyrics take 12 s even if they are rapped fast, but the song has 10 s: not all of \
+             them will be sung"]
+    );
+    let asked = Request { lyrics: Some("la ".repeat(45)), ..request() };
+    assert_eq!(resolve(asked, turbo()).1, Vec::<String>::new());
 }
 
 #[test]
@@ -296,8 +338,36 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
             "`--timesteps 1.5` is out of range: 0 to 1",
         ),
         (
-            Request { audio_codes: Some(vec![1; 3001]), ..r() },
+            Request { audio_codes: Some(vec![vec![1; 3001]]), ..r() },
             "`--audio-codes (3001 codes)` is out of range: at most 600 seconds of them",
+        ),
+        (
+            Request { audio_codes: Some(vec![vec![1, 2], vec![3]]), ..r() },
+            "audio codes: 2 for song 1, but 1 for song 2; songs made together are of one length",
+        ),
+        (
+            Request { audio_codes: Some(vec![vec![], vec![3]]), ..r() },
+            "audio codes: 0 for song 1, but 1 for song 2; songs made together are of one length",
+        ),
+        (
+            Request { audio_codes: Some(vec![vec![1]; 2]), batch_size: Some(3), ..r() },
+            "there are audio codes for 2 songs, but 3 are made",
+        ),
+        (
+            Request { audio_codes: Some(vec![vec![1]; 2]), seed: Some(vec![1, 2, 3]), ..r() },
+            "there are audio codes for 2 songs, but 3 are made",
+        ),
+        (
+            Request { audio_codes: Some(vec![vec![1]; 2]), batch_size: Some(1), ..r() },
+            "there are audio codes for 2 songs, but 1 is made",
+        ),
+        (
+            Request { audio_codes: Some(vec![vec![1]; 9]), ..r() },
+            "`--audio-codes (of 9 songs)` is out of range: at most 8",
+        ),
+        (
+            Request { lyrics: Some(" ".repeat(1_000_001)), ..r() },
+            "`--lyrics (1000001 characters)` is out of range: at most 1000000 characters",
         ),
         (
             Request { seed: Some(vec![1, 2]), batch_size: Some(3), ..r() },

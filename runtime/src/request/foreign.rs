@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Request,
-    keys::{Kind, NESTED, Neutral, OURS, Role, THEIRS},
+    keys::{Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
     values::{
-        as_f64, count, flag, model, number, positive, seeds, text, times, whole, word, wrong,
+        as_f64, count, flag, model, number, one_seed, positive, seeds, text, times, whole, word,
+        wrong,
     },
 };
 use crate::{Error, Notice, codes, error::shortened};
@@ -39,8 +40,10 @@ struct Reader {
     ours: Map<String, Value>,
     /// Songs for each text; becomes part of the batch.
     texts: Option<i64>,
-    /// Language-model settings that ask for something.
-    language_model: Vec<String>,
+    /// A wish, and the key it stood under.
+    wish: Option<(String, String)>,
+    /// The `lm_mode` that a switch asks for.
+    mode: Option<&'static str>,
     notices: Vec<Notice>,
 }
 
@@ -81,8 +84,10 @@ impl Reader {
                 Kind::Whole => whole(written, value)?.map(Value::from),
                 Kind::Model => model(written, value)?.map(Value::from),
                 Kind::Flag => flag(written, value)?.map(Value::from),
+                Kind::Mode => mode(written, value)?.map(Value::from),
                 Kind::Seeds => seeds(written, value)?.map(Value::from),
-                Kind::Codes => code_list(written, value)?,
+                Kind::Seed => one_seed(written, value)?.map(Value::from),
+                Kind::Codes => code_lists(written, value)?,
                 Kind::Times => times(written, value)?.map(Value::from),
             }
         };
@@ -125,7 +130,20 @@ impl Reader {
         }
         match role {
             Role::Nothing => (),
-            Role::LanguageModel => self.language_model.push(format!("`{written}`")),
+            Role::Wish => {
+                if let Some(wish) = text(written, value)?.filter(|wish| !wish.trim().is_empty()) {
+                    self.wish = Some((written.to_owned(), wish));
+                }
+            }
+            Role::Mode(mode) => {
+                // Upstream tries an inspiration first.
+                if flag(written, value)? == Some(true) && self.mode != Some("inspire") {
+                    self.mode = Some(mode);
+                }
+            }
+            Role::Unbuilt => self.notices.push(Notice(format!(
+                "the request's `{written}` has no effect: upstream has not built it either"
+            ))),
             Role::Chosen(option) => self.notices.push(Notice(format!(
                 "the request's `{written}` {} is not read; choose with {option}",
                 shortened(&value.to_string())
@@ -143,14 +161,19 @@ impl Reader {
             let songs = self.ours.get("batch_size").and_then(Value::as_i64).unwrap_or(1);
             self.ours.insert("batch_size".into(), songs.saturating_mul(texts).into());
         }
-        if !self.language_model.is_empty() {
-            self.notices.push(Notice(format!(
-                "this version has no language model: {} not read, the request is used as it stands",
-                match &self.language_model[..] {
-                    [one] => format!("{one} is"),
-                    many => format!("{} are", many.join(", ")),
-                }
-            )));
+        let has_caption = self.ours.get("caption").is_some_and(|caption| caption != "");
+        match self.wish {
+            Some((key, _)) if has_caption => self.notices.push(Notice(format!(
+                "the request's `{key}` is not read: there is a caption already"
+            ))),
+            Some((_, wish)) => {
+                self.ours.insert("caption".into(), wish.into());
+                self.mode = Some("inspire");
+            }
+            None => (),
+        }
+        if let Some(mode) = self.mode {
+            self.ours.entry("lm_mode").or_insert(mode.into());
         }
         let request = serde_json::from_value(Value::Object(self.ours))
             .map_err(|e| Error::RequestSyntax(e.to_string()))?;
@@ -158,18 +181,42 @@ impl Reader {
     }
 }
 
-/// Codes in any spelling, as a list in ours.
-fn code_list(written: &str, value: &Value) -> Result<Option<Value>, Error> {
-    let list = match value {
-        Value::String(text) => codes::to_list(&codes::parse(text)?),
-        Value::Array(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
-        other => return Err(wrong(written, other, "it must be a text or a list of codes")),
+/// Codes in any spelling, as ours: a text for one song, a list of texts for several.
+fn code_lists(written: &str, value: &Value) -> Result<Option<Value>, Error> {
+    let expected = "it must be a text or a list of codes";
+    let numbers = |items: &[Value]| {
+        let list = items.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
+        codes::parse(&list)
     };
-    if list.is_empty() {
-        return Ok(None);
+    let lists = match value {
+        Value::String(text) => vec![codes::parse(text)?],
+        Value::Array(items) if items.iter().all(Value::is_number) => vec![numbers(items)?],
+        Value::Array(songs) => {
+            let song = |song: &Value| match song {
+                Value::String(text) => codes::parse(text),
+                Value::Array(items) => numbers(items),
+                other => Err(wrong(written, other, expected)),
+            };
+            songs.iter().map(song).collect::<Result<_, _>>()?
+        }
+        other => return Err(wrong(written, other, expected)),
+    };
+    let texts: Vec<_> = lists.iter().map(|list| codes::to_list(list)).collect();
+    Ok(match &texts[..] {
+        texts if texts.iter().all(String::is_empty) => None,
+        [one] => Some(one.clone().into()),
+        _ => Some(texts.into()),
+    })
+}
+
+fn mode(written: &str, value: &Value) -> Result<Option<String>, Error> {
+    let mode = word(written, value)?;
+    match mode.as_deref() {
+        Some(name) if !MODES.contains(&name) => {
+            Err(wrong(written, value, &format!("it must be one of {}", MODES.join(", "))))
+        }
+        _ => Ok(mode),
     }
-    codes::parse_list(&list)?;
-    Ok(Some(list.into()))
 }
 
 fn guidance_variant(variant: Value) -> Result<Value, Error> {

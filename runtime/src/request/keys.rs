@@ -22,12 +22,16 @@ pub(super) enum Kind {
     Flag,
     /// One seed or several; -1 = not set.
     Seeds,
-    /// Audio codes in any spelling.
+    /// One seed; -1 = not set.
+    Seed,
+    /// Audio codes in any spelling, of one song or of several.
     Codes,
     /// Times, as a list or as `a,b,c`.
     Times,
     /// A model's name, path or `.gguf` file.
     Model,
+    /// What the language model is asked for.
+    Mode,
 }
 
 /// Our keys: name, kind, other spellings.
@@ -60,13 +64,32 @@ pub(super) const OURS: &[(&str, Kind, &[&str])] = &[
     ("vae_chunk", Kind::Count, &[]),
     ("vae_overlap", Kind::Whole, &[]),
     ("model", Kind::Model, &["model_name", "dit_model", "synth_model"]),
+    ("thinking", Kind::Flag, &["think"]),
+    ("lm_model", Kind::Model, &["lm_model_path"]),
+    ("lm_mode", Kind::Mode, &[]),
+    ("lm_temperature", Kind::Number, &[]),
+    ("lm_cfg_scale", Kind::Number, &[]),
+    ("lm_top_k", Kind::Count, &[]),
+    ("lm_top_p", Kind::Number, &[]),
+    ("lm_repetition_penalty", Kind::Number, &[]),
+    ("lm_negative_prompt", Kind::Text, &[]),
+    ("lm_seed", Kind::Seed, &[]),
+    ("use_cot_metas", Kind::Flag, &[]),
+    ("use_cot_caption", Kind::Flag, &[]),
+    ("use_cot_language", Kind::Flag, &["cot_language"]),
+    ("use_constrained_decoding", Kind::Flag, &["constrained_decoding", "constrained"]),
+    ("lm_prompt_style", Kind::Word, &[]),
 ];
 
 /// What a key of another program means here.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Role {
-    /// Steers the language model: one notice for all of them.
-    LanguageModel,
+    /// A wish from which the language model writes the caption.
+    Wish,
+    /// A switch for this `lm_mode`.
+    Mode(&'static str),
+    /// Asks for something that nobody has built; a notice says so.
+    Unbuilt,
     /// Changes the sound through something that is not built: an error.
     Sound,
     /// Chooses a file or an output; a notice says where that is chosen instead.
@@ -89,7 +112,10 @@ pub(super) enum Neutral {
 }
 
 use Neutral::{Any, Empty, Is, Words};
-use Role::{Chosen, LanguageModel, Nothing, Sound};
+use Role::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
+
+/// What acestep.cpp calls the ways of asking its language model.
+pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
 
 const MODEL: Role = Chosen("--model");
 const FORMAT: Role = Chosen("--output and --audio-format");
@@ -97,45 +123,30 @@ const FORMAT: Role = Chosen("--output and --audio-format");
 /// Keys of other programs: name, role, what passes without a word.
 pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     // The language model.
-    ("thinking", LanguageModel, Empty),
-    ("think", LanguageModel, Empty),
-    ("description", LanguageModel, Empty),
-    ("desc", LanguageModel, Empty),
-    ("query", LanguageModel, Empty),
-    ("sample_query", LanguageModel, Empty),
-    ("sample_mode", LanguageModel, Empty),
-    ("use_format", LanguageModel, Empty),
-    ("format", LanguageModel, Empty),
-    ("lm_mode", LanguageModel, Words(&["generate"])),
-    ("analysis_only", LanguageModel, Empty),
-    ("full_analysis_only", LanguageModel, Empty),
-    ("lm_model", LanguageModel, Any),
-    ("lm_model_path", LanguageModel, Any),
-    ("lm_backend", LanguageModel, Any),
-    ("lm_temperature", LanguageModel, Is(0.85)),
-    ("lm_cfg_scale", LanguageModel, Is(2.0)),
-    ("lm_top_k", LanguageModel, Is(0.0)),
-    ("lm_top_p", LanguageModel, Is(0.9)),
-    ("lm_repetition_penalty", LanguageModel, Is(1.0)),
-    ("lm_negative_prompt", LanguageModel, Words(&["NO USER INPUT"])),
-    ("lm_seed", LanguageModel, Is(-1.0)),
-    ("lm_batch_chunk_size", LanguageModel, Any),
-    ("allow_lm_batch", LanguageModel, Any),
-    ("parallel_thinking", LanguageModel, Any),
-    ("use_cot_metas", LanguageModel, Any),
-    ("use_cot_caption", LanguageModel, Any),
-    ("use_cot_language", LanguageModel, Any),
-    ("use_cot_lyrics", LanguageModel, Empty),
-    ("use_constrained_decoding", LanguageModel, Any),
-    ("constrained_decoding_debug", LanguageModel, Any),
-    ("is_format_caption", LanguageModel, Any),
-    ("cot_bpm", LanguageModel, Any),
-    ("cot_keyscale", LanguageModel, Any),
-    ("cot_timesignature", LanguageModel, Any),
-    ("cot_duration", LanguageModel, Any),
-    ("cot_vocal_language", LanguageModel, Any),
-    ("cot_caption", LanguageModel, Any),
-    ("cot_lyrics", LanguageModel, Any),
+    ("description", Wish, Empty),
+    ("desc", Wish, Empty),
+    ("query", Wish, Empty),
+    ("sample_query", Wish, Empty),
+    ("sample_mode", Mode("inspire"), Empty),
+    ("use_format", Mode("format"), Empty),
+    ("format", Mode("format"), Empty),
+    ("analysis_only", Chosen("`acestep plan --no-codes`"), Empty),
+    ("full_analysis_only", Chosen("`acestep understand`"), Empty),
+    ("use_cot_lyrics", Unbuilt, Empty),
+    ("lm_backend", Nothing, Any),
+    ("lm_batch_chunk_size", Nothing, Any),
+    ("allow_lm_batch", Nothing, Any),
+    ("parallel_thinking", Nothing, Any),
+    ("constrained_decoding_debug", Nothing, Any),
+    ("is_format_caption", Nothing, Any),
+    // What a language model decided; upstream writes it beside what was asked.
+    ("cot_bpm", Nothing, Any),
+    ("cot_keyscale", Nothing, Any),
+    ("cot_timesignature", Nothing, Any),
+    ("cot_duration", Nothing, Any),
+    ("cot_vocal_language", Nothing, Any),
+    ("cot_caption", Nothing, Any),
+    ("cot_lyrics", Nothing, Any),
     // A file of a model.
     ("vae", MODEL, Empty),
     // The output.

@@ -13,9 +13,24 @@ fn a_saved_request_is_read_back_without_a_word() {
         duration: Some(12.5),
         timesteps: Some(vec![1.0, 0.5, 0.0]),
         seed: Some(vec![u64::MAX]),
-        audio_codes: Some(vec![0, 63_999]),
+        audio_codes: Some(vec![vec![0, 63_999]]),
         instrumental: Some(true),
         rng: Some("philox:256".into()),
+        thinking: Some(false),
+        lm_model: Some("lm-4b".into()),
+        lm_mode: Some("inspire".into()),
+        lm_temperature: Some(0.0),
+        lm_cfg_scale: Some(2.5),
+        lm_top_k: Some(40),
+        lm_top_p: Some(0.0),
+        lm_repetition_penalty: Some(1.1),
+        lm_negative_prompt: Some("noise".into()),
+        lm_seed: Some(u64::MAX),
+        use_cot_metas: Some(false),
+        use_cot_caption: Some(true),
+        use_cot_language: Some(false),
+        use_constrained_decoding: Some(false),
+        lm_prompt_style: Some("closed".into()),
         ..Request::default()
     };
     let json = request.to_json();
@@ -60,6 +75,7 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
         guidance_scale: Some(1.0),
         shift: Some(1.0),
         model: Some("acestep-v15-sft".into()),
+        lm_model: Some("acestep-5Hz-lm-4B".into()),
         ..Request::default()
     };
     assert_eq!(request, expected);
@@ -77,9 +93,29 @@ fn a_model_is_read_from_every_key_and_spelling() {
         (r#"{"synth_model": "/m/acestep-v15-base-Q4_K_M.gguf"}"#, Some("acestep-v15-base")),
         (r#"{"synth_model": "acestep-v15-turbo-shift3.gguf"}"#, Some("acestep-v15-turbo-shift3")),
         (r#"{"synth_model": ""}"#, None),
+        (r#"{"synth_model": "acestep-v15-sft-BF16"}"#, Some("acestep-v15-sft")),
         (r#"{"lm_model": "acestep-5Hz-lm-4B"}"#, None),
     ] {
         assert_eq!(read(json).0.model.as_deref(), model, "{json}");
+    }
+}
+
+#[test]
+fn the_size_of_a_language_model_is_no_quantisation() {
+    for (written, model) in [
+        ("acestep-5Hz-lm-4B-Q8_0.gguf", "acestep-5Hz-lm-4B"),
+        ("acestep-5Hz-lm-4B-BF16", "acestep-5Hz-lm-4B"),
+        ("acestep-5Hz-lm-4B.gguf", "acestep-5Hz-lm-4B"),
+        ("acestep-5Hz-lm-0.6B", "acestep-5Hz-lm-0.6B"),
+        ("/m/acestep-5Hz-lm-1.7B-Q4_K_M.gguf", "acestep-5Hz-lm-1.7B"),
+        ("lm-4b", "lm-4b"),
+        ("models/own-Q8_0", "models/own-Q8_0"),
+    ] {
+        for key in ["lm_model", "lm_model_path"] {
+            let (request, notices) = read(&format!(r#"{{"{key}": "{written}"}}"#));
+            assert_eq!(request.lm_model.as_deref(), Some(model));
+            assert_eq!(notices, Vec::<String>::new());
+        }
     }
 }
 
@@ -89,6 +125,8 @@ fn what_becomes_the_condition_is_told_from_the_rest_by_its_keys() {
         read(r#"{"caption": "x", "bpm": 90, "instrumental": true, "seed": 1, "duration": 3}"#);
     assert_eq!(request.keys(), ["caption", "instrumental", "bpm", "duration", "seed"]);
     assert_eq!(request.without_condition().keys(), ["duration", "seed"]);
+    let (request, _) = read(r#"{"caption": "x", "thinking": true, "lm_top_k": 5, "lm_seed": 1}"#);
+    assert_eq!(request.without_language_model().keys(), ["caption"]);
 }
 
 /// Every key that acestep.cpp writes, at its default.
@@ -111,6 +149,11 @@ fn acestep_cpps_defaults_ask_for_nothing() {
         batch_size: Some(1),
         audio_cover_strength: Some(1.0),
         infer_method: Some("ode".into()),
+        lm_mode: Some("generate".into()),
+        lm_temperature: Some(0.85),
+        lm_cfg_scale: Some(2.0),
+        lm_top_p: Some(0.9),
+        use_cot_caption: Some(true),
         ..Request::default()
     };
     assert_eq!((request, notices), (expected, vec![]));
@@ -118,7 +161,7 @@ fn acestep_cpps_defaults_ask_for_nothing() {
 
 /// Upstream's `GenerationParams` as it dumps them, at their defaults.
 #[test]
-fn upstreams_defaults_ask_only_for_the_language_model() {
+fn upstreams_defaults_are_read_without_a_word() {
     let (request, notices) = read(
         r#"{"task_type": "text2music",
             "instruction": "Fill the audio semantic mask based on the given conditions:",
@@ -142,11 +185,74 @@ fn upstreams_defaults_ask_only_for_the_language_model() {
     );
     assert_eq!((request.bpm, request.duration, request.seed), (None, None, None));
     assert_eq!((request.guidance_scale, request.inference_steps), (Some(7.0), Some(8)));
-    assert_eq!(
-        notices,
-        ["this version has no language model: `thinking` is not read, the request is used as it \
-             stands"]
+    assert_eq!((request.thinking, request.use_cot_metas), (Some(true), Some(true)));
+    assert_eq!(request.lm_negative_prompt.as_deref(), Some("NO USER INPUT"));
+    assert_eq!(request.lm_top_k, None);
+    assert_eq!(notices, Vec::<String>::new());
+}
+
+/// The server's fields, where they differ from the class's.
+#[test]
+fn a_request_to_upstreams_server_is_read() {
+    let (request, notices) = read(
+        r#"{"prompt": "x", "thinking": false, "lm_cfg_scale": 2.5, "lm_top_k": -1,
+            "lm_backend": "vllm", "constrainedDecoding": false, "cot_language": false,
+            "parallel_thinking": true, "use_format": false, "sample_mode": false,
+            "lm_seed": "-1", "is_format_caption": true}"#,
     );
+    let expected = Request {
+        caption: Some("x".into()),
+        thinking: Some(false),
+        lm_cfg_scale: Some(2.5),
+        use_constrained_decoding: Some(false),
+        use_cot_language: Some(false),
+        ..Request::default()
+    };
+    assert_eq!((request, notices), (expected, vec![]));
+}
+
+#[test]
+fn a_wish_is_a_caption_for_the_language_model_to_write() {
+    for (json, caption, mode) in [
+        (r#"{"description": "a love song"}"#, Some("a love song"), Some("inspire")),
+        (r#"{"desc": "a", "instrumental": true}"#, Some("a"), Some("inspire")),
+        (r#"{"query": "a", "lm_mode": "format"}"#, Some("a"), Some("format")),
+        (r#"{"sampleQuery": "a", "use_format": true}"#, Some("a"), Some("inspire")),
+        (r#"{"prompt": "a", "sample_mode": true}"#, Some("a"), Some("inspire")),
+        (r#"{"prompt": "a", "format": "true"}"#, Some("a"), Some("format")),
+        (r#"{"description": " ", "caption": "a"}"#, Some("a"), None),
+        (r#"{"sample_mode": true, "format": true}"#, None, Some("inspire")),
+    ] {
+        let (request, notices) = read(json);
+        assert_eq!((request.caption.as_deref(), request.lm_mode.as_deref()), (caption, mode));
+        assert_eq!(notices, Vec::<String>::new(), "{json}");
+    }
+    let (request, notices) = read(r#"{"description": "a", "caption": "b"}"#);
+    assert_eq!((request.caption.as_deref(), request.lm_mode), (Some("b"), None));
+    assert_eq!(notices, ["the request's `description` is not read: there is a caption already"]);
+}
+
+#[test]
+fn what_the_language_model_has_decided_before_is_no_request() {
+    let (request, notices) =
+        read(r#"{"cot_bpm": 90, "cot_caption": "x", "cot_vocal_language": "en", "cot_lyrics": 1}"#);
+    assert_eq!((request, notices), (Request::default(), vec![]));
+}
+
+#[test]
+fn what_the_language_model_does_not_do_here_is_said() {
+    for (json, notice) in [
+        (
+            r#"{"use_cot_lyrics": true}"#,
+            "the request's `use_cot_lyrics` has no effect: upstream has not built it either",
+        ),
+        (
+            r#"{"full_analysis_only": true}"#,
+            "the request's `full_analysis_only` true is not read; choose with `acestep understand`",
+        ),
+    ] {
+        assert_eq!(read(json), (Request::default(), vec![notice.to_owned()]));
+    }
 }
 
 #[test]
@@ -169,12 +275,31 @@ fn codes_come_in_three_spellings() {
         r#"{"audio_codes": "7,9"}"#,
         r#"{"audio_codes": [7, 9]}"#,
     ] {
-        assert_eq!(read(json).0.audio_codes, Some(vec![7, 9]), "{json}");
+        assert_eq!(read(json).0.audio_codes, Some(vec![vec![7, 9]]), "{json}");
     }
     let (request, notices) = read(r#"{"audio_codes": "<|audio_code_64000|>"}"#);
-    assert_eq!((request.audio_codes, notices), (Some(vec![64_000]), vec![]));
+    assert_eq!((request.audio_codes, notices), (Some(vec![vec![64_000]]), vec![]));
     assert!(Request::from_json(r#"{"audio_codes": [1, 2.5]}"#).is_err());
     assert!(Request::from_json(r#"{"audio_codes": ["1,x"]}"#).is_err());
+}
+
+#[test]
+fn several_songs_have_a_list_of_codes_each() {
+    let expected = Some(vec![vec![17, 4], vec![3, 5]]);
+    for json in [
+        r#"{"audio_codes": ["17,4", "3,5"]}"#,
+        r#"{"audio_codes": [[17, 4], [3, 5]]}"#,
+        r#"{"audio_codes": ["<|audio_code_17|><|audio_code_4|>", "3,5"]}"#,
+    ] {
+        assert_eq!(read(json).0.audio_codes, expected, "{json}");
+    }
+    let json = Request { audio_codes: expected, ..Request::default() }.to_json();
+    assert_eq!(json, "{\n  \"audio_codes\": [\n    \"17,4\",\n    \"3,5\"\n  ]\n}\n");
+    for nothing in [r#"[]"#, r#"[""]"#, r#"["", ""]"#, r#""""#, "[[]]"] {
+        let json = format!(r#"{{"audio_codes": {nothing}}}"#);
+        assert_eq!(read(&json).0.audio_codes, None, "{json}");
+    }
+    assert!(Request::from_json(r#"{"audio_codes": ["1", true]}"#).is_err());
 }
 
 #[test]
@@ -244,6 +369,11 @@ fn a_value_of_the_wrong_kind_names_its_key() {
             "the request's `instrumental` is \"maybe\", but it must be true or false",
         ),
         (r#"{"duration": [1]}"#, "the request's `duration` is [1], but it must be a number"),
+        (r#"{"lm_seed": [1, 2]}"#, "the request's `lm_seed` is [1,2], but it must be one seed"),
+        (
+            r#"{"lm_mode": "dream"}"#,
+            "the request's `lm_mode` is \"dream\", but it must be one of generate, inspire, format",
+        ),
         (r#"{"shift": "NaN"}"#, "the request's `shift` is \"NaN\", but it must be a number"),
         (r#"{"metas": 3}"#, "the request's `metas` is 3, but it must be an object"),
     ] {

@@ -61,18 +61,23 @@ pub(super) fn whole(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     Ok(number(key, value)?.map(|x| x as i64))
 }
 
-/// A model as this program calls it: `dir/acestep-v15-sft-Q8_0.gguf` -> `acestep-v15-sft`.
+/// A model as this program calls it: `dir/acestep-v15-sft-Q8_0.gguf` -> `acestep-v15-sft`, and the
+/// same of a released name without `.gguf`. A path to anything else is the user's own.
 pub(super) fn model(key: &str, value: &Value) -> Result<Option<String>, Error> {
     let Some(name) = word(key, value)? else { return Ok(None) };
-    let Some(stem) = name.strip_suffix(".gguf") else { return Ok(Some(name)) };
-    let file = stem.rsplit(['/', '\\']).next().unwrap_or(stem);
+    let file = match name.strip_suffix(".gguf") {
+        Some(stem) => stem.rsplit(['/', '\\']).next().unwrap_or(stem),
+        None if name.starts_with("acestep-") && !name.contains(['/', '\\']) => &name,
+        None => return Ok(Some(name)),
+    };
     Ok(Some(match file.rsplit_once('-') {
         Some((model, kind)) if is_quantisation(kind) => model.to_owned(),
         _ => file.to_owned(),
     }))
 }
 
-/// `BF16`, `F32`, `Q8_0`, `Q4_K_M` and the like: acestep.cpp's file names end with it.
+/// `BF16`, `F32`, `Q8_0`, `Q4_K_M` and the like: acestep.cpp's file names end with it. The `4B` of
+/// a language model begins with a digit.
 fn is_quantisation(text: &str) -> bool {
     let digits = text.trim_start_matches(['B', 'F', 'I', 'Q']);
     digits.len() < text.len() && digits.starts_with(|c: char| c.is_ascii_digit())
@@ -122,6 +127,14 @@ pub(super) fn seeds(key: &str, value: &Value) -> Result<Option<Vec<u64>>, Error>
         }
     }
     Ok((!seeds.is_empty()).then_some(seeds))
+}
+
+pub(super) fn one_seed(key: &str, value: &Value) -> Result<Option<u64>, Error> {
+    match seeds(key, value)?.as_deref() {
+        None | Some([]) => Ok(None),
+        Some(&[seed]) => Ok(Some(seed)),
+        Some(_) => Err(wrong(key, value, "it must be one seed")),
+    }
 }
 
 pub(super) fn times(key: &str, value: &Value) -> Result<Option<Vec<f64>>, Error> {
