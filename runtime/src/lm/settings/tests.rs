@@ -1,0 +1,182 @@
+use super::*;
+
+fn resolve(request: &Request) -> (Settings, Vec<Notice>) {
+    let mut notices = Vec::new();
+    let settings = Settings::resolve(request, &[7, 8], &mut notices).expect("settings");
+    (settings, notices)
+}
+
+fn refusal(request: Request) -> String {
+    let error = Settings::resolve(&request, &[7], &mut Vec::new()).expect_err("a refusal");
+    error.to_string()
+}
+
+#[test]
+fn the_defaults_are_upstreams() {
+    let expected = Settings {
+        temperature: 0.85,
+        cfg_scale: 2.0,
+        top_k: None,
+        top_p: Some(0.9),
+        repetition_penalty: 1.0,
+        negative_prompt: None,
+        cot_metas: true,
+        cot_caption: true,
+        cot_language: true,
+        constrained: true,
+        turn: Turn::Open,
+        max_tokens: None,
+        max_seq: 8192,
+        seeds: vec![7, 8],
+    };
+    assert_eq!(resolve(&Request::default()), (expected, vec![]));
+}
+
+#[test]
+fn what_means_nothing_is_none() {
+    for (top_k, top_p, negative) in [(0, 0.0, ""), (0, 1.0, " NO USER INPUT ")] {
+        let request = Request {
+            lm_top_k: Some(top_k),
+            lm_top_p: Some(top_p),
+            lm_negative_prompt: Some(negative.into()),
+            ..Request::default()
+        };
+        let (settings, notices) = resolve(&request);
+        assert_eq!((settings.top_k, settings.top_p, notices), (None, None, vec![]));
+        assert_eq!(settings.negative_prompt, None);
+    }
+}
+
+#[test]
+fn a_seed_of_its_own_counts_up() {
+    let request = Request { lm_seed: Some(u64::MAX), ..Request::default() };
+    assert_eq!(resolve(&request).0.seeds, [u64::MAX, 0]);
+}
+
+#[test]
+fn a_negative_prompt_without_guidance_is_said() {
+    let asked = |scale| Request {
+        lm_negative_prompt: Some("noise".into()),
+        lm_cfg_scale: Some(scale),
+        ..Request::default()
+    };
+    assert_eq!(resolve(&asked(1.0)).1.len(), 1);
+    let (settings, notices) = resolve(&asked(2.5));
+    assert_eq!((settings.cfg_scale, notices), (2.5, vec![]));
+    assert_eq!(settings.negative_prompt.as_deref(), Some("noise"));
+}
+
+#[test]
+fn each_value_out_of_range_names_option_value_and_range() {
+    let r = Request::default;
+    for (asked, message) in [
+        (
+            Request { lm_temperature: Some(2.1), ..r() },
+            "`--lm-temperature 2.1` is out of range: 0 to 2",
+        ),
+        (
+            Request { lm_temperature: Some(f64::NAN), ..r() },
+            "`--lm-temperature NaN` is out of range: 0 to 2",
+        ),
+        (
+            Request { lm_cfg_scale: Some(0.5), ..r() },
+            "`--lm-cfg-scale 0.5` is out of range: 1 to 10",
+        ),
+        (
+            Request { lm_top_k: Some(-2), ..r() },
+            "`--lm-top-k -2` is out of range: a whole number from 0 to 1000000",
+        ),
+        (Request { lm_top_p: Some(1.1), ..r() }, "`--lm-top-p 1.1` is out of range: 0 to 1"),
+        (
+            Request { lm_repetition_penalty: Some(0.0), ..r() },
+            "`--lm-repetition-penalty 0` is out of range: above 0, at most 2",
+        ),
+        (
+            Request { lm_prompt_style: Some("ajar".into()), ..r() },
+            "`--lm-prompt-style ajar` cannot be used: use open or closed",
+        ),
+        (
+            Request { bpm: Some(1000), ..r() },
+            "`--bpm 1000` is out of range: a whole number from 30 to 300",
+        ),
+        (
+            Request { duration: Some(1e9), ..r() },
+            "`--duration 1000000000` is out of range: above 0, at most 600",
+        ),
+        (
+            Request { lyrics: Some("x".repeat(1_000_001)), ..r() },
+            "`--lyrics (1000001 characters)` is out of range: at most 1000000 characters",
+        ),
+    ] {
+        assert_eq!(refusal(asked), message);
+    }
+    let bounded = |tokens, seq| resolve(&r()).0.bounded(tokens, seq);
+    assert_eq!(
+        bounded(Some(0), None).expect_err("none").to_string(),
+        "`--max-tokens 0` is out of range: a whole number from 1 to 1000000"
+    );
+    assert_eq!(
+        bounded(None, Some(1)).expect_err("too few").to_string(),
+        "`--max-seq 1` is out of range: a whole number from 128 to 1000000"
+    );
+    let settings = bounded(Some(5), Some(4096)).expect("bounds");
+    assert_eq!((settings.max_tokens, settings.max_seq), (Some(5), 4096));
+}
+
+#[test]
+fn who_thinks_is_upstreams_rule() {
+    use Thinking::{Codes, Metadata, Off};
+    let r = |thinking| Request { thinking, ..Request::default() };
+    let codes = |thinking| Request { audio_codes: Some(vec![vec![1]]), ..r(thinking) };
+    let caption = |thinking, cot| Request { use_cot_caption: Some(cot), ..r(thinking) };
+    let mode = |thinking, mode: &str| Request { lm_mode: Some(mode.into()), ..r(thinking) };
+    for (request, released, tiny) in [
+        (r(None), Codes, Off),
+        (r(Some(true)), Codes, Codes),
+        (r(Some(false)), Off, Off),
+        (codes(None), Off, Off),
+        (codes(Some(true)), Off, Off),
+        (caption(Some(false), true), Metadata, Metadata),
+        (caption(Some(false), false), Off, Off),
+        (caption(None, true), Codes, Off),
+        (mode(Some(false), "inspire"), Metadata, Metadata),
+        (mode(Some(false), "generate"), Off, Off),
+        (mode(None, "format"), Codes, Off),
+    ] {
+        assert_eq!(Thinking::of(&request, false), released, "{request:?}");
+        assert_eq!(Thinking::of(&request, true), tiny, "{request:?}");
+    }
+    let empty = Request { audio_codes: Some(vec![vec![], vec![]]), ..r(None) };
+    assert_eq!(Thinking::of(&empty, false), Codes);
+}
+
+#[test]
+fn the_mode_goes_before_what_is_left_open() {
+    let sung = Request { lyrics: Some("la".into()), ..Request::default() };
+    assert_eq!(ask(&sung).expect("a mode"), Ask::Plan);
+    let mode = |mode: &str| ask(&Request { lm_mode: Some(mode.into()), ..sung.clone() });
+    assert_eq!(mode("generate").expect("a mode"), Ask::Plan);
+    assert_eq!(mode("inspire").expect("a mode"), Ask::Inspire);
+    assert_eq!(mode("format").expect("a mode"), Ask::Format);
+    assert_eq!(
+        mode("dream").expect_err("no mode").to_string(),
+        "the request's `lm_mode` is `dream`, but it must be one of generate, inspire, format"
+    );
+}
+
+#[test]
+fn several_songs_need_one_length() {
+    let check = |request: &Request, seeds: &[u64], ask| {
+        let settings = Settings::resolve(request, seeds, &mut Vec::new()).expect("settings");
+        settings.check_lengths(request, &ask).is_ok()
+    };
+    let free = Request { use_constrained_decoding: Some(false), ..Request::default() };
+    assert!(check(&free, &[1], Ask::Plan));
+    assert!(!check(&free, &[1, 2], Ask::Plan));
+    let open = Request { use_cot_metas: Some(false), ..Request::default() };
+    assert!(check(&open, &[1], Ask::Plan));
+    assert!(!check(&open, &[1, 2], Ask::Plan));
+    assert!(check(&open, &[1, 2], Ask::Inspire));
+    let given = Request { duration: Some(10.0), ..open };
+    assert!(check(&given, &[1, 2], Ask::Plan));
+}
