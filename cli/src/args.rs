@@ -12,6 +12,7 @@ use crate::{commands, error, report::Report};
     reason = "flags are documented for the terminal: `cuda[:N]`"
 )]
 pub(crate) mod generate;
+pub(crate) mod language;
 
 /// Make music on your own machine.
 #[derive(Debug, Parser)]

@@ -20,6 +20,15 @@ fn impossible_numbers_are_refused_for_every_flag() {
         ("--audio-cover-strength", &["-1", "1.5", "nan", "inf", "1e30"]),
         ("--vae-chunk", &["0", "-1", "nan", "1e30", "1000001"]),
         ("--vae-overlap", &["-1", "nan", "1e30", "1000001"]),
+        ("--lm-temperature", &["-1", "2.1", "nan", "inf", "1e30", ""]),
+        ("--lm-cfg-scale", &["0", "-1", "10.1", "nan", "inf", "1e30"]),
+        ("--lm-top-k", &["-1", "1000001", "nan", "1.5", "1e30"]),
+        ("--lm-top-p", &["-1", "1.1", "nan", "inf", "1e30"]),
+        ("--lm-repetition-penalty", &["0", "-1", "2.1", "nan", "inf", "1e30"]),
+        ("--lm-seed", &["-1", "1.5", "nan", "18446744073709551616", "1,2"]),
+        ("--lm-prompt-style", &["ajar", ""]),
+        ("--max-tokens", &["0", "-1", "nan", "1000001"]),
+        ("--max-seq", &["0", "-1", "127", "nan", "1000001"]),
         ("--rng", &["philox:0", "philox:-1", "philox:x", "dice", ""]),
         ("--timesignature", &["0", "-4", "5", "nan", ""]),
         ("--device", &["gpu", "cpu:1", "cuda:-1", "wgpu:x", ""]),
@@ -45,7 +54,7 @@ fn a_negative_number_needs_no_equals_sign() {
     let run = place.run(&["generate", "rain", "--model", "tiny", "--duration", "-5"]).failed(2);
     run.says("error: `--duration -5` is out of range: above 0, at most 600");
     let run = place.tiny(&["rain", "--seed", "-1"]).failed(2);
-    run.says("for a random seed leave --seed out");
+    run.says("for a random seed leave it out");
 }
 
 #[test]

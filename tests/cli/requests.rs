@@ -26,6 +26,7 @@ fn a_saved_request_of_a_model_that_is_a_path_finds_it_again() {
     place.checkpoint();
     std::fs::create_dir(place.path("elsewhere")).expect("a folder");
     let args = ["generate", "rain", "--model", "./acestep-v15-turbo", "--duration", "1"];
+    let args = [&args[..], &["--no-thinking"]].concat();
     place.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
     let mut command = place.command(&["generate", "--request", "../a.json", "-o", "../b.wav"]);
     let output = command.current_dir(place.path("elsewhere")).output().expect("runs");
@@ -82,6 +83,7 @@ fn a_saved_request_leaves_nothing_open() {
             "vae_chunk": 512,
             "vae_overlap": 64,
             "model": "tiny",
+            "thinking": false,
         })
     );
 }
@@ -141,7 +143,7 @@ fn the_model_of_a_request_is_used_unless_another_is_typed() {
     let plan = |request: &str, more: &[&str]| {
         place.write("r.json", request);
         let args = ["generate", "--request", "r.json", "--models-dir", ".", "--dry-run", "--json"];
-        place.run(&[&args, more].concat())
+        place.run(&[&args[..], &["--no-thinking"], more].concat())
     };
     for request in [
         r#"{"caption": "x", "synth_model": "acestep-v15-turbo-Q8_0.gguf"}"#,
@@ -196,9 +198,95 @@ fn a_saved_request_holds_the_tiles() {
 
 /// Upstream's "simple mode": a description from which its language model writes caption and lyrics.
 #[test]
-fn a_request_for_the_language_model_alone_says_what_is_missing() {
+fn a_wish_is_the_caption_where_no_language_model_hears_it() {
     let place = Place::new();
-    place.write("simple.json", r#"{"description": "a soft love song", "instrumental": false}"#);
-    let run = place.run(&["generate", "--model", "tiny", "--request", "simple.json"]).failed(2);
-    assert!(run.stderr.contains("no language model: `description` is not read"), "{}", run.stderr);
+    place.write("simple.json", r#"{"description": "a soft love song", "instrumental": true}"#);
+    let plan = |flags: &[&str]| {
+        let args = ["generate", "--model", "tiny", "--request", "simple.json", "--dry-run"];
+        place.run(&[&args[..], &["--json"], flags].concat()).succeeded()
+    };
+    let run = plan(&[]);
+    assert_eq!(run.json()["plan"]["caption"], "a soft love song");
+    assert_eq!(run.json()["plan"]["lyrics"], "[Instrumental]");
+    assert_eq!(
+        run.json()["notices"][0],
+        "`lm_mode` inspire has no effect without the language model, caption and lyrics are used as \
+         they stand: pass --thinking to ask it"
+    );
+    plan(&["--no-thinking"]).says("without the language model the caption is used as it stands");
+    assert!(!plan(&["--thinking"]).stderr.contains("language model"));
+}
+
+#[test]
+fn a_saved_request_asks_no_language_model() {
+    let place = Place::new();
+    let request = json!({
+        "caption": "rain", "duration": 1, "thinking": true, "lm_model": "acestep-5Hz-lm-4B-Q8_0",
+        "lm_mode": "generate", "lm_temperature": 0.5, "lm_cfg_scale": 2.5, "lm_top_k": 5,
+        "lm_top_p": 0.5, "lm_repetition_penalty": 1.1, "lm_negative_prompt": "noise", "lm_seed": 3,
+        "use_cot_metas": true, "use_cot_caption": true, "use_cot_language": true,
+        "use_constrained_decoding": true, "lm_prompt_style": "closed",
+    });
+    place.write("r.json", request.to_string());
+    let args = ["generate", "--request", "r.json", "--model", "tiny", "--no-thinking"];
+    place.run(&[&args[..], &["--save-request", "-o", "a.wav"]].concat()).succeeded();
+    let saved = saved(&place, "a.json");
+    let keys: Vec<_> = saved.as_object().expect("an object").keys().collect();
+    assert!(!keys.iter().any(|key| key.starts_with("lm_") || key.starts_with("use_")), "{keys:?}");
+    assert_eq!(saved["thinking"], false);
+}
+
+#[test]
+fn each_song_of_a_request_can_have_codes_of_its_own() {
+    let place = Place::new();
+    let request = json!({ "caption": "rain", "seed": 7, "audio_codes": ["5,17,9", "2,63999,1"] });
+    place.write("r.json", request.to_string());
+    let args = ["generate", "--request", "r.json", "--model", "tiny", "--save-request"];
+    place.run(&[&args[..], &["-o", "a.wav"]].concat()).succeeded();
+    assert_eq!(saved(&place, "a.json")["audio_codes"], request["audio_codes"]);
+    assert_eq!(saved(&place, "a.json").get("thinking"), None);
+    place.run(&["generate", "--request", "a.json", "-o", "b.wav"]).succeeded();
+    for (a, b) in [("a_1.wav", "b_1.wav"), ("a_2.wav", "b_2.wav")] {
+        assert_eq!(place.read(a), place.read(b));
+    }
+    assert_ne!(place.read("a_1.wav"), place.read("a_2.wav"));
+    let run = place.run(&[&args[..], &["--batch-size", "3"]].concat()).failed(2);
+    run.says("there are audio codes for 2 songs, but 3 are made");
+}
+
+#[test]
+fn typed_codes_and_thinking_exclude_each_other_and_go_before_the_file() {
+    let place = Place::new();
+    let run = place.tiny(&["rain", "--audio-codes", "5,6", "--thinking"]).failed(2);
+    run.says("`--thinking` writes the codes that `--audio-codes` gives");
+    place.write("thinking.json", r#"{"caption": "x", "thinking": true, "lm_top_k": 5}"#);
+    place.write("codes.json", r#"{"caption": "x", "audio_codes": "5,6,7"}"#);
+    let plan = |request: &str, flags: &[&str]| {
+        let args = ["generate", "--request", request, "--model", "tiny", "--dry-run", "--json"];
+        place.run(&[&args, flags].concat()).succeeded()
+    };
+    let run = plan("thinking.json", &["--audio-codes", "5,6"]);
+    assert_eq!(run.json()["plan"]["audio_codes"], 2);
+    assert!(!run.stderr.contains("language model"), "{}", run.stderr);
+    let run = plan("codes.json", &["--thinking"]);
+    assert_eq!(run.json()["plan"]["audio_codes"], 0);
+    run.says("the request's audio codes are not used: --thinking writes new ones");
+    let run = plan("codes.json", &["--lm-top-k", "5"]);
+    assert_eq!(run.json()["plan"]["audio_codes"], 3);
+    run.says("its flags have no effect: the audio codes are there already");
+}
+
+#[test]
+fn what_the_language_model_cannot_do_is_refused_before_anything_is_read() {
+    let place = Place::new();
+    let free = ["rain", "--thinking", "--batch-size", "2", "--no-constrained-decoding"];
+    let run = place.tiny(&free).failed(2);
+    run.says("2 songs are made with one length, which `--no-constrained-decoding`");
+    let open = ["--thinking", "--lyrics", "la", "--batch-size", "2", "--no-use-cot-metas"];
+    let run = place.run(&[&["generate", "rain", "--model", "tiny"], &open[..]].concat()).failed(2);
+    run.says("2 songs are made with one length, which `--no-use-cot-metas` leaves open");
+    place.tiny(&["rain", "--genres", "no.txt"]).failed(1).says("cannot read `no.txt`");
+    place.write("long.txt", " ".repeat(1_000_001));
+    let run = place.tiny(&["rain", "--lyrics", "@long.txt"]).failed(2);
+    run.says("`--lyrics (1000001 characters)` is out of range: at most 1000000 characters");
 }

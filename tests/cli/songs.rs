@@ -202,7 +202,7 @@ fn a_model_whose_config_does_not_say_is_turbo_by_its_directorys_name() {
     keys.remove("model_version");
     std::fs::write(&config, object.to_string()).expect("writes");
     let steps = |model: &str| {
-        let args = ["generate", "rain", "--dry-run", "--json", "--model", model];
+        let args = ["generate", "rain", "--no-thinking", "--dry-run", "--json", "--model", model];
         place.run(&args).succeeded().json()["plan"]["inference_steps"].clone()
     };
     assert_eq!(steps("./acestep-v15-turbo"), 8);

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
+use super::language::{Language, Thinking};
+
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +30,10 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) song: Song,
+    #[command(flatten)]
+    pub(crate) thinking: Thinking,
+    #[command(flatten)]
+    pub(crate) language: Language,
     #[command(flatten)]
     pub(crate) sampling: Sampling,
     #[command(flatten)]
@@ -364,9 +370,13 @@ impl Output {
     }
 }
 
-fn seed(text: &str) -> Result<u64, String> {
+/// Reads a seed.
+///
+/// # Errors
+/// What a seed looks like.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| match text.trim() {
-        "-1" => "for a random seed leave --seed out".to_owned(),
+        "-1" => "for a random seed leave it out".to_owned(),
         _ => format!("a seed is a whole number from 0 to {}", u64::MAX),
     })
 }

@@ -1,11 +1,13 @@
 //! `acestep generate`: a request to songs.
 //!
 //! ```text
-//! flags, file -> Request -> Plan -> what is written where -> songs -> files -> one line
+//! flags, file -> Request -> Plan -> what is written where
+//!             -> language model -> Request -> Plan -> songs -> files -> one line
 //! ```
 //!
 //! Everything that can be refused is refused before the first network is read.
 
+mod composition;
 mod describe;
 mod inputs;
 mod outputs;
@@ -20,7 +22,7 @@ use std::{
 
 use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
-    Device, Error, Notice, Plan, Song, Stage,
+    Device, Error, ModelInfo, Notice, Plan, Request, Song, Stage,
     audio::wav::{self, WavFormat},
     files::Existing,
 };
@@ -37,6 +39,7 @@ use crate::{
     report::{self, Report},
     settings,
 };
+use composition::Composition;
 use describe::Resources;
 use inputs::Inputs;
 use outputs::{Outputs, Target};
@@ -45,13 +48,19 @@ use request::Asked;
 /// Everything that is decided before the first network is read.
 struct Job {
     asked: Asked,
+    /// The song; without the language model's part until that is done.
     plan: Plan,
+    /// What the language model is still asked.
+    composition: Option<Composition>,
+    info: ModelInfo,
     folder: Folder,
     device: Device,
     format: WavFormat,
     inputs: Inputs,
     outputs: Outputs,
     notices: Vec<Notice>,
+    /// Of the plan alone.
+    plan_notices: Vec<Notice>,
 }
 
 /// Makes songs, or says what would be made.
@@ -60,11 +69,12 @@ struct Job {
 /// Whatever stands in the way, with its remedy.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let job = decide(&args, &report)?;
+    let mut job = decide(&args, &report)?;
     for notice in &job.notices {
         report.note(&notice.0);
     }
     if args.output.dry_run {
+        job.say_plan(&report);
         let resources = Resources::of(&job, args.compute.residency())?;
         if args.output.json {
             let mut object = describe::to_json(&job, &resources);
@@ -75,6 +85,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    job.compose(&report)?;
+    job.say_plan(&report);
     report.line(&describe::headline(&job));
 
     let start = Instant::now();
@@ -117,6 +129,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         asked.notices.iter().for_each(|notice| report.note(&notice.0));
     })?;
     inputs.fit(&mut plan)?;
+    let composition = Composition::decide(args, &mut asked, &plan, folder.name())?;
     let seeds = inputs.seeds(&plan);
     if seeds.is_none() && asked.request.seed.is_some() {
         let text = "the noise is from a file: a seed has no effect";
@@ -139,12 +152,25 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
 
     let mut all = std::mem::take(&mut asked.notices);
-    all.extend(notices);
     if folder.name() == TINY {
+        let plain = asked.request.thinking.is_none() && !asked.request.has_codes();
+        let more = if plain { "; it is planned only with --thinking" } else { "" };
         let text = "tiny is a random network: the sound is noise, made to prove the pipeline";
-        all.push(Notice(text.into()));
+        all.push(Notice(format!("{text}{more}")));
     }
-    Ok(Job { asked, plan, folder, device, format, inputs, outputs, notices: all })
+    Ok(Job {
+        asked,
+        plan,
+        composition,
+        info,
+        folder,
+        device,
+        format,
+        inputs,
+        outputs,
+        notices: all,
+        plan_notices: notices,
+    })
 }
 
 /// Refuses flags that make no sense together and that the parser does not see.
@@ -161,6 +187,10 @@ fn check_combination(args: &Args) -> Result<(), Refusal> {
     if to_stdout && !args.output.dry_run && io::stdout().is_terminal() {
         return Err(Refusal::usage("standard output is a terminal, which cannot play a WAV")
             .hint("pipe it to a player, e.g. `| aplay`, or name a file with --output"));
+    }
+    if args.song.audio_codes.is_some() && args.thinking.typed() == Some(true) {
+        return Err(Refusal::usage("`--thinking` writes the codes that `--audio-codes` gives")
+            .hint("leave one of them out"));
     }
     let Sampling { noise, conditioning, .. } = &args.sampling;
     for (flag, input) in [("--noise", noise), ("--conditioning", conditioning)] {
@@ -200,6 +230,34 @@ impl Job {
     /// The seeds, if they decide anything.
     fn seeds(&self) -> Option<&[u64]> {
         self.inputs.seeds(&self.plan)
+    }
+
+    /// Lets the language model complete the request, and plans the song anew.
+    ///
+    /// # Errors
+    /// Those of the language model; what it decided can be refused as what was asked can.
+    fn compose(&mut self, report: &Report) -> Result<()> {
+        let Some(composition) = self.composition.take() else { return Ok(()) };
+        let Some(composed) = composition.run(&self.asked.request)? else { return Ok(()) };
+        for notice in composed.changes {
+            report.note(&notice.0);
+            self.notices.push(notice);
+        }
+        // Drawn seeds stay, as the songs' names have them.
+        let request = Request { seed: Some(self.plan.seeds.clone()), ..composed.request };
+        let (mut plan, notices) = Plan::resolve(&request, &self.info)?;
+        self.inputs.fit(&mut plan)?;
+        self.asked.request = request;
+        (self.plan, self.plan_notices) = (plan, notices);
+        Ok(())
+    }
+
+    /// Says what is worth saying about the plan, once there is no other.
+    fn say_plan(&mut self, report: &Report) {
+        for notice in self.plan_notices.drain(..) {
+            report.note(&notice.0);
+            self.notices.push(notice);
+        }
     }
 
     /// Writes the songs and, if asked for, the request; then names the files, unless JSON will.

@@ -99,8 +99,9 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         ),
     ];
     if plan.is_cover() {
-        let codes = counted(plan.codes.len(), "code");
-        lines.push(("codes", format!("{codes}, followed for {} steps", plan.cover_steps())));
+        let codes = counted(plan.codes_per_song(), "code");
+        let each = if plan.codes.len() > 1 { " for each song" } else { "" };
+        lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
     }
     for (part, parameters) in &resources.networks {
         let (count, size) = (short(*parameters), bytes(parameters * 4));
@@ -163,7 +164,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
                 "mode": mode(guidance.mode),
                 "interval": [shortest(guidance.interval.0), shortest(guidance.interval.1)],
             })),
-            "audio_codes": plan.codes.len(),
+            "audio_codes": plan.codes_per_song(),
             "cover_steps": plan.is_cover().then(|| plan.cover_steps()),
             "normalization_db": plan.normalization_db.map(shortest),
             "vae_chunk": plan.tiling.chunk,

@@ -47,8 +47,12 @@ impl Inputs {
             asked.notices.push(Notice(text));
         }
         // The plan wants words; here they say where the real ones went.
-        *request =
-            Request { caption: Some(format!("conditioning of {}", folder.display())), ..kept };
+        *request = Request {
+            caption: Some(format!("conditioning of {}", folder.display())),
+            // The language model decides nothing but the condition.
+            thinking: Some(false),
+            ..kept
+        };
         let [batch, frames, _] = conditioning.initial_noise.shape;
         if request.duration.is_none() {
             let seconds = (frames * model.hop) as f64 / f64::from(model.sample_rate);

@@ -65,7 +65,7 @@ impl Asked {
     }
 
     fn flags(&mut self, args: &Args, stdin_users: &mut Vec<&'static str>) -> Result<()> {
-        let Args { song, sampling, output, .. } = args;
+        let Args { song, thinking, language, sampling, output, .. } = args;
         let request = &mut self.request;
         let own_codes = match &song.audio_codes {
             Some(value) => Some(text_or_file("--audio-codes", value, stdin_users)?),
@@ -73,11 +73,14 @@ impl Asked {
         };
         if let Some(text) = own_codes {
             let parsed = codes::parse(&text);
-            request.audio_codes = Some(match song.audio_codes.as_deref() {
+            let codes = match song.audio_codes.as_deref() {
                 Some(file) if file.starts_with('@') => parsed
                     .with_context(|| format!("the codes of `{}` cannot be used", &file[1..]))?,
                 _ => parsed?,
-            });
+            };
+            request.audio_codes = Some(vec![codes]);
+            // They are what the language model would have written.
+            request.thinking = None;
         }
         if let Some(value) = &song.lyrics {
             request.lyrics = Some(text_or_file("--lyrics", value, stdin_users)?);
@@ -108,6 +111,30 @@ impl Asked {
             request.enable_normalization = Some(false);
         } else if output.normalization_db.is_some() {
             request.enable_normalization = Some(true);
+        }
+        language.put_over(request);
+        put(&mut request.thinking, thinking.typed().as_ref());
+        match thinking.typed() {
+            Some(true) if request.has_codes() => {
+                request.audio_codes = None;
+                let text = "the request's audio codes are not used: --thinking writes new ones";
+                self.notices.push(Notice(text.into()));
+            }
+            // Other programs' files always ask for some of it.
+            Some(false) if !language.asks_by_name() => {
+                for cot in [
+                    &mut request.use_cot_metas,
+                    &mut request.use_cot_caption,
+                    &mut request.use_cot_language,
+                ] {
+                    *cot = cot.filter(|wanted| !wanted);
+                }
+                if request.lm_mode.take().is_some_and(|mode| mode != "generate") {
+                    let text = "without the language model the caption is used as it stands";
+                    self.notices.push(Notice(text.into()));
+                }
+            }
+            _ => (),
         }
         put(&mut request.caption, song.positional_caption.as_ref().or(song.caption.as_ref()));
         put(&mut request.bpm, song.bpm.as_ref());
@@ -171,7 +198,8 @@ fn from_file(path: &Path, stdin_users: &mut Vec<&'static str>) -> Result<(Reques
     Request::from_json(&text).with_context(context)
 }
 
-/// `request` with nothing left open; what was given stays as it was given.
+/// `request` with nothing left open; what was given stays as it was given. The language model has
+/// done its part, and is not asked again.
 fn resolved(request: &Request, plan: &Plan) -> Request {
     let has_codes = plan.is_cover();
     let own_times = request.timesteps.is_some();
@@ -201,12 +229,13 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         enable_normalization: Some(plan.normalization_db.is_some()),
         normalization_db: plan.normalization_db.map(shortest),
         audio_codes: has_codes.then(|| plan.codes.clone()),
+        thinking: (!has_codes).then_some(false),
         audio_cover_strength: has_codes.then_some(plan.audio_cover_strength),
         instruction: Some(plan.instruction.clone()),
         rng: Some(plan.noise.to_string()),
         vae_chunk: i64::try_from(plan.tiling.chunk).ok(),
         vae_overlap: i64::try_from(plan.tiling.overlap).ok(),
-        ..request.clone()
+        ..request.without_language_model()
     }
 }
 
@@ -248,7 +277,7 @@ fn text_or_file(
 /// No text that is asked for here is longer; `/dev/zero` is.
 const MOST_BYTES: u64 = 16 << 20;
 
-fn read_file(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>> {
     let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(failed)?;
     let bytes = read_most(file).map_err(failed)?;
@@ -272,7 +301,7 @@ fn too_large(what: &str) -> anyhow::Error {
 }
 
 /// Bytes as text, without the mark that some editors put before it.
-fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
+pub(super) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
             .iter()
