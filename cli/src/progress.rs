@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! text encoder  0.4 s
+//! codes         120/150 tokens · 11.8 tokens/s · 3 s left
 //! diffusion     5/8 steps · 1.2 s/step
 //! ```
 
@@ -36,9 +37,17 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     bar: Option<ProgressBar>,
-    /// Steps of the current stage, and when the first began.
-    steps: Option<(usize, Instant)>,
+    steps: Option<Steps>,
     elapsed: Vec<(Stage, Duration)>,
+}
+
+/// How far the current stage is.
+#[derive(Debug, Clone, Copy)]
+struct Steps {
+    done: usize,
+    total: usize,
+    /// When the first began.
+    start: Instant,
 }
 
 impl Progress {
@@ -74,29 +83,13 @@ impl Observe for Progress {
         match event {
             Event::Loading(stage) => self.show(state, line(stage, "loading")),
             Event::Advanced { stage, done, total } => {
-                let (_, start) = *state
-                    .steps
-                    .filter(|_| done > 0)
-                    .get_or_insert_with(|| (total, Instant::now()));
-                state.steps = Some((total, start));
-                let text = match start.elapsed().checked_div(done as u32) {
-                    _ if total == 1 => "working".to_owned(),
-                    Some(step) => {
-                        let unit = unit(stage);
-                        format!("{done}/{total} {unit}s · {}/{unit}", seconds(step))
-                    }
-                    None => format!("{done}/{total} {}s", unit(stage)),
-                };
-                self.show(state, line(stage, &text));
+                let begun = state.steps.filter(|_| done > 0).map(|steps| steps.start);
+                let steps = Steps { done, total, start: begun.unwrap_or_else(Instant::now) };
+                state.steps = Some(steps);
+                self.show(state, line(stage, &under_way(stage, steps, steps.start.elapsed())));
             }
             Event::Finished { stage, elapsed } => {
-                let steps = state.steps.take().filter(|&(total, _)| total > 1);
-                let text = match steps {
-                    Some((total, _)) => {
-                        format!("{total} {}s · {}", unit(stage), seconds(elapsed))
-                    }
-                    None => seconds(elapsed),
-                };
+                let text = over(stage, state.steps.take(), elapsed);
                 let text = line(stage, &text);
                 if let Some(bar) = state.bar.take() {
                     bar.finish_and_clear();
@@ -127,11 +120,61 @@ fn line(stage: Stage, text: &str) -> String {
     format!("{:<14}{text}", stage.name())
 }
 
+/// What is shown while a stage works; `elapsed` is since its first step began.
+fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
+    let Steps { done, total, .. } = steps;
+    let unit = unit(stage);
+    match stage {
+        // The total is the most there may be, which says nothing about the time left.
+        Stage::LmText if done > 0 => format!("{done} {unit}s · {}", rate(done, unit, elapsed)),
+        Stage::LmText => "reading".to_owned(),
+        Stage::LmCodes if done > 0 => {
+            let left = elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64);
+            let rate = rate(done, unit, elapsed);
+            format!("{done}/{total} {unit}s · {rate} · {} left", rough(left))
+        }
+        _ if total == 1 => "working".to_owned(),
+        _ if done > 0 => {
+            let step = elapsed.div_f64(done as f64);
+            format!("{done}/{total} {unit}s · {}/{unit}", seconds(step))
+        }
+        _ => format!("{done}/{total} {unit}s"),
+    }
+}
+
+/// What stays when a stage is over; `elapsed` includes loading.
+fn over(stage: Stage, steps: Option<Steps>, elapsed: Duration) -> String {
+    match (stage, steps) {
+        (Stage::LmText | Stage::LmCodes, Some(Steps { done, start, .. })) if done > 0 => {
+            let (unit, working) = (unit(stage), start.elapsed());
+            format!("{done} {unit}s · {} · {}", rate(done, unit, working), seconds(elapsed))
+        }
+        (_, Some(Steps { total, .. })) if total > 1 => {
+            format!("{total} {}s · {}", unit(stage), seconds(elapsed))
+        }
+        _ => seconds(elapsed),
+    }
+}
+
+/// `11.8 tokens/s`.
+fn rate(done: usize, unit: &str, elapsed: Duration) -> String {
+    // A clock that has not moved yet gives no rate.
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    format!("{:.1} {unit}s/s", done as f64 / seconds)
+}
+
+/// `13 s`, `4 min`: a time that is only guessed.
+fn rough(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 99.5 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
 /// What a stage counts.
 fn unit(stage: Stage) -> &'static str {
     match stage {
+        Stage::LmText | Stage::LmCodes => "token",
         Stage::TextEncoder | Stage::Condition | Stage::Codes | Stage::Diffusion => "step",
-        Stage::Vae => "tile",
+        Stage::VaeEncoder | Stage::Vae => "tile",
     }
 }
 
@@ -139,4 +182,53 @@ fn unit(stage: Stage) -> &'static str {
 pub(crate) fn seconds(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 9.995 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(stage: Stage, done: usize, total: usize, millis: u64) -> String {
+        let steps = Steps { done, total, start: Instant::now() };
+        under_way(stage, steps, Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn codes_show_their_rate_and_the_time_left() {
+        let text = "120/150 tokens · 12.0 tokens/s · 2 s left";
+        assert_eq!(shown(Stage::LmCodes, 120, 150, 10_000), text);
+        let text = "10/3000 tokens · 10.0 tokens/s · 5 min left";
+        assert_eq!(shown(Stage::LmCodes, 10, 3000, 1000), text);
+        assert_eq!(shown(Stage::LmCodes, 0, 3000, 0), "0/3000 tokens");
+        // More than was promised, at once.
+        assert!(shown(Stage::LmCodes, 5, 4, 0).ends_with(" · 0 s left"));
+    }
+
+    #[test]
+    fn words_show_their_rate_and_no_time_left() {
+        assert_eq!(shown(Stage::LmText, 30, 2048, 2000), "30 tokens · 15.0 tokens/s");
+        assert_eq!(shown(Stage::LmText, 0, 2048, 0), "reading");
+    }
+
+    #[test]
+    fn steps_and_tiles_show_what_one_takes() {
+        assert_eq!(shown(Stage::Diffusion, 5, 8, 6000), "5/8 steps · 1.20 s/step");
+        assert_eq!(shown(Stage::VaeEncoder, 2, 3, 1000), "2/3 tiles · 0.50 s/tile");
+        assert_eq!(shown(Stage::Vae, 0, 3, 0), "0/3 tiles");
+        assert_eq!(shown(Stage::Codes, 0, 1, 0), "working");
+    }
+
+    #[test]
+    fn a_stage_that_is_over_says_how_much_and_how_long() {
+        let steps = |done, total| {
+            let start = Instant::now().checked_sub(Duration::from_secs(2));
+            Some(Steps { done, total, start: start.expect("a clock older than 2 s") })
+        };
+        let elapsed = Duration::from_millis(2500);
+        assert_eq!(over(Stage::Diffusion, steps(8, 8), elapsed), "8 steps · 2.50 s");
+        assert_eq!(over(Stage::Codes, steps(1, 1), elapsed), "2.50 s");
+        assert_eq!(over(Stage::LmText, None, elapsed), "2.50 s");
+        let text = over(Stage::LmText, steps(30, 2048), elapsed);
+        assert_eq!(text, "30 tokens · 15.0 tokens/s · 2.50 s");
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::audio::read::Problem;
+
 /// Something the user should know that stops nothing: a default taken, a setting without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice(
@@ -151,6 +153,22 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A sound file that cannot be heard.
+    #[error("cannot listen to `{path}`: {problem}")]
+    Unheard {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        problem: Problem,
+    },
+    /// Sound of less than one frame of latents.
+    #[error("{seconds:.3} s of sound are too short to listen to: one frame is {least:.3} s")]
+    TooShort {
+        /// How long it is.
+        seconds: f64,
+        /// How long a frame is.
+        least: f64,
+    },
     /// Audio that no WAV can hold.
     #[error("this audio cannot be a WAV file: {0}")]
     Wav(String),
@@ -299,6 +317,7 @@ impl Error {
                  --no-thinking makes songs without the language model"
                     .into()
             }
+            Self::Unheard { problem, .. } => problem.hint().into(),
             Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
             Self::OutOfRange { .. }
             | Self::BadValue { .. }
@@ -307,6 +326,7 @@ impl Error {
             | Self::UnknownKey { near: None, .. }
             | Self::RequestValue { .. }
             | Self::BadCode { .. }
+            | Self::TooShort { .. }
             | Self::Wav(_)
             | Self::Snapshot { .. }
             | Self::Cancelled

@@ -12,8 +12,9 @@
 //! | [`text`], [`condition`], [`source`] | prompts and codes to what sampling starts from |
 //! | [`lm`] | the 5 Hz language model: prompts, plan, audio codes |
 //! | [`flow`] | timesteps, noise, guidance, solver |
-//! | [`vae`] | latents to sound, in tiles |
-//! | [`audio`] | loudness, WAV |
+//! | [`vae`] | latents to sound and back, in tiles |
+//! | [`audio`] | sound files of many formats in, rates, loudness, WAV out |
+//! | [`listen`] | sound to audio codes |
 //! | [`pipeline`] | the straight line through all of it |
 //! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
 //! | [`exchange`] | conditioning in and out as files |
@@ -28,6 +29,7 @@ pub mod exchange;
 pub mod files;
 pub mod flow;
 pub mod host;
+pub mod listen;
 pub mod lm;
 pub mod observe;
 pub mod pipeline;

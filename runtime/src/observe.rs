@@ -5,7 +5,9 @@ use std::time::Duration;
 /// A stretch of work that takes time worth showing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// The language model's plan: metadata and lyrics.
+    /// Sound to latents.
+    VaeEncoder,
+    /// The language model's words: metadata, lyrics; the total is the most there may be.
     LmText,
     /// The language model's audio codes.
     LmCodes,
@@ -13,7 +15,7 @@ pub enum Stage {
     TextEncoder,
     /// Lyrics, timbre and caption to one condition.
     Condition,
-    /// Audio codes to latent hints.
+    /// Audio codes to latent hints, or latents to audio codes.
     Codes,
     /// Noise to latents.
     Diffusion,
@@ -25,6 +27,7 @@ impl Stage {
     /// What a person reads.
     pub fn name(self) -> &'static str {
         match self {
+            Self::VaeEncoder => "VAE encoder",
             Self::LmText => "plan",
             Self::LmCodes => "codes",
             Self::TextEncoder => "text encoder",

@@ -1,14 +1,18 @@
-//! The autoencoder in tiles: the same sound in bounded memory.
+//! The autoencoder in tiles: the same sound, and the same latents, in bounded memory.
 //!
 //! Frames are cut into cores; each is decoded with `overlap` more frames on either side, whose
 //! sound is thrown away. A sample depends on nine frames to each side, so with an overlap of nine or
-//! more the result equals the whole decode up to rounding.
+//! more the result equals the whole decode up to rounding. Encoding is the same the other way round:
+//! a frame depends on seven frames of sound to each side.
 //!
-//! Source: upstream `tiled_decode`.
+//! Source: upstream `tiled_decode`, `tiled_encode`.
 
 use std::ops::Range;
 
-use acestep_model::{Backend, oobleck::Decoder};
+use acestep_model::{
+    Backend,
+    oobleck::{Decoder, Encoder},
+};
 use burn::tensor::Tensor;
 
 use crate::{
@@ -19,9 +23,9 @@ use crate::{
 /// How latents are cut, in frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tiling {
-    /// Frames decoded at once; more than twice `overlap`.
+    /// Frames decoded or encoded at once; more than twice `overlap`.
     pub chunk: usize,
-    /// Frames on either side whose sound is discarded.
+    /// Frames on either side whose result is discarded.
     pub overlap: usize,
 }
 
@@ -30,6 +34,11 @@ impl Default for Tiling {
     fn default() -> Self {
         Self { chunk: 512, overlap: 64 }
     }
+}
+
+impl Tiling {
+    /// Upstream's for encoding: 30 s (750 frames) with 2 s (50) to each side.
+    pub const ENCODE: Self = Self { chunk: 750, overlap: 50 };
 }
 
 /// One tile: the frames it is for, and the frames it looks at.
@@ -102,6 +111,45 @@ pub fn decode<B: Backend>(
         observe.event(Event::Advanced { stage: Stage::Vae, done: index + 1, total });
     }
     Ok(Tensor::cat(sounds, 2))
+}
+
+/// Encodes sound in tiles, to the mean of the distribution.
+///
+/// The mean makes a result repeatable; upstream draws from the distribution, with noise that no
+/// seed governs. (The reference results of `tests/goldens` were made with the mean as well.)
+///
+/// # Shapes
+/// - `sound`: `[B, 2, S]`, at least one frame of it
+/// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame have no frame of
+///   their own
+///
+/// # Errors
+/// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
+pub fn encode<B: Backend>(
+    encoder: &Encoder<B>,
+    sound: Tensor<B, 3>,
+    hop: usize,
+    tiling: Tiling,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    let samples = sound.dims()[2];
+    let tiling = tiling.fitted()?;
+    let tiles = tiling.tiles(samples / hop);
+    let total = tiles.len();
+    observe.event(Event::Advanced { stage: Stage::VaeEncoder, done: 0, total });
+    let mut latents = Vec::with_capacity(total);
+    for (index, Tile { core, window }) in tiles.into_iter().enumerate() {
+        check(observe)?;
+        // The last frames hear the samples after them too.
+        let is_last = index + 1 == total;
+        let overlap_end = (core.end + tiling.overlap) * hop;
+        let end = if is_last { samples } else { overlap_end.min(samples) };
+        let start = window.start * hop;
+        let seen = encoder.forward(sound.clone().narrow(2, start, end - start)).mean;
+        latents.push(seen.narrow(2, core.start - window.start, core.len()));
+        observe.event(Event::Advanced { stage: Stage::VaeEncoder, done: index + 1, total });
+    }
+    Ok(Tensor::cat(latents, 2).swap_dims(1, 2))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod dit;
 mod guards;
 mod language;
 mod length;
+mod listen;
 mod residency;
 mod seeds;
 mod vae;

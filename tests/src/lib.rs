@@ -9,6 +9,7 @@
 //! | `cli` (of the package `acestep`) | the program as it is typed: messages, exit codes, files |
 
 mod altered;
+mod golden;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use acestep_runtime::{
 use burn_flex::{Flex, FlexDevice};
 
 pub use altered::{Altered, Change};
+pub use golden::Golden;
 
 /// The backend of all tests here.
 pub type Cpu = Flex;

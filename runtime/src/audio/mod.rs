@@ -1,6 +1,9 @@
-//! Sound: the last noun of the pipeline, and what is done to it before it is a file.
+//! Sound: the last noun of the pipeline, and what is done to it before it is a file; the first one
+//! of a song that is listened to.
 
 pub mod loudness;
+pub mod read;
+pub mod resample;
 pub mod wav;
 
 /// A song as it is heard: one vector of samples a channel, all of the same length.

@@ -296,7 +296,7 @@ fn codes_phase<B: Backend>(
         written: answers.into_iter().map(|answer| answer.tokens).collect(),
     });
     guard::codes_are_a_song(&codes, composed)?;
-    composed.request.audio_codes = codes.into_iter().next();
+    composed.request.audio_codes = Some(codes);
     Ok(())
 }
 

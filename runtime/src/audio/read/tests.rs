@@ -1,0 +1,262 @@
+use std::{
+    f64::consts::TAU,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::*;
+use crate::audio::wav::{self, WavFormat};
+
+/// Two sines of 0.3 s at 44.1 kHz: 441 Hz at 0.5 on the left, 882 Hz at 0.25 on the right.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/sound")).join(name)
+}
+
+const RATE: u32 = 44_100;
+const SAMPLES: usize = 13_230;
+
+fn sine(channel: usize, index: f64) -> f32 {
+    let (height, hertz) = [(0.5, 441.0), (0.25, 882.0)][channel];
+    (height * (TAU * hertz * index / f64::from(RATE)).sin()) as f32
+}
+
+fn ideal() -> Audio {
+    let channel = |c| (0..SAMPLES).map(|i| sine(c, i as f64)).collect();
+    Audio { channels: vec![channel(0), channel(1)], sample_rate: RATE }
+}
+
+/// The root mean square of the difference from the sines that begin `late` samples late, between
+/// 0.05 and 0.25 s.
+fn difference(audio: &Audio, late: f64) -> f32 {
+    let middle = RATE as usize / 20..RATE as usize / 4;
+    let square = |c: usize, i: usize| (audio.channels[c][i] - sine(c, i as f64 - late)).powi(2);
+    let sum: f32 = middle.clone().map(|i| square(0, i) + square(1, i)).sum();
+    (sum / (2 * middle.len()) as f32).sqrt()
+}
+
+/// A file of `bytes`, which is kept as long as the folder.
+fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).expect("written");
+    (folder, path)
+}
+
+fn wav_bytes(format: WavFormat) -> Vec<u8> {
+    wav::to_bytes(&ideal(), format).expect("a WAV file")
+}
+
+fn problem(name: &str, bytes: &[u8]) -> Problem {
+    let (_folder, path) = file(name, bytes);
+    match read(&path) {
+        Err(Error::Unheard { path: named, problem }) => {
+            assert_eq!(named, path);
+            problem
+        }
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// The sound and what was said, without the file's name.
+fn noticed(name: &str, bytes: &[u8]) -> (Audio, Vec<String>) {
+    let (_folder, path) = file(name, bytes);
+    let (audio, notices) = read(&path).expect("a sound");
+    let name = format!("`{}` ", path.display());
+    let texts = notices.iter().map(|n| n.0.strip_prefix(&name).expect("its name").to_owned());
+    (audio, texts.collect())
+}
+
+#[test]
+fn every_format_is_heard() {
+    // Half a step of 16 bits is 1.5e-5; the other two are lossy.
+    for (name, noise, late) in
+        [("sine.flac", 1e-5, 0.0), ("sine.ogg", 3e-3, 0.0), ("sine.mp3", 3e-3, 0.0)]
+    {
+        let (audio, notices) = read(&fixture(name)).expect("a sound");
+        assert_eq!(notices, [], "{name}");
+        assert_eq!((audio.sample_rate, audio.channels.len()), (RATE, 2), "{name}");
+        assert_eq!(audio.samples(), SAMPLES, "{name}");
+        let difference = difference(&audio, late);
+        assert!(difference < noise, "{name}: {difference}");
+    }
+}
+
+#[test]
+fn an_m4a_begins_with_the_delay_of_its_encoder() {
+    let (audio, notices) = read(&fixture("sine.m4a")).expect("a sound");
+    assert_eq!(notices, []);
+    assert!((SAMPLES..SAMPLES + 3 * 1024).contains(&audio.samples()), "{}", audio.samples());
+    let difference = difference(&audio, 1024.0);
+    assert!(difference < 2e-2, "{difference}");
+    // The sines repeat every 200 samples, but only here do they begin.
+    let loudest = |range: std::ops::Range<usize>| {
+        audio.channels[0][range].iter().fold(0.0f32, |most, x| most.max(x.abs()))
+    };
+    assert!(loudest(0..924) < 0.05, "{}", loudest(0..924));
+    assert!(loudest(1024..1124) > 0.4, "{}", loudest(1024..1124));
+}
+
+#[test]
+fn wav_of_every_width_is_read_back() {
+    for (format, noise) in
+        [(WavFormat::Int16, 1e-5), (WavFormat::Int24, 1e-7), (WavFormat::Float32, 0.0)]
+    {
+        let (audio, notices) = noticed("a.wav", &wav_bytes(format));
+        assert_eq!(notices, [] as [&str; 0]);
+        assert_eq!((audio.samples(), audio.sample_rate), (SAMPLES, RATE));
+        assert!(difference(&audio, 0.0) <= noise, "{format:?}");
+    }
+}
+
+#[test]
+fn the_name_does_not_decide_the_format() {
+    let (audio, _) = noticed("song.mp3", &wav_bytes(WavFormat::Int16));
+    assert_eq!(audio.samples(), SAMPLES);
+    let (audio, _) = noticed("song", &fs::read(fixture("sine.mp3")).expect("a fixture"));
+    assert_eq!(audio.samples(), SAMPLES);
+}
+
+#[test]
+fn tags_before_the_sound_are_stepped_over() {
+    let mp3 = fs::read(fixture("sine.mp3")).expect("a fixture");
+    let size = 3000u32;
+    let mut bytes = b"ID3\x04\0\0".to_vec();
+    bytes.extend([0, 0, (size >> 7) as u8, (size & 127) as u8]);
+    bytes.resize(10 + size as usize, 0);
+    bytes.extend(mp3);
+    let (audio, notices) = noticed("song.mp3", &bytes);
+    assert_eq!((audio.samples(), notices.len()), (SAMPLES, 0));
+}
+
+#[test]
+fn channels_beyond_the_second_are_not_read() {
+    let channels = (0..6).map(|i| vec![i as f32 / 8.0; 10]).collect();
+    let six = Audio { channels, sample_rate: 48_000 };
+    let (audio, _) = noticed("six.wav", &wav::to_bytes(&six, WavFormat::Float32).expect("a WAV"));
+    assert_eq!(audio.channels, [[0.0; 10], [0.125; 10]]);
+    let one = Audio { channels: vec![vec![0.5; 10]], sample_rate: 8_000 };
+    let (audio, _) = noticed("one.wav", &wav::to_bytes(&one, WavFormat::Int16).expect("a WAV"));
+    assert_eq!(audio, one);
+}
+
+#[test]
+fn a_file_that_is_cut_is_an_error() {
+    let whole = |name: &str| fs::read(fixture(name)).expect("a fixture");
+    for (name, bytes) in [
+        ("cut.wav", wav_bytes(WavFormat::Int16)),
+        ("cut.flac", whole("sine.flac")),
+        ("cut.ogg", whole("sine.ogg")),
+        ("cut.m4a", whole("sine.m4a")),
+    ] {
+        let found = problem(name, &bytes[..bytes.len() * 3 / 4]);
+        let Problem::CutShort { seconds } = found else { panic!("{name}: {found}") };
+        assert!(seconds < 0.3, "{name}: {seconds}");
+        assert!(found.hint().contains("download it again"));
+    }
+}
+
+#[test]
+fn an_mp3_that_is_cut_is_heard_and_said() {
+    let whole = fs::read(fixture("sine.mp3")).expect("a fixture");
+    let (audio, notices) = noticed("cut.mp3", &whole[..whole.len() / 2]);
+    assert!((2000..SAMPLES / 2 + 2000).contains(&audio.samples()), "{}", audio.samples());
+    let [notice] = &notices[..] else { panic!("{notices:?}") };
+    assert!(notice.starts_with("says that it is 0.30 s long, but ends after 0."), "{notice}");
+}
+
+/// What `ffmpeg ... -f wav -` writes: lengths of 2^32 - 1.
+#[test]
+fn a_wav_from_a_pipe_ends_where_the_file_ends() {
+    let mut bytes = wav_bytes(WavFormat::Int16);
+    bytes[4..8].fill(255);
+    bytes[40..44].fill(255);
+    let (audio, notices) = noticed("pipe.wav", &bytes);
+    assert_eq!(notices, [] as [&str; 0]);
+    assert!((SAMPLES - 1152..=SAMPLES).contains(&audio.samples()), "{}", audio.samples());
+}
+
+#[test]
+fn what_is_no_sound_is_told_apart() {
+    assert_eq!(problem("empty.mp3", b""), Problem::Empty);
+    assert_eq!(problem("text.wav", b"this is no sound"), Problem::Unknown);
+    assert_eq!(problem("long.txt", &b"lorem ipsum ".repeat(20_000)), Problem::Unknown);
+    assert_eq!(problem("zeros.mp3", &[0; 100_000]), Problem::Unknown);
+    let silence = Audio { channels: vec![vec![]], sample_rate: 48_000 };
+    let bytes = wav::to_bytes(&silence, WavFormat::Int16).expect("a WAV");
+    assert_eq!(problem("nothing.wav", &bytes), Problem::Empty);
+    let opus = fs::read(fixture("sine.opus")).expect("a fixture");
+    assert_eq!(problem("a.opus", &opus), Problem::Codec("Opus".into()));
+    let error = Error::Unheard { path: "a.opus".into(), problem: Problem::Codec("Opus".into()) };
+    assert_eq!(
+        error.to_string(),
+        "cannot listen to `a.opus`: its sound is Opus, which this program does not decode"
+    );
+    assert!(error.hint().expect("a hint").contains("M4A"));
+}
+
+#[test]
+fn a_folder_and_a_file_that_is_not_there_are_errors_of_the_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, hint) in [
+        (folder.path().to_owned(), "name a file in it"),
+        (folder.path().join("x"), "check the path"),
+    ] {
+        let error = read(&path).expect_err("no file");
+        assert!(matches!(error, Error::File { action: Action::Read, .. }), "{error:?}");
+        assert_eq!(error.hint().as_deref(), Some(hint));
+    }
+}
+
+#[test]
+fn a_rate_that_no_sound_has_is_damage() {
+    let mut bytes = wav_bytes(WavFormat::Int16);
+    for rate in [0u32, 999, 768_001, u32::MAX] {
+        bytes[24..28].copy_from_slice(&rate.to_le_bytes());
+        let found = problem("a.wav", &bytes);
+        assert!(matches!(found, Problem::Damaged(_) | Problem::Unknown), "{rate}: {found:?}");
+    }
+    bytes[24..28].copy_from_slice(&768_000u32.to_le_bytes());
+    assert_eq!(noticed("a.wav", &bytes).0.sample_rate, 768_000);
+}
+
+#[test]
+fn samples_that_are_no_numbers_are_damage() {
+    let mut audio = ideal();
+    audio.channels[1][5] = f32::NAN;
+    let bytes = wav::to_bytes(&audio, WavFormat::Float32).expect("a WAV");
+    let text = "it gave 1 values that are not finite, the first at 5";
+    assert_eq!(problem("nan.wav", &bytes), Problem::Damaged(text.into()));
+}
+
+#[test]
+fn of_a_long_file_ten_minutes_are_read() {
+    let long = |samples| Audio { channels: vec![vec![0.25; samples]], sample_rate: 1_000 };
+    let bytes = wav::to_bytes(&long(600_000), WavFormat::Int16).expect("a WAV");
+    let (audio, notices) = noticed("ten.wav", &bytes);
+    assert_eq!((audio.samples(), notices.len()), (600_000, 0));
+    let bytes = wav::to_bytes(&long(605_000), WavFormat::Int16).expect("a WAV");
+    let (audio, notices) = noticed("more.wav", &bytes);
+    assert_eq!(audio.samples(), 600_000);
+    assert_eq!(notices, ["is long: its first 600 s of 605 s are read"]);
+}
+
+/// A bit in every hundredth byte, at each of its places: nothing may panic or run forever.
+#[test]
+fn damage_anywhere_is_an_error_or_a_notice() {
+    for name in ["sine.flac", "sine.ogg", "sine.mp3", "sine.m4a"] {
+        let whole = fs::read(fixture(name)).expect("a fixture");
+        let (folder, path) = file(name, &[]);
+        for start in 0..60 {
+            let mut bytes = whole.clone();
+            for byte in bytes.iter_mut().skip(start).step_by(61 + 7 * start) {
+                *byte ^= 1 << (start % 8);
+            }
+            fs::write(&path, &bytes).expect("written");
+            if let Ok((audio, _)) = read(&path) {
+                assert!(audio.seconds() < 5.0, "{name}: {start}");
+                assert!(audio.channels.iter().flatten().all(|x| x.is_finite()));
+            }
+        }
+        drop(folder);
+    }
+}

@@ -1,0 +1,119 @@
+//! A song that exists, as the language model reads it: sound -> latents -> audio codes.
+//!
+//! Source: upstream `convert_src_audio_to_codes`.
+
+use std::time::Instant;
+
+use acestep_model::{Backend, Checkpoint, acestep::AudioTokenizer};
+use burn::tensor::{Tensor, TensorData};
+
+use crate::{
+    Error,
+    audio::{Audio, loudness::require_finite, resample::to_stereo},
+    host::to_host,
+    observe::{Event, Observe, Stage, check},
+    residency::Parts,
+    vae::{self, Tiling},
+};
+
+/// Codes made at once. Codes do not see each other, so this changes nothing but the memory: some
+/// 200 MB for the released networks.
+const CODES_AT_ONCE: usize = 500;
+
+/// The audio codes of a sound of any rate and any channels, five a second.
+///
+/// The rest of the sound after its last whole frame of 40 ms is dropped, and the last code is filled
+/// up with the start of the latent of silence, both as upstream does.
+///
+/// # Errors
+/// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode;
+/// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] with the stage whose
+/// result is unusable; [`Error::Cancelled`].
+// ANCHOR: codes_of
+pub fn codes_of<B: Backend, C: Checkpoint<B>>(
+    audio: &Audio,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Vec<u32>, Error> {
+    let audio = to_stereo(audio, parts.configs().vae.sampling_rate)?;
+    let latents = latents_of(&audio, parts, observe)?; // [1, T, C]
+    codes_of_latents(latents, parts, observe)
+}
+// ANCHOR_END: codes_of
+
+/// What the VAE encodes a sound to: `[1, T, C]`, 25 frames a second.
+///
+/// The sound must have the VAE's rate and two channels; see [`to_stereo`].
+///
+/// # Errors
+/// As [`codes_of`].
+pub fn latents_of<B: Backend, C: Checkpoint<B>>(
+    audio: &Audio,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let config = &parts.configs().vae;
+    let (samples, hop) = (audio.samples(), config.hop());
+    if samples < hop {
+        let least = hop as f64 / f64::from(config.sampling_rate);
+        return Err(Error::TooShort { seconds: audio.seconds(), least });
+    }
+    let start = Instant::now();
+    observe.event(Event::Loading(Stage::VaeEncoder));
+    let encoder = parts.vae_encoder()?;
+    let values = TensorData::new(audio.channels.concat(), [1, audio.channels.len(), samples]);
+    let sound = Tensor::from_data(values, parts.device()); // [1, 2, S]
+    let latents = vae::encode(&encoder, sound, hop, Tiling::ENCODE, observe)?;
+    require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
+    observe.event(Event::Finished { stage: Stage::VaeEncoder, elapsed: start.elapsed() });
+    Ok(latents)
+}
+
+/// The audio codes of latents.
+///
+/// # Shapes
+/// - `latents`: `[1, T, C]`
+/// - output: `ceil(T / 5)` codes
+///
+/// # Errors
+/// As [`codes_of`].
+pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
+    latents: Tensor<B, 3>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Vec<u32>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    observe.event(Event::Loading(Stage::Codes));
+    let codec = parts.audio_codec()?;
+    let silence = parts.silence_latent()?; // [1, stored, C]
+    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
+    let frames = latents.dims()[1];
+    let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
+    let total = starts.len();
+    observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
+    let mut codes = Vec::new();
+    for (index, start) in starts.into_iter().enumerate() {
+        check(observe)?;
+        let piece = latents.clone().narrow(1, start, at_once.min(frames - start));
+        codes.extend(quantized(codec.tokenizer(), piece, silence.clone())?);
+        observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
+    }
+    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
+    Ok(codes)
+}
+
+fn quantized<B: Backend>(
+    tokenizer: &AudioTokenizer<B>,
+    latents: Tensor<B, 3>,
+    silence: Tensor<B, 3>,
+) -> Result<Vec<u32>, Error> {
+    let pooled = tokenizer.pool(latents, silence); // [1, N, H]
+    // A code of what is not a number would look like any other.
+    require_finite("the tokenizer of audio codes", &to_host(pooled.clone()))?;
+    let (_, indices) = tokenizer.quantizer().forward(pooled);
+    let codes = to_host(indices.float());
+    // All below 2^24, so exact.
+    Ok(codes.into_iter().map(|code| code as u32).collect())
+}
