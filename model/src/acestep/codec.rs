@@ -121,11 +121,13 @@ impl<B: Backend> AudioTokenizer<B> {
             let filler = silence.narrow(1, 0, short).expand([batch, short, channels]);
             Tensor::cat(vec![latents, filler], 1)
         };
+        // ANCHOR: pool
         let groups = (frames + short) / self.pool_window;
         let grouped = latents.reshape([batch * groups, self.pool_window, channels]);
         let pooled = self.attention_pooler.first_of(self.audio_acoustic_proj.forward(grouped));
         let width = pooled.dims()[1];
         pooled.reshape([batch, groups, width])
+        // ANCHOR_END: pool
     }
 
     /// Quantises latents.
@@ -153,6 +155,7 @@ impl<B: Backend> Detokenizer<B> {
     /// - output: `[B, 5 N, C]`
     pub fn forward(&self, vectors: Tensor<B, 3>) -> Tensor<B, 3> {
         let [batch, codes, _] = vectors.dims();
+        // ANCHOR: spread
         let embedded = self.embed_tokens.forward(vectors);
         let width = embedded.dims()[2];
         let places = self.special_tokens.val();
@@ -161,6 +164,7 @@ impl<B: Backend> Detokenizer<B> {
             embedded.reshape([batch * codes, 1, width]).expand([batch * codes, window, width]);
         let x = self.shape.run(&self.layers, spread + places, None);
         let latents = self.proj_out.forward(self.norm.forward(x));
+        // ANCHOR_END: spread
         let channels = latents.dims()[2];
         latents.reshape([batch, codes * window, channels])
     }

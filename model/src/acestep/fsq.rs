@@ -45,11 +45,13 @@ impl Fsq {
     /// The values of a code, one per dimension in `[-1, 1]`. The index must be below
     /// [`Self::codes`].
     pub fn values(&self, index: u32) -> Vec<f32> {
+        // ANCHOR: code_values
         let value = |(&levels, basis): (&u32, u32)| {
             let level = index / basis % levels;
             level as f32 * (2.0 / (levels - 1) as f32) - 1.0
         };
         self.levels.iter().zip(self.basis()).map(value).collect()
+        // ANCHOR_END: code_values
     }
 
     fn row<B: Backend>(&self, f: impl Fn(u32) -> f32, device: &B::Device) -> Tensor<B, 1> {

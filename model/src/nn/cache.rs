@@ -16,12 +16,14 @@ use crate::{
 ///
 /// Rows may have different lengths; nothing is padded.
 #[derive(Debug, Clone)]
+// ANCHOR: cache
 pub struct Cache<B: Backend> {
     /// `[rows, kv_heads, capacity, D]` each.
     layers: Vec<KeysValues<B>>,
     lengths: Vec<usize>,
     capacity: usize,
 }
+// ANCHOR_END: cache
 
 impl<B: Backend> Cache<B> {
     /// An empty cache for `rows` sequences of at most `capacity` tokens.

@@ -112,6 +112,7 @@ impl<B: Backend> Causal<B> {
     /// - `hidden`: `[rows, H]`
     /// - output: `[rows, wanted]`
     pub fn scores(&self, hidden: Tensor<B, 2>, wanted: &[Range<usize>]) -> Tensor<B, 2> {
+        // ANCHOR: scores
         let head = self.head();
         let part = |range: &Range<usize>| {
             let rows = head.clone().narrow(0, range.start, range.len());
@@ -119,6 +120,7 @@ impl<B: Backend> Causal<B> {
         };
         let mut parts: Vec<_> = wanted.iter().map(part).collect();
         if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) }
+        // ANCHOR_END: scores
     }
 
     fn head(&self) -> Tensor<B, 2> {

@@ -221,12 +221,14 @@ impl<B: Backend> Writer<'_, B> {
             let most = conditional.len().min(other.len()).saturating_sub(1);
             let pairs = conditional.iter().zip(other).take(most);
             let shared = pairs.take_while(|(a, b)| a == b).count();
+            // ANCHOR: prefill
             if shared > 0 {
                 self.read(&conditional[..shared], 0, cache)?;
                 cache.copy_row(0, items);
             }
             hidden.push(self.read(&conditional[shared..], 0, cache)?);
             hidden.push(self.read(&other[shared..], items, cache)?);
+            // ANCHOR_END: prefill
         } else {
             hidden.push(self.read(conditional, 0, cache)?);
         }

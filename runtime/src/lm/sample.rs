@@ -43,6 +43,7 @@ impl Sampler {
     ) -> Result<u32, ScoreError> {
         // NaN has no place among the likeliest, so it is looked for before they are.
         scores.check()?;
+        // ANCHOR: choose
         if self.repetition_penalty != 1.0 {
             penalise(scores, history, self.repetition_penalty);
         }
@@ -53,6 +54,7 @@ impl Sampler {
             keep_top_p(scores, p);
         }
         self.pick(scores, draws)
+        // ANCHOR_END: choose
     }
 
     /// The next token, by temperature alone: the draw that `torch.multinomial` makes on a CPU.

@@ -141,6 +141,7 @@ fn tile<S: Simd, const W: usize, const R: usize>(
 ) -> usize {
     let weights: [_; W] = std::array::from_fn(|row| vectors::<S>(weight, row, width));
     let inputs: [_; R] = std::array::from_fn(|row| vectors::<S>(x, row, width));
+    // ANCHOR: tile
     let mut partial = [[simd.splat_f32s(0.0); R]; W];
     for i in 0..width / S::F32_LANES {
         for (partial, weight) in partial.iter_mut().zip(&weights) {
@@ -149,6 +150,7 @@ fn tile<S: Simd, const W: usize, const R: usize>(
             }
         }
     }
+    // ANCHOR_END: tile
     for (w, weight) in weights.iter().enumerate() {
         for (r, input) in inputs.iter().enumerate() {
             let tail: f32 = weight.1.iter().zip(input.1).map(|(w, x)| w * x).sum();

@@ -24,6 +24,7 @@ pub(super) struct Caption {
 impl Caption {
     /// Forbids what a caption cannot have.
     pub(super) fn constrain(&mut self, vocabulary: &Vocabulary<'_>, scores: &mut Scores) {
+        // ANCHOR: caption_ends
         if std::mem::take(&mut self.after_newline) {
             // Upstream decides by the likeliest token, whichever is drawn afterwards.
             let text = scores.best().map(|token| vocabulary.tokenizer().decode(&[token]));
@@ -32,6 +33,7 @@ impl Caption {
                 self.ending = Some(String::new());
             }
         }
+        // ANCHOR_END: caption_ends
         if self.ending.is_some() {
             return;
         }

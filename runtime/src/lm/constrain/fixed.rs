@@ -36,9 +36,11 @@ impl FixedTexts {
 }
 
 /// The token that is the longest beginning of `text`, which is ASCII.
+// ANCHOR: longest_token
 fn longest_token(tokenizer: &dyn Tokenizer, text: &str) -> Option<u32> {
     (1..=text.len()).rev().find_map(|end| match tokenizer.encode(&text[..end])[..] {
         [token] => Some(token),
         _ => None,
     })
 }
+// ANCHOR_END: longest_token

@@ -157,11 +157,13 @@ impl<'a> Machine<'a> {
     fn forbid_all_but_codes(&self, scores: &mut Scores) {
         let vocabulary = self.grammar.vocabulary;
         let (codes, end) = (vocabulary.codes(), vocabulary.end);
+        // ANCHOR: code_count
         match self.rules.target_codes() {
             Some(target) if self.codes >= target => return scores.allow_only(&[end]),
             Some(_) => scores.forbid(end),
             None => {}
         }
+        // ANCHOR_END: code_count
         let of_end = scores.of(end);
         scores.forbid_all(codes.end..u32::MAX);
         if scores.tokens == Tokens::All {

@@ -60,11 +60,13 @@ impl Field {
     /// Also of a field that is skipped: the model can come to one on its own after the caption.
     /// Upstream knows no way on from there and repeats newlines until there is no more room.
     pub(super) fn next(self, rules: &Rules) -> State {
+        // ANCHOR: next_field
         let following = Self::ALL.into_iter().filter(|field| *field > self);
         following
             .into_iter()
             .find(|field| !field.is_skipped(rules))
             .map_or(State::ThinkEndTag, State::Name)
+        // ANCHOR_END: next_field
     }
 }
 

@@ -42,12 +42,14 @@ impl Trie {
         let name = tokenizer.encode(field.name());
         let mut trie = Self::default();
         for value in values {
+            // ANCHOR: value
             let tokens = tokenizer.encode(&format!("{} {value}", field.name()));
             let Some(tokens @ [first, ..]) = tokens.strip_prefix(&name[..]) else { continue };
             if field == Field::Keyscale && !may_begin_a_key(&tokenizer.decode(&[*first])) {
                 continue;
             }
             trie.insert(tokens);
+            // ANCHOR_END: value
         }
         for node in &mut trie.nodes {
             let newline = node.complete.then_some(vocabulary.newline);

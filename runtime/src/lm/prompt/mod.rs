@@ -108,11 +108,13 @@ pub fn plan_unconditional(lyrics: &str, negative: Option<&str>) -> String {
 ///
 /// `caption` is the user's, also where the plan has another one.
 pub fn codes(caption: &str, lyrics: &str, cot: &str, turn: Turn) -> String {
+    // ANCHOR: turn
     let plan = plan(caption, lyrics);
     match turn {
         Turn::Open => format!("{plan}{cot}\n\n"),
         Turn::Closed => format!("{plan}{}", closed_answer(cot)),
     }
+    // ANCHOR_END: turn
 }
 
 /// What [`codes()`] is contrasted with: nothing is known of the song.

@@ -12,9 +12,11 @@ use super::{Scores, softmax};
 pub fn guide(conditional: &mut Scores, unconditional: &Scores, scale: f32) {
     assert_eq!(conditional.tokens, unconditional.tokens, "scores of the same tokens");
     assert_eq!(conditional.logits.len(), unconditional.logits.len(), "as many scores");
+    // ANCHOR: guide
     for (c, &u) in conditional.logits.iter_mut().zip(&unconditional.logits) {
         *c = u + scale * (*c - u);
     }
+    // ANCHOR_END: guide
 }
 
 /// Makes less likely what was written already, prompt included, each token once.
