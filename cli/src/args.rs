@@ -13,6 +13,11 @@ use crate::{commands, error, report::Report};
 )]
 pub(crate) mod generate;
 pub(crate) mod language;
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "flags are documented for the terminal: `cuda[:N]`"
+)]
+pub(crate) mod plan;
 
 /// Make music on your own machine.
 #[derive(Debug, Parser)]
@@ -30,6 +35,14 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make a song from a caption, lyrics and metadata.
     Generate(Box<generate::Args>),
+    /// Let the language model plan a song: metadata, words, outline.
+    Plan(Box<plan::Plan>),
+    /// Let the language model write caption, lyrics and metadata from a description.
+    Inspire(Box<plan::Inspire>),
+    /// Let the language model bring caption and lyrics into its own form.
+    Format(Box<plan::Format>),
+    /// Read a song back: caption, metadata and lyrics from its sound.
+    Understand(Box<plan::Understand>),
     /// Compare this machine's results with the reference's.
     Verify(commands::verify::Args),
     /// Measure how fast each stage is.
@@ -95,6 +108,14 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let mut command = Cli::command().color(help_color(&typed)).after_long_help(exit_codes());
     command = command.mut_subcommand("generate", |generate| {
         generate.after_long_help(format!("{}\n\n{}", generate::EXAMPLES, exit_codes()))
+    });
+    command = command.mut_subcommand("plan", |plan| {
+        plan.after_long_help(format!("{}\n\n{}", plan::EXAMPLES, exit_codes()))
+    });
+    command = command.mut_subcommand("inspire", |inspire| {
+        inspire.mut_arg("positional_caption", |query| {
+            query.value_name("QUERY").help("What the song is to be about, in any words")
+        })
     });
     command
         .try_get_matches_from_mut(typed)

@@ -32,6 +32,10 @@ fn main() -> ExitCode {
     interrupt::install(&report);
     let result = match cli.command {
         Command::Generate(args) => commands::generate::run(*args, &cli.global),
+        Command::Plan(args) => commands::plan::plan(&args, &cli.global),
+        Command::Inspire(args) => commands::plan::inspire(&args, &cli.global),
+        Command::Format(args) => commands::plan::format(&args, &cli.global),
+        Command::Understand(args) => commands::understand::run(&args, &cli.global),
         Command::Verify(args) => commands::verify::run(args, &cli.global),
         Command::Bench(args) => commands::bench::run(args, &cli.global),
     };

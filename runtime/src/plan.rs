@@ -195,6 +195,14 @@ impl Plan {
     }
 }
 
+/// The seeds of the songs that `request` asks for: drawn, counted up or listed.
+///
+/// # Errors
+/// Too many songs, or another number of them than of seeds.
+pub fn seeds(request: &Request) -> Result<Vec<u64>, Error> {
+    seeds::decide(request, 1, NoiseSource::default(), &mut Vec::new())
+}
+
 fn normalization(request: &Request) -> Result<Option<f32>, Error> {
     let decibels =
         limits::real("normalization-db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;

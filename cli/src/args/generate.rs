@@ -42,10 +42,10 @@ pub(crate) struct Args {
     pub(crate) output: Output,
 }
 
-/// What is heard.
+/// What is heard, in words.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Song")]
-pub(crate) struct Song {
+pub(crate) struct Words {
     /// What it sounds like: style, instruments, mood, voice.
     #[arg(value_name = "CAPTION", help_heading = None)]
     pub(crate) positional_caption: Option<String>,
@@ -83,13 +83,28 @@ pub(crate) struct Song {
     #[arg(long, value_name = "N", alias = "time_signature")]
     pub(crate) timesignature: Option<String>,
 
-    /// Length in seconds, up to 600 [default: 30].
+    /// Length in seconds, up to 600 [default: the plan's, else 30].
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) duration: Option<f64>,
 
     /// Language of the voice, e.g. en, zh, ja.
     #[arg(long, value_name = "CODE", alias = "vocal_language")]
     pub(crate) vocal_language: Option<String>,
+
+    /// All this from a JSON file; flags override it.
+    ///
+    /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read; `-` is standard input.
+    /// The model that the file names is used, unless --model is given.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) request: Option<PathBuf>,
+}
+
+/// What is heard.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Song")]
+pub(crate) struct Song {
+    #[command(flatten)]
+    pub(crate) words: Words,
 
     /// The song's outline as codes, five a second; @FILE is read from a file.
     ///
@@ -122,13 +137,6 @@ pub(crate) struct Song {
         hide_short_help = true
     )]
     pub(crate) task_type: Option<String>,
-
-    /// All this from a JSON file; flags override it.
-    ///
-    /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read; `-` is standard input.
-    /// The model that the file names is used, unless --model is given.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) request: Option<PathBuf>,
 }
 
 /// From noise to music.

@@ -25,6 +25,7 @@ use acestep_runtime::{
     Device, Error, ModelInfo, Notice, Plan, Request, Song, Stage,
     audio::wav::{self, WavFormat},
     files::Existing,
+    lm::compose::Timing,
 };
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ pub(crate) use crate::args::generate::Args;
 use crate::args::generate::Sampling;
 use crate::{
     args::Global,
+    commands::language,
     error::Refusal,
     interrupt,
     progress::{self, Progress},
@@ -50,8 +52,10 @@ struct Job {
     asked: Asked,
     /// The song; without the language model's part until that is done.
     plan: Plan,
-    /// What the language model is still asked.
+    /// What the language model is asked.
     composition: Option<Composition>,
+    /// How long it took, once it has answered.
+    timing: Option<Timing>,
     info: ModelInfo,
     folder: Folder,
     device: Device,
@@ -85,12 +89,11 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    job.compose(&report)?;
-    job.say_plan(&report);
-    report.line(&describe::headline(&job));
-
     let start = Instant::now();
     let progress = Progress::new(report);
+    job.compose(&report, &progress)?;
+    job.say_plan(&report);
+    report.line(&describe::headline(&job));
     let songs = run::songs(&job, &args, &progress);
     let stages = progress.finish();
     let written = job.write(&songs?, args.output.existing())?;
@@ -101,6 +104,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         let mut object = describe::to_json(&job, &resources);
         object["outputs"] = written.iter().map(Written::to_json).collect();
         object["elapsed"] = elapsed_json(&stages, elapsed);
+        object["language_model"] = job.language_model_json();
         report.output(&format!("{object:#}"))?;
     }
     report.line(&summary(&job, &written, elapsed));
@@ -118,8 +122,9 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
     let device: Device = args.compute.device.parse()?;
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);
-    let folder = acestep_import::open(&asked.model, &Layout::new(models))
-        .map_err(|error| asked.no_model(error))?;
+    let layout = Layout::new(models);
+    let folder =
+        acestep_import::open(&asked.model, &layout).map_err(|error| asked.no_model(error))?;
     let info = run::model_info(&folder, device)?;
 
     let inputs = Inputs::read(args)?;
@@ -129,7 +134,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         asked.notices.iter().for_each(|notice| report.note(&notice.0));
     })?;
     inputs.fit(&mut plan)?;
-    let composition = Composition::decide(args, &mut asked, &plan, folder.name())?;
+    let composition = Composition::decide(args, &mut asked, &plan, folder.name(), &layout, device)?;
     let seeds = inputs.seeds(&plan);
     if seeds.is_none() && asked.request.seed.is_some() {
         let text = "the noise is from a file: a seed has no effect";
@@ -162,6 +167,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         asked,
         plan,
         composition,
+        timing: None,
         info,
         folder,
         device,
@@ -236,13 +242,16 @@ impl Job {
     ///
     /// # Errors
     /// Those of the language model; what it decided can be refused as what was asked can.
-    fn compose(&mut self, report: &Report) -> Result<()> {
-        let Some(composition) = self.composition.take() else { return Ok(()) };
-        let Some(composed) = composition.run(&self.asked.request)? else { return Ok(()) };
+    fn compose(&mut self, report: &Report, progress: &Progress) -> Result<()> {
+        let Some(composition) = &self.composition else { return Ok(()) };
+        let name = composition.folder.name();
+        report.line(&format!("{name} on {} · {}", self.device, describe::origin(self)));
+        let composed = composition.run(&self.asked.request, self.device, progress)?;
         for notice in composed.changes {
             report.note(&notice.0);
             self.notices.push(notice);
         }
+        self.timing = Some(composed.timing);
         // Drawn seeds stay, as the songs' names have them.
         let request = Request { seed: Some(self.plan.seeds.clone()), ..composed.request };
         let (mut plan, notices) = Plan::resolve(&request, &self.info)?;
@@ -250,6 +259,14 @@ impl Job {
         self.asked.request = request;
         (self.plan, self.plan_notices) = (plan, notices);
         Ok(())
+    }
+
+    /// What the language model did, or that it took no part.
+    fn language_model_json(&self) -> Value {
+        match (&self.composition, &self.timing) {
+            (Some(composition), Some(timing)) => language::to_json(&composition.folder, timing),
+            _ => Value::Null,
+        }
     }
 
     /// Says what is worth saying about the plan, once there is no other.

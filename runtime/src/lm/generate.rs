@@ -90,6 +90,7 @@ impl<B: Backend> Writer<'_, B> {
         let mut history = prompt.to_vec();
         let mut read = 0;
         let mut answer = Answer::default();
+        self.observe.event(Event::Advanced { stage: Stage::LmText, done: 0, total: limit });
         while answer.tokens.len() < limit {
             let token = match machine.forced() {
                 Some(token) => {
@@ -149,6 +150,8 @@ impl<B: Backend> Writer<'_, B> {
         let limit = self.room(longest, limit)?;
         let rows = if guidance.is_some() { 2 * items } else { items };
         let mut cache = self.config.cache(rows, longest + limit, self.device);
+        let expected = rules.target_codes().map_or(limit, |codes| codes + 1);
+        self.observe.event(Event::Advanced { stage: Stage::LmCodes, done: 0, total: expected });
         let mut hidden = self.prefill(prompts, items, &mut cache)?;
 
         let mut writing = Machine::new(self.grammar, rules.clone());
@@ -163,7 +166,6 @@ impl<B: Backend> Writer<'_, B> {
                 is_over: false,
             })
             .collect();
-        let expected = rules.target_codes().map_or(limit, |codes| codes + 1);
         for step in 0..limit {
             check(self.observe)?;
             let tokens = self.tokens(&songs[0].machine);

@@ -1,30 +1,30 @@
 //! The language model's part in a song: what it is asked, and how.
 
-use std::path::Path;
+use std::sync::Arc;
 
-use acestep_import::TINY;
+use acestep_import::{LanguageFolder, Layout, TINY};
 use acestep_runtime::{
-    Notice, Plan, Request,
+    Device, Error, Notice, Observe, Plan, Request,
     lm::{
-        compose::{Ask, Composed},
+        compose::{Ask, Composed, Job},
+        constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
 };
 use anyhow::Result;
 
-use super::{
-    Args,
-    request::{Asked, read_file, utf8},
-};
+use super::{Args, request::Asked};
+use crate::commands::language;
 
 /// What the language model is asked before the song is planned for good.
 pub(super) struct Composition {
     ask: Ask,
     /// Whether it writes audio codes too, or words alone.
-    writes_codes: bool,
+    pub(super) writes_codes: bool,
     settings: Settings,
     /// Genres that it may name; `None` = it names none.
-    genres: Option<Vec<String>>,
+    genres: Option<Arc<GenreVocabulary>>,
+    pub(super) folder: LanguageFolder,
 }
 
 impl Composition {
@@ -32,20 +32,25 @@ impl Composition {
     /// song as it would be without it, `model` what makes the sound.
     ///
     /// # Errors
-    /// Values out of range, songs that could differ in length, a file of genres that cannot be
-    /// read.
+    /// Values out of range, songs that could differ in length, a language model or a file of genres
+    /// that cannot be read.
     pub(super) fn decide(
         args: &Args,
         asked: &mut Asked,
         plan: &Plan,
         model: &str,
+        layout: &Layout,
+        device: Device,
     ) -> Result<Option<Self>> {
         let Asked { request, notices, .. } = asked;
         let settings = Settings::resolve(request, &plan.seeds, notices)?;
         let settings = args.language.bound(settings)?;
         let ask = settings::ask(request)?;
-        let genres = args.language.genres.as_deref().map(read_genres).transpose()?;
-        let thinking = Thinking::of(request, model == TINY);
+        let genres = args.language.genres.as_deref().map(language::read_genres).transpose()?;
+        let thinking = match args.sampling.conditioning {
+            Some(_) => Thinking::Off,
+            None => Thinking::of(request, model == TINY),
+        };
         if thinking == Thinking::Off {
             notices.extend(without(args, request));
             return Ok(None);
@@ -54,19 +59,28 @@ impl Composition {
         if writes_codes {
             settings.check_lengths(request, &ask)?;
         }
-        Ok(Some(Self { ask, writes_codes, settings, genres }))
+        let folder = language::open(request.lm_model.as_deref(), model, layout, device)?;
+        Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
 
-    /// The seam: `request` as the language model completes it.
-    ///
-    /// `None`: the model is not read yet, and the request is used as it stands.
+    /// `request` as the language model completes it.
     ///
     /// # Errors
-    /// None yet.
-    pub(super) fn run(self, _request: &Request) -> Result<Option<Composed>> {
-        let Self { ask, writes_codes, settings, genres } = self;
-        let _ = (ask, writes_codes, settings, genres);
-        Ok(None)
+    /// Those of the language model.
+    pub(super) fn run(
+        &self,
+        request: &Request,
+        device: Device,
+        observe: &dyn Observe,
+    ) -> Result<Composed, Error> {
+        let job = Job {
+            request,
+            ask: self.ask.clone(),
+            writes_codes: self.writes_codes,
+            settings: &self.settings,
+            genres: self.genres.clone(),
+        };
+        language::compose(&job, &self.folder, device, observe)
     }
 }
 
@@ -91,11 +105,4 @@ fn without(args: &Args, request: &Request) -> Option<Notice> {
              used as they stand: {remedy}"
         ))
     })
-}
-
-/// One genre a line; empty lines and `# comments` are none.
-fn read_genres(path: &Path) -> Result<Vec<String>> {
-    let text = utf8(read_file(path)?, &format!("`{}`", path.display()))?;
-    let genre = |line: &&str| !line.is_empty() && !line.starts_with('#');
-    Ok(text.lines().map(str::trim).filter(genre).map(str::to_owned).collect())
 }

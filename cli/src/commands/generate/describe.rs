@@ -36,10 +36,17 @@ impl Resources {
             networks.push((part, job.folder.size(part)?.parameters));
         }
         let bytes = networks.iter().map(|(_, parameters)| parameters * 4);
-        let weights_bytes = match residency {
+        let of_song: u64 = match residency {
             Residency::WhileUsed => bytes.max().unwrap_or_default(),
             Residency::Kept => bytes.sum(),
         };
+        let mut weights_bytes = of_song;
+        if let Some(composition) = &job.composition {
+            // It is gone before the first network of the song is read.
+            let parameters = composition.folder.size()?.parameters;
+            networks.insert(0, (Part::LanguageModel, parameters));
+            weights_bytes = of_song.max(parameters * 4);
+        }
         let [caption_tokens, lyric_tokens] = run::count_tokens(job)?;
         Ok(Self { networks, weights_bytes, caption_tokens, lyric_tokens })
     }
@@ -103,6 +110,14 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         let each = if plan.codes.len() > 1 { " for each song" } else { "" };
         lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
     }
+    if let Some(composition) = &job.composition {
+        let what = if composition.writes_codes {
+            "what is left open, and codes"
+        } else {
+            "what is left open"
+        };
+        lines.push(("plan", format!("{} decides {what}", composition.folder.name())));
+    }
     for (part, parameters) in &resources.networks {
         let (count, size) = (short(*parameters), bytes(parameters * 4));
         lines.push(("network", format!("{part}: {count} parameters, {size} in f32")));
@@ -134,6 +149,11 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     json!({
         "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
         "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
+        "language_model": job.composition.as_ref().map(|composition| json!({
+            "model": composition.folder.name(),
+            "model_path": composition.folder.directory().root().display().to_string(),
+            "writes_codes": composition.writes_codes,
+        })),
         "notices": job.notices.iter().map(|notice| notice.0.clone()).collect::<Vec<_>>(),
         "plan": {
             "model": folder.name(),

@@ -1,10 +1,6 @@
 //! What was asked: a request file, and the flags that go before it.
 
-use std::{
-    fs,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, KNOWN_MODELS, TINY};
 use acestep_runtime::{
@@ -17,7 +13,10 @@ use super::{
     Args,
     describe::{method, mode, shortest},
 };
-use crate::error::{Refusal, import_hint};
+use crate::{
+    commands::text::{Stdin, Typed, put, text_or_file},
+    error::{Refusal, import_hint},
+};
 
 /// A request, the model for it, and what is worth saying about them.
 pub(super) struct Asked {
@@ -31,22 +30,16 @@ pub(super) struct Asked {
 impl Asked {
     /// Reads the request file, if there is one, and puts the flags over it.
     pub(super) fn read(args: &Args) -> Result<Self> {
-        let mut stdin_users = Vec::new();
-        let (request, notices) = match &args.song.request {
-            Some(path) => from_file(path, &mut stdin_users)?,
-            None => (Request::default(), vec![]),
-        };
+        let mut stdin = Stdin::default();
+        let Typed { request, notices } = Typed::read(&args.song.words, &mut stdin)?;
         let (model, model_is_from) = match (&args.compute.model, &request.model) {
             (Some(typed), _) => (typed.clone(), None),
-            (None, Some(written)) => (written.clone(), args.song.request.clone()),
+            (None, Some(written)) => (written.clone(), args.song.words.request.clone()),
             (None, None) => (KNOWN_MODELS[0].name.to_owned(), None),
         };
         let mut asked = Self { request, model, model_is_from, notices };
-        asked.flags(args, &mut stdin_users)?;
-        if let [first, second, ..] = stdin_users[..] {
-            let message = format!("`{first}` and `{second}` both read standard input");
-            return Err(Refusal::usage(message).hint("put one of them into a file").into());
-        }
+        asked.flags(args, &mut stdin)?;
+        stdin.check()?;
         Ok(asked)
     }
 
@@ -64,11 +57,11 @@ impl Asked {
         Refusal::new(message).hint(hint).because(error).into()
     }
 
-    fn flags(&mut self, args: &Args, stdin_users: &mut Vec<&'static str>) -> Result<()> {
+    fn flags(&mut self, args: &Args, stdin: &mut Stdin) -> Result<()> {
         let Args { song, thinking, language, sampling, output, .. } = args;
         let request = &mut self.request;
         let own_codes = match &song.audio_codes {
-            Some(value) => Some(text_or_file("--audio-codes", value, stdin_users)?),
+            Some(value) => Some(text_or_file("--audio-codes", value, stdin)?),
             None => None,
         };
         if let Some(text) = own_codes {
@@ -82,24 +75,13 @@ impl Asked {
             // They are what the language model would have written.
             request.thinking = None;
         }
-        if let Some(value) = &song.lyrics {
-            request.lyrics = Some(text_or_file("--lyrics", value, stdin_users)?);
-        }
         // Of the schedule and of steps and shift, what was typed drops what was not.
         if sampling.timesteps.is_some() {
             (request.inference_steps, request.shift) = (None, None);
         } else if sampling.inference_steps.is_some() || sampling.shift.is_some() {
             request.timesteps = None;
         }
-        // As of a voice and of none, and of a list of seeds and of how many songs there are.
-        match (song.lyrics.is_some(), song.instrumental) {
-            (true, false) => request.instrumental = None,
-            (false, true) => request.lyrics = None,
-            _ => (),
-        }
-        if song.instrumental {
-            request.instrumental = Some(true);
-        }
+        // As of a list of seeds and of how many songs there are.
         let is_list = |seeds: &Option<Vec<u64>>| seeds.as_ref().is_some_and(|s| s.len() > 1);
         if is_list(&sampling.seed) {
             request.batch_size = None;
@@ -136,12 +118,6 @@ impl Asked {
             }
             _ => (),
         }
-        put(&mut request.caption, song.positional_caption.as_ref().or(song.caption.as_ref()));
-        put(&mut request.bpm, song.bpm.as_ref());
-        put(&mut request.keyscale, song.keyscale.as_ref());
-        put(&mut request.timesignature, song.timesignature.as_ref());
-        put(&mut request.duration, song.duration.as_ref());
-        put(&mut request.vocal_language, song.vocal_language.as_ref());
         put(&mut request.audio_cover_strength, song.audio_cover_strength.as_ref());
         put(&mut request.task_type, song.task_type.as_ref());
         put(&mut request.seed, sampling.seed.as_ref());
@@ -184,18 +160,6 @@ impl Asked {
             })
         })
     }
-}
-
-fn from_file(path: &Path, stdin_users: &mut Vec<&'static str>) -> Result<(Request, Vec<Notice>)> {
-    let bytes = if path == Path::new("-") {
-        stdin_users.push("--request -");
-        read_stdin()?
-    } else {
-        read_file(path)?
-    };
-    let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
-    let context = || format!("the request `{}` cannot be used", path.display());
-    Request::from_json(&text).with_context(context)
 }
 
 /// `request` with nothing left open; what was given stays as it was given. The language model has
@@ -242,74 +206,4 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
 /// Whether `name` means the same model on every machine.
 fn is_released(name: &str) -> bool {
     name == TINY || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
-}
-
-fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
-    if from.is_some() {
-        *to = from.cloned();
-    }
-}
-
-/// A text as typed, or that of a file: `@FILE`, `@-`; `@@` begins a text with `@`.
-fn text_or_file(
-    flag: &'static str,
-    value: &str,
-    stdin_users: &mut Vec<&'static str>,
-) -> Result<String> {
-    let Some(name) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
-    match name {
-        "" => Err(Refusal::usage(format!("`{flag} @` names no file"))
-            .hint(format!("write {flag} @FILE, or @- for standard input"))
-            .into()),
-        "-" => {
-            stdin_users.push(flag);
-            if stdin_users.len() > 1 {
-                // Standard input is empty by now; the caller says who else read it.
-                return Ok(String::new());
-            }
-            utf8(read_stdin()?, &format!("`{flag} @-`"))
-        }
-        _ if name.starts_with('@') => Ok(name.to_owned()),
-        _ => utf8(read_file(&PathBuf::from(name))?, &format!("`{name}`")),
-    }
-}
-
-/// No text that is asked for here is longer; `/dev/zero` is.
-const MOST_BYTES: u64 = 16 << 20;
-
-pub(super) fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(failed)?;
-    let bytes = read_most(file).map_err(failed)?;
-    bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))
-}
-
-fn read_stdin() -> Result<Vec<u8>> {
-    let bytes = read_most(std::io::stdin().lock()).context("cannot read standard input")?;
-    bytes.ok_or_else(|| too_large("standard input"))
-}
-
-/// Everything, or nothing if it is more than [`MOST_BYTES`].
-fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= MOST_BYTES).then_some(bytes))
-}
-
-fn too_large(what: &str) -> anyhow::Error {
-    Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20)).into()
-}
-
-/// Bytes as text, without the mark that some editors put before it.
-pub(super) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count()
-            + 1;
-        Refusal::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
-            .hint("save it as UTF-8")
-    })?;
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

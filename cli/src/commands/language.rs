@@ -1,0 +1,139 @@
+//! What the verbs that ask the language model share: finding it, running it, reporting on it.
+
+use std::{path::Path, sync::Arc};
+
+use acestep_import::{LanguageFolder, Layout, TINY};
+use acestep_model::Backend;
+use acestep_runtime::{
+    Device, Error, Observe,
+    lm::{
+        compose::{self, Composed, Timing, Understood},
+        constrain::genres::GenreVocabulary,
+        settings::Settings,
+    },
+};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::text::{read_file, utf8};
+
+/// Finds the language model: `choice`, else the built-in one beside the built-in model, else the
+/// first that lies among the models. Its headers are compared with the network; no weight is read.
+///
+/// # Errors
+/// If it is absent, cut, or of another kind.
+pub(crate) fn open(
+    choice: Option<&str>,
+    model: &str,
+    layout: &Layout,
+    device: Device,
+) -> Result<LanguageFolder> {
+    let choice = choice.or((model == TINY).then_some(TINY));
+    let folder = acestep_import::open_language_model(choice, layout)?;
+    device.run(Check(&folder))?.map_err(Error::checkpoint)?;
+    Ok(folder)
+}
+
+struct Check<'a>(&'a LanguageFolder);
+
+impl acestep_runtime::Job for Check<'_> {
+    type Output = Result<(), acestep_import::Error>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        self.0.check::<B>(&device)?;
+        // Mistakes in it are worth knowing before anything else is read.
+        self.0.tokenizer().map(drop)
+    }
+}
+
+/// Lets the language model complete a request.
+///
+/// # Errors
+/// Those of [`compose::compose`].
+pub(crate) fn compose(
+    job: &compose::Job<'_>,
+    folder: &LanguageFolder,
+    device: Device,
+    observe: &dyn Observe,
+) -> Result<Composed, Error> {
+    device.run(Compose { job, folder, observe })?
+}
+
+struct Compose<'a> {
+    job: &'a compose::Job<'a>,
+    folder: &'a LanguageFolder,
+    observe: &'a dyn Observe,
+}
+
+impl acestep_runtime::Job for Compose<'_> {
+    type Output = Result<Composed, Error>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        compose::compose::<B, _>(self.job, self.folder, &device, self.observe)
+    }
+}
+
+/// Lets the language model describe codes.
+///
+/// # Errors
+/// Those of [`compose::understand`].
+pub(crate) fn understand(
+    codes: &[u32],
+    settings: &Settings,
+    genres: Option<Arc<GenreVocabulary>>,
+    folder: &LanguageFolder,
+    device: Device,
+    observe: &dyn Observe,
+) -> Result<Understood, Error> {
+    device.run(Understand { codes, settings, genres, folder, observe })?
+}
+
+struct Understand<'a> {
+    codes: &'a [u32],
+    settings: &'a Settings,
+    genres: Option<Arc<GenreVocabulary>>,
+    folder: &'a LanguageFolder,
+    observe: &'a dyn Observe,
+}
+
+impl acestep_runtime::Job for Understand<'_> {
+    type Output = Result<Understood, Error>;
+
+    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        let Self { codes, settings, genres, folder, observe } = self;
+        compose::understand::<B, _>(codes, settings, genres, folder, &device, observe)
+    }
+}
+
+/// Reads genres, one a line; empty lines and `# comments` are none.
+///
+/// # Errors
+/// If the file cannot be read, or names no genre.
+pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
+    let text = utf8(read_file(path)?, &format!("`{}`", path.display()))?;
+    let genres = GenreVocabulary::parse(&text);
+    if genres.is_empty() {
+        let message = format!("`{}` names no genre", path.display());
+        let hint = "write one genre a line, such as lo-fi hip hop";
+        return Err(crate::error::Refusal::new(message).hint(hint).into());
+    }
+    Ok(Arc::new(genres))
+}
+
+/// What the language model did, as an object.
+pub(crate) fn to_json(folder: &LanguageFolder, timing: &Timing) -> Value {
+    let rate = |tokens: usize, seconds: f64| (seconds > 0.0).then(|| tokens as f64 / seconds);
+    let (text, codes) = (timing.text.as_secs_f64(), timing.codes.as_secs_f64());
+    json!({
+        "model": folder.name(),
+        "model_path": folder.directory().root().display().to_string(),
+        "first_token": timing.first_token.as_secs_f64(),
+        "text": text,
+        "text_tokens": timing.text_tokens,
+        "text_tokens_per_second": rate(timing.text_tokens, text),
+        "codes": codes,
+        "code_tokens": timing.code_tokens,
+        "code_tokens_per_second": rate(timing.code_tokens, codes),
+        "total": text + codes,
+    })
+}

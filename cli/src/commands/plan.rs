@@ -1,0 +1,220 @@
+//! `acestep plan`, and its presets `inspire` and `format`: the language model alone.
+//!
+//! ```text
+//! flags, file -> Request -> language model -> Request -> files -> one line
+//! ```
+
+mod outputs;
+
+use std::{process::ExitCode, time::Instant};
+
+use acestep_import::{Layout, TINY};
+use acestep_runtime::{
+    Device, Error, Notice, Request,
+    lm::{
+        compose::{Ask, Composed, Job},
+        settings::{self, Settings},
+    },
+};
+use anyhow::Result;
+use serde_json::json;
+
+use super::{
+    language,
+    text::{Stdin, Typed},
+};
+use crate::{
+    args::{
+        Global,
+        generate::Words,
+        plan::{Common, Format, Inspire, Plan},
+    },
+    error::Refusal,
+    progress::{self, Progress},
+    settings as environment,
+};
+use outputs::Outputs;
+
+/// What the language model is to do.
+struct Task<'a> {
+    common: &'a Common,
+    request: Request,
+    ask: Ask,
+    writes_codes: bool,
+    notices: Vec<Notice>,
+}
+
+/// `acestep plan`.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
+    let typed = read(&args.words)?;
+    let own = args.system.clone().zip(args.user.clone());
+    let ask = match own {
+        Some((system, user)) => Ask::Custom { system, user },
+        None => settings::ask(&typed.request)?,
+    };
+    run(typed, ask, !args.no_codes, &args.common, global)
+}
+
+/// `acestep inspire`.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
+    run(read(&args.words)?, Ask::Inspire, args.codes, &args.common, global)
+}
+
+/// `acestep format`.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn format(args: &Format, global: &Global) -> Result<ExitCode> {
+    run(read(&args.words)?, Ask::Format, args.codes, &args.common, global)
+}
+
+fn read(words: &Words) -> Result<Typed> {
+    let mut stdin = Stdin::default();
+    let typed = Typed::read(words, &mut stdin)?;
+    stdin.check()?;
+    Ok(typed)
+}
+
+fn run(
+    typed: Typed,
+    ask: Ask,
+    writes_codes: bool,
+    common: &Common,
+    global: &Global,
+) -> Result<ExitCode> {
+    let report = global.report();
+    let mut task =
+        Task { common, request: typed.request, ask, writes_codes, notices: typed.notices };
+    let seeds = task.seeds()?;
+    common.language.put_over(&mut task.request);
+    task.check_words()?;
+    if std::mem::take(&mut task.request.audio_codes).is_some() && writes_codes {
+        task.notices
+            .push(Notice("the request's audio codes are not used: it gets new ones".into()));
+    }
+    let settings = Settings::resolve(&task.request, &seeds, &mut task.notices)?;
+    let settings = common.language.bound(settings)?;
+    if writes_codes {
+        settings.check_lengths(&task.request, &task.ask)?;
+    }
+    let genres = common.language.genres.as_deref().map(language::read_genres).transpose()?;
+    let outputs = Outputs::decide(common, if writes_codes { seeds.len() } else { 0 })?;
+    outputs.check(common.existing())?;
+    let device: Device = common.place.device.parse()?;
+    let models = common.place.models_dir.clone().or_else(environment::models_dir);
+    let model = task.request.model.clone().unwrap_or_default();
+    let choice = task.request.lm_model.as_deref();
+    let folder = language::open(choice, &model, &Layout::new(models), device)?;
+    if folder.name() == TINY {
+        let text =
+            "tiny is a random network: what it writes is nonsense, made to prove the program";
+        task.notices.push(Notice(text.into()));
+    }
+    for notice in &task.notices {
+        report.note(&notice.0);
+    }
+    report.line(&format!("{} on {device} · {}", folder.name(), listed("seed", &seeds)));
+
+    let start = Instant::now();
+    let progress = Progress::new(report);
+    let job = Job {
+        request: &task.request,
+        ask: task.ask.clone(),
+        writes_codes,
+        settings: &settings,
+        genres,
+    };
+    let composed = language::compose(&job, &folder, device, &progress);
+    drop(progress);
+    let composed = composed.or_else(|error| outputs.save_failed(error, common.existing()))?;
+    let request = finished(&composed, &seeds);
+    for notice in &composed.changes {
+        report.note(&notice.0);
+    }
+    let written = outputs.write(&request, &composed, common.existing(), common.json)?;
+    let elapsed = start.elapsed();
+    if common.json {
+        let object = json!({
+            "request": serde_json::from_str::<serde_json::Value>(&request.to_json())?,
+            "metadata": composed.metadata,
+            "text": composed.text,
+            "outputs": written,
+            "notices": task.notices.iter().chain(&composed.changes).map(|n| &n.0).collect::<Vec<_>>(),
+            "language_model": language::to_json(&folder, &composed.timing),
+            "elapsed": elapsed.as_secs_f64(),
+        });
+        report.output(&format!("{object:#}"))?;
+    }
+    report.line(&format!(
+        "{} · {} tokens of text, {} codes in {} · {}",
+        listed("seed", &seeds),
+        composed.timing.text_tokens,
+        composed.request.audio_codes.iter().flatten().map(Vec::len).sum::<usize>(),
+        progress::seconds(elapsed),
+        written.join(", "),
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The request as `generate` takes it, without what only steered the language model.
+fn finished(composed: &Composed, seeds: &[u64]) -> Request {
+    Request { seed: Some(seeds.to_vec()), ..composed.request.without_language_model() }
+}
+
+fn listed(what: &str, seeds: &[u64]) -> String {
+    let many = if seeds.len() == 1 { "" } else { "s" };
+    let seeds: Vec<_> = seeds.iter().map(u64::to_string).collect();
+    format!("{what}{many} {}", seeds.join(", "))
+}
+
+impl Task<'_> {
+    /// One seed for each outline, as `generate` counts them.
+    fn seeds(&mut self) -> Result<Vec<u64>> {
+        let Common { seed, batch_size, .. } = self.common;
+        if seed.as_ref().is_some_and(|seeds| seeds.len() > 1) {
+            self.request.batch_size = None;
+        }
+        if batch_size.is_some() && self.request.seed.as_ref().is_some_and(|seeds| seeds.len() > 1) {
+            self.request.seed = None;
+        }
+        if seed.is_some() {
+            self.request.seed.clone_from(seed);
+        }
+        if batch_size.is_some() {
+            self.request.batch_size = *batch_size;
+        }
+        let seeds = acestep_runtime::plan::seeds(&self.request)?;
+        if self.writes_codes {
+            return Ok(seeds);
+        }
+        // Without codes there is one answer, whatever the songs will be.
+        Ok(seeds.into_iter().take(1).collect())
+    }
+
+    /// Refuses to ask about nothing.
+    fn check_words(&self) -> Result<()> {
+        let is_blank =
+            |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().is_empty());
+        let Request { caption, lyrics, instrumental, .. } = &self.request;
+        if *instrumental == Some(true) && !is_blank(lyrics) && self.ask != Ask::Inspire {
+            let message = "`--instrumental` and lyrics exclude each other";
+            return Err(Error::Conflict(message.into()).into());
+        }
+        match self.ask {
+            Ask::Custom { .. } => Ok(()),
+            Ask::Inspire if is_blank(caption) => {
+                Err(Refusal::usage("there is no description to be inspired by")
+                    .hint("write acestep inspire \"a soft love song for a quiet evening\"")
+                    .into())
+            }
+            _ if is_blank(caption) && is_blank(lyrics) => Err(Error::NothingAsked.into()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What `plan` writes: the request, and parts of it for other programs.
+
+use std::{
+    collections::HashSet,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use acestep_runtime::{
+    Action, Error, Request, codes,
+    files::{Existing, check_target, write_whole},
+    lm::compose::Composed,
+};
+use anyhow::Result;
+
+use crate::{args::plan::Common, error::Refusal, interrupt, report};
+
+/// The request without `--output`.
+const DEFAULT: &str = "plan.json";
+
+/// The files of `--output-dir`: names of the field, each with one value.
+const FIELDS: [&str; 7] =
+    ["caption", "lyrics", "bpm", "duration", "keyscale", "timesignature", "language"];
+
+/// Everything that will be written.
+pub(super) struct Outputs {
+    /// `None` = standard output.
+    request: Option<PathBuf>,
+    /// One file for each song.
+    codes: Vec<PathBuf>,
+    fields: Option<PathBuf>,
+    text: Option<PathBuf>,
+}
+
+impl Outputs {
+    /// Names the files for `songs` lists of codes.
+    pub(super) fn decide(common: &Common, songs: usize) -> Result<Self> {
+        let output = common.output.clone().unwrap_or_else(|| DEFAULT.into());
+        let to_stdout = output == Path::new("-");
+        if to_stdout && common.json {
+            return Err(Refusal::usage("`--output -` and `--json` both want standard output")
+                .hint("name a file with --output")
+                .into());
+        }
+        let codes = match &common.output_codes {
+            Some(_) if songs == 0 => {
+                return Err(Refusal::usage("`--output-codes` has nothing to write")
+                    .hint("let codes be written: with plan leave out --no-codes, else pass --codes")
+                    .into());
+            }
+            Some(path) => numbered(path, songs),
+            None => vec![],
+        };
+        let this = Self {
+            request: (!to_stdout).then_some(output),
+            codes,
+            fields: common.output_dir.clone(),
+            text: common.output_text.clone(),
+        };
+        let mut seen = HashSet::new();
+        for path in this.files() {
+            if !seen.insert(path.clone()) {
+                let message = format!("`{}` would be written twice", path.display());
+                return Err(Refusal::usage(message).hint("give each output a name").into());
+            }
+        }
+        Ok(this)
+    }
+
+    /// Every file that will be there.
+    fn files(&self) -> Vec<PathBuf> {
+        let fields = self.fields.iter().flat_map(|folder| FIELDS.map(|name| folder.join(name)));
+        let files = self.request.iter().chain(&self.codes).chain(&self.text).cloned();
+        files.chain(fields).collect()
+    }
+
+    /// Refuses what could not be written.
+    ///
+    /// # Errors
+    /// Those of [`check_target`].
+    pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
+        let is_new = self.fields.as_ref().is_some_and(|folder| !folder.exists());
+        let fits = |path: &PathBuf| {
+            // A folder that is still to be made has nothing in it.
+            let inside = self.fields.as_ref().is_some_and(|folder| path.starts_with(folder));
+            if is_new && inside { Ok(()) } else { check_target(path, existing) }
+        };
+        self.files().iter().try_for_each(fits)
+    }
+
+    /// Keeps what a model had written that was of no use.
+    ///
+    /// # Errors
+    /// Always: the model's error, or that of writing.
+    pub(super) fn save_failed(&self, error: Error, existing: Existing) -> Result<Composed> {
+        if let (Some(path), Some(text)) = (&self.text, error.written()) {
+            save(path, text, existing)?;
+            report::path(path)?;
+        }
+        Err(error.into())
+    }
+
+    /// Writes everything, and names the files unless JSON will.
+    pub(super) fn write(
+        &self,
+        request: &Request,
+        composed: &Composed,
+        existing: Existing,
+        json: bool,
+    ) -> Result<Vec<String>> {
+        let mut files = Vec::new();
+        let result = self.write_all(request, composed, existing, &mut files);
+        // Also when a later one failed: these files are there.
+        if !json {
+            files.iter().try_for_each(|path| report::path(path))?;
+        }
+        result?;
+        let mut names: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
+        if self.request.is_none() {
+            report::bytes(request.to_json().as_bytes())?;
+            names.insert(0, "-".into());
+        }
+        Ok(names)
+    }
+
+    fn write_all(
+        &self,
+        request: &Request,
+        composed: &Composed,
+        existing: Existing,
+        files: &mut Vec<PathBuf>,
+    ) -> Result<()> {
+        let mut put = |path: &Path, text: &str| -> Result<()> {
+            save(path, text, existing)?;
+            files.push(path.to_owned());
+            Ok(())
+        };
+        if let Some(path) = &self.request {
+            put(path, &request.to_json())?;
+        }
+        for (path, list) in self.codes.iter().zip(request.audio_codes.iter().flatten()) {
+            put(path, &codes::to_list(list))?;
+        }
+        if let Some(path) = &self.text {
+            put(path, &composed.text)?;
+        }
+        if let Some(folder) = &self.fields {
+            std::fs::create_dir_all(folder).map_err(|source| Error::File {
+                action: Action::Create,
+                path: folder.clone(),
+                source,
+            })?;
+            for (name, value) in FIELDS.iter().zip(fields(request)) {
+                put(&folder.join(name), &value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of [`FIELDS`]; what nobody decided is empty.
+fn fields(request: &Request) -> [String; 7] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [
+        text(&request.caption),
+        text(&request.lyrics),
+        request.bpm.map(|bpm| bpm.to_string()).unwrap_or_default(),
+        request.duration.map(|seconds| seconds.to_string()).unwrap_or_default(),
+        text(&request.keyscale),
+        text(&request.timesignature),
+        text(&request.vocal_language),
+    ]
+}
+
+fn save(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
+    interrupt::whole(|| {
+        write_whole(path, existing, |file| {
+            file.write_all(text.as_bytes()).map_err(|source| Error::File {
+                action: Action::Write,
+                path: path.to_owned(),
+                source,
+            })
+        })
+    })
+}
+
+/// `codes.txt` for one song, `codes_1.txt`, `codes_2.txt` for several.
+fn numbered(path: &Path, songs: usize) -> Vec<PathBuf> {
+    if songs == 1 {
+        return vec![path.to_owned()];
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy()));
+    let name = |i: usize| format!("{stem}_{i}{}", extension.as_deref().unwrap_or_default());
+    (1..=songs).map(|i| path.with_file_name(name(i))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_several_songs_are_told_apart() {
+        let names = |songs| numbered(Path::new("a/codes.txt"), songs);
+        assert_eq!(names(1), [PathBuf::from("a/codes.txt")]);
+        assert_eq!(names(2), [PathBuf::from("a/codes_1.txt"), PathBuf::from("a/codes_2.txt")]);
+        assert_eq!(numbered(Path::new("codes"), 2)[1], PathBuf::from("codes_2"));
+    }
+
+    #[test]
+    fn a_field_is_its_value_alone() {
+        let request = Request {
+            caption: Some("two\nlines".into()),
+            bpm: Some(120),
+            duration: Some(33.5),
+            ..Request::default()
+        };
+        assert_eq!(fields(&request), ["two\nlines", "", "120", "33.5", "", "", ""]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Texts as they are typed, from files and from standard input, and the request they make up.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use acestep_runtime::{Action, Error, Notice, Request};
+use anyhow::{Context, Result};
+
+use crate::{args::generate::Words, error::Refusal};
+
+/// Who reads standard input; there is enough for one.
+#[derive(Debug, Default)]
+pub(crate) struct Stdin {
+    users: Vec<&'static str>,
+}
+
+impl Stdin {
+    /// Refuses two readers.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let [first, second, ..] = self.users[..] {
+            let message = format!("`{first}` and `{second}` both read standard input");
+            return Err(Refusal::usage(message).hint("put one of them into a file").into());
+        }
+        Ok(())
+    }
+}
+
+/// A request file, if there is one, under the words that were typed.
+pub(crate) struct Typed {
+    pub(crate) request: Request,
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Typed {
+    /// Reads the file and the texts that `words` names.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub(crate) fn read(words: &Words, stdin: &mut Stdin) -> Result<Self> {
+        let (mut request, notices) = match &words.request {
+            Some(path) => from_file(path, stdin)?,
+            None => (Request::default(), vec![]),
+        };
+        if let Some(value) = &words.lyrics {
+            request.lyrics = Some(text_or_file("--lyrics", value, stdin)?);
+        }
+        // Of a voice and of none, what was typed drops what was not.
+        match (words.lyrics.is_some(), words.instrumental) {
+            (true, false) => request.instrumental = None,
+            (false, true) => request.lyrics = None,
+            _ => (),
+        }
+        if words.instrumental {
+            request.instrumental = Some(true);
+        }
+        put(&mut request.caption, words.positional_caption.as_ref().or(words.caption.as_ref()));
+        put(&mut request.bpm, words.bpm.as_ref());
+        put(&mut request.keyscale, words.keyscale.as_ref());
+        put(&mut request.timesignature, words.timesignature.as_ref());
+        put(&mut request.duration, words.duration.as_ref());
+        put(&mut request.vocal_language, words.vocal_language.as_ref());
+        Ok(Self { request, notices })
+    }
+}
+
+/// What was typed goes over what was written.
+pub(crate) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
+    if from.is_some() {
+        *to = from.cloned();
+    }
+}
+
+fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
+    let bytes = if path == Path::new("-") {
+        stdin.users.push("--request -");
+        read_stdin()?
+    } else {
+        read_file(path)?
+    };
+    let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
+    let context = || format!("the request `{}` cannot be used", path.display());
+    Request::from_json(&text).with_context(context)
+}
+
+/// A text as typed, or that of a file: `@FILE`, `@-`; `@@` begins a text with `@`.
+pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
+    let Some(name) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
+    match name {
+        "" => Err(Refusal::usage(format!("`{flag} @` names no file"))
+            .hint(format!("write {flag} @FILE, or @- for standard input"))
+            .into()),
+        "-" => {
+            stdin.users.push(flag);
+            if stdin.users.len() > 1 {
+                // Standard input is empty by now; the caller says who else read it.
+                return Ok(String::new());
+            }
+            utf8(read_stdin()?, &format!("`{flag} @-`"))
+        }
+        _ if name.starts_with('@') => Ok(name.to_owned()),
+        _ => utf8(read_file(&PathBuf::from(name))?, &format!("`{name}`")),
+    }
+}
+
+/// No text that is asked for here is longer; `/dev/zero` is.
+const MOST_BYTES: u64 = 16 << 20;
+
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(failed)?;
+    let bytes = read_most(file).map_err(failed)?;
+    bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))
+}
+
+fn read_stdin() -> Result<Vec<u8>> {
+    let bytes = read_most(std::io::stdin().lock()).context("cannot read standard input")?;
+    bytes.ok_or_else(|| too_large("standard input"))
+}
+
+/// Everything, or nothing if it is more than [`MOST_BYTES`].
+fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= MOST_BYTES).then_some(bytes))
+}
+
+fn too_large(what: &str) -> anyhow::Error {
+    Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20)).into()
+}
+
+/// Bytes as text, without the mark that some editors put before it.
+pub(crate) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count()
+            + 1;
+        Refusal::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
+            .hint("save it as UTF-8")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
