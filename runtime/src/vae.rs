@@ -3,7 +3,7 @@
 //! Frames are cut into cores; each is decoded with `overlap` more frames on either side, whose
 //! sound is thrown away. A sample depends on nine frames to each side, so with an overlap of nine or
 //! more the result equals the whole decode up to rounding. Encoding is the same the other way round:
-//! a frame depends on seven frames of sound to each side.
+//! a frame depends on some seven frames of sound to each side.
 //!
 //! Source: upstream `tiled_decode`, `tiled_encode`.
 

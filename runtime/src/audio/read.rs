@@ -149,9 +149,10 @@ fn heard(
     let mut notices = heard.check()?;
     let note = |text: String| Notice(format!("`{name}` {text}"));
     let (promised, exact) = promised(&track, format.format_info().format);
-    let seconds = heard.audio.seconds();
-    let promised_seconds =
-        promised.map(|frames| frames as f64 / f64::from(heard.audio.sample_rate));
+    // Without a single packet there is no rate either.
+    let in_seconds = |samples: u64| samples as f64 / f64::from(heard.audio.sample_rate.max(1));
+    let seconds = in_seconds(heard.audio.samples() as u64);
+    let promised_seconds = promised.map(in_seconds);
     let lacks = promised_seconds.filter(|&promised| seconds + SLACK < promised);
     match ending {
         Ending::Long => {

@@ -240,6 +240,16 @@ fn of_a_long_file_ten_minutes_are_read() {
     assert_eq!(notices, ["is long: its first 600 s of 605 s are read"]);
 }
 
+#[test]
+fn a_few_damaged_packets_are_silent_and_more_are_an_error() {
+    let heard = |packets, damaged| Heard { packets, damaged, ..Heard::default() };
+    assert_eq!(heard(100, 0).check(), Ok(vec![]));
+    let text = "has 5 packets of 100 that cannot be decoded: they are silent";
+    assert_eq!(heard(100, 5).check(), Ok(vec![text.to_owned()]));
+    let text = "6 of its 100 packets cannot be decoded";
+    assert_eq!(heard(100, 6).check(), Err(Problem::Damaged(text.into())));
+}
+
 /// A bit in every hundredth byte, at each of its places: nothing may panic or run forever.
 #[test]
 fn damage_anywhere_is_an_error_or_a_notice() {
