@@ -344,7 +344,9 @@ fn after(had: &str) -> String {
         return String::new();
     }
     let count = had.chars().count();
-    let end: String = had.chars().skip(count.saturating_sub(SHOWN)).collect();
+    // Without what a terminal would obey: a model may write anything.
+    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    let end: String = had.chars().skip(count.saturating_sub(SHOWN)).map(plain).collect();
     format!("; it had written: {}{end}", if count > SHOWN { "... " } else { "" })
 }
 

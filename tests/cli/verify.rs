@@ -127,13 +127,6 @@ fn a_folder_without_goldens_or_a_cut_golden_is_an_error() {
 }
 
 #[test]
-fn bench_says_what_is_not_there_yet() {
-    let run = Place::new().run(&["bench", "--preset", "lm-0.6b"]);
-    assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("the language model is not in this version"), "{}", run.stderr);
-}
-
-#[test]
 fn bench_refuses_durations_no_song_has() {
     for duration in ["0", "nan", "-1", "1e9"] {
         let argument = format!("--duration={duration}");

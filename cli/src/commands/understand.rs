@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
 /// What is to be understood.
 enum Source {
     Codes(Vec<u32>),
-    Sound { audio: Audio, folder: Folder },
+    Sound { audio: Audio, folder: Box<Folder> },
 }
 
 impl Source {
@@ -114,7 +114,7 @@ impl Source {
         let path = args.song.as_deref().unwrap_or(Path::new(""));
         let (audio, more) = read::read(path)?;
         notices.extend(more);
-        let folder = acestep_import::open(model, layout)?;
+        let folder = Box::new(acestep_import::open(model, layout)?);
         Ok(Self::Sound { audio, folder })
     }
 

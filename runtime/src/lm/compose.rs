@@ -173,12 +173,13 @@ fn text_phase<B: Backend>(
         Ask::Custom { system, user } => prompt::custom(system, user),
     };
     let answer = write_text(writer, &text, rules(job, given), job.settings, composed)?;
-    let metadata = parse::metadata(&answer);
+    let words = without_end(writer, &answer);
+    let metadata = parse::metadata(words);
     guard::something_was_decided(&metadata, &answer)?;
     composed.changes.extend(merge::answer(
         &job.ask,
         &metadata,
-        &parse::lyrics(&answer),
+        &parse::lyrics(words),
         job.settings,
         &mut composed.request,
     ));
@@ -239,6 +240,14 @@ fn write_text<B: Backend>(
     let text = writer.decode(&answer.tokens);
     composed.calls.push(Call { prompts: vec![ids], written: vec![answer.tokens] });
     Ok(text)
+}
+
+/// The answer without the token that ended it, which a model that stops in the middle of a caption
+/// would otherwise leave in it.
+fn without_end<'a, B: Backend>(writer: &Writer<'_, B>, answer: &'a str) -> &'a str {
+    let vocabulary = writer.grammar.vocabulary();
+    let ends = [vocabulary.end, vocabulary.pad].map(|token| writer.decode(&[token]));
+    ends.iter().find_map(|end| answer.strip_suffix(end.as_str())).unwrap_or(answer)
 }
 
 fn codes_phase<B: Backend>(
@@ -347,8 +356,9 @@ pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
             ..Rules::new(Phase::Understand)
         };
         let text = write_text(writer, &prompt::understand(codes), rules, settings, &mut composed)?;
-        let metadata = parse::metadata(&text);
+        let words = without_end(writer, &text);
+        let (metadata, lyrics) = (parse::metadata(words), parse::lyrics(words));
         guard::something_was_decided(&metadata, &text)?;
-        Ok(Understood { lyrics: parse::lyrics(&text), metadata, text, timing: composed.timing })
+        Ok(Understood { lyrics, metadata, text, timing: composed.timing })
     })
 }

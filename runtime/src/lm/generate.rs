@@ -104,7 +104,7 @@ impl<B: Backend> Writer<'_, B> {
                     check(self.observe)?;
                     let hidden = self.read(&history[read..], 0, &mut cache)?;
                     read = history.len();
-                    let tokens = self.tokens(&machine);
+                    let tokens = self.tokens(machine.wants_codes_only());
                     let mut scores = self.scores(hidden, tokens).remove(0);
                     let step = answer.tokens.len();
                     let unusable = |source| self.unusable(source, step, &answer.tokens);
@@ -168,7 +168,9 @@ impl<B: Backend> Writer<'_, B> {
             .collect();
         for step in 0..limit {
             check(self.observe)?;
-            let tokens = self.tokens(&songs[0].machine);
+            // Rows are scored alike: all of them, unless every song is at its codes.
+            let at_codes = songs.iter().all(|song| song.machine.wants_codes_only());
+            let tokens = self.tokens(at_codes);
             let mut scores = self.scores(hidden, tokens).into_iter();
             let conditional: Vec<Scores> = scores.by_ref().take(items).collect();
             let mut unconditional = scores;
@@ -256,9 +258,9 @@ impl<B: Backend> Writer<'_, B> {
     }
 
     /// Which tokens have to be scored.
-    fn tokens(&self, machine: &Machine<'_>) -> Tokens {
+    fn tokens(&self, codes_only: bool) -> Tokens {
         let vocabulary = self.vocabulary();
-        if machine.wants_codes_only() {
+        if codes_only {
             Tokens::CodesAndEnd { end: vocabulary.end, first_code: vocabulary.codes().start }
         } else {
             Tokens::All

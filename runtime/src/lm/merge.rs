@@ -104,7 +104,8 @@ pub(super) fn answer(
     let mut refused = Vec::new();
     let mut fill = |what: &'static str, value: Option<String>, is_usable: bool| {
         if let Some(value) = value {
-            (if is_usable { &mut added } else { &mut refused }).push(format!("{what} {value}"));
+            (if is_usable { &mut added } else { &mut refused })
+                .push(format!("{what} {}", printable(&value, 40)));
         }
         is_usable
     };
@@ -142,6 +143,17 @@ pub(super) fn answer(
         let text = refused.join(", ");
         changes.push(Notice(format!("the language model's {text} cannot be used and is left out")));
     }
+    let open = [
+        ("tempo", request.bpm.is_none()),
+        ("length", request.duration.is_none()),
+        ("key", request.keyscale.is_none()),
+        ("metre", request.timesignature.is_none()),
+    ];
+    let open: Vec<_> = open.into_iter().filter_map(|(what, is)| is.then_some(what)).collect();
+    if !open.is_empty() && settings.cot_metas {
+        let text = format!("the language model ended without a decision on {}", open.join(", "));
+        changes.push(Notice(text));
+    }
     changes
 }
 
@@ -150,7 +162,8 @@ fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notic
     let instrumental = is_instrumental(request);
     if !lyrics.is_empty() && request.lyrics.as_deref() != Some(lyrics) {
         let lines = lyrics.lines().filter(|line| !line.trim().is_empty()).count();
-        changes.push(Notice(format!("the language model wrote {lines} lines of lyrics")));
+        let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+        changes.push(Notice(format!("the language model wrote {lines} of lyrics")));
         request.lyrics = Some(lyrics.to_owned());
         request.instrumental = None;
     } else if instrumental {
@@ -163,5 +176,134 @@ fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notic
 }
 
 fn said(what: &str, text: &str) -> Notice {
-    Notice(format!("the language model wrote the {what}: {text}"))
+    Notice(format!("the language model wrote the {what}: {}", printable(text, 500)))
+}
+
+/// At most `most` characters of what a model wrote, without those that a terminal would obey.
+fn printable(text: &str, most: usize) -> String {
+    let mut shown: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect();
+    if text.chars().nth(most).is_some() {
+        shown += " ...";
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lm::prompt::Turn;
+
+    fn settings() -> Settings {
+        Settings {
+            temperature: 0.0,
+            cfg_scale: 1.0,
+            top_k: None,
+            top_p: None,
+            repetition_penalty: 1.0,
+            negative_prompt: None,
+            cot_metas: true,
+            cot_caption: true,
+            cot_language: true,
+            constrained: true,
+            turn: Turn::Open,
+            max_tokens: None,
+            max_seq: 8192,
+            seeds: vec![1],
+        }
+    }
+
+    fn decided() -> Metadata {
+        Metadata {
+            bpm: Some(Scalar::Whole(92)),
+            caption: Some("slow soul".into()),
+            duration: Some(Scalar::Whole(64)),
+            genres: None,
+            keyscale: Some("F# minor".into()),
+            language: Some("en".into()),
+            timesignature: Some("3".into()),
+        }
+    }
+
+    fn merged(
+        ask: &Ask,
+        metadata: &Metadata,
+        lyrics: &str,
+        mut request: Request,
+    ) -> (Request, String) {
+        let changes = answer(ask, metadata, lyrics, &settings(), &mut request);
+        let changes: Vec<_> = changes.into_iter().map(|notice| notice.0).collect();
+        (request, changes.join("; "))
+    }
+
+    #[test]
+    fn what_the_user_gave_stays_and_what_is_open_is_filled_in_and_said() {
+        let given = Request {
+            caption: Some("soul".into()),
+            lyrics: Some("la".into()),
+            bpm: Some(70),
+            vocal_language: Some("fr".into()),
+            ..Request::default()
+        };
+        let (request, said) = merged(&Ask::Plan, &decided(), "ignored", given.clone());
+        let expected = Request {
+            caption: Some("slow soul".into()),
+            duration: Some(64.0),
+            keyscale: Some("F# minor".into()),
+            timesignature: Some("3".into()),
+            ..given
+        };
+        assert_eq!(request, expected);
+        assert_eq!(
+            said,
+            "the language model wrote the caption: slow soul; the language model chose duration \
+             64, key F# minor, metre 3"
+        );
+    }
+
+    #[test]
+    fn values_that_no_song_has_are_left_out_and_named() {
+        let metadata = Metadata {
+            bpm: Some(Scalar::Whole(999)),
+            duration: Some(Scalar::Text("3 min".into())),
+            keyscale: Some("loud\u{1b}[31m".into()),
+            timesignature: Some("5".into()),
+            language: Some("klingon".into()),
+            ..Metadata::default()
+        };
+        let (request, said) = merged(&Ask::Plan, &metadata, "", Request::default());
+        assert_eq!(request, Request::default());
+        assert_eq!(
+            said,
+            "the language model's bpm 999, duration 3 min, key loud [31m, metre 5, language klingon \
+             cannot be used and is left out; the language model ended without a decision on tempo, \
+             length, key, metre"
+        );
+    }
+
+    #[test]
+    fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
+        let query = Request { caption: Some("a love song".into()), ..Request::default() };
+        let (request, said) = merged(&Ask::Inspire, &decided(), "la\n\nla la", query);
+        assert_eq!(request.lyrics.as_deref(), Some("la\n\nla la"));
+        assert!(said.contains("wrote 2 lines of lyrics"), "{said}");
+
+        let silent = Request { instrumental: Some(true), ..Request::default() };
+        let (request, _) = merged(&Ask::Inspire, &decided(), "", silent);
+        assert_eq!((request.lyrics.as_deref(), request.instrumental), (Some(INSTRUMENTAL), None));
+    }
+
+    #[test]
+    fn a_metre_in_fourths_is_given_as_its_beats() {
+        let request = Request {
+            timesignature: Some("3/4".into()),
+            duration: Some(33.7),
+            vocal_language: Some("unknown".into()),
+            ..Request::default()
+        };
+        let values = Given::of(&request).user_values();
+        assert_eq!(values.timesignature.as_deref(), Some("3"));
+        assert_eq!(values.duration.as_deref(), Some("33"));
+        assert_eq!(values.language, None);
+    }
 }

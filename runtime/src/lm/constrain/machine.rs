@@ -131,9 +131,8 @@ impl<'a> Machine<'a> {
         if scores.tokens == Tokens::All {
             scores.forbid_all(vocabulary.size()..u32::MAX);
         }
-        if let Some(injection) = &self.injection {
-            scores.allow_only(&injection.tokens.as_slice()[..1]);
-            return;
+        if let Some(token) = self.forced() {
+            return scores.allow_only(&[token]);
         }
         match self.state {
             State::Codes => self.forbid_all_but_codes(scores),
@@ -142,13 +141,9 @@ impl<'a> Machine<'a> {
                     scores.forbid_all(vocabulary.codes());
                 }
             }
-            // Upstream ends where at most ten characters of the tag are missing; it has eight.
-            State::ThinkEndTag if self.rules.stop_at_reasoning => {
-                scores.allow_only(&[vocabulary.end]);
-            }
+            // A fixed text that no token continues: nothing may come next.
             State::ThinkTag | State::NewlineAfterThink | State::Name(_) | State::ThinkEndTag => {
-                let next = self.grammar.fixed.next(self.state, self.written);
-                scores.allow_only(next.as_slice());
+                scores.allow_only(&[]);
             }
             State::Value(field) => self.forbid_in_value(field, scores),
         }
@@ -176,15 +171,6 @@ impl<'a> Machine<'a> {
 
     fn forbid_in_value(&mut self, field: Field, scores: &mut Scores) {
         let vocabulary = self.grammar.vocabulary;
-        let tokenizer = vocabulary.tokenizer();
-        if let (Some(given), false) = (self.rules.user.of(field), self.value.begun) {
-            // Upstream tokenises the value by itself, not behind its name.
-            let tokens = tokenizer.encode(&format!(" {given}\n"));
-            if let Some(&first) = tokens.first() {
-                self.injection = Some(Injection { field, tokens: tokens.into_iter() });
-                return scores.allow_only(&[first]);
-            }
-        }
         let place = self.value.place;
         let newline = vocabulary.newline;
         match (field, self.grammar.trie(field)) {
@@ -307,7 +293,23 @@ impl<'a> Machine<'a> {
         self.state = state;
         self.written = 0;
         self.value = Value::new();
-        self.injection = None;
+        self.injection = match state {
+            State::Value(field) => self.given(field),
+            State::ThinkTag
+            | State::NewlineAfterThink
+            | State::Name(_)
+            | State::ThinkEndTag
+            | State::Codes
+            | State::Completed => None,
+        };
+    }
+
+    /// A value that the user gave, to be written in place of one of the model's own.
+    fn given(&self, field: Field) -> Option<Injection> {
+        let given = self.rules.user.of(field)?;
+        // Upstream tokenises the value by itself, not behind its name.
+        let tokens = self.grammar.vocabulary.tokenizer().encode(&format!(" {given}\n"));
+        (!tokens.is_empty()).then(|| Injection { field, tokens: tokens.into_iter() })
     }
 
     fn text(&self, token: u32) -> String {
