@@ -38,6 +38,12 @@ impl<'a> Grammar<'a> {
         self.vocabulary
     }
 
+    /// Every beginning of a value of `field` with what may follow it, both in ascending order, if
+    /// the values are few: the newline follows a whole value.
+    pub fn beginnings(&self, field: Field) -> Option<Vec<(Vec<u32>, Vec<u32>)>> {
+        self.trie(field).map(Trie::prefixes)
+    }
+
     /// The values of `field`, if they are few.
     pub(super) fn trie(&self, field: Field) -> Option<&Trie> {
         match field {

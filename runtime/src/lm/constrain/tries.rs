@@ -93,7 +93,6 @@ impl Trie {
     }
 
     /// Every beginning of a value with what may follow it, in ascending order.
-    #[cfg(test)]
     pub(super) fn prefixes(&self) -> Vec<(Vec<u32>, Vec<u32>)> {
         let mut prefixes = Vec::new();
         let mut open = vec![(Vec::new(), 0)];
