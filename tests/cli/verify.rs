@@ -31,20 +31,36 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Changes the first value of a tensor by its exponent.
+fn harm(file: &Path, tensor: &str) {
+    let mut bytes = fs::read(file).expect("a file of tensors");
+    let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
+    let values = tensors.tensor(tensor).expect("a tensor").data();
+    let place_in_file = values.as_ptr() as usize - bytes.as_ptr() as usize;
+    bytes[place_in_file + 3] ^= 0x04;
+    fs::write(file, bytes).expect("a changed file");
+}
+
 fn failed(report: &Value) -> Vec<&Value> {
     report["cases"].as_array().expect("cases").iter().filter(|case| case["pass"] == false).collect()
+}
+
+/// How many cases passed, failed and were skipped.
+fn counts(report: &Value) -> [u64; 3] {
+    ["passed", "failed", "skipped"].map(|key| report[key].as_u64().expect("a count"))
 }
 
 /// Goldens: `tests/goldens/a` and `xl`, made by the reference in f32.
 #[test]
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
     let place = Place::new();
-    for (set, models, least) in [("a", "checkpoints_a", 396), ("xl", "checkpoints_xl", 81)] {
+    for (set, models, expected) in
+        [("a", "checkpoints_a", [1306, 0, 381]), ("xl", "checkpoints_xl", [81, 0, 4])]
+    {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
-        assert_eq!((report["failed"].as_u64(), code), (Some(0), Some(0)), "set {set}");
         // A case that is skipped instead of computed must not go unseen.
-        assert_eq!(report["passed"].as_u64(), Some(least), "set {set}");
+        assert_eq!((counts(&report), code), (expected, Some(0)), "set {set}");
     }
 }
 
@@ -53,14 +69,14 @@ fn number_streams_equal_the_reference() {
     let place = Place::new();
     let set = goldens("rng").display().to_string();
     let run = place.run(&["verify", "--goldens", &set, "-q"]);
-    assert_eq!((run.code, run.text()), (Some(0), "cpu: 21 passed, 0 failed, 2 skipped\n"));
+    assert_eq!((run.code, run.text()), (Some(0), "cpu: 22 passed, 0 failed, 1 skipped\n"));
 }
 
 #[test]
 fn the_built_in_set_passes_without_any_file() {
     let run = Place::new().run(&["verify", "--json"]);
     let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
-    assert_eq!((run.code, report["failed"].as_u64()), (Some(0), Some(0)));
+    assert_eq!((run.code, counts(&report)), (Some(0), [595, 0, 76]));
     assert_eq!(report["device"], "cpu");
     let keys: Vec<&String> = report["cases"][0].as_object().expect("a case").keys().collect();
     assert_eq!(
@@ -75,18 +91,175 @@ fn a_changed_golden_fails_with_exit_code_1() {
     let place = Place::new();
     let set = place.path("set");
     copy(&goldens("xl"), &set);
-    let file = set.join("dit_forward.safetensors");
-    let mut bytes = fs::read(&file).expect("a golden");
-    let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
-    let velocity = tensors.tensor("case0.velocity").expect("a stored output").data();
-    let place_in_file = velocity.as_ptr() as usize - bytes.as_ptr() as usize;
-    // The exponent of its first value.
-    bytes[place_in_file + 3] ^= 0x04;
-    fs::write(&file, bytes).expect("a changed golden");
+    harm(&set.join("dit_forward.safetensors"), "case0.velocity");
     let (report, code) = verify(&place, &set, &goldens("checkpoints_xl"));
     assert_eq!(code, Some(1));
     let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
     assert_eq!(names, ["case0.velocity"]);
+}
+
+#[test]
+fn a_changed_weight_of_the_language_model_fails_from_its_layer_on() {
+    let place = Place::new();
+    let (set, models) = (place.path("set"), place.path("models"));
+    fs::create_dir(&set).expect("a folder");
+    for file in ["lm.safetensors", "manifest.json"] {
+        fs::copy(goldens("a").join(file), set.join(file)).expect("a golden");
+    }
+    let folder = models.join("acestep-5Hz-lm-0.6B");
+    copy(&goldens("checkpoints_a").join("acestep-5Hz-lm-0.6B"), &folder);
+    let (report, code) = verify(&place, &set, &models);
+    assert_eq!((counts(&report), code), ([9, 0, 2], Some(0)));
+
+    harm(&folder.join("model.safetensors"), "model.norm.weight");
+    let (report, code) = verify(&place, &set, &models);
+    assert_eq!(code, Some(1));
+    let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
+    let expected = [
+        "case0.act.norm.out",
+        "case0.prefill_logits",
+        "case0.decode_logits",
+        "case1.prefill_logits",
+        "case1.decode_logits",
+        "leftpad.logits",
+        "leftpad.cfg2_logits",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn one_changed_word_or_number_fails_and_nothing_else() {
+    let changes = [
+        ("lm_e2e.json", "/cases/3/calls/0/generated/7", "llm_dit_cfg2.call0.generated"),
+        ("lm_e2e.json", "/cases/5/result/metadata/bpm", "llm_dit_two_phase.result"),
+        (
+            "logic/constrained_decoding.json",
+            "/results/tiny/10/finite_counts/3",
+            "tiny.10.codes.finite_counts",
+        ),
+        ("logic/cot_yaml.json", "/format_metadata_as_cot/7/cot", "format_metadata_as_cot.7"),
+        ("logic/cot_yaml.json", "/parse_lm_output/5/lyrics", "parse_lm_output.5.lyrics"),
+        ("logic/lm_prompts.json", "/tiny/9/ids/0", "tiny.9.ids"),
+        ("logic/lm_sampling.json", "/filters/2/top_p_0.9/0", "filters.2.top_p_0.9"),
+        ("logic/prefix_trees_tiny.json", "/bpm/4/1/0", "bpm"),
+        ("logic/tokenizer_cases.json", "/tiny/5/lm_ids/0", "tiny.5.lm_ids"),
+    ];
+    let place = Place::new();
+    let set = place.path("set");
+    fs::create_dir_all(set.join("logic")).expect("a folder");
+    // A set has tensors, if only a few.
+    fs::copy(goldens("a").join("silence.safetensors"), set.join("silence.safetensors"))
+        .expect("a golden");
+    for (file, pointer, _) in changes {
+        let path = if set.join(file).exists() { set.join(file) } else { goldens("a").join(file) };
+        let text = fs::read_to_string(path).expect("a golden");
+        let mut content: Value = serde_json::from_str(&text).expect("JSON");
+        *content.pointer_mut(pointer).expect(pointer) = Value::from(12345);
+        fs::write(set.join(file), content.to_string()).expect("a changed golden");
+    }
+    let (report, code) = verify(&place, &set, &goldens("checkpoints_a"));
+    assert_eq!(code, Some(1));
+    let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
+    assert_eq!(names, changes.map(|(_, _, case)| case));
+}
+
+/// A vocabulary as large as the real one: the tiny one and words that occur nowhere.
+fn large_vocabulary(folder: &Path) {
+    let tiny = goldens("checkpoints_a").join("acestep-5Hz-lm-0.6B");
+    let text = fs::read_to_string(tiny.join("vocab.json")).expect("a vocabulary");
+    let mut ids: Value = serde_json::from_str(&text).expect("JSON");
+    let known = ids.as_object().expect("ids").len();
+    for id in known..151_643 {
+        ids[format!("<{id}>")] = Value::from(id);
+    }
+    fs::create_dir_all(folder).expect("a folder");
+    fs::write(folder.join("vocab.json"), ids.to_string()).expect("a vocabulary");
+    fs::copy(tiny.join("merges.txt"), folder.join("merges.txt")).expect("merges");
+}
+
+/// The real one is not part of the project. Of a wrong one the special tokens are right and the
+/// words are not.
+#[test]
+fn a_vocabulary_that_is_passed_is_computed_with_and_only_the_full_goldens_are() {
+    let place = Place::new();
+    let set = place.path("set");
+    fs::create_dir_all(set.join("logic")).expect("a folder");
+    for file in ["silence.safetensors", "logic/tokenizer_cases.json"] {
+        fs::copy(goldens("a").join(file), set.join(file)).expect("a golden");
+    }
+    let models = goldens("checkpoints_a").display().to_string();
+    let cases = |tokenizer: &str| -> Vec<Value> {
+        let args = ["verify", "--goldens", "set", "--models", &models, "--json"];
+        let run = place.run(&[&args[..], &["--tokenizer", tokenizer]].concat());
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        run.json()["cases"].as_array().expect("cases").clone()
+    };
+    let outcomes = |cases: &[Value], part: &str| -> [usize; 3] {
+        let of = |pass: Value| {
+            let fits = |case: &&Value| {
+                case["pass"] == pass && case["case"].as_str().is_some_and(|c| c.contains(part))
+            };
+            cases.iter().filter(fits).count()
+        };
+        [Value::from(true), Value::from(false), Value::Null].map(of)
+    };
+
+    large_vocabulary(&place.path("alone"));
+    large_vocabulary(&place.path("both/acestep-5Hz-lm-4B"));
+    large_vocabulary(&place.path("both/Qwen3-Embedding-0.6B"));
+    // Without a tokenizer.json a vocabulary serves the language model and the text encoder.
+    for tokenizer in ["alone", "both"] {
+        let cases = cases(tokenizer);
+        assert_eq!(outcomes(&cases, "tiny"), [122, 0, 0]);
+        assert_eq!(outcomes(&cases, "full_info."), [5, 0, 0]);
+        let [passed, failed, skipped] = outcomes(&cases, "full.");
+        assert_eq!((passed + failed, skipped), (117, 0));
+        assert!(failed > 39, "{failed}");
+    }
+
+    fs::remove_dir_all(place.path("both/acestep-5Hz-lm-4B")).expect("a folder");
+    let cases = cases("both");
+    assert_eq!(outcomes(&cases, ".lm_"), [78, 0, 78]);
+    let case = cases.iter().find(|case| case["case"] == "full.0.lm_ids").expect("a case");
+    assert_eq!(case["skipped"], "the directory of --tokenizer has only the other tokenizer");
+}
+
+#[test]
+fn without_the_real_vocabulary_the_report_says_how_to_pass_it() {
+    let run = Place::new().run(&["verify"]).succeeded();
+    let wanted = "build_dit_inputs.0.caption_ids_full";
+    let line = run.text().lines().find(|line| line.contains(wanted)).expect("a case");
+    assert!(line.starts_with("skip"), "{line}");
+    assert!(line.ends_with("needs the real vocabulary: pass --tokenizer DIR"), "{line}");
+}
+
+#[test]
+fn a_directory_without_the_real_vocabulary_is_refused() {
+    let place = Place::new();
+    let tiny = goldens("checkpoints_a");
+    copy(&tiny.join("acestep-5Hz-lm-0.6B"), &place.path("broken"));
+    place.write("broken/tokenizer.json", "{}");
+    place.write("file", "");
+    fs::create_dir(place.path("empty")).expect("a folder");
+    for (tokenizer, problem) in [
+        (tiny.join("acestep-5Hz-lm-0.6B"), "has a vocabulary of 958 tokens, not the real one"),
+        (tiny.join("Qwen3-Embedding-0.6B"), "has a vocabulary of 446 tokens, not the real one"),
+        (tiny, "has a vocabulary of 446 tokens, not the real one"),
+        (place.path("empty"), "/empty` holds no tokenizer"),
+        (place.path("file"), "/file` is not a directory"),
+        (place.path("nowhere"), "/nowhere` is not a directory"),
+        (place.path("broken"), "/broken` is neither the language model's"),
+    ] {
+        let tokenizer = tokenizer.display().to_string();
+        let run = place.run(&["verify", "--tokenizer", &tokenizer]).failed(1);
+        run.says(problem).says("\nhint: --tokenizer takes the folder of a released language model");
+    }
+}
+
+#[test]
+fn the_help_page_is_this() {
+    let run = Place::new().run(&["verify", "--help"]).succeeded();
+    insta::assert_snapshot!("help", run.text());
 }
 
 #[test]
@@ -105,6 +278,8 @@ fn what_cannot_be_computed_is_skipped_with_the_reason() {
         case["skipped"].as_str().expect("a reason").to_owned()
     };
     assert_eq!(reason("dit_time.safetensors"), "no turbo model among the checkpoints");
+    assert_eq!(reason("lm.safetensors"), "no language model among the checkpoints");
+    assert_eq!(reason("lm_e2e.json"), "no language model among the checkpoints");
     assert_eq!(reason("hologram.safetensors"), "this version does not know this case");
 }
 

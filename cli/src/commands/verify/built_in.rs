@@ -14,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// The files: one for every component that `generate` runs.
+/// The files: one for every component that `generate` runs, and the text on the way there.
 pub(super) fn set() -> Result<Set> {
     let files = files![
         "manifest.json",
@@ -22,10 +22,13 @@ pub(super) fn set() -> Result<Set> {
         "cond_encoder.safetensors",
         "dit_forward.safetensors",
         "dit_time.safetensors",
+        "lm.safetensors",
+        "lm_e2e.json",
         "sampling_turbo.safetensors",
         "silence.safetensors",
         "text_encoder.safetensors",
         "vae_decode.safetensors",
+        "logic/cot_yaml.json",
         "logic/dit_prompts.json",
     ];
     Set::new(files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).into())

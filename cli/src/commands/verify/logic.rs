@@ -1,113 +1,70 @@
 //! Text logic stored as JSON: prompts, tokens, audio codes as text. All of it exact.
 
-use acestep_import::TextEncoderFolder;
+use acestep_import::TextTokenizer;
+use acestep_model::Tokenizer;
 use acestep_runtime::{
     codes,
     prompt::{caption_of_prompt, instruction, prompts_from_metas},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
 };
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 
-use super::sheet::Case;
+use super::{
+    page::{Page, entries},
+    sheet::Case,
+    vocabularies::Vocabularies,
+};
 
-/// Compares the outputs of one JSON file.
-#[derive(Debug)]
-pub(super) struct Page<'a> {
-    file: &'a str,
-    cases: Vec<Case>,
-}
-
-impl<'a> Page<'a> {
-    pub(super) fn new(file: &'a str) -> Self {
-        Self { file, cases: Vec::new() }
-    }
-
-    fn case(&self, case: String) -> Case {
-        Case {
-            file: self.file.to_owned(),
-            case,
-            component: "text",
-            max_abs: None,
-            tolerance: None,
-            pass: None,
-            skipped: None,
-        }
-    }
-
-    fn equal(&mut self, case: String, ours: &Value, stored: &Value) {
-        let pass = Some(ours == stored);
-        self.cases.push(Case { tolerance: Some(0.0), pass, ..self.case(case) });
-    }
-
-    fn skip(&mut self, case: String, why: &str) {
-        self.cases.push(Case { skipped: Some(why.to_owned()), ..self.case(case) });
-    }
-
-    /// One case an entry, none of which this version computes.
-    pub(super) fn skip_entries(mut self, content: &Value, why: &str) -> Vec<Case> {
-        match content {
-            Value::Object(sections) => {
-                for (section, value) in sections {
-                    let entries = value.as_array().map_or(1, Vec::len);
-                    (0..entries).for_each(|i| self.skip(format!("{section}.{i}"), why));
-                }
-            }
-            _ => self.skip("all".to_owned(), why),
-        }
-        self.cases
-    }
-}
+/// What a case of these is filed under.
+const COMPONENT: &str = "text";
 
 /// `dit_prompts`: the texts of the condition encoder and what leads to them.
 pub(super) fn prompts(
     file: &str,
     content: &Value,
-    text: Option<&TextEncoderFolder>,
+    vocabularies: Vocabularies<'_>,
 ) -> Result<Vec<Case>> {
-    let mut page = Page::new(file);
-    for (section, entries) in content.as_object().into_iter().flatten() {
-        for (i, entry) in entries.as_array().into_iter().flatten().enumerate() {
-            let case = format!("{section}.{i}");
-            let word = |key: &str| entry[key].as_str();
-            match section.as_str() {
-                "build_dit_inputs" => dit_inputs(&mut page, &case, entry, text)?,
-                "build_metadata_dict" => {
-                    page.skip(case, "no such dictionary exists here; its text is in the prompts");
-                }
-                "parse_audio_code_string" => {
-                    let codes = codes::parse_markup(word("in").unwrap_or_default());
-                    page.equal(case, &json!(codes), &entry["out"]);
-                }
-                "generate_instruction" if entry["out"].is_null() => {
-                    page.skip(case, "upstream raises an exception here");
-                }
-                "generate_instruction" => {
-                    let classes = entry["classes"].as_array().into_iter().flatten();
-                    let classes: Vec<&str> = classes.filter_map(Value::as_str).collect();
-                    let task = word("task").unwrap_or_default();
-                    let ours = instruction(task, word("track_name"), &classes);
-                    page.equal(case, &ours.into(), &entry["out"]);
-                }
-                "extract_caption_from_sft_format" => {
-                    let ours = caption_of_prompt(word("in").unwrap_or_default());
-                    page.equal(case, &ours.into(), &entry["out"]);
-                }
-                "create_target_wavs_frames" => {
-                    page.skip(case, "durations are kept exactly; upstream rounds them to 0.1 s");
-                }
-                _ => page.skip(case, "this version does not know this case"),
+    let mut page = Page::new(file, COMPONENT);
+    for (section, case, entry) in entries(content) {
+        let word = |key: &str| entry[key].as_str();
+        match section {
+            "build_dit_inputs" => dit_inputs(&mut page, &case, entry, vocabularies)?,
+            "build_metadata_dict" => {
+                page.skip(case, "no such dictionary exists here; its text is in the prompts");
             }
+            "parse_audio_code_string" => {
+                let codes = codes::parse_markup(word("in").unwrap_or_default());
+                page.equal(case, &json!(codes), &entry["out"]);
+            }
+            "generate_instruction" if entry["out"].is_null() => {
+                page.skip(case, "upstream raises an exception here");
+            }
+            "generate_instruction" => {
+                let classes = entry["classes"].as_array().into_iter().flatten();
+                let classes: Vec<&str> = classes.filter_map(Value::as_str).collect();
+                let task = word("task").unwrap_or_default();
+                let ours = instruction(task, word("track_name"), &classes);
+                page.equal(case, &ours.into(), &entry["out"]);
+            }
+            "extract_caption_from_sft_format" => {
+                let ours = caption_of_prompt(word("in").unwrap_or_default());
+                page.equal(case, &ours.into(), &entry["out"]);
+            }
+            "create_target_wavs_frames" => {
+                page.skip(case, "durations are kept exactly; upstream rounds them to 0.1 s");
+            }
+            _ => page.unknown(case),
         }
     }
-    Ok(page.cases)
+    Ok(page.finish())
 }
 
 fn dit_inputs(
     page: &mut Page<'_>,
     case: &str,
     entry: &Value,
-    text: Option<&TextEncoderFolder>,
+    vocabularies: Vocabularies<'_>,
 ) -> Result<()> {
     let word = |key: &str| entry[key].as_str().unwrap_or_default();
     let (caption, lyrics) = prompts_from_metas(
@@ -123,12 +80,9 @@ fn dit_inputs(
         for vocabulary in ["tiny", "full"] {
             let name = format!("{key}_ids_{vocabulary}");
             let case = format!("{case}.{name}");
-            match text.filter(|text| vocabulary_of(text) == vocabulary) {
-                Some(text) => {
-                    let ids = text.token_ids(prompt, most)?;
-                    page.equal(case, &json!(ids), &entry[&name]);
-                }
-                None => page.skip(case, OTHER_VOCABULARY),
+            match vocabularies.text(vocabulary)? {
+                Some(text) => page.equal(case, &json!(ids(text, prompt, most)?), &entry[&name]),
+                None => page.skip(case, vocabularies.why_absent(vocabulary)),
             }
         }
     }
@@ -137,52 +91,71 @@ fn dit_inputs(
     Ok(())
 }
 
-const OTHER_VOCABULARY: &str = "the text encoder at hand has another vocabulary";
-
-/// Rows of the released text encoder's table; a smaller one belongs to the tiny checkpoints.
-const FULL_VOCABULARY: usize = 151_643;
-
-fn vocabulary_of(text: &TextEncoderFolder) -> &'static str {
-    if text.weights().config().vocab_size >= FULL_VOCABULARY { "full" } else { "tiny" }
+fn ids(tokenizer: &TextTokenizer, text: &str, most: usize) -> Result<Vec<u32>> {
+    tokenizer.token_ids(text, most).map_err(|reason| anyhow!(reason))
 }
 
-/// `tokenizer_cases`: texts to ids.
+/// `tokenizer_cases`: texts to ids, and back.
 pub(super) fn tokens(
     file: &str,
     content: &Value,
-    text: Option<&TextEncoderFolder>,
+    vocabularies: Vocabularies<'_>,
 ) -> Result<Vec<Case>> {
-    const EVERYTHING: usize = usize::MAX;
-    let mut page = Page::new(file);
+    let mut page = Page::new(file, COMPONENT);
     for vocabulary in ["tiny", "full"] {
+        let why = vocabularies.why_absent(vocabulary);
+        let text = vocabularies.text(vocabulary)?;
+        let language = vocabularies.language(vocabulary)?;
         for (i, entry) in content[vocabulary].as_array().into_iter().flatten().enumerate() {
             let name = |key: &str| format!("{vocabulary}.{i}.{key}");
-            match text.filter(|text| vocabulary_of(text) == vocabulary) {
+            let words = entry["text"].as_str().unwrap_or_default();
+            match text {
                 Some(text) => {
-                    let words = entry["text"].as_str().unwrap_or_default();
-                    let ids = text.token_ids(words, EVERYTHING)?;
+                    let ids = ids(text, words, usize::MAX)?;
                     page.equal(name("te_ids"), &json!(ids), &entry["te_ids"]);
                 }
-                None => page.skip(name("te_ids"), OTHER_VOCABULARY),
+                None => page.skip(name("te_ids"), why),
             }
-            page.skip(name("lm_ids"), NO_LANGUAGE_MODEL);
-            page.skip(name("lm_decoded"), NO_LANGUAGE_MODEL);
+            match language {
+                Some(language) => {
+                    let ids = language.encode(words);
+                    page.equal(name("lm_ids"), &json!(ids), &entry["lm_ids"]);
+                    let decoded = language.decode(&ids);
+                    page.equal(name("lm_decoded"), &decoded.into(), &entry["lm_decoded"]);
+                }
+                None => {
+                    ["lm_ids", "lm_decoded"].map(name).into_iter().for_each(|n| page.skip(n, why))
+                }
+            }
         }
         let info = format!("{vocabulary}_info");
-        for key in content[&info].as_object().into_iter().flat_map(|info| info.keys()) {
+        for (key, stored) in content[&info].as_object().into_iter().flatten() {
             let case = format!("{info}.{key}");
-            match text.filter(|text| key == "te_pad" && vocabulary_of(text) == vocabulary) {
-                Some(text) => {
-                    let ours = text.tokenizer()?.end_of_text();
-                    page.equal(case, &json!(ours), &content[&info][key]);
-                }
-                None if key == "te_pad" => page.skip(case, OTHER_VOCABULARY),
-                None => page.skip(case, NO_LANGUAGE_MODEL),
+            let ours = match key.as_str() {
+                "te_pad" => text.map(|text| json!(text.end_of_text())),
+                key => language.and_then(|language| about(language, key, stored)),
+            };
+            let is_known = ["te_pad", "len", "eos", "pad", "special"].contains(&key.as_str());
+            match ours {
+                Some(ours) => page.equal(case, &ours, stored),
+                None if is_known => page.skip(case, why),
+                None => page.unknown(case),
             }
         }
     }
-    Ok(page.cases)
+    Ok(page.finish())
 }
 
-/// Why everything about the language model is skipped.
-pub(super) const NO_LANGUAGE_MODEL: &str = "the language model is not in this version";
+/// What the language model's tokenizer says about itself.
+fn about(tokenizer: &impl Tokenizer, key: &str, stored: &Value) -> Option<Value> {
+    Some(match key {
+        "len" => json!(tokenizer.vocabulary()),
+        "eos" => json!(tokenizer.id_of("<|im_end|>")),
+        "pad" => json!(tokenizer.id_of("<|endoftext|>")),
+        "special" => {
+            let names = stored.as_object()?.keys();
+            names.map(|name| (name.clone(), json!(tokenizer.id_of(name)))).collect()
+        }
+        _ => return None,
+    })
+}

@@ -4,21 +4,26 @@
 //! reported as skipped with the reason; it is never passed without being computed.
 
 mod built_in;
+mod checkpoints;
 mod e2e;
 mod golden;
+mod language;
 mod logic;
 mod networks;
 mod noise;
+mod page;
+mod plans;
+mod rules;
 mod sampling;
 mod sheet;
 mod tolerance;
+mod vocabularies;
 
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use acestep_import::{BUILT_IN, Directory, DitFolder, Folder, TextEncoderFolder, VaeFolder};
 use acestep_model::Backend;
 use acestep_runtime::{Device, Job};
 use anyhow::{Context, Result};
@@ -29,9 +34,11 @@ use crate::{
     error::{self, Refusal},
     interrupt, report,
 };
+use checkpoints::Networks;
 use golden::Set;
-use logic::NO_LANGUAGE_MODEL;
+use page::Page;
 use sheet::{Case, Sheet};
+use vocabularies::{Real, Vocabularies};
 
 /// The flags of `verify`.
 #[derive(Debug, clap::Args)]
@@ -46,6 +53,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", requires = "goldens")]
     models: Option<PathBuf>,
 
+    /// A directory with the released tokenizers, for the goldens that were made with the real
+    /// vocabulary: the folder of a language model (acestep-5Hz-lm-*) or of Qwen3-Embedding-0.6B, or
+    /// the folder that holds both. Their weights are not needed.
+    #[arg(long, value_name = "DIR")]
+    tokenizer: Option<PathBuf>,
+
     /// Where to compute: auto, cpu, cuda[:N] or wgpu.
     #[arg(long, default_value = "auto")]
     device: String,
@@ -58,6 +71,7 @@ pub(crate) struct Args {
 /// Runs the command: exit code 1 if a case fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let device: Device = args.device.parse()?;
+    let real = args.tokenizer.as_deref().map(Real::open).transpose()?;
     let (set, networks) = match &args.goldens {
         Some(goldens) => {
             let networks = match models_dir(goldens, &args)? {
@@ -69,7 +83,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         }
         None => (built_in::set()?, Networks::built_in()?),
     };
-    let cases = device.run(Verify { set: &set, networks: &networks })??;
+    let cases = device.run(Verify { set: &set, networks: &networks, real: real.as_ref() })??;
     let count = |pass: Option<bool>| cases.iter().filter(|case| case.pass == pass).count();
     let (passed, failed, skipped) = (count(Some(true)), count(Some(false)), count(None));
     let device = device.to_string();
@@ -132,67 +146,10 @@ fn numbers(case: &Case) -> String {
     }
 }
 
-/// The checkpoints at hand; a set may need only some.
-#[derive(Default)]
-struct Networks {
-    turbo: Option<DitFolder>,
-    base: Option<DitFolder>,
-    vae: Option<VaeFolder>,
-    text: Option<TextEncoderFolder>,
-    whole: Option<Folder>,
-}
-
-impl Networks {
-    fn built_in() -> Result<Self> {
-        let [dit, vae, text] = BUILT_IN;
-        Ok(Self {
-            turbo: Some(DitFolder::open(dit)?),
-            base: None,
-            vae: Some(VaeFolder::open(vae)?),
-            text: Some(TextEncoderFolder::open(text)?),
-            whole: Some(acestep_import::open_tiny()?),
-        })
-    }
-
-    /// Opens whatever of the released layout `models` holds.
-    fn find(models: &Path) -> Result<Self> {
-        let mut names: Vec<String> = std::fs::read_dir(models)
-            .with_context(|| format!("cannot list `{}`", models.display()))?
-            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-            .filter(|name| models.join(name).join("config.json").is_file())
-            .collect();
-        names.sort();
-        let at = |name: &str| Directory::Disk(models.join(name));
-        let has = |name: &str| names.iter().any(|own| own == name).then(|| at(name));
-        // Where several fit, the one with the plain name is meant.
-        let dit = |plain: &str, fits: &dyn Fn(&str) -> bool| {
-            let mut dits = names.iter().filter(|name| name.starts_with("acestep-v15-"));
-            let exact = names.iter().find(|name| *name == plain);
-            exact.or_else(|| dits.find(|name| fits(name))).cloned()
-        };
-        let turbo = dit("acestep-v15-turbo", &|name| name.contains("turbo"));
-        let base = dit("acestep-v15-base", &|name| !name.contains("turbo"));
-        let (vae, text) = (has(acestep_import::VAE), has(acestep_import::TEXT_ENCODER));
-        let whole = match (&turbo, &vae, &text) {
-            (Some(name), Some(vae), Some(text)) => {
-                let (vae, text) = (vae.clone(), text.clone());
-                Some(Folder::from_directories(name.clone(), at(name), vae, text)?)
-            }
-            _ => None,
-        };
-        Ok(Self {
-            turbo: turbo.map(|name| DitFolder::open(at(&name))).transpose()?,
-            base: base.map(|name| DitFolder::open(at(&name))).transpose()?,
-            vae: vae.map(VaeFolder::open).transpose()?,
-            text: text.map(TextEncoderFolder::open).transpose()?,
-            whole,
-        })
-    }
-}
-
 struct Verify<'a> {
     set: &'a Set,
     networks: &'a Networks,
+    real: Option<&'a Real>,
 }
 
 impl Job for Verify<'_> {
@@ -206,7 +163,7 @@ impl Job for Verify<'_> {
             }
             let of_file = match file.strip_suffix(".safetensors") {
                 Some(kind) => self.tensors::<B>(file, kind, &device),
-                None => self.text(file),
+                None => self.text::<B>(file, &device),
             };
             cases.extend(of_file.with_context(|| format!("cannot verify {file}"))?);
         }
@@ -219,7 +176,7 @@ impl Verify<'_> {
         let golden = self.set.tensors(file)?;
         let mut sheet = Sheet::new(&golden, component(kind));
         let s = &mut sheet;
-        let Networks { turbo, base, vae, text, whole } = self.networks;
+        let Networks { turbo, base, vae, text, language, whole } = self.networks;
         macro_rules! with {
             ($network:expr, $what:literal, |$open:ident| $run:expr) => {
                 match $network {
@@ -262,31 +219,34 @@ impl Verify<'_> {
             "guidance" => sampling::guidance::<B>(s, device)?,
             "e2e" => with!(whole, "complete turbo model", |m| e2e::run::<B>(s, m, device)),
             "rng" => noise::streams(s)?,
-            "lm" => s.skip_all(NO_LANGUAGE_MODEL, |_| true),
+            "lm" => match language {
+                Some(language) => language::scores::<B>(s, language, device)?,
+                None => s.skip_all(language::NO_CHECKPOINT, |_| true),
+            },
             _ => {}
         }
         Ok(sheet.finish())
     }
 
-    fn text(&self, file: &str) -> Result<Vec<Case>> {
+    fn text<B: Backend>(&self, file: &str, device: &B::Device) -> Result<Vec<Case>> {
         let content = self.set.json(file)?;
-        let text = self.networks.text.as_ref();
+        let Networks { text, language, .. } = self.networks;
+        let vocabularies =
+            Vocabularies { real: self.real, text: text.as_ref(), language: language.as_ref() };
         let name = file.rsplit('/').next().unwrap_or(file);
         Ok(match name {
-            "dit_prompts.json" => logic::prompts(file, &content, text)?,
-            "tokenizer_cases.json" => logic::tokens(file, &content, text)?,
+            "dit_prompts.json" => logic::prompts(file, &content, vocabularies)?,
+            "tokenizer_cases.json" => logic::tokens(file, &content, vocabularies)?,
+            "lm_e2e.json" => language::runs::<B>(file, &content, language.as_ref(), device)?,
+            "lm_prompts.json" => plans::prompts(file, &content, vocabularies)?,
+            "cot_yaml.json" => plans::texts(file, &content)?,
+            "lm_sampling.json" => plans::sampling(file, &content),
+            "constrained_decoding.json" => rules::runs(file, &content, vocabularies)?,
+            "prefix_trees_tiny.json" => rules::trees(file, &content, "tiny", vocabularies)?,
+            "prefix_trees_full.json" => rules::trees(file, &content, "full", vocabularies)?,
             // A protocol of the goldens' making, not an output.
             "xcheck_diffusers.json" => Vec::new(),
-            "lm_e2e.json"
-            | "lm_prompts.json"
-            | "cot_yaml.json"
-            | "constrained_decoding.json"
-            | "lm_sampling.json"
-            | "prefix_trees_tiny.json"
-            | "prefix_trees_full.json" => {
-                logic::Page::new(file).skip_entries(&content, NO_LANGUAGE_MODEL)
-            }
-            _ => logic::Page::new(file)
+            _ => Page::new(file, "text")
                 .skip_entries(&content, "this version does not know this file"),
         })
     }
@@ -305,7 +265,7 @@ fn component(kind: &str) -> &'static str {
         "sampling_turbo" | "sampling_base" | "guidance" => "flow matching",
         "e2e" => "whole song",
         "rng" => "noise",
-        "lm" => "language model",
+        "lm" => language::COMPONENT,
         _ => "unknown",
     }
 }

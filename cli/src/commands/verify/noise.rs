@@ -1,6 +1,9 @@
 //! `rng`: the number streams of the reference.
 
-use acestep_runtime::flow::noise::{NoiseSource, mt19937_uniforms};
+use acestep_runtime::{
+    flow::noise::{NoiseSource, mt19937_uniforms},
+    lm::sample::{Draws, Sampler, Scores, Tokens},
+};
 use anyhow::Result;
 
 use super::sheet::Sheet;
@@ -9,7 +12,9 @@ use super::sheet::Sheet;
 pub(super) fn streams(sheet: &mut Sheet<'_>) -> Result<()> {
     let golden = sheet.golden;
     sheet.inputs(|name| name == "multinomial.probs");
-    sheet.skip_all("drawing tokens belongs to the language model", |n| n == "multinomial.draws");
+    if golden.has("multinomial.draws") {
+        draws(sheet)?;
+    }
     for name in golden.names() {
         let Some((kind, seed, count)) = parse(name) else { continue };
         let ours = match kind {
@@ -20,6 +25,24 @@ pub(super) fn streams(sheet: &mut Sheet<'_>) -> Result<()> {
         sheet.close_values(name, &[count], &ours);
     }
     sheet.skip_all("CPU noise in bf16 is used nowhere", |name| name.starts_with("randn_bf16"));
+    Ok(())
+}
+
+/// Tokens drawn one after the other from the same probabilities.
+fn draws(sheet: &mut Sheet<'_>) -> Result<()> {
+    /// What the reference's generator began with.
+    const SEED: u64 = 99;
+    let probabilities = sheet.golden.floats("multinomial.probs")?;
+    let count = sheet.golden.shape("multinomial.draws")?.iter().product();
+    // What is drawn from are scores, whose softmax is the probabilities again.
+    let logits: Vec<f32> = probabilities.iter().map(|p| p.ln()).collect();
+    let sampler = Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
+    let mut chance = Draws::new(SEED, logits.len());
+    let scores = Scores { logits, tokens: Tokens::All };
+    let drawn: Vec<i64> = (0..count)
+        .map(|_| sampler.pick(&scores, &mut chance).map(i64::from))
+        .collect::<Result<_, _>>()?;
+    sheet.exact("multinomial.draws", &[count], &drawn);
     Ok(())
 }
 

@@ -1,0 +1,76 @@
+//! The checkpoints at hand.
+
+use std::path::Path;
+
+use acestep_import::{
+    BUILT_IN, BUILT_IN_LANGUAGE_MODEL, Directory, DitFolder, Folder, LanguageFolder,
+    TextEncoderFolder, VaeFolder,
+};
+use anyhow::{Context, Result};
+
+/// What the folders of language models begin with.
+pub(super) const LANGUAGE_MODELS: &str = "acestep-5Hz-lm";
+
+/// The checkpoints at hand; a set may need only some.
+#[derive(Default)]
+pub(super) struct Networks {
+    pub(super) turbo: Option<DitFolder>,
+    pub(super) base: Option<DitFolder>,
+    pub(super) vae: Option<VaeFolder>,
+    pub(super) text: Option<TextEncoderFolder>,
+    pub(super) language: Option<LanguageFolder>,
+    pub(super) whole: Option<Folder>,
+}
+
+impl Networks {
+    /// Those that are part of the program.
+    pub(super) fn built_in() -> Result<Self> {
+        let [dit, vae, text] = BUILT_IN;
+        Ok(Self {
+            turbo: Some(DitFolder::open(dit)?),
+            base: None,
+            vae: Some(VaeFolder::open(vae)?),
+            text: Some(TextEncoderFolder::open(text)?),
+            language: Some(LanguageFolder::open(BUILT_IN_LANGUAGE_MODEL)?),
+            whole: Some(acestep_import::open_tiny()?),
+        })
+    }
+
+    /// Opens whatever of the released layout `models` holds.
+    pub(super) fn find(models: &Path) -> Result<Self> {
+        let mut names: Vec<String> = std::fs::read_dir(models)
+            .with_context(|| format!("cannot list `{}`", models.display()))?
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .filter(|name| models.join(name).join("config.json").is_file())
+            .collect();
+        names.sort();
+        let at = |name: &str| Directory::Disk(models.join(name));
+        let has = |name: &str| names.iter().any(|own| own == name).then(|| at(name));
+        // Where several fit, the one with the plain name is meant.
+        let one = |prefix: &str, plain: &str, fits: &dyn Fn(&str) -> bool| {
+            let mut found = names.iter().filter(|name| name.starts_with(prefix));
+            let exact = names.iter().find(|name| *name == plain);
+            exact.or_else(|| found.find(|name| fits(name))).cloned()
+        };
+        let dit = |plain, fits| one("acestep-v15-", plain, fits);
+        let turbo = dit("acestep-v15-turbo", &|name| name.contains("turbo"));
+        let base = dit("acestep-v15-base", &|name| !name.contains("turbo"));
+        let language = one(LANGUAGE_MODELS, "acestep-5Hz-lm-0.6B", &|_| true);
+        let (vae, text) = (has(acestep_import::VAE), has(acestep_import::TEXT_ENCODER));
+        let whole = match (&turbo, &vae, &text) {
+            (Some(name), Some(vae), Some(text)) => {
+                let (vae, text) = (vae.clone(), text.clone());
+                Some(Folder::from_directories(name.clone(), at(name), vae, text)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            turbo: turbo.map(|name| DitFolder::open(at(&name))).transpose()?,
+            base: base.map(|name| DitFolder::open(at(&name))).transpose()?,
+            vae: vae.map(VaeFolder::open).transpose()?,
+            text: text.map(TextEncoderFolder::open).transpose()?,
+            language: language.map(|name| LanguageFolder::open(at(&name))).transpose()?,
+            whole,
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! The language model: scores of stored tokens, and whole runs of both phases.
+
+use acestep_import::LanguageFolder;
+use acestep_model::{Backend, Tokenizer, qwen3::Causal};
+use acestep_runtime::{
+    Error, Unobserved,
+    host::to_host,
+    lm::{
+        compose::{Call, Composed, compose},
+        replay::{self, Replay},
+        sample::{Scores, Tokens, guide},
+    },
+};
+use anyhow::{Context, Result, ensure};
+use burn::tensor::{Int, Tensor, TensorData};
+use serde_json::{Value, json};
+
+use super::{
+    page::Page,
+    sheet::{Activations, Case, Sheet},
+};
+
+/// What a case of it is filed under.
+pub(super) const COMPONENT: &str = "language model";
+
+/// Why nothing can be computed without it.
+pub(super) const NO_CHECKPOINT: &str = "no language model among the checkpoints";
+
+/// `lm`: scores of the next token, of whole texts and of one token after the other.
+pub(super) fn scores<B: Backend>(
+    sheet: &mut Sheet<'_>,
+    language: &LanguageFolder,
+    device: &B::Device,
+) -> Result<()> {
+    const INPUTS: [&str; 3] = [".input_ids", ".next_ids", ".attention_mask"];
+    sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
+    let model = language.model::<B>(device)?;
+    let reader = Reader { model: &model, language, device };
+    sheet.each(".input_ids", |sheet, case| {
+        if sheet.golden.has(&format!("{case}.attention_mask")) {
+            reader.batch(sheet, case)
+        } else {
+            reader.whole(sheet, case)?;
+            reader.continued(sheet, case)
+        }
+    })
+}
+
+struct Reader<'a, B: Backend> {
+    model: &'a Causal<B>,
+    language: &'a LanguageFolder,
+    device: &'a B::Device,
+}
+
+impl<B: Backend> Reader<'_, B> {
+    /// All tokens at once, without a cache.
+    fn whole(&self, sheet: &mut Sheet<'_>, case: &str) -> Result<()> {
+        let name = format!("{case}.input_ids");
+        let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
+        let ids = self.ids(sheet.golden.whole(&name)?)?;
+        let ids: Vec<i32> = ids.into_iter().map(|id| id as i32).collect();
+        let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, shape), self.device);
+        let mut tap = Activations { sheet, prefix: format!("{case}.act") };
+        let logits = self.model.forward_tapped(ids, &mut tap);
+        sheet.close(&format!("{case}.prefill_logits"), logits);
+        Ok(())
+    }
+
+    /// The prompt into the cache, and one token after the other behind it.
+    fn continued(&self, sheet: &mut Sheet<'_>, case: &str) -> Result<()> {
+        let prompt = self.ids(sheet.golden.whole(&format!("{case}.input_ids"))?)?;
+        let next = self.ids(sheet.golden.whole(&format!("{case}.next_ids"))?)?;
+        let logits = self.read(&[prompt], &next).narrow(1, 1, next.len());
+        sheet.close(&format!("{case}.decode_logits"), logits);
+        Ok(())
+    }
+
+    /// Two prompts of one batch. The reference pads the shorter one on the left, we do not; what
+    /// comes out is the same, as positions are relative.
+    fn batch(&self, sheet: &mut Sheet<'_>, case: &str) -> Result<()> {
+        let name = format!("{case}.input_ids");
+        let width = sheet.golden.shape(&name)?.last().copied().unwrap_or(1).max(1);
+        let mask = sheet.golden.mask(&format!("{case}.attention_mask"))?;
+        let stored = sheet.golden.whole(&name)?;
+        let of_row = |(row, mask): (&[i64], &Vec<bool>)| {
+            let real = row.iter().zip(mask).filter_map(|(&id, &real)| real.then_some(id));
+            self.ids(&real.collect::<Vec<_>>())
+        };
+        let prompts: Vec<Vec<u32>> =
+            stored.chunks(width).zip(&mask).map(of_row).collect::<Result<_>>()?;
+        let next = self.ids(sheet.golden.whole(&format!("{case}.next_ids"))?)?;
+        let logits = self.read(&prompts, &next);
+        sheet.close(&format!("{case}.logits"), logits.clone());
+
+        let [rows, positions, vocabulary] = logits.dims();
+        if rows == 2 {
+            let of_row = |row| Scores {
+                logits: to_host(logits.clone().narrow(0, row, 1)),
+                tokens: Tokens::All,
+            };
+            let (mut conditional, unconditional) = (of_row(0), of_row(1));
+            guide(&mut conditional, &unconditional, 2.0);
+            let shape = [1, positions, vocabulary];
+            sheet.close_values(&format!("{case}.cfg2_logits"), &shape, &conditional.logits);
+        }
+        Ok(())
+    }
+
+    /// Tokens that the network can read.
+    fn ids(&self, stored: &[i64]) -> Result<Vec<u32>> {
+        let rows = self.model.vocabulary();
+        let known = |&id: &i64| u32::try_from(id).ok().filter(|&id| (id as usize) < rows);
+        let ids: Option<Vec<u32>> = stored.iter().map(known).collect();
+        let ids = ids.with_context(|| format!("token ids below {rows}, the model's vocabulary"))?;
+        ensure!(!ids.is_empty(), "token ids");
+        Ok(ids)
+    }
+
+    /// Scores after each prompt and after each of `next`, which all rows read.
+    ///
+    /// # Shapes
+    /// - output: `[rows, 1 + next, vocabulary]`
+    fn read(&self, prompts: &[Vec<u32>], next: &[u32]) -> Tensor<B, 3> {
+        let rows = prompts.len();
+        let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
+        let mut cache = self.language.config().cache(rows, longest + next.len(), self.device);
+        let read = prompts.iter().enumerate();
+        let read = read.map(|(row, ids)| self.model.read(ids, row, &mut cache, self.device));
+        let mut hidden = vec![Tensor::cat(read.collect(), 0)];
+        for &id in next {
+            hidden.push(self.model.step(&vec![id; rows], 0..rows, &mut cache, self.device));
+        }
+        let all = 0..self.model.vocabulary();
+        let scores = |hidden| self.model.scores(hidden, std::slice::from_ref(&all));
+        Tensor::stack(hidden.into_iter().map(scores).collect(), 1)
+    }
+}
+
+/// `lm_e2e`: prompts to tokens to metadata and codes, greedy.
+pub(super) fn runs<B: Backend>(
+    file: &str,
+    content: &Value,
+    language: Option<&LanguageFolder>,
+    device: &B::Device,
+) -> Result<Vec<Case>> {
+    let mut page = Page::new(file, COMPONENT);
+    for (i, entry) in content["cases"].as_array().into_iter().flatten().enumerate() {
+        let name = entry["name"].as_str().map_or_else(|| i.to_string(), str::to_owned);
+        let run = match language {
+            Some(language) => Some((language, run::<B>(&entry["args"], language, device)?)),
+            None => None,
+        };
+        let calls = &entry["calls"];
+        let ours = run.as_ref().and_then(|(_, composed)| composed.as_ref());
+        let stored = calls.as_array().map_or(0, Vec::len);
+        for k in 0..stored.max(ours.map_or(0, |composed| composed.calls.len())) {
+            let call = ours.and_then(|composed| composed.calls.get(k));
+            for part in ["prompt_ids", "generated"] {
+                let case = format!("{name}.call{k}.{part}");
+                let Some((language, _)) = &run else {
+                    page.skip(case, NO_CHECKPOINT);
+                    continue;
+                };
+                let ours = match (call, part) {
+                    (None, _) => Value::Null,
+                    (Some(call), "generated") => json!(call.written.first()),
+                    (Some(call), _) => json!(padded(call, language.tokenizer()?)),
+                };
+                page.equal(case, &ours, &calls[k][part]);
+            }
+        }
+        let case = format!("{name}.result");
+        match &run {
+            None => page.skip(case, NO_CHECKPOINT),
+            Some((language, composed)) => {
+                let tokenizer = language.tokenizer()?;
+                let result = |composed| replay::result(composed, |ids| tokenizer.decode(ids));
+                let ours = composed.as_ref().map_or(Value::Null, result);
+                page.equal(case, &ours, &entry["result"]);
+            }
+        }
+    }
+    Ok(page.finish())
+}
+
+/// A run once more; none if it does not come to an end, which the reference's did.
+fn run<B: Backend>(
+    args: &Value,
+    language: &LanguageFolder,
+    device: &B::Device,
+) -> Result<Option<Composed>> {
+    let replay = Replay::new(args);
+    match compose::<B, _>(&replay.job(), language, device, &Unobserved) {
+        Ok(composed) => Ok(Some(composed)),
+        Err(error @ (Error::Checkpoint(_) | Error::Cancelled)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The prompts of a call as the reference records them: the shorter of a pair padded on the left.
+fn padded(call: &Call, tokenizer: &impl Tokenizer) -> Vec<Vec<u32>> {
+    let longest = call.prompts.iter().map(Vec::len).max().unwrap_or(0);
+    let pad = tokenizer.id_of("<|endoftext|>").unwrap_or_default();
+    let padded = |ids: &Vec<u32>| [vec![pad; longest - ids.len()], ids.clone()].concat();
+    call.prompts.iter().map(padded).collect()
+}

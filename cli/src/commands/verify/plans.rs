@@ -1,0 +1,146 @@
+//! What the language model is asked, and how its answer is written, read and drawn: text and
+//! numbers that need no weights.
+
+use acestep_model::Tokenizer;
+use acestep_runtime::lm::{
+    constrain::{Phase, replay},
+    cot::cot,
+    metadata::{Metadata, is_complete},
+    parse, prompt,
+    sample::{Scores, keep_top_k, keep_top_p, max_new_tokens, penalise},
+};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{
+    language::COMPONENT,
+    page::{Page, entries},
+    sheet::Case,
+    vocabularies::Vocabularies,
+};
+
+/// `lm_prompts`: upstream's functions by name, to text and to ids.
+pub(super) fn prompts(
+    file: &str,
+    content: &Value,
+    vocabularies: Vocabularies<'_>,
+) -> Result<Vec<Case>> {
+    let mut page = Page::new(file, COMPONENT);
+    for (vocabulary, case, entry) in entries(content) {
+        let function = entry["mode"].as_str().unwrap_or_default();
+        let text = prompt::by_upstreams_name(function, &entry["args"]);
+        let ids = format!("{case}.ids");
+        match vocabularies.language(vocabulary)? {
+            Some(tokenizer) => {
+                let ours = text.as_deref().map(|text| tokenizer.encode(text));
+                page.equal(ids, &json!(ours), &entry["ids"]);
+            }
+            None => page.skip(ids, vocabularies.why_absent(vocabulary)),
+        }
+        page.equal(format!("{case}.text"), &text.into(), &entry["text"]);
+    }
+    Ok(page.finish())
+}
+
+/// `cot_yaml`: metadata to YAML, and the model's text back to metadata, codes and lyrics.
+pub(super) fn texts(file: &str, content: &Value) -> Result<Vec<Case>> {
+    let mut page = Page::new(file, COMPONENT);
+    for (section, case, entry) in entries(content) {
+        let word = |key: &str| entry[key].as_str().unwrap_or_default();
+        match section {
+            "format_metadata_as_cot" if entry["cot"].is_null() => {
+                page.skip(case, "upstream raises an exception here");
+            }
+            "format_metadata_as_cot" => {
+                let metadata: Metadata = serde_json::from_value(entry["metadata"].clone())
+                    .with_context(|| format!("{case} has no metadata"))?;
+                page.equal(case, &cot(&metadata).into(), &entry["cot"]);
+            }
+            "parse_lm_output" => {
+                let text = word("text");
+                let metadata = serde_json::to_value(parse::metadata(text))?;
+                page.equal(format!("{case}.metadata"), &metadata, &entry["metadata"]);
+                let codes = parse::codes_as_text(text);
+                page.equal(format!("{case}.codes"), &codes.into(), &entry["codes"]);
+                let lyrics = parse::lyrics(text);
+                page.equal(format!("{case}.lyrics"), &lyrics.into(), &entry["lyrics"]);
+            }
+            "postprocess_caption" => {
+                let ours = parse::caption_on_one_line(word("in"));
+                page.equal(case, &ours.into(), &entry["out"]);
+            }
+            "has_all_metas" => {
+                let keys = entry["in"].as_object().into_iter().flat_map(|given| given.keys());
+                let ours = is_complete(keys.map(String::as_str));
+                page.equal(case, &ours.into(), &entry["out"]);
+            }
+            _ => page.unknown(case),
+        }
+    }
+    Ok(page.finish())
+}
+
+/// `lm_sampling`: what stays in the draw, and how long an answer may be.
+pub(super) fn sampling(file: &str, content: &Value) -> Vec<Case> {
+    let mut page = Page::new(file, COMPONENT);
+    for (section, case, entry) in entries(content) {
+        match (section, length_of_model(section)) {
+            ("filters", _) => filters(&mut page, &case, entry),
+            (_, Some(longest)) => length(&mut page, case, entry, longest),
+            _ => page.unknown(case),
+        }
+    }
+    page.finish()
+}
+
+/// The filters of one entry, each alone on the same scores; the name of each ends with its number.
+fn filters(page: &mut Page<'_>, case: &str, entry: &Value) {
+    let number = |key: &str| entry[key].as_u64().unwrap_or_default();
+    let scores = replay::scores(number("seed") as u32, 0, number("n") as usize);
+    let history: Vec<u32> =
+        entry["history"].as_array().into_iter().flatten().filter_map(id).collect();
+    for (name, stored) in entry.as_object().into_iter().flatten() {
+        if ["seed", "n", "history"].contains(&name.as_str()) {
+            continue;
+        }
+        let case = format!("{case}.{name}");
+        let mut after = |change: &dyn Fn(&mut Scores)| {
+            let mut scores = scores.clone();
+            change(&mut scores);
+            page.equal_scores(case.clone(), &scores.logits, stored);
+        };
+        match name.rsplit_once('_').map(|(filter, number)| (filter, number.parse::<f32>())) {
+            Some(("repetition_penalty", Ok(penalty))) => {
+                after(&|scores| penalise(scores, &history, penalty));
+            }
+            Some(("top_k", Ok(k))) => after(&|scores| keep_top_k(scores, k as usize)),
+            Some(("top_p", Ok(p))) => after(&|scores| keep_top_p(scores, p)),
+            _ if name.starts_with("probs_") => {
+                page.skip(
+                    case,
+                    "probabilities stay within the draw; the runtime's own tests compare them",
+                );
+            }
+            _ => page.unknown(case),
+        }
+    }
+}
+
+fn id(value: &Value) -> Option<u32> {
+    value.as_u64().map(|id| id as u32)
+}
+
+/// The model's length, which stands in the section's name.
+fn length_of_model(section: &str) -> Option<usize> {
+    section.strip_prefix("compute_max_new_tokens(max_model_len=")?.strip_suffix(')')?.parse().ok()
+}
+
+fn length(page: &mut Page<'_>, case: String, entry: &Value, longest: usize) {
+    /// What upstream allows on a machine without a GPU, as that of the goldens was.
+    const MOST_SECONDS: u32 = 240;
+    let phase = if entry["phase"] == "codes" { Phase::Codes } else { Phase::Cot };
+    let fallback = entry["fallback"].as_u64().map(|tokens| tokens as usize);
+    let seconds = entry["target_duration"].as_f64();
+    let ours = max_new_tokens(seconds, phase, fallback, longest, MOST_SECONDS);
+    page.equal(case, &ours.into(), &entry["out"]);
+}
