@@ -89,7 +89,7 @@ impl Sampler {
 /// Probabilities of `logits / temperature`; none if the largest is not finite.
 ///
 /// Computed in f32 as torch does, but summed in f64: torch's sum depends on the machine's vectors.
-fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
+pub fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max) / temperature;
     if !largest.is_finite() {
         return None;

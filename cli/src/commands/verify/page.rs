@@ -39,11 +39,23 @@ impl<'a> Page<'a> {
     ///
     /// As JSON they would not be: a parser of decimals may be off by the last bit of its f64.
     pub(super) fn equal_scores(&mut self, case: String, ours: &[f32], stored: &Value) {
-        let score = |value: &Value| value.as_f64().map_or(f32::NEG_INFINITY, |value| value as f32);
-        let stored: Option<Vec<f32>> =
-            stored.as_array().map(|values| values.iter().map(score).collect());
-        let pass = Some(stored.is_some_and(|stored| ours == stored));
+        let pass = Some(scores(stored).is_some_and(|stored| ours == stored));
         self.cases.push(Case { tolerance: Some(0.0), pass, ..self.case(case) });
+    }
+
+    /// Compares probabilities, each of which may be `units` of its own last place away; the
+    /// tolerance that is reported is that of the largest.
+    pub(super) fn near(&mut self, case: String, ours: &[f32], stored: &Value, units: u32) {
+        let stored = scores(stored).filter(|stored| stored.len() == ours.len()).unwrap_or_default();
+        let pairs = || ours.iter().zip(&stored);
+        // Neighbouring numbers of one sign have neighbouring bits.
+        let is_near = |(a, b): (&f32, &f32)| a.to_bits().abs_diff(b.to_bits()) <= units;
+        let pass = Some(!stored.is_empty() && pairs().all(is_near));
+        let worst = pairs().map(|(a, b)| f64::from((a - b).abs())).reduce(f64::max);
+        let largest = stored.iter().copied().fold(0.0, f32::max);
+        let unit = f64::from(largest.next_up()) - f64::from(largest);
+        let tolerance = Some(f64::from(units) * unit);
+        self.cases.push(Case { max_abs: worst, tolerance, pass, ..self.case(case) });
     }
 
     /// Reports a stored output as not run.
@@ -74,6 +86,12 @@ impl<'a> Page<'a> {
     pub(super) fn finish(self) -> Vec<Case> {
         self.cases
     }
+}
+
+/// Numbers as f32; `null` is minus infinity.
+fn scores(stored: &Value) -> Option<Vec<f32>> {
+    let score = |value: &Value| value.as_f64().map_or(f32::NEG_INFINITY, |value| value as f32);
+    Some(stored.as_array()?.iter().map(score).collect())
 }
 
 /// Every entry of every section of a file, with its name `section.index`.

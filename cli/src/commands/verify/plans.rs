@@ -7,7 +7,7 @@ use acestep_runtime::lm::{
     cot::cot,
     metadata::{Metadata, is_complete},
     parse, prompt,
-    sample::{Scores, keep_top_k, keep_top_p, max_new_tokens, penalise},
+    sample::{Scores, keep_top_k, keep_top_p, max_new_tokens, penalise, softmax},
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -115,15 +115,19 @@ fn filters(page: &mut Page<'_>, case: &str, entry: &Value) {
             }
             Some(("top_k", Ok(k))) => after(&|scores| keep_top_k(scores, k as usize)),
             Some(("top_p", Ok(p))) => after(&|scores| keep_top_p(scores, p)),
-            _ if name.starts_with("probs_") => {
-                page.skip(
-                    case,
-                    "probabilities stay within the draw; the runtime's own tests compare them",
-                );
-            }
+            Some(("probs", Err(_))) => match probabilities(name, &scores) {
+                // torch's exponential is good to two units, and its sum is in f32.
+                Some(ours) => page.near(case, &ours, stored, 4),
+                None => page.unknown(case),
+            },
             _ => page.unknown(case),
         }
     }
+}
+
+/// What `probs_tT` names: the probabilities at temperature `T`.
+fn probabilities(name: &str, scores: &Scores) -> Option<Vec<f32>> {
+    softmax(&scores.logits, name.strip_prefix("probs_t")?.parse().ok()?)
 }
 
 fn id(value: &Value) -> Option<u32> {
