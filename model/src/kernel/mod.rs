@@ -31,6 +31,35 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::product::<Self>(tensor(x), tensor(weight)))
     }
 
+    /// [`rms_norm`] of rows.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[rows, H]`, `weight`: `[H]`
+    fn rms_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        primitive(reference::rms_norm::<Self, 2>(tensor(x), tensor(weight), epsilon))
+    }
+
+    /// See [`rotate`].
+    fn rotate(
+        x: FloatTensor<Self>,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        primitive(reference::rotate::<Self>(tensor(x), tensor(cos), tensor(sin)))
+    }
+
+    /// [`swiglu`] of rows.
+    ///
+    /// # Shapes
+    /// - `gate`, `up`, output: `[rows, H]`
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        primitive(reference::swiglu::<Self, 2>(tensor(gate), tensor(up)))
+    }
+
     /// See [`cache_write`].
     fn cache_write(
         cache: FloatTensor<Self>,
@@ -46,6 +75,13 @@ impl<F, I> Backend for burn_cuda::Cuda<F, I> where Self: burn::tensor::backend::
 
 #[cfg(feature = "wgpu")]
 impl<F, I, T> Backend for burn_wgpu::Wgpu<F, I, T> where Self: burn::tensor::backend::Backend {}
+
+/// Every axis but the last as one.
+fn rows<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 2> {
+    let width = x.dims()[D - 1];
+    let rows = x.shape().num_elements() / width.max(1);
+    x.reshape([rows, width])
+}
 
 /// A backend's own tensor as Burn's.
 fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
@@ -69,12 +105,9 @@ pub fn linear<B: Backend, const D: usize>(
     bias: Option<Tensor<B, 1>>,
 ) -> Tensor<B, D> {
     let mut shape = x.dims();
-    let [out, width] = weight.dims();
-    let rows = shape[..D - 1].iter().product::<usize>();
-    shape[D - 1] = out;
+    shape[D - 1] = weight.dims()[0];
     // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
-    let x = x.reshape([rows, width]);
-    let y: Tensor<B, 2> = tensor(B::product(primitive(x), primitive(weight)));
+    let y: Tensor<B, 2> = tensor(B::product(primitive(rows(x)), primitive(weight)));
     match bias {
         Some(bias) => y + bias.unsqueeze(),
         None => y,
@@ -143,7 +176,9 @@ pub fn rms_norm<B: Backend, const D: usize>(
     weight: Tensor<B, 1>,
     epsilon: f64,
 ) -> Tensor<B, D> {
-    reference::rms_norm(x, weight, epsilon)
+    let shape = x.dims();
+    let y: Tensor<B, 2> = tensor(B::rms_norm(primitive(rows(x)), primitive(weight), epsilon));
+    y.reshape(shape)
 }
 
 /// Adaptive norm's second half: `x (1 + scale) + shift`.
@@ -174,7 +209,7 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 /// - `x`, output: `[B, heads, L, D]`
 /// - `cos`, `sin`: `[L, D / 2]`
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
-    reference::rotate(x, cos, sin)
+    tensor(B::rotate(primitive(x), primitive(cos), primitive(sin)))
 }
 
 /// `x sigmoid(x)`.
@@ -184,7 +219,9 @@ pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
 
 /// `silu(gate) up`.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
-    reference::swiglu(gate, up)
+    let shape = gate.dims();
+    let y: Tensor<B, 2> = tensor(B::swiglu(primitive(rows(gate)), primitive(rows(up))));
+    y.reshape(shape)
 }
 
 /// Snake: `x + sin^2(e^alpha x) / (e^beta + 1e-9)` per channel.

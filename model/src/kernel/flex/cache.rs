@@ -6,15 +6,18 @@
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
-use super::super::{Slot, primitive, reference, tensor};
+use super::{
+    super::{Slot, primitive, reference, tensor},
+    contiguous,
+};
 
 /// Kernel of [`super::super::cache_write`], for f32.
 pub(super) fn cache_write(cache: FlexTensor, new: FlexTensor, slots: &[Slot]) -> FlexTensor {
     if cache.dtype() != DType::F32 || new.dtype() != DType::F32 {
         return primitive(reference::cache_write::<Flex>(tensor(cache), tensor(new), slots));
     }
-    let mut cache = if owns_all_of_its_storage(&cache) { cache } else { cache.to_contiguous() };
-    let new = if owns_all_of_its_storage(&new) { new } else { new.to_contiguous() };
+    let mut cache = contiguous(cache);
+    let new = contiguous(new);
     let (size, step) = (cache.shape(), new.shape());
     let (rows, heads, capacity, width) = (size[0], size[1], size[2], size[3]);
     let t = step[2];
@@ -34,11 +37,4 @@ pub(super) fn cache_write(cache: FlexTensor, new: FlexTensor, slots: &[Slot]) ->
         }
     }
     cache
-}
-
-/// Whether the tensor is its storage, in order and in full, so that indices into it are plain.
-fn owns_all_of_its_storage(x: &FlexTensor) -> bool {
-    x.is_contiguous()
-        && x.layout().start_offset() == 0
-        && x.bytes().len() == x.shape().num_elements() * size_of::<f32>()
 }

@@ -2,15 +2,41 @@
 
 mod cache;
 mod product;
+mod rms_norm;
+mod rotate;
+mod swiglu;
 
-use burn::tensor::ops::FloatTensor;
-use burn_flex::Flex;
+use burn::tensor::{TensorData, TensorMetadata, ops::FloatTensor};
+use burn_flex::{Flex, FlexTensor};
 
 use super::{Backend, Slot};
+
+/// Numbers that are done before another core has woken up.
+const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         product::product(x, weight)
+    }
+
+    fn rms_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        rms_norm::rms_norm(x, weight, epsilon)
+    }
+
+    fn rotate(
+        x: FloatTensor<Self>,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        rotate::rotate(x, cos, sin)
+    }
+
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        swiglu::swiglu(gate, up)
     }
 
     fn cache_write(
@@ -19,5 +45,41 @@ impl Backend for Flex {
         slots: &[Slot],
     ) -> FloatTensor<Self> {
         cache::cache_write(cache, new, slots)
+    }
+}
+
+/// The tensor as its storage, in order and in full, so that indices into it are plain.
+fn contiguous(x: FlexTensor) -> FlexTensor {
+    let is_plain = x.is_contiguous()
+        && x.layout().start_offset() == 0
+        && x.bytes().len() == x.shape().num_elements() * size_of::<f32>();
+    if is_plain { x } else { x.to_contiguous() }
+}
+
+fn from_values<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Distribution, Tensor};
+
+    use super::*;
+
+    pub(super) fn random<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
+        Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
+    }
+
+    #[track_caller]
+    pub(super) fn assert_close<const D: usize>(
+        ours: Tensor<Flex, D>,
+        expected: Tensor<Flex, D>,
+        allowed: f32,
+    ) {
+        assert_eq!(ours.dims(), expected.dims());
+        let values = |x: Tensor<Flex, D>| x.into_data().to_vec::<f32>().expect("f32");
+        for (a, b) in values(ours).into_iter().zip(values(expected)) {
+            assert!((a - b).abs() <= allowed * b.abs().max(1.0), "{a} is not {b}");
+        }
     }
 }

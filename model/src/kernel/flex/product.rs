@@ -4,12 +4,15 @@
 //! row's sums do not depend on how many rows there are: a batch gives what its items give alone, to
 //! the bit. Some more rows, as of a prompt or a short song, are cut into a product for each core.
 
-use burn::tensor::{DType, Tensor, TensorData, TensorMetadata};
+use burn::tensor::{DType, Tensor, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::super::{primitive, reference, tensor};
+use super::{
+    super::{primitive, reference, tensor},
+    from_values,
+};
 
 /// Rows up to which weights are not packed.
 const MOST_ROWS: usize = 16;
@@ -39,12 +42,39 @@ fn shared(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     let cores = rayon::current_num_threads().min(out * width * rows / WORTH_SHARING).max(1);
     let part = out.div_ceil(cores);
     let starts: Vec<usize> = (0..out).step_by(part).collect();
-    let parts = starts.into_par_iter().map(|start| {
-        let weight = weight.narrow(0, start, part.min(out - start));
-        reference::product::<Flex>(tensor(x.clone()), tensor(weight)).transpose()
+    let parts: Vec<FlexTensor> = starts
+        .into_par_iter()
+        .map(|start| {
+            let weight: Tensor<Flex, 2> = tensor(weight.narrow(0, start, part.min(out - start)));
+            let x: Tensor<Flex, 2> = tensor(x.clone());
+            primitive(weight.matmul(x.transpose())) // [part, rows]
+        })
+        .collect();
+
+    // Turned here, in blocks: a turned view would be copied number by number by whoever reads it.
+    let mut values = vec![0.0; rows * out];
+    values.par_chunks_mut(BLOCK * out).enumerate().for_each(|(block, values)| {
+        for (index, from) in parts.iter().enumerate() {
+            let to = index * part;
+            turn(from.storage::<f32>(), rows, block * BLOCK, &mut values[to..], out);
+        }
     });
-    let parts: Vec<_> = parts.collect();
-    primitive(Tensor::cat(parts, 0).transpose())
+    from_values(values, [rows, out])
+}
+
+/// Rows and columns that are turned at a time: a line of the cache holds 16 numbers.
+const BLOCK: usize = 16;
+
+/// Writes columns `first..` of `from`, which has `columns` of them, as rows of `to`, `stride` apart.
+fn turn(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
+    let count = BLOCK.min(columns - first);
+    for (block, from) in from.chunks(BLOCK * columns).enumerate() {
+        for column in 0..count {
+            let from = from.iter().skip(first + column).step_by(columns);
+            let to = &mut to[column * stride + block * BLOCK..];
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
+    }
 }
 
 /// Up to [`MOST_ROWS`] rows, in f32, against weights in the order of memory.
@@ -70,7 +100,7 @@ fn streamed(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         pieces.for_each(fill);
     }
     let values = if rows == 1 { sums } else { transposed(&sums, rows) };
-    FlexTensor::from_data(TensorData::new(values, [rows, out]))
+    from_values(values, [rows, out])
 }
 
 /// Some rows of the weight: `sums[o, r] = weight[o] . x[r]`.

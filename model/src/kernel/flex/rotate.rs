@@ -1,0 +1,64 @@
+//! Rotary positions in one pass, from wherever the heads lie.
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use rayon::prelude::*;
+
+use super::{
+    super::{primitive, reference, tensor},
+    WORTH_SHARING, contiguous, from_values,
+};
+
+/// Kernel of [`super::super::Backend::rotate`], for f32 heads whose values lie together.
+pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTensor {
+    let strides = x.layout().strides().to_vec();
+    if x.dtype() != DType::F32 || cos.dtype() != DType::F32 || strides[3] != 1 {
+        return primitive(reference::rotate::<Flex>(tensor(x), tensor(cos), tensor(sin)));
+    }
+    let shape = x.shape();
+    let [batch, heads, length, width] = [shape[0], shape[1], shape[2], shape[3]];
+    let (cos, sin) = (contiguous(cos), contiguous(sin));
+    let (cos, sin) = (cos.storage::<f32>(), sin.storage::<f32>());
+    let half = width / 2;
+    let offset = x.layout().start_offset();
+    let values = x.storage::<f32>();
+    let mut turned = vec![0.0; batch * heads * length * width];
+    // One head of one sequence at a time.
+    let head = |(index, to): (usize, &mut [f32])| {
+        let from = offset as isize
+            + (index / heads) as isize * strides[0]
+            + (index % heads) as isize * strides[1];
+        for (position, to) in to.chunks_exact_mut(width).enumerate() {
+            let start = (from + position as isize * strides[2]) as usize;
+            let (a, b) = values[start..start + width].split_at(half);
+            let (cos, sin) = (&cos[position * half..][..half], &sin[position * half..][..half]);
+            let (to_a, to_b) = to.split_at_mut(half);
+            for i in 0..half {
+                to_a[i] = a[i] * cos[i] - b[i] * sin[i];
+                to_b[i] = b[i] * cos[i] + a[i] * sin[i];
+            }
+        }
+    };
+    if turned.len() < WORTH_SHARING {
+        turned.chunks_mut(length * width).enumerate().for_each(head);
+    } else {
+        turned.par_chunks_mut(length * width).enumerate().for_each(head);
+    }
+    from_values(turned, [batch, heads, length, width])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{assert_close, random};
+    use super::*;
+
+    #[test]
+    fn it_is_the_reference_also_of_views() {
+        for (batch, heads, length, width) in [(1, 1, 1, 2), (2, 3, 5, 8), (1, 16, 70, 64)] {
+            let x = random([batch, length, heads, width]).swap_dims(1, 2);
+            let (cos, sin) = (random([length, width / 2]), random([length, width / 2]));
+            let ours = rotate(primitive(x.clone()), primitive(cos.clone()), primitive(sin.clone()));
+            assert_close::<4>(tensor(ours), reference::rotate(x, cos, sin), 1e-6);
+        }
+    }
+}
