@@ -7,11 +7,13 @@ use burn::tensor::Tensor;
 use super::{
     cost, measure,
     presets::{self, Preset},
-    stages::{Run, per_second},
+    stages::{Run, Song, per_second},
 };
 
 /// Tokens of a typical prompt with lyrics and a plan.
 const PROMPT: usize = 256;
+
+const CODES_PER_SECOND: f64 = 5.0;
 
 /// The tokens that compete while codes are written: the end, and the codes.
 const END: usize = 151_645;
@@ -24,7 +26,7 @@ pub(super) fn prefill<B: Backend>(preset: Preset, device: &B::Device) -> Result<
     let mut cache = config.cache(1, PROMPT, device);
     let work = || {
         cache.truncate(0, 0);
-        let hidden = model.read(&prompt(), 0, &mut cache, device);
+        let hidden = model.read(&prompt(PROMPT), 0, &mut cache, device);
         finish(&model, hidden);
     };
     let time = measure::time(work, || measure::wait::<B>(device));
@@ -32,23 +34,24 @@ pub(super) fn prefill<B: Backend>(preset: Preset, device: &B::Device) -> Result<
     Ok(Run { unit: format!("{PROMPT} tokens"), cost, time, rate: per_second(PROMPT, "tokens/s") })
 }
 
-/// One more code after [`PROMPT`] tokens, for `rows` sequences in one pass.
-pub(super) fn decode<B: Backend>(preset: Preset, rows: usize, device: &B::Device) -> Result<Run> {
-    let config = presets::language_model(preset)?;
+/// One more code in the middle of the song, for `rows` sequences in one pass.
+pub(super) fn decode<B: Backend>(song: Song, rows: usize, device: &B::Device) -> Result<Run> {
+    let config = presets::language_model(song.preset)?;
     let model = qwen3::Causal::<B>::init(&config, device);
-    let mut cache = config.cache(rows, PROMPT + 1, device);
+    let before = PROMPT + (song.duration_s * CODES_PER_SECOND / 2.0) as usize;
+    let mut cache = config.cache(rows, before + 1, device);
     for row in 0..rows {
-        model.read(&prompt(), row, &mut cache, device);
+        model.read(&prompt(before), row, &mut cache, device);
     }
     let tokens = vec![CODES.start as u32; rows];
     let work = || {
-        (0..rows).for_each(|row| cache.truncate(row, PROMPT));
+        (0..rows).for_each(|row| cache.truncate(row, before));
         let hidden = model.step(&tokens, 0..rows, &mut cache, device);
         finish(&model, hidden);
     };
     let time = measure::time(work, || measure::wait::<B>(device));
-    let cost = cost::qwen3(&config, rows, 1, PROMPT) + cost::head(&config, rows, CODES.len() + 1);
-    let unit = format!("1 code after {PROMPT} tokens x {rows}");
+    let cost = cost::qwen3(&config, rows, 1, before) + cost::head(&config, rows, CODES.len() + 1);
+    let unit = format!("1 code after {before} tokens x {rows}");
     Ok(Run { unit, cost, time, rate: per_second(1, "codes/s") })
 }
 
@@ -57,6 +60,6 @@ fn finish<B: Backend>(model: &qwen3::Causal<B>, hidden: Tensor<B, 2>) {
     drop(model.scores(hidden, &[END..END + 1, CODES]).into_data());
 }
 
-fn prompt() -> Vec<u32> {
-    (0..PROMPT as u32).map(|i| i * 389 % 150_000).collect()
+fn prompt(length: usize) -> Vec<u32> {
+    (0..length as u32).map(|i| i * 389 % 150_000).collect()
 }

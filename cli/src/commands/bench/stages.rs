@@ -116,8 +116,8 @@ pub(super) fn run<B: Backend>(
         Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, device),
         Stage::Vae => sound::<B>(song, device)?,
         Stage::LmPrefill => language::prefill::<B>(song.preset, device)?,
-        Stage::LmDecode => language::decode::<B>(song.preset, 1, device)?,
-        Stage::LmDecodeCfg => language::decode::<B>(song.preset, 2, device)?,
+        Stage::LmDecode => language::decode::<B>(song, 1, device)?,
+        Stage::LmDecodeCfg => language::decode::<B>(song, 2, device)?,
     };
     let bytes = cost.weights * size_of::<f32>() as f64;
     let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
