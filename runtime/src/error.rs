@@ -307,14 +307,19 @@ impl Error {
                  them again"
                     .into()
             }
-            Self::NeverStopped { .. } | Self::NothingValid { .. } => {
-                "try another seed or a lower --lm-temperature; --no-thinking makes songs without the \
-                 language model"
+            Self::NeverStopped { .. } => {
+                "try another seed, a lower --lm-temperature, or larger --max-tokens and --max-seq; \
+                 generate --no-thinking makes songs without the language model"
+                    .into()
+            }
+            Self::NothingValid { .. } => {
+                "try another seed or a lower --lm-temperature; generate --no-thinking makes songs \
+                 without the language model"
                     .into()
             }
             Self::Repeats { .. } => {
                 "try another seed, a higher --lm-temperature or --lm-repetition-penalty 1.05; \
-                 --no-thinking makes songs without the language model"
+                 generate --no-thinking makes songs without the language model"
                     .into()
             }
             Self::Unheard { problem, .. } => problem.hint().into(),

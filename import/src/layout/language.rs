@@ -71,7 +71,7 @@ impl Layout {
             .collect();
         first_directory(candidates, "the language model".to_owned(), || {
             let command = self.download_language_model(default);
-            format!("run `{command}`, or make songs without it with --no-thinking")
+            format!("run `{command}`")
         })
     }
 

@@ -23,6 +23,7 @@ const MOST_TOKENS: u32 = 1_000_000;
 const MOST_REPETITION_PENALTY: f64 = 2.0;
 /// acestep.cpp's; upstream takes 4096, too few for the prompt and the codes of ten minutes.
 const MAX_SEQ: usize = 8192;
+const CODES_A_SECOND: f64 = 5.0;
 /// Room for the instructions around a short caption, and a few words of answer.
 const LEAST_SEQ: u32 = 128;
 
@@ -186,12 +187,19 @@ impl Settings {
         })
     }
 
-    /// Refuses to write codes for several songs that could differ in length: they are made
-    /// together, so that each network is read once.
+    /// Refuses to write codes for a song that is shorter than one, and for several that could
+    /// differ in length: they are made together, so that each network is read once.
     ///
     /// # Errors
     /// [`Error::Conflict`] that says what would decide the length.
     pub fn check_lengths(&self, request: &Request, ask: &Ask) -> Result<(), Error> {
+        if let Some(seconds) = request.duration.filter(|seconds| seconds * CODES_A_SECOND < 1.0) {
+            let least = 1.0 / CODES_A_SECOND;
+            return Err(Error::Conflict(format!(
+                "audio codes are {least} s each, but the song has {seconds} s: make it longer, or \
+                 leave them out with `--no-thinking`"
+            )));
+        }
         let songs = self.seeds.len();
         if songs < 2 {
             return Ok(());

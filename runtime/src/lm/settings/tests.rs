@@ -179,4 +179,7 @@ fn several_songs_need_one_length() {
     assert!(check(&open, &[1, 2], Ask::Inspire));
     let given = Request { duration: Some(10.0), ..open };
     assert!(check(&given, &[1, 2], Ask::Plan));
+    let lasting = |seconds| Request { duration: Some(seconds), ..Request::default() };
+    assert!(check(&lasting(0.2), &[1], Ask::Plan));
+    assert!(!check(&lasting(0.19), &[1], Ask::Plan));
 }
