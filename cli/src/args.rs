@@ -18,6 +18,7 @@ pub(crate) mod language;
     reason = "flags are documented for the terminal: `cuda[:N]`"
 )]
 pub(crate) mod plan;
+pub(crate) mod thinking;
 
 /// Make music on your own machine.
 #[derive(Debug, Parser)]
@@ -106,16 +107,31 @@ impl Global {
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let mut command = Cli::command().color(help_color(&typed)).after_long_help(exit_codes());
-    command = command.mut_subcommand("generate", |generate| {
-        generate.after_long_help(format!("{}\n\n{}", generate::EXAMPLES, exit_codes()))
-    });
-    command = command.mut_subcommand("plan", |plan| {
-        plan.after_long_help(format!("{}\n\n{}", plan::EXAMPLES, exit_codes()))
-    });
+    for (verb, examples) in [
+        ("generate", generate::EXAMPLES),
+        ("plan", plan::EXAMPLES),
+        ("inspire", plan::INSPIRE_EXAMPLES),
+        ("format", plan::FORMAT_EXAMPLES),
+        ("understand", plan::UNDERSTAND_EXAMPLES),
+    ] {
+        let text = format!("{examples}\n\n{}", exit_codes());
+        command = command.mut_subcommand(verb, |verb| verb.after_long_help(text));
+    }
+    for (verb, words) in plan::OTHER_WORDS {
+        for (flag, text) in *words {
+            command =
+                command.mut_subcommand(verb, |verb| verb.mut_arg(flag, |flag| flag.help(text)));
+        }
+    }
     command = command.mut_subcommand("inspire", |inspire| {
-        inspire.mut_arg("positional_caption", |query| {
-            query.value_name("QUERY").help("What the song is to be about, in any words")
-        })
+        inspire
+            .mut_arg("positional_caption", |query| query.value_name("QUERY"))
+            // Typed all the same, it is told what it is that writes them.
+            .mut_arg("lyrics", |lyrics| lyrics.hide(true))
+    });
+    command = command.mut_subcommand("understand", |understand| {
+        // There is one answer, and --seed is its seed.
+        understand.mut_arg("lm_seed", |seed| seed.hide(true))
     });
     command
         .try_get_matches_from_mut(typed)

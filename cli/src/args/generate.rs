@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
-use super::language::{Language, Thinking};
+use super::{language::Language, thinking::Thinking};
 
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\

@@ -1,33 +1,27 @@
-//! The flags of the language model, in upstream's names: the same for every verb that asks it.
+//! Flags of the language model, in upstream's names: which one, how it draws, how it writes codes.
 
 use std::path::PathBuf;
 
 use acestep_runtime::{Error, Request, lm::settings::Settings};
 use clap::ValueHint;
 
-/// Whether a song is planned at all; the verbs that do nothing else have no choice.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Language model")]
-pub(crate) struct Thinking {
-    /// Lets it decide what is left open [default: unless tiny].
-    ///
-    /// It fills in metadata and lyrics, and writes the song's outline as audio codes. It is not
-    /// asked if there are codes already, nor, without this flag, for the model tiny.
-    #[arg(long, overrides_with = "no_thinking")]
-    thinking: bool,
+use super::thinking::Decisions;
 
-    /// Makes the song as it was asked for, without it.
-    ///
-    /// With --use-cot-metas, --use-cot-caption or --use-cot-language it still decides those, but
-    /// writes no codes.
-    #[arg(long, alias = "no_thinking", overrides_with = "thinking")]
-    no_thinking: bool,
+/// Everything about the language model, for verbs in which it does all that it can.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub(crate) struct Language {
+    #[command(flatten)]
+    pub(crate) drawing: Drawing,
+    #[command(flatten)]
+    outline: Outline,
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
 }
 
-/// How the language model draws, and what it may decide.
+/// Which language model, and how it draws: for every verb that asks it.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
-pub(crate) struct Language {
+pub(crate) struct Drawing {
     /// lm-1.7b, lm-0.6b, lm-4b or a directory.
     ///
     /// A short name, the name of a directory among the models, or a path. [default: the first of
@@ -44,16 +38,6 @@ pub(crate) struct Language {
         allow_negative_numbers = true
     )]
     lm_temperature: Option<f64>,
-
-    /// How closely the codes follow its plan, 1 to 10; 1 is no guidance [default: 2].
-    #[arg(
-        long,
-        value_name = "X",
-        alias = "lm_cfg_scale",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
-    lm_cfg_scale: Option<f64>,
 
     /// Draws from so many of the likeliest tokens; 0 from all [default: 0].
     #[arg(
@@ -86,16 +70,6 @@ pub(crate) struct Language {
     )]
     lm_repetition_penalty: Option<f64>,
 
-    /// What its guidance leads away from, in words.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        alias = "lm_negative_prompt",
-        hide_short_help = true,
-        allow_hyphen_values = true
-    )]
-    lm_negative_prompt: Option<String>,
-
     /// A seed of its own; the songs of a batch count up from it [default: that of the song].
     #[arg(
         long,
@@ -106,66 +80,6 @@ pub(crate) struct Language {
         allow_negative_numbers = true
     )]
     lm_seed: Option<u64>,
-
-    /// Whether codes are written within its turn or after it: open or closed [default: open].
-    ///
-    /// Releases of ACE-Step 1.5 up to April 2026 close it.
-    #[arg(long, value_name = "STYLE", alias = "lm_prompt_style", hide_short_help = true)]
-    lm_prompt_style: Option<String>,
-
-    /// Decides missing metadata: tempo, key, metre, length [default].
-    #[arg(
-        long,
-        alias = "use_cot_metas",
-        overrides_with = "no_use_cot_metas",
-        hide_short_help = true
-    )]
-    use_cot_metas: bool,
-
-    /// Leaves missing metadata open.
-    #[arg(
-        long,
-        alias = "no_use_cot_metas",
-        overrides_with = "use_cot_metas",
-        hide_short_help = true
-    )]
-    no_use_cot_metas: bool,
-
-    /// Writes the caption anew [default].
-    #[arg(
-        long,
-        alias = "use_cot_caption",
-        overrides_with = "no_use_cot_caption",
-        hide_short_help = true
-    )]
-    use_cot_caption: bool,
-
-    /// Leaves the caption as it is.
-    #[arg(
-        long,
-        alias = "no_use_cot_caption",
-        overrides_with = "use_cot_caption",
-        hide_short_help = true
-    )]
-    no_use_cot_caption: bool,
-
-    /// Decides a missing language [default].
-    #[arg(
-        long,
-        alias = "use_cot_language",
-        overrides_with = "no_use_cot_language",
-        hide_short_help = true
-    )]
-    use_cot_language: bool,
-
-    /// Leaves a missing language open.
-    #[arg(
-        long,
-        alias = "no_use_cot_language",
-        overrides_with = "use_cot_language",
-        hide_short_help = true
-    )]
-    no_use_cot_language: bool,
 
     /// Lets it write only what can be read back [default].
     #[arg(
@@ -212,45 +126,62 @@ pub(crate) struct Language {
     pub(crate) genres: Option<PathBuf>,
 }
 
-impl Thinking {
-    /// What was typed, the last word if there were several.
-    pub(crate) fn typed(&self) -> Option<bool> {
-        pair(self.thinking, self.no_thinking)
-    }
+/// How the language model writes audio codes.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Language model")]
+pub(crate) struct Outline {
+    /// How closely the codes follow its plan, 1 to 10; 1 is no guidance [default: 2].
+    #[arg(
+        long,
+        value_name = "X",
+        alias = "lm_cfg_scale",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    lm_cfg_scale: Option<f64>,
+
+    /// What its guidance leads away from, in words.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        alias = "lm_negative_prompt",
+        hide_short_help = true,
+        allow_hyphen_values = true
+    )]
+    lm_negative_prompt: Option<String>,
+
+    /// Whether codes are written within its turn or after it: open or closed [default: open].
+    ///
+    /// Releases of ACE-Step 1.5 up to April 2026 close it.
+    #[arg(long, value_name = "STYLE", alias = "lm_prompt_style", hide_short_help = true)]
+    lm_prompt_style: Option<String>,
 }
 
 impl Language {
     /// Puts what was typed over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
-        fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
-            if from.is_some() {
-                *to = from.cloned();
-            }
-        }
-        put(&mut request.lm_model, self.lm_model.as_ref());
-        put(&mut request.lm_temperature, self.lm_temperature.as_ref());
-        put(&mut request.lm_cfg_scale, self.lm_cfg_scale.as_ref());
-        put(&mut request.lm_top_k, self.lm_top_k.as_ref());
-        put(&mut request.lm_top_p, self.lm_top_p.as_ref());
-        put(&mut request.lm_repetition_penalty, self.lm_repetition_penalty.as_ref());
-        put(&mut request.lm_negative_prompt, self.lm_negative_prompt.as_ref());
-        put(&mut request.lm_seed, self.lm_seed.as_ref());
-        put(&mut request.lm_prompt_style, self.lm_prompt_style.as_ref());
-        put(&mut request.use_cot_metas, self.metas().as_ref());
-        put(&mut request.use_cot_caption, self.caption().as_ref());
-        put(&mut request.use_cot_language, self.language().as_ref());
-        let constrained = pair(self.constrained_decoding, self.no_constrained_decoding);
-        put(&mut request.use_constrained_decoding, constrained.as_ref());
-    }
-
-    /// Whether something is asked of the model by name, also where it does not plan the song.
-    pub(crate) fn asks_by_name(&self) -> bool {
-        [self.metas(), self.caption(), self.language()].contains(&Some(true))
+        self.drawing.put_over(request);
+        self.outline.put_over(request);
+        self.decisions.put_over(request);
     }
 
     /// Whether any of these flags was typed.
     pub(crate) fn is_typed(&self) -> bool {
         *self != Self::default()
+    }
+}
+
+impl Drawing {
+    /// Puts what was typed over `request`.
+    pub(crate) fn put_over(&self, request: &mut Request) {
+        put(&mut request.lm_model, self.lm_model.as_ref());
+        put(&mut request.lm_temperature, self.lm_temperature.as_ref());
+        put(&mut request.lm_top_k, self.lm_top_k.as_ref());
+        put(&mut request.lm_top_p, self.lm_top_p.as_ref());
+        put(&mut request.lm_repetition_penalty, self.lm_repetition_penalty.as_ref());
+        put(&mut request.lm_seed, self.lm_seed.as_ref());
+        let constrained = pair(self.constrained_decoding, self.no_constrained_decoding);
+        put(&mut request.use_constrained_decoding, constrained.as_ref());
     }
 
     /// `settings` with the bounds that were typed.
@@ -260,22 +191,26 @@ impl Language {
     pub(crate) fn bound(&self, settings: Settings) -> Result<Settings, Error> {
         settings.bounded(self.max_tokens, self.max_seq)
     }
+}
 
-    fn metas(&self) -> Option<bool> {
-        pair(self.use_cot_metas, self.no_use_cot_metas)
+impl Outline {
+    /// Puts what was typed over `request`.
+    pub(crate) fn put_over(&self, request: &mut Request) {
+        put(&mut request.lm_cfg_scale, self.lm_cfg_scale.as_ref());
+        put(&mut request.lm_negative_prompt, self.lm_negative_prompt.as_ref());
+        put(&mut request.lm_prompt_style, self.lm_prompt_style.as_ref());
     }
+}
 
-    fn caption(&self) -> Option<bool> {
-        pair(self.use_cot_caption, self.no_use_cot_caption)
-    }
-
-    fn language(&self) -> Option<bool> {
-        pair(self.use_cot_language, self.no_use_cot_language)
+/// What was typed goes over what was written.
+pub(super) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
+    if from.is_some() {
+        *to = from.cloned();
     }
 }
 
 /// A flag and its opposite, of which the parser keeps the last.
-fn pair(yes: bool, no: bool) -> Option<bool> {
+pub(super) fn pair(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }
 
@@ -288,26 +223,11 @@ mod tests {
     #[derive(Parser)]
     struct Typed {
         #[command(flatten)]
-        thinking: Thinking,
-        #[command(flatten)]
         language: Language,
     }
 
-    fn typed(flags: &[&str]) -> Typed {
-        Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags")
-    }
-
-    #[test]
-    fn the_last_of_a_flag_and_its_opposite_wins() {
-        for (flags, expected) in [
-            (&[][..], None),
-            (&["--thinking"], Some(true)),
-            (&["--no-thinking", "--thinking"], Some(true)),
-            (&["--thinking", "--no-thinking"], Some(false)),
-            (&["--thinking", "--no_thinking", "--thinking"], Some(true)),
-        ] {
-            assert_eq!(typed(flags).thinking.typed(), expected, "{flags:?}");
-        }
+    fn typed(flags: &[&str]) -> Language {
+        Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags").language
     }
 
     #[test]
@@ -319,11 +239,12 @@ mod tests {
             ..Request::default()
         };
         let mut request = before.clone();
-        typed(&[]).language.put_over(&mut request);
+        assert!(!typed(&[]).is_typed());
+        typed(&[]).put_over(&mut request);
         assert_eq!(request, before);
         let flags = ["--lm-temperature", "0", "--use_cot_metas", "--no-use-cot-caption"];
         let more = ["--lm_seed", "9", "--no-constrained-decoding", "--lm-prompt-style", "closed"];
-        let flags = typed(&[&flags[..], &more].concat()).language;
+        let flags = typed(&[&flags[..], &more].concat());
         flags.put_over(&mut request);
         let expected = Request {
             lm_temperature: Some(0.0),
@@ -335,7 +256,7 @@ mod tests {
             ..before
         };
         assert_eq!(request, expected);
-        assert!(flags.asks_by_name());
-        assert!(!typed(&["--no-use-cot-metas"]).language.asks_by_name());
+        assert!(flags.is_typed());
+        assert!(typed(&["--genres", "g.txt"]).is_typed());
     }
 }

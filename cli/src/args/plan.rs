@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
-use super::{generate::Words, language::Language};
+use super::{
+    generate::Words,
+    language::{Drawing, Outline},
+    thinking::Decisions,
+};
 
 /// Shown under the long help of `plan`.
 pub(crate) const EXAMPLES: &str = "\
@@ -14,12 +18,71 @@ Examples:
       tempo, key, metre, length and outline for the words of song.txt
   acestep generate --request pop.json
       makes that song
-  acestep inspire \"a soft love song for a quiet evening\" --vocal-language bn
-      caption, lyrics and metadata from a description
-  acestep format \"latin pop, reggaeton\" --lyrics @draft.txt -o -
-      caption and lyrics in the form that the model was trained on
+  acestep plan \"upbeat pop\" --lyrics @song.txt --no-codes --output-dir pop
+      the same without the outline, each value in a file of its own
   acestep plan --system \"Write a song in the style of a sea shanty\" --user \"about a lighthouse\"
       an instruction of one's own";
+
+/// Shown under the long help of `inspire`.
+pub(crate) const INSPIRE_EXAMPLES: &str = "\
+Examples:
+  acestep inspire \"a soft love song for a quiet evening\" -o love.json
+      caption, lyrics and metadata, to be read and changed
+  acestep generate --request love.json -o love.wav
+      makes that song
+  acestep inspire \"film music for a storm at sea\" --instrumental --duration 90 -o -
+      no voice, a minute and a half; the request goes to standard output
+  acestep inspire \"a lullaby\" --vocal-language bn --model tiny
+      proves that everything works, without any download; the words are nonsense";
+
+/// Shown under the long help of `format`.
+pub(crate) const FORMAT_EXAMPLES: &str = "\
+Examples:
+  acestep format \"latin pop, reggaeton\" --lyrics @draft.txt -o song.json
+      caption and lyrics in the form that the model was trained on
+  acestep generate --request song.json -o song.wav
+      makes that song
+  acestep format --request song.json --bpm 96 -o - | acestep generate --request - -o song.wav
+      both in one line, at a tempo of one's own";
+
+/// Shown under the long help of `understand`.
+pub(crate) const UNDERSTAND_EXAMPLES: &str = "\
+Examples:
+  acestep understand song.mp3
+      what the song is, in words
+  acestep understand song.mp3 -o like.json
+      also the request for a song like it
+  acestep understand --audio-codes @codes.txt --json
+      the same from an outline that acestep plan --output-codes wrote";
+
+/// What flags that several verbs share mean to one of them: verb, flag, help.
+pub(crate) const OTHER_WORDS: &[(&str, &[(&str, &str)])] = &[
+    ("plan", &[("duration", MODELS_LENGTH)]),
+    (
+        "inspire",
+        &[
+            ("positional_caption", "What the song is to be about, in any words"),
+            ("caption", "The same as QUERY"),
+            ("duration", MODELS_LENGTH),
+        ],
+    ),
+    ("format", &[("duration", MODELS_LENGTH)]),
+    (
+        "understand",
+        &[
+            (
+                "lm_temperature",
+                "Spread of its draws, 0 to 2; 0 takes the likeliest token [default: 0.3]",
+            ),
+            (
+                "lm_top_p",
+                "Draws from the likeliest tokens with this share together; 0, 1: all [default: 1]",
+            ),
+        ],
+    ),
+];
+
+const MODELS_LENGTH: &str = "Length in seconds, up to 600 [default: the model's choice]";
 
 /// Flags of `plan`.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,6 +114,9 @@ pub(crate) struct Plan {
     /// Writes no audio codes: metadata and words alone.
     #[arg(long, alias = "no_codes", help_heading = "Song")]
     pub(crate) no_codes: bool,
+
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -111,7 +177,17 @@ pub(crate) struct Common {
     pub(crate) batch_size: Option<i64>,
 
     #[command(flatten)]
-    pub(crate) language: Language,
+    pub(crate) drawing: Drawing,
+
+    #[command(flatten)]
+    pub(crate) outline: Outline,
+
+    /// What the song will be made with; kept in the request [default: turbo].
+    ///
+    /// tiny is built in, and has a language model of its own: random networks that prove that
+    /// everything works.
+    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    pub(crate) model: Option<String>,
 
     #[command(flatten)]
     pub(crate) place: Place,
@@ -206,7 +282,8 @@ pub(crate) struct Understand {
         value_name = "CODES|@FILE",
         alias = "audio_codes",
         conflicts_with = "song",
-        allow_hyphen_values = true
+        allow_hyphen_values = true,
+        help_heading = "Song"
     )]
     pub(crate) audio_codes: Option<String>,
 
@@ -221,7 +298,7 @@ pub(crate) struct Understand {
     pub(crate) seed: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) language: Language,
+    pub(crate) drawing: Drawing,
 
     /// The model whose networks turn sound into codes: turbo, tiny, .. or a directory
     /// [default: turbo].

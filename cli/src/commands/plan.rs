@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::{
     language,
-    text::{Stdin, Typed},
+    text::{Stdin, Typed, put},
 };
 use crate::{
     args::{
@@ -40,7 +40,6 @@ struct Task<'a> {
     common: &'a Common,
     request: Request,
     ask: Ask,
-    writes_codes: bool,
     notices: Vec<Notice>,
 }
 
@@ -49,10 +48,15 @@ struct Task<'a> {
 /// # Errors
 /// Whatever stands in the way, with its remedy.
 pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
-    let typed = read(&args.words)?;
+    let mut typed = read(&args.words)?;
+    args.decisions.put_over(&mut typed.request);
     let own = args.system.clone().zip(args.user.clone());
     let ask = match own {
         Some((system, user)) => Ask::Custom { system, user },
+        // Nothing is no description.
+        None if is_blank(&typed.request.caption) && is_blank(&typed.request.lyrics) => {
+            return Err(Error::NothingAsked.into());
+        }
         None => settings::ask(&typed.request)?,
     };
     run(typed, ask, !args.no_codes, &args.common, global)
@@ -63,6 +67,12 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
 /// # Errors
 /// Whatever stands in the way, with its remedy.
 pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
+    if args.words.lyrics.is_some() {
+        let hint = "acestep plan plans a song of your lyrics, acestep format puts them in order";
+        return Err(Refusal::usage("`--lyrics` has no place: inspire writes the lyrics")
+            .hint(hint)
+            .into());
+    }
     run(read(&args.words)?, Ask::Inspire, args.codes, &args.common, global)
 }
 
@@ -89,21 +99,22 @@ fn run(
     global: &Global,
 ) -> Result<ExitCode> {
     let report = global.report();
-    let mut task =
-        Task { common, request: typed.request, ask, writes_codes, notices: typed.notices };
+    let mut task = Task { common, request: typed.request, ask, notices: typed.notices };
     let seeds = task.seeds()?;
-    common.language.put_over(&mut task.request);
+    common.drawing.put_over(&mut task.request);
+    common.outline.put_over(&mut task.request);
+    put(&mut task.request.model, common.model.as_ref());
     task.check_words()?;
     if std::mem::take(&mut task.request.audio_codes).is_some() && writes_codes {
         task.notices
             .push(Notice("the request's audio codes are not used: it gets new ones".into()));
     }
     let settings = Settings::resolve(&task.request, &seeds, &mut task.notices)?;
-    let settings = common.language.bound(settings)?;
+    let settings = common.drawing.bound(settings)?;
     if writes_codes {
         settings.check_lengths(&task.request, &task.ask)?;
     }
-    let genres = common.language.genres.as_deref().map(language::read_genres).transpose()?;
+    let genres = common.drawing.genres.as_deref().map(language::read_genres).transpose()?;
     let outputs = Outputs::decide(common, if writes_codes { seeds.len() } else { 0 })?;
     outputs.check(common.existing())?;
     let device: Device = common.place.device.parse()?;
@@ -132,7 +143,8 @@ fn run(
     };
     let composed = language::compose(&job, &folder, device, &progress);
     drop(progress);
-    let composed = composed.or_else(|error| outputs.save_failed(error, common.existing()))?;
+    let composed =
+        composed.or_else(|error| outputs.save_failed(error, common.existing(), common.json))?;
     let request = finished(&composed, &seeds);
     for notice in &composed.changes {
         report.note(&notice.0);
@@ -173,8 +185,12 @@ fn listed(what: &str, seeds: &[u64]) -> String {
     format!("{what}{many} {}", seeds.join(", "))
 }
 
+fn is_blank(text: &Option<String>) -> bool {
+    text.as_deref().is_none_or(|text| text.trim().is_empty())
+}
+
 impl Task<'_> {
-    /// One seed for each outline, as `generate` counts them.
+    /// One seed for each song, as `generate` counts them.
     fn seeds(&mut self) -> Result<Vec<u64>> {
         let Common { seed, batch_size, .. } = self.common;
         if seed.as_ref().is_some_and(|seeds| seeds.len() > 1) {
@@ -189,18 +205,11 @@ impl Task<'_> {
         if batch_size.is_some() {
             self.request.batch_size = *batch_size;
         }
-        let seeds = acestep_runtime::plan::seeds(&self.request)?;
-        if self.writes_codes {
-            return Ok(seeds);
-        }
-        // Without codes there is one answer, whatever the songs will be.
-        Ok(seeds.into_iter().take(1).collect())
+        Ok(acestep_runtime::plan::seeds(&self.request)?)
     }
 
     /// Refuses to ask about nothing.
     fn check_words(&self) -> Result<()> {
-        let is_blank =
-            |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().is_empty());
         let Request { caption, lyrics, instrumental, .. } = &self.request;
         if *instrumental == Some(true) && !is_blank(lyrics) && self.ask != Ask::Inspire {
             let message = "`--instrumental` and lyrics exclude each other";

@@ -48,12 +48,12 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         seed: Some(vec![args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()))]),
         ..Request::default()
     };
-    args.language.put_over(&mut request);
+    args.drawing.put_over(&mut request);
     let seeds = request.seed.clone().unwrap_or_default();
     let mut notices = Vec::new();
     let settings = Settings::resolve(&request, &seeds, &mut notices)?;
-    let settings = args.language.bound(settings)?;
-    let genres = args.language.genres.as_deref().map(language::read_genres).transpose()?;
+    let settings = args.drawing.bound(settings)?;
+    let genres = args.drawing.genres.as_deref().map(language::read_genres).transpose()?;
 
     let model = args.model.clone().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned());
     let folder = language::open(request.lm_model.as_deref(), &model, &layout, device)?;
@@ -63,6 +63,8 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         notices.push(Notice(text.into()));
     }
     notices.iter().for_each(|notice| report.note(&notice.0));
+    let seed = settings.seeds.first().copied().unwrap_or_default();
+    report.line(&format!("{} on {device} · seed {seed}", folder.name()));
 
     let progress = Progress::new(report);
     let codes = source.codes(device, &progress)?;
@@ -76,7 +78,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         let mut object = to_json(&understood);
         object["audio_codes"] = codes::to_list(&codes).into();
         object["text"] = understood.text.clone().into();
-        object["seed"] = seeds.first().copied().into();
+        object["seed"] = seed.into();
         object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
         object["language_model"] = language::to_json(&folder, &understood.timing);
         report.output(&format!("{object:#}"))?;

@@ -14,7 +14,7 @@ use acestep_runtime::{
 use anyhow::Result;
 
 use super::{Args, request::Asked};
-use crate::commands::language;
+use crate::{commands::language, error::Refusal};
 
 /// What the language model is asked before the song is planned for good.
 pub(super) struct Composition {
@@ -44,9 +44,10 @@ impl Composition {
     ) -> Result<Option<Self>> {
         let Asked { request, notices, .. } = asked;
         let settings = Settings::resolve(request, &plan.seeds, notices)?;
-        let settings = args.language.bound(settings)?;
+        let settings = args.language.drawing.bound(settings)?;
         let ask = settings::ask(request)?;
-        let genres = args.language.genres.as_deref().map(language::read_genres).transpose()?;
+        let genres = args.language.drawing.genres.as_deref();
+        let genres = genres.map(language::read_genres).transpose()?;
         let thinking = match args.sampling.conditioning {
             Some(_) => Thinking::Off,
             None => Thinking::of(request, model == TINY),
@@ -59,7 +60,8 @@ impl Composition {
         if writes_codes {
             settings.check_lengths(request, &ask)?;
         }
-        let folder = language::open(request.lm_model.as_deref(), model, layout, device)?;
+        let folder = language::open(request.lm_model.as_deref(), model, layout, device)
+            .map_err(can_be_without)?;
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
 
@@ -82,6 +84,16 @@ impl Composition {
         };
         language::compose(&job, &self.folder, device, observe)
     }
+}
+
+/// A song can be made without the language model that is not there, which its hint says.
+fn can_be_without(error: anyhow::Error) -> anyhow::Error {
+    let Some(absent @ acestep_import::Error::Absent { .. }) = error.downcast_ref() else {
+        return error;
+    };
+    let remedy = absent.hint().unwrap_or_default();
+    let hint = format!("{remedy}\n      to make the song without it, pass --no-thinking");
+    Refusal::new(absent.to_string()).hint(hint).into()
 }
 
 /// What was asked of the language model, and has no effect as it takes no part.

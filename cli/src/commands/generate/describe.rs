@@ -111,12 +111,12 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
     }
     if let Some(composition) = &job.composition {
-        let what = if composition.writes_codes {
-            "what is left open, and codes"
-        } else {
-            "what is left open"
-        };
-        lines.push(("plan", format!("{} decides {what}", composition.folder.name())));
+        let what = if composition.writes_codes { ", and codes" } else { "" };
+        let name = composition.folder.name();
+        lines.push((
+            "plan",
+            format!("{name} decides what is left open{what}; above is the song without it"),
+        ));
     }
     for (part, parameters) in &resources.networks {
         let (count, size) = (short(*parameters), bytes(parameters * 4));

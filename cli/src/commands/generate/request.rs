@@ -103,7 +103,7 @@ impl Asked {
                 self.notices.push(Notice(text.into()));
             }
             // Other programs' files always ask for some of it.
-            Some(false) if !language.asks_by_name() => {
+            Some(false) if !language.decisions.asks_by_name() => {
                 for cot in [
                     &mut request.use_cot_metas,
                     &mut request.use_cot_caption,

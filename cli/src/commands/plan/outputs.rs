@@ -92,10 +92,17 @@ impl Outputs {
     ///
     /// # Errors
     /// Always: the model's error, or that of writing.
-    pub(super) fn save_failed(&self, error: Error, existing: Existing) -> Result<Composed> {
+    pub(super) fn save_failed(
+        &self,
+        error: Error,
+        existing: Existing,
+        json: bool,
+    ) -> Result<Composed> {
         if let (Some(path), Some(text)) = (&self.text, error.written()) {
             save(path, text, existing)?;
-            report::path(path)?;
+            if !json {
+                report::path(path)?;
+            }
         }
         Err(error.into())
     }

@@ -1,0 +1,156 @@
+//! Whether the language model plans a song, and what it may decide.
+
+use acestep_runtime::Request;
+
+use super::language::{pair, put};
+
+/// Whether a song is planned at all; the verbs that do nothing else have no choice.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Language model")]
+pub(crate) struct Thinking {
+    /// Lets it decide what is left open [default: unless tiny].
+    ///
+    /// It fills in metadata and lyrics, and writes the song's outline as audio codes. It is not
+    /// asked if there are codes already, nor, without this flag, for the model tiny.
+    #[arg(long, overrides_with = "no_thinking")]
+    thinking: bool,
+
+    /// Makes the song as it was asked for, without it.
+    ///
+    /// With --use-cot-metas, --use-cot-caption or --use-cot-language it still decides those, but
+    /// writes no codes.
+    #[arg(long, alias = "no_thinking", overrides_with = "thinking")]
+    no_thinking: bool,
+}
+
+/// What the language model may decide of a song whose lyrics are there.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Language model")]
+pub(crate) struct Decisions {
+    /// Decides missing metadata: tempo, key, metre, length [default].
+    #[arg(
+        long,
+        alias = "use_cot_metas",
+        overrides_with = "no_use_cot_metas",
+        hide_short_help = true
+    )]
+    use_cot_metas: bool,
+
+    /// Leaves missing metadata open.
+    #[arg(
+        long,
+        alias = "no_use_cot_metas",
+        overrides_with = "use_cot_metas",
+        hide_short_help = true
+    )]
+    no_use_cot_metas: bool,
+
+    /// Writes the caption anew [default].
+    #[arg(
+        long,
+        alias = "use_cot_caption",
+        overrides_with = "no_use_cot_caption",
+        hide_short_help = true
+    )]
+    use_cot_caption: bool,
+
+    /// Leaves the caption as it is.
+    #[arg(
+        long,
+        alias = "no_use_cot_caption",
+        overrides_with = "use_cot_caption",
+        hide_short_help = true
+    )]
+    no_use_cot_caption: bool,
+
+    /// Decides a missing language [default].
+    #[arg(
+        long,
+        alias = "use_cot_language",
+        overrides_with = "no_use_cot_language",
+        hide_short_help = true
+    )]
+    use_cot_language: bool,
+
+    /// Leaves a missing language open.
+    #[arg(
+        long,
+        alias = "no_use_cot_language",
+        overrides_with = "use_cot_language",
+        hide_short_help = true
+    )]
+    no_use_cot_language: bool,
+}
+
+impl Thinking {
+    /// What was typed, the last word if there were several.
+    pub(crate) fn typed(&self) -> Option<bool> {
+        pair(self.thinking, self.no_thinking)
+    }
+}
+
+impl Decisions {
+    /// Puts what was typed over `request`.
+    pub(crate) fn put_over(&self, request: &mut Request) {
+        put(&mut request.use_cot_metas, self.metas().as_ref());
+        put(&mut request.use_cot_caption, self.caption().as_ref());
+        put(&mut request.use_cot_language, self.language().as_ref());
+    }
+
+    /// Whether something is asked of the model by name, also where it does not plan the song.
+    pub(crate) fn asks_by_name(&self) -> bool {
+        [self.metas(), self.caption(), self.language()].contains(&Some(true))
+    }
+
+    fn metas(&self) -> Option<bool> {
+        pair(self.use_cot_metas, self.no_use_cot_metas)
+    }
+
+    fn caption(&self) -> Option<bool> {
+        pair(self.use_cot_caption, self.no_use_cot_caption)
+    }
+
+    fn language(&self) -> Option<bool> {
+        pair(self.use_cot_language, self.no_use_cot_language)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        thinking: Thinking,
+        #[command(flatten)]
+        decisions: Decisions,
+    }
+
+    fn typed(flags: &[&str]) -> Typed {
+        Typed::try_parse_from([&["acestep"], flags].concat()).expect("flags")
+    }
+
+    #[test]
+    fn the_last_of_a_flag_and_its_opposite_wins() {
+        for (flags, expected) in [
+            (&[][..], None),
+            (&["--thinking"], Some(true)),
+            (&["--no-thinking", "--thinking"], Some(true)),
+            (&["--thinking", "--no-thinking"], Some(false)),
+            (&["--thinking", "--no_thinking", "--thinking"], Some(true)),
+        ] {
+            assert_eq!(typed(flags).thinking.typed(), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_to_be_decided_is_asked_by_name() {
+        assert!(typed(&["--use-cot-metas"]).decisions.asks_by_name());
+        assert!(typed(&["--no-use-cot-caption", "--use_cot_language"]).decisions.asks_by_name());
+        assert!(!typed(&["--no-use-cot-metas"]).decisions.asks_by_name());
+        assert!(!typed(&[]).decisions.asks_by_name());
+    }
+}
