@@ -10,10 +10,16 @@ fn the_help_pages_are_these() {
         ("acestep-long", &["--help"]),
         ("generate-short", &["generate", "-h"]),
         ("generate-long", &["generate", "--help"]),
+        ("plan-long", &["plan", "--help"]),
+        ("inspire-long", &["inspire", "--help"]),
+        ("format-long", &["format", "--help"]),
+        ("understand-long", &["understand", "--help"]),
     ] {
         let run = place.run(args).succeeded();
         assert_eq!(run.stderr, "");
         insta::assert_snapshot!(name, run.text());
+        let width = run.text().lines().map(|line| line.chars().count()).max();
+        assert!(width <= Some(100), "{name}: {width:?}");
     }
 }
 
@@ -55,6 +61,18 @@ fn a_model_that_is_not_there_says_how_to_get_it() {
         let run = place.run(&["generate", "rain", "--model", model, "--models-dir", "models"]);
         insta::assert_snapshot!(name, run.failed(1).stderr);
     }
+    place.checkpoint();
+    for (name, args) in [
+        ("absent-language-model", &["inspire", "a song"][..]),
+        ("absent-lm-4b", &["understand", "a.wav", "--lm-model", "lm-4b"]),
+        ("absent-beside-turbo", &["generate", "rain", "--model", "./acestep-v15-turbo"]),
+    ] {
+        let run = place.run(&[args, &["--models-dir", "models"]].concat());
+        insta::assert_snapshot!(name, run.failed(1).stderr);
+    }
+    let run = place.run(&["inspire", "a song", "--lm-model", "no/such"]).failed(1);
+    run.says("language model `no/such` is not on this machine")
+        .says("hint: --lm-model takes a path");
     let run = place.run(&["generate", "rain", "--model", "no/such"]).failed(1);
     run.says("model `no/such` is not on this machine").says("hint: --model takes a path");
 }

@@ -20,7 +20,11 @@ impl Busy {
     /// Ten minutes of music, which take far longer than the test.
     fn new(place: &Place, more: &[&str]) -> Self {
         let args = ["generate", "rain", "--model", "tiny", "--duration", "600", "-o", "a.wav"];
-        let mut command = place.command(&[&args, more].concat());
+        Self::start(place, &[&args, more].concat())
+    }
+
+    fn start(place: &Place, args: &[&str]) -> Self {
+        let mut command = place.command(args);
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -71,4 +75,21 @@ fn two_presses_end_at_once_and_leave_no_file() {
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     assert_eq!(code, Some(130), "{rest}");
     assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
+#[test]
+fn a_press_while_the_language_model_writes_leaves_no_file() {
+    let place = Place::new();
+    let song = ["rain", "--lyrics", "la", "--duration", "600", "--model", "tiny", "--bpm", "90"];
+    let all = [&song[..], &["--keyscale", "C major", "--timesignature", "4"]].concat();
+    let plan = [&["plan"], &all[..], &["--output-dir", "d", "--output-text", "t"]].concat();
+    let generate = [&["generate"], &all[..], &["--thinking", "--batch-size", "8"]].concat();
+    for args in [plan, generate] {
+        let busy = Busy::start(&place, &args);
+        busy.interrupt();
+        let (code, rest) = busy.end();
+        assert_eq!(code, Some(130), "{rest}");
+        assert!(rest.ends_with("press Ctrl-C again to stop at once\nstopped\n"), "{rest}");
+        assert!(place.files().is_empty(), "{:?}", place.files());
+    }
 }

@@ -1,13 +1,17 @@
 //! The program as a person meets it: what is typed, what is printed, which files appear.
 
 mod corruption;
+mod examples;
 mod help;
 mod inputs;
 mod interrupt;
+mod language;
 mod numbers;
 mod outputs;
 mod requests;
 mod songs;
+mod thinking;
+mod understand;
 mod verify;
 
 use std::{
@@ -18,6 +22,9 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// Draws in which the tiny language model, a random network, soon comes to an end.
+const DRAWS: [&str; 4] = ["--lm-temperature", "2", "--lm-top-p", "1"];
 
 /// A folder of its own to run the program in, without a home and without settings.
 struct Place {
@@ -61,6 +68,11 @@ impl Place {
         Run::from(self.command(args).output().expect("the program starts"))
     }
 
+    /// `generate --model tiny --thinking` with a short song, and what `args` adds.
+    fn thinking(&self, args: &[&str]) -> Run {
+        self.tiny(&[&["--thinking"], &DRAWS[..], args].concat())
+    }
+
     fn run_with_stdin(&self, args: &[&str], stdin: &[u8]) -> Run {
         use std::io::Write;
         let mut command = self.command(args);
@@ -89,17 +101,32 @@ impl Place {
         std::fs::write(self.path(name), bytes).expect("writes");
     }
 
+    /// A JSON file in the folder.
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&self.read(name)).expect("JSON")
+    }
+
+    /// A copy of the tiny language model as it is released; gives its directory.
+    fn language_model(&self) -> PathBuf {
+        self.copy("acestep-5Hz-lm-0.6B")
+    }
+
     /// A copy of the tiny checkpoint in the released layout; gives the transformer's directory.
     fn checkpoint(&self) -> PathBuf {
-        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
-        for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
-            std::fs::create_dir(self.path(directory)).expect("a folder");
-            for name in names(&goldens.join(directory)) {
-                let (from, to) = (goldens.join(directory).join(&name), self.path(directory));
-                std::fs::copy(from, to.join(&name)).expect("a copy");
-            }
+        for directory in ["vae", "Qwen3-Embedding-0.6B"] {
+            self.copy(directory);
         }
-        self.path("acestep-v15-turbo")
+        self.copy("acestep-v15-turbo")
+    }
+
+    fn copy(&self, directory: &str) -> PathBuf {
+        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
+        let (from, to) = (goldens.join(directory), self.path(directory));
+        std::fs::create_dir(&to).expect("a folder");
+        for name in names(&from) {
+            std::fs::copy(from.join(&name), to.join(&name)).expect("a copy");
+        }
+        to
     }
 }
 

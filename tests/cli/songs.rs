@@ -107,7 +107,8 @@ fn json_is_one_object_with_everything_in_it() {
     let args = ["rain", "--seed", "7", "--batch-size", "2", "-o", "a.wav", "--json"];
     let object = place.tiny(&args).succeeded().json();
     let keys: Vec<_> = object.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["outputs", "request", "notices", "plan", "elapsed"]);
+    let expected = ["outputs", "request", "language_model", "notices", "plan", "elapsed"];
+    assert_eq!(keys, expected);
     for (i, path) in ["a_1.wav", "a_2.wav"].into_iter().enumerate() {
         let song = &object["outputs"][i];
         assert_eq!(song["path"], path);

@@ -1,0 +1,62 @@
+//! The scripts of `examples/`, as they stand.
+#![cfg(unix)]
+
+use std::{fs, path::Path, process::Command};
+
+use crate::{DRAWS, Place, Run, names};
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))
+}
+
+fn run(place: &Place, script: &str, args: &[&str]) -> Run {
+    let program = place.command(args);
+    let mut command = Command::new("bash");
+    command.arg(folder().join(script)).args(args).current_dir(place.path("."));
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .env("ACESTEP", program.get_program())
+        .env("FORMAT_FLAGS", format!("--model tiny --seed 1 {}", DRAWS.join(" ")));
+    Run::from(command.output().expect("bash runs"))
+}
+
+#[test]
+fn every_way_of_working_makes_a_song() {
+    let scripts = ["dit-only", "format", "full", "partial", "simple"];
+    let present =
+        names(folder()).into_iter().filter_map(|name| Some(name.strip_suffix(".sh")?.to_owned()));
+    assert_eq!(present.collect::<Vec<_>>(), scripts);
+    let song = ["--model", "tiny", "--duration", "1", "--seed", "1", "--json", "-o", "a.wav"];
+    let thinking = [&song[..], &["--thinking"], &DRAWS].concat();
+    for script in scripts {
+        let place = Place::new();
+        let without = script == "dit-only";
+        let args = if without { &song[..] } else { &thinking };
+        let run = run(&place, &format!("{script}.sh"), args).succeeded();
+        // The first step of two names its file on standard output.
+        let json = &run.text()[run.text().find('{').expect("JSON")..];
+        let object: serde_json::Value = serde_json::from_str(json).expect("one JSON object");
+        assert_eq!(object["language_model"].is_null(), without, "{script}: {json}");
+        let reader =
+            hound::WavReader::new(std::io::Cursor::new(place.read("a.wav"))).expect("a WAV");
+        assert_eq!(reader.duration(), 48_000, "{script}");
+        assert_eq!(place.path("format-plan.json").exists(), script == "format");
+    }
+}
+
+#[test]
+fn the_page_names_every_script_and_every_script_its_request() {
+    let page = fs::read_to_string(folder().join("README.md")).expect("a page");
+    for name in names(folder()) {
+        if let Some(way) = name.strip_suffix(".sh") {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+            let script = fs::read_to_string(folder().join(&name)).expect("a script");
+            assert!(script.contains(&format!("$here/{way}.json")), "{name}");
+        }
+    }
+}
