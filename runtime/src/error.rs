@@ -200,10 +200,10 @@ pub enum Error {
         /// Rows of the table.
         rows: usize,
     },
-    /// A prompt that leaves no room for an answer.
-    #[error("the language model's prompt has {tokens} tokens, of at most {most} with the answer")]
+    /// A prompt that leaves no room for its answer.
+    #[error("the language model would read and write {tokens} tokens, of at most {most}")]
     PromptTooLong {
-        /// Its length.
+        /// The least that is needed.
         tokens: usize,
         /// The limit.
         most: usize,

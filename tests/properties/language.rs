@@ -69,6 +69,7 @@ fn with_writer<T>(sampler: Sampler, work: impl FnOnce(&Writer<'_, Cpu>) -> T) ->
         grammar: &grammar,
         sampler,
         max_seq: 4096,
+        loading: std::time::Duration::ZERO,
         observe: &Unobserved,
     })
 }

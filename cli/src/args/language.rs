@@ -60,7 +60,7 @@ pub(crate) struct Drawing {
     )]
     lm_top_p: Option<f64>,
 
-    /// Shuns what was written before, above 0 to 2; 1 does not [default: 1].
+    /// Shuns what was written before, 0.1 to 2; 1 does not [default: 1].
     #[arg(
         long,
         value_name = "X",

@@ -29,6 +29,9 @@ use crate::{
     plan::MOST_SECONDS,
 };
 
+/// Codes of the longest song.
+const MOST_CODES: usize = 5 * MOST_SECONDS as usize;
+
 /// What the language model is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
@@ -126,16 +129,22 @@ pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
 ) -> Result<Composed, Error> {
     let given = Given::of(job.request);
     let needs_text = needs_text(job, &given);
+    let mut composed = Composed::new(job.request.clone(), given.metadata());
+    if job.writes_codes {
+        // Before the model is read, where the length is known by now.
+        check_length(composed.request.duration, job.settings)?;
+    } else if !needs_text {
+        let text = "the language model is not asked: nothing that it may decide is open";
+        composed.changes.push(Notice(text.into()));
+        return Ok(composed);
+    }
+    if job.ask != Ask::Plan && !(job.settings.cot_metas && job.settings.cot_caption) {
+        let text = "the language model writes caption and metadata together with the lyrics, \
+                    whatever --no-use-cot-caption and --no-use-cot-metas say";
+        composed.changes.push(Notice(text.into()));
+    }
     let stage = if needs_text { Stage::LmText } else { Stage::LmCodes };
     session::open(language, device, job.settings, stage, observe, |writer| {
-        let mut composed = Composed {
-            request: job.request.clone(),
-            metadata: given.metadata(),
-            changes: vec![],
-            text: String::new(),
-            calls: vec![],
-            timing: Timing::default(),
-        };
         if needs_text {
             text_phase(job, &given, writer, &mut composed)?;
         }
@@ -146,10 +155,39 @@ pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
     })
 }
 
+/// Refuses a length whose codes the bounds on tokens do not allow.
+fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<(), Error> {
+    let target = Rules { target_seconds: seconds, ..Rules::new(Phase::Codes) }.target_codes();
+    match (target, settings.max_tokens) {
+        // The end is a token too.
+        (Some(codes), Some(most)) if codes + 1 > most => Err(Error::OutOfRange {
+            flag: "max-tokens",
+            value: most.to_string(),
+            range: format!("at least {} for the codes of this length", codes + 1),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl Composed {
+    fn new(request: Request, metadata: Metadata) -> Self {
+        Self {
+            request,
+            metadata,
+            changes: vec![],
+            text: String::new(),
+            calls: vec![],
+            timing: Timing::default(),
+        }
+    }
+}
+
 /// Upstream asks for a plan only where one of four metadata is missing.
 fn needs_text(job: &Job<'_>, given: &Given) -> bool {
+    let Request { use_cot_caption, use_cot_language, .. } = job.request;
+    let by_name = [use_cot_caption, use_cot_language].contains(&&Some(true));
     match job.ask {
-        Ask::Plan => job.settings.cot_metas && !given.metadata().is_complete(),
+        Ask::Plan => (job.settings.cot_metas || by_name) && !given.metadata().is_complete(),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => true,
     }
 }
@@ -183,7 +221,8 @@ fn text_phase<B: Backend>(
         job.settings,
         &mut composed.request,
     ));
-    composed.metadata = metadata;
+    // What the user gave stands in the plan also where the model left it out or wrote another.
+    composed.metadata = given.over(metadata);
     composed.text = answer;
     Ok(())
 }
@@ -233,7 +272,8 @@ fn write_text<B: Backend>(
     );
     let seed = settings.seeds.first().copied().unwrap_or_default();
     let answer = writer.text(&ids, rules, limit, seed)?;
-    writer.observe.event(Event::Finished { stage: Stage::LmText, elapsed: answer.elapsed });
+    let elapsed = writer.loading + answer.elapsed;
+    writer.observe.event(Event::Finished { stage: Stage::LmText, elapsed });
     composed.timing.first_token = answer.first_token;
     composed.timing.text = answer.elapsed;
     composed.timing.text_tokens = answer.tokens.len();
@@ -266,6 +306,11 @@ fn codes_phase<B: Backend>(
     let lyrics = merge::lyrics_of(&composed.request);
     // The user's, else the plan's, which by now is one that a song can have.
     let seconds = composed.request.duration;
+    check_length(seconds, settings)?;
+    if seconds.is_none() && settings.seeds.len() > 1 {
+        let what = "a plan without a length, which the songs of a batch share".into();
+        return Err(Error::NothingValid { what, had: composed.text.clone() });
+    }
     let plan = cot(&composed.metadata);
     let conditional = writer.encode(&prompt::codes(&caption, &lyrics, &plan, settings.turn));
     let negative = settings.negative_prompt.as_deref();
@@ -287,13 +332,16 @@ fn codes_phase<B: Backend>(
         settings.max_seq,
         MOST_SECONDS as u32,
     );
+    // No song has more codes than this.
+    let limit = limit.min(MOST_CODES + 1);
     let prompts = Prompts {
         conditional: &conditional,
         unconditional: unconditional.as_deref().map(|ids| (ids, settings.cfg_scale)),
     };
     let answers = writer.codes(prompts, &rules, limit, &settings.seeds)?;
     let elapsed = answers.iter().map(|answer| answer.elapsed).max().unwrap_or_default();
-    writer.observe.event(Event::Finished { stage: Stage::LmCodes, elapsed });
+    let loading = if composed.calls.is_empty() { writer.loading } else { Duration::ZERO };
+    writer.observe.event(Event::Finished { stage: Stage::LmCodes, elapsed: loading + elapsed });
     if composed.calls.is_empty() {
         composed.timing.first_token = answers.first().map(|a| a.first_token).unwrap_or_default();
     }
@@ -339,15 +387,24 @@ pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
     device: &B::Device,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
+    if codes.len() > MOST_CODES {
+        return Err(Error::OutOfRange {
+            flag: "audio-codes",
+            value: format!("({} codes)", codes.len()),
+            range: format!("at most {MOST_CODES}, those of {MOST_SECONDS} s"),
+        });
+    }
     session::open(language, device, settings, Stage::LmText, observe, |writer| {
-        let mut composed = Composed {
-            request: Request::default(),
-            metadata: Metadata::default(),
-            changes: vec![],
-            text: String::new(),
-            calls: vec![],
-            timing: Timing::default(),
-        };
+        let vocabulary = writer.grammar.vocabulary();
+        if let Some(code) = codes.iter().find(|&&code| vocabulary.token_of_code(code).is_none()) {
+            let known = vocabulary.codes().len();
+            return Err(Error::OutOfRange {
+                flag: "audio-codes",
+                value: code.to_string(),
+                range: format!("codes from 0 to {}", known.saturating_sub(1)),
+            });
+        }
+        let mut composed = Composed::new(Request::default(), Metadata::default());
         let rules = Rules {
             enabled: settings.constrained,
             skip_genres: genres.is_none(),

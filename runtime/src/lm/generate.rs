@@ -62,6 +62,8 @@ pub struct Writer<'a, B: Backend> {
     pub sampler: Sampler,
     /// Tokens of prompt and answer together, at most.
     pub max_seq: usize,
+    /// How long reading it took.
+    pub loading: Duration,
     /// Who watches.
     pub observe: &'a dyn Observe,
 }
@@ -148,6 +150,10 @@ impl<B: Backend> Writer<'_, B> {
         let guidance = prompts.unconditional;
         let longest = prompts.conditional.len().max(guidance.map_or(0, |(ids, _)| ids.len()));
         let limit = self.room(longest, limit)?;
+        if let Some(codes) = rules.target_codes().filter(|codes| codes + 1 > limit) {
+            let tokens = longest + codes + 1;
+            return Err(Error::PromptTooLong { tokens, most: self.max_seq });
+        }
         let rows = if guidance.is_some() { 2 * items } else { items };
         let mut cache = self.config.cache(rows, longest + limit, self.device);
         let expected = rules.target_codes().map_or(limit, |codes| codes + 1);

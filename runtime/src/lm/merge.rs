@@ -28,9 +28,12 @@ impl Given {
         };
         Self {
             bpm: request.bpm,
-            duration: request.duration.map(|seconds| seconds as u32).filter(|&whole| whole > 0),
+            duration: request.duration.map(|seconds| (seconds as u32).max(1)),
             keyscale: word(&request.keyscale),
-            language: word(&request.vocal_language).filter(|code| code != "unknown"),
+            language: word(&request.vocal_language)
+                .and_then(|code| limits::language(&code).ok())
+                .filter(|&code| code != "unknown")
+                .map(str::to_owned),
             // The model counts the beats of a bar; of `3/4` the fourths go without saying.
             timesignature: word(&request.timesignature)
                 .map(|metre| metre.strip_suffix("/4").unwrap_or(&metre).to_owned()),
@@ -50,7 +53,26 @@ impl Given {
         }
     }
 
-    /// As the model finds them already written. Upstream does not give it the language.
+    /// The model's plan with what the user gave in its place.
+    pub(super) fn over(&self, plan: Metadata) -> Metadata {
+        let own = self.metadata();
+        // Where they agree, the model's spelling stays: a number rather than its digits.
+        let number = |own: Option<Scalar>, plan: Option<Scalar>| match (own, plan) {
+            (Some(own), Some(plan)) if own.to_string() == plan.to_string() => Some(plan),
+            (own, plan) => own.or(plan),
+        };
+        Metadata {
+            bpm: number(own.bpm, plan.bpm),
+            duration: number(own.duration, plan.duration),
+            keyscale: own.keyscale.or(plan.keyscale),
+            language: own.language.or(plan.language),
+            timesignature: own.timesignature.or(plan.timesignature),
+            ..plan
+        }
+    }
+
+    /// As the model finds them already written. Unlike upstream it is given the language too, so
+    /// that its plan does not name another than the one that is sung.
     pub(super) fn user_values(&self) -> UserValues {
         UserValues {
             bpm: self.bpm.map(|bpm| bpm.to_string()),
@@ -109,23 +131,24 @@ pub(super) fn answer(
         }
         is_usable
     };
-    if request.bpm.is_none() {
+    let decides = settings.cot_metas || writes_all;
+    if request.bpm.is_none() && decides {
         let bpm = metadata.bpm().filter(|bpm| (30..=300).contains(bpm));
         fill("bpm", metadata.bpm.as_ref().map(Scalar::to_string), bpm.is_some());
         request.bpm = bpm;
     }
-    if request.duration.is_none() {
+    if request.duration.is_none() && decides {
         let seconds = metadata.duration.as_ref().and_then(Scalar::number);
         let seconds = seconds.filter(|seconds| (10.0..=600.0).contains(seconds));
         fill("duration", metadata.duration.as_ref().map(Scalar::to_string), seconds.is_some());
         request.duration = seconds;
     }
-    if request.keyscale.is_none() {
+    if request.keyscale.is_none() && decides {
         let key = metadata.keyscale.as_deref().filter(|key| limits::is_keyscale(key));
         fill("key", metadata.keyscale.clone(), key.is_some());
         request.keyscale = key.map(str::to_owned);
     }
-    if request.timesignature.is_none() {
+    if request.timesignature.is_none() && decides {
         let metre = metadata.timesignature.as_deref().and_then(|m| limits::timesignature(m).ok());
         fill("metre", metadata.timesignature.clone(), metre.is_some());
         request.timesignature = metre;
@@ -150,28 +173,35 @@ pub(super) fn answer(
         ("metre", request.timesignature.is_none()),
     ];
     let open: Vec<_> = open.into_iter().filter_map(|(what, is)| is.then_some(what)).collect();
-    if !open.is_empty() && settings.cot_metas {
+    if !open.is_empty() && decides {
         let text = format!("the language model ended without a decision on {}", open.join(", "));
         changes.push(Notice(text));
     }
     changes
 }
 
-/// Lyrics of an answer that has them. Upstream keeps what it was given where none came back.
+/// Lyrics of an answer that has them. Words that the user gave to an inspiration, and the wish for a
+/// song without a voice, stay; a draft to be formatted is replaced, if something came back.
 fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
-    let instrumental = is_instrumental(request);
-    if !lyrics.is_empty() && request.lyrics.as_deref() != Some(lyrics) {
+    let given = request.lyrics.as_deref().unwrap_or_default().trim();
+    let is_silent = is_instrumental(request);
+    let keeps = !given.is_empty() && *ask == Ask::Inspire;
+    let mut say = |text: String| changes.push(Notice(text));
+    if is_silent {
+        if !lyrics.is_empty() && !lyrics.trim().eq_ignore_ascii_case(INSTRUMENTAL) {
+            say("the language model's lyrics are left out: the song has no voice".into());
+        }
+        (request.lyrics, request.instrumental) = (Some(INSTRUMENTAL.to_owned()), None);
+    } else if keeps {
+        say("the language model's lyrics are left out: the given ones stay".into());
+    } else if lyrics.is_empty() && given.is_empty() {
+        say("the language model wrote no lyrics: the song has no voice".into());
+        request.lyrics = Some(INSTRUMENTAL.to_owned());
+    } else if !lyrics.is_empty() && request.lyrics.as_deref() != Some(lyrics) {
         let lines = lyrics.lines().filter(|line| !line.trim().is_empty()).count();
         let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
-        changes.push(Notice(format!("the language model wrote {lines} of lyrics")));
+        say(format!("the language model wrote {lines} of lyrics"));
         request.lyrics = Some(lyrics.to_owned());
-        request.instrumental = None;
-    } else if instrumental {
-        request.lyrics = Some(INSTRUMENTAL.to_owned());
-        request.instrumental = None;
-    } else if lyrics.is_empty() && *ask == Ask::Inspire {
-        changes.push(Notice("the language model wrote no lyrics".into()));
-        request.lyrics = Some(String::new());
     }
 }
 
@@ -291,6 +321,38 @@ mod tests {
         let silent = Request { instrumental: Some(true), ..Request::default() };
         let (request, _) = merged(&Ask::Inspire, &decided(), "", silent);
         assert_eq!((request.lyrics.as_deref(), request.instrumental), (Some(INSTRUMENTAL), None));
+    }
+
+    #[test]
+    fn the_users_words_and_a_song_without_voice_survive_an_inspiration() {
+        let own = Request { lyrics: Some("my own".into()), ..Request::default() };
+        let (request, said) = merged(&Ask::Inspire, &decided(), "la", own);
+        assert_eq!(request.lyrics.as_deref(), Some("my own"));
+        assert!(said.contains("the given ones stay"), "{said}");
+
+        let silent = Request { instrumental: Some(true), ..Request::default() };
+        let (request, said) = merged(&Ask::Format, &decided(), "la la", silent);
+        assert_eq!(request.lyrics.as_deref(), Some(INSTRUMENTAL));
+        assert!(said.contains("the song has no voice"), "{said}");
+    }
+
+    #[test]
+    fn what_the_user_gave_stands_in_the_plan_that_codes_follow() {
+        let request = Request {
+            bpm: Some(120),
+            duration: Some(0.5),
+            vocal_language: Some("EN".into()),
+            ..Request::default()
+        };
+        let plan = Given::of(&request).over(Metadata { language: None, ..decided() });
+        assert_eq!(plan.bpm, Some(Scalar::Text("120".into())));
+        assert_eq!(plan.duration, Some(Scalar::Text("1".into())));
+        assert_eq!(
+            (plan.language.as_deref(), plan.keyscale.as_deref()),
+            (Some("en"), Some("F# minor"))
+        );
+        let agreed = Given::of(&Request { bpm: Some(92), ..Request::default() }).over(decided());
+        assert_eq!(agreed, decided());
     }
 
     #[test]

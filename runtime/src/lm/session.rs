@@ -1,5 +1,7 @@
 //! A language model in memory, ready to write.
 
+use std::time::Instant;
+
 use acestep_model::{Backend, LanguageCheckpoint};
 
 use super::{
@@ -25,12 +27,15 @@ pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
     work: impl FnOnce(&Writer<'_, B>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     check(observe)?;
+    let start = Instant::now();
     observe.event(Event::Loading(stage));
     let tokenizer = language.tokenizer().map_err(Error::checkpoint)?;
     let vocabulary = Vocabulary::new(tokenizer).map_err(Error::checkpoint)?;
     let grammar = Grammar::new(&vocabulary, MOST_SECONDS as u32).map_err(Error::checkpoint)?;
     let model = language.language_model(device).map_err(Error::checkpoint)?;
+    check(observe)?;
     work(&Writer {
+        loading: start.elapsed(),
         model: &model,
         config: language.config(),
         device,

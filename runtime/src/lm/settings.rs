@@ -138,13 +138,17 @@ impl Settings {
         let top_k = whole("lm-top-k", request.lm_top_k.unwrap_or(0), 0, MOST_TOKENS)?;
         let top_p = number("lm-top-p", request.lm_top_p, 0.9, 0.0, 1.0)?;
         let penalty = request.lm_repetition_penalty.unwrap_or(1.0);
-        let penalty = above("lm-repetition-penalty", penalty, 0.0, MOST_REPETITION_PENALTY)?;
+        let penalty = real("lm-repetition-penalty", penalty, 0.1, MOST_REPETITION_PENALTY)?;
         let negative_prompt = negative_prompt(request)?;
         if negative_prompt.is_some() && cfg_scale == 1.0 {
             let text = "--lm-negative-prompt is not used: a --lm-cfg-scale of 1 is no guidance";
             notices.push(Notice(text.into()));
         }
         let turns = [("open", Turn::Open), ("closed", Turn::Closed)];
+        // Where it is told not to think, only what is asked for by name is decided.
+        let by_default = request.thinking != Some(false) || writes_texts(request);
+        // Below, a division makes infinities of ordinary scores; the likeliest token wins anyway.
+        const LEAST_TEMPERATURE: f32 = 1e-3;
         Ok(Self {
             temperature: number(
                 "lm-temperature",
@@ -152,15 +156,16 @@ impl Settings {
                 0.85,
                 0.0,
                 MOST_TEMPERATURE,
-            )?,
+            )
+            .map(|t| if t < LEAST_TEMPERATURE { 0.0 } else { t })?,
             cfg_scale,
             top_k: (top_k > 0).then_some(top_k as usize),
             top_p: (top_p > 0.0 && top_p < 1.0).then_some(top_p),
             repetition_penalty: penalty as f32,
             negative_prompt,
-            cot_metas: request.use_cot_metas.unwrap_or(true),
-            cot_caption: request.use_cot_caption.unwrap_or(true),
-            cot_language: request.use_cot_language.unwrap_or(true),
+            cot_metas: request.use_cot_metas.unwrap_or(by_default),
+            cot_caption: request.use_cot_caption.unwrap_or(by_default),
+            cot_language: request.use_cot_language.unwrap_or(by_default),
             constrained: request.use_constrained_decoding.unwrap_or(true),
             turn: choice("lm-prompt-style", request.lm_prompt_style.as_deref(), &turns)?,
             max_tokens: None,
@@ -229,11 +234,21 @@ fn check_song(request: &Request) -> Result<(), Error> {
     ] {
         text.as_ref().map(|text| limits::text(flag, text)).transpose()?;
     }
+    if let Some(key) = request.keyscale.as_deref().filter(|key| !is_one_value(key)) {
+        let why = "a key is a note and a mode, such as F# minor".into();
+        return Err(Error::BadValue { flag: "keyscale", value: shortened(key), why });
+    }
     request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
     request.bpm.map(limits::bpm).transpose()?;
     request.timesignature.as_deref().map(limits::timesignature).transpose()?;
     request.vocal_language.as_deref().map(limits::language).transpose()?;
     Ok(())
+}
+
+/// Whether a text can stand as one value of the model's plan: short, on one line, no token of its
+/// own such as the one that ends the answer.
+fn is_one_value(text: &str) -> bool {
+    text.chars().count() <= 100 && !text.contains("<|") && !text.chars().any(char::is_control)
 }
 
 fn negative_prompt(request: &Request) -> Result<Option<String>, Error> {

@@ -89,7 +89,7 @@ fn each_value_out_of_range_names_option_value_and_range() {
         (Request { lm_top_p: Some(1.1), ..r() }, "`--lm-top-p 1.1` is out of range: 0 to 1"),
         (
             Request { lm_repetition_penalty: Some(0.0), ..r() },
-            "`--lm-repetition-penalty 0` is out of range: above 0, at most 2",
+            "`--lm-repetition-penalty 0` is out of range: 0.1 to 2",
         ),
         (
             Request { lm_prompt_style: Some("ajar".into()), ..r() },
