@@ -1,10 +1,11 @@
 //! Every operation the networks are made of.
 //!
 //! Every matrix product, convolution, attention, norm and activation of the networks goes through a
-//! function of this module; model code itself only adds (residuals, learned tables) and, in FSQ and in
-//! the VAE's distribution, scales and rounds. A function here is the *front*: today it runs the *reference* of the same name in
-//! [`mod@reference`], which is plain Burn operations and the definition of correctness. A *kernel*
-//! for one backend replaces the body behind the front and touches no model file.
+//! function of this module; model code itself only adds (residuals, learned tables) and, in FSQ and
+//! in the VAE's distribution, scales and rounds. A function here is the *front*. It runs the
+//! *reference* of the same name in [`mod@reference`], which is plain Burn operations and the
+//! definition of correctness, unless [`Backend`] has a *kernel* for the backend at hand; that
+//! touches no model file.
 
 pub mod reference;
 
