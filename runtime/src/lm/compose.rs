@@ -22,6 +22,7 @@ use super::{
     sample::max_new_tokens,
     session,
     settings::Settings,
+    vocabulary,
 };
 use crate::{
     Error, Notice, Request,
@@ -394,16 +395,14 @@ pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
             range: format!("at most {MOST_CODES}, those of {MOST_SECONDS} s"),
         });
     }
+    if let Some(code) = codes.iter().find(|&&code| code >= vocabulary::MOST_CODES) {
+        return Err(Error::OutOfRange {
+            flag: "audio-codes",
+            value: code.to_string(),
+            range: format!("codes from 0 to {}", vocabulary::MOST_CODES - 1),
+        });
+    }
     session::open(language, device, settings, Stage::LmText, observe, |writer| {
-        let vocabulary = writer.grammar.vocabulary();
-        if let Some(code) = codes.iter().find(|&&code| vocabulary.token_of_code(code).is_none()) {
-            let known = vocabulary.codes().len();
-            return Err(Error::OutOfRange {
-                flag: "audio-codes",
-                value: code.to_string(),
-                range: format!("codes from 0 to {}", known.saturating_sub(1)),
-            });
-        }
         let mut composed = Composed::new(Request::default(), Metadata::default());
         let rules = Rules {
             enabled: settings.constrained,
