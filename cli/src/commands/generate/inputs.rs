@@ -34,8 +34,21 @@ impl Inputs {
         Ok(Self { noise, conditioning })
     }
 
-    /// Lets a folder of conditioning decide what it knows: length and number of songs.
+    /// Lets a folder of conditioning decide what it knows: length and number of songs; and noise
+    /// the length, before the language model does.
     pub(super) fn fill(&self, asked: &mut Asked, model: &ModelInfo) {
+        let seconds = |frames: usize| (frames * model.hop) as f64 / f64::from(model.sample_rate);
+        let request = &mut asked.request;
+        if let (Some((path, noise)), None) = (&self.noise, &self.conditioning)
+            && request.duration.is_none()
+            && !request.has_codes()
+        {
+            let length = seconds(noise.shape[1]);
+            request.duration = Some(length);
+            let path = path.display();
+            let text = format!("the song is as long as the noise of `{path}`: {length} s");
+            asked.notices.push(Notice(text));
+        }
         let Some((folder, conditioning)) = &self.conditioning else { return };
         let request = &mut asked.request;
         let kept = request.without_condition();
@@ -55,8 +68,7 @@ impl Inputs {
         };
         let [batch, frames, _] = conditioning.initial_noise.shape;
         if request.duration.is_none() {
-            let seconds = (frames * model.hop) as f64 / f64::from(model.sample_rate);
-            request.duration = Some(seconds);
+            request.duration = Some(seconds(frames));
         }
         if request.batch_size.is_none() && request.seed.as_ref().is_none_or(|s| s.len() == 1) {
             request.batch_size = i64::try_from(batch).ok();
