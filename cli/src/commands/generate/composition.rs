@@ -43,19 +43,23 @@ impl Composition {
         device: Device,
     ) -> Result<Option<Self>> {
         let Asked { request, notices, .. } = asked;
-        let settings = Settings::resolve(request, &plan.seeds, notices)?;
-        let settings = args.language.drawing.bound(settings)?;
-        let ask = settings::ask(request)?;
-        let genres = args.language.drawing.genres.as_deref();
-        let genres = genres.map(language::read_genres).transpose()?;
+        let drawing = &args.language.drawing;
+        let genres = drawing.genres.as_deref().map(language::read_genres).transpose()?;
         let thinking = match args.sampling.conditioning {
             Some(_) => Thinking::Off,
             None => Thinking::of(request, model == TINY),
         };
         if thinking == Thinking::Off {
+            // What was typed is checked all the same; what a file says of it stops no song.
+            let mut typed = Request::default();
+            args.language.put_over(&mut typed);
+            drawing.bound(Settings::resolve(&typed, &plan.seeds, &mut vec![])?)?;
             notices.extend(without(args, request));
             return Ok(None);
         }
+        let settings = Settings::resolve(request, &plan.seeds, notices)?;
+        let settings = drawing.bound(settings)?;
+        let ask = settings::ask(request)?;
         let writes_codes = thinking == Thinking::Codes;
         if writes_codes {
             settings.check_lengths(request, &ask)?;
@@ -63,6 +67,12 @@ impl Composition {
         let folder = language::open(request.lm_model.as_deref(), model, layout, device)
             .map_err(can_be_without)?;
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
+    }
+
+    /// Whether the length of `request` is the language model's choice.
+    pub(super) fn decides_length(&self, request: &Request) -> bool {
+        let decides = self.writes_codes || self.settings.cot_metas || self.ask != Ask::Plan;
+        request.duration.is_none() && decides
     }
 
     /// `request` as the language model completes it.
