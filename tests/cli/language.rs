@@ -81,8 +81,8 @@ fn the_parts_of_a_plan_go_to_files_for_other_programs() {
     let two =
         ["rain", "--duration", "1", "--batch-size", "2", "-o", "-", "--output-codes", "c.txt"];
     let run = ask(&place, "plan", &two).succeeded();
-    let plan: Value = serde_json::from_slice(&run.stdout[run.text().find('{').expect("JSON")..])
-        .expect("the request is the last thing on standard output");
+    // The request has standard output for itself.
+    let plan = run.json();
     for (i, name) in ["c_1.txt", "c_2.txt"].into_iter().enumerate() {
         let codes = plan["audio_codes"][i].as_str().expect("a text");
         assert_eq!(place.read(name), codes.as_bytes());
@@ -120,10 +120,50 @@ fn outputs_that_cannot_be_are_refused_before_any_work() {
         (&["-o", "no/such"], 1, "cannot create `no/such`"),
         (&["-o", "."], 1, "it is a directory"),
         (&["--output-dir", "file"], 1, "`file"),
+        (&["--output-dir", "file/deep/d"], 1, "cannot create `file/deep`"),
+        (&["-o", "d/no/such", "--output-dir", "d"], 1, "cannot create `d/no/such`"),
+        (&["-o", "d", "--output-dir", "./d"], 2, "`d` cannot be a file and the folder"),
+        (&["-o", "d", "--output-dir", "d/e"], 2, "`d` cannot be a file and the folder"),
+        (&["-o", "a", "--output-text", "./a"], 2, "`./a` would be written twice"),
+        (&["-o", "d/bpm", "--output-dir", "./d"], 2, "`./d/bpm` would be written twice"),
+        (&["--output-text", "-"], 2, "`--output-text -`: only the request goes to standard"),
+        (&["--output-codes", "-"], 2, "`--output-codes -`: only the request"),
+        (&["--output-dir", "-"], 2, "`--output-dir -`: only the request"),
     ] {
         ask(&place, "plan", &[&["rain", "--duration", "1"], args].concat()).failed(code).says(says);
     }
     assert_eq!(place.files(), ["file"]);
+}
+
+#[test]
+fn a_folder_that_is_new_takes_the_other_outputs_too() {
+    let place = Place::new();
+    let outputs = ["-o", "a/plan.json", "--output-dir", "./a/b", "--output-text", "a/b/said"];
+    let args = ["rain", "--duration", "1", "--no-codes"];
+    ask(&place, "plan", &[&args[..], &outputs].concat()).succeeded();
+    assert_eq!(names(&place.path("a")), ["b", "plan.json"]);
+    assert_eq!(names(&place.path("a/b")).len(), 8);
+}
+
+#[test]
+fn the_marker_of_an_instrumental_is_no_lyrics() {
+    let place = Place::new();
+    for marker in ["[Instrumental]", " [INST]\n"] {
+        let args = ["rain", "--instrumental", "--lyrics", marker, "--no-codes", "-o", "-"];
+        ask(&place, "plan", &args).succeeded();
+    }
+    let args = ["rain", "--instrumental", "--lyrics", "la", "--no-codes"];
+    ask(&place, "plan", &args).failed(2).says("exclude each other");
+}
+
+#[test]
+fn codes_of_the_request_are_left_out_with_a_word() {
+    let place = Place::new();
+    place.write("r.json", r#"{"caption": "rain", "duration": 1, "audio_codes": "5,17,9"}"#);
+    let args = ["--request", "r.json", "--no-codes", "-o", "-"];
+    let run = ask(&place, "plan", &args).succeeded();
+    assert_eq!(run.json().get("audio_codes"), None);
+    run.says("note: the request's audio codes are not used: it is planned anew, without codes");
 }
 
 #[test]
@@ -141,15 +181,17 @@ fn json_has_the_request_and_what_the_model_did() {
     assert!(object["text"].as_str().is_some_and(|text| text.starts_with("<think>\n")));
     let model = &object["language_model"];
     assert_eq!((&model["model"], &model["code_tokens"]), (&json!("tiny"), &json!(12)));
+    assert_eq!(model["writes_codes"], true);
     assert!(model["first_token"].as_f64() <= model["text"].as_f64(), "{model}");
 }
 
 #[test]
 fn without_codes_the_seeds_of_all_songs_stay() {
     let place = Place::new();
-    let args = ["plan", "rain", "--model", "tiny", "--seed", "7,9", "--no-codes", "-o", "-"];
+    // Words are drawn once, so that nothing holds the songs to one length here.
+    let args = ["plan", "rain", "--model", "tiny", "--seed", "1,7,9", "--no-codes", "-o", "-"];
     let run = place.run(&[&args[..], &DRAWS].concat()).succeeded();
-    assert_eq!(run.json()["seed"], json!([7, 9]));
+    assert_eq!(run.json()["seed"], json!([1, 7, 9]));
     assert_eq!(run.json().get("audio_codes"), None);
     assert!(place.files().is_empty());
 }

@@ -214,7 +214,7 @@ fn a_wish_is_the_caption_where_no_language_model_hears_it() {
          they stand: pass --thinking to ask it"
     );
     plan(&["--no-thinking"]).says("without the language model the caption is used as it stands");
-    assert!(!plan(&["--thinking"]).stderr.contains("language model"));
+    assert!(!plan(&["--thinking"]).stderr.contains("without the language model"));
 }
 
 #[test]

@@ -41,6 +41,8 @@ fn a_caption_is_enough() {
     let model = &object["language_model"];
     assert_eq!(model["model"], "tiny");
     assert_eq!(model["code_tokens"], 6);
+    assert_eq!(model["writes_codes"], true);
+    assert_eq!(model["model_path"], "built-in/acestep-5Hz-lm-0.6B");
     for key in ["first_token", "text", "codes", "total"] {
         assert!(model[key].as_f64().is_some_and(|seconds| seconds > 0.0), "{key}: {model}");
     }
@@ -183,7 +185,66 @@ fn a_dry_run_says_that_it_would_think() {
     let model = json!({ "model": "tiny", "model_path": "built-in/acestep-5Hz-lm-0.6B", "writes_codes": true });
     assert_eq!(object["language_model"], model);
     assert_eq!(object["plan"]["networks"][0]["name"], "language model");
+    let says = "note: the language model decides the length; 30 s stands for it here";
+    assert!(!run.stderr.contains("decides the length"), "{}", run.stderr);
+    let open = ["generate", "rain", "--model", "tiny", "--thinking", "--dry-run"];
+    place.run(&open).succeeded().says(says);
     assert!(place.files().is_empty());
+}
+
+#[test]
+fn what_a_file_says_of_the_language_model_stops_no_song_without_it() {
+    let place = Place::new();
+    place.write("r.json", r#"{"caption": "x", "lm_top_k": -5, "audio_codes": "5,17,9"}"#);
+    place.tiny(&["--request", "r.json", "--dry-run"]).succeeded();
+    let typed = ["rain", "--audio-codes", "5", "--lm-top-k=-5", "--dry-run"];
+    place.tiny(&typed).failed(2).says("`--lm-top-k -5` is out of range");
+    place.write("t.json", r#"{"caption": "x", "lm_top_k": -5, "thinking": true}"#);
+    place.tiny(&["--request", "t.json", "--dry-run"]).failed(2).says("`--lm-top-k -5`");
+}
+
+#[test]
+fn noise_from_a_file_decides_the_length_before_the_language_model_does() {
+    let place = Place::new();
+    place.tiny(&["rain", "-o", "a.wav", "--dump-conditioning", "dump"]).succeeded();
+    let noise = ["--noise", "dump/initial_noise.bin", "--thinking", "--lm-seed", "1", "--json"];
+    let args = ["generate", "rain", "--model", "tiny", "-o", "b.wav"];
+    let run = place.run(&[&args[..], &ALL, &noise].concat()).succeeded();
+    // 128 frames are 25 whole codes of 0.2 s.
+    assert_eq!(run.json()["outputs"][0]["seconds"], 5.0);
+    run.says("note: the song is as long as the noise of `dump/initial_noise.bin`: 5.12 s");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_language_models_work_is_kept_if_the_song_is_interrupted() {
+    use std::{
+        io::Read,
+        process::{Command, Stdio},
+        thread,
+        time::{Duration, Instant},
+    };
+
+    let place = Place::new();
+    let args = ["generate", "rain", "--model", "tiny", "--thinking", "--duration", "20"];
+    let output = ["--seed", "1", "--save-request", "-o", "a.wav"];
+    let mut command = place.command(&[&args[..], &ALL, &output].concat());
+    let mut child =
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let start = Instant::now();
+    while !place.path("a.json").exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no request");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill runs").success());
+    let mut rest = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut rest).expect("UTF-8");
+    assert_eq!(child.wait().expect("the program ends").code(), Some(130), "{rest}");
+    let note = "note: the request with the language model's codes is kept in `a.json`\nstopped\n";
+    assert!(rest.ends_with(note), "{rest}");
+    assert_eq!(place.files(), ["a.json"]);
+    assert_eq!(codes(&place.json("a.json"))[0].len(), 100);
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl Outline {
 }
 
 /// What was typed goes over what was written.
-pub(super) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
+pub(crate) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
     if from.is_some() {
         *to = from.cloned();
     }

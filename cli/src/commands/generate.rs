@@ -34,7 +34,6 @@ pub(crate) use crate::args::generate::Args;
 use crate::args::generate::Sampling;
 use crate::{
     args::Global,
-    commands::language,
     error::Refusal,
     interrupt,
     progress::{self, Progress},
@@ -56,6 +55,8 @@ struct Job {
     composition: Option<Composition>,
     /// How long it took, once it has answered.
     timing: Option<Timing>,
+    /// Whether the request was written as soon as it had.
+    is_kept: bool,
     info: ModelInfo,
     folder: Folder,
     device: Device,
@@ -92,11 +93,14 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let start = Instant::now();
     let progress = Progress::new(report);
     job.compose(&report, &progress)?;
+    job.keep(args.output.existing())?;
     job.say_plan(&report);
     report.line(&describe::headline(&job));
     let songs = run::songs(&job, &args, &progress);
     let stages = progress.finish();
-    let written = job.write(&songs?, args.output.existing())?;
+    let existing = args.output.existing();
+    let written = songs.map_err(Into::into).and_then(|songs| job.write(&songs, existing));
+    let written = written.inspect_err(|_| job.say_kept(&report))?;
     let elapsed = start.elapsed();
 
     if args.output.json {
@@ -104,7 +108,6 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         let mut object = describe::to_json(&job, &resources);
         object["outputs"] = written.iter().map(Written::to_json).collect();
         object["elapsed"] = elapsed_json(&stages, elapsed);
-        object["language_model"] = job.language_model_json();
         report.output(&format!("{object:#}"))?;
     }
     report.line(&summary(&job, &written, elapsed));
@@ -157,6 +160,12 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
 
     let mut all = std::mem::take(&mut asked.notices);
+    let is_open = composition.as_ref().is_some_and(|c| c.decides_length(&asked.request));
+    if args.output.dry_run && is_open {
+        let length = plan.duration_s;
+        let text = format!("the language model decides the length; {length} s stands for it here");
+        all.push(Notice(text));
+    }
     if folder.name() == TINY {
         let plain = asked.request.thinking.is_none() && !asked.request.has_codes();
         let more = if plain { "; it is planned only with --thinking" } else { "" };
@@ -168,6 +177,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         plan,
         composition,
         timing: None,
+        is_kept: false,
         info,
         folder,
         device,
@@ -261,12 +271,22 @@ impl Job {
         Ok(())
     }
 
-    /// What the language model did, or that it took no part.
-    fn language_model_json(&self) -> Value {
-        match (&self.composition, &self.timing) {
-            (Some(composition), Some(timing)) => language::to_json(&composition.folder, timing),
-            _ => Value::Null,
+    /// Writes the request, if it is saved, with what the language model decided: the song may yet
+    /// fail or be interrupted.
+    fn keep(&mut self, existing: Existing) -> Result<()> {
+        if let (Some(_), Some(path)) = (&self.composition, &self.outputs.request) {
+            self.asked.save(&self.plan, &self.folder, path, existing)?;
+            self.is_kept = true;
         }
+        Ok(())
+    }
+
+    /// Says where the language model's work is, if the song came to nothing.
+    fn say_kept(&self, report: &Report) {
+        let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_kept) else { return };
+        let what = if self.plan.is_cover() { "codes" } else { "words" };
+        let path = path.display();
+        report.note(&format!("the request with the language model's {what} is kept in `{path}`"));
     }
 
     /// Says what is worth saying about the plan, once there is no other.
@@ -316,7 +336,9 @@ impl Job {
             });
         }
         if let Some(path) = &self.outputs.request {
-            interrupt::whole(|| self.asked.save(&self.plan, &self.folder, path, existing))?;
+            if !self.is_kept {
+                self.asked.save(&self.plan, &self.folder, path, existing)?;
+            }
             paths.push(path);
         }
         Ok(written)

@@ -120,13 +120,29 @@ pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
     Ok(Arc::new(genres))
 }
 
-/// What the language model did, as an object.
-pub(crate) fn to_json(folder: &LanguageFolder, timing: &Timing) -> Value {
+/// The language model as an object, with what it did once it has.
+pub(crate) fn to_json(
+    folder: &LanguageFolder,
+    writes_codes: bool,
+    timing: Option<&Timing>,
+) -> Value {
+    let mut object = json!({
+        "model": folder.name(),
+        "model_path": folder.directory().root().display().to_string(),
+        "writes_codes": writes_codes,
+    });
+    if let (Some(Value::Object(more)), Value::Object(object)) =
+        (timing.map(timing_json), &mut object)
+    {
+        object.extend(more);
+    }
+    object
+}
+
+fn timing_json(timing: &Timing) -> Value {
     let rate = |tokens: usize, seconds: f64| (seconds > 0.0).then(|| tokens as f64 / seconds);
     let (text, codes) = (timing.text.as_secs_f64(), timing.codes.as_secs_f64());
     json!({
-        "model": folder.name(),
-        "model_path": folder.directory().root().display().to_string(),
         "first_token": timing.first_token.as_secs_f64(),
         "text": text,
         "text_tokens": timing.text_tokens,

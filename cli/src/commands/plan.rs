@@ -21,12 +21,13 @@ use serde_json::json;
 
 use super::{
     language,
-    text::{Stdin, Typed, put},
+    text::{Stdin, Typed},
 };
 use crate::{
     args::{
         Global,
         generate::Words,
+        language::put,
         plan::{Common, Format, Inspire, Plan},
     },
     error::Refusal,
@@ -105,11 +106,15 @@ fn run(
     common.outline.put_over(&mut task.request);
     put(&mut task.request.model, common.model.as_ref());
     task.check_words()?;
-    if std::mem::take(&mut task.request.audio_codes).is_some() && writes_codes {
-        task.notices
-            .push(Notice("the request's audio codes are not used: it gets new ones".into()));
+    if task.request.has_codes() {
+        let what = if writes_codes { "gets new ones" } else { "is planned anew, without codes" };
+        let text = format!("the request's audio codes are not used: it {what}");
+        task.notices.push(Notice(text));
     }
-    let settings = Settings::resolve(&task.request, &seeds, &mut task.notices)?;
+    task.request.audio_codes = None;
+    // Words and metadata are drawn once, whatever the number of songs.
+    let drawn = if writes_codes { &seeds[..] } else { seeds.get(..1).unwrap_or_default() };
+    let settings = Settings::resolve(&task.request, drawn, &mut task.notices)?;
     let settings = common.drawing.bound(settings)?;
     if writes_codes {
         settings.check_lengths(&task.request, &task.ask)?;
@@ -158,7 +163,7 @@ fn run(
             "text": composed.text,
             "outputs": written,
             "notices": task.notices.iter().chain(&composed.changes).map(|n| &n.0).collect::<Vec<_>>(),
-            "language_model": language::to_json(&folder, &composed.timing),
+            "language_model": language::to_json(&folder, writes_codes, Some(&composed.timing)),
             "elapsed": elapsed.as_secs_f64(),
         });
         report.output(&format!("{object:#}"))?;
@@ -211,7 +216,10 @@ impl Task<'_> {
     /// Refuses to ask about nothing.
     fn check_words(&self) -> Result<()> {
         let Request { caption, lyrics, instrumental, .. } = &self.request;
-        if *instrumental == Some(true) && !is_blank(lyrics) && self.ask != Ask::Inspire {
+        let marker = lyrics.as_deref().unwrap_or_default().trim();
+        let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));
+        let is_sung = !marker.is_empty() && !says_so;
+        if *instrumental == Some(true) && is_sung && self.ask != Ask::Inspire {
             let message = "`--instrumental` and lyrics exclude each other";
             return Err(Error::Conflict(message.into()).into());
         }

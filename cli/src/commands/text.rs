@@ -1,15 +1,23 @@
-//! Texts as they are typed, from files and from standard input, and the request they make up.
+//! Texts as they are typed, from files and from standard input, the request they make up, and texts
+//! that are written.
 
 use std::{
     fs,
-    io::Read,
+    io::{Read, Write},
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{Action, Error, Notice, Request};
+use acestep_runtime::{
+    Action, Error, Notice, Request,
+    files::{Existing, check_target, write_whole},
+};
 use anyhow::{Context, Result};
 
-use crate::{args::generate::Words, error::Refusal};
+use crate::{
+    args::{generate::Words, language::put},
+    error::Refusal,
+    interrupt,
+};
 
 /// Who reads standard input; there is enough for one.
 #[derive(Debug, Default)]
@@ -63,13 +71,6 @@ impl Typed {
         put(&mut request.duration, words.duration.as_ref());
         put(&mut request.vocal_language, words.vocal_language.as_ref());
         Ok(Self { request, notices })
-    }
-}
-
-/// What was typed goes over what was written.
-pub(crate) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
-    if from.is_some() {
-        *to = from.cloned();
     }
 }
 
@@ -129,6 +130,35 @@ fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
 
 fn too_large(what: &str) -> anyhow::Error {
     Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20)).into()
+}
+
+/// Writes `text` to a file, which appears whole or not at all.
+///
+/// # Errors
+/// Those of [`write_whole`].
+pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
+    interrupt::whole(|| {
+        write_whole(path, existing, |file| {
+            let failed =
+                |source| Error::File { action: Action::Write, path: path.to_owned(), source };
+            file.write_all(text.as_bytes()).map_err(failed)
+        })
+    })
+}
+
+/// Whether there is nothing of that name, not even a link that leads nowhere.
+pub(crate) fn is_absent(path: &Path) -> bool {
+    path.symlink_metadata().is_err()
+}
+
+/// Refuses a folder that could not be made in the nearest one that exists.
+///
+/// # Errors
+/// Those of [`check_target`].
+pub(crate) fn check_new_folder(folder: &Path) -> Result<(), Error> {
+    let absent = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
+    let first = folder.ancestors().take_while(absent).last();
+    first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
 }
 
 /// Bytes as text, without the mark that some editors put before it.

@@ -12,20 +12,20 @@ use acestep_runtime::{
     Device, Error, Notice, Observe, Parts, Request, Residency,
     audio::{Audio, read},
     codes,
-    files::{Existing, check_target, write_whole},
+    files::{Existing, check_target},
     listen,
     lm::{compose::Understood, settings::Settings},
+    plan::limits,
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
     language,
-    text::{Stdin, text_or_file},
+    text::{Stdin, text_or_file, write_text},
 };
 use crate::{
     args::{Global, plan::Understand},
-    interrupt,
     progress::Progress,
     report, settings,
 };
@@ -71,21 +71,19 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let understood = language::understand(&codes, &settings, genres, &folder, device, &progress)?;
     drop(progress);
 
-    if let Some(path) = &args.output {
-        save(path, &request_of(&understood, &codes), existing)?;
-    }
     if args.json {
         let mut object = to_json(&understood);
         object["audio_codes"] = codes::to_list(&codes).into();
         object["text"] = understood.text.clone().into();
         object["seed"] = seed.into();
         object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
-        object["language_model"] = language::to_json(&folder, &understood.timing);
+        object["language_model"] = language::to_json(&folder, false, Some(&understood.timing));
         report.output(&format!("{object:#}"))?;
     } else {
-        report::bytes(text(&understood).as_bytes())?;
+        report::bytes(printable(&text(&understood)).as_bytes())?;
     }
     if let Some(path) = &args.output {
+        write_text(path, &request_of(&understood, &codes).to_json(), existing)?;
         report.line(&format!("request {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
@@ -147,32 +145,46 @@ impl acestep_runtime::Job for Listen<'_> {
     }
 }
 
-/// The song as a request.
+/// The song as a request, with those values alone that `generate` takes.
 fn request_of(understood: &Understood, codes: &[u32]) -> Request {
     let metadata = &understood.metadata;
+    let alone = Request::default;
+    let bpm = metadata.bpm();
+    let timesignature = metadata.timesignature.clone();
     Request {
         caption: metadata.caption.clone(),
         lyrics: Some(understood.lyrics.clone()),
-        bpm: metadata.bpm().filter(|bpm| (30..=300).contains(bpm)),
-        keyscale: metadata.keyscale.clone(),
-        timesignature: metadata.timesignature.clone(),
-        vocal_language: metadata.language.clone(),
+        bpm: bpm.filter(|_| is_taken(&Request { bpm, ..alone() })),
+        keyscale: metadata.keyscale.clone().filter(|key| is_keyscale(key)),
+        timesignature: timesignature
+            .clone()
+            .filter(|_| is_taken(&Request { timesignature, ..alone() })),
+        vocal_language: metadata
+            .language
+            .clone()
+            .filter(|language| limits::LANGUAGES.contains(&&*language.trim().to_ascii_lowercase())),
         audio_codes: Some(vec![codes.to_vec()]),
         ..Request::default()
     }
 }
 
-fn save(path: &Path, request: &Request, existing: Existing) -> Result<(), Error> {
-    use std::io::Write;
-    interrupt::whole(|| {
-        write_whole(path, existing, |file| {
-            file.write_all(request.to_json().as_bytes()).map_err(|source| Error::File {
-                action: acestep_runtime::Action::Write,
-                path: path.to_owned(),
-                source,
-            })
-        })
-    })
+/// Whether the values of `request` are in their ranges.
+fn is_taken(request: &Request) -> bool {
+    Settings::resolve(request, &[], &mut vec![]).is_ok()
+}
+
+/// Whether `text` is a note and a mode: `F# minor`.
+fn is_keyscale(text: &str) -> bool {
+    let Some((note, mode)) = text.split_once(' ') else { return false };
+    let (letter, sign) = note.split_at_checked(1).unwrap_or_default();
+    ["A", "B", "C", "D", "E", "F", "G"].contains(&letter)
+        && ["", "#", "b", "♯", "♭"].contains(&sign)
+        && ["major", "minor"].contains(&mode)
+}
+
+/// `text` without what could move a terminal's cursor: a model may write anything.
+fn printable(text: &str) -> String {
+    text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
 
 /// Upstream's dictionary.
@@ -200,4 +212,46 @@ fn text(understood: &Understood) -> String {
         text += &format!("\n{lyrics}\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_runtime::lm::{compose::Timing, metadata::Metadata, metadata::Scalar};
+
+    use super::*;
+
+    fn heard(bpm: i64, keyscale: &str, timesignature: &str, language: &str) -> Request {
+        let metadata = Metadata {
+            bpm: Some(Scalar::Whole(bpm)),
+            keyscale: Some(keyscale.into()),
+            timesignature: Some(timesignature.into()),
+            language: Some(language.into()),
+            ..Metadata::default()
+        };
+        let (lyrics, text, timing) = (String::new(), String::new(), Timing::default());
+        request_of(&Understood { metadata, lyrics, text, timing }, &[5])
+    }
+
+    #[test]
+    fn a_request_has_only_values_that_make_a_song() {
+        let good = heard(300, "F♯ minor", "6/8", "yue");
+        assert_eq!((good.bpm, good.keyscale.as_deref()), (Some(300), Some("F♯ minor")));
+        assert_eq!(good.timesignature.as_deref(), Some("6/8"));
+        assert_eq!(good.vocal_language.as_deref(), Some("yue"));
+        let bad = heard(301, "H minor", "5", "klingon");
+        let expected = Request {
+            lyrics: Some(String::new()),
+            audio_codes: Some(vec![vec![5]]),
+            ..Request::default()
+        };
+        assert_eq!(bad, expected);
+        for key in ["", "C", "♯ major", "é minor", "C  major"] {
+            assert!(!is_keyscale(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_a_model_says_cannot_move_the_cursor() {
+        assert_eq!(printable("a\x1b[2Jb\r\u{9b}c\nd\té\0"), "a[2Jbc\ndé");
+    }
 }

@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{Job, outputs::Target, run};
+use crate::commands::language;
 
 /// What a run costs, and what is cheap to find out before it.
 pub(super) struct Resources {
@@ -149,11 +150,9 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     json!({
         "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
         "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
-        "language_model": job.composition.as_ref().map(|composition| json!({
-            "model": composition.folder.name(),
-            "model_path": composition.folder.directory().root().display().to_string(),
-            "writes_codes": composition.writes_codes,
-        })),
+        "language_model": job.composition.as_ref().map(|composition| {
+            language::to_json(&composition.folder, composition.writes_codes, job.timing.as_ref())
+        }),
         "notices": job.notices.iter().map(|notice| notice.0.clone()).collect::<Vec<_>>(),
         "plan": {
             "model": folder.name(),

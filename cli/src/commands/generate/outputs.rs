@@ -12,7 +12,11 @@ use acestep_runtime::{
 };
 use anyhow::Result;
 
-use crate::{args::generate::Output, error::Refusal};
+use crate::{
+    args::generate::Output,
+    commands::text::{check_new_folder, is_absent},
+    error::Refusal,
+};
 
 /// The name of a song without `--output`: two seeds never meet.
 const DEFAULT: &str = "song-{seed}.wav";
@@ -106,13 +110,8 @@ impl Outputs {
 /// # Errors
 /// Those of [`check_target`].
 pub(super) fn check_conditioning(folder: &Path, existing: Existing) -> Result<(), Error> {
-    if folder.symlink_metadata().is_err() {
-        let exists = |path: &&Path| path.symlink_metadata().is_ok();
-        let above = folder.ancestors().skip(1).filter(|path| *path != Path::new("")).find(exists);
-        return check_target(
-            &above.unwrap_or(Path::new(".")).join("conditioning"),
-            Existing::Replace,
-        );
+    if is_absent(folder) {
+        return check_new_folder(folder);
     }
     for name in ["encoder_hidden_states.bin", "context_latents.bin", "initial_noise.bin"] {
         check_target(&folder.join(name), existing)?;

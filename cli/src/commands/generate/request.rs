@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, KNOWN_MODELS, TINY};
-use acestep_runtime::{
-    Action, Error, Notice, Plan, Request, codes,
-    files::{Existing, write_whole},
-};
+use acestep_runtime::{Error, Notice, Plan, Request, codes, files::Existing};
 use anyhow::{Context, Result};
 
 use super::{
@@ -14,7 +11,8 @@ use super::{
     describe::{method, mode, shortest},
 };
 use crate::{
-    commands::text::{Stdin, Typed, put, text_or_file},
+    args::language::put,
+    commands::text::{Stdin, Typed, text_or_file, write_text},
     error::{Refusal, import_hint},
 };
 
@@ -151,14 +149,7 @@ impl Asked {
             false => folder.path().display().to_string(),
         };
         let text = Request { model: Some(model), ..resolved(&self.request, plan) }.to_json();
-        write_whole(path, existing, |file| {
-            use std::io::Write;
-            file.write_all(text.as_bytes()).map_err(|source| Error::File {
-                action: Action::Write,
-                path: path.to_owned(),
-                source,
-            })
-        })
+        write_text(path, &text, existing)
     }
 }
 

@@ -2,18 +2,22 @@
 
 use std::{
     collections::HashSet,
-    io::Write,
     path::{Path, PathBuf},
 };
 
 use acestep_runtime::{
     Action, Error, Request, codes,
-    files::{Existing, check_target, write_whole},
+    files::{Existing, check_target},
     lm::compose::Composed,
 };
 use anyhow::Result;
 
-use crate::{args::plan::Common, error::Refusal, interrupt, report};
+use crate::{
+    args::plan::Common,
+    commands::text::{check_new_folder, is_absent, write_text},
+    error::Refusal,
+    report,
+};
 
 /// The request without `--output`.
 const DEFAULT: &str = "plan.json";
@@ -42,6 +46,16 @@ impl Outputs {
                 .hint("name a file with --output")
                 .into());
         }
+        for (flag, path) in [
+            ("--output-codes", &common.output_codes),
+            ("--output-text", &common.output_text),
+            ("--output-dir", &common.output_dir),
+        ] {
+            if path.as_deref() == Some(Path::new("-")) {
+                let message = format!("`{flag} -`: only the request goes to standard output");
+                return Err(Refusal::usage(message).hint("name a file; ./- is one").into());
+            }
+        }
         let codes = match &common.output_codes {
             Some(_) if songs == 0 => {
                 return Err(Refusal::usage("`--output-codes` has nothing to write")
@@ -57,12 +71,19 @@ impl Outputs {
             fields: common.output_dir.clone(),
             text: common.output_text.clone(),
         };
+        let folder = this.fields.as_deref().map(place);
         let mut seen = HashSet::new();
         for path in this.files() {
-            if !seen.insert(path.clone()) {
-                let message = format!("`{}` would be written twice", path.display());
-                return Err(Refusal::usage(message).hint("give each output a name").into());
-            }
+            let place = place(&path);
+            let name = path.display();
+            let message = if folder.as_ref().is_some_and(|folder| folder.starts_with(&place)) {
+                format!("`{name}` cannot be a file and the folder of `--output-dir`")
+            } else if !seen.insert(place) {
+                format!("`{name}` would be written twice")
+            } else {
+                continue;
+            };
+            return Err(Refusal::usage(message).hint("give each output a name").into());
         }
         Ok(this)
     }
@@ -79,11 +100,16 @@ impl Outputs {
     /// # Errors
     /// Those of [`check_target`].
     pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
-        let is_new = self.fields.as_ref().is_some_and(|folder| !folder.exists());
+        let new = self.fields.as_deref().filter(|folder| is_absent(folder));
+        new.map_or(Ok(()), check_new_folder)?;
+        let new = new.map(place);
         let fits = |path: &PathBuf| {
-            // A folder that is still to be made has nothing in it.
-            let inside = self.fields.as_ref().is_some_and(|folder| path.starts_with(folder));
-            if is_new && inside { Ok(()) } else { check_target(path, existing) }
+            // Folders that are still to be made have nothing in them.
+            let place = place(path);
+            let is_made = place.parent().is_some_and(|parent| {
+                is_absent(parent) && new.as_ref().is_some_and(|folder| folder.starts_with(parent))
+            });
+            if is_made { Ok(()) } else { check_target(path, existing) }
         };
         self.files().iter().try_for_each(fits)
     }
@@ -99,15 +125,15 @@ impl Outputs {
         json: bool,
     ) -> Result<Composed> {
         if let (Some(path), Some(text)) = (&self.text, error.written()) {
-            save(path, text, existing)?;
-            if !json {
+            write_text(path, text, existing)?;
+            if !json && self.request.is_some() {
                 report::path(path)?;
             }
         }
         Err(error.into())
     }
 
-    /// Writes everything, and names the files unless JSON will.
+    /// Writes everything, and names the files unless JSON will or standard output has the request.
     pub(super) fn write(
         &self,
         request: &Request,
@@ -118,7 +144,7 @@ impl Outputs {
         let mut files = Vec::new();
         let result = self.write_all(request, composed, existing, &mut files);
         // Also when a later one failed: these files are there.
-        if !json {
+        if !json && self.request.is_some() {
             files.iter().try_for_each(|path| report::path(path))?;
         }
         result?;
@@ -138,10 +164,18 @@ impl Outputs {
         files: &mut Vec<PathBuf>,
     ) -> Result<()> {
         let mut put = |path: &Path, text: &str| -> Result<()> {
-            save(path, text, existing)?;
+            write_text(path, text, existing)?;
             files.push(path.to_owned());
             Ok(())
         };
+        // Other outputs may go there too.
+        if let Some(folder) = &self.fields {
+            std::fs::create_dir_all(folder).map_err(|source| Error::File {
+                action: Action::Create,
+                path: folder.clone(),
+                source,
+            })?;
+        }
         if let Some(path) = &self.request {
             put(path, &request.to_json())?;
         }
@@ -152,11 +186,6 @@ impl Outputs {
             put(path, &composed.text)?;
         }
         if let Some(folder) = &self.fields {
-            std::fs::create_dir_all(folder).map_err(|source| Error::File {
-                action: Action::Create,
-                path: folder.clone(),
-                source,
-            })?;
             for (name, value) in FIELDS.iter().zip(fields(request)) {
                 put(&folder.join(name), &value)?;
             }
@@ -179,16 +208,18 @@ fn fields(request: &Request) -> [String; 7] {
     ]
 }
 
-fn save(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
-    interrupt::whole(|| {
-        write_whole(path, existing, |file| {
-            file.write_all(text.as_bytes()).map_err(|source| Error::File {
-                action: Action::Write,
-                path: path.to_owned(),
-                source,
-            })
-        })
-    })
+/// `path` in one spelling: without links and dots, as far as it exists.
+fn place(path: &Path) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if folder.as_os_str().is_empty() => {
+            place(Path::new(".")).join(name)
+        }
+        (Some(folder), Some(name)) => place(folder).join(name),
+        _ => path.to_owned(),
+    }
 }
 
 /// `codes.txt` for one song, `codes_1.txt`, `codes_2.txt` for several.
