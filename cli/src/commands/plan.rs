@@ -15,6 +15,7 @@ use acestep_runtime::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
     },
+    plan::singing,
 };
 use anyhow::Result;
 use serde_json::json;
@@ -148,9 +149,12 @@ fn run(
     };
     let composed = language::compose(&job, &folder, device, &progress);
     drop(progress);
-    let composed =
+    let mut composed =
         composed.or_else(|error| outputs.save_failed(error, common.existing(), common.json))?;
     let request = finished(&composed, &seeds);
+    if let (Some(lyrics), Some(seconds)) = (&request.lyrics, request.duration) {
+        composed.changes.extend(singing::notice(lyrics, seconds));
+    }
     for notice in &composed.changes {
         report.note(&notice.0);
     }

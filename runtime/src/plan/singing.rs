@@ -22,7 +22,7 @@ pub fn least_seconds(lyrics: &str) -> f64 {
 }
 
 /// What is worth saying about `lyrics` in a song of `seconds`.
-pub(super) fn notice(lyrics: &str, seconds: f64) -> Option<Notice> {
+pub fn notice(lyrics: &str, seconds: f64) -> Option<Notice> {
     let least = least_seconds(lyrics);
     (least > seconds).then(|| {
         Notice(format!(
