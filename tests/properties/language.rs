@@ -3,15 +3,16 @@
 use acestep_import::LanguageFolder;
 use acestep_model::{LanguageCheckpoint, Tokenizer, qwen3};
 use acestep_runtime::{
-    Error, Unobserved,
+    Error, Plan, Request, Unobserved,
     files::Existing,
     lm::{
-        compose::{Composed, compose},
+        compose::{Ask, Composed, Job, compose},
         constrain::{Grammar, Phase, Rules},
         generate::{Prompts, Writer},
         prompt::{self, Turn},
         replay::{self, Replay},
         sample::Sampler,
+        settings::Settings,
         snapshot,
         vocabulary::Vocabulary,
     },
@@ -220,4 +221,40 @@ fn a_prompt_without_room_for_an_answer_is_refused() {
         let error = writer.text(&ids, Rules::new(Phase::Cot), 30, 1).expect_err("no room");
         assert!(matches!(error, Error::PromptTooLong { tokens: 4096, most: 4096 }), "{error}");
     });
+}
+
+/// A random network's plans, captions included: nothing that no song can have comes out.
+#[test]
+fn whatever_it_decides_is_what_a_song_can_have() {
+    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
+    let request = Request {
+        caption: Some("rain".into()),
+        lyrics: Some("[Verse]\nIt rains".into()),
+        ..Request::default()
+    };
+    let mut decided = 0;
+    for seed in 0..30 {
+        let mut settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("defaults");
+        (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
+        let job = Job {
+            request: &request,
+            ask: Ask::Plan,
+            writes_codes: false,
+            settings: &settings,
+            genres: None,
+        };
+        let made = match compose::<Cpu, _>(&job, &language, &DEVICE, &Unobserved) {
+            Ok(composed) => composed.request,
+            Err(Error::NeverStopped { .. } | Error::NothingValid { .. }) => continue,
+            Err(error) => panic!("seed {seed}: {error}"),
+        };
+        decided += usize::from(made.bpm.is_some());
+        assert!(made.bpm.is_none_or(|bpm| (30..=300).contains(&bpm)), "seed {seed}: {made:?}");
+        let length = made.duration;
+        assert!(length.is_none_or(|s| (10.0..=600.0).contains(&s)), "seed {seed}: {made:?}");
+        // The rest is checked by whoever plans the song.
+        let model = acestep_tests::info(&acestep_tests::turbo());
+        Plan::resolve(&made, &model).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    assert!(decided > 10, "only {decided} of 30 plans had a tempo");
 }

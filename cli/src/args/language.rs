@@ -81,7 +81,7 @@ pub(crate) struct Drawing {
     )]
     lm_seed: Option<u64>,
 
-    /// Lets it write only what can be read back [default].
+    /// Lets it write only what can be read back (the default).
     #[arg(
         long,
         alias = "constrained_decoding",

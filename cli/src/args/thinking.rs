@@ -27,7 +27,7 @@ pub(crate) struct Thinking {
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Decisions {
-    /// Decides missing metadata: tempo, key, metre, length [default].
+    /// Decides missing metadata: tempo, key, metre, length (the default).
     #[arg(
         long,
         alias = "use_cot_metas",
@@ -45,7 +45,7 @@ pub(crate) struct Decisions {
     )]
     no_use_cot_metas: bool,
 
-    /// Writes the caption anew [default].
+    /// Writes the caption anew (the default).
     #[arg(
         long,
         alias = "use_cot_caption",
@@ -63,7 +63,7 @@ pub(crate) struct Decisions {
     )]
     no_use_cot_caption: bool,
 
-    /// Decides a missing language [default].
+    /// Decides a missing language (the default).
     #[arg(
         long,
         alias = "use_cot_language",
