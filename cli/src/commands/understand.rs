@@ -155,7 +155,7 @@ fn request_of(understood: &Understood, codes: &[u32]) -> Request {
         caption: metadata.caption.clone(),
         lyrics: Some(understood.lyrics.clone()),
         bpm: bpm.filter(|_| is_taken(&Request { bpm, ..alone() })),
-        keyscale: metadata.keyscale.clone().filter(|key| is_keyscale(key)),
+        keyscale: metadata.keyscale.clone().filter(|key| limits::is_keyscale(key)),
         timesignature: timesignature
             .clone()
             .filter(|_| is_taken(&Request { timesignature, ..alone() })),
@@ -171,15 +171,6 @@ fn request_of(understood: &Understood, codes: &[u32]) -> Request {
 /// Whether the values of `request` are in their ranges.
 fn is_taken(request: &Request) -> bool {
     Settings::resolve(request, &[], &mut vec![]).is_ok()
-}
-
-/// Whether `text` is a note and a mode: `F# minor`.
-fn is_keyscale(text: &str) -> bool {
-    let Some((note, mode)) = text.split_once(' ') else { return false };
-    let (letter, sign) = note.split_at_checked(1).unwrap_or_default();
-    ["A", "B", "C", "D", "E", "F", "G"].contains(&letter)
-        && ["", "#", "b", "♯", "♭"].contains(&sign)
-        && ["major", "minor"].contains(&mode)
 }
 
 /// `text` without what could move a terminal's cursor: a model may write anything.
@@ -246,7 +237,7 @@ mod tests {
         };
         assert_eq!(bad, expected);
         for key in ["", "C", "♯ major", "é minor", "C  major"] {
-            assert!(!is_keyscale(key), "{key}");
+            assert!(!limits::is_keyscale(key), "{key}");
         }
     }
 

@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::{compose::Ask, prompt::Turn};
+use super::{
+    compose::Ask,
+    prompt::{self, Turn},
+};
 use crate::{
     Error, Notice, Request,
     error::shortened,
@@ -12,9 +15,6 @@ use crate::{
         limits::{self, above, choice, real, whole},
     },
 };
-
-/// What upstream writes for "no negative prompt".
-const NO_NEGATIVE_PROMPT: &str = "NO USER INPUT";
 
 const MOST_TEMPERATURE: f64 = 2.0;
 const MOST_CFG_SCALE: f64 = 10.0;
@@ -254,6 +254,5 @@ fn is_one_value(text: &str) -> bool {
 fn negative_prompt(request: &Request) -> Result<Option<String>, Error> {
     let Some(text) = &request.lm_negative_prompt else { return Ok(None) };
     limits::text("lm-negative-prompt", text)?;
-    let says_nothing = matches!(text.trim(), "" | NO_NEGATIVE_PROMPT);
-    Ok((!says_nothing).then(|| text.clone()))
+    Ok(prompt::meaningful_negative(text).map(str::to_owned))
 }

@@ -115,7 +115,7 @@ pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
 }
 
 /// Whether `text` is a key the model was trained on: `F# minor`, `B♭ major`.
-pub(crate) fn is_keyscale(text: &str) -> bool {
+pub fn is_keyscale(text: &str) -> bool {
     let Some((note, mode)) = text.split_once(' ') else { return false };
     let mut note = note.chars();
     let letter = note.next().is_some_and(|c| ('A'..='G').contains(&c));
