@@ -177,7 +177,7 @@ impl<B: Backend> Dit<B> {
 
         let table = self.scale_shift_table.val() + embedded.unsqueeze_dim::<3>(1); // [B, 2, H]
         let (shift, scale) = (table.clone().narrow(1, 0, 1), table.narrow(1, 1, 1));
-        let x = kernel::modulate(self.norm_out.forward(x), shift, scale);
+        let x = self.norm_out.forward_modulated(x, shift, scale);
         let velocity = self.proj_out.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, T', C]
         velocity.slice([0..batch, 0..frames, 0..channels])
     }
@@ -219,7 +219,7 @@ impl<B: Backend> DitLayer<B> {
         tap.tap(format_args!("layer{index}.in"), &x);
 
         // ANCHOR: layer
-        let ada = kernel::modulate(self.self_attn_norm.forward(x.clone()), row(0), row(1));
+        let ada = self.self_attn_norm.forward_modulated(x.clone(), row(0), row(1));
         let attended = self.self_attn.forward(ada, about.rope, about.mask);
         tap.tap(format_args!("layer{index}.self_attn.out"), &attended);
         let x = kernel::add_gated(x, row(2), attended);
@@ -231,7 +231,7 @@ impl<B: Backend> DitLayer<B> {
         let x = x + attended;
         tap.tap(format_args!("layer{index}.after_cross_attn"), &x);
 
-        let ada = kernel::modulate(self.mlp_norm.forward(x.clone()), row(3), row(4));
+        let ada = self.mlp_norm.forward_modulated(x.clone(), row(3), row(4));
         let mixed = self.mlp.forward(ada);
         tap.tap(format_args!("layer{index}.mlp.out"), &mixed);
         let x = kernel::add_gated(x, row(5), mixed);

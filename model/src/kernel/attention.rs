@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
-use super::Backend;
+use super::{Backend, primitive, tensor};
 
 /// Which keys a query may see by its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,14 @@ pub fn attention<B: Backend>(
     v: Tensor<B, 4>,
     mask: &Mask<B>,
 ) -> Tensor<B, 4> {
-    reference(q, k, v, mask)
+    let keys = mask.keys.clone().map(Tensor::into_primitive);
+    tensor(<B as Backend>::attention(
+        primitive(q),
+        primitive(k),
+        primitive(v),
+        keys,
+        mask.visibility,
+    ))
 }
 
 /// Reference of [`attention`]: plain operations over blocks of queries, so that a window also

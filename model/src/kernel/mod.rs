@@ -11,13 +11,18 @@ pub mod reference;
 
 mod attention;
 mod cache;
+#[cfg(feature = "cube")]
+mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
 
 pub use attention::{Mask, Visibility, attention};
 pub use cache::{Slot, cache_write};
 
-use burn::tensor::{Bool, Int, Tensor, TensorPrimitive, ops::FloatTensor};
+use burn::tensor::{
+    Bool, Int, Tensor, TensorPrimitive,
+    ops::{BoolTensor, FloatTensor},
+};
 
 /// Burn's backend plus this project's own operations.
 ///
@@ -44,6 +49,30 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::rms_norm::<Self, 2>(tensor(x), tensor(weight), epsilon))
     }
 
+    /// See [`ada_norm`].
+    fn ada_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        shift: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [shift, scale] = [shift, scale].map(tensor);
+        primitive(reference::ada_norm::<Self>(tensor(x), tensor(weight), epsilon, shift, scale))
+    }
+
+    /// See [`norm_rotate`].
+    fn norm_rotate(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [cos, sin] = [cos, sin].map(tensor);
+        primitive(reference::norm_rotate::<Self>(tensor(x), tensor(weight), epsilon, cos, sin))
+    }
+
     /// See [`rotate`].
     fn rotate(
         x: FloatTensor<Self>,
@@ -61,6 +90,38 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::swiglu::<Self, 2>(tensor(gate), tensor(up)))
     }
 
+    /// See [`attention`]; `keys` is [`Mask::keys`].
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        keys: Option<BoolTensor<Self>>,
+        visibility: Visibility,
+    ) -> FloatTensor<Self> {
+        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
+        primitive(reference::attention::<Self>(tensor(q), tensor(k), tensor(v), &mask))
+    }
+
+    /// See [`snake`].
+    fn snake(
+        x: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        primitive(reference::snake::<Self>(tensor(x), tensor(alpha), tensor(beta)))
+    }
+
+    /// See [`conv_transpose1d`].
+    fn conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        let bias = bias.map(tensor);
+        primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
+    }
+
     /// See [`cache_write`].
     fn cache_write(
         cache: FloatTensor<Self>,
@@ -70,12 +131,6 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::cache_write::<Self>(tensor(cache), tensor(new), slots))
     }
 }
-
-#[cfg(feature = "cuda")]
-impl Backend for burn_cuda::Cuda<f32, i32> {}
-
-#[cfg(feature = "wgpu")]
-impl Backend for burn_wgpu::Wgpu<f32, i32> {}
 
 /// Every axis but the last as one.
 fn rows<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 2> {
@@ -154,7 +209,8 @@ pub fn conv_transpose1d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     geometry: Geometry,
 ) -> Tensor<B, 3> {
-    reference::conv_transpose1d(x, weight, bias, geometry)
+    let bias = bias.map(primitive);
+    tensor(<B as Backend>::conv_transpose1d(primitive(x), primitive(weight), bias, geometry))
 }
 
 /// Rows of a table: `weight[ids]`.
@@ -195,6 +251,42 @@ pub fn modulate<B: Backend>(
     reference::modulate(x, shift, scale)
 }
 
+/// [`rms_norm`], then [`modulate`]: the norm whose scale and shift the time decides.
+///
+/// # Shapes
+/// - `x`, output: `[B, P, H]`
+/// - `weight`: `[H]`
+/// - `shift`, `scale`: `[B, 1, H]`
+pub fn ada_norm<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+    shift: Tensor<B, 3>,
+    scale: Tensor<B, 3>,
+) -> Tensor<B, 3> {
+    let [shift, scale] = [shift, scale].map(primitive);
+    tensor(B::ada_norm(primitive(x), primitive(weight), epsilon, shift, scale))
+}
+
+/// [`rms_norm`] of every head, then [`rotate`] where positions count: queries and keys as attention
+/// wants them.
+///
+/// # Shapes
+/// - `x`: `[B, L, heads, D]`
+/// - `weight`: `[D]`
+/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` where `L` is 1 and each item has its own position
+/// - output: `[B, heads, L, D]`
+pub fn norm_rotate<B: Backend>(
+    x: Tensor<B, 4>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+    cos: Tensor<B, 2>,
+    sin: Tensor<B, 2>,
+) -> Tensor<B, 4> {
+    let [cos, sin] = [cos, sin].map(primitive);
+    tensor(B::norm_rotate(primitive(x), primitive(weight), epsilon, cos, sin))
+}
+
 /// A residual branch behind a gate: `x + gate y`.
 ///
 /// # Shapes
@@ -231,7 +323,7 @@ pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) 
 /// - `x`, output: `[B, channels, S]`
 /// - `alpha`, `beta`: `[1, channels, 1]`, on a log scale
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
-    reference::snake(x, alpha, beta)
+    tensor(B::snake(primitive(x), primitive(alpha), primitive(beta)))
 }
 
 /// `bound tanh(x / bound)`: how far FSQ lets a value leave its outermost level.

@@ -66,6 +66,35 @@ pub fn rms_norm<B: Backend, const D: usize>(
     (x * inverse_rms).cast(dtype) * weight.unsqueeze()
 }
 
+/// Reference of [`super::ada_norm`].
+pub fn ada_norm<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+    shift: Tensor<B, 3>,
+    scale: Tensor<B, 3>,
+) -> Tensor<B, 3> {
+    modulate(super::rms_norm(x, weight, epsilon), shift, scale)
+}
+
+/// Reference of [`super::norm_rotate`].
+pub fn norm_rotate<B: Backend>(
+    x: Tensor<B, 4>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+    cos: Tensor<B, 2>,
+    sin: Tensor<B, 2>,
+) -> Tensor<B, 4> {
+    let [batch, length, _, _] = x.dims();
+    let x = super::rms_norm(x, weight, epsilon).swap_dims(1, 2); // [B, heads, L, D]
+    if length == 1 && batch > 1 && cos.dims()[0] == batch {
+        // Positions run along the batch, which takes the place of the length.
+        super::rotate(x.swap_dims(0, 2), cos, sin).swap_dims(0, 2)
+    } else {
+        super::rotate(x, cos, sin)
+    }
+}
+
 /// Reference of [`super::modulate`].
 pub fn modulate<B: Backend>(
     x: Tensor<B, 3>,

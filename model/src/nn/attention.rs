@@ -67,8 +67,9 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
-        let KeysValues { k, v } = self.keys_values(x.clone());
-        self.attend(rope.apply(self.queries(x)), rope.apply(k), v, mask)
+        let k = self.k_norm.forward_rotated(self.keys(x.clone()), rope);
+        let v = self.values(x.clone());
+        self.attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
     }
 
     /// Attention of new tokens to everything in the cache and to themselves; they are added to it.
@@ -81,14 +82,12 @@ impl<B: Backend> Attention<B> {
         cache: &mut KeysValues<B>,
         reading: &Reading<'_, B>,
     ) -> Tensor<B, 3> {
-        let turn = |x| match reading.slots.len() {
-            1 => reading.rope.apply(x),
-            _ => reading.rope.apply_each(x),
-        };
-        let KeysValues { k, v } = self.keys_values(x.clone());
-        cache.write(turn(k), v, reading.slots);
+        let k = self.k_norm.forward_rotated(self.keys(x.clone()), &reading.rope);
+        let v = self.values(x.clone());
+        cache.write(k, v, reading.slots);
         let KeysValues { k, v } = cache.seen(reading.slots, reading.seen);
-        self.attend(turn(self.queries(x)), k, v, &reading.mask)
+        let q = self.q_norm.forward_rotated(self.queries(x), &reading.rope);
+        self.attend(q, k, v, &reading.mask)
     }
 
     /// Attention of `x` to another sequence, without positions; see [`Self::keys_values`].
@@ -97,7 +96,8 @@ impl<B: Backend> Attention<B> {
     /// - `x`, output: `[B, P, H]`
     pub fn forward_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
         let KeysValues { k, v } = source.clone();
-        self.attend(self.queries(x), k, v, &Mask::by_position(Visibility::Full))
+        let q = self.q_norm.forward(self.queries(x)).swap_dims(1, 2);
+        self.attend(q, k, v, &Mask::by_position(Visibility::Full))
     }
 
     /// Keys and values of `source`, which does not change from step to step.
@@ -105,14 +105,23 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `source`: `[B, L, H]`
     pub fn keys_values(&self, source: Tensor<B, 3>) -> KeysValues<B> {
-        let k = self.split(self.k_proj.forward(source.clone()), self.kv_heads);
-        let v = self.split(self.v_proj.forward(source), self.kv_heads);
-        KeysValues { k: self.k_norm.forward(k).swap_dims(1, 2), v: v.swap_dims(1, 2) }
+        let k = self.k_norm.forward(self.keys(source.clone())).swap_dims(1, 2);
+        KeysValues { k, v: self.values(source) }
     }
 
+    /// `[B, L, heads, D]`, not yet normalised.
     fn queries(&self, x: Tensor<B, 3>) -> Tensor<B, 4> {
-        let q = self.split(self.q_proj.forward(x), self.heads);
-        self.q_norm.forward(q).swap_dims(1, 2) // [B, heads, L, D]
+        self.split(self.q_proj.forward(x), self.heads)
+    }
+
+    /// `[B, L, kv_heads, D]`, not yet normalised.
+    fn keys(&self, x: Tensor<B, 3>) -> Tensor<B, 4> {
+        self.split(self.k_proj.forward(x), self.kv_heads)
+    }
+
+    /// `[B, kv_heads, L, D]`.
+    fn values(&self, x: Tensor<B, 3>) -> Tensor<B, 4> {
+        self.split(self.v_proj.forward(x), self.kv_heads).swap_dims(1, 2)
     }
 
     fn split(&self, x: Tensor<B, 3>, heads: usize) -> Tensor<B, 4> {

@@ -7,7 +7,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use super::ones;
+use super::{Rope, ones};
 use crate::{Backend, kernel};
 
 /// `w x / sqrt(mean(x^2) + epsilon)` over the last axis.
@@ -27,5 +27,28 @@ impl<B: Backend> RmsNorm<B> {
     /// - `x`, output: `[.., H]`
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         kernel::rms_norm(x, self.weight.val(), self.epsilon)
+    }
+    /// [`kernel::ada_norm`].
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, P, H]`
+    /// - `shift`, `scale`: `[B, 1, H]`
+    pub fn forward_modulated(
+        &self,
+        x: Tensor<B, 3>,
+        shift: Tensor<B, 3>,
+        scale: Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
+        kernel::ada_norm(x, self.weight.val(), self.epsilon, shift, scale)
+    }
+
+    /// [`kernel::norm_rotate`].
+    ///
+    /// # Shapes
+    /// - `x`: `[B, L, heads, D]`
+    /// - output: `[B, heads, L, D]`
+    pub fn forward_rotated(&self, x: Tensor<B, 4>, rope: &Rope<B>) -> Tensor<B, 4> {
+        let (cos, sin) = rope.tables();
+        kernel::norm_rotate(x, self.weight.val(), self.epsilon, cos, sin)
     }
 }

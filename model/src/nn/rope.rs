@@ -54,12 +54,9 @@ impl<B: Backend> Rope<B> {
         kernel::rotate(x, self.cos.clone(), self.sin.clone())
     }
 
-    /// Turns one token of each sequence, where the positions are those of the sequences.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[length, heads, 1, head_dim]`
-    pub fn apply_each(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
-        self.apply(x.swap_dims(0, 2)).swap_dims(0, 2)
+    /// Cosines and sines, `[positions, head_dim / 2]` each.
+    pub(super) fn tables(&self) -> (Tensor<B, 2>, Tensor<B, 2>) {
+        (self.cos.clone(), self.sin.clone())
     }
 }
 

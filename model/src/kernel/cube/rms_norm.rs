@@ -1,0 +1,116 @@
+//! Root-mean-square norm of rows: read once, summed in f32, written once.
+//!
+//! `y = w x / sqrt(mean(x^2) + epsilon)`. Some units share a row; as plain operations it is a square, a
+//! mean, a root and two products, each of which reads and writes the whole tensor.
+
+use burn_cubecl::{
+    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+use cubecl::prelude::*;
+
+use super::rows::{Rows, row_sum};
+
+/// # Shapes
+/// - `x`, output: `[rows, H]`, `weight`: `[H]`
+pub(super) fn rms_norm<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    epsilon: f64,
+) -> CubeTensor<R> {
+    let (x, weight) = (into_contiguous(x), into_contiguous(weight));
+    let output = empty_device_contiguous_dtype(
+        x.client.clone(),
+        x.device.clone(),
+        x.meta.shape().clone(),
+        x.dtype,
+    );
+    if x.meta.num_elements() == 0 {
+        return output;
+    }
+    let width = x.meta.shape()[x.meta.num_dims() - 1];
+    let rows = Rows::of(&x, width);
+    rms_norm_kernel::launch::<R>(
+        &x.client.clone(),
+        rows.count.clone(),
+        rows.dim,
+        rows.vector,
+        x.clone().into_tensor_arg(),
+        weight.clone().into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        epsilon as f32,
+        rows.lanes,
+        rows.shuffle,
+        [x.dtype.into(), weight.dtype.into()],
+    );
+    output
+}
+
+#[cube(launch)]
+fn rms_norm_kernel<T: Float, W: Float, N: Size>(
+    x: &Tensor<Vector<T, N>>,
+    weight: &Tensor<Vector<W, N>>,
+    output: &mut Tensor<Vector<T, N>>,
+    epsilon: f32,
+    #[comptime] lanes: u32,
+    #[comptime] shuffle: bool,
+    #[define(T, W)] _types: [StorageType; 2],
+) {
+    let vectors = weight.len();
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let rows = x.len() / vectors;
+    // Units beyond the last row go along, for all meet at the sum; they read row 0.
+    let start = select(row < rows, row * vectors, 0usize);
+
+    let mut squares = Vector::<f32, N>::new(0.0f32);
+    let mut i = UNIT_POS_X as usize;
+    while i < vectors {
+        let value = Vector::<f32, N>::cast_from(x[start + i]);
+        squares += value * value;
+        i += lanes as usize;
+    }
+    let mut sum = 0.0f32;
+    #[unroll]
+    for j in 0..squares.size() {
+        sum += squares[j];
+    }
+    let mean = row_sum(sum, lanes, shuffle) / (vectors * squares.size()) as f32;
+    let inverse = Vector::<f32, N>::new(1.0f32 / f32::sqrt(mean + epsilon));
+
+    if row < rows {
+        let mut i = UNIT_POS_X as usize;
+        while i < vectors {
+            let value = Vector::<f32, N>::cast_from(x[start + i]) * inverse;
+            // Rounded as the reference rounds: to the tensor's type, then times the weight.
+            let value = Vector::<T, N>::cast_from(value);
+            output[start + i] = value * Vector::<T, N>::cast_from(weight[i]);
+            i += lanes as usize;
+        }
+    }
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::super::testing::{Operation, random, read, same_everywhere};
+    use crate::{Backend, kernel};
+
+    struct Norm([usize; 2]);
+
+    impl Operation for Norm {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let x = random::<B, 2>(self.0, 1, dtype, device);
+            let weight = random::<B, 1>([self.0[1]], 2, dtype, device);
+            read(kernel::rms_norm(x, weight, 1e-6))
+        }
+    }
+
+    /// Widths that vectors divide and do not, one lane and many, rows that do not fill a cube.
+    #[test]
+    fn rows_of_every_width() {
+        for shape in [[1, 1], [3, 5], [7, 64], [33, 128], [5, 1024], [2, 2560], [300, 96], [0, 8]] {
+            same_everywhere(&format!("rms_norm {shape:?}"), &Norm(shape), 2e-6);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How units share rows: several lanes a row, several rows a cube, and the sum over a row's lanes.
+
+use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
+use cubecl::{features::Plane, prelude::*};
+
+/// Units of a cube: enough to hide memory's latency, few enough for every device.
+const UNITS: usize = 256;
+
+/// The launch of a kernel whose units share rows of a contiguous tensor.
+///
+/// `UNIT_POS_X` is the lane in the row, `CUBE_POS * CUBE_DIM_Y + UNIT_POS_Y` the row.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    /// Cubes for all rows.
+    pub(super) count: CubeCount,
+    /// Lanes by rows.
+    pub(super) dim: CubeDim,
+    /// Values read at once; it divides the row.
+    pub(super) vector: usize,
+    /// Units that share a row, a power of two.
+    pub(super) lanes: u32,
+    /// Whether lanes can add through [`plane_shuffle_xor`], else they do through shared memory.
+    pub(super) shuffle: bool,
+}
+
+impl Rows {
+    /// For the rows of `x`, `width` values each.
+    pub(super) fn of<R: CubeRuntime>(x: &CubeTensor<R>, width: usize) -> Self {
+        let properties = x.client.properties();
+        let vector = x
+            .client
+            .io_optimized_vector_sizes(x.dtype.size())
+            .filter(|&size| width.is_multiple_of(size))
+            .max()
+            .unwrap_or(1);
+        let rows = x.meta.num_elements() / width;
+        // A lane that reads two vectors hides some of the wait for them.
+        let lanes = (width / vector).div_ceil(2).next_power_of_two().clamp(1, UNITS);
+        let planes = properties.features.plane.contains(Plane::Ops);
+        let in_plane = lanes <= properties.hardware.plane_size_min as usize;
+        let per_cube = (UNITS / lanes).min(rows.next_power_of_two());
+        let cubes = rows.div_ceil(per_cube);
+        Self {
+            count: spread(cubes),
+            dim: CubeDim::new_2d(lanes as u32, per_cube as u32),
+            vector,
+            lanes: lanes as u32,
+            shuffle: planes && in_plane,
+        }
+    }
+}
+
+/// As many cubes, in two dimensions where one is not allowed to be so long.
+///
+/// A kernel finds its place by `CUBE_POS` and must check that it exists.
+pub(super) fn spread(cubes: usize) -> CubeCount {
+    // The least that any runtime allows in one dimension.
+    const MOST: usize = 65_535;
+    let rows = cubes.div_ceil(MOST);
+    CubeCount::Static(cubes.div_ceil(rows) as u32, rows as u32, 1)
+}
+
+/// The sum of `value` over the lanes of a row. Every unit of the cube must arrive here.
+#[cube]
+pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: bool) -> f32 {
+    let mut sum = value;
+    if comptime!(shuffle) {
+        #[unroll]
+        for i in 0..comptime!(lanes.ilog2()) {
+            sum += plane_shuffle_xor(sum, comptime!(1 << i));
+        }
+    } else {
+        let mut shared = SharedMemory::<f32>::new(comptime!(UNITS));
+        let place = (UNIT_POS_Y * lanes + UNIT_POS_X) as usize;
+        shared[place] = sum;
+        #[unroll]
+        for i in 0..comptime!(lanes.ilog2()) {
+            sync_cube();
+            let reach = comptime!(lanes >> (i + 1));
+            if UNIT_POS_X < reach {
+                let other = shared[place + reach as usize];
+                shared[place] += other;
+            }
+        }
+        sync_cube();
+        sum = shared[(UNIT_POS_Y * lanes) as usize];
+        // Nobody may start the next sum while others still read this one.
+        sync_cube();
+    }
+    sum
+}
