@@ -4,7 +4,11 @@
 //! function takes and gives tensors of the runtime at hand, of any float type; sums and
 //! exponentials are f32. What an operation computes stands at its front in [`super`].
 
+#[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
+mod cuda_source;
 mod fusion;
+#[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
+mod paper;
 mod rms_norm;
 mod rows;
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]

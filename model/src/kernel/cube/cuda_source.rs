@@ -1,0 +1,87 @@
+//! Our kernels as CUDA C++, compiled for real cards on machines that have none.
+//!
+//! NVRTC, NVIDIA's compiler, is a library that needs no card. Where it is not found a test says so
+//! and stops; `ACESTEP_REQUIRE_NVRTC=1` makes that a failure.
+
+use std::path::PathBuf;
+
+use burn::tensor::DType;
+use burn_cubecl::CubeBackend;
+
+use super::{
+    paper::{Paper, PaperRuntime, sources},
+    testing::random,
+};
+use crate::kernel;
+
+type B = CubeBackend<PaperRuntime, f32, i32, u8>;
+
+/// Compiles everything that was launched on `card` and is ours; says how many kernels that was.
+///
+/// # Panics
+/// With the compiler's words, if it refuses one.
+fn compile(card: &Paper, ours: &str) -> usize {
+    let headers = std::env::var_os("CUDA_PATH").map(PathBuf::from);
+    let include = headers.into_iter().map(|path| path.join("include"));
+    let include_paths: Vec<String> = include
+        .flat_map(|path| [path.join("cccl"), path])
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    let arch = match card.0 {
+        80 => "sm_80",
+        90 => "sm_90a",
+        other => panic!("which architecture is {other}?"),
+    };
+    let mut compiled = 0;
+    for (name, source) in sources(card).into_iter().filter(|(name, _)| name.contains(ours)) {
+        let options = cudarc::nvrtc::CompileOptions {
+            arch: Some(arch),
+            include_paths: include_paths.clone(),
+            ..Default::default()
+        };
+        if let Err(error) = cudarc::nvrtc::compile_ptx_with_opts(&source, options) {
+            panic!("{name} for {arch}: {error:?}\n{source}");
+        }
+        compiled += 1;
+    }
+    compiled
+}
+
+/// Whether there is a compiler.
+///
+/// # Panics
+/// If there is none though one is required.
+fn compiler_is_present() -> bool {
+    #[allow(unsafe_code, reason = "opens a library and looks for a name in it")]
+    // SAFETY: the library is NVIDIA's, and opening it runs nothing of ours.
+    let present = unsafe { cudarc::nvrtc::sys::is_culib_present() };
+    let required = std::env::var_os("ACESTEP_REQUIRE_NVRTC").is_some();
+    assert!(present || !required, "libnvrtc is not found: is it in LD_LIBRARY_PATH?");
+    present
+}
+
+/// Runs `launches` on a card of each generation in each type, and compiles what was launched.
+fn compiles_everywhere(ours: &str, launches: impl Fn(&Paper, DType)) {
+    if !compiler_is_present() {
+        eprintln!("skipped: libnvrtc is not found");
+        return;
+    }
+    for card in [Paper(80), Paper(90)] {
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            launches(&card, dtype);
+        }
+        let count = compile(&card, ours);
+        assert!(count >= 3, "{ours}: only {count} kernels were launched on {card:?}");
+    }
+}
+
+#[test]
+fn rms_norm() {
+    compiles_everywhere("rms_norm", |card, dtype| {
+        for shape in [[3, 5], [375, 2048], [6000, 128]] {
+            let x = random::<B, 2>(shape, 1, dtype, card);
+            let weight = random::<B, 1>([shape[1]], 2, dtype, card);
+            drop(kernel::rms_norm(x, weight, 1e-6));
+        }
+    });
+}
