@@ -5,14 +5,14 @@
 
 use std::{fmt, sync::Arc};
 
-use burn::tensor::{DType, Shape, TensorMetadata, ops::FloatTensor};
+use burn::tensor::{DType, Shape, TensorMetadata, ops::{BoolTensor, FloatTensor}};
 use burn_fusion::{
     Fusion, FusionBackend, FusionRuntime, FusionTensor,
     stream::{Operation, OperationStreams},
 };
 use burn_ir::{CustomOpIr, HandleContainer, OperationIr, OperationOutput, TensorIr};
 
-use super::super::Backend;
+use super::super::{Backend, Visibility};
 
 type Recorded<B> = FusionTensor<<B as FusionBackend>::FusionRuntime>;
 type Handles<B> =
@@ -75,6 +75,22 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
         record::<B>("rms_norm", vec![x, weight], shape, dtype, move |handles, inputs| {
             let [x, weight] = floats::<B, 2>(handles, inputs);
             B::rms_norm(x, weight, epsilon)
+        })
+    }
+
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        keys: Option<BoolTensor<Self>>,
+        visibility: Visibility,
+    ) -> FloatTensor<Self> {
+        let (shape, dtype) = (q.shape(), q.dtype());
+        let inputs = [q, k, v].into_iter().chain(keys).collect();
+        record::<B>("attention", inputs, shape, dtype, move |handles, inputs| {
+            let [q, k, v] = floats::<B, 3>(handles, inputs);
+            let keys = inputs.get(3).map(|keys| handles.get_bool_tensor::<B>(keys));
+            <B as Backend>::attention(q, k, v, keys, visibility)
         })
     }
 }

@@ -1,0 +1,258 @@
+//! Attention without the score matrix: one pass over the keys, in tiles, with a running softmax.
+//!
+//! `y = softmax(q k^T / sqrt(D)) v`. Of each row the pass keeps its largest score so far `m`, the sum
+//! `l` of `exp(score - m)` and the values `a` weighted by it; a tile with a larger score scales `l` and
+//! `a` by `exp(m - m')`, and `a / l` is the result (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao
+//! et al. 2022, arXiv:2205.14135). Tiles that no query of a cube may see are never read. The heads that
+//! share a key head are rows of the same cube: row `r` is query `r / group` of head `r % group`.
+//!
+//! Scores, exponentials and sums are f32. Limits: `D` a multiple of 4, one type for all three tensors;
+//! the caller takes the reference for anything else.
+
+mod units;
+
+use burn_cubecl::{
+    CubeRuntime,
+    kernel::into_contiguous,
+    ops::{numeric::empty_device_contiguous_dtype, permute},
+    tensor::CubeTensor,
+};
+use cubecl::prelude::*;
+
+use super::super::Visibility;
+
+/// Values read at once.
+const VECTOR: usize = 4;
+/// Units that share rows. Each holds the rows' sums for some of the columns.
+const LANES: usize = 8;
+/// Rows that the lanes of a team share: as many as a vector holds, for a vector runs over them.
+const TEAM_ROWS: usize = VECTOR;
+
+/// Whether the kernels of this file take these tensors.
+pub(super) fn takes<R: CubeRuntime>(
+    q: &CubeTensor<R>,
+    k: &CubeTensor<R>,
+    v: &CubeTensor<R>,
+) -> bool {
+    q.meta.shape()[3].is_multiple_of(VECTOR)
+        && q.dtype == k.dtype
+        && q.dtype == v.dtype
+        && k.meta.num_elements() > 0
+}
+
+/// # Shapes
+/// - `q`, output: `[B, heads, Lq, D]`; the output lies in memory as `[B, Lq, heads, D]`
+/// - `k`, `v`: `[B, kv_heads, Lk, D]`, `keys`: `[B, Lk]`, true = a real key
+pub(super) fn attention<R: CubeRuntime>(
+    q: CubeTensor<R>,
+    k: CubeTensor<R>,
+    v: CubeTensor<R>,
+    keys: Option<CubeTensor<R>>,
+    visibility: Visibility,
+) -> CubeTensor<R> {
+    let [batch, heads, queries, width] = q.meta.shape().dims();
+    let output = empty_device_contiguous_dtype(
+        q.client.clone(),
+        q.device.clone(),
+        [batch, queries, heads, width].into(),
+        q.dtype,
+    );
+    if output.meta.num_elements() > 0 {
+        let [q, k, v] = [q, k, v].map(readable);
+        let call = Call { q, k, v, keys: keys.map(into_contiguous), visibility };
+        units::launch(&call, &output);
+    }
+    permute(output, &[0, 2, 1, 3])
+}
+
+/// One call's tensors, laid out so that kernels can read them.
+struct Call<R: CubeRuntime> {
+    q: CubeTensor<R>,
+    k: CubeTensor<R>,
+    v: CubeTensor<R>,
+    keys: Option<CubeTensor<R>>,
+    visibility: Visibility,
+}
+
+impl<R: CubeRuntime> Call<R> {
+    /// Batch and key heads: what cubes never share.
+    fn items(&self) -> usize {
+        self.k.meta.shape()[0] * self.k.meta.shape()[1]
+    }
+
+    /// Query heads to a key head.
+    fn group(&self) -> usize {
+        self.q.meta.shape()[1] / self.k.meta.shape()[1]
+    }
+
+    /// Rows to a key head.
+    fn rows(&self) -> usize {
+        self.q.meta.shape()[2] * self.group()
+    }
+
+    fn width(&self) -> usize {
+        self.q.meta.shape()[3]
+    }
+
+    /// The rule by position, and its number.
+    fn sight(&self) -> (Sight, u32) {
+        // Beyond this no position of a tensor differs, and sums of two stay in range.
+        let number = |n: usize| n.min(1 << 30) as u32;
+        match self.visibility {
+            Visibility::Full => (Sight::Full, 0),
+            Visibility::Causal { first } => (Sight::Causal, number(first)),
+            Visibility::Window(reach) => (Sight::Window, number(reach)),
+        }
+    }
+
+    /// The flags of real keys. Where there are none a tensor stands in that is never read.
+    fn flags(&self) -> &CubeTensor<R> {
+        self.keys.as_ref().unwrap_or(&self.k)
+    }
+
+    fn scale(&self) -> f32 {
+        (self.width() as f32).powf(-0.5)
+    }
+}
+
+/// A tensor whose last axis is whole and whose rows begin where vectors may be read.
+fn readable<R: CubeRuntime>(x: CubeTensor<R>) -> CubeTensor<R> {
+    let strides = x.meta.strides();
+    let aligned = strides[..3].iter().all(|stride| stride.is_multiple_of(VECTOR));
+    if strides[3] == 1 && aligned { x } else { into_contiguous(x) }
+}
+
+/// [`Visibility`] without its number, which does not change a kernel's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Sight {
+    Full,
+    Causal,
+    Window,
+}
+
+/// What a kernel's text depends on besides its types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Plan {
+    /// Vectors to a head.
+    vectors: usize,
+    /// Query heads to a key head.
+    group: usize,
+    sight: Sight,
+    /// Whether there are flags of real keys.
+    padded: bool,
+    /// Rows of a cube, a multiple of 16.
+    rows: usize,
+    /// Keys of a tile, a multiple of [`LANES`].
+    keys: usize,
+    /// Whether lanes can exchange values through [`plane_shuffle_xor`].
+    shuffle: bool,
+}
+
+impl Plan {
+    fn teams(&self) -> usize {
+        self.rows / TEAM_ROWS
+    }
+
+    fn units(&self) -> usize {
+        self.teams() * LANES
+    }
+
+    /// Vectors that one lane has of a row of values.
+    fn share(&self) -> usize {
+        self.vectors.div_ceil(LANES)
+    }
+
+    /// Vectors from one row of a tile to the next: odd, so that lanes that read rows do not meet in
+    /// one bank of shared memory.
+    fn pitch(&self) -> usize {
+        self.share() * LANES + 1
+    }
+}
+
+/// Place of row `i` of a team among the rows of its cube. Sixteen rows belong to four teams, that is
+/// to 32 units; neighbouring teams have neighbouring rows, which are in different banks.
+#[cube]
+fn row_of(team: usize, i: usize) -> usize {
+    team / 4 * 16 + team % 4 + i * 4
+}
+
+/// Whether `query` may see `key` by position.
+#[cube]
+fn sees(query: usize, key: usize, near: usize, #[comptime] sight: Sight) -> bool {
+    match comptime!(sight) {
+        Sight::Full => true.runtime(),
+        Sight::Causal => key <= query + near,
+        Sight::Window => key <= query + near && query <= key + near,
+    }
+}
+
+/// The first key that any query from `first` on may see.
+#[cube]
+fn keys_from(first: usize, near: usize, #[comptime] sight: Sight) -> usize {
+    match comptime!(sight) {
+        Sight::Full | Sight::Causal => 0usize.runtime(),
+        Sight::Window => first - min(first, near),
+    }
+}
+
+/// One after the last key that any query up to `last` may see, of `keys`.
+#[cube]
+fn keys_until(last: usize, near: usize, keys: usize, #[comptime] sight: Sight) -> usize {
+    match comptime!(sight) {
+        Sight::Full => keys,
+        Sight::Causal | Sight::Window => min(keys, last + near + 1),
+    }
+}
+
+/// A score after which no weight counts: that of a hidden key.
+#[cube]
+fn hidden_score() -> f32 {
+    f32::MIN.runtime()
+}
+
+/// The largest value, or the sum, of what a team's lanes have, row by row. Every unit of the cube must
+/// arrive here.
+#[cube]
+fn across_lanes<N: Size>(
+    value: Vector<f32, N>,
+    #[comptime] largest: bool,
+    #[comptime] plan: Plan,
+) -> Vector<f32, N> {
+    let mut result = value;
+    if comptime!(plan.shuffle) {
+        #[unroll]
+        for step in 0..comptime!(LANES.ilog2()) {
+            let mut other = Vector::<f32, N>::new(0.0f32);
+            #[unroll]
+            for i in 0..TEAM_ROWS {
+                other[i] = plane_shuffle_xor(result[i], comptime!(1u32 << step));
+            }
+            result = joined::<N>(result, other, largest);
+        }
+    } else {
+        let mut shared = SharedMemory::<Vector<f32, N>>::new(comptime!(plan.units()));
+        let place = UNIT_POS_Y as usize * LANES;
+        shared[place + UNIT_POS_X as usize] = value;
+        sync_cube();
+        result = shared[place];
+        #[unroll]
+        for i in 1..LANES {
+            result = joined::<N>(result, shared[place + i], largest);
+        }
+        // Nobody may write the next values while others still read these.
+        sync_cube();
+    }
+    result
+}
+
+#[cube]
+fn joined<N: Size>(
+    a: Vector<f32, N>,
+    b: Vector<f32, N>,
+    #[comptime] largest: bool,
+) -> Vector<f32, N> {
+    if comptime!(largest) { max(a, b) } else { a + b }
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests;

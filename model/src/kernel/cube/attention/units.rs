@@ -1,0 +1,289 @@
+//! Attention on plain units, for any device and any float type.
+//!
+//! A cube has some rows of one key head. Eight lanes share four of its rows; a vector runs over these
+//! four rows, so that a score, a weight or a sum of four rows is one vector. Queries (turned), a tile of
+//! keys, then the same tile of values, and the tile's weights lie in shared memory in f32.
+
+use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
+use cubecl::{features::Plane, prelude::*};
+
+use super::super::rows::spread;
+use super::{
+    Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
+    row_of, sees,
+};
+
+/// Rows of a cube and keys of a tile, best first. The last suits every device there is.
+const SIZES: [(usize, usize); 5] = [(64, 32), (32, 32), (32, 16), (16, 16), (16, 8)];
+
+/// Writes the attention of `call` to `output`, `[B, Lq, heads, D]`.
+pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
+    let plan = plan(call);
+    let flags = call.flags();
+    let cubes = call.items() * call.rows().div_ceil(plan.rows);
+    units_kernel::launch::<R>(
+        &output.client,
+        spread(cubes),
+        CubeDim::new_2d(LANES as u32, plan.teams() as u32),
+        VECTOR,
+        call.q.clone().into_tensor_arg(),
+        call.k.clone().into_tensor_arg(),
+        call.v.clone().into_tensor_arg(),
+        flags.clone().into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        call.sight().1,
+        call.scale(),
+        plan,
+        [output.dtype.into(), flags.dtype.into()],
+    );
+}
+
+/// The largest cube that the device has memory for and the call has rows for.
+fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
+    let properties = call.q.client.properties();
+    let hardware = &properties.hardware;
+    let with = |(rows, keys): (usize, usize)| Plan {
+        vectors: call.width() / VECTOR,
+        group: call.group(),
+        sight: call.sight().0,
+        padded: call.keys.is_some(),
+        rows,
+        keys,
+        shuffle: properties.features.plane.contains(Plane::Ops)
+            && hardware.plane_size_min as usize >= LANES,
+    };
+    let fits = |plan: &Plan| {
+        bytes(plan) <= hardware.max_shared_memory_size
+            && plan.units() <= hardware.max_units_per_cube as usize
+            && (plan.rows == 16 || plan.rows / 2 < call.rows())
+    };
+    let smallest = with(SIZES[SIZES.len() - 1]);
+    SIZES.into_iter().map(with).find(fits).unwrap_or(smallest)
+}
+
+/// Shared memory of a cube.
+fn bytes(plan: &Plan) -> usize {
+    let queries = plan.vectors * VECTOR * plan.teams();
+    let tile = plan.keys * plan.pitch();
+    let weights = plan.keys * plan.teams();
+    // What lanes exchange, for the largest score and for the sum.
+    let exchange = if plan.shuffle { 0 } else { 2 * plan.units() };
+    (queries + tile + weights + exchange) * VECTOR * size_of::<f32>()
+}
+
+#[cube(launch)]
+fn units_kernel<T: Float, K: Numeric, N: Size>(
+    q: &Tensor<Vector<T, N>>,
+    k: &Tensor<Vector<T, N>>,
+    v: &Tensor<Vector<T, N>>,
+    flags: &Tensor<K>,
+    output: &mut Tensor<Vector<T, N>>,
+    near: u32,
+    scale: f32,
+    #[comptime] plan: Plan,
+    #[define(T, K)] _types: [StorageType; 2],
+) {
+    let near = near as usize;
+    let (lane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
+    let (vectors, teams) = comptime!((plan.vectors, plan.teams()));
+    let (share, pitch) = comptime!((plan.share(), plan.pitch()));
+    let per_lane = comptime!(plan.keys / LANES);
+
+    let keys = k.shape(2);
+    let rows = q.shape(2) * plan.group;
+    let blocks = rows.div_ceil(plan.rows);
+    if CUBE_POS >= blocks * k.shape(0) * k.shape(1) {
+        terminate!();
+    }
+    let block = CUBE_POS % blocks;
+    let kv_head = CUBE_POS / blocks % k.shape(1);
+    let batch = CUBE_POS / blocks / k.shape(1);
+    let first_row = block * plan.rows;
+    let last_row = min(first_row + plan.rows, rows) - 1;
+    let k_start = (batch * k.stride(0) + kv_head * k.stride(1)) / VECTOR;
+    let v_start = (batch * v.stride(0) + kv_head * v.stride(1)) / VECTOR;
+    let flags_start = batch * keys;
+
+    // Four rows of a team as vectors over rows, one for each column.
+    let mut queries = SharedMemory::<Vector<f32, N>>::new(comptime!(vectors * VECTOR * teams));
+    let mut tile = SharedMemory::<Vector<f32, N>>::new(comptime!(plan.keys * pitch));
+    let mut weights = SharedMemory::<Vector<f32, N>>::new(comptime!(plan.keys * teams));
+
+    let mut i = UNIT_POS as usize;
+    while i < comptime!(vectors * teams) {
+        let (column, of_team) = (i % vectors, i / vectors);
+        let mut read = Array::<Vector<f32, N>>::new(TEAM_ROWS);
+        #[unroll]
+        for r in 0..TEAM_ROWS {
+            let row = min(first_row + row_of(of_team, r), last_row);
+            let head = kv_head * plan.group + row % plan.group;
+            let start = batch * q.stride(0) + head * q.stride(1) + row / plan.group * q.stride(2);
+            read[r] = Vector::<f32, N>::cast_from(q[start / VECTOR + column])
+                * Vector::<f32, N>::new(scale);
+        }
+        #[unroll]
+        for c in 0..VECTOR {
+            let mut turned = Vector::<f32, N>::new(0.0f32);
+            #[unroll]
+            for r in 0..TEAM_ROWS {
+                let values = read[r];
+                turned[r] = values[c];
+            }
+            queries[(column * VECTOR + c) * teams + of_team] = turned;
+        }
+        i += comptime!(plan.units());
+    }
+
+    let mut largest = Vector::<f32, N>::new(hidden_score());
+    let mut sum = Vector::<f32, N>::new(0.0f32);
+    let mut mixed = Array::<Vector<f32, N>>::new(comptime!(share * VECTOR));
+    #[unroll]
+    for i in 0..comptime!(share * VECTOR) {
+        mixed[i] = Vector::<f32, N>::new(0.0f32);
+    }
+
+    let end = keys_until(last_row / plan.group, near, keys, plan.sight);
+    let mut start = keys_from(first_row / plan.group, near, plan.sight);
+    while start < end {
+        fill_tile::<T, N>(k, &mut tile, k_start, start, keys, plan);
+        sync_cube();
+
+        let mut scores = Array::<Vector<f32, N>>::new(per_lane);
+        #[unroll]
+        for j in 0..per_lane {
+            scores[j] = Vector::<f32, N>::new(0.0f32);
+        }
+        for column in 0..vectors {
+            let query = column * comptime!(VECTOR * teams) + team;
+            #[unroll]
+            for j in 0..per_lane {
+                let key = tile[(lane + j * LANES) * pitch + column];
+                #[unroll]
+                for c in 0..VECTOR {
+                    scores[j] += queries[query + c * teams] * Vector::<f32, N>::new(key[c]);
+                }
+            }
+        }
+        // The values go where the keys are.
+        sync_cube();
+        fill_tile::<T, N>(v, &mut tile, v_start, start, keys, plan);
+
+        let mut tallest = largest;
+        #[unroll]
+        for j in 0..per_lane {
+            let key = start + lane + j * LANES;
+            let mut real = key < keys;
+            if comptime!(plan.padded) {
+                real = real && flags[flags_start + min(key, keys - 1)] != K::from_int(0);
+            }
+            let mut score = scores[j];
+            #[unroll]
+            for r in 0..TEAM_ROWS {
+                let query = (first_row + row_of(team, r)) / plan.group;
+                let seen = real && sees(query, key, near, plan.sight);
+                score[r] = select(seen, score[r], hidden_score());
+            }
+            scores[j] = score;
+            tallest = max(tallest, score);
+        }
+        tallest = across_lanes::<N>(tallest, true, plan);
+        let shrink = (largest - tallest).exp();
+        largest = tallest;
+        sum *= shrink;
+        #[unroll]
+        for j in 0..per_lane {
+            let score = scores[j];
+            let mut weight = (score - largest).exp();
+            #[unroll]
+            for r in 0..TEAM_ROWS {
+                weight[r] = select(score[r] == hidden_score(), 0.0f32, weight[r]);
+            }
+            sum += weight;
+            weights[(lane + j * LANES) * teams + team] = weight;
+        }
+        #[unroll]
+        for i in 0..comptime!(share * VECTOR) {
+            mixed[i] *= shrink;
+        }
+        sync_cube();
+
+        for key in 0..comptime!(plan.keys) {
+            let weight = weights[key * teams + team];
+            #[unroll]
+            for j in 0..share {
+                let value = tile[key * pitch + lane + j * LANES];
+                #[unroll]
+                for c in 0..VECTOR {
+                    mixed[j * VECTOR + c] += weight * Vector::<f32, N>::new(value[c]);
+                }
+            }
+        }
+        sync_cube();
+        start += comptime!(plan.keys);
+    }
+    sum = across_lanes::<N>(sum, false, plan);
+
+    #[unroll]
+    for r in 0..TEAM_ROWS {
+        let row = first_row + row_of(team, r);
+        if row <= last_row {
+            let head = kv_head * plan.group + row % plan.group;
+            let place = (batch * q.shape(2) + row / plan.group) * q.shape(1) + head;
+            #[unroll]
+            for j in 0..share {
+                let column = lane + j * LANES;
+                if column < vectors {
+                    let mut value = Vector::<f32, N>::new(0.0f32);
+                    #[unroll]
+                    for c in 0..VECTOR {
+                        let rows = mixed[j * VECTOR + c];
+                        value[c] = rows[r] / sum[r];
+                    }
+                    if sum[r] == 0.0f32 {
+                        value = mean_value::<T, N>(v, v_start + column, keys);
+                    }
+                    output[place * vectors + column] = Vector::cast_from(value);
+                }
+            }
+        }
+    }
+}
+
+/// Keys or values `start..` as f32, zeros after the last.
+#[cube]
+fn fill_tile<T: Float, N: Size>(
+    from: &Tensor<Vector<T, N>>,
+    tile: &mut SharedMemory<Vector<f32, N>>,
+    head: usize,
+    start: usize,
+    keys: usize,
+    #[comptime] plan: Plan,
+) {
+    let vectors = comptime!(plan.vectors);
+    let stride = from.stride(2) / VECTOR;
+    let mut i = UNIT_POS as usize;
+    while i < comptime!(plan.keys * vectors) {
+        let (key, column) = (i / vectors, i % vectors);
+        let mut value = Vector::<f32, N>::new(0.0f32);
+        if start + key < keys {
+            value = Vector::<f32, N>::cast_from(from[head + (start + key) * stride + column]);
+        }
+        tile[key * comptime!(plan.pitch()) + column] = value;
+        i += comptime!(plan.units());
+    }
+}
+
+/// The mean of one column's vectors over all keys: what a query gets that sees none.
+#[cube]
+fn mean_value<T: Float, N: Size>(
+    v: &Tensor<Vector<T, N>>,
+    start: usize,
+    keys: usize,
+) -> Vector<f32, N> {
+    let stride = v.stride(2) / VECTOR;
+    let mut sum = Vector::<f32, N>::new(0.0f32);
+    for key in 0..keys {
+        sum += Vector::<f32, N>::cast_from(v[start + key * stride]);
+    }
+    sum / Vector::<f32, N>::new(keys as f32)
+}
