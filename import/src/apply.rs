@@ -12,7 +12,7 @@ use burn::{
 };
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
 
-use crate::{Error, Part, Tensors, error::Names, fold::fold};
+use crate::{Error, Part, Tensors, error::Names, fold::fold, safetensors::is_beyond_f16};
 
 /// Where the value of one parameter comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +50,9 @@ impl Source {
                 if !fold(&tensors.values::<f32>(g)?, &mut weight) {
                     let path = tensors.file_of(v).to_owned();
                     return Err(Error::NotFinite { path, tensor: v.clone() });
+                }
+                if dtype == DType::F16 && weight.iter().copied().any(is_beyond_f16) {
+                    return Err(tensors.beyond_f16(v));
                 }
                 let data = TensorData::new(weight, tensors.shape(v)?.to_vec());
                 Ok(if dtype == DType::F32 { data } else { data.convert_dtype(dtype) })

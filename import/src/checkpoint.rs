@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_model::{Backend, Checkpoint, Configs, acestep, oobleck, qwen3};
+use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3};
 use burn::tensor::Tensor;
 
 use crate::{
@@ -141,28 +141,28 @@ impl<B: Backend> Checkpoint<B> for Folder {
         self.dit.silence_latent(device)
     }
 
-    fn text_encoder(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
-        self.text_encoder.model(device)
+    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
+        self.text_encoder.model(place)
     }
 
-    fn conditioner(&self, device: &B::Device) -> Result<acestep::Conditioner<B>, Error> {
-        self.dit.conditioner(device)
+    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, Error> {
+        self.dit.conditioner(place)
     }
 
-    fn audio_codec(&self, device: &B::Device) -> Result<acestep::AudioCodec<B>, Error> {
-        self.dit.audio_codec(device)
+    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, Error> {
+        self.dit.audio_codec(place)
     }
 
-    fn dit(&self, device: &B::Device) -> Result<acestep::Dit<B>, Error> {
-        self.dit.dit(device)
+    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
+        self.dit.dit(place)
     }
 
-    fn vae_decoder(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Error> {
-        self.vae.decoder(device)
+    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
+        self.vae.decoder(place)
     }
 
-    fn vae_encoder(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Error> {
-        self.vae.encoder(device)
+    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
+        self.vae.encoder(place)
     }
 }
 

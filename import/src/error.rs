@@ -131,6 +131,14 @@ pub enum Error {
         /// The type that the header gives.
         found: String,
     },
+    /// A tensor has values that f16 cannot hold.
+    #[error("tensor `{tensor}` of `{}` has values beyond 65504, the largest number of f16", path.display())]
+    BeyondF16 {
+        /// The safetensors file.
+        path: PathBuf,
+        /// The tensor's name in the file.
+        tensor: String,
+    },
     /// The network has parameters that the file does not have.
     #[error("`{}` has no tensor {names}, which the {part} needs", path.display())]
     MissingTensors {
@@ -312,6 +320,7 @@ impl Error {
             Self::WrongDirectory { .. } => {
                 "a model directory is one like `acestep-v15-turbo/`, with `vae/` and `Qwen3-Embedding-0.6B/` beside it; a language model's is one like `acestep-5Hz-lm-1.7B/`"
             }
+            Self::BeyondF16 { .. } => "pass --dtype f32",
             Self::WrongDtype { .. } => {
                 "quantised checkpoints are not read: use the released BF16 file"
             }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::OnceLock};
 
-use acestep_model::{self as model, Backend, LanguageCheckpoint, qwen3};
+use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
 
 use crate::{
     Directory, Error, LanguageTokenizer, Part, PartSize, TINY, kind::Kind, layout::language,
@@ -82,9 +82,9 @@ impl LanguageFolder {
     ///
     /// # Errors
     /// If a tensor is missing, left over or of another shape.
-    pub fn model<B: Backend>(&self, device: &B::Device) -> Result<qwen3::Causal<B>, Error> {
-        let module = qwen3::Causal::init(self.config(), device);
-        self.weights.load::<B, _>(module, Part::LanguageModel)
+    pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
+        let module = qwen3::Causal::init(self.config(), &place.device);
+        self.weights.load(module, Part::LanguageModel, place)
     }
 
     /// The tokenizer, whose ids all have a row in the network's table; the first call reads it,
@@ -112,8 +112,8 @@ impl<B: Backend> LanguageCheckpoint<B> for LanguageFolder {
         Ok(self.tokenizer()?)
     }
 
-    fn language_model(&self, device: &B::Device) -> Result<qwen3::Causal<B>, Error> {
-        self.model(device)
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
+        self.model(place)
     }
 }
 

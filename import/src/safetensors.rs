@@ -176,15 +176,34 @@ impl Tensors {
     ///
     /// # Errors
     /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Cut`] if the file has shrunk
-    /// since it was opened.
+    /// since it was opened; [`Error::BeyondF16`].
     pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
         let shape = self.shape(name)?.to_vec();
         Ok(match dtype {
-            DType::F16 => TensorData::new(self.values::<f16>(name)?, shape),
+            DType::F16 => TensorData::new(self.f16_values(name)?, shape),
             DType::BF16 => TensorData::new(self.values::<bf16>(name)?, shape),
             DType::F32 => TensorData::new(self.values::<f32>(name)?, shape),
             other => TensorData::new(self.values::<f32>(name)?, shape).convert_dtype(other),
         })
+    }
+
+    /// The values of tensor `name` as f16, none of which became infinite by that.
+    fn f16_values(&self, name: &str) -> Result<Vec<f16>, Error> {
+        let values = self.values::<f16>(name)?;
+        let infinite = || values.iter().any(|value| value.is_infinite());
+        // What is infinite in the file stays so in every type.
+        if self.element(name)? != FileType::F16
+            && infinite()
+            && self.values::<f32>(name)?.into_iter().any(is_beyond_f16)
+        {
+            return Err(self.beyond_f16(name));
+        }
+        Ok(values)
+    }
+
+    /// The error for a value of tensor `name` that f16 cannot hold.
+    pub(crate) fn beyond_f16(&self, name: &str) -> Error {
+        Error::BeyondF16 { path: self.file_of(name).to_owned(), tensor: name.to_owned() }
     }
 
     /// The values of tensor `name`, row-major.
@@ -226,6 +245,11 @@ impl Tensors {
             found: dtype.clone(),
         })
     }
+}
+
+/// Whether `value` is a number that f16 has none for.
+pub(crate) fn is_beyond_f16(value: f32) -> bool {
+    value.is_finite() && f16::from_f32(value).is_infinite()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_model::{Backend, ConfigError, acestep, oobleck};
+use acestep_model::{Backend, ConfigError, Place, acestep, oobleck};
 use burn::{
     module::Module,
-    tensor::{Element, Tensor},
+    tensor::{DType, Tensor},
 };
 
 use crate::{
@@ -91,8 +91,13 @@ impl<C> Single<C> {
         apply::size(&self.tensors, part)
     }
 
-    pub(crate) fn load<B: Backend, M: Module<B>>(&self, module: M, part: Part) -> Result<M, Error> {
-        apply::load(module, &self.tensors, part, <B::FloatElem as Element>::dtype())
+    pub(crate) fn load<B: Backend, M: Module<B>>(
+        &self,
+        module: M,
+        part: Part,
+        place: &Place<B>,
+    ) -> Result<M, Error> {
+        apply::load(module, &self.tensors, part, place.dtype)
     }
 
     pub(crate) fn compare<B: Backend, M: Module<B>>(
@@ -114,13 +119,13 @@ impl DitFolder {
         Self::open_as(directory, kind, &Part::OF_DIT_FILE, acestep::Config::from_json)
     }
 
-    /// What the VAE encodes silence to, `[1, T, C]`.
+    /// What the VAE encodes silence to, `[1, T, C]`, in f32.
     ///
     /// # Errors
     /// If its file is absent or malformed.
     pub fn silence_latent<B: Backend>(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
         let data = silence::read(&self.directory, self.config.audio_acoustic_hidden_dim)?;
-        Ok(Tensor::from_data(data, (device, <B::FloatElem as Element>::dtype())))
+        Ok(Tensor::from_data(data, (device, DType::F32)))
     }
 
     /// The encoders of text, lyrics and timbre.
@@ -129,10 +134,10 @@ impl DitFolder {
     /// If a tensor is missing, left over or of another shape.
     pub fn conditioner<B: Backend>(
         &self,
-        device: &B::Device,
+        place: &Place<B>,
     ) -> Result<acestep::Conditioner<B>, Error> {
-        let module = acestep::Conditioner::init(&self.config, device);
-        self.load::<B, _>(module, Part::Conditioner)
+        let module = acestep::Conditioner::init(&self.config, &place.device);
+        self.load(module, Part::Conditioner, place)
     }
 
     /// Latents to audio codes and back.
@@ -141,18 +146,18 @@ impl DitFolder {
     /// As [`Self::conditioner`].
     pub fn audio_codec<B: Backend>(
         &self,
-        device: &B::Device,
+        place: &Place<B>,
     ) -> Result<acestep::AudioCodec<B>, Error> {
-        let module = acestep::AudioCodec::init(&self.config, device);
-        self.load::<B, _>(module, Part::AudioCodec)
+        let module = acestep::AudioCodec::init(&self.config, &place.device);
+        self.load(module, Part::AudioCodec, place)
     }
 
     /// The diffusion transformer.
     ///
     /// # Errors
     /// As [`Self::conditioner`].
-    pub fn dit<B: Backend>(&self, device: &B::Device) -> Result<acestep::Dit<B>, Error> {
-        self.load::<B, _>(acestep::Dit::init(&self.config, device), Part::Dit)
+    pub fn dit<B: Backend>(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
+        self.load(acestep::Dit::init(&self.config, &place.device), Part::Dit, place)
     }
 
     /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every
@@ -203,18 +208,18 @@ impl VaeFolder {
     ///
     /// # Errors
     /// If a tensor is missing, left over or of another shape.
-    pub fn decoder<B: Backend>(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Error> {
-        let module = oobleck::Decoder::init(&self.config, device);
-        self.load::<B, _>(module, Part::VaeDecoder)
+    pub fn decoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
+        let module = oobleck::Decoder::init(&self.config, &place.device);
+        self.load(module, Part::VaeDecoder, place)
     }
 
     /// Sound to latents.
     ///
     /// # Errors
     /// As [`Self::decoder`].
-    pub fn encoder<B: Backend>(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Error> {
-        let module = oobleck::Encoder::init(&self.config, device);
-        self.load::<B, _>(module, Part::VaeEncoder)
+    pub fn encoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
+        let module = oobleck::Encoder::init(&self.config, &place.device);
+        self.load(module, Part::VaeEncoder, place)
     }
 
     /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every

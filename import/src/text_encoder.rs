@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use acestep_model::{Backend, qwen3};
+use acestep_model::{Backend, Place, qwen3};
 
 use crate::{Directory, Error, Part, TextTokenizer, kind::Kind, single::Single};
 
@@ -34,9 +34,9 @@ impl TextEncoderFolder {
     ///
     /// # Errors
     /// If a tensor is missing, left over or of another shape.
-    pub fn model<B: Backend>(&self, device: &B::Device) -> Result<qwen3::Model<B>, Error> {
-        let module = qwen3::Model::init(self.weights.config(), device);
-        self.weights.load::<B, _>(module, Part::TextEncoder)
+    pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
+        let module = qwen3::Model::init(self.weights.config(), &place.device);
+        self.weights.load(module, Part::TextEncoder, place)
     }
 
     /// As [`crate::DitFolder::check`].

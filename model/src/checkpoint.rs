@@ -5,7 +5,7 @@
 
 use burn::tensor::Tensor;
 
-use crate::{Backend, acestep, oobleck, qwen3};
+use crate::{Backend, Place, acestep, oobleck, qwen3};
 
 /// Text to token ids and back, special tokens included.
 ///
@@ -44,7 +44,7 @@ pub trait LanguageCheckpoint<B: Backend> {
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn language_model(&self, device: &B::Device) -> Result<qwen3::Causal<B>, Self::Error>;
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Self::Error>;
 }
 
 /// The configurations of a complete set of networks.
@@ -82,7 +82,7 @@ pub trait Checkpoint<B: Backend> {
     /// If the tokenizer cannot be read.
     fn pad_token_id(&self) -> Result<u32, Self::Error>;
 
-    /// What the VAE encodes silence to: `[1, T, C]`.
+    /// What the VAE encodes silence to: `[1, T, C]`, in f32.
     ///
     /// # Errors
     /// If it is absent or malformed; nothing stands in for it.
@@ -92,37 +92,37 @@ pub trait Checkpoint<B: Backend> {
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn text_encoder(&self, device: &B::Device) -> Result<qwen3::Model<B>, Self::Error>;
+    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Self::Error>;
 
     /// The encoders of text, lyrics and timbre.
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn conditioner(&self, device: &B::Device) -> Result<acestep::Conditioner<B>, Self::Error>;
+    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, Self::Error>;
 
     /// Latents to audio codes and back.
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn audio_codec(&self, device: &B::Device) -> Result<acestep::AudioCodec<B>, Self::Error>;
+    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, Self::Error>;
 
     // ANCHOR: dit
     /// The diffusion transformer.
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn dit(&self, device: &B::Device) -> Result<acestep::Dit<B>, Self::Error>;
+    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Self::Error>;
     // ANCHOR_END: dit
 
     /// Latents to sound.
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn vae_decoder(&self, device: &B::Device) -> Result<oobleck::Decoder<B>, Self::Error>;
+    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Self::Error>;
 
     /// Sound to latents.
     ///
     /// # Errors
     /// If its weights are absent, malformed or of another shape.
-    fn vae_encoder(&self, device: &B::Device) -> Result<oobleck::Encoder<B>, Self::Error>;
+    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Self::Error>;
 }

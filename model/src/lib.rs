@@ -26,24 +26,35 @@
 //! | `H` | width of a network | |
 //! | `D` | width of one attention head | |
 //!
+//! # Float types
+//!
+//! A network computes in the type of its weights, which [`Place`] decides when they are loaded: f32,
+//! bf16 or f16. Its public functions take tensors of any float type and give f32. In every type the
+//! sums of norms, the softmax, the angles of time and position, and the rounding to codes are f32, as
+//! in the reference.
+//!
 //! # Parameter names
 //!
 //! A parameter's path in its module is the name of its tensor in the released checkpoint, and it
 //! keeps PyTorch's layout (`[out, in]` for a linear map), so loading needs no table of names.
 
 pub mod acestep;
+mod cast;
 pub mod checkpoint;
 mod config;
 pub mod kernel;
 mod limits;
 pub mod nn;
 pub mod oobleck;
+mod place;
 pub mod qwen3;
 mod tap;
 
+pub use cast::cast;
 pub use checkpoint::{Checkpoint, Configs, LanguageCheckpoint, Tokenizer};
 pub use config::ConfigError;
 pub use kernel::Backend;
+pub use place::Place;
 pub use tap::{Quiet, Tap};
 
 /// Latent frames a second.

@@ -10,7 +10,7 @@ use crate::Backend;
 ///
 /// Names follow the reference goldens: `layer0.after_self_attn`, `block.0.conv_t1`.
 pub trait Tap<B: Backend> {
-    /// Called once for every named activation.
+    /// Called once for every named activation, in the type the network computes in.
     fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<B, D>);
 }
 

@@ -8,7 +8,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Int, Tensor},
+    tensor::{DType, Int, Tensor},
 };
 
 use super::{Config, EncoderShape, Fsq, Quantizer, encoder::Encoder};
@@ -118,13 +118,14 @@ impl<B: Backend> AudioTokenizer<B> {
         let latents = if short == 0 {
             latents
         } else {
-            let filler = silence.narrow(1, 0, short).expand([batch, short, channels]);
+            let filler = silence.cast(latents.dtype()).narrow(1, 0, short);
+            let filler = filler.expand([batch, short, channels]);
             Tensor::cat(vec![latents, filler], 1)
         };
         // ANCHOR: pool
         let groups = (frames + short) / self.pool_window;
         let grouped = latents.reshape([batch * groups, self.pool_window, channels]);
-        let pooled = self.attention_pooler.first_of(self.audio_acoustic_proj.forward(grouped));
+        let pooled = self.attention_pooler.first_of(self.audio_acoustic_proj.enter(grouped));
         let width = pooled.dims()[1];
         pooled.reshape([batch, groups, width])
         // ANCHOR_END: pool
@@ -156,7 +157,7 @@ impl<B: Backend> Detokenizer<B> {
     pub fn forward(&self, vectors: Tensor<B, 3>) -> Tensor<B, 3> {
         let [batch, codes, _] = vectors.dims();
         // ANCHOR: spread
-        let embedded = self.embed_tokens.forward(vectors);
+        let embedded = self.embed_tokens.enter(vectors);
         let width = embedded.dims()[2];
         let places = self.special_tokens.val();
         let window = places.dims()[1];
@@ -166,6 +167,6 @@ impl<B: Backend> Detokenizer<B> {
         let latents = self.proj_out.forward(self.norm.forward(x));
         // ANCHOR_END: spread
         let channels = latents.dims()[2];
-        latents.reshape([batch, codes * window, channels])
+        latents.reshape([batch, codes * window, channels]).cast(DType::F32)
     }
 }

@@ -6,7 +6,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Int, Tensor, TensorData},
+    tensor::{DType, Int, Tensor, TensorData},
 };
 
 use super::{Config, Packed, encoder::Encoder, pack};
@@ -68,7 +68,7 @@ impl<B: Backend> Conditioner<B> {
     /// # Shapes
     /// - output: `[1, 1, H]`
     pub fn null_condition(&self) -> Tensor<B, 3> {
-        self.null_condition_emb.val()
+        self.null_condition_emb.val().cast(DType::F32)
     }
 
     /// Encodes a batch; see the module's formula.
@@ -87,7 +87,8 @@ impl<B: Backend> Conditioner<B> {
         let batch = text.mask.len();
 
         // ANCHOR: condition
-        let text = Packed { hidden: encoder.text_projector.forward(text.hidden), ..text };
+        let hidden = encoder.text_projector.enter(text.hidden).cast(DType::F32);
+        let text = Packed { hidden, ..text };
         tap.tap(format_args!("text_projector.out"), &text.hidden);
 
         let keys = kernel::flags(&lyrics.mask, &lyrics.hidden.device());

@@ -10,7 +10,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::Tensor,
+    tensor::{DType, Tensor},
 };
 
 use super::Config;
@@ -19,7 +19,7 @@ use crate::{
     kernel::{self, Geometry, Mask, Visibility},
     nn::{
         Attention, Conv1d, ConvTranspose1d, KeysValues, LayerShape, Linear, Mlp, RmsNorm, Rope,
-        TimestepEmbedding, random,
+        TimestepEmbedding, place_of, random, rounded,
     },
 };
 
@@ -104,7 +104,7 @@ impl<B: Backend> Dit<B> {
         condition: Tensor<B, 3>,
         tap: &mut impl Tap<B>,
     ) -> CrossAttended<B> {
-        let embedded = self.condition_embedder.forward(condition);
+        let embedded = self.condition_embedder.enter(condition);
         tap.tap(format_args!("condition_embedder.out"), &embedded);
         let source = |layer: &DitLayer<B>| layer.cross_attn.keys_values(embedded.clone());
         CrossAttended { layers: self.layers.iter().map(source).collect() }
@@ -120,6 +120,16 @@ impl<B: Backend> Dit<B> {
         since_r: &[f32],
         device: &B::Device,
     ) -> [(Tensor<B, 2>, Tensor<B, 3>); 2] {
+        let as_f32 = |(a, b): (Tensor<B, 2>, Tensor<B, 3>)| (a.cast(DType::F32), b.cast(DType::F32));
+        self.times([t, since_r], device).map(as_f32)
+    }
+
+    /// [`Self::time_embeddings`] in the weights' type.
+    fn times(
+        &self,
+        [t, since_r]: [&[f32]; 2],
+        device: &B::Device,
+    ) -> [(Tensor<B, 2>, Tensor<B, 3>); 2] {
         [self.time_embed.forward(t, device), self.time_embed_r.forward(since_r, device)]
     }
 
@@ -130,7 +140,7 @@ impl<B: Backend> Dit<B> {
     ///
     /// # Shapes
     /// - `xt`: `[B, T, C]`, noisy latents
-    /// - `context`: `[B, T, 2 C]`, source latents and mask
+    /// - `context`: `[B, T, 2 C]`, source latents and mask, of the same type
     /// - `t`, `r`: one a batch item, in `[0, 1]`; sampling uses `r = t`
     /// - output: `[B, T, C]`
     pub fn forward(
@@ -154,18 +164,20 @@ impl<B: Backend> Dit<B> {
     ) -> Tensor<B, 3> {
         let device = xt.device();
         let [batch, frames, channels] = xt.dims();
-        let since_r: Vec<f32> = t.iter().zip(r).map(|(t, r)| t - r).collect();
+        let dtype = self.condition_embedder.dtype();
+        let since = |(&t, &r): (&f32, &f32)| rounded(t, dtype) - rounded(r, dtype);
+        let since_r: Vec<f32> = t.iter().zip(r).map(since).collect();
         let [(embedded, projected), (embedded_r, projected_r)] =
-            self.time_embeddings(t, &since_r, &device);
+            self.times([t, &since_r], &device);
         let (embedded, projected) = (embedded + embedded_r, projected + projected_r);
 
         let x = pad_frames(Tensor::cat(vec![context, xt], 2), self.patch_size); // [B, T', 3 C]
-        let x = self.proj_in.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, P, H]
+        let x = self.proj_in.enter(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, P, H]
         // Laid out anew: every layer reads it row by row.
         let x = x.clone().reshape(x.dims());
         tap.tap(format_args!("proj_in.out"), &x);
 
-        let rope = Rope::new(x.dims()[1], self.head_dim, self.rope_theta, &device);
+        let rope = Rope::new(x.dims()[1], self.head_dim, self.rope_theta, &place_of(&x));
         let mut x = x;
         let seen = self.visibility.iter().map(|&rule| Mask::by_position(rule));
         for (index, ((layer, mask), source)) in
@@ -179,7 +191,7 @@ impl<B: Backend> Dit<B> {
         let (shift, scale) = (table.clone().narrow(1, 0, 1), table.narrow(1, 1, 1));
         let x = self.norm_out.forward_modulated(x, shift, scale);
         let velocity = self.proj_out.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, T', C]
-        velocity.slice([0..batch, 0..frames, 0..channels])
+        velocity.slice([0..batch, 0..frames, 0..channels]).cast(DType::F32)
     }
 }
 
@@ -228,7 +240,7 @@ impl<B: Backend> DitLayer<B> {
         let normed = self.cross_attn_norm.forward(x.clone());
         let attended = self.cross_attn.forward_cross(normed, about.source);
         tap.tap(format_args!("layer{index}.cross_attn.out"), &attended);
-        let x = x + attended;
+        let x = kernel::add(x, attended);
         tap.tap(format_args!("layer{index}.after_cross_attn"), &x);
 
         let ada = self.mlp_norm.forward_modulated(x.clone(), row(3), row(4));
@@ -248,6 +260,6 @@ fn pad_frames<B: Backend>(x: Tensor<B, 3>, patch: usize) -> Tensor<B, 3> {
     if short == 0 {
         return x;
     }
-    let zeros = Tensor::zeros([batch, short, channels], &x.device());
+    let zeros = Tensor::zeros([batch, short, channels], (&x.device(), x.dtype()));
     Tensor::cat(vec![x, zeros], 1)
 }

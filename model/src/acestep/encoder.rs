@@ -4,13 +4,13 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Bool, Tensor},
+    tensor::{Bool, DType, Tensor},
 };
 
 use crate::{
     Backend,
     kernel::{Mask, Visibility},
-    nn::{Layer, LayerShape, Linear, RmsNorm, Rope, random},
+    nn::{Layer, LayerShape, Linear, RmsNorm, Rope, place_of, random},
 };
 
 /// The sizes and habits of all encoders of one checkpoint.
@@ -49,7 +49,7 @@ impl EncoderShape {
         x: Tensor<B, 3>,
         keys: Option<Tensor<B, 2, Bool>>,
     ) -> Tensor<B, 3> {
-        let rope = Rope::new(x.dims()[1], self.layer.head_dim, self.rope_theta, &x.device());
+        let rope = Rope::new(x.dims()[1], self.layer.head_dim, self.rope_theta, &place_of(&x));
         let mut mask = Mask { visibility: Visibility::Full, keys };
         layers.iter().zip(&self.visibility).fold(x, |x, (layer, &visibility)| {
             mask.visibility = visibility;
@@ -113,7 +113,7 @@ impl<B: Backend> Encoder<B> {
     /// - `keys`: `[B, L]`, true = not padding
     /// - output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {
-        self.finish(self.embed_tokens.forward(x), keys)
+        self.finish(self.embed_tokens.enter(x), keys).cast(DType::F32)
     }
 
     /// Encodes and keeps what stands at position 0: one vector for the whole sequence.
@@ -124,7 +124,7 @@ impl<B: Backend> Encoder<B> {
     /// - `x`: `[B, L, in]`
     /// - output: `[B, H]`
     pub fn first_of(&self, x: Tensor<B, 3>) -> Tensor<B, 2> {
-        let embedded = self.embed_tokens.forward(x);
+        let embedded = self.embed_tokens.enter(x);
         let [batch, _, width] = embedded.dims();
         let embedded = match &self.special_token {
             Some(token) if self.reads_token => {
@@ -132,7 +132,8 @@ impl<B: Backend> Encoder<B> {
             }
             Some(_) | None => embedded,
         };
-        self.finish(embedded, None).narrow(1, 0, 1).reshape([batch, width])
+        let first = self.finish(embedded, None).narrow(1, 0, 1);
+        first.reshape([batch, width]).cast(DType::F32)
     }
 
     fn finish(&self, x: Tensor<B, 3>, keys: Option<Tensor<B, 2, Bool>>) -> Tensor<B, 3> {

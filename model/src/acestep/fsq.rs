@@ -130,7 +130,7 @@ impl<B: Backend> Quantizer<B> {
     /// - `x`: `[B, N, H]`
     /// - output: `[B, N, levels]`
     pub fn project_in(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.project_in.forward(x)
+        self.project_in.enter(x).cast(DType::F32)
     }
 
     /// Rounds vectors to their codes.
@@ -139,11 +139,10 @@ impl<B: Backend> Quantizer<B> {
     /// - `x`: `[B, N, H]`
     /// - output: `[B, N, H]` and indices `[B, N]`
     pub fn forward(&self, x: Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 2, Int>) {
-        let dtype = x.dtype();
         // In bf16 the bounds between levels would move; later upstream computes this in f32 too.
-        let bounded = self.fsq.bound(self.project_in(x).cast(DType::F32));
+        let bounded = self.fsq.bound(self.project_in(x));
         let (values, index) = self.fsq.quantize(bounded);
-        (self.project_out.forward(values.cast(dtype)), index)
+        (self.project_out(values), index)
     }
 
     /// Vectors of codes given by index; every index must be below the codebook's size.
@@ -155,7 +154,13 @@ impl<B: Backend> Quantizer<B> {
         let count = codes.first().map_or(0, Vec::len);
         let values: Vec<f32> = codes.iter().flatten().flat_map(|&i| self.fsq.values(i)).collect();
         let shape = [codes.len(), count, self.fsq.levels.len()];
-        self.project_out.forward(Tensor::<B, 3>::from_data(TensorData::new(values, shape), device))
+        let values = TensorData::new(values, shape);
+        self.project_out(Tensor::from_data(values, (device, DType::F32)))
+    }
+
+    /// Vectors of values.
+    fn project_out(&self, values: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.project_out.enter(values).cast(DType::F32)
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
-use super::{Backend, primitive, tensor};
+use super::{Backend, debug_assert_same_dtype, primitive, tensor};
 
 /// Which keys a query may see by its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,7 @@ pub fn attention<B: Backend>(
     v: Tensor<B, 4>,
     mask: &Mask<B>,
 ) -> Tensor<B, 4> {
+    debug_assert_same_dtype("attention", q.dtype(), [k.dtype(), v.dtype()]);
     let keys = mask.keys.clone().map(Tensor::into_primitive);
     tensor(<B as Backend>::attention(
         primitive(q),

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, primitive, tensor};
+use super::{Backend, debug_assert_same_dtype, primitive, tensor};
 
 /// Where one sequence of new keys or values goes: a row of the cache, and a position in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub fn cache_write<B: Backend>(
     new: Tensor<B, 4>,
     slots: &[Slot],
 ) -> Tensor<B, 4> {
+    debug_assert_same_dtype("cache_write", cache.dtype(), [new.dtype()]);
     tensor(B::cache_write(primitive(cache), primitive(new), slots))
 }
 // ANCHOR_END: cache_write

@@ -20,7 +20,7 @@ pub use attention::{Mask, Visibility, attention};
 pub use cache::{Slot, cache_write};
 
 use burn::tensor::{
-    Bool, Int, Tensor, TensorPrimitive,
+    Bool, DType, Int, Tensor, TensorPrimitive,
     ops::{BoolTensor, FloatTensor},
 };
 
@@ -132,6 +132,17 @@ pub trait Backend: burn::tensor::backend::Backend {
     }
 }
 
+/// Every tensor of an operation has the same type; else it panics deep inside a backend, or a card
+/// reads one type's bytes as another's.
+#[track_caller]
+fn debug_assert_same_dtype(operation: &str, first: DType, others: impl IntoIterator<Item = DType>) {
+    if cfg!(debug_assertions) {
+        for other in others {
+            assert!(first == other, "{operation} of {first:?} and {other:?}");
+        }
+    }
+}
+
 /// Every axis but the last as one.
 fn rows<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 2> {
     let width = x.dims()[D - 1];
@@ -160,6 +171,7 @@ pub fn linear<B: Backend, const D: usize>(
     weight: Tensor<B, 2>,
     bias: Option<Tensor<B, 1>>,
 ) -> Tensor<B, D> {
+    debug_assert_same_dtype("linear", x.dtype(), dtypes(&weight, &bias));
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
     // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
@@ -169,6 +181,14 @@ pub fn linear<B: Backend, const D: usize>(
         None => y,
     }
     .reshape(shape)
+}
+
+/// The types of a weight and its bias.
+fn dtypes<B: Backend, const D: usize>(
+    weight: &Tensor<B, D>,
+    bias: &Option<Tensor<B, 1>>,
+) -> impl Iterator<Item = DType> {
+    [weight.dtype()].into_iter().chain(bias.as_ref().map(Tensor::dtype))
 }
 
 /// How a convolution moves over its input, in samples.
@@ -194,6 +214,7 @@ pub fn conv1d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     geometry: Geometry,
 ) -> Tensor<B, 3> {
+    debug_assert_same_dtype("conv1d", x.dtype(), dtypes(&weight, &bias));
     reference::conv1d(x, weight, bias, geometry)
 }
 
@@ -209,6 +230,7 @@ pub fn conv_transpose1d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     geometry: Geometry,
 ) -> Tensor<B, 3> {
+    debug_assert_same_dtype("conv_transpose1d", x.dtype(), dtypes(&weight, &bias));
     let bias = bias.map(primitive);
     tensor(<B as Backend>::conv_transpose1d(primitive(x), primitive(weight), bias, geometry))
 }
@@ -233,6 +255,7 @@ pub fn rms_norm<B: Backend, const D: usize>(
     weight: Tensor<B, 1>,
     epsilon: f64,
 ) -> Tensor<B, D> {
+    debug_assert_same_dtype("rms_norm", x.dtype(), [weight.dtype()]);
     let shape = x.dims();
     let y: Tensor<B, 2> = tensor(B::rms_norm(primitive(rows(x)), primitive(weight), epsilon));
     y.reshape(shape)
@@ -248,6 +271,7 @@ pub fn modulate<B: Backend>(
     shift: Tensor<B, 3>,
     scale: Tensor<B, 3>,
 ) -> Tensor<B, 3> {
+    debug_assert_same_dtype("modulate", x.dtype(), [shift.dtype(), scale.dtype()]);
     reference::modulate(x, shift, scale)
 }
 
@@ -264,6 +288,8 @@ pub fn ada_norm<B: Backend>(
     shift: Tensor<B, 3>,
     scale: Tensor<B, 3>,
 ) -> Tensor<B, 3> {
+    let others = [weight.dtype(), shift.dtype(), scale.dtype()];
+    debug_assert_same_dtype("ada_norm", x.dtype(), others);
     let [shift, scale] = [shift, scale].map(primitive);
     tensor(B::ada_norm(primitive(x), primitive(weight), epsilon, shift, scale))
 }
@@ -283,17 +309,41 @@ pub fn norm_rotate<B: Backend>(
     cos: Tensor<B, 2>,
     sin: Tensor<B, 2>,
 ) -> Tensor<B, 4> {
+    let others = [weight.dtype(), cos.dtype(), sin.dtype()];
+    debug_assert_same_dtype("norm_rotate", x.dtype(), others);
     let [cos, sin] = [cos, sin].map(primitive);
     tensor(B::norm_rotate(primitive(x), primitive(weight), epsilon, cos, sin))
 }
 
-/// A residual branch behind a gate: `x + gate y`.
+/// A residual branch: `x + y`, kept finite as [`keep_finite`] does.
+///
+/// # Shapes
+/// - `x`, `y`, output: any, equal
+pub fn add<B: Backend, const D: usize>(x: Tensor<B, D>, y: Tensor<B, D>) -> Tensor<B, D> {
+    debug_assert_same_dtype("add", x.dtype(), [y.dtype()]);
+    keep_finite(x + y)
+}
+
+/// In f16 the largest number in place of infinity; elsewhere `x` itself.
+///
+/// Weights that were trained in bf16 may carry a residual stream beyond 65504, where f16 ends. A norm
+/// follows every use of the stream, so that the direction is what counts, which a cut value keeps
+/// better than one that turns the next sum to NaN. What is NaN stays NaN, so that a network whose
+/// result means nothing is found out.
+///
+/// Source: Hugging Face `modeling_t5.py`, which does the same after each block.
+pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    if x.dtype() == DType::F16 { reference::keep_finite(x) } else { x }
+}
+
+/// A residual branch behind a gate: `x + gate y`, kept finite as [`keep_finite`] does.
 ///
 /// # Shapes
 /// - `x`, `y`, output: `[B, P, H]`
 /// - `gate`: `[B, 1, H]`
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
-    reference::add_gated(x, gate, y)
+    debug_assert_same_dtype("add_gated", x.dtype(), [gate.dtype(), y.dtype()]);
+    keep_finite(reference::add_gated(x, gate, y))
 }
 
 /// Rotary positions, halves rotated against each other (not neighbouring pairs).
@@ -302,6 +352,7 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 /// - `x`, output: `[B, heads, L, D]`
 /// - `cos`, `sin`: `[L, D / 2]`
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
+    debug_assert_same_dtype("rotate", x.dtype(), [cos.dtype(), sin.dtype()]);
     tensor(B::rotate(primitive(x), primitive(cos), primitive(sin)))
 }
 
@@ -312,6 +363,7 @@ pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
 
 /// `silu(gate) up`.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
+    debug_assert_same_dtype("swiglu", gate.dtype(), [up.dtype()]);
     let shape = gate.dims();
     let y: Tensor<B, 2> = tensor(B::swiglu(primitive(rows(gate)), primitive(rows(up))));
     y.reshape(shape)
@@ -323,6 +375,7 @@ pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) 
 /// - `x`, output: `[B, channels, S]`
 /// - `alpha`, `beta`: `[1, channels, 1]`, on a log scale
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
+    debug_assert_same_dtype("snake", x.dtype(), [alpha.dtype(), beta.dtype()]);
     tensor(B::snake(primitive(x), primitive(alpha), primitive(beta)))
 }
 

@@ -3,7 +3,7 @@
 //! What each computes, and its shapes, stand at the front of the same name in [`super`].
 
 use burn::tensor::{
-    DType, Int, Tensor, activation, module,
+    DType, Int, Tensor, activation, f16, module,
     ops::{ConvOptions, ConvTransposeOptions},
 };
 
@@ -107,6 +107,14 @@ pub fn modulate<B: Backend>(
 /// Reference of [`super::add_gated`].
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
     x + y * gate
+}
+
+/// Reference of [`super::keep_finite`].
+pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
+    // Not `clamp`, which on some cards gives a bound for NaN.
+    let most = f16::MAX.to_f32();
+    let (above, below) = (x.clone().greater_elem(most), x.clone().lower_elem(-most));
+    x.mask_fill(above, most).mask_fill(below, -most)
 }
 
 /// Reference of [`super::rotate`].

@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 
 use super::{KeysValues, LayerShape};
 use crate::{
-    Backend,
+    Backend, Place,
     kernel::{self, Slot},
 };
 
@@ -26,17 +26,17 @@ pub struct Cache<B: Backend> {
 // ANCHOR_END: cache
 
 impl<B: Backend> Cache<B> {
-    /// An empty cache for `rows` sequences of at most `capacity` tokens.
+    /// An empty cache for `rows` sequences of at most `capacity` tokens, in the place of its network.
     pub fn new(
         shape: &LayerShape,
         layers: usize,
         rows: usize,
         capacity: usize,
-        device: &B::Device,
+        place: &Place<B>,
     ) -> Self {
         let size = [rows, shape.kv_heads, capacity, shape.head_dim];
-        let layer =
-            |_| KeysValues { k: Tensor::zeros(size, device), v: Tensor::zeros(size, device) };
+        let zeros = || Tensor::zeros(size, (&place.device, place.dtype));
+        let layer = |_| KeysValues { k: zeros(), v: zeros() };
         Self { layers: (0..layers).map(layer).collect(), lengths: vec![0; rows], capacity }
     }
 
@@ -73,7 +73,8 @@ impl<B: Backend> Cache<B> {
         self.layers.iter().map(|layer| [part(&layer.k), part(&layer.v)]).collect()
     }
 
-    /// Replaces row `row` by what [`Self::row`] gave, of this cache or of another of its network.
+    /// Replaces row `row` by what [`Self::row`] gave, of this cache or of another of its network, in
+    /// whatever float type.
     ///
     /// # Panics
     /// If the content is of another network, or longer than the capacity.
@@ -86,7 +87,8 @@ impl<B: Backend> Cache<B> {
             return;
         }
         for (layer, [k, v]) in self.layers.iter_mut().zip(content) {
-            layer.write(k, v, &[Slot { row, start: 0 }]);
+            let dtype = layer.k.dtype();
+            layer.write(k.cast(dtype), v.cast(dtype), &[Slot { row, start: 0 }]);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::Tensor,
+    tensor::{DType, Tensor},
 };
 
 use super::random;
@@ -51,8 +51,22 @@ impl<B: Backend> Conv1d<B> {
         Self { bias, ..Self::init(channels, kernel, geometry, device) }
     }
 
+    /// The type of the weight.
+    pub(crate) fn dtype(&self) -> DType {
+        self.weight.val().dtype()
+    }
+
+    /// [`Self::forward`] of any float type: where a network begins.
+    ///
     /// # Shapes
     /// - `x`: `[B, in, S]`
+    /// - output: `[B, out, S']`, in the weight's type
+    pub fn enter(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.forward(x.cast(self.dtype()))
+    }
+
+    /// # Shapes
+    /// - `x`: `[B, in, S]`, of the weight's type
     /// - output: `[B, out, S']`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let geometry =

@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use burn::{module::Module, tensor::Tensor};
 
 use super::{Attention, KeysValues, Mlp, RmsNorm, Rope, attention::Reading};
-use crate::{Backend, Quiet, Tap, kernel::Mask};
+use crate::{Backend, Quiet, Tap, kernel::{self, Mask}};
 
 /// The sizes of one layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,7 +62,7 @@ impl<B: Backend> Layer<B> {
     ) -> Tensor<B, 3> {
         let attended = self.self_attn.forward(self.input_layernorm.forward(x.clone()), rope, mask);
         tap.tap(format_args!("{name}.self_attn.out"), &attended);
-        let out = self.mixed(x + attended);
+        let out = self.mixed(kernel::add(x, attended));
         tap.tap(format_args!("{name}.out"), &out);
         out
     }
@@ -76,11 +76,11 @@ impl<B: Backend> Layer<B> {
     ) -> Tensor<B, 3> {
         let normed = self.input_layernorm.forward(x.clone());
         let attended = self.self_attn.forward_cached(normed, cache, reading);
-        self.mixed(x + attended)
+        self.mixed(kernel::add(x, attended))
     }
 
     fn mixed(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let mixed = self.mlp.forward(self.post_attention_layernorm.forward(x.clone()));
-        x + mixed
+        kernel::add(x, mixed)
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Int, Tensor},
+    tensor::{DType, Int, Tensor},
 };
 
 use super::random;
@@ -28,13 +28,27 @@ impl<B: Backend> Linear<B> {
         Self { bias, ..Self::init(input, output, device) }
     }
 
+    /// The type of the weight.
+    pub(crate) fn dtype(&self) -> DType {
+        self.weight.val().dtype()
+    }
+
     /// The weight, `[out, in]`.
     pub(crate) fn weight(&self) -> Tensor<B, 2> {
         self.weight.val()
     }
 
+    /// [`Self::forward`] of any float type: where a network begins.
+    ///
     /// # Shapes
     /// - `x`: `[.., in]`
+    /// - output: `[.., out]`, in the weight's type
+    pub fn enter<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        self.forward(x.cast(self.dtype()))
+    }
+
+    /// # Shapes
+    /// - `x`: `[.., in]`, of the weight's type
     /// - output: `[.., out]`
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         kernel::linear(x, self.weight.val(), self.bias.as_ref().map(Param::val))
@@ -51,6 +65,11 @@ impl<B: Backend> Embedding<B> {
     /// A random table.
     pub fn init(rows: usize, width: usize, device: &B::Device) -> Self {
         Self { weight: random([rows, width], 0.02, device) }
+    }
+
+    /// The type of the table.
+    pub(crate) fn dtype(&self) -> DType {
+        self.weight.val().dtype()
     }
 
     /// Number of rows.

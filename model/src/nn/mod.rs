@@ -21,6 +21,7 @@ pub use mlp::Mlp;
 pub use norm::RmsNorm;
 pub use rope::Rope;
 pub use snake::Snake;
+pub(crate) use timestep::rounded;
 pub use timestep::{TimestepEmbedding, scaled_time, timestep_sinusoid};
 
 use burn::{
@@ -28,7 +29,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::Backend;
+use crate::{Backend, Place};
 
 /// A parameter with random values of the given spread; nothing is allocated until it is read.
 ///
@@ -39,6 +40,11 @@ pub(crate) fn random<B: Backend, const D: usize>(
     device: &B::Device,
 ) -> Param<Tensor<B, D>> {
     Initializer::Normal { mean: 0.0, std }.init(shape, device)
+}
+
+/// Where `x` is, for tensors that shall stand beside it.
+pub(crate) fn place_of<B: Backend, const D: usize>(x: &Tensor<B, D>) -> Place<B> {
+    Place { device: x.device(), dtype: x.dtype() }
 }
 
 /// A parameter of ones, likewise lazy.

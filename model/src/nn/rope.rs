@@ -7,7 +7,7 @@
 
 use burn::tensor::{Tensor, TensorData};
 
-use crate::{Backend, kernel};
+use crate::{Backend, Place, kernel};
 
 /// Cosines and sines of some positions.
 #[derive(Debug, Clone)]
@@ -18,18 +18,18 @@ pub struct Rope<B: Backend> {
 
 impl<B: Backend> Rope<B> {
     /// Tables for positions `0..length` of heads `head_dim` wide.
-    pub fn new(length: usize, head_dim: usize, theta: f64, device: &B::Device) -> Self {
-        Self::at(0..length, head_dim, theta, device)
+    pub fn new(length: usize, head_dim: usize, theta: f64, place: &Place<B>) -> Self {
+        Self::at(0..length, head_dim, theta, place)
     }
 
     /// Tables for `positions`, in their order.
     ///
-    /// They are computed in f32 as the reference does, then take the backend's float type.
+    /// They are computed in f32 as the reference does, then take the place's float type.
     pub fn at(
         positions: impl IntoIterator<Item = usize>,
         head_dim: usize,
         theta: f64,
-        device: &B::Device,
+        place: &Place<B>,
     ) -> Self {
         let half = head_dim / 2;
         let frequency: Vec<f32> =
@@ -41,7 +41,8 @@ impl<B: Backend> Rope<B> {
         let length = angles.len() / half;
         let table = |f: fn(f32) -> f32| {
             let values: Vec<f32> = angles.iter().map(|&angle| f(angle)).collect();
-            Tensor::from_data(TensorData::new(values, [length, half]), device)
+            let data = TensorData::new(values, [length, half]);
+            Tensor::from_data(data, (&place.device, place.dtype))
         };
         Self { cos: table(f32::cos), sin: table(f32::sin) }
     }
@@ -71,7 +72,7 @@ mod tests {
         let device = Default::default();
         let x = Tensor::<Flex, 4>::from_data([[[[0.0f32; 4], [1.0, 2.0, 3.0, 4.0]]]], &device);
         let y =
-            Rope::new(2, 4, 10_000.0, &device).apply(x).into_data().to_vec::<f32>().expect("f32");
+            Rope::new(2, 4, 10_000.0, &Place::f32(device)).apply(x).into_data().to_vec::<f32>().expect("f32");
         let expected = [
             1.0f32.cos() - 3.0 * 1.0f32.sin(),
             2.0 * 0.01f32.cos() - 4.0 * 0.01f32.sin(),

@@ -8,7 +8,7 @@
 
 use burn::{
     module::Module,
-    tensor::{DType, Element, Tensor, TensorData, bf16, f16},
+    tensor::{DType, Tensor, TensorData, bf16, f16},
 };
 
 use super::Linear;
@@ -38,10 +38,11 @@ impl<B: Backend> TimestepEmbedding<B> {
     /// Embeds one time in `[0, 1]` a batch item.
     ///
     /// # Shapes
-    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers
-    pub fn forward(&self, t: &[f32], device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 3>) {
-        let sinusoid = timestep_sinusoid(t, B::FloatElem::dtype());
-        let sinusoid = Tensor::from_data(TensorData::new(sinusoid, [t.len(), WIDTH]), device);
+    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers, in the weights' type
+    pub(crate) fn forward(&self, t: &[f32], device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 3>) {
+        let sinusoid = timestep_sinusoid(t, self.linear_1.dtype());
+        let sinusoid = TensorData::new(sinusoid, [t.len(), WIDTH]);
+        let sinusoid = Tensor::from_data(sinusoid, (device, self.linear_1.dtype()));
         let hidden = kernel::silu(self.linear_1.forward::<2>(sinusoid));
         let embedded = self.linear_2.forward(hidden);
         let projected = self.time_proj.forward(kernel::silu(embedded.clone()));
@@ -72,10 +73,15 @@ pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
 ///
 /// In bf16 the time 0.75 becomes 752 and not 750, which changes the sound by a third.
 pub fn scaled_time(t: f32, dtype: DType) -> f32 {
+    rounded(rounded(t, dtype) * 1000.0, dtype)
+}
+
+/// `x` as `dtype` holds it.
+pub(crate) fn rounded(x: f32, dtype: DType) -> f32 {
     match dtype {
-        DType::BF16 => bf16::from_f32(bf16::from_f32(t).to_f32() * 1000.0).to_f32(),
-        DType::F16 => f16::from_f32(f16::from_f32(t).to_f32() * 1000.0).to_f32(),
-        _ => t * 1000.0,
+        DType::BF16 => bf16::from_f32(x).to_f32(),
+        DType::F16 => f16::from_f32(x).to_f32(),
+        _ => x,
     }
 }
 

@@ -5,7 +5,10 @@
 //!
 //! Checkpoint: `decoder.*` of the VAE.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::Module,
+    tensor::{DType, Tensor},
+};
 
 use super::{
     Config,
@@ -75,12 +78,12 @@ impl<B: Backend> Decoder<B> {
     /// [`Self::forward`], showing `conv1`, `block.i` and the parts of each block.
     pub fn forward_tapped(&self, latents: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         // ANCHOR: decode
-        let mut x = self.conv1.forward(latents);
+        let mut x = self.conv1.enter(latents);
         tap.tap(format_args!("conv1"), &x);
         for (index, block) in self.block.iter().enumerate() {
             x = block.forward(x, index, tap);
         }
-        self.conv2.forward(self.snake1.forward(x))
+        self.conv2.forward(self.snake1.forward(x)).cast(DType::F32)
         // ANCHOR_END: decode
     }
 }

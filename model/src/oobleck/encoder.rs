@@ -5,7 +5,10 @@
 //!
 //! Checkpoint: `encoder.*` of the VAE.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::Module,
+    tensor::{DType, Tensor},
+};
 
 use super::{
     Config,
@@ -88,9 +91,9 @@ impl<B: Backend> Encoder<B> {
     /// - `sound`: `[B, 2, S]`
     /// - output: `[B, C, S / 1920]`
     pub fn forward(&self, sound: Tensor<B, 3>) -> Posterior<B> {
-        let x = self.conv1.forward(sound);
+        let x = self.conv1.enter(sound);
         let x = self.block.iter().fold(x, |x, block| block.forward(x));
-        let x = self.conv2.forward(self.snake1.forward(x));
+        let x = self.conv2.forward(self.snake1.forward(x)).cast(DType::F32);
         let half = x.dims()[1] / 2;
         Posterior { mean: x.clone().narrow(1, 0, half), scale: x.narrow(1, half, half) }
     }

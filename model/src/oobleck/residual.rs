@@ -4,7 +4,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use crate::{
     Backend,
-    kernel::Geometry,
+    kernel::{self, Geometry},
     nn::{Conv1d, Snake},
 };
 
@@ -32,7 +32,7 @@ impl<B: Backend> ResidualUnit<B> {
     /// - `x`, output: `[B, channels, S]`
     pub(super) fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let y = self.conv1.forward(self.snake1.forward(x.clone()));
-        x + self.conv2.forward(self.snake2.forward(y))
+        kernel::add(x, self.conv2.forward(self.snake2.forward(y)))
     }
 }
 

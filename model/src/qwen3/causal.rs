@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use burn::{
     module::Module,
-    tensor::{Int, Tensor, TensorData},
+    tensor::{DType, Int, Tensor, TensorData},
 };
 
 use super::{Config, Model};
 use crate::{
-    Backend, Quiet, Tap,
+    Backend, Place, Quiet, Tap,
     kernel::{self, Slot},
     nn::{Cache, LayerShape, Linear},
 };
@@ -34,6 +34,11 @@ impl<B: Backend> Causal<B> {
         }
     }
 
+    /// The type of the weights.
+    pub fn dtype(&self) -> DType {
+        self.model.dtype()
+    }
+
     /// Rows of the embedding table; ids must be below it.
     pub fn vocabulary(&self) -> usize {
         self.model.vocabulary()
@@ -50,7 +55,7 @@ impl<B: Backend> Causal<B> {
 
     /// [`Self::forward`], showing what [`Model::forward_tapped`] does.
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
-        kernel::linear(self.model.forward_tapped(ids, tap), self.head(), None)
+        kernel::linear(self.model.hidden(ids, tap), self.head(), None).cast(DType::F32)
     }
 
     /// Reads `ids` after what row `row` of the cache holds; gives the last hidden state of the last
@@ -101,7 +106,7 @@ impl<B: Backend> Causal<B> {
         let shape = [slots.len(), ids.len() / slots.len()];
         let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
         let ids = Tensor::from_data(TensorData::new(ids, shape), device);
-        self.model.forward_cached(ids, slots, cache).squeeze_dim(1)
+        self.model.forward_cached(ids, slots, cache).squeeze_dim::<2>(1).cast(DType::F32)
     }
 
     /// Scores of the tokens `wanted`, one range after the other.
@@ -114,12 +119,14 @@ impl<B: Backend> Causal<B> {
     pub fn scores(&self, hidden: Tensor<B, 2>, wanted: &[Range<usize>]) -> Tensor<B, 2> {
         // ANCHOR: scores
         let head = self.head();
+        let hidden = hidden.cast(head.dtype());
         let part = |range: &Range<usize>| {
             let rows = head.clone().narrow(0, range.start, range.len());
             kernel::linear(hidden.clone(), rows, None)
         };
         let mut parts: Vec<_> = wanted.iter().map(part).collect();
-        if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) }
+        let scores = if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) };
+        scores.cast(DType::F32)
         // ANCHOR_END: scores
     }
 
@@ -132,10 +139,10 @@ impl<B: Backend> Causal<B> {
 }
 
 impl Config {
-    /// An empty cache for `rows` sequences of at most `capacity` tokens.
-    pub fn cache<B: Backend>(&self, rows: usize, capacity: usize, device: &B::Device) -> Cache<B> {
+    /// An empty cache for `rows` sequences of at most `capacity` tokens, in the place of its network.
+    pub fn cache<B: Backend>(&self, rows: usize, capacity: usize, place: &Place<B>) -> Cache<B> {
         let shape: LayerShape = self.layer_shape();
-        Cache::new(&shape, self.num_hidden_layers, rows, capacity, device)
+        Cache::new(&shape, self.num_hidden_layers, rows, capacity, place)
     }
 }
 

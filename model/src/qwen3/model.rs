@@ -5,12 +5,12 @@
 
 use burn::{
     module::Module,
-    tensor::{Int, Tensor},
+    tensor::{DType, Int, Tensor},
 };
 
 use super::Config;
 use crate::{
-    Backend, Quiet, Tap,
+    Backend, Place, Quiet, Tap,
     kernel::{Mask, Slot, Visibility, flags},
     nn::{Cache, Embedding, Layer, Reading, RmsNorm, Rope},
 };
@@ -44,7 +44,17 @@ impl<B: Backend> Model<B> {
     /// - `ids`: `[B, L]`
     /// - output: `[B, L, H]`
     pub fn embed(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-        self.embed_tokens.forward(ids)
+        self.embed_tokens.forward(ids).cast(DType::F32)
+    }
+
+    /// The type of the weights.
+    pub fn dtype(&self) -> DType {
+        self.embed_tokens.dtype()
+    }
+
+    /// Where the weights are, for what shall stand beside them on `device`.
+    fn place(&self, device: B::Device) -> Place<B> {
+        Place { device, dtype: self.dtype() }
     }
 
     /// Rows of the embedding table; ids must be below it.
@@ -65,9 +75,15 @@ impl<B: Backend> Model<B> {
 
     /// [`Self::forward`], showing each layer's attention and output, and `norm.out`.
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
-        let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &ids.device());
+        self.hidden(ids, tap).cast(DType::F32)
+    }
+
+    /// [`Self::forward_tapped`] in the weights' type.
+    pub(super) fn hidden(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
+        let place = self.place(ids.device());
+        let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &place);
         let mask = Mask::by_position(Visibility::Causal { first: 0 });
-        let mut hidden = self.embed(ids);
+        let mut hidden = self.embed_tokens.forward(ids);
         for (i, layer) in self.layers.iter().enumerate() {
             hidden = layer.forward_tapped(hidden, &rope, &mask, format_args!("layer{i}"), tap);
         }
@@ -83,7 +99,7 @@ impl<B: Backend> Model<B> {
     ///
     /// # Shapes
     /// - `ids`: `[slots, t]`
-    /// - output: `[slots, 1, H]`
+    /// - output: `[slots, 1, H]`, in the weights' type
     pub(super) fn forward_cached(
         &self,
         ids: Tensor<B, 2, Int>,
@@ -105,9 +121,9 @@ impl<B: Backend> Model<B> {
                 Mask { visibility: Visibility::Full, keys }
             }
         };
-        let rope = Rope::at(positions, self.head_dim, self.rope_theta, &device);
+        let rope = Rope::at(positions, self.head_dim, self.rope_theta, &self.place(device));
         let reading = Reading { slots, rope, seen, mask };
-        let mut hidden = self.embed(ids);
+        let mut hidden = self.embed_tokens.forward(ids);
         for (layer, cached) in self.layers.iter().zip(cache.layers_mut()) {
             hidden = layer.forward_cached(hidden, cached, &reading);
         }

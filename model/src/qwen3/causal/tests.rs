@@ -4,6 +4,10 @@ use super::*;
 
 const DEVICE: FlexDevice = FlexDevice;
 
+fn place() -> Place<Flex> {
+    Place::f32(DEVICE)
+}
+
 fn config(tied: bool) -> Config {
     let json = serde_json::json!({
         "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3,
@@ -41,7 +45,7 @@ fn reading_in_pieces_is_reading_at_once() {
         let config = config(tied);
         let model = Causal::init(&config, &DEVICE);
         let ids: Vec<u32> = (0..13).map(|i| i * 7 % 50).collect();
-        let mut cache = config.cache(2, 16, &DEVICE);
+        let mut cache = config.cache(2, 16, &place());
         model.read(&ids[..5], 1, &mut cache, &DEVICE);
         model.read(&ids[5..11], 1, &mut cache, &DEVICE);
         model.read(&ids[11..12], 1, &mut cache, &DEVICE);
@@ -56,14 +60,14 @@ fn rows_of_different_lengths_do_not_see_each_other() {
     let config = config(true);
     let model = Causal::init(&config, &DEVICE);
     let texts: [&[u32]; 3] = [&[1, 2, 3, 4, 5, 6, 7], &[9], &[40, 30, 20]];
-    let mut cache = config.cache(3, 10, &DEVICE);
+    let mut cache = config.cache(3, 10, &place());
     for (row, ids) in texts.iter().enumerate() {
         model.read(ids, row, &mut cache, &DEVICE);
     }
     let next = [11, 12, 13];
     let together = values(model.step(&next, 0..3, &mut cache, &DEVICE));
     for (row, ids) in texts.iter().enumerate() {
-        let mut alone = config.cache(1, 10, &DEVICE);
+        let mut alone = config.cache(1, 10, &place());
         model.read(ids, 0, &mut alone, &DEVICE);
         let hidden = values(model.step(&next[row..=row], 0..1, &mut alone, &DEVICE));
         assert_close(&together[row * 32..][..32], &hidden, "alone");
@@ -77,7 +81,7 @@ fn rows_of_different_lengths_do_not_see_each_other() {
 fn a_row_is_cut_back_copied_and_carried_to_another_cache() {
     let config = config(true);
     let model = Causal::init(&config, &DEVICE);
-    let mut cache = config.cache(2, 8, &DEVICE);
+    let mut cache = config.cache(2, 8, &place());
     model.read(&[1, 2, 3, 4, 5], 0, &mut cache, &DEVICE);
     cache.truncate(0, 3);
     cache.copy_row(0, 1);
@@ -89,7 +93,7 @@ fn a_row_is_cut_back_copied_and_carried_to_another_cache() {
         &uncached(&model, &[1, 2, 3, 6]),
         "cut back",
     );
-    let mut other = config.cache(1, 20, &DEVICE);
+    let mut other = config.cache(1, 20, &place());
     other.set_row(0, cache.row(1));
     let here = values(model.step(&[7], 1..2, &mut cache, &DEVICE));
     assert_eq!(values(model.step(&[7], 0..1, &mut other, &DEVICE)), here);
@@ -99,7 +103,7 @@ fn a_row_is_cut_back_copied_and_carried_to_another_cache() {
 fn scores_of_some_tokens_are_those_of_all() {
     let config = config(true);
     let model = Causal::init(&config, &DEVICE);
-    let mut cache = config.cache(1, 8, &DEVICE);
+    let mut cache = config.cache(1, 8, &place());
     let hidden = model.read(&[3, 1], 0, &mut cache, &DEVICE);
     let all = scores(&model, hidden.clone());
     let some = values(model.scores(hidden, &[49..50, 5..9]));
@@ -111,6 +115,6 @@ fn scores_of_some_tokens_are_those_of_all() {
 fn a_full_cache_says_so() {
     let config = config(true);
     let model = Causal::<Flex>::init(&config, &DEVICE);
-    let mut cache = config.cache(1, 7, &DEVICE);
+    let mut cache = config.cache(1, 7, &place());
     model.read(&[0; 8], 0, &mut cache, &DEVICE);
 }

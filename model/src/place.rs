@@ -1,0 +1,21 @@
+//! Where a network is, and in what numbers.
+
+use burn::tensor::DType;
+
+use crate::Backend;
+
+/// Where a network is put, and in what type its weights are kept.
+#[derive(Debug, Clone)]
+pub struct Place<B: Backend> {
+    /// The device that computes.
+    pub device: B::Device,
+    /// The type of the weights: `F32`, `BF16` or `F16`.
+    pub dtype: DType,
+}
+
+impl<B: Backend> Place<B> {
+    /// `device`, in f32.
+    pub fn f32(device: B::Device) -> Self {
+        Self { device, dtype: DType::F32 }
+    }
+}
