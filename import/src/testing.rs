@@ -5,11 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use acestep_model::Place;
 use burn::{
     module::{Module, Param},
     tensor::{Tensor, backend::Backend},
 };
-use burn_flex::Flex;
+use burn_flex::{Flex, FlexDevice};
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, View, serialize};
 use tempfile::TempDir;
@@ -18,6 +19,11 @@ use crate::{Directory, ModelPaths};
 
 /// The backend of the tests.
 pub(crate) type B = Flex;
+
+/// Where the tests put networks.
+pub(crate) fn place() -> Place<B> {
+    Place::f32(FlexDevice)
+}
 
 /// The goldens of the repository.
 pub(crate) fn goldens() -> PathBuf {

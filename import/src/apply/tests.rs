@@ -73,6 +73,41 @@ fn parameters_have_the_type_that_was_asked_for() -> Result<(), Error> {
     Ok(())
 }
 
+/// bf16 has numbers up to 3e38, f16 up to 65504: 65519 still rounds to that, 65536 does not.
+#[test]
+fn what_f16_cannot_hold_is_an_error_that_names_the_tensor() -> Result<(), Error> {
+    let load = |stored_as: Dtype, dtype, value: f32| {
+        let mut tensors = toy(stored_as);
+        tensors[1] = ("encoder.bias", stored(stored_as, &[2], &[0.5, value]));
+        load_files(&[("model.safetensors", file(&tensors))], dtype)
+    };
+    let error = load(BF16, DType::F16, -65_536.0).expect_err("too large for f16");
+    assert_eq!(error.hint().as_deref(), Some("pass --dtype f32"));
+    let says = "tensor `encoder.bias` of `model.safetensors` has values beyond 65504, the largest \
+                number of f16";
+    assert_eq!(message(Err(error)), says);
+    assert!(load(F32, DType::F16, 65_536.0).is_err());
+    for (stored_as, dtype) in [(BF16, DType::BF16), (BF16, DType::F32), (F32, DType::BF16)] {
+        assert_eq!(values(&load(stored_as, dtype, 65_536.0)?)[7], 65_536.0);
+    }
+    assert_eq!(values(&load(F32, DType::F16, 65_519.0)?)[7], 65_504.0);
+    // What is infinite in the file is not a matter of the type.
+    assert_eq!(values(&load(F32, DType::F16, f32::INFINITY)?)[7], f32::INFINITY);
+    Ok(())
+}
+
+/// The row (3, 4) of length 5 gets length 100 000.
+#[test]
+fn a_folded_weight_that_f16_cannot_hold_is_an_error() {
+    let mut tensors = toy(F32);
+    tensors[0] = ("encoder.weight_v", stored(F32, &[2, 3], &[3.0, 4.0, 0.0, 1.0, 0.0, 0.0]));
+    tensors.push(("encoder.weight_g", stored(F32, &[2, 1], &[1e5, 1.0])));
+    let load = |dtype| load_files(&[("model.safetensors", file(&tensors))], dtype);
+    let error = message(load(DType::F16));
+    assert!(error.starts_with("tensor `encoder.weight_v` of `model.safetensors` has"), "{error}");
+    assert!(load(DType::BF16).is_ok());
+}
+
 #[test]
 fn shards_give_what_one_file_gives() -> Result<(), Error> {
     let tensors = toy(F32);

@@ -6,19 +6,19 @@ use safetensors::Dtype;
 use super::*;
 use crate::{
     open_tiny,
-    testing::{B, Copy, Stored, edit_config, goldens, rewrite, stored},
+    testing::{B, Copy, Stored, edit_config, goldens, place, rewrite, stored},
 };
 
 /// Loads every part of `folder`.
 fn load_all(folder: &Folder) -> Result<(), Error> {
-    let device = Default::default();
+    let place = place();
     let checkpoint: &dyn Checkpoint<B, Error = Error> = folder;
-    checkpoint.text_encoder(&device)?;
-    checkpoint.conditioner(&device)?;
-    checkpoint.audio_codec(&device)?;
-    checkpoint.dit(&device)?;
-    checkpoint.vae_decoder(&device)?;
-    checkpoint.vae_encoder(&device)?;
+    checkpoint.text_encoder(&place)?;
+    checkpoint.conditioner(&place)?;
+    checkpoint.audio_codec(&place)?;
+    checkpoint.dit(&place)?;
+    checkpoint.vae_decoder(&place)?;
+    checkpoint.vae_encoder(&place)?;
     Ok(())
 }
 
@@ -51,10 +51,10 @@ fn base_and_xl_checkpoints_load_whole() -> Result<(), Error> {
 #[test]
 fn parameters_are_the_numbers_of_the_file() -> Result<(), Error> {
     let folder = open_tiny()?;
-    let device = Default::default();
-    let encoder: qwen3::Model<B> = folder.text_encoder(&device)?;
+    let place = place();
+    let encoder: qwen3::Model<B> = folder.text_encoder(&place)?;
     assert_eq!(encoder.num_params() as u64, folder.size(Part::TextEncoder)?.parameters);
-    let decoder: oobleck::Decoder<B> = folder.vae_decoder(&device)?;
+    let decoder: oobleck::Decoder<B> = folder.vae_decoder(&place)?;
     assert_eq!(decoder.num_params() as u64, folder.size(Part::VaeDecoder)?.parameters);
     // Weight norm takes its lengths besides.
     let size = folder.size(Part::VaeDecoder)?;
@@ -182,7 +182,7 @@ fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
     let copy = Copy::new();
     edit_config(&copy.paths.text_encoder, "num_hidden_layers", 2.into());
     let folder = Folder::open(&copy.paths)?;
-    let result: Result<qwen3::Model<B>, _> = folder.text_encoder(&Default::default());
+    let result: Result<qwen3::Model<B>, _> = folder.text_encoder(&place());
     let error = result.expect_err("a third layer").to_string();
     assert!(error.contains("11 tensors that the text encoder does not use: `layers.2."), "{error}");
     Ok(())
@@ -192,10 +192,10 @@ fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
 fn a_directory_alone_is_enough_for_its_own_networks() -> Result<(), Error> {
     let xl = goldens().join("checkpoints_xl/acestep-v15-xl-turbo");
     let folder = DitFolder::open(Directory::Disk(xl))?;
-    let device = Default::default();
-    folder.conditioner::<B>(&device)?;
-    folder.dit::<B>(&device)?;
-    assert_eq!(folder.silence_latent::<B>(&device)?.dims(), [1, 1500, 16]);
+    let place = place();
+    folder.conditioner::<B>(&place)?;
+    folder.dit::<B>(&place)?;
+    assert_eq!(folder.silence_latent::<B>(&place.device)?.dims(), [1, 1500, 16]);
     Ok(())
 }
 

@@ -7,7 +7,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     Layout, ModelPaths, TextEncoderFolder, open_language_model, open_tiny_language_model,
-    testing::{B, Copy, Stored, copy_golden, edit_config, edit_tensors, file, goldens, rewrite},
+    testing::{
+        B, Copy, Stored, copy_golden, edit_config, edit_tensors, file, goldens, place, rewrite,
+    },
 };
 
 /// A writable copy of the tiny language model; the directory is removed with the first value.
@@ -26,7 +28,7 @@ fn open(path: &Path) -> Result<LanguageFolder, Error> {
 fn load(path: &Path) -> Result<qwen3::Causal<B>, Error> {
     let folder = open(path)?;
     let checked = folder.check::<B>(&Default::default());
-    let loaded = folder.model::<B>(&Default::default());
+    let loaded = folder.model::<B>(&place());
     assert_eq!(checked.is_ok(), loaded.is_ok());
     loaded
 }
@@ -47,7 +49,7 @@ fn the_built_in_language_model_loads_whole() -> Result<(), Error> {
     assert_eq!(tiny.name(), "tiny");
     tiny.check::<B>(&Default::default())?;
     let checkpoint: &dyn LanguageCheckpoint<B, Error = Error> = &tiny;
-    let model = checkpoint.language_model(&Default::default())?;
+    let model = checkpoint.language_model(&place())?;
     // By hand: 958 rows of 64; four layers of 2 * 128 * 64 (q, o), 2 * 64 * 64 (k, v),
     // 3 * 128 * 64 (mlp), 2 * 32 (head norms), 2 * 64 (norms); 64 of the last norm.
     let parameters = 958 * 64 + 4 * (16_384 + 8_192 + 24_576 + 64 + 128) + 64;

@@ -120,7 +120,8 @@ impl<B: Backend> Dit<B> {
         since_r: &[f32],
         device: &B::Device,
     ) -> [(Tensor<B, 2>, Tensor<B, 3>); 2] {
-        let as_f32 = |(a, b): (Tensor<B, 2>, Tensor<B, 3>)| (a.cast(DType::F32), b.cast(DType::F32));
+        let as_f32 =
+            |(a, b): (Tensor<B, 2>, Tensor<B, 3>)| (a.cast(DType::F32), b.cast(DType::F32));
         self.times([t, since_r], device).map(as_f32)
     }
 
@@ -167,8 +168,7 @@ impl<B: Backend> Dit<B> {
         let dtype = self.condition_embedder.dtype();
         let since = |(&t, &r): (&f32, &f32)| rounded(t, dtype) - rounded(r, dtype);
         let since_r: Vec<f32> = t.iter().zip(r).map(since).collect();
-        let [(embedded, projected), (embedded_r, projected_r)] =
-            self.times([t, &since_r], &device);
+        let [(embedded, projected), (embedded_r, projected_r)] = self.times([t, &since_r], &device);
         let (embedded, projected) = (embedded + embedded_r, projected + projected_r);
 
         let x = pad_frames(Tensor::cat(vec![context, xt], 2), self.patch_size); // [B, T', 3 C]

@@ -5,7 +5,10 @@ use std::fmt::Arguments;
 use burn::{module::Module, tensor::Tensor};
 
 use super::{Attention, KeysValues, Mlp, RmsNorm, Rope, attention::Reading};
-use crate::{Backend, Quiet, Tap, kernel::{self, Mask}};
+use crate::{
+    Backend, Quiet, Tap,
+    kernel::{self, Mask},
+};
 
 /// The sizes of one layer.
 #[derive(Debug, Clone, Copy, PartialEq)]

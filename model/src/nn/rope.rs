@@ -71,8 +71,11 @@ mod tests {
     fn halves_turn_against_each_other() {
         let device = Default::default();
         let x = Tensor::<Flex, 4>::from_data([[[[0.0f32; 4], [1.0, 2.0, 3.0, 4.0]]]], &device);
-        let y =
-            Rope::new(2, 4, 10_000.0, &Place::f32(device)).apply(x).into_data().to_vec::<f32>().expect("f32");
+        let y = Rope::new(2, 4, 10_000.0, &Place::f32(device))
+            .apply(x)
+            .into_data()
+            .to_vec::<f32>()
+            .expect("f32");
         let expected = [
             1.0f32.cos() - 3.0 * 1.0f32.sin(),
             2.0 * 0.01f32.cos() - 4.0 * 0.01f32.sin(),
