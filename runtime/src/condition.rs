@@ -15,7 +15,7 @@ use crate::{
     audio::loudness::require_finite,
     host::to_host,
     observe::{Event, Observe, Stage, check},
-    residency::Parts,
+    residency::{Network, Parts},
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
 };
@@ -57,28 +57,30 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 
     check(observe)?;
     let start = Instant::now();
-    observe.event(Event::Loading(Stage::Condition));
-    let conditioner = parts.conditioner()?;
-    observe.event(Event::Advanced { stage: Stage::Condition, done: 0, total: 1 });
     let [batch, frames] = [prompts.len(), parts.configs().dit.timbre_fix_frame];
     let channels = silence.dims()[2];
     let timbre = source::silence(silence, frames).expand([batch, frames, channels]);
-    let listen = |text: Packed<B>| {
-        conditioner.forward(ConditionInputs {
-            text,
-            lyrics: lyrics.clone(),
-            timbre: timbre.clone(),
-            timbre_item: (0..batch).collect(),
+    let heard = parts.guarded(Network::Conditioner, observe, || {
+        observe.event(Event::Loading(Stage::Condition));
+        let conditioner = parts.conditioner()?;
+        observe.event(Event::Advanced { stage: Stage::Condition, done: 0, total: 1 });
+        let listen = |text: &Packed<B>| {
+            conditioner.forward(ConditionInputs {
+                text: text.clone(),
+                lyrics: lyrics.clone(),
+                timbre: timbre.clone(),
+                timbre_item: (0..batch).collect(),
+            })
+        };
+        Ok(Heard {
+            first: finite("the condition encoder", listen(&caption))?,
+            later: match plain.as_ref().map(listen) {
+                Some(later) => Some(finite("the condition encoder", later)?),
+                None => None,
+            },
+            null: conditioner.null_condition(),
         })
-    };
-    let heard = Heard {
-        first: finite("the condition encoder", listen(caption))?,
-        later: match plain.map(listen) {
-            Some(later) => Some(finite("the condition encoder", later)?),
-            None => None,
-        },
-        null: conditioner.null_condition(),
-    };
+    })?;
     observe.event(Event::Finished { stage: Stage::Condition, elapsed: start.elapsed() });
     Ok(heard)
 }
@@ -121,18 +123,20 @@ fn read<B: Backend, C: Checkpoint<B>>(
         None => None,
     };
 
-    observe.event(Event::Loading(stage));
-    let encoder = parts.text_encoder()?;
-    observe.event(Event::Advanced { stage, done: 0, total: 1 });
     let device = parts.device();
-    let read = Read {
-        caption: finite("the text encoder", captions.encode(&encoder, device)?)?,
-        plain: match plain {
-            Some(plain) => Some(finite("the text encoder", plain.encode(&encoder, device)?)?),
-            None => None,
-        },
-        lyrics: finite("the text encoder's table", lyrics.embed(&encoder, device)?)?,
-    };
+    let read = parts.guarded(Network::TextEncoder, observe, || {
+        observe.event(Event::Loading(stage));
+        let encoder = parts.text_encoder()?;
+        observe.event(Event::Advanced { stage, done: 0, total: 1 });
+        Ok(Read {
+            caption: finite("the text encoder", captions.encode(&encoder, device)?)?,
+            plain: match &plain {
+                Some(plain) => Some(finite("the text encoder", plain.encode(&encoder, device)?)?),
+                None => None,
+            },
+            lyrics: finite("the text encoder's table", lyrics.embed(&encoder, device)?)?,
+        })
+    })?;
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });
     Ok(read)
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use burn::tensor::DType;
+
 use crate::audio::read::Problem;
 
 /// Something the user should know that stops nothing: a default taken, a setting without effect.
@@ -181,6 +183,8 @@ pub enum Error {
         count: usize,
         /// Index of the first, in storage order.
         first: usize,
+        /// The float type that was asked for; where it was too narrow, f32 did not help either.
+        dtype: DType,
     },
     /// The audio is inaudible.
     #[error("{stage} gave silence: rms {rms:.1e}, peak {peak:.1e}")]
@@ -267,6 +271,26 @@ impl Error {
         Self::Checkpoint(Box::new(error))
     }
 
+    /// Whether a wider float type might help.
+    pub(crate) fn is_overflow(&self) -> bool {
+        use crate::lm::sample::ScoreError;
+        match self {
+            Self::NotFinite { .. } => true,
+            Self::Scores { source, .. } => {
+                matches!(source, ScoreError::NotANumber { .. } | ScoreError::Infinite { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// The same, where `dtype` was tried first.
+    pub(crate) fn after(mut self, first: DType) -> Self {
+        if let Self::NotFinite { dtype, .. } = &mut self {
+            *dtype = first;
+        }
+        self
+    }
+
     /// How to mend it, one sentence, where that is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -290,6 +314,11 @@ impl Error {
             }
             Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
             Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
+            Self::NotFinite { dtype, .. } if *dtype != DType::F32 => {
+                "pass --dtype f32, which computes everything in f32; if that does not help, the \
+                 weights are damaged or not what they claim to be: download them again"
+                    .into()
+            }
             Self::NotFinite { .. } => {
                 "`acestep verify` tests this machine; if it passes, the weights are damaged or not \
                  what they claim to be: download them again"
@@ -434,8 +463,15 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_not_finite_are_not_mended_by_the_only_type_there_is() {
-        let error = Error::NotFinite { stage: "the VAE".into(), count: 1, first: 0 };
-        assert!(!error.hint().expect("a hint").contains("--dtype"));
+    fn numbers_that_are_not_finite_are_mended_by_a_wider_type_where_there_is_one() {
+        let hint = |dtype| {
+            let error = Error::NotFinite { stage: "the VAE".into(), count: 1, first: 0, dtype };
+            error.hint().expect("a hint")
+        };
+        assert!(!hint(DType::F32).contains("--dtype"));
+        for narrow in [DType::BF16, DType::F16] {
+            assert!(hint(narrow).starts_with("pass --dtype f32"), "{}", hint(narrow));
+            assert!(hint(narrow).contains("weights"), "{}", hint(narrow));
+        }
     }
 }

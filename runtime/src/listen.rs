@@ -12,7 +12,7 @@ use crate::{
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     host::to_host,
     observe::{Event, Observe, Stage, check},
-    residency::Parts,
+    residency::{Network, Parts},
     vae::{self, Tiling},
 };
 
@@ -60,12 +60,15 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
         return Err(Error::TooShort { seconds: audio.seconds(), least });
     }
     let start = Instant::now();
-    observe.event(Event::Loading(Stage::VaeEncoder));
-    let encoder = parts.vae_encoder()?;
     let values = TensorData::new(audio.channels.concat(), [1, audio.channels.len(), samples]);
     let sound = Tensor::from_data(values, parts.device()); // [1, 2, S]
-    let latents = vae::encode(&encoder, sound, hop, Tiling::ENCODE, observe)?;
-    require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
+    let latents = parts.guarded(Network::VaeEncoder, observe, || {
+        observe.event(Event::Loading(Stage::VaeEncoder));
+        let encoder = parts.vae_encoder()?;
+        let latents = vae::encode(&encoder, sound.clone(), hop, Tiling::ENCODE, observe)?;
+        require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
+        Ok(latents)
+    })?;
     observe.event(Event::Finished { stage: Stage::VaeEncoder, elapsed: start.elapsed() });
     Ok(latents)
 }
@@ -85,21 +88,24 @@ pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Vec<u32>, Error> {
     check(observe)?;
     let start = Instant::now();
-    observe.event(Event::Loading(Stage::Codes));
-    let codec = parts.audio_codec()?;
     let silence = parts.silence_latent()?; // [1, stored, C]
     let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
     let frames = latents.dims()[1];
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
     let total = starts.len();
-    observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
-    let mut codes = Vec::new();
-    for (index, start) in starts.into_iter().enumerate() {
-        check(observe)?;
-        let piece = latents.clone().narrow(1, start, at_once.min(frames - start));
-        codes.extend(quantized(codec.tokenizer(), piece, silence.clone())?);
-        observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
-    }
+    let codes = parts.guarded(Network::AudioCodec, observe, || {
+        observe.event(Event::Loading(Stage::Codes));
+        let codec = parts.audio_codec()?;
+        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
+        let mut codes = Vec::new();
+        for (index, &start) in starts.iter().enumerate() {
+            check(observe)?;
+            let piece = latents.clone().narrow(1, start, at_once.min(frames - start));
+            codes.extend(quantized(codec.tokenizer(), piece, silence.clone())?);
+            observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
+        }
+        Ok(codes)
+    })?;
     observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
     Ok(codes)
 }

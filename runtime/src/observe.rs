@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use burn::tensor::DType;
+
 /// A stretch of work that takes time worth showing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
@@ -59,6 +61,14 @@ pub enum Event {
         stage: Stage,
         /// How long it took.
         elapsed: Duration,
+    },
+    /// The result of the current stage was not finite in a narrow float type; the stage begins again
+    /// in f32. [`notice`](crate::overflow::notice) says it in words.
+    Overflowed {
+        /// The network, as a noun phrase.
+        who: &'static str,
+        /// The type that was too narrow.
+        dtype: DType,
     },
 }
 

@@ -16,7 +16,7 @@ use crate::{
     flow::{self, Sampling, Steering, Track, Tracks, schedule::Schedule},
     host::{audio_from_sound, from_host, to_host},
     observe::{Event, Observe, Stage, check},
-    residency::Parts,
+    residency::{Network, Parts},
     source, vae,
 };
 
@@ -111,8 +111,8 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     let Prepared { tracks, noise } = prepared;
     let latents = denoise(plan, parts, &tracks, noise, observe)?; // [B, T, C]
     drop(tracks);
-    let sound = decode(plan, parts, latents, observe)?; // [B, 2, S]
-    finish(plan, parts.configs().vae.sampling_rate, sound)
+    let songs = decode(plan, parts, latents, observe)?;
+    Ok(finish(plan, songs))
     // ANCHOR_END: render
 }
 
@@ -123,11 +123,14 @@ fn hints<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let start = Instant::now();
-    observe.event(Event::Loading(Stage::Codes));
-    let codec = parts.audio_codec()?;
-    observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
-    let hints = codec.decode(&plan.codes, parts.device());
-    require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
+    let hints = parts.guarded(Network::AudioCodec, observe, || {
+        observe.event(Event::Loading(Stage::Codes));
+        let codec = parts.audio_codec()?;
+        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
+        let hints = codec.decode(&plan.codes, parts.device());
+        require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
+        Ok(hints)
+    })?;
     observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
     Ok(hints)
 }
@@ -141,8 +144,6 @@ fn denoise<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let start = Instant::now();
-    observe.event(Event::Loading(Stage::Diffusion));
-    let dit = parts.dit()?;
     let [_, frames, channels] = noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
@@ -150,45 +151,52 @@ fn denoise<B: Backend, C: Checkpoint<B>>(
     };
     let schedule = Schedule { timesteps: plan.timesteps.clone(), terminal: plan.terminal };
     let sampling = Sampling::new(&schedule, plan.infer_method, plan.is_turbo);
-    let latents = flow::sample(&dit, tracks, noise, &sampling, step_noise, observe)?;
-    require_finite("the diffusion transformer", &to_host(latents.clone()))?;
+    let latents = parts.guarded(Network::Dit, observe, || {
+        observe.event(Event::Loading(Stage::Diffusion));
+        let dit = parts.dit()?;
+        let latents = flow::sample(&dit, tracks, noise.clone(), &sampling, step_noise, observe)?;
+        require_finite("the diffusion transformer", &to_host(latents.clone()))?;
+        Ok(latents)
+    })?;
     observe.event(Event::Finished { stage: Stage::Diffusion, elapsed: start.elapsed() });
     Ok(latents)
 }
 
+/// Sound that can be heard, one song a seed, cut to what was asked.
 fn decode<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
-) -> Result<Tensor<B, 3>, Error> {
+) -> Result<Vec<Audio>, Error> {
     check(observe)?;
     let start = Instant::now();
-    observe.event(Event::Loading(Stage::Vae));
-    let decoder = parts.vae_decoder()?;
-    let sound = vae::decode(&decoder, latents, parts.configs().vae.hop(), plan.tiling, observe)?;
+    let config = &parts.configs().vae;
+    let songs = parts.guarded(Network::VaeDecoder, observe, || {
+        observe.event(Event::Loading(Stage::Vae));
+        let decoder = parts.vae_decoder()?;
+        let sound = vae::decode(&decoder, latents.clone(), config.hop(), plan.tiling, observe)?;
+        let mut songs = audio_from_sound(sound, config.sampling_rate);
+        for song in &mut songs {
+            song.crop(plan.samples());
+            require_sound("the VAE", song)?;
+        }
+        Ok(songs)
+    })?;
     observe.event(Event::Finished { stage: Stage::Vae, elapsed: start.elapsed() });
-    Ok(sound)
+    Ok(songs)
 }
 
-/// Cuts songs to what was asked, checks that they can be heard, and sets their loudness.
-fn finish<B: Backend>(
-    plan: &Plan,
-    sample_rate: u32,
-    sound: Tensor<B, 3>,
-) -> Result<Vec<Song>, Error> {
-    let songs = plan.seeds.iter().zip(audio_from_sound(sound, sample_rate));
-    songs
-        .map(|(&seed, mut audio)| {
-            audio.crop(plan.samples());
-            require_sound("the VAE", &audio)?;
-            prevent_clipping(&mut audio);
-            if let Some(decibels) = plan.normalization_db {
-                normalise_peak(&mut audio, decibels);
-            }
-            Ok(Song { audio, seed })
-        })
-        .collect()
+/// Sets the loudness of songs.
+fn finish(plan: &Plan, songs: Vec<Audio>) -> Vec<Song> {
+    let finished = |(&seed, mut audio): (&u64, Audio)| {
+        prevent_clipping(&mut audio);
+        if let Some(decibels) = plan.normalization_db {
+            normalise_peak(&mut audio, decibels);
+        }
+        Song { audio, seed }
+    };
+    plan.seeds.iter().zip(songs).map(finished).collect()
 }
 
 fn initial_noise<B: Backend, C: Checkpoint<B>>(

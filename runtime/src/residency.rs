@@ -1,15 +1,15 @@
 //! Which networks are in memory: one at a time, or all once loaded.
 
-use std::{cell::OnceCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
 use acestep_model::{
-    Backend, Checkpoint, Configs,
+    Backend, Checkpoint, Configs, Place,
     acestep::{AudioCodec, Conditioner, Dit},
     oobleck, qwen3,
 };
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
-use crate::Error;
+use crate::{Error, observe::Observe, overflow::repeated_in_f32};
 
 /// How long a network stays in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,39 @@ pub enum Residency {
     Kept,
 }
 
+/// One of the networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// See [`Parts::text_encoder`].
+    TextEncoder,
+    /// See [`Parts::conditioner`].
+    Conditioner,
+    /// See [`Parts::audio_codec`].
+    AudioCodec,
+    /// See [`Parts::dit`].
+    Dit,
+    /// See [`Parts::vae_decoder`].
+    VaeDecoder,
+    /// See [`Parts::vae_encoder`].
+    VaeEncoder,
+}
+
+impl Network {
+    const COUNT: usize = 6;
+
+    /// A noun phrase.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TextEncoder => "the text encoder",
+            Self::Conditioner => "the condition encoder",
+            Self::AudioCodec => "the network of audio codes",
+            Self::Dit => "the diffusion transformer",
+            Self::VaeDecoder => "the VAE",
+            Self::VaeEncoder => "the encoder of the VAE",
+        }
+    }
+}
+
 /// The networks of a checkpoint on a device.
 ///
 /// A handle that a method returns lives as long as its statement: then the network is dropped, and
@@ -28,6 +61,8 @@ pub enum Residency {
 pub struct Parts<'a, B: Backend, C> {
     checkpoint: &'a C,
     device: B::Device,
+    /// By [`Network`].
+    places: RefCell<[Place<B>; Network::COUNT]>,
     residency: Residency,
     text_encoder: Slot<qwen3::Model<B>>,
     conditioner: Slot<Conditioner<B>>,
@@ -37,21 +72,66 @@ pub struct Parts<'a, B: Backend, C> {
     vae_encoder: Slot<oobleck::Encoder<B>>,
 }
 
-type Slot<T> = OnceCell<Rc<T>>;
+type Slot<T> = RefCell<Option<Rc<T>>>;
 
 impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
-    /// Nothing is loaded yet.
-    pub fn new(checkpoint: &'a C, device: B::Device, residency: Residency) -> Self {
+    /// All networks in `place`; nothing is loaded yet.
+    pub fn new(checkpoint: &'a C, place: Place<B>, residency: Residency) -> Self {
         Self {
             checkpoint,
-            device,
+            device: place.device.clone(),
+            places: RefCell::new(std::array::from_fn(|_| place.clone())),
             residency,
-            text_encoder: Slot::new(),
-            conditioner: Slot::new(),
-            audio_codec: Slot::new(),
-            dit: Slot::new(),
-            vae_decoder: Slot::new(),
-            vae_encoder: Slot::new(),
+            text_encoder: Slot::default(),
+            conditioner: Slot::default(),
+            audio_codec: Slot::default(),
+            dit: Slot::default(),
+            vae_decoder: Slot::default(),
+            vae_encoder: Slot::default(),
+        }
+    }
+
+    /// The same with one network in another float type.
+    pub fn with(self, network: Network, dtype: DType) -> Self {
+        self.places.borrow_mut()[network as usize].dtype = dtype;
+        self
+    }
+
+    /// Where a network is put when it is loaded.
+    pub fn place(&self, network: Network) -> Place<B> {
+        self.places.borrow()[network as usize].clone()
+    }
+
+    /// Does the work of a stage, and once more with its network in f32 if the result was not finite
+    /// in a narrower type; the network then stays in f32.
+    ///
+    /// `work` must ask for the network itself, and let go of it.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn guarded<T>(
+        &self,
+        network: Network,
+        observe: &dyn Observe,
+        mut work: impl FnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let widened = |wide: &Place<B>| {
+            self.places.borrow_mut()[network as usize] = wide.clone();
+            self.forget(network);
+        };
+        let place = self.place(network);
+        repeated_in_f32(network.name(), &place, observe, widened, |_| work())
+    }
+
+    /// Lets go of a network that was kept.
+    fn forget(&self, network: Network) {
+        match network {
+            Network::TextEncoder => drop(self.text_encoder.take()),
+            Network::Conditioner => drop(self.conditioner.take()),
+            Network::AudioCodec => drop(self.audio_codec.take()),
+            Network::Dit => drop(self.dit.take()),
+            Network::VaeDecoder => drop(self.vae_decoder.take()),
+            Network::VaeEncoder => drop(self.vae_encoder.take()),
         }
     }
 
@@ -94,7 +174,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn text_encoder(&self) -> Result<Rc<qwen3::Model<B>>, Error> {
-        self.load(&self.text_encoder, C::text_encoder)
+        self.load(Network::TextEncoder, &self.text_encoder, C::text_encoder)
     }
 
     /// The encoders of text, lyrics and timbre.
@@ -102,7 +182,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn conditioner(&self) -> Result<Rc<Conditioner<B>>, Error> {
-        self.load(&self.conditioner, C::conditioner)
+        self.load(Network::Conditioner, &self.conditioner, C::conditioner)
     }
 
     /// Latents to audio codes and back.
@@ -110,7 +190,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn audio_codec(&self) -> Result<Rc<AudioCodec<B>>, Error> {
-        self.load(&self.audio_codec, C::audio_codec)
+        self.load(Network::AudioCodec, &self.audio_codec, C::audio_codec)
     }
 
     /// The diffusion transformer.
@@ -118,7 +198,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn dit(&self) -> Result<Rc<Dit<B>>, Error> {
-        self.load(&self.dit, C::dit)
+        self.load(Network::Dit, &self.dit, C::dit)
     }
 
     /// Latents to sound.
@@ -126,7 +206,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
-        self.load(&self.vae_decoder, C::vae_decoder)
+        self.load(Network::VaeDecoder, &self.vae_decoder, C::vae_decoder)
     }
 
     /// Sound to latents.
@@ -134,21 +214,23 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
-        self.load(&self.vae_encoder, C::vae_encoder)
+        self.load(Network::VaeEncoder, &self.vae_encoder, C::vae_encoder)
     }
 
     fn load<T>(
         &self,
+        network: Network,
         slot: &Slot<T>,
-        read: impl FnOnce(&C, &B::Device) -> Result<T, C::Error>,
+        read: impl FnOnce(&C, &Place<B>) -> Result<T, C::Error>,
     ) -> Result<Rc<T>, Error> {
-        if let Some(kept) = slot.get() {
+        if let Some(kept) = &*slot.borrow() {
             return Ok(kept.clone());
         }
-        let part = Rc::new(read(self.checkpoint, &self.device).map_err(Error::checkpoint)?);
-        Ok(match self.residency {
-            Residency::WhileUsed => part,
-            Residency::Kept => slot.get_or_init(|| part).clone(),
-        })
+        let place = self.place(network);
+        let part = Rc::new(read(self.checkpoint, &place).map_err(Error::checkpoint)?);
+        if self.residency == Residency::Kept {
+            slot.replace(Some(part.clone()));
+        }
+        Ok(part)
     }
 }

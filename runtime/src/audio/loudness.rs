@@ -5,6 +5,8 @@
 //! Source: upstream `generate_music` (`normalize_audio`, `is_audio_silent`) and the handler's
 //! anti-clip.
 
+use burn::tensor::DType;
+
 use super::Audio;
 use crate::Error;
 
@@ -54,7 +56,7 @@ fn map(audio: &mut Audio, f: impl Fn(f32) -> f32) {
 pub fn require_finite(stage: &str, values: &[f32]) -> Result<(), Error> {
     let Some(first) = values.iter().position(|x| !x.is_finite()) else { return Ok(()) };
     let count = values[first..].iter().filter(|x| !x.is_finite()).count();
-    Err(Error::NotFinite { stage: stage.into(), count, first })
+    Err(Error::NotFinite { stage: stage.into(), count, first, dtype: DType::F32 })
 }
 
 /// Passes a song only if its samples are finite and it can be heard; `stage` is who made it.

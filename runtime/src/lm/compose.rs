@@ -9,7 +9,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use acestep_model::{Backend, LanguageCheckpoint};
+use acestep_model::{Backend, LanguageCheckpoint, Place};
 
 use super::{
     constrain::{Phase, Rules, UserValues, genres::GenreVocabulary},
@@ -125,27 +125,28 @@ pub struct Timing {
 pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
     job: &Job<'_>,
     language: &C,
-    device: &B::Device,
+    place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
     let given = Given::of(job.request);
     let needs_text = needs_text(job, &given);
-    let mut composed = Composed::new(job.request.clone(), given.metadata());
+    let mut begun = Composed::new(job.request.clone(), given.metadata());
     if job.writes_codes {
         // Before the model is read, where the length is known by now.
-        check_length(composed.request.duration, job.settings)?;
+        check_length(begun.request.duration, job.settings)?;
     } else if !needs_text {
         let text = "the language model is not asked: nothing that it may decide is open";
-        composed.changes.push(Notice(text.into()));
-        return Ok(composed);
+        begun.changes.push(Notice(text.into()));
+        return Ok(begun);
     }
     if job.ask != Ask::Plan && !(job.settings.cot_metas && job.settings.cot_caption) {
         let text = "the language model writes caption and metadata together with the lyrics, \
                     whatever --no-use-cot-caption and --no-use-cot-metas say";
-        composed.changes.push(Notice(text.into()));
+        begun.changes.push(Notice(text.into()));
     }
     let stage = if needs_text { Stage::LmText } else { Stage::LmCodes };
-    session::open(language, device, job.settings, stage, observe, |writer| {
+    session::open(language, place, job.settings, stage, observe, |writer| {
+        let mut composed = begun.clone();
         if needs_text {
             text_phase(job, &given, writer, &mut composed)?;
         }
@@ -385,7 +386,7 @@ pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
     settings: &Settings,
     genres: Option<Arc<GenreVocabulary>>,
     language: &C,
-    device: &B::Device,
+    place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
     if codes.len() > MOST_CODES {
@@ -402,7 +403,7 @@ pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
             range: format!("codes from 0 to {}", vocabulary::MOST_CODES - 1),
         });
     }
-    session::open(language, device, settings, Stage::LmText, observe, |writer| {
+    session::open(language, place, settings, Stage::LmText, observe, |writer| {
         let mut composed = Composed::new(Request::default(), Metadata::default());
         let rules = Rules {
             enabled: settings.constrained,

@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use acestep_model::{Backend, nn::Cache, qwen3};
+use acestep_model::{Backend, Place, nn::Cache, qwen3};
 use burn::tensor::Tensor;
 
 use super::{
@@ -54,8 +54,8 @@ pub struct Writer<'a, B: Backend> {
     pub model: &'a qwen3::Causal<B>,
     /// Its sizes.
     pub config: &'a qwen3::Config,
-    /// Where it runs.
-    pub device: &'a B::Device,
+    /// Where it is.
+    pub place: &'a Place<B>,
     /// What answers look like.
     pub grammar: &'a Grammar<'a>,
     /// How a token is chosen.
@@ -85,7 +85,7 @@ impl<B: Backend> Writer<'_, B> {
     ) -> Result<Answer, Error> {
         let start = Instant::now();
         let limit = self.room(prompt.len(), limit)?;
-        let mut cache = self.config.cache(1, prompt.len() + limit, self.device);
+        let mut cache = self.config.cache(1, prompt.len() + limit, self.place);
         let mut draws = Draws::new(seed, self.model.vocabulary());
         let mut machine = Machine::new(self.grammar, rules);
         machine.start(prompt);
@@ -155,7 +155,7 @@ impl<B: Backend> Writer<'_, B> {
             return Err(Error::PromptTooLong { tokens, most: self.max_seq });
         }
         let rows = if guidance.is_some() { 2 * items } else { items };
-        let mut cache = self.config.cache(rows, longest + limit, self.device);
+        let mut cache = self.config.cache(rows, longest + limit, self.place);
         let expected = rules.target_codes().map_or(limit, |codes| codes + 1);
         self.observe.event(Event::Advanced { stage: Stage::LmCodes, done: 0, total: expected });
         let mut hidden = self.prefill(prompts, items, &mut cache)?;
@@ -211,7 +211,7 @@ impl<B: Backend> Writer<'_, B> {
             // A song that is over is read on with its end, which nobody looks at.
             let last = |song: &Song<'_>| song.history.last().copied().unwrap_or_default();
             let next: Vec<u32> = (0..rows).map(|row| last(&songs[row % items])).collect();
-            hidden = self.model.step(&next, 0..rows, &mut cache, self.device);
+            hidden = self.model.step(&next, 0..rows, &mut cache, &self.place.device);
         }
         let had = songs.iter().find(|song| !song.is_over).map(|song| &song.answer.tokens);
         Err(Error::NeverStopped { tokens: limit, had: self.decode(had.map_or(&[], Vec::as_slice)) })
@@ -257,7 +257,7 @@ impl<B: Backend> Writer<'_, B> {
         let mut hidden = None;
         for piece in ids.chunks(READ_AT_ONCE) {
             check(self.observe)?;
-            hidden = Some(self.model.read(piece, row, cache, self.device));
+            hidden = Some(self.model.read(piece, row, cache, &self.place.device));
         }
         hidden
             .ok_or_else(|| Error::Conflict("there is nothing to read: the prompt is empty".into()))
