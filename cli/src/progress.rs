@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_runtime::observe::{Event, Observe, Stage};
+use acestep_runtime::{
+    observe::{Event, Observe, Stage},
+    overflow,
+};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{interrupt, report::Report};
@@ -87,6 +90,13 @@ impl Observe for Progress {
                 let steps = Steps { done, total, start: begun.unwrap_or_else(Instant::now) };
                 state.steps = Some(steps);
                 self.show(state, line(stage, &under_way(stage, steps, steps.start.elapsed())));
+            }
+            Event::Overflowed { who, dtype } => {
+                if let Some(bar) = state.bar.take() {
+                    bar.finish_and_clear();
+                }
+                state.steps = None;
+                self.report.note(&overflow::notice(who, dtype).0);
             }
             Event::Finished { stage, elapsed } => {
                 let text = over(stage, state.steps.take(), elapsed);

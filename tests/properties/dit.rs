@@ -2,7 +2,7 @@
 
 use acestep_model::{Checkpoint, acestep::Dit};
 use acestep_runtime::{flow::noise::NoiseSource, host::to_host};
-use acestep_tests::{Cpu, DEVICE, largest_difference, turbo};
+use acestep_tests::{Cpu, DEVICE, largest_difference, place, turbo};
 use burn::tensor::{Tensor, TensorData};
 
 const CHANNELS: usize = 16;
@@ -26,7 +26,7 @@ fn with_a_zero_frame(x: Tensor<Cpu, 3>) -> Tensor<Cpu, 3> {
 
 #[test]
 fn an_odd_number_of_frames_is_the_even_one_with_a_zero_frame_cut_off() {
-    let dit: Dit<Cpu> = turbo().dit(&DEVICE).expect("the built-in transformer");
+    let dit: Dit<Cpu> = turbo().dit(&place()).expect("the built-in transformer");
     for frames in [1, 3, 25, 63, 127] {
         let xt = values(1, [1, frames, CHANNELS]);
         let context = values(2, [1, frames, 2 * CHANNELS]);
@@ -40,7 +40,7 @@ fn an_odd_number_of_frames_is_the_even_one_with_a_zero_frame_cut_off() {
 
 #[test]
 fn an_item_of_a_batch_does_not_hear_the_others() {
-    let dit: Dit<Cpu> = turbo().dit(&DEVICE).expect("the built-in transformer");
+    let dit: Dit<Cpu> = turbo().dit(&place()).expect("the built-in transformer");
     let (xt, context) = (values(1, [3, 31, CHANNELS]), values(2, [3, 31, 2 * CHANNELS]));
     let heard = values(3, [3, 11, CONDITION]);
     let times = [0.9, 0.5, 0.1];

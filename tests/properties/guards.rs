@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acestep_import::Part;
 use acestep_runtime::{Error, Event, Observe, Parts, Request, Residency, Stage, generate};
-use acestep_tests::{Altered, Change, Cpu, DEVICE, plan, request, songs, turbo};
+use acestep_tests::{Altered, Change, Cpu, place, plan, request, songs, turbo};
 use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::Tensor,
@@ -97,7 +97,7 @@ fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
     {
         let watch = StopAt { stage, reached: Cell::new(false) };
         let result =
-            generate(&plan, &Parts::<Cpu, _>::new(&model, DEVICE, Residency::WhileUsed), &watch);
+            generate(&plan, &Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed), &watch);
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
         assert!(watch.reached.get(), "{stage:?}");
     }

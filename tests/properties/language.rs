@@ -1,7 +1,7 @@
 //! The language model: the reference's runs, and what must be true of any.
 
 use acestep_import::LanguageFolder;
-use acestep_model::{LanguageCheckpoint, Tokenizer, qwen3};
+use acestep_model::{LanguageCheckpoint, Place, Tokenizer, qwen3};
 use acestep_runtime::{
     Error, Plan, Request, Unobserved,
     files::Existing,
@@ -17,10 +17,10 @@ use acestep_runtime::{
         vocabulary::Vocabulary,
     },
 };
-use acestep_tests::{Cpu, DEVICE, root};
+use acestep_tests::{Cpu, DEVICE, place, root};
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{Tensor, backend::BackendTypes},
+    tensor::Tensor,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn the_reference_s_runs_come_out_token_by_token() {
         let name = &case["name"];
         let replay = Replay::new(&case["args"]);
         let composed: Composed =
-            compose::<Cpu, _>(&replay.job(), &language, &DEVICE, &Unobserved).expect("composed");
+            compose::<Cpu, _>(&replay.job(), &language, &place(), &Unobserved).expect("composed");
         let calls = case["calls"].as_array().expect("calls");
         assert_eq!(composed.calls.len(), calls.len(), "{name}");
         for (ours, theirs) in composed.calls.iter().zip(calls) {
@@ -62,11 +62,11 @@ fn with_writer<T>(sampler: Sampler, work: impl FnOnce(&Writer<'_, Cpu>) -> T) ->
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let vocabulary = Vocabulary::new(tokenizer(&language)).expect("complete");
     let grammar = Grammar::new(&vocabulary, 600).expect("complete");
-    let model = LanguageCheckpoint::<Cpu>::language_model(&language, &DEVICE).expect("whole");
+    let model = LanguageCheckpoint::<Cpu>::language_model(&language, &place()).expect("whole");
     work(&Writer {
         model: &model,
         config: LanguageCheckpoint::<Cpu>::config(&language),
-        device: &DEVICE,
+        place: &place(),
         grammar: &grammar,
         sampler,
         max_seq: 4096,
@@ -137,11 +137,11 @@ fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
     with_writer(WILD, |writer| {
         let (model, config) = (writer.model, writer.config);
         let ids = writer.encode(&prompt::plan("rain on a roof", "[Verse]\nIt rains"));
-        let mut cache = config.cache(2, 200, &DEVICE);
+        let mut cache = config.cache(2, 200, &place());
         model.read(&ids, 1, &mut cache, &DEVICE);
         snapshot::save(&cache, 1, &ids, &path, Existing::Keep).expect("saved");
 
-        let mut other = config.cache(3, 150, &DEVICE);
+        let mut other = config.cache(3, 150, &place());
         let read = snapshot::load(&path, config, &mut other, 2, &DEVICE).expect("loaded");
         assert_eq!(read, ids);
         for token in [7, 8, 9] {
@@ -150,7 +150,7 @@ fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
             assert_eq!(here, there, "token {token}");
         }
 
-        let mut small = config.cache::<Cpu>(1, 10, &DEVICE);
+        let mut small = config.cache::<Cpu>(1, 10, &place());
         let error = snapshot::load(&path, config, &mut small, 0, &DEVICE).expect_err("too long");
         assert!(error.to_string().contains("more than the 10 here"), "{error}");
         let bytes = std::fs::read(&path).expect("bytes");
@@ -182,11 +182,8 @@ impl LanguageCheckpoint<Cpu> for Damaged {
         LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
     }
 
-    fn language_model(
-        &self,
-        device: &<Cpu as BackendTypes>::Device,
-    ) -> Result<qwen3::Causal<Cpu>, Self::Error> {
-        let whole = LanguageCheckpoint::<Cpu>::language_model(&self.0, device)?;
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+        let whole = LanguageCheckpoint::<Cpu>::language_model(&self.0, place)?;
         Ok(whole.map(&mut ToNan))
     }
 }
@@ -195,7 +192,7 @@ impl LanguageCheckpoint<Cpu> for Damaged {
 fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
-    let error = compose::<Cpu, _>(&replay.job(), &Damaged(language), &DEVICE, &Unobserved)
+    let error = compose::<Cpu, _>(&replay.job(), &Damaged(language), &place(), &Unobserved)
         .expect_err("no numbers");
     // The names before the first value are not scored.
     let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };
@@ -243,7 +240,7 @@ fn whatever_it_decides_is_what_a_song_can_have() {
             settings: &settings,
             genres: None,
         };
-        let made = match compose::<Cpu, _>(&job, &language, &DEVICE, &Unobserved) {
+        let made = match compose::<Cpu, _>(&job, &language, &place(), &Unobserved) {
             Ok(composed) => composed.request,
             Err(Error::NeverStopped { .. } | Error::NothingValid { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),

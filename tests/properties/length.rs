@@ -2,7 +2,7 @@
 
 use acestep_model::{Checkpoint, Configs, oobleck};
 use acestep_runtime::{Parts, Plan, Request, Residency, Unobserved, generate};
-use acestep_tests::{Altered, Change, Cpu, DEVICE, info, plan, request, songs, turbo};
+use acestep_tests::{Altered, Change, Cpu, DEVICE, info, place, plan, request, songs, turbo};
 
 fn lasting(seconds: f64) -> Request {
     Request { duration: Some(seconds), ..request() }
@@ -76,7 +76,7 @@ impl Change for Slim {
 #[test]
 fn every_length_up_to_a_minute_is_rendered_to_the_sample() {
     let slim = Altered::new(Slim::new());
-    let parts = Parts::<Cpu, _>::new(&slim, DEVICE, Residency::Kept);
+    let parts = Parts::<Cpu, _>::new(&slim, place(), Residency::Kept);
     for centiseconds in (100u64..=6000).step_by(197) {
         let seconds = centiseconds as f64 / 100.0;
         let one_step = Request { timesteps: Some(vec![1.0]), ..lasting(seconds) };

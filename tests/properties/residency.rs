@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acestep_import::Part;
 use acestep_runtime::{Parts, Request, Residency, Unobserved, generate};
-use acestep_tests::{Altered, Change, Cpu, DEVICE, plan, request};
+use acestep_tests::{Altered, Change, Cpu, place, plan, request};
 use burn::module::Module;
 
 /// Counts how often a network is read.
@@ -24,12 +24,12 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plan = plan(&request, &model.model);
 
-    let fresh = Parts::<Cpu, _>::new(&model, DEVICE, Residency::WhileUsed);
+    let fresh = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
     let song = generate(&plan, &fresh, &Unobserved).expect("a song");
     assert_eq!(generate(&plan, &fresh, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.replace(0), 10);
 
-    let kept = Parts::<Cpu, _>::new(&model, DEVICE, Residency::Kept);
+    let kept = Parts::<Cpu, _>::new(&model, place(), Residency::Kept);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.get(), 5);

@@ -7,7 +7,7 @@ use acestep_runtime::{
     host::to_host,
     vae::{Tiling, decode},
 };
-use acestep_tests::{Cpu, DEVICE, largest_difference, turbo};
+use acestep_tests::{Cpu, DEVICE, largest_difference, place, turbo};
 use burn::tensor::{Tensor, TensorData};
 
 const CHANNELS: usize = 16;
@@ -22,7 +22,7 @@ fn latents(frames: usize) -> Tensor<Cpu, 3> {
 }
 
 fn decoder() -> Decoder<Cpu> {
-    turbo().vae_decoder(&DEVICE).expect("the built-in VAE")
+    turbo().vae_decoder(&place()).expect("the built-in VAE")
 }
 
 fn tiled(decoder: &Decoder<Cpu>, frames: usize, chunk: usize, overlap: usize) -> Vec<f32> {

@@ -1,7 +1,7 @@
 //! The tiny checkpoint with something changed: weights, how it is read, its sizes.
 
 use acestep_import::{Error, Folder, Part};
-use acestep_model::{Checkpoint, Configs, acestep, oobleck, qwen3};
+use acestep_model::{Checkpoint, Configs, Place, acestep, oobleck, qwen3};
 use burn::{module::Module, tensor::Tensor};
 use burn_flex::FlexDevice;
 
@@ -64,27 +64,27 @@ impl<C: Change> Checkpoint<Cpu> for Altered<C> {
         self.model.silence_latent(device)
     }
 
-    fn text_encoder(&self, device: &FlexDevice) -> Result<qwen3::Model<Cpu>, Error> {
-        self.changed(Part::TextEncoder, self.model.text_encoder(device))
+    fn text_encoder(&self, place: &Place<Cpu>) -> Result<qwen3::Model<Cpu>, Error> {
+        self.changed(Part::TextEncoder, self.model.text_encoder(place))
     }
 
-    fn conditioner(&self, device: &FlexDevice) -> Result<acestep::Conditioner<Cpu>, Error> {
-        self.changed(Part::Conditioner, self.model.conditioner(device))
+    fn conditioner(&self, place: &Place<Cpu>) -> Result<acestep::Conditioner<Cpu>, Error> {
+        self.changed(Part::Conditioner, self.model.conditioner(place))
     }
 
-    fn audio_codec(&self, device: &FlexDevice) -> Result<acestep::AudioCodec<Cpu>, Error> {
-        self.changed(Part::AudioCodec, self.model.audio_codec(device))
+    fn audio_codec(&self, place: &Place<Cpu>) -> Result<acestep::AudioCodec<Cpu>, Error> {
+        self.changed(Part::AudioCodec, self.model.audio_codec(place))
     }
 
-    fn dit(&self, device: &FlexDevice) -> Result<acestep::Dit<Cpu>, Error> {
-        self.changed(Part::Dit, self.model.dit(device))
+    fn dit(&self, place: &Place<Cpu>) -> Result<acestep::Dit<Cpu>, Error> {
+        self.changed(Part::Dit, self.model.dit(place))
     }
 
-    fn vae_decoder(&self, device: &FlexDevice) -> Result<oobleck::Decoder<Cpu>, Error> {
-        Ok(self.change.vae_decoder(self.model.vae_decoder(device)?))
+    fn vae_decoder(&self, place: &Place<Cpu>) -> Result<oobleck::Decoder<Cpu>, Error> {
+        Ok(self.change.vae_decoder(self.model.vae_decoder(place)?))
     }
 
-    fn vae_encoder(&self, device: &FlexDevice) -> Result<oobleck::Encoder<Cpu>, Error> {
-        self.changed(Part::VaeEncoder, self.model.vae_encoder(device))
+    fn vae_encoder(&self, place: &Place<Cpu>) -> Result<oobleck::Encoder<Cpu>, Error> {
+        self.changed(Part::VaeEncoder, self.model.vae_encoder(place))
     }
 }

@@ -14,7 +14,7 @@ mod golden;
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, ModelPaths};
-use acestep_model::{Checkpoint, Configs, acestep::Fsq};
+use acestep_model::{Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
     Error, ModelInfo, Parts, Plan, Request, Residency, Song, Unobserved, audio::loudness, generate,
 };
@@ -28,6 +28,11 @@ pub type Cpu = Flex;
 
 /// Its only device.
 pub const DEVICE: FlexDevice = FlexDevice;
+
+/// Where tests put networks, unless they ask for another float type.
+pub fn place() -> Place<Cpu> {
+    Place::f32(DEVICE)
+}
 
 /// The root of the repository.
 pub fn root() -> &'static Path {
@@ -87,7 +92,7 @@ pub fn plan(request: &Request, model: &Folder) -> Plan {
 /// # Errors
 /// Those of [`generate`].
 pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
-    generate(plan, &Parts::new(checkpoint, DEVICE, Residency::WhileUsed), &Unobserved)
+    generate(plan, &Parts::new(checkpoint, place(), Residency::WhileUsed), &Unobserved)
 }
 
 /// The largest difference of two songs of one length, as a share of the first one's peak.

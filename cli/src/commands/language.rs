@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use acestep_import::{LanguageFolder, Layout, TINY};
-use acestep_model::Backend;
+use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Device, Error, Observe,
     lm::{
@@ -69,7 +69,7 @@ impl acestep_runtime::Job for Compose<'_> {
     type Output = Result<Composed, Error>;
 
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
-        compose::compose::<B, _>(self.job, self.folder, &device, self.observe)
+        compose::compose::<B, _>(self.job, self.folder, &Place::f32(device), self.observe)
     }
 }
 
@@ -101,7 +101,7 @@ impl acestep_runtime::Job for Understand<'_> {
 
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
         let Self { codes, settings, genres, folder, observe } = self;
-        compose::understand::<B, _>(codes, settings, genres, folder, &device, observe)
+        compose::understand::<B, _>(codes, settings, genres, folder, &Place::f32(device), observe)
     }
 }
 

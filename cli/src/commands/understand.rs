@@ -7,7 +7,7 @@
 use std::{path::Path, process::ExitCode};
 
 use acestep_import::{Folder, KNOWN_MODELS, Layout, Part, TINY};
-use acestep_model::Backend;
+use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Device, Error, Notice, Observe, Parts, Request, Residency,
     audio::{Audio, read},
@@ -140,7 +140,7 @@ impl acestep_runtime::Job for Listen<'_> {
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
         let parts = [Part::VaeEncoder, Part::AudioCodec];
         self.folder.check::<B>(&device, &parts).map_err(Error::checkpoint)?;
-        let parts = Parts::<B, Folder>::new(self.folder, device, Residency::WhileUsed);
+        let parts = Parts::<B, Folder>::new(self.folder, Place::f32(device), Residency::WhileUsed);
         listen::codes_of(self.audio, &parts, self.observe)
     }
 }

@@ -1,6 +1,6 @@
 //! The language model: reading a prompt, and writing audio codes with and without guidance.
 
-use acestep_model::{Backend, qwen3};
+use acestep_model::{Backend, Place, cast, qwen3};
 use anyhow::Result;
 use burn::tensor::Tensor;
 
@@ -20,10 +20,11 @@ const END: usize = 151_645;
 const CODES: std::ops::Range<usize> = 151_669..215_669;
 
 /// A prompt of [`PROMPT`] tokens.
-pub(super) fn prefill<B: Backend>(preset: Preset, device: &B::Device) -> Result<Run> {
+pub(super) fn prefill<B: Backend>(preset: Preset, place: &Place<B>) -> Result<Run> {
     let config = presets::language_model(preset)?;
-    let model = qwen3::Causal::<B>::init(&config, device);
-    let mut cache = config.cache(1, PROMPT, device);
+    let device = &place.device;
+    let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
+    let mut cache = config.cache(1, PROMPT, place);
     let work = || {
         cache.truncate(0, 0);
         let hidden = model.read(&prompt(PROMPT), 0, &mut cache, device);
@@ -35,11 +36,12 @@ pub(super) fn prefill<B: Backend>(preset: Preset, device: &B::Device) -> Result<
 }
 
 /// One more code in the middle of the song, for `rows` sequences in one pass.
-pub(super) fn decode<B: Backend>(song: Song, rows: usize, device: &B::Device) -> Result<Run> {
+pub(super) fn decode<B: Backend>(song: Song, rows: usize, place: &Place<B>) -> Result<Run> {
     let config = presets::language_model(song.preset)?;
-    let model = qwen3::Causal::<B>::init(&config, device);
+    let device = &place.device;
+    let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
     let before = PROMPT + (song.duration_s * CODES_PER_SECOND / 2.0) as usize;
-    let mut cache = config.cache(rows, before + 1, device);
+    let mut cache = config.cache(rows, before + 1, place);
     for row in 0..rows {
         model.read(&prompt(before), row, &mut cache, device);
     }

@@ -11,7 +11,7 @@ mod stages;
 
 use std::process::ExitCode;
 
-use acestep_model::Backend;
+use acestep_model::{Backend, Place};
 use acestep_runtime::{Device, Job};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -105,13 +105,14 @@ impl Job for Bench<'_> {
 
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
         (self.tell)("measuring what the device can do");
+        let place = Place::f32(device.clone());
         let ceilings = measure::ceilings::<B>(&device);
         let measured = self.stages.into_iter().map(|stage| {
             if interrupt::was_pressed() {
                 return Err(acestep_runtime::Error::Cancelled.into());
             }
             (self.tell)(&format!("{}: making weights, then measuring", typed(stage)));
-            stages::run::<B>(stage, self.song, ceilings, &device)
+            stages::run::<B>(stage, self.song, ceilings, &place)
         });
         Ok((ceilings, measured.collect::<Result<_>>()?))
     }

@@ -1,9 +1,9 @@
 //! Each stage alone at full size, with random weights.
 
 use acestep_model::{
-    Backend, LATENT_HZ,
+    Backend, LATENT_HZ, Place,
     acestep::{self, AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
-    oobleck, qwen3,
+    cast, oobleck, qwen3,
 };
 use acestep_runtime::{
     Unobserved,
@@ -106,18 +106,18 @@ pub(super) fn run<B: Backend>(
     stage: Stage,
     song: Song,
     ceilings: measure::Ceilings,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<Measured> {
     let peak_is_ours = measure::reset_peak();
     let Run { unit, cost, time, rate } = match stage {
-        Stage::TextEncoder => text_encoder::<B>(device)?,
-        Stage::Condition => condition::<B>(&presets::dit(song.preset)?, device),
-        Stage::Codes => codes::<B>(&presets::dit(song.preset)?, song, device),
-        Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, device),
-        Stage::Vae => sound::<B>(song, device)?,
-        Stage::LmPrefill => language::prefill::<B>(song.preset, device)?,
-        Stage::LmDecode => language::decode::<B>(song, 1, device)?,
-        Stage::LmDecodeCfg => language::decode::<B>(song, 2, device)?,
+        Stage::TextEncoder => text_encoder::<B>(place)?,
+        Stage::Condition => condition::<B>(&presets::dit(song.preset)?, place),
+        Stage::Codes => codes::<B>(&presets::dit(song.preset)?, song, place),
+        Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, place),
+        Stage::Vae => sound::<B>(song, place)?,
+        Stage::LmPrefill => language::prefill::<B>(song.preset, place)?,
+        Stage::LmDecode => language::decode::<B>(song, 1, place)?,
+        Stage::LmDecodeCfg => language::decode::<B>(song, 2, place)?,
     };
     let bytes = cost.weights * size_of::<f32>() as f64;
     let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
@@ -151,9 +151,10 @@ fn noise<B: Backend>(shape: [usize; 3], device: &B::Device) -> Tensor<B, 3> {
     Tensor::random(shape, Distribution::Normal(0.0, 1.0), device)
 }
 
-fn text_encoder<B: Backend>(device: &B::Device) -> Result<Run> {
+fn text_encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
     let config = presets::text_encoder()?;
-    let model = qwen3::Model::<B>::init(&config, device);
+    let device = &place.device;
+    let model = cast(qwen3::Model::<B>::init(&config, device), place.dtype);
     let ids = Tensor::<B, 2, Int>::zeros([1, CAPTION_TOKENS], device);
     let time = measure::time(|| drop(model.forward(ids.clone())), || measure::wait::<B>(device));
     let cost = cost::qwen3(&config, 1, CAPTION_TOKENS, 0);
@@ -161,8 +162,9 @@ fn text_encoder<B: Backend>(device: &B::Device) -> Result<Run> {
     Ok(Run { unit: format!("{CAPTION_TOKENS} tokens"), cost, time, rate })
 }
 
-fn condition<B: Backend>(config: &acestep::Config, device: &B::Device) -> Run {
-    let model = Conditioner::<B>::init(config, device);
+fn condition<B: Backend>(config: &acestep::Config, place: &Place<B>) -> Run {
+    let device = &place.device;
+    let model = cast(Conditioner::<B>::init(config, device), place.dtype);
     let text = |length| Packed::whole(noise([1, length, config.text_hidden_dim], device));
     let inputs = ConditionInputs {
         text: text(CAPTION_TOKENS),
@@ -177,8 +179,9 @@ fn condition<B: Backend>(config: &acestep::Config, device: &B::Device) -> Run {
     Run { unit, cost, time, rate: per_second(tokens, "positions/s") }
 }
 
-fn codes<B: Backend>(config: &acestep::Config, song: Song, device: &B::Device) -> Run {
-    let model = AudioCodec::<B>::init(config, device);
+fn codes<B: Backend>(config: &acestep::Config, song: Song, place: &Place<B>) -> Run {
+    let device = &place.device;
+    let model = cast(AudioCodec::<B>::init(config, device), place.dtype);
     let count = song.frames().div_ceil(config.pool_window_size);
     let codes: Vec<u32> = (0..count as u32).map(|i| i * 7919 % model.fsq().codes()).collect();
     let batch = [codes];
@@ -187,8 +190,9 @@ fn codes<B: Backend>(config: &acestep::Config, song: Song, device: &B::Device) -
     Run { unit: format!("{count} codes"), cost, time, rate: per_second(count, "codes/s") }
 }
 
-fn dit<B: Backend>(config: &acestep::Config, song: Song, device: &B::Device) -> Run {
-    let model = Dit::<B>::init(config, device);
+fn dit<B: Backend>(config: &acestep::Config, song: Song, place: &Place<B>) -> Run {
+    let device = &place.device;
+    let model = cast(Dit::<B>::init(config, device), place.dtype);
     let (frames, channels) = (song.frames(), config.audio_acoustic_hidden_dim);
     // Guidance runs both halves in one pass.
     let batch = if song.preset == Preset::Base { 2 } else { 1 };
@@ -208,9 +212,10 @@ fn dit<B: Backend>(config: &acestep::Config, song: Song, device: &B::Device) -> 
     }
 }
 
-fn sound<B: Backend>(song: Song, device: &B::Device) -> Result<Run> {
+fn sound<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     let config = presets::vae()?;
-    let model = oobleck::Decoder::<B>::init(&config, device);
+    let device = &place.device;
+    let model = cast(oobleck::Decoder::<B>::init(&config, device), place.dtype);
     let frames = song.frames();
     let latents = noise([1, frames, config.decoder_input_channels], device);
     // In tiles, as `generate` decodes: a long song whole would not fit into memory.

@@ -1,7 +1,7 @@
 //! The part of `generate` that knows the backend.
 
 use acestep_import::{Folder, Part};
-use acestep_model::{Backend, Checkpoint, Configs, acestep::Fsq};
+use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
     Device, Error, ModelInfo, Parts, Residency, Song,
     exchange::Array3,
@@ -33,7 +33,7 @@ impl acestep_runtime::Job for Songs<'_> {
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
         let Self { job, args, progress } = self;
         let Job { plan, inputs, folder, .. } = job;
-        let parts = Parts::<B, Folder>::new(folder, device, args.compute.residency());
+        let parts = Parts::<B, Folder>::new(folder, Place::f32(device), args.compute.residency());
         let mut prepared = match &inputs.conditioning {
             Some((folder, conditioning)) => {
                 Prepared::from_conditioning(conditioning.clone(), plan, &parts).map_err(
@@ -107,7 +107,7 @@ impl acestep_runtime::Job for CountTokens<'_> {
 
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
         let Job { folder, plan, .. } = self.0;
-        let parts = Parts::<B, Folder>::new(folder, device, Residency::WhileUsed);
+        let parts = Parts::<B, Folder>::new(folder, Place::f32(device), Residency::WhileUsed);
         Ok([
             parts.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
             parts.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),

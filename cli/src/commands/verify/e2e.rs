@@ -1,7 +1,7 @@
 //! Whole songs: prompts to latents to sound, with stored noise.
 
 use acestep_import::Folder;
-use acestep_model::{Backend, acestep::Packed};
+use acestep_model::{Backend, Place, acestep::Packed};
 use acestep_runtime::{
     Parts, Residency, Unobserved,
     audio::loudness::prevent_clipping,
@@ -25,10 +25,10 @@ use super::{networks::every_nth, sheet::Sheet};
 pub(super) fn run<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &Folder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let parts = Parts::<B, Folder>::new(model, device.clone(), Residency::Kept);
+    let parts = Parts::<B, Folder>::new(model, place.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");

@@ -1,7 +1,7 @@
 //! The language model: scores of stored tokens, and whole runs of both phases.
 
 use acestep_import::LanguageFolder;
-use acestep_model::{Backend, Tokenizer, qwen3::Causal};
+use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
 use acestep_runtime::{
     Error, Unobserved,
     host::to_host,
@@ -30,12 +30,12 @@ pub(super) const NO_CHECKPOINT: &str = "no language model among the checkpoints"
 pub(super) fn scores<B: Backend>(
     sheet: &mut Sheet<'_>,
     language: &LanguageFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
     const INPUTS: [&str; 3] = [".input_ids", ".next_ids", ".attention_mask"];
     sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
-    let model = language.model::<B>(device)?;
-    let reader = Reader { model: &model, language, device };
+    let model = language.model::<B>(place)?;
+    let reader = Reader { model: &model, language, place };
     sheet.each(".input_ids", |sheet, case| {
         if sheet.golden.has(&format!("{case}.attention_mask")) {
             reader.batch(sheet, case)
@@ -49,7 +49,7 @@ pub(super) fn scores<B: Backend>(
 struct Reader<'a, B: Backend> {
     model: &'a Causal<B>,
     language: &'a LanguageFolder,
-    device: &'a B::Device,
+    place: &'a Place<B>,
 }
 
 impl<B: Backend> Reader<'_, B> {
@@ -59,7 +59,7 @@ impl<B: Backend> Reader<'_, B> {
         let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
         let ids = self.ids(sheet.golden.whole(&name)?)?;
         let ids: Vec<i32> = ids.into_iter().map(|id| id as i32).collect();
-        let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, shape), self.device);
+        let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, shape), &self.place.device);
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
         let logits = self.model.forward_tapped(ids, &mut tap);
         sheet.close(&format!("{case}.prefill_logits"), logits);
@@ -123,12 +123,12 @@ impl<B: Backend> Reader<'_, B> {
     fn read(&self, prompts: &[Vec<u32>], next: &[u32]) -> Tensor<B, 3> {
         let rows = prompts.len();
         let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
-        let mut cache = self.language.config().cache(rows, longest + next.len(), self.device);
+        let mut cache = self.language.config().cache(rows, longest + next.len(), self.place);
         let read = prompts.iter().enumerate();
-        let read = read.map(|(row, ids)| self.model.read(ids, row, &mut cache, self.device));
+        let read = read.map(|(row, ids)| self.model.read(ids, row, &mut cache, &self.place.device));
         let mut hidden = vec![Tensor::cat(read.collect(), 0)];
         for &id in next {
-            hidden.push(self.model.step(&vec![id; rows], 0..rows, &mut cache, self.device));
+            hidden.push(self.model.step(&vec![id; rows], 0..rows, &mut cache, &self.place.device));
         }
         let all = 0..self.model.vocabulary();
         let scores = |hidden| self.model.scores(hidden, std::slice::from_ref(&all));
@@ -141,13 +141,13 @@ pub(super) fn runs<B: Backend>(
     file: &str,
     content: &Value,
     language: Option<&LanguageFolder>,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<Vec<Case>> {
     let mut page = Page::new(file, COMPONENT);
     for (i, entry) in content["cases"].as_array().into_iter().flatten().enumerate() {
         let name = entry["name"].as_str().map_or_else(|| i.to_string(), str::to_owned);
         let run = match language {
-            Some(language) => Some((language, run::<B>(&entry["args"], language, device)?)),
+            Some(language) => Some((language, run::<B>(&entry["args"], language, place)?)),
             None => None,
         };
         let calls = &entry["calls"];
@@ -187,10 +187,10 @@ pub(super) fn runs<B: Backend>(
 fn run<B: Backend>(
     args: &Value,
     language: &LanguageFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<Option<Composed>> {
     let replay = Replay::new(args);
-    match compose::<B, _>(&replay.job(), language, device, &Unobserved) {
+    match compose::<B, _>(&replay.job(), language, place, &Unobserved) {
         Ok(composed) => Ok(Some(composed)),
         Err(error @ (Error::Checkpoint(_) | Error::Cancelled)) => Err(error.into()),
         Err(_) => Ok(None),

@@ -24,7 +24,7 @@ use std::{
     process::ExitCode,
 };
 
-use acestep_model::Backend;
+use acestep_model::{Backend, Place};
 use acestep_runtime::{Device, Job};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -156,14 +156,16 @@ impl Job for Verify<'_> {
     type Output = Result<Vec<Case>>;
 
     fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+        // What is stored is the reference's f32, but for some cases, which say so.
+        let place = Place::f32(device);
         let mut cases = Vec::new();
         for file in self.set.names() {
             if interrupt::was_pressed() {
                 return Err(acestep_runtime::Error::Cancelled.into());
             }
             let of_file = match file.strip_suffix(".safetensors") {
-                Some(kind) => self.tensors::<B>(file, kind, &device),
-                None => self.text::<B>(file, &device),
+                Some(kind) => self.tensors::<B>(file, kind, &place),
+                None => self.text::<B>(file, &place),
             };
             cases.extend(of_file.with_context(|| format!("cannot verify {file}"))?);
         }
@@ -172,7 +174,7 @@ impl Job for Verify<'_> {
 }
 
 impl Verify<'_> {
-    fn tensors<B: Backend>(&self, file: &str, kind: &str, device: &B::Device) -> Result<Vec<Case>> {
+    fn tensors<B: Backend>(&self, file: &str, kind: &str, place: &Place<B>) -> Result<Vec<Case>> {
         let golden = self.set.tensors(file)?;
         let mut sheet = Sheet::new(&golden, component(kind));
         let s = &mut sheet;
@@ -188,39 +190,39 @@ impl Verify<'_> {
             };
         }
         match kind {
-            "vae_decode" => with!(vae, "vae", |v| networks::vae_decode::<B>(s, v, device)),
-            "vae_encode" => with!(vae, "vae", |v| networks::vae_encode::<B>(s, v, device)),
-            "vae_tiled" => with!(vae, "vae", |v| networks::vae_tiled::<B>(s, v, device)),
-            "dit_time" => with!(turbo, "turbo model", |m| networks::dit_time::<B>(s, m, device)),
+            "vae_decode" => with!(vae, "vae", |v| networks::vae_decode::<B>(s, v, place)),
+            "vae_encode" => with!(vae, "vae", |v| networks::vae_encode::<B>(s, v, place)),
+            "vae_tiled" => with!(vae, "vae", |v| networks::vae_tiled::<B>(s, v, place)),
+            "dit_time" => with!(turbo, "turbo model", |m| networks::dit_time::<B>(s, m, place)),
             "dit_forward" => {
-                with!(turbo, "turbo model", |m| networks::dit_forward::<B>(s, m, device));
+                with!(turbo, "turbo model", |m| networks::dit_forward::<B>(s, m, place));
             }
             "bf16_time" => {
                 let forward = self.set.tensors("dit_forward.safetensors").ok();
                 let inputs = forward.as_ref();
-                with!(turbo, "turbo model", |m| networks::bf16_time::<B>(s, m, inputs, device));
+                with!(turbo, "turbo model", |m| networks::bf16_time::<B>(s, m, inputs, place));
             }
             "cond_encoder" => {
-                with!(turbo, "turbo model", |m| networks::cond_encoder::<B>(s, m, device));
+                with!(turbo, "turbo model", |m| networks::cond_encoder::<B>(s, m, place));
             }
             "audio_tokenizer" => {
-                with!(turbo, "turbo model", |m| networks::audio_tokenizer::<B>(s, m, device));
+                with!(turbo, "turbo model", |m| networks::audio_tokenizer::<B>(s, m, place));
             }
-            "silence" => with!(turbo, "turbo model", |m| networks::silence::<B>(s, m, device)),
+            "silence" => with!(turbo, "turbo model", |m| networks::silence::<B>(s, m, place)),
             "text_encoder" => {
-                with!(text, "text encoder", |t| networks::text_encoder::<B>(s, t, device));
+                with!(text, "text encoder", |t| networks::text_encoder::<B>(s, t, place));
             }
             "sampling_turbo" => {
-                with!(turbo, "turbo model", |m| sampling::runs::<B>(s, m, true, device));
+                with!(turbo, "turbo model", |m| sampling::runs::<B>(s, m, true, place));
             }
             "sampling_base" => {
-                with!(base, "base model", |m| sampling::runs::<B>(s, m, false, device));
+                with!(base, "base model", |m| sampling::runs::<B>(s, m, false, place));
             }
-            "guidance" => sampling::guidance::<B>(s, device)?,
-            "e2e" => with!(whole, "complete turbo model", |m| e2e::run::<B>(s, m, device)),
+            "guidance" => sampling::guidance::<B>(s, &place.device)?,
+            "e2e" => with!(whole, "complete turbo model", |m| e2e::run::<B>(s, m, place)),
             "rng" => noise::streams(s)?,
             "lm" => match language {
-                Some(language) => language::scores::<B>(s, language, device)?,
+                Some(language) => language::scores::<B>(s, language, place)?,
                 None => s.skip_all(language::NO_CHECKPOINT, |_| true),
             },
             _ => {}
@@ -228,7 +230,7 @@ impl Verify<'_> {
         Ok(sheet.finish())
     }
 
-    fn text<B: Backend>(&self, file: &str, device: &B::Device) -> Result<Vec<Case>> {
+    fn text<B: Backend>(&self, file: &str, place: &Place<B>) -> Result<Vec<Case>> {
         let content = self.set.json(file)?;
         let Networks { text, language, .. } = self.networks;
         let vocabularies =
@@ -237,7 +239,7 @@ impl Verify<'_> {
         Ok(match name {
             "dit_prompts.json" => logic::prompts(file, &content, vocabularies)?,
             "tokenizer_cases.json" => logic::tokens(file, &content, vocabularies)?,
-            "lm_e2e.json" => language::runs::<B>(file, &content, language.as_ref(), device)?,
+            "lm_e2e.json" => language::runs::<B>(file, &content, language.as_ref(), place)?,
             "lm_prompts.json" => plans::prompts(file, &content, vocabularies)?,
             "cot_yaml.json" => plans::texts(file, &content)?,
             "lm_sampling.json" => plans::sampling(file, &content),

@@ -2,7 +2,7 @@
 
 use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
 use acestep_model::{
-    Backend,
+    Backend, Place,
     acestep::{AudioCodec, ConditionInputs, Packed},
     nn::{scaled_time, timestep_sinusoid},
 };
@@ -20,10 +20,11 @@ use super::sheet::{Activations, Sheet};
 pub(super) fn vae_decode<B: Backend>(
     sheet: &mut Sheet<'_>,
     vae: &VaeFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     sheet.inputs(|name| name.ends_with(".latents"));
-    let decoder = vae.decoder::<B>(device)?;
+    let decoder = vae.decoder::<B>(place)?;
     sheet.each(".latents", |sheet, case| {
         let latents = sheet.golden.tensor(&format!("{case}.latents"), device)?;
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
@@ -37,10 +38,11 @@ pub(super) fn vae_decode<B: Backend>(
 pub(super) fn vae_encode<B: Backend>(
     sheet: &mut Sheet<'_>,
     vae: &VaeFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     sheet.inputs(|name| name.ends_with(".wave") || name.ends_with(".sample_noise"));
-    let encoder = vae.encoder::<B>(device)?;
+    let encoder = vae.encoder::<B>(place)?;
     sheet.each(".wave", |sheet, case| {
         let posterior = encoder.forward(sheet.golden.tensor(&format!("{case}.wave"), device)?);
         sheet.close(&format!("{case}.std"), posterior.std());
@@ -59,12 +61,13 @@ pub(super) fn vae_encode<B: Backend>(
 pub(super) fn vae_tiled<B: Backend>(
     sheet: &mut Sheet<'_>,
     vae: &VaeFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     let input = |name: &str| name.ends_with(".latents") || is_encode_wave(name);
     sheet.inputs(input);
     sheet.skip_all("sound is not encoded in tiles in this version", |n| n.starts_with("enc"));
-    let decoder = vae.decoder::<B>(device)?;
+    let decoder = vae.decoder::<B>(place)?;
     sheet.each(".latents", |sheet, case| {
         let note = sheet.golden.note(case);
         let number = |key: &str| note[key].as_u64().map(|value| value as usize);
@@ -100,13 +103,14 @@ pub(super) fn every_nth<B: Backend>(sound: Tensor<B, 3>, n: usize) -> (Vec<usize
 pub(super) fn dit_time<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     sheet.inputs(|name| name == "t");
     let t = sheet.golden.floats("t")?;
     let sinusoid = timestep_sinusoid(&t, DType::F32);
     sheet.close_values("sinusoid", &[t.len(), sinusoid.len() / t.len().max(1)], &sinusoid);
-    let dit = model.dit::<B>(device)?;
+    let dit = model.dit::<B>(place)?;
     let embedded = dit.time_embeddings(&t, &t, device);
     for (name, (temb, proj)) in ["time_embed", "time_embed_r"].into_iter().zip(embedded) {
         sheet.close(&format!("{name}.temb"), temb);
@@ -120,8 +124,9 @@ pub(super) fn bf16_time<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
     forward: Option<&super::golden::Golden>,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     sheet.inputs(|name| name == "t");
     let t = sheet.golden.floats("t")?;
     let scaled: Vec<f32> = t.iter().map(|&t| scaled_time(t, DType::BF16)).collect();
@@ -138,7 +143,7 @@ pub(super) fn bf16_time<B: Backend>(
         let round = |&t: &f32| scaled_time(t, DType::BF16) / 1000.0;
         Ok(times.iter().map(round).collect())
     };
-    let dit = model.dit::<B>(device)?;
+    let dit = model.dit::<B>(place)?;
     let heard = dit.attend_to(inputs.tensor("case0.encoder_hidden_states", device)?);
     let velocity = dit.forward(
         inputs.tensor("case0.xt", device)?,
@@ -154,8 +159,9 @@ pub(super) fn bf16_time<B: Backend>(
 pub(super) fn dit_forward<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     const INPUTS: [&str; 6] = [
         ".xt",
         ".context_latents",
@@ -165,7 +171,7 @@ pub(super) fn dit_forward<B: Backend>(
         ".timestep_r",
     ];
     sheet.inputs(|name| INPUTS.iter().any(|input| name.ends_with(input)));
-    let dit = model.dit::<B>(device)?;
+    let dit = model.dit::<B>(place)?;
     sheet.each(".xt", |sheet, case| {
         let name = |part: &str| format!("{case}.{part}");
         let golden = sheet.golden;
@@ -210,11 +216,12 @@ pub(super) fn condition_inputs<B: Backend>(
 pub(super) fn cond_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     const INPUTS: [&str; 4] = ["text_hidden", "text_attention", "lyric_hidden", "lyric_attention"];
     sheet.inputs(|name| INPUTS.iter().any(|i| name.contains(i)) || name.contains("refer_audio"));
-    let conditioner = model.conditioner::<B>(device)?;
+    let conditioner = model.conditioner::<B>(place)?;
     sheet.each(".text_hidden_states", |sheet, case| {
         let inputs = condition_inputs(sheet.golden, case, device)?;
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
@@ -229,10 +236,11 @@ pub(super) fn cond_encoder<B: Backend>(
 pub(super) fn audio_tokenizer<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     sheet.inputs(|name| name.ends_with(".latents") || name == "fsq.indices" || name == "fsq.pre");
-    let codec = model.audio_codec::<B>(device)?;
+    let codec = model.audio_codec::<B>(place)?;
     let silence = model.silence_latent::<B>(device)?;
     let tokenizer = codec.tokenizer();
     sheet.each(".latents", |sheet, case| {
@@ -294,8 +302,9 @@ fn whole<B: Backend>(x: Tensor<B, 2, Int>) -> Vec<i64> {
 pub(super) fn silence<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     let frames = sheet.golden.shape("silence_latent")?.get(1).copied().unwrap_or(0);
     let stored = model.silence_latent::<B>(device)?;
     let frames = frames.min(stored.dims()[1]);
@@ -307,10 +316,11 @@ pub(super) fn silence<B: Backend>(
 pub(super) fn text_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
     text: &TextEncoderFolder,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
+    let device = &place.device;
     sheet.inputs(|name| name.ends_with(".input_ids"));
-    let model = text.model::<B>(device)?;
+    let model = text.model::<B>(place)?;
     sheet.each(".input_ids", |sheet, case| {
         let name = format!("{case}.input_ids");
         let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;

@@ -1,7 +1,7 @@
 //! Whole sampling runs with stored noise, and guidance alone.
 
 use acestep_import::DitFolder;
-use acestep_model::{Backend, acestep::Conditioner};
+use acestep_model::{Backend, Place, acestep::Conditioner};
 use acestep_runtime::{
     Unobserved,
     flow::{
@@ -39,16 +39,16 @@ pub(super) fn runs<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
     is_turbo: bool,
-    device: &B::Device,
+    place: &Place<B>,
 ) -> Result<()> {
     let golden = sheet.golden;
     sheet.inputs(|name| {
         name.starts_with("in.") || name.contains(".sde_noise") || golden.is_argument(name)
     });
     let networks = Networks {
-        conditioner: model.conditioner::<B>(device)?,
-        dit: model.dit::<B>(device)?,
-        codec: model.audio_codec::<B>(device)?,
+        conditioner: model.conditioner::<B>(place)?,
+        dit: model.dit::<B>(place)?,
+        codec: model.audio_codec::<B>(place)?,
     };
     for case in golden.tags(".latents") {
         let note = golden.note(&case);
