@@ -257,6 +257,45 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// More memory than there is.
+    #[error(
+        "the {stage} stage needs about {} of memory, but {device} has {}", size(*needed), size(*free)
+    )]
+    OutOfMemory {
+        /// The stage that needs most.
+        stage: String,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that can be had.
+        free: u64,
+        /// The device.
+        device: String,
+    },
+    /// A tensor larger than the device takes.
+    #[error(
+        "the {stage} stage needs a tensor of {}, but {device} takes at most {} in one piece",
+        size(*needed), size(*most)
+    )]
+    TensorTooLarge {
+        /// The stage.
+        stage: String,
+        /// Bytes of the tensor.
+        needed: u64,
+        /// Bytes that the device takes.
+        most: u64,
+        /// The device.
+        device: String,
+    },
+    /// The device failed in the middle of its work.
+    #[error("{device} failed in {stage}: {why}")]
+    DeviceFailed {
+        /// The device.
+        device: String,
+        /// What it worked on.
+        stage: String,
+        /// What the backend says.
+        why: String,
+    },
     /// The user asked to stop.
     #[error("stopped")]
     Cancelled,
@@ -328,7 +367,20 @@ impl Error {
                 "the text encoder's folder mixes files of two models; download it again".into()
             }
             Self::NoDevice { .. } => {
-                "pass --device cpu, or build with --features cuda or wgpu".into()
+                "`acestep doctor` shows what there is; pass --device cpu, or build with --features \
+                 cuda or wgpu"
+                    .into()
+            }
+            Self::OutOfMemory { .. } | Self::TensorTooLarge { .. } => {
+                "make a shorter song (--duration) or fewer at once (--batch-size), decode less at \
+                 once (--vae-chunk 128), leave --keep-loaded out, choose a smaller --lm-model, or \
+                 pass --device cpu; --dry-run shows what each stage needs"
+                    .into()
+            }
+            Self::DeviceFailed { .. } => {
+                "if its memory is full, decode less at once (--vae-chunk 128), or make a shorter \
+                 song; `acestep doctor` tests the device"
+                    .into()
             }
             Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise --max-seq".into(),
             Self::Scores { .. } => {
@@ -368,6 +420,19 @@ impl Error {
         };
         Some(hint)
     }
+}
+
+/// `4.80 GB`, in powers of ten as disks are sold; three digits are enough.
+pub fn size(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        1_000..1_000_000 => (1e3, "kB"),
+        1_000_000..1_000_000_000 => (1e6, "MB"),
+        _ => (1e9, "GB"),
+    };
+    let value = bytes as f64 / unit;
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {name}")
 }
 
 /// The end of what a language model had written, to be read in a message.

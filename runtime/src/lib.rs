@@ -45,7 +45,7 @@ pub mod vae;
 #[cfg(test)]
 mod test_goldens;
 
-pub use device::{Device, Job};
+pub use device::{Device, Engine, Job};
 pub use error::{Action, Error, Notice};
 pub use observe::{Event, Observe, Stage, Unobserved};
 pub use pipeline::{Song, generate};

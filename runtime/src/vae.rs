@@ -39,6 +39,19 @@ impl Default for Tiling {
 impl Tiling {
     /// Upstream's for encoding: 30 s (750 frames) with 2 s (50) to each side.
     pub const ENCODE: Self = Self { chunk: 750, overlap: 50 };
+
+    /// Frames that a tile has at least where memory decides: with fewer, the frames to either side
+    /// would be heard.
+    pub const LEAST: usize = 64;
+
+    /// The same in tiles of half the size, unless they would be smaller than [`Self::LEAST`].
+    pub fn smaller(self) -> Option<Self> {
+        let chunk = self.chunk / 2;
+        if chunk < Self::LEAST {
+            return None;
+        }
+        Self { chunk, ..self }.fitted().ok()
+    }
 }
 
 /// One tile: the frames it is for, and the frames it looks at.

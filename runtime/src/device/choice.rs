@@ -1,0 +1,195 @@
+//! Which of the devices is taken: rules over a listing, without touching any of them.
+
+use super::{
+    Device, Listing,
+    listing::{Adapter, AdapterKind},
+};
+use crate::{Error, Notice};
+
+/// What `auto` takes: the best NVIDIA card that can be used, else a real card of Vulkan or Metal,
+/// else the processor. Software that acts as a card is slower than the processor's own backend, and
+/// is taken only by name.
+///
+/// # Errors
+/// [`Error::NoDevice`] if there is nothing.
+pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Error> {
+    if let Some(cuda) = &listing.cuda {
+        if let Some(card) = cuda.best() {
+            return Ok(Device::Cuda(card));
+        }
+        // A machine without a card is nothing to speak of.
+        if let (Some(card), why) = (cuda.cards.first(), cuda.missing()) {
+            let why = why.or(card.problem.clone()).unwrap_or_default();
+            notices.push(Notice(format!("{} is not used: {why}", card.name)));
+        }
+    }
+    let adapters = listing.wgpu.as_deref().unwrap_or_default();
+    if let Some(index) = adapters.iter().position(|a| a.kind != AdapterKind::Software) {
+        return Ok(Device::Wgpu(index));
+    }
+    if listing.cpu {
+        return Ok(Device::Cpu);
+    }
+    let why = format!(
+        "this build has only {}, and there is {}",
+        super::BUILT_IN.join(", "),
+        found(listing)
+    );
+    Err(Error::NoDevice { device: "auto".into(), why })
+}
+
+/// Refuses a device that is not there, or that cannot be used.
+///
+/// # Errors
+/// [`Error::NoDevice`], which says what there is.
+pub fn check(device: Device, listing: &Listing) -> Result<(), Error> {
+    let refuse = |why: String| Err(Error::NoDevice { device: device.to_string(), why });
+    match device {
+        Device::Cpu if listing.cpu => Ok(()),
+        Device::Cpu => Err(not_built_in(device)),
+        Device::Cuda(index) => {
+            let Some(cuda) = &listing.cuda else { return Err(not_built_in(device)) };
+            if let Some(why) = cuda.missing() {
+                return refuse(why);
+            }
+            match cuda.cards.get(index) {
+                None => refuse(format!("there is {}", found(listing))),
+                Some(card) => card.problem.clone().map_or(Ok(()), refuse),
+            }
+        }
+        Device::Wgpu(index) => match listing.wgpu.as_deref() {
+            None => Err(not_built_in(device)),
+            Some([]) => refuse("no driver of Vulkan or Metal shows a card".into()),
+            Some(adapters) if index >= adapters.len() => {
+                refuse(format!("there is {}", found(listing)))
+            }
+            Some(_) => Ok(()),
+        },
+    }
+}
+
+/// The backend of `device` is not in this build.
+pub(super) fn not_built_in(device: Device) -> Error {
+    let why = format!("this build has only {}", super::BUILT_IN.join(", "));
+    Error::NoDevice { device: device.to_string(), why }
+}
+
+/// `cuda:0 (NVIDIA H100), wgpu:0 (..)`: the cards that are there.
+fn found(listing: &Listing) -> String {
+    let cards = listing.cuda.iter().flat_map(|cuda| &cuda.cards).map(|card| card.name.clone());
+    let adapter = |a: &Adapter| format!("{}, {}", a.name, a.kind);
+    let cards = cards.enumerate().map(|(i, name)| format!("cuda:{i} ({name})"));
+    let adapters = listing.wgpu.iter().flatten().map(adapter);
+    let adapters = adapters.enumerate().map(|(i, name)| format!("wgpu:{i} ({name})"));
+    let all: Vec<_> = cards.chain(adapters).collect();
+    if all.is_empty() { "no card".into() } else { format!("only {}", all.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::listing::{Card, Cuda};
+
+    fn card(capability: (u32, u32), free: u64) -> Card {
+        Card {
+            name: format!("card {}.{}", capability.0, capability.1),
+            capability,
+            total_bytes: 24 << 30,
+            free_bytes: free << 30,
+            problem: None,
+        }
+    }
+
+    fn cuda(cards: Vec<Card>) -> Cuda {
+        Cuda { cards, has_nvrtc: true, headers: Some("include".into()), ..Cuda::default() }
+    }
+
+    fn adapter(kind: AdapterKind) -> Adapter {
+        Adapter {
+            name: "a card".into(),
+            kind,
+            number: 0,
+            api: "Vulkan".into(),
+            driver: String::new(),
+            largest_bytes: 1 << 30,
+            has_f16: false,
+            has_matrix_units: false,
+        }
+    }
+
+    fn auto(listing: &Listing) -> (String, Vec<Notice>) {
+        let mut notices = Vec::new();
+        let device = best(listing, &mut notices);
+        (device.map_or_else(|e| e.to_string(), |device| device.to_string()), notices)
+    }
+
+    #[test]
+    fn auto_takes_a_card_before_the_processor_but_never_software_that_acts_as_one() {
+        let mut listing = Listing { cpu: true, ..Listing::default() };
+        assert_eq!(auto(&listing).0, "cpu");
+        listing.wgpu = Some(vec![adapter(AdapterKind::Software)]);
+        assert_eq!(auto(&listing).0, "cpu");
+        listing.wgpu = Some(vec![adapter(AdapterKind::Integrated), adapter(AdapterKind::Software)]);
+        assert_eq!(auto(&listing).0, "wgpu:0");
+        listing.cuda = Some(cuda(vec![card((8, 6), 20), card((9, 0), 10), card((9, 0), 12)]));
+        assert_eq!(auto(&listing).0, "cuda:2");
+        listing.cuda = Some(cuda(vec![card((9, 0), 10), card((9, 0), 10)]));
+        assert_eq!(auto(&listing), ("cuda:0".into(), vec![]));
+    }
+
+    #[test]
+    fn a_card_that_cannot_be_used_is_passed_over_with_a_word() {
+        let mut blocked = cuda(vec![card((9, 0), 10)]);
+        blocked.headers = None;
+        let listing = Listing { cpu: true, cuda: Some(blocked), wgpu: None };
+        let (device, notices) = auto(&listing);
+        assert_eq!(device, "cpu");
+        assert!(notices[0].0.contains("card 9.0 is not used: the headers"), "{notices:?}");
+        let mut taken = card((9, 0), 10);
+        taken.problem = Some("it is another's".into());
+        let listing =
+            Listing { cpu: true, cuda: Some(cuda(vec![taken, card((7, 5), 1)])), wgpu: None };
+        assert_eq!(auto(&listing), ("cuda:1".into(), vec![]));
+        // No card and no driver: nothing to say.
+        let problem = Some("no NVIDIA driver".to_owned());
+        let none = Cuda { problem, ..Cuda::default() };
+        let listing = Listing { cpu: true, cuda: Some(none), wgpu: Some(vec![]) };
+        assert_eq!(auto(&listing), ("cpu".into(), vec![]));
+    }
+
+    #[test]
+    fn without_any_device_auto_says_what_was_built_in_and_found() {
+        let listing = Listing { wgpu: Some(vec![]), ..Listing::default() };
+        let (message, _) = auto(&listing);
+        assert!(message.contains("`auto` is not available"), "{message}");
+        assert!(message.ends_with("there is no card"), "{message}");
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused_with_what_is() {
+        let listing = Listing {
+            cpu: true,
+            cuda: Some(cuda(vec![card((9, 0), 10)])),
+            wgpu: Some(vec![adapter(AdapterKind::Discrete)]),
+        };
+        for device in [Device::Cpu, Device::Cuda(0), Device::Wgpu(0)] {
+            assert!(check(device, &listing).is_ok(), "{device}");
+        }
+        let refused = |device, listing: &Listing| {
+            check(device, listing).expect_err("it is not there").to_string()
+        };
+        let message = refused(Device::Cuda(7), &listing);
+        assert!(
+            message.starts_with("device `cuda:7` is not available: there is only cuda:0 (card")
+        );
+        let message = refused(Device::Wgpu(1), &listing);
+        assert!(message.contains("wgpu:0 (a card, discrete card)"), "{message}");
+        let mut blind = listing.clone();
+        blind.cuda = Some(Cuda { has_nvrtc: false, ..cuda(vec![card((9, 0), 10)]) });
+        assert!(refused(Device::Cuda(0), &blind).contains("LD_LIBRARY_PATH"));
+        let bare = Listing::default();
+        assert!(refused(Device::Cuda(0), &bare).contains("this build has only"));
+        let empty = Listing { wgpu: Some(vec![]), ..bare };
+        assert!(refused(Device::Wgpu(0), &empty).contains("no driver of Vulkan"));
+    }
+}

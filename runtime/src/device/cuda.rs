@@ -1,0 +1,88 @@
+//! NVIDIA: what the driver finds, and what kernels are compiled with.
+
+use std::{path::Path, sync::Arc};
+
+use cudarc::driver::CudaContext;
+
+use super::listing::{Card, Cuda};
+
+/// Asks the driver, if there is one. To learn how much memory is free, each card is opened for a
+/// moment.
+pub(super) fn look() -> Cuda {
+    let libraries = libraries();
+    let mut found = Cuda {
+        driver: driver_version(),
+        has_nvrtc: libraries.nvrtc,
+        headers: cubecl_cuda::install::cuda_path()
+            .map(|path| path.join("include"))
+            .filter(|include| include.join("cuda_fp16.h").is_file()),
+        ..Cuda::default()
+    };
+    if !libraries.driver {
+        found.problem = Some("no NVIDIA driver is installed (libcuda cannot be loaded)".into());
+        return found;
+    }
+    match cudarc::driver::result::init().and_then(|()| CudaContext::device_count()) {
+        Ok(0) => found.problem = Some("the NVIDIA driver finds no card".into()),
+        Ok(count) => {
+            found.cards = (0..usize::try_from(count).unwrap_or(0)).map(card).collect();
+        }
+        Err(error) => {
+            found.problem = Some(format!("the NVIDIA driver finds no card it can use: {error}"));
+        }
+    }
+    found
+}
+
+fn card(index: usize) -> Card {
+    let ask = || {
+        let context: Arc<CudaContext> = CudaContext::new(index)?;
+        let (major, minor) = context.compute_capability()?;
+        let (free, total) = context.mem_get_info()?;
+        Ok::<_, cudarc::driver::DriverError>(Card {
+            name: context.name()?,
+            capability: (major.unsigned_abs(), minor.unsigned_abs()),
+            total_bytes: total as u64,
+            free_bytes: free as u64,
+            problem: None,
+        })
+    };
+    ask().unwrap_or_else(|error| Card {
+        name: format!("NVIDIA card {index}"),
+        capability: (0, 0),
+        total_bytes: 0,
+        free_bytes: 0,
+        problem: Some(format!("it cannot be opened: {error}")),
+    })
+}
+
+/// `580.95.05`, where the driver's kernel module says it.
+fn driver_version() -> Option<String> {
+    let text = std::fs::read_to_string(Path::new("/proc/driver/nvidia/version")).ok()?;
+    let line = text.lines().next()?;
+    // NVRM version: NVIDIA UNIX .. Module  580.95.05  Release Build ..
+    let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    line.split_whitespace().find(|word| is_version(word) && word.contains('.')).map(str::to_owned)
+}
+
+/// Which of CUDA's libraries can be loaded.
+struct Libraries {
+    driver: bool,
+    nvrtc: bool,
+}
+
+/// Every other call panics where the library is absent.
+#[allow(
+    unsafe_code,
+    reason = "loading a library runs its initialisers, which only the operator can vouch for; these \
+              are the libraries that the backend loads a moment later, and nothing is called in them"
+)]
+fn libraries() -> Libraries {
+    // SAFETY: as above.
+    unsafe {
+        Libraries {
+            driver: cudarc::driver::sys::is_culib_present(),
+            nvrtc: cudarc::nvrtc::sys::is_culib_present(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! In what numbers weights are kept and multiplied.
+//!
+//! bf16 has the range of f32 and eight bits of its mantissa: the networks were trained in it. f16
+//! has eleven bits and ends at 65 504, which activations of these networks can pass: it is taken
+//! only by name. Norms, softmax and sums are f32 in any case.
+
+use std::str::FromStr;
+
+use acestep_model::{Backend, Place};
+use burn::tensor::DType;
+
+use super::{Device, Job, listing};
+use crate::{Error, error::shortened};
+
+/// What `--dtype` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dtype {
+    /// The best that the device has: bf16 on NVIDIA cards with it, else f32.
+    #[default]
+    Auto,
+    /// 32 bits.
+    F32,
+    /// 16 bits with the range of f32.
+    Bf16,
+    /// 16 bits that end at 65 504.
+    F16,
+}
+
+/// What a device computes with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Supported {
+    /// Every type, f32 first.
+    pub all: Vec<DType>,
+    /// What `auto` takes.
+    pub best: DType,
+}
+
+/// The first NVIDIA cards that compute in bf16: Ampere.
+const BF16_SINCE: (u32, u32) = (8, 0);
+/// The first that compute in f16.
+const F16_SINCE: (u32, u32) = (5, 3);
+
+impl Supported {
+    /// Flex's kernels are f32.
+    fn cpu() -> Self {
+        Self { all: vec![DType::F32], best: DType::F32 }
+    }
+
+    /// What an NVIDIA card of this capability computes with.
+    pub fn cuda(capability: (u32, u32)) -> Self {
+        let mut all = vec![DType::F32];
+        if capability >= F16_SINCE {
+            all.push(DType::F16);
+        }
+        let has_bf16 = capability >= BF16_SINCE;
+        if has_bf16 {
+            all.push(DType::BF16);
+        }
+        Self { all, best: if has_bf16 { DType::BF16 } else { DType::F32 } }
+    }
+
+    /// What `device` computes with. A card of Vulkan or Metal is started for it.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`]
+    pub fn of(device: Device) -> Result<Self, Error> {
+        match device {
+            Device::Cpu => Ok(Self::cpu()),
+            Device::Cuda(index) => {
+                device.check()?;
+                let card = listing::cuda().and_then(|cuda| cuda.cards.get(index).cloned());
+                Ok(Self::cuda(card.map_or((0, 0), |card| card.capability)))
+            }
+            Device::Wgpu(_) => Ok(Self { all: device.run(DType::F32, Asked)?, best: DType::F32 }),
+        }
+    }
+}
+
+/// Asks the backend.
+struct Asked;
+
+impl Job for Asked {
+    type Output = Vec<DType>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Vec<DType> {
+        let types = [DType::F32, DType::F16, DType::BF16];
+        types.into_iter().filter(|&dtype| B::supports_dtype(&place.device, dtype)).collect()
+    }
+}
+
+impl Dtype {
+    /// The type for `device`.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`] that names what the device has; [`Error::NoDevice`].
+    pub fn resolve(self, device: Device) -> Result<DType, Error> {
+        match (self, device) {
+            // Without starting it.
+            (Self::Auto | Self::F32, Device::Wgpu(_)) => Ok(DType::F32),
+            _ => self.among(&Supported::of(device)?, device),
+        }
+    }
+
+    fn among(self, supported: &Supported, device: Device) -> Result<DType, Error> {
+        let wanted = match self {
+            Self::Auto => return Ok(supported.best),
+            Self::F32 => DType::F32,
+            Self::Bf16 => DType::BF16,
+            Self::F16 => DType::F16,
+        };
+        if supported.all.contains(&wanted) {
+            return Ok(wanted);
+        }
+        let names: Vec<_> = supported.all.iter().map(|&dtype| name(dtype)).collect();
+        let why = format!("{device} computes in {}", names.join(" or "));
+        Err(Error::BadValue { flag: "dtype", value: name(wanted).into(), why })
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "f32" => Self::F32,
+            "bf16" => Self::Bf16,
+            "f16" => Self::F16,
+            _ => {
+                let why = "expected auto, f32, bf16 or f16".into();
+                return Err(Error::BadValue { flag: "dtype", value: shortened(text), why });
+            }
+        })
+    }
+}
+
+/// A type as it is typed: `f32`, `bf16`, `f16`.
+pub fn name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "f32",
+        DType::BF16 => "bf16",
+        DType::F16 => "f16",
+        other => other.name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_is_bf16_where_an_nvidia_card_has_it_and_f32_elsewhere() {
+        let auto = |capability| {
+            Dtype::Auto.among(&Supported::cuda(capability), Device::Cuda(0)).expect("a type")
+        };
+        assert_eq!(auto((9, 0)), DType::BF16);
+        assert_eq!(auto((8, 0)), DType::BF16);
+        assert_eq!(auto((7, 5)), DType::F32);
+        assert_eq!(Dtype::Auto.resolve(Device::Cpu).expect("a type"), DType::F32);
+    }
+
+    #[test]
+    fn a_type_that_the_device_lacks_is_refused_with_those_it_has() {
+        let message = |dtype: Dtype, capability| {
+            let refused = dtype.among(&Supported::cuda(capability), Device::Cuda(1));
+            refused.expect_err("refused").to_string()
+        };
+        assert_eq!(
+            message(Dtype::Bf16, (7, 5)),
+            "`--dtype bf16` cannot be used: cuda:1 computes in f32 or f16"
+        );
+        assert!(message(Dtype::F16, (5, 2)).ends_with("cuda:1 computes in f32"));
+        let error = Dtype::Bf16.resolve(Device::Cpu).expect_err("refused");
+        assert_eq!(error.to_string(), "`--dtype bf16` cannot be used: cpu computes in f32");
+    }
+
+    #[test]
+    fn a_type_is_read_as_it_is_written() {
+        for dtype in [DType::F32, DType::BF16, DType::F16] {
+            let read: Dtype = name(dtype).parse().expect("a type");
+            let all = Supported::cuda((9, 0));
+            assert_eq!(read.among(&all, Device::Cuda(0)).expect("it has all"), dtype);
+        }
+        for text in ["", "fp16", "F32", "f64", "int8"] {
+            assert!(text.parse::<Dtype>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! What a request needs, stage by stage, and what there is: arithmetic over sizes, before anything
+//! is loaded.
+//!
+//! Weights and caches are counted exactly. What a stage works with is an estimate: the tensors that
+//! are alive at its widest place, with attention that keeps no score matrix.
+
+use acestep_model::{acestep, oobleck, qwen3};
+use burn::tensor::DType;
+
+use crate::{Error, observe::Stage, vae::Tiling};
+
+/// What one stage needs, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// Which stage.
+    pub stage: Stage,
+    /// Its network.
+    pub weights: u64,
+    /// Tensors that come and go.
+    pub work: u64,
+    /// Keys and values that stay while it runs.
+    pub cache: u64,
+    /// The largest single tensor of all these.
+    pub largest: u64,
+}
+
+/// What a device has, in bytes; `None` = it does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Room {
+    /// What can be had now.
+    pub free: Option<u64>,
+    /// All that there could ever be, with what others use, and on disk.
+    pub total: Option<u64>,
+    /// The most that one tensor can have.
+    pub largest: Option<u64>,
+}
+
+/// Bytes of a number.
+pub fn bytes_of(dtype: DType) -> u64 {
+    dtype.size() as u64
+}
+
+impl Need {
+    /// Everything together.
+    pub fn total(&self) -> u64 {
+        self.weights + self.work + self.cache
+    }
+
+    /// A Qwen3 trunk that reads `tokens` at once; every number has `bytes`.
+    pub fn text_encoder(
+        config: &qwen3::Config,
+        parameters: u64,
+        tokens: usize,
+        bytes: u64,
+    ) -> Self {
+        let shape = Layers {
+            hidden: config.hidden_size,
+            intermediate: config.intermediate_size,
+            heads: config.num_attention_heads * config.head_dim,
+        };
+        Self {
+            stage: Stage::TextEncoder,
+            weights: parameters * bytes,
+            work: shape.work(tokens, bytes),
+            cache: 0,
+            largest: table(config, bytes),
+        }
+    }
+
+    /// The encoders of the condition, `tokens` long in all.
+    pub fn conditioner(
+        config: &acestep::Config,
+        parameters: u64,
+        tokens: usize,
+        bytes: u64,
+    ) -> Self {
+        let shape =
+            Layers::of(config, config.encoder_hidden_size, config.encoder_intermediate_size);
+        let work = shape.work(tokens, bytes);
+        Self {
+            stage: Stage::Condition,
+            weights: parameters * bytes,
+            work,
+            cache: 0,
+            largest: shape.widest(tokens, bytes),
+        }
+    }
+
+    /// The diffusion transformer over `frames` latent frames in `rows` rows: songs, twice with
+    /// guidance. The condition of `tokens` is kept as keys and values of every layer.
+    pub fn diffusion(
+        config: &acestep::Config,
+        parameters: u64,
+        rows: usize,
+        frames: usize,
+        tokens: usize,
+        bytes: u64,
+    ) -> Self {
+        let shape = Layers::of(config, None, None);
+        let patches = rows * frames.div_ceil(config.patch_size.max(1));
+        let keys = config.num_key_value_heads * config.head_dim;
+        let cache = 2 * product(&[config.num_hidden_layers, keys, tokens, rows]) * bytes;
+        Self {
+            stage: Stage::Diffusion,
+            weights: parameters * bytes,
+            work: shape.work(patches, bytes),
+            cache,
+            largest: shape.widest(patches, bytes),
+        }
+    }
+
+    /// A language model that writes for `rows` rows, each of at most `positions` tokens.
+    pub fn language_model(
+        config: &qwen3::Config,
+        parameters: u64,
+        rows: usize,
+        positions: usize,
+        bytes: u64,
+    ) -> Self {
+        /// A prompt is read in pieces of about this many tokens.
+        const PIECE: usize = 512;
+        let shape = Layers {
+            hidden: config.hidden_size,
+            intermediate: config.intermediate_size,
+            heads: config.num_attention_heads * config.head_dim,
+        };
+        let keys = config.num_key_value_heads * config.head_dim;
+        let one = product(&[keys, positions, rows]) * bytes;
+        let scores = product(&[config.vocab_size, rows]) * 4;
+        Self {
+            stage: Stage::LmCodes,
+            weights: parameters * bytes,
+            work: shape.work(PIECE.min(positions), bytes) + 2 * scores,
+            cache: 2 * config.num_hidden_layers as u64 * one,
+            largest: table(config, bytes).max(one),
+        }
+    }
+
+    /// The decoder of sound for `batch` songs of `frames`, `tiling.chunk` of them at a time.
+    pub fn vae(
+        config: &oobleck::Config,
+        parameters: u64,
+        batch: usize,
+        frames: usize,
+        tiling: Tiling,
+        bytes: u64,
+    ) -> Self {
+        // The last stage is the widest: every sample with the decoder's last width.
+        let samples = tiling.chunk.min(frames) * config.hop();
+        let widest = product(&[config.decoder_channels, samples, batch]) * bytes;
+        let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
+        Self {
+            stage: Stage::Vae,
+            weights: parameters * bytes,
+            // Input, sum, and two on the way; then the sound in tiles and in one piece.
+            work: 4 * widest + 2 * sound,
+            cache: 0,
+            // What a transposed convolution multiplies before it adds up.
+            largest: (2 * widest).max(sound),
+        }
+    }
+}
+
+/// A stack of transformer layers.
+struct Layers {
+    hidden: usize,
+    intermediate: usize,
+    heads: usize,
+}
+
+impl Layers {
+    fn of(config: &acestep::Config, hidden: Option<usize>, intermediate: Option<usize>) -> Self {
+        Self {
+            hidden: hidden.unwrap_or(config.hidden_size),
+            intermediate: intermediate.unwrap_or(config.intermediate_size),
+            heads: config.num_attention_heads * config.head_dim,
+        }
+    }
+
+    /// Residual stream, its norm, queries, keys, values and their product; the feed-forward block's
+    /// gate, value and product.
+    fn work(&self, positions: usize, bytes: u64) -> u64 {
+        let attention = 4 * self.hidden + 4 * self.heads;
+        let feed_forward = 3 * self.hidden + 3 * self.intermediate;
+        product(&[positions, attention.max(feed_forward)]) * bytes
+    }
+
+    /// The largest tensor: of weights, or of what is multiplied with them.
+    fn widest(&self, positions: usize, bytes: u64) -> u64 {
+        product(&[self.intermediate, self.hidden.max(positions)]) * bytes
+    }
+}
+
+fn table(config: &qwen3::Config, bytes: u64) -> u64 {
+    product(&[config.vocab_size, config.hidden_size]) * bytes
+}
+
+fn product(sizes: &[usize]) -> u64 {
+    sizes.iter().map(|&size| size as u64).product()
+}
+
+/// The most that is needed at once. Networks are loaded one at a time, or else `kept` from their
+/// stage on; the language model is gone before the first of the song's.
+pub fn peak(needs: &[Need], kept: bool) -> u64 {
+    if !kept {
+        return needs.iter().map(Need::total).max().unwrap_or(0);
+    }
+    let (language, song): (Vec<&Need>, Vec<&Need>) =
+        needs.iter().partition(|need| matches!(need.stage, Stage::LmText | Stage::LmCodes));
+    let weights: u64 = song.iter().map(|need| need.weights).sum();
+    let work = song.iter().map(|need| need.work + need.cache).max().unwrap_or(0);
+    let alone = language.iter().map(|need| need.total()).max().unwrap_or(0);
+    (weights + work).max(alone)
+}
+
+/// The same number of latent frames at once as upstream, or the half of it, and so on, until the VAE
+/// fits into `room`; the least there is where nothing does. `need` is [`Need::vae`] for a tiling.
+pub fn tiling(room: &Room, others: u64, need: impl Fn(Tiling) -> Need) -> Tiling {
+    let mut tiling = Tiling::default();
+    let fits = |tiling: Tiling| {
+        let need = need(tiling);
+        room.free.is_none_or(|free| others + need.total() <= usable(free))
+            && room.largest.is_none_or(|largest| need.largest <= largest)
+    };
+    while !fits(tiling) {
+        match tiling.smaller() {
+            Some(smaller) => tiling = smaller,
+            None => break,
+        }
+    }
+    tiling
+}
+
+/// What of free memory can be used: the backend keeps pages that it has had, and hands them out in
+/// steps.
+fn usable(free: u64) -> u64 {
+    free / 10 * 9
+}
+
+/// Refuses what cannot fit.
+///
+/// Where the device says what is free, that is what counts; a machine without a card is refused only
+/// what it could not hold with all of its memory and all that it can move to disk.
+///
+/// # Errors
+/// [`Error::OutOfMemory`], [`Error::TensorTooLarge`]
+pub fn check(needs: &[Need], kept: bool, room: &Room, device: &str) -> Result<(), Error> {
+    if let Some(most) = room.largest
+        && let Some(need) = needs.iter().find(|need| need.largest > most)
+    {
+        return Err(Error::TensorTooLarge {
+            stage: need.stage.name().into(),
+            needed: need.largest,
+            most,
+            device: device.into(),
+        });
+    }
+    let stage = needs.iter().max_by_key(|need| need.total()).map(|need| need.stage.name());
+    let refuse = |needed, free| {
+        Err(Error::OutOfMemory {
+            stage: stage.unwrap_or_default().into(),
+            needed,
+            free,
+            device: device.into(),
+        })
+    };
+    let needed = peak(needs, kept);
+    match (room.free, room.total) {
+        (Some(free), _) if needed > usable(free) => refuse(needed, free),
+        (None, Some(total)) => {
+            let weights = |need: &Need| Need { work: 0, ..*need };
+            let alone: Vec<_> = needs.iter().map(weights).collect();
+            let needed = peak(&alone, kept);
+            if needed > total { refuse(needed, total) } else { Ok(()) }
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn need(stage: Stage, weights: u64, work: u64) -> Need {
+        Need { stage, weights, work, cache: 0, largest: weights }
+    }
+
+    /// The released VAE.
+    fn vae() -> oobleck::Config {
+        let text = r#"{
+            "audio_channels": 2, "encoder_hidden_size": 128, "decoder_channels": 128,
+            "decoder_input_channels": 64, "channel_multiples": [1, 2, 4, 8, 16],
+            "downsampling_ratios": [2, 4, 4, 6, 10], "sampling_rate": 48000
+        }"#;
+        oobleck::Config::from_json(text).expect("a configuration")
+    }
+
+    #[test]
+    fn the_vae_needs_what_its_last_stage_holds() {
+        let tiling = Tiling { chunk: 100, overlap: 16 };
+        let need = Need::vae(&vae(), 10, 2, 1000, tiling, 2);
+        let widest = 128 * 100 * 1920 * 2 * 2;
+        let sound = 2 * 1000 * 1920 * 2 * 4;
+        assert_eq!(need.work, 4 * widest + 2 * sound);
+        assert_eq!((need.weights, need.largest), (20, 2 * widest));
+        // A song that is shorter than a tile needs no more than itself.
+        let short = Need::vae(&vae(), 10, 1, 50, tiling, 4);
+        assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
+    }
+
+    #[test]
+    fn tiles_are_halved_until_they_fit() {
+        let choose =
+            |room: Room| tiling(&room, 0, |tiling| Need::vae(&vae(), 0, 1, 6000, tiling, 4));
+        assert_eq!(choose(Room::default()), Tiling::default());
+        let free = |gigabytes: u64| Room { free: Some(gigabytes << 30), ..Room::default() };
+        assert_eq!(choose(free(16)), Tiling::default());
+        assert_eq!(choose(free(2)), Tiling { chunk: 256, overlap: 64 });
+        // lavapipe: no tensor above 128 MiB.
+        let room = Room { largest: Some(128 << 20), ..Room::default() };
+        assert_eq!(choose(room), Tiling { chunk: 64, overlap: 16 });
+        // Even where nothing fits, frames to the side are heard.
+        assert_eq!(choose(Room { free: Some(0), ..room }), Tiling { chunk: 64, overlap: 16 });
+    }
+
+    #[test]
+    fn the_peak_is_the_largest_stage_or_all_networks_that_are_kept() {
+        let needs = [
+            need(Stage::LmCodes, 100, 1),
+            need(Stage::TextEncoder, 10, 1),
+            need(Stage::Diffusion, 50, 7),
+            need(Stage::Vae, 5, 30),
+        ];
+        assert_eq!(peak(&needs, false), 101);
+        assert_eq!(peak(&needs[1..], false), 57);
+        assert_eq!(peak(&needs[1..], true), 65 + 30);
+        assert_eq!(peak(&needs, true), 101);
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused_with_what_is_needed_and_what_there_is() {
+        let needs = [need(Stage::Diffusion, 50, 7), need(Stage::Vae, 5, 30)];
+        let refused = |room: Room, kept| match check(&needs, kept, &room, "cuda:0") {
+            Err(Error::OutOfMemory { stage, needed, free, .. }) => Some((stage, needed, free)),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        };
+        let free = |free| Room { free: Some(free), ..Room::default() };
+        assert_eq!(refused(free(70), false), None);
+        assert_eq!(refused(free(60), false), Some(("diffusion".into(), 57, 60)));
+        assert_eq!(refused(free(70), true), Some(("diffusion".into(), 85, 70)));
+        // A processor's memory is not asked for what is free, and work can go to disk.
+        let total = |total| Room { total: Some(total), ..Room::default() };
+        assert_eq!(refused(total(50), false), None);
+        assert_eq!(refused(total(49), false), Some(("diffusion".into(), 50, 49)));
+        assert_eq!(refused(Room::default(), true), None);
+        let room = Room { largest: Some(49), ..Room::default() };
+        let error = check(&needs, false, &room, "wgpu:0").expect_err("too large");
+        assert!(error.to_string().starts_with("the diffusion stage needs a tensor of 50 B"), "{error}");
+    }
+
+    /// Layers, heads and widths of the released 0.6B model.
+    #[test]
+    fn a_cache_is_keys_and_values_of_every_layer() {
+        let text = r#"{
+            "vocab_size": 217204, "hidden_size": 1024, "intermediate_size": 3072,
+            "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
+            "head_dim": 128, "rope_theta": 1000000, "rms_norm_eps": 1e-6,
+            "tie_word_embeddings": true
+        }"#;
+        let config = qwen3::Config::from_json(text).expect("a configuration");
+        let need = Need::language_model(&config, 0, 2, 1000, 2);
+        assert_eq!(need.cache, 2 * 28 * 8 * 128 * 1000 * 2 * 2);
+        assert_eq!(need.largest, 217_204 * 1024 * 2);
+    }
+}

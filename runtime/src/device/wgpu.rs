@@ -1,0 +1,74 @@
+//! Cards of Vulkan or Metal, and how the backend numbers them.
+
+use burn_wgpu::{
+    WgpuDevice,
+    graphics::{AutoGraphicsApi, GraphicsApi},
+};
+use wgpu::{DeviceType, Features, Instance, InstanceDescriptor};
+
+use super::{
+    Device, choice, listing,
+    listing::{Adapter, AdapterKind},
+};
+use crate::Error;
+
+/// Every card that the backend can be pointed to, the best first.
+pub(super) fn look() -> Vec<Adapter> {
+    // The same question as the backend's, so that its numbers are ours.
+    let backend = AutoGraphicsApi::backend();
+    let instance = Instance::new(InstanceDescriptor {
+        backends: backend.into(),
+        ..InstanceDescriptor::new_without_display_handle()
+    });
+    let found = cubecl_common::future::block_on(instance.enumerate_adapters(backend.into()));
+    let mut counts = [0_usize; 4];
+    let mut adapters: Vec<_> = found
+        .iter()
+        .filter_map(|adapter| {
+            let info = adapter.get_info();
+            let kind = match info.device_type {
+                DeviceType::DiscreteGpu => AdapterKind::Discrete,
+                DeviceType::IntegratedGpu => AdapterKind::Integrated,
+                DeviceType::VirtualGpu => AdapterKind::Virtual,
+                DeviceType::Cpu => AdapterKind::Software,
+                // The backend finds these by no number of their own.
+                DeviceType::Other => return None,
+            };
+            let number = counts[kind as usize];
+            counts[kind as usize] += 1;
+            // Of software it finds only the first.
+            if kind == AdapterKind::Software && number > 0 {
+                return None;
+            }
+            let limits = adapter.limits();
+            let features = adapter.features();
+            Some(Adapter {
+                name: info.name,
+                kind,
+                number,
+                api: format!("{:?}", info.backend),
+                driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+                largest_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
+                has_f16: features.contains(Features::SHADER_F16),
+                has_matrix_units: features.contains(Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
+            })
+        })
+        .collect();
+    adapters.sort_by_key(|adapter| adapter.kind);
+    adapters
+}
+
+/// The backend's name for the adapter at place `index` of the listing.
+///
+/// # Errors
+/// [`Error::NoDevice`]
+pub(super) fn device(index: usize, asked: Device) -> Result<WgpuDevice, Error> {
+    let adapters = listing::wgpu().unwrap_or_default();
+    let Some(adapter) = adapters.get(index) else { return Err(choice::not_built_in(asked)) };
+    Ok(match adapter.kind {
+        AdapterKind::Discrete => WgpuDevice::DiscreteGpu(adapter.number),
+        AdapterKind::Integrated => WgpuDevice::IntegratedGpu(adapter.number),
+        AdapterKind::Virtual => WgpuDevice::VirtualGpu(adapter.number),
+        AdapterKind::Software => WgpuDevice::Cpu,
+    })
+}
