@@ -11,12 +11,9 @@ use crate::{commands, error, report::Report};
     rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `cuda[:N]`"
 )]
+pub(crate) mod device;
 pub(crate) mod generate;
 pub(crate) mod language;
-#[allow(
-    rustdoc::broken_intra_doc_links,
-    reason = "flags are documented for the terminal: `cuda[:N]`"
-)]
 pub(crate) mod plan;
 pub(crate) mod thinking;
 

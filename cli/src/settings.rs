@@ -16,6 +16,20 @@ pub(crate) fn models_dir() -> Option<PathBuf> {
     })
 }
 
+/// The variable that names the directory of what can be made again.
+const CACHE_DIR: &str = "ACESTEP_CACHE_DIR";
+
+/// Where compiled kernels are kept: in [`CACHE_DIR`], else in `acestep` in the user's directory of
+/// caches. Nowhere, if the user has no home.
+pub(crate) fn kernels_dir() -> Option<PathBuf> {
+    let cache = set(CACHE_DIR).map(PathBuf::from).or_else(|| {
+        let base = etcetera::choose_base_strategy().ok()?;
+        Some(base.cache_dir().join("acestep"))
+    })?;
+    // The backend is told a path, and must find it from wherever it looks.
+    Some(std::path::absolute(&cache).unwrap_or(cache).join("kernels"))
+}
+
 /// Whether a panic should print where it came from.
 pub(crate) fn wants_backtrace() -> bool {
     set("RUST_BACKTRACE").is_some_and(|value| value != "0")

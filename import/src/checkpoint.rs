@@ -80,6 +80,11 @@ impl Folder {
         &self.name
     }
 
+    /// What its networks look like.
+    pub fn configs(&self) -> &Configs {
+        &self.configs
+    }
+
     /// The directory of the diffusion transformer.
     pub fn path(&self) -> &Path {
         self.dit.directory().root()

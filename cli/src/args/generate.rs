@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
-use super::{language::Language, thinking::Thinking};
+use super::{device::Where, language::Language, thinking::Thinking};
 
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
@@ -272,13 +272,8 @@ pub(crate) struct Compute {
     #[arg(long, value_name = "DIR", alias = "models_dir", value_hint = ValueHint::DirPath)]
     pub(crate) models_dir: Option<PathBuf>,
 
-    /// auto, cpu, cuda[:N] or wgpu [default: auto].
-    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
-    pub(crate) device: String,
-
-    /// Type of the numbers; this version knows f32.
-    #[arg(long, value_name = "TYPE", default_value = "f32", hide_short_help = true)]
-    pub(crate) dtype: String,
+    #[command(flatten)]
+    pub(crate) place: Where,
 
     /// Keeps every network in memory; else one at a time is.
     #[arg(long, alias = "keep_loaded", hide_short_help = true)]

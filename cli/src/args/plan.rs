@@ -6,6 +6,7 @@ use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
 use super::{
+    device::Where,
     generate::Words,
     language::{Drawing, Outline},
     thinking::Decisions,
@@ -257,9 +258,8 @@ pub(crate) struct Place {
     #[arg(long, value_name = "DIR", alias = "models_dir", value_hint = ValueHint::DirPath)]
     pub(crate) models_dir: Option<PathBuf>,
 
-    /// auto, cpu, cuda[:N] or wgpu [default: auto].
-    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
-    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) compute: Where,
 }
 
 impl Common {

@@ -10,6 +10,7 @@
 mod composition;
 mod describe;
 mod inputs;
+mod memory;
 mod outputs;
 mod request;
 mod run;
@@ -22,7 +23,7 @@ use std::{
 
 use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
-    Device, Error, ModelInfo, Notice, Plan, Request, Song, Stage,
+    Engine, Error, ModelInfo, Notice, Plan, Request, Song, Stage,
     audio::wav::{self, WavFormat},
     files::Existing,
     lm::compose::Timing,
@@ -34,6 +35,7 @@ pub(crate) use crate::args::generate::Args;
 use crate::args::generate::Sampling;
 use crate::{
     args::Global,
+    commands::engine,
     error::Refusal,
     interrupt,
     progress::{self, Progress},
@@ -59,7 +61,7 @@ struct Job {
     is_kept: bool,
     info: ModelInfo,
     folder: Folder,
-    device: Device,
+    engine: Engine,
     format: WavFormat,
     inputs: Inputs,
     outputs: Outputs,
@@ -88,11 +90,16 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         } else {
             report.always(&describe::text(&job, &resources));
         }
+        memory::check(&job, args.compute.residency())?;
         return Ok(ExitCode::SUCCESS);
     }
+    memory::check(&job, args.compute.residency())?;
     let start = Instant::now();
     let progress = Progress::new(report);
-    job.compose(&report, &progress)?;
+    if job.compose(&report, &progress)? {
+        // It may be longer now.
+        memory::check(&job, args.compute.residency())?;
+    }
     job.keep(args.output.existing())?;
     job.say_plan(&report);
     report.line(&describe::headline(&job));
@@ -119,16 +126,13 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;
     let mut asked = Asked::read(args)?;
     let format: WavFormat = args.output.audio_format.parse()?;
-    if args.compute.dtype != "f32" {
-        let message = format!("`--dtype {}` is not in this version", args.compute.dtype);
-        return Err(Refusal::usage(message).hint("leave --dtype out: numbers are f32").into());
-    }
-    let device: Device = args.compute.device.parse()?;
+    let (engine, notices) = engine::open(&args.compute.place)?;
+    asked.notices.extend(notices);
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);
     let layout = Layout::new(models);
     let folder =
         acestep_import::open(&asked.model, &layout).map_err(|error| asked.no_model(error))?;
-    let info = run::model_info(&folder, device)?;
+    let info = run::model_info(&folder, engine)?;
 
     let inputs = Inputs::read(args)?;
     inputs.fill(&mut asked, &info);
@@ -136,8 +140,18 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         // What was left unread in the request may be why it cannot be a plan.
         asked.notices.iter().for_each(|notice| report.note(&notice.0));
     })?;
+    if let Some(notice) =
+        memory::tiling(&mut asked.request, &plan, &folder, engine, args.compute.residency())
+            .map_err(Error::checkpoint)?
+    {
+        (plan, _) = Plan::resolve(
+            &Request { seed: Some(plan.seeds.clone()), ..asked.request.clone() },
+            &info,
+        )?;
+        asked.notices.push(notice);
+    }
     inputs.fit(&mut plan)?;
-    let composition = Composition::decide(args, &mut asked, &plan, folder.name(), &layout, device)?;
+    let composition = Composition::decide(args, &mut asked, &plan, folder.name(), &layout, engine)?;
     let seeds = inputs.seeds(&plan);
     if seeds.is_none() && asked.request.seed.is_some() {
         let text = "the noise is from a file: a seed has no effect";
@@ -180,7 +194,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         is_kept: false,
         info,
         folder,
-        device,
+        engine,
         format,
         inputs,
         outputs,
@@ -248,15 +262,15 @@ impl Job {
         self.inputs.seeds(&self.plan)
     }
 
-    /// Lets the language model complete the request, and plans the song anew.
+    /// Lets the language model complete the request, and plans the song anew; whether it did.
     ///
     /// # Errors
     /// Those of the language model; what it decided can be refused as what was asked can.
-    fn compose(&mut self, report: &Report, progress: &Progress) -> Result<()> {
-        let Some(composition) = &self.composition else { return Ok(()) };
+    fn compose(&mut self, report: &Report, progress: &Progress) -> Result<bool> {
+        let Some(composition) = &self.composition else { return Ok(false) };
         let name = composition.folder.name();
-        report.line(&format!("{name} on {} · {}", self.device, describe::origin(self)));
-        let composed = composition.run(&self.asked.request, self.device, progress)?;
+        report.line(&format!("{name} on {} · {}", self.engine, describe::origin(self)));
+        let composed = composition.run(&self.asked.request, self.engine, progress)?;
         for notice in composed.changes {
             report.note(&notice.0);
             self.notices.push(notice);
@@ -268,7 +282,7 @@ impl Job {
         self.inputs.fit(&mut plan)?;
         self.asked.request = request;
         (self.plan, self.plan_notices) = (plan, notices);
-        Ok(())
+        Ok(true)
     }
 
     /// Writes the request, if it is saved, with what the language model decided: the song may yet

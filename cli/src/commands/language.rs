@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use acestep_import::{LanguageFolder, Layout, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Device, Error, Observe,
+    Engine, Error, Observe,
     lm::{
         compose::{self, Composed, Timing, Understood},
         constrain::genres::GenreVocabulary,
@@ -26,11 +26,11 @@ pub(crate) fn open(
     choice: Option<&str>,
     model: &str,
     layout: &Layout,
-    device: Device,
+    engine: Engine,
 ) -> Result<LanguageFolder> {
     let choice = choice.or((model == TINY).then_some(TINY));
     let folder = acestep_import::open_language_model(choice, layout)?;
-    device.run(Check(&folder))?.map_err(Error::checkpoint)?;
+    engine.run(Check(&folder))?.map_err(Error::checkpoint)?;
     Ok(folder)
 }
 
@@ -39,8 +39,8 @@ struct Check<'a>(&'a LanguageFolder);
 impl acestep_runtime::Job for Check<'_> {
     type Output = Result<(), acestep_import::Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
-        self.0.check::<B>(&device)?;
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        self.0.check::<B>(&place.device)?;
         // Mistakes in it are worth knowing before anything else is read.
         self.0.tokenizer().map(drop)
     }
@@ -53,10 +53,10 @@ impl acestep_runtime::Job for Check<'_> {
 pub(crate) fn compose(
     job: &compose::Job<'_>,
     folder: &LanguageFolder,
-    device: Device,
+    engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    device.run(Compose { job, folder, observe })?
+    engine.run(Compose { job, folder, observe })?
 }
 
 struct Compose<'a> {
@@ -68,8 +68,8 @@ struct Compose<'a> {
 impl acestep_runtime::Job for Compose<'_> {
     type Output = Result<Composed, Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
-        compose::compose::<B, _>(self.job, self.folder, &Place::f32(device), self.observe)
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        compose::compose::<B, _>(self.job, self.folder, &place, self.observe)
     }
 }
 
@@ -82,10 +82,10 @@ pub(crate) fn understand(
     settings: &Settings,
     genres: Option<Arc<GenreVocabulary>>,
     folder: &LanguageFolder,
-    device: Device,
+    engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
-    device.run(Understand { codes, settings, genres, folder, observe })?
+    engine.run(Understand { codes, settings, genres, folder, observe })?
 }
 
 struct Understand<'a> {
@@ -99,9 +99,9 @@ struct Understand<'a> {
 impl acestep_runtime::Job for Understand<'_> {
     type Output = Result<Understood, Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { codes, settings, genres, folder, observe } = self;
-        compose::understand::<B, _>(codes, settings, genres, folder, &Place::f32(device), observe)
+        compose::understand::<B, _>(codes, settings, genres, folder, &place, observe)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{process::ExitCode, time::Instant};
 
 use acestep_import::{Layout, TINY};
 use acestep_runtime::{
-    Device, Error, Notice, Request,
+    Error, Notice, Request,
     lm::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
@@ -21,7 +21,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{
-    language,
+    engine, language,
     text::{Stdin, Typed},
 };
 use crate::{
@@ -123,11 +123,12 @@ fn run(
     let genres = common.drawing.genres.as_deref().map(language::read_genres).transpose()?;
     let outputs = Outputs::decide(common, if writes_codes { seeds.len() } else { 0 })?;
     outputs.check(common.existing())?;
-    let device: Device = common.place.device.parse()?;
+    let (engine, notices) = engine::open(&common.place.compute)?;
+    task.notices.extend(notices);
     let models = common.place.models_dir.clone().or_else(environment::models_dir);
     let model = task.request.model.clone().unwrap_or_default();
     let choice = task.request.lm_model.as_deref();
-    let folder = language::open(choice, &model, &Layout::new(models), device)?;
+    let folder = language::open(choice, &model, &Layout::new(models), engine)?;
     if folder.name() == TINY {
         let text =
             "tiny is a random network: what it writes is nonsense, made to prove the program";
@@ -136,7 +137,7 @@ fn run(
     for notice in &task.notices {
         report.note(&notice.0);
     }
-    report.line(&format!("{} on {device} · {}", folder.name(), listed("seed", &seeds)));
+    report.line(&format!("{} on {engine} · {}", folder.name(), listed("seed", &seeds)));
 
     let start = Instant::now();
     let progress = Progress::new(report);
@@ -147,7 +148,7 @@ fn run(
         settings: &settings,
         genres,
     };
-    let composed = language::compose(&job, &folder, device, &progress);
+    let composed = language::compose(&job, &folder, engine, &progress);
     drop(progress);
     let mut composed =
         composed.or_else(|error| outputs.save_failed(error, common.existing(), common.json))?;

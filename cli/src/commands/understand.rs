@@ -9,7 +9,7 @@ use std::{path::Path, process::ExitCode};
 use acestep_import::{Folder, KNOWN_MODELS, Layout, Part, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Device, Error, Notice, Observe, Parts, Request, Residency,
+    Engine, Error, Notice, Observe, Parts, Request, Residency,
     audio::{Audio, read},
     codes,
     files::{Existing, check_target},
@@ -21,7 +21,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    language,
+    engine, language,
     text::{Stdin, text_or_file, write_text},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     args.output.as_deref().map(|path| check_target(path, existing)).transpose()?;
-    let device: Device = args.place.device.parse()?;
+    let (engine, mut notices) = engine::open(&args.place.compute)?;
     let layout = Layout::new(args.place.models_dir.clone().or_else(settings::models_dir));
 
     // Upstream's temperature for this, and all tokens.
@@ -50,13 +50,12 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     };
     args.drawing.put_over(&mut request);
     let seeds = request.seed.clone().unwrap_or_default();
-    let mut notices = Vec::new();
     let settings = Settings::resolve(&request, &seeds, &mut notices)?;
     let settings = args.drawing.bound(settings)?;
     let genres = args.drawing.genres.as_deref().map(language::read_genres).transpose()?;
 
     let model = args.model.clone().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned());
-    let folder = language::open(request.lm_model.as_deref(), &model, &layout, device)?;
+    let folder = language::open(request.lm_model.as_deref(), &model, &layout, engine)?;
     let source = Source::read(args, &model, &layout, &mut notices)?;
     if folder.name() == TINY {
         let text = "tiny is a random network: what it hears is nonsense, made to prove the program";
@@ -64,11 +63,11 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     }
     notices.iter().for_each(|notice| report.note(&notice.0));
     let seed = settings.seeds.first().copied().unwrap_or_default();
-    report.line(&format!("{} on {device} · seed {seed}", folder.name()));
+    report.line(&format!("{} on {engine} · seed {seed}", folder.name()));
 
     let progress = Progress::new(report);
-    let codes = source.codes(device, &progress)?;
-    let understood = language::understand(&codes, &settings, genres, &folder, device, &progress)?;
+    let codes = source.codes(engine, &progress)?;
+    let understood = language::understand(&codes, &settings, genres, &folder, engine, &progress)?;
     drop(progress);
 
     if args.json {
@@ -118,10 +117,10 @@ impl Source {
         Ok(Self::Sound { audio, folder })
     }
 
-    fn codes(self, device: Device, observe: &dyn Observe) -> Result<Vec<u32>> {
+    fn codes(self, engine: Engine, observe: &dyn Observe) -> Result<Vec<u32>> {
         match self {
             Self::Codes(codes) => Ok(codes),
-            Self::Sound { audio, folder } => device
+            Self::Sound { audio, folder } => engine
                 .run(Listen { audio: &audio, folder: &folder, observe })?
                 .context("cannot turn the sound into codes"),
         }
@@ -137,10 +136,10 @@ struct Listen<'a> {
 impl acestep_runtime::Job for Listen<'_> {
     type Output = Result<Vec<u32>, Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let parts = [Part::VaeEncoder, Part::AudioCodec];
-        self.folder.check::<B>(&device, &parts).map_err(Error::checkpoint)?;
-        let parts = Parts::<B, Folder>::new(self.folder, Place::f32(device), Residency::WhileUsed);
+        self.folder.check::<B>(&place.device, &parts).map_err(Error::checkpoint)?;
+        let parts = Parts::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
         listen::codes_of(self.audio, &parts, self.observe)
     }
 }

@@ -5,6 +5,8 @@ use std::{fmt, path::PathBuf};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use std::sync::OnceLock;
 
+use super::Device;
+
 /// The devices of this machine that this build could use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
@@ -95,6 +97,16 @@ impl Listing {
     /// Looks for everything that this build can use. The first call takes up to a second.
     pub fn look() -> Self {
         Self { cpu: cfg!(feature = "cpu"), cuda: cuda(), wgpu: wgpu() }
+    }
+
+    /// Looks only for what `device` is one of.
+    pub fn of(device: Device) -> Self {
+        let nothing = Self { cpu: cfg!(feature = "cpu"), ..Self::default() };
+        match device {
+            Device::Cpu => nothing,
+            Device::Cuda(_) => Self { cuda: cuda(), ..nothing },
+            Device::Wgpu(_) => Self { wgpu: wgpu(), ..nothing },
+        }
     }
 }
 

@@ -356,7 +356,10 @@ mod tests {
         assert_eq!(refused(Room::default(), true), None);
         let room = Room { largest: Some(49), ..Room::default() };
         let error = check(&needs, false, &room, "wgpu:0").expect_err("too large");
-        assert!(error.to_string().starts_with("the diffusion stage needs a tensor of 50 B"), "{error}");
+        assert!(
+            error.to_string().starts_with("the diffusion stage needs a tensor of 50 B"),
+            "{error}"
+        );
     }
 
     /// Layers, heads and widths of the released 0.6B model.

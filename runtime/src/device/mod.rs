@@ -74,14 +74,9 @@ impl Engine {
     /// [`Error::BadValue`] for what is no device or no type, or a type that the device does not
     /// compute with; [`Error::NoDevice`] with what there is instead.
     pub fn open(device: &str, dtype: &str) -> Result<(Self, Vec<Notice>), Error> {
-        let asked: Dtype = dtype.parse()?;
-        let mut notices = Vec::new();
-        let device = match device {
-            "auto" => Device::auto(&mut notices)?,
-            named => named.parse()?,
-        };
-        device.check()?;
-        Ok((Self { device, dtype: asked.resolve(device)? }, notices))
+        let dtype: Dtype = dtype.parse()?;
+        let (device, notices) = Device::open(device)?;
+        Ok((Self { device, dtype: dtype.resolve(device)? }, notices))
     }
 
     /// Runs `job` with the device's backend.
@@ -104,6 +99,20 @@ impl fmt::Display for Engine {
 }
 
 impl Device {
+    /// The device that `--device` names, if it is there; nothing is started.
+    ///
+    /// # Errors
+    /// [`Error::BadValue`] for what is no device; [`Error::NoDevice`] with what there is instead.
+    pub fn open(name: &str) -> Result<(Self, Vec<Notice>), Error> {
+        let mut notices = Vec::new();
+        let device = match name {
+            "auto" => Self::auto(&mut notices)?,
+            named => named.parse()?,
+        };
+        device.check()?;
+        Ok((device, notices))
+    }
+
     /// The best device of this build that can be used: see [`choice::best`].
     ///
     /// # Errors
@@ -122,13 +131,7 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`], which says what there is.
     pub fn check(self) -> Result<(), Error> {
-        let mut listing = Listing { cpu: cfg!(feature = "cpu"), cuda: None, wgpu: None };
-        match self {
-            Self::Cpu => (),
-            Self::Wgpu(_) => listing.wgpu = listing::wgpu(),
-            Self::Cuda(_) => listing.cuda = listing::cuda(),
-        }
-        choice::check(self, &listing)
+        choice::check(self, &Listing::of(self))
     }
 
     /// Runs `job` with this device's backend, its weights in `dtype`.

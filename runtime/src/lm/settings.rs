@@ -5,7 +5,9 @@ mod tests;
 
 use super::{
     compose::Ask,
+    constrain::Phase,
     prompt::{self, Turn},
+    sample::max_new_tokens,
 };
 use crate::{
     Error, Notice, Request,
@@ -190,6 +192,15 @@ impl Settings {
             max_seq: max_seq.map_or(self.max_seq, |n| n as usize),
             ..self
         })
+    }
+
+    /// The most tokens that are written in words, and as codes of a song of `seconds`.
+    pub fn token_limits(&self, seconds: Option<f64>) -> [usize; 2] {
+        let limit = |phase, seconds| {
+            let longest = MOST_SECONDS as u32;
+            max_new_tokens(seconds, phase, self.max_tokens, self.max_seq, longest)
+        };
+        [limit(Phase::Cot, None), limit(Phase::Codes, seconds)]
     }
 
     /// Refuses to write codes for a song that is shorter than one, and for several that could

@@ -12,12 +12,17 @@ mod stages;
 use std::process::ExitCode;
 
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Device, Job};
+use acestep_runtime::{Engine, Job, device::dtype};
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
 
-use crate::{args::Global, error::Refusal, interrupt, report};
+use crate::{
+    args::{Global, device::Where},
+    commands::engine,
+    error::Refusal,
+    interrupt, report,
+};
 use measure::Ceilings;
 use presets::Preset;
 use stages::{Measured, Song, Stage};
@@ -41,9 +46,8 @@ pub(crate) struct Args {
     #[arg(long)]
     random_weights: bool,
 
-    /// Where to compute: auto, cpu, cuda[:N] or wgpu.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[command(flatten)]
+    place: Where,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -53,23 +57,24 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let stages = chosen(&args)?;
-    let device: Device = args.device.parse()?;
+    let (engine, notices) = engine::open(&args.place)?;
+    notices.iter().for_each(|notice| global.report().note(&notice.0));
     let song = Song { preset: args.preset, duration_s: args.duration };
     let report = global.report();
     let tell = |line: &str| report.line(line);
-    let (ceilings, measured) = device.run(Bench { stages, song, tell: &tell })??;
+    let (ceilings, measured) = engine.run(Bench { stages, song, tell: &tell })??;
     if args.json {
         let object = json!({
-            "device": device.to_string(),
+            "device": engine.device.to_string(),
             "preset": typed(args.preset),
             "duration_s": args.duration,
-            "dtype": "f32",
+            "dtype": dtype::name(engine.dtype),
             "ceilings": ceilings,
             "stages": measured,
         });
         report::bytes(format!("{object:#}\n").as_bytes())?;
     } else {
-        report::bytes(table(device, ceilings, &measured).as_bytes())?;
+        report::bytes(table(engine, ceilings, &measured).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,10 +108,9 @@ struct Bench<'a> {
 impl Job for Bench<'_> {
     type Output = Result<(Ceilings, Vec<Measured>)>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         (self.tell)("measuring what the device can do");
-        let place = Place::f32(device.clone());
-        let ceilings = measure::ceilings::<B>(&device);
+        let ceilings = measure::ceilings::<B>(&place.device);
         let measured = self.stages.into_iter().map(|stage| {
             if interrupt::was_pressed() {
                 return Err(acestep_runtime::Error::Cancelled.into());
@@ -118,10 +122,12 @@ impl Job for Bench<'_> {
     }
 }
 
-fn table(device: Device, ceilings: Ceilings, measured: &[Measured]) -> String {
+fn table(engine: Engine, ceilings: Ceilings, measured: &[Measured]) -> String {
     let mut lines = vec![
         format!(
-            "{device}, f32: at most {:.0} GFLOP/s in a matrix product, {:.1} GB/s of memory",
+            "{}, {}: at most {:.0} GFLOP/s in a matrix product, {:.1} GB/s of memory",
+            engine.device,
+            dtype::name(engine.dtype),
             ceilings.flop_per_s / 1e9,
             ceilings.bytes_per_s / 1e9
         ),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use acestep_import::{LanguageFolder, Layout, TINY};
 use acestep_runtime::{
-    Device, Error, Notice, Observe, Plan, Request,
+    Engine, Error, Notice, Observe, Plan, Request,
     lm::{
         compose::{Ask, Composed, Job},
         constrain::genres::GenreVocabulary,
@@ -40,7 +40,7 @@ impl Composition {
         plan: &Plan,
         model: &str,
         layout: &Layout,
-        device: Device,
+        engine: Engine,
     ) -> Result<Option<Self>> {
         let Asked { request, notices, .. } = asked;
         let drawing = &args.language.drawing;
@@ -64,7 +64,7 @@ impl Composition {
         if writes_codes {
             settings.check_lengths(request, &ask)?;
         }
-        let folder = language::open(request.lm_model.as_deref(), model, layout, device)
+        let folder = language::open(request.lm_model.as_deref(), model, layout, engine)
             .map_err(can_be_without)?;
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
@@ -75,6 +75,17 @@ impl Composition {
         request.duration.is_none() && decides
     }
 
+    /// The most tokens that it writes as words, and as codes.
+    pub(super) fn token_limits(&self, request: &Request) -> [usize; 2] {
+        self.settings.token_limits(request.duration)
+    }
+
+    /// Rows in which it writes codes: one for each song, twice with guidance.
+    pub(super) fn code_rows(&self) -> usize {
+        let guided = self.settings.cfg_scale > 1.0;
+        self.settings.seeds.len() * if guided { 2 } else { 1 }
+    }
+
     /// `request` as the language model completes it.
     ///
     /// # Errors
@@ -82,7 +93,7 @@ impl Composition {
     pub(super) fn run(
         &self,
         request: &Request,
-        device: Device,
+        engine: Engine,
         observe: &dyn Observe,
     ) -> Result<Composed, Error> {
         let job = Job {
@@ -92,7 +103,7 @@ impl Composition {
             settings: &self.settings,
             genres: self.genres.clone(),
         };
-        language::compose(&job, &self.folder, device, observe)
+        language::compose(&job, &self.folder, engine, observe)
     }
 }
 

@@ -2,7 +2,12 @@
 
 use acestep_import::Part;
 use acestep_runtime::{
-    Plan, Residency,
+    Device, Plan, Residency,
+    device::{
+        dtype,
+        memory::{self, Need, Room, bytes_of},
+    },
+    error::size,
     plan::{GuidanceMode, InferMethod},
 };
 use anyhow::Result;
@@ -17,6 +22,12 @@ pub(super) struct Resources {
     networks: Vec<(Part, u64)>,
     /// Bytes of weights that are in memory at once, at most.
     weights_bytes: u64,
+    /// What each stage needs, and the most at once.
+    needs: Vec<Need>,
+    peak_bytes: u64,
+    room: Room,
+    /// Bytes of a number.
+    width: u64,
     caption_tokens: usize,
     lyric_tokens: usize,
 }
@@ -36,7 +47,8 @@ impl Resources {
         for part in Part::ALL.into_iter().filter(is_used) {
             networks.push((part, job.folder.size(part)?.parameters));
         }
-        let bytes = networks.iter().map(|(_, parameters)| parameters * 4);
+        let width = bytes_of(job.engine.dtype);
+        let bytes = networks.iter().map(|(_, parameters)| parameters * width);
         let of_song: u64 = match residency {
             Residency::WhileUsed => bytes.max().unwrap_or_default(),
             Residency::Kept => bytes.sum(),
@@ -46,11 +58,42 @@ impl Resources {
             // It is gone before the first network of the song is read.
             let parameters = composition.folder.size()?.parameters;
             networks.insert(0, (Part::LanguageModel, parameters));
-            weights_bytes = of_song.max(parameters * 4);
+            weights_bytes = of_song.max(parameters * width);
         }
         let [caption_tokens, lyric_tokens] = run::count_tokens(job)?;
-        Ok(Self { networks, weights_bytes, caption_tokens, lyric_tokens })
+        let needs = super::memory::needs(job)?;
+        Ok(Self {
+            networks,
+            weights_bytes,
+            peak_bytes: memory::peak(&needs, residency == Residency::Kept),
+            needs,
+            room: super::memory::room(job),
+            width,
+            caption_tokens,
+            lyric_tokens,
+        })
     }
+}
+
+impl Resources {
+    /// The most at once, beside what the device has.
+    fn at_once(&self, device: Device) -> String {
+        let most = format!("{} at once, at most", size(self.peak_bytes));
+        match self.room.free {
+            Some(free) => format!("{most}; {device} has {} free", size(free)),
+            None => most,
+        }
+    }
+}
+
+/// `diffusion: 1.11 MB of weights, 2.00 MB of keys and values, 3.00 MB of work`
+fn stage(need: &Need) -> String {
+    let cache = match need.cache {
+        0 => String::new(),
+        bytes => format!("{} of keys and values, ", size(bytes)),
+    };
+    let (name, weights) = (need.stage.name(), size(need.weights));
+    format!("{name}: {weights} of weights, {cache}about {} of work", size(need.work))
 }
 
 /// `turbo on cpu · 30.0 s · 8 steps · seed 1234567`
@@ -58,7 +101,7 @@ pub(super) fn headline(job: &Job) -> String {
     format!(
         "{} on {} · {:.1} s · {} · {}",
         job.folder.name(),
-        job.device,
+        job.engine,
         seconds(&job.plan),
         counted(job.plan.steps(), "step"),
         origin(job)
@@ -79,9 +122,18 @@ pub(super) fn origin(job: &Job) -> String {
 
 /// The whole run, one subject a line.
 pub(super) fn text(job: &Job, resources: &Resources) -> String {
-    let Job { plan, folder, device, .. } = job;
+    let Job { plan, folder, engine, .. } = job;
+    let dtype = dtype::name(engine.dtype);
     let mut lines: Vec<(&str, String)> = vec![
-        ("model", format!("{} ({}) on {device}, f32", folder.name(), folder.path().display())),
+        (
+            "model",
+            format!(
+                "{} ({}) on {}, {dtype}",
+                folder.name(),
+                folder.path().display(),
+                engine.device
+            ),
+        ),
         (
             "song",
             format!(
@@ -120,11 +172,11 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         ));
     }
     for (part, parameters) in &resources.networks {
-        let (count, size) = (short(*parameters), bytes(parameters * 4));
-        lines.push(("network", format!("{part}: {count} parameters, {size} in f32")));
+        let (count, size) = (short(*parameters), size(parameters * resources.width));
+        lines.push(("network", format!("{part}: {count} parameters, {size} in {dtype}")));
     }
-    let memory = format!("{} of weights at once, at most", bytes(resources.weights_bytes));
-    lines.push(("memory", memory));
+    lines.extend(resources.needs.iter().map(|need| ("memory", stage(need))));
+    lines.push(("memory", resources.at_once(engine.device)));
     for path in job.outputs.songs.iter().map(Target::to_string) {
         lines.push(("file", path));
     }
@@ -136,7 +188,7 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
 
 /// The whole run as an object: `plan`, `outputs`, `request`, `notices`.
 pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
-    let Job { plan, folder, device, .. } = job;
+    let Job { plan, folder, engine, .. } = job;
     let song = |(i, target): (usize, &Target)| {
         json!({
             "path": target.to_string(),
@@ -146,7 +198,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "sample_rate": plan.sample_rate,
         })
     };
-    let network = |(part, parameters): &(Part, u64)| json!({ "name": part.name(), "parameters": parameters, "bytes": parameters * 4 });
+    let network = |(part, parameters): &(Part, u64)| json!({ "name": part.name(), "parameters": parameters, "bytes": parameters * resources.width });
     json!({
         "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
         "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
@@ -157,8 +209,8 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
         "plan": {
             "model": folder.name(),
             "model_path": folder.path().display().to_string(),
-            "device": device.to_string(),
-            "dtype": "f32",
+            "device": engine.device.to_string(),
+            "dtype": dtype::name(engine.dtype),
             "caption": plan.caption,
             "lyrics": plan.lyrics,
             "vocal_language": plan.vocal_language,
@@ -190,7 +242,24 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "vae_overlap": plan.tiling.overlap,
             "networks": resources.networks.iter().map(network).collect::<Vec<_>>(),
             "weights_bytes": resources.weights_bytes,
+            "memory": memory_json(resources),
         },
+    })
+}
+
+fn memory_json(resources: &Resources) -> Value {
+    let stage = |need: &Need| {
+        json!({
+            "stage": need.stage.name(),
+            "weights_bytes": need.weights,
+            "cache_bytes": need.cache,
+            "work_bytes": need.work,
+        })
+    };
+    json!({
+        "stages": resources.needs.iter().map(stage).collect::<Vec<_>>(),
+        "peak_bytes": resources.peak_bytes,
+        "free_bytes": resources.room.free,
     })
 }
 
@@ -276,11 +345,6 @@ fn short(n: u64) -> String {
     format!("{value:.digits$} {name}")
 }
 
-/// `4.80 GB`, in powers of ten as disks are sold.
-fn bytes(bytes: u64) -> String {
-    format!("{}B", short(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,7 +361,7 @@ mod tests {
         ] {
             assert_eq!(short(n), text);
         }
-        assert_eq!(bytes(4_800_000_000), "4.80 GB");
+        assert_eq!(size(4_800_000_000), "4.80 GB");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
-    Device, Error, ModelInfo, Parts, Residency, Song,
+    Engine, Error, ModelInfo, Parts, Residency, Song,
     exchange::Array3,
     pipeline::{self, Prepared},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
@@ -18,7 +18,7 @@ use crate::{interrupt, progress::Progress};
 /// # Errors
 /// Those of [`pipeline::generate`], and of writing conditioning.
 pub(super) fn songs(job: &Job, args: &Args, progress: &Progress) -> Result<Vec<Song>, Error> {
-    job.device.run(Songs { job, args, progress })?
+    job.engine.run(Songs { job, args, progress })?
 }
 
 struct Songs<'a> {
@@ -30,10 +30,10 @@ struct Songs<'a> {
 impl acestep_runtime::Job for Songs<'_> {
     type Output = Result<Vec<Song>, Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { job, args, progress } = self;
         let Job { plan, inputs, folder, .. } = job;
-        let parts = Parts::<B, Folder>::new(folder, Place::f32(device), args.compute.residency());
+        let parts = Parts::<B, Folder>::new(folder, place, args.compute.residency());
         let mut prepared = match &inputs.conditioning {
             Some((folder, conditioning)) => {
                 Prepared::from_conditioning(conditioning.clone(), plan, &parts).map_err(
@@ -63,8 +63,8 @@ impl acestep_runtime::Job for Songs<'_> {
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a network that songs are made with is
 /// missing, left over or of another shape.
-pub(super) fn model_info(folder: &Folder, device: Device) -> Result<ModelInfo, Error> {
-    device.run(Describe(folder))?
+pub(super) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, Error> {
+    engine.run(Describe(folder))?
 }
 
 /// The networks that turn a request into a song.
@@ -76,9 +76,9 @@ struct Describe<'a>(&'a Folder);
 impl acestep_runtime::Job for Describe<'_> {
     type Output = Result<ModelInfo, Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         // By the headers alone, so that no network runs before the last one is known to be whole.
-        self.0.check::<B>(&device, &PARTS).map_err(Error::checkpoint)?;
+        self.0.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
         let Configs { dit, vae, .. } = Checkpoint::<B>::configs(self.0);
         Ok(ModelInfo {
             name: self.0.name().to_owned(),
@@ -97,7 +97,7 @@ impl acestep_runtime::Job for Describe<'_> {
 /// # Errors
 /// [`Error::Checkpoint`] if there is no tokenizer, [`Error::NoDevice`].
 pub(super) fn count_tokens(job: &Job) -> Result<[usize; 2], Error> {
-    job.device.run(CountTokens(job))?
+    job.engine.run(CountTokens(job))?
 }
 
 struct CountTokens<'a>(&'a Job);
@@ -105,9 +105,9 @@ struct CountTokens<'a>(&'a Job);
 impl acestep_runtime::Job for CountTokens<'_> {
     type Output = Result<[usize; 2], Error>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Job { folder, plan, .. } = self.0;
-        let parts = Parts::<B, Folder>::new(folder, Place::f32(device), Residency::WhileUsed);
+        let parts = Parts::<B, Folder>::new(folder, place, Residency::WhileUsed);
         Ok([
             parts.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
             parts.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),

@@ -25,12 +25,13 @@ use std::{
 };
 
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Device, Job};
+use acestep_runtime::Job;
 use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::{
-    args::Global,
+    args::{Global, device::Where},
+    commands::engine,
     error::{self, Refusal},
     interrupt, report,
 };
@@ -59,9 +60,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     tokenizer: Option<PathBuf>,
 
-    /// Where to compute: auto, cpu, cuda[:N] or wgpu.
-    #[arg(long, default_value = "auto")]
-    device: String,
+    #[command(flatten)]
+    place: Where,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -70,7 +70,8 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 1 if a case fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
-    let device: Device = args.device.parse()?;
+    let (engine, notices) = engine::open(&args.place)?;
+    notices.iter().for_each(|notice| global.report().note(&notice.0));
     let real = args.tokenizer.as_deref().map(Real::open).transpose()?;
     let (set, networks) = match &args.goldens {
         Some(goldens) => {
@@ -83,10 +84,10 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         }
         None => (built_in::set()?, Networks::built_in()?),
     };
-    let cases = device.run(Verify { set: &set, networks: &networks, real: real.as_ref() })??;
+    let cases = engine.run(Verify { set: &set, networks: &networks, real: real.as_ref() })??;
     let count = |pass: Option<bool>| cases.iter().filter(|case| case.pass == pass).count();
     let (passed, failed, skipped) = (count(Some(true)), count(Some(false)), count(None));
-    let device = device.to_string();
+    let device = engine.to_string();
     if args.json {
         let object = serde_json::to_string_pretty(&json!({
             "device": device,
@@ -155,9 +156,9 @@ struct Verify<'a> {
 impl Job for Verify<'_> {
     type Output = Result<Vec<Case>>;
 
-    fn run<B: Backend>(self, device: B::Device) -> Self::Output {
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         // What is stored is the reference's f32, but for some cases, which say so.
-        let place = Place::f32(device);
+        let place = Place::f32(place.device);
         let mut cases = Vec::new();
         for file in self.set.names() {
             if interrupt::was_pressed() {

@@ -1,0 +1,26 @@
+//! Where to compute, and in what numbers: the same flags for every verb that computes.
+
+/// A device and a type, as typed.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Model and device")]
+pub(crate) struct Where {
+    /// auto, cpu, cuda[:N] or wgpu[:N] [default: auto].
+    ///
+    /// auto is the best NVIDIA card that can be used, else the best card of Vulkan or Metal, else the
+    /// processor, of what is built in. acestep doctor shows the numbers.
+    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
+    pub(crate) device: String,
+
+    /// Type of the weights: auto, f32, bf16 or f16 [default: auto].
+    ///
+    /// auto is bf16 on NVIDIA cards that compute in it (since 2020), else f32. f16 is taken only by
+    /// name: its numbers end at 65504, which large activations can pass, so results are guarded.
+    #[arg(
+        long,
+        value_name = "TYPE",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_short_help = true
+    )]
+    pub(crate) dtype: String,
+}
