@@ -12,6 +12,7 @@ use crate::{commands, error, report::Report};
     reason = "flags are documented for the terminal: `cuda[:N]`"
 )]
 pub(crate) mod device;
+pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod language;
 pub(crate) mod plan;
@@ -45,6 +46,10 @@ pub(crate) enum Command {
     Verify(commands::verify::Args),
     /// Measure how fast each stage is.
     Bench(commands::bench::Args),
+    /// Say what this machine has, and whether it works.
+    Doctor(doctor::Doctor),
+    /// Compile and tune a card's kernels before a song needs them.
+    Warmup(doctor::Warmup),
 }
 
 /// Flags of every verb.
@@ -97,6 +102,18 @@ impl Global {
     }
 }
 
+/// The flags of `generate` as if `words` were typed after it.
+///
+/// # Errors
+/// If they are none.
+pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap::Error> {
+    let typed = ["acestep".into(), "generate".into()].into_iter().chain(words);
+    match Cli::try_parse_from(typed)?.command {
+        Command::Generate(args) => Ok(*args),
+        _ => Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),
+    }
+}
+
 /// Reads the command line; help, version and mistakes are printed here.
 ///
 /// # Errors
@@ -110,6 +127,8 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ("inspire", plan::INSPIRE_EXAMPLES),
         ("format", plan::FORMAT_EXAMPLES),
         ("understand", plan::UNDERSTAND_EXAMPLES),
+        ("doctor", doctor::EXAMPLES),
+        ("warmup", doctor::WARMUP_EXAMPLES),
     ] {
         let text = format!("{examples}\n\n{}", exit_codes());
         command = command.mut_subcommand(verb, |verb| verb.after_long_help(text));

@@ -130,6 +130,10 @@ pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
 pub(crate) fn install_panic_hook() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        // It is tried again, or becomes an error.
+        if acestep_runtime::device::trial::is_on() && !settings::wants_backtrace() {
+            return;
+        }
         let what = match (panic.payload().downcast_ref::<&str>(), panic.payload().downcast_ref()) {
             (Some(text), _) => (*text).to_owned(),
             (None, Some(text)) => String::clone(text),

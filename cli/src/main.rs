@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Command::Understand(args) => commands::understand::run(&args, &cli.global),
         Command::Verify(args) => commands::verify::run(args, &cli.global),
         Command::Bench(args) => commands::bench::run(args, &cli.global),
+        Command::Doctor(args) => commands::doctor::run(&args, &cli.global),
+        Command::Warmup(args) => commands::warmup::run(&args, &cli.global),
     };
     result.unwrap_or_else(|error| report.failure(&error))
 }

@@ -98,6 +98,14 @@ impl Observe for Progress {
                 state.steps = None;
                 self.report.note(&overflow::notice(who, dtype).0);
             }
+            Event::Again { stage, frames } => {
+                if let Some(bar) = state.bar.take() {
+                    bar.finish_and_clear();
+                }
+                let what = stage.name();
+                let text = format!("the {what} did not fit; again with {frames} frames at once");
+                self.report.note(&text);
+            }
             Event::Finished { stage, elapsed } => {
                 let text = over(stage, state.steps.take(), elapsed);
                 let text = line(stage, &text);

@@ -67,6 +67,18 @@ impl Report {
         bytes(format!("{text}\n").as_bytes())
     }
 
+    /// `text` as standard output shows it: without colours, unless they are wanted there.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let choice = match self.color {
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+            other => other,
+        };
+        match choice {
+            ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),
+            _ => text.to_owned(),
+        }
+    }
+
     /// What was asked for and cannot be on standard output, whatever the verbosity.
     pub(crate) fn always(&self, text: &str) {
         self.print(text);

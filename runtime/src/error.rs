@@ -287,7 +287,7 @@ pub enum Error {
         device: String,
     },
     /// The device failed in the middle of its work.
-    #[error("{device} failed in {stage}: {why}")]
+    #[error("{device} failed in the {stage} stage: {why}")]
     DeviceFailed {
         /// The device.
         device: String,

@@ -55,6 +55,13 @@ pub enum Event {
         /// Steps in all.
         total: usize,
     },
+    /// A stage did not fit into memory and begins again with smaller pieces.
+    Again {
+        /// Which.
+        stage: Stage,
+        /// Latent frames of a piece.
+        frames: usize,
+    },
     /// A stage is over; `elapsed` includes loading.
     Finished {
         /// Which.

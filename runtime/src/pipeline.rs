@@ -12,6 +12,7 @@ use crate::{
         loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
     },
     condition::{self, Prompt},
+    device::trial,
     exchange::{Array3, Conditioning},
     flow::{self, Sampling, Steering, Track, Tracks, schedule::Schedule},
     host::{audio_from_sound, from_host, to_host},
@@ -111,7 +112,7 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     let Prepared { tracks, noise } = prepared;
     let latents = denoise(plan, parts, &tracks, noise, observe)?; // [B, T, C]
     drop(tracks);
-    let songs = decode(plan, parts, latents, observe)?;
+    let songs = decode(plan, parts, latents, observe)?; // B times [2, S]
     Ok(finish(plan, songs))
     // ANCHOR_END: render
 }
@@ -144,6 +145,8 @@ fn denoise<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let start = Instant::now();
+    // A card keeps what the encoders had, in pieces of their sizes.
+    B::memory_cleanup(parts.device());
     let [_, frames, channels] = noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
@@ -163,6 +166,8 @@ fn denoise<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Sound that can be heard, one song a seed, cut to what was asked.
+///
+/// Where a card has too little memory after all, the tiles are halved, and halved again.
 fn decode<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -171,12 +176,29 @@ fn decode<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Vec<Audio>, Error> {
     check(observe)?;
     let start = Instant::now();
+    // What the transformer had.
+    B::memory_cleanup(parts.device());
     let config = &parts.configs().vae;
+    let name = B::name(parts.device());
     let songs = parts.guarded(Network::VaeDecoder, observe, || {
         observe.event(Event::Loading(Stage::Vae));
         let decoder = parts.vae_decoder()?;
-        let sound = vae::decode(&decoder, latents.clone(), config.hop(), plan.tiling, observe)?;
-        let mut songs = audio_from_sound(sound, config.sampling_rate);
+        let mut tiling = plan.tiling;
+        let mut songs = loop {
+            let result = trial::attempt(&name, Stage::Vae, || {
+                let sound = vae::decode(&decoder, latents.clone(), config.hop(), tiling, observe)?;
+                // Only values that were read are known to have been computed.
+                Ok(audio_from_sound(sound, config.sampling_rate))
+            });
+            match (result, tiling.smaller()) {
+                (Err(Error::DeviceFailed { .. }), Some(smaller)) => {
+                    tiling = smaller;
+                    observe.event(Event::Again { stage: Stage::Vae, frames: tiling.chunk });
+                    B::memory_cleanup(parts.device());
+                }
+                (result, _) => break result?,
+            }
+        };
         for song in &mut songs {
             song.crop(plan.samples());
             require_sound("the VAE", song)?;

@@ -9,6 +9,10 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::{args::device::Where, settings};
 
+/// What is said where a card's kernels are not there yet.
+pub(crate) const FIRST_RUN: &str = "first run on this device: its kernels are compiled and tuned, \
+     which takes minutes; later runs start at once, and `acestep warmup` does it ahead";
+
 /// Opens what was asked for, before anything else is read. Nothing is started.
 ///
 /// # Errors
@@ -21,9 +25,7 @@ pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
     let engine = Engine { device, dtype: dtype.resolve(device)? };
     notices.extend(kept.notice);
     if kept.is_first {
-        let text = "first run on this device: its kernels are compiled and tuned, which takes \
-                    minutes; later runs start at once, and `acestep warmup` does it ahead";
-        notices.push(Notice(text.into()));
+        notices.push(Notice(FIRST_RUN.into()));
     }
     Ok((engine, notices))
 }

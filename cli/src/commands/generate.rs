@@ -121,6 +121,24 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Makes songs and throws them away: everything is loaded and computed as it would be.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
+    let mut job = decide(args, &report)?;
+    memory::check(&job, args.compute.residency())?;
+    let progress = Progress::new(report);
+    if job.compose(&report, &progress)? {
+        memory::check(&job, args.compute.residency())?;
+    }
+    report.line(&describe::headline(&job));
+    let songs = run::songs(&job, args, &progress);
+    progress.finish();
+    songs?;
+    Ok(())
+}
+
 /// Reads what was asked and checks it against the model, the files and the disk.
 fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;

@@ -1,6 +1,7 @@
 //! The verbs.
 
 pub(crate) mod bench;
+pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod generate;
 pub(crate) mod language;
@@ -8,3 +9,4 @@ pub(crate) mod plan;
 pub(crate) mod text;
 pub(crate) mod understand;
 pub(crate) mod verify;
+pub(crate) mod warmup;

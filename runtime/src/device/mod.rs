@@ -7,6 +7,7 @@
 //! | [`dtype`] | in what numbers |
 //! | [`kernels`] | where compiled and tuned kernels are kept between runs |
 //! | [`memory`] | what a request needs, stage by stage, and what there is |
+//! | [`trial`] | work that may fail for lack of memory |
 
 pub mod choice;
 #[cfg(feature = "cuda")]
@@ -15,6 +16,7 @@ pub mod dtype;
 pub mod kernels;
 pub mod listing;
 pub mod memory;
+pub mod trial;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 

@@ -1,0 +1,187 @@
+//! Devices, disks, and the folder of compiled kernels.
+
+use std::path::Path;
+
+use acestep_runtime::{
+    Device,
+    device::{
+        choice,
+        dtype::{self, Supported},
+        kernels,
+        listing::{Adapter, AdapterKind, Card, Cuda, Listing},
+    },
+    error::size,
+};
+use serde_json::json;
+use sysinfo::Disks;
+
+use super::{Check, State};
+use crate::{commands::engine, settings};
+
+/// The first NVIDIA cards with tensor cores: Volta.
+const TENSOR_CORES_SINCE: (u32, u32) = (7, 0);
+/// A song of ten minutes and its request.
+const LEAST_DISK: u64 = 500_000_000;
+
+/// Every device, then what was chosen and is not among them.
+pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if listing.cpu {
+        checks.push(processor());
+    }
+    if let Some(found) = &listing.cuda {
+        checks.push(cuda(found));
+        checks.extend(found.cards.iter().enumerate().map(|(index, of)| card(index, of)));
+    }
+    if let Some(adapters) = &listing.wgpu {
+        if adapters.is_empty() {
+            let detail = "no driver of Vulkan or Metal shows a card";
+            checks.push(Check::new(State::Missing, "device", "wgpu", detail));
+        }
+        checks.extend(adapters.iter().enumerate().map(|(index, of)| adapter(index, of)));
+    }
+    if let Some(device) = chosen
+        && let Err(error) = choice::check(device, listing)
+    {
+        let hint = error.hint();
+        let check = Check::new(State::Broken, "device", device.to_string(), error.to_string());
+        checks.retain(|other| other.name != check.name || other.state == State::Ok);
+        checks.push(check.hint(hint));
+    }
+    checks
+}
+
+fn processor() -> Check {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let machine = engine::machine();
+    let detail = format!(
+        "{}, {threads} threads, {} of memory, {} free; f32",
+        std::env::consts::ARCH,
+        size(machine.memory),
+        size(machine.available)
+    );
+    Check::new(State::Ok, "device", "cpu", detail).with(json!({
+        "threads": threads,
+        "total_bytes": machine.memory,
+        "free_bytes": machine.available,
+        "dtypes": ["f32"],
+    }))
+}
+
+/// The driver, and what kernels are compiled with.
+fn cuda(found: &Cuda) -> Check {
+    let driver = found.driver.as_ref().map(|version| format!("driver {version}"));
+    let nvrtc = Some("NVRTC".to_owned()).filter(|_| found.has_nvrtc);
+    let headers = found.headers.as_ref().map(|path| format!("headers in {}", path.display()));
+    let has: Vec<_> = [driver, nvrtc, headers].into_iter().flatten().collect();
+    let figures = json!({
+        "driver": found.driver,
+        "nvrtc": found.has_nvrtc,
+        "headers": found.headers,
+    });
+    let check = match found.missing() {
+        None => Check::new(State::Ok, "cuda", "libraries", has.join(", ")),
+        // Without a card nothing is missed.
+        Some(why) if found.cards.is_empty() => Check::new(State::Missing, "cuda", "libraries", why),
+        Some(why) => Check::new(State::Broken, "cuda", "libraries", why),
+    };
+    check.with(figures)
+}
+
+fn card(index: usize, card: &Card) -> Check {
+    let name = Device::Cuda(index).to_string();
+    if let Some(problem) = &card.problem {
+        let detail = format!("{}: {problem}", card.name);
+        return Check::new(State::Broken, "device", name, detail);
+    }
+    let (major, minor) = card.capability;
+    let types: Vec<_> = Supported::cuda(card.capability).all.into_iter().map(dtype::name).collect();
+    let has_tensor_cores = card.capability >= TENSOR_CORES_SINCE;
+    let detail = format!(
+        "{}, capability {major}.{minor}, {} of memory, {} free; {}{}",
+        card.name,
+        size(card.total_bytes),
+        size(card.free_bytes),
+        types.join(", "),
+        if has_tensor_cores { ", tensor cores" } else { "" }
+    );
+    Check::new(State::Ok, "device", name, detail).with(json!({
+        "card": card.name,
+        "capability": format!("{major}.{minor}"),
+        "total_bytes": card.total_bytes,
+        "free_bytes": card.free_bytes,
+        "dtypes": types,
+        "matrix_units": has_tensor_cores,
+    }))
+}
+
+fn adapter(index: usize, adapter: &Adapter) -> Check {
+    let name = Device::Wgpu(index).to_string();
+    // bf16 is stored and converted on some, but computed with on none.
+    let types = if adapter.has_f16 { &["f32", "f16"][..] } else { &["f32"] };
+    let detail = format!(
+        "{}, {}, {} by {}; {}{}, tensors to {}",
+        adapter.name,
+        adapter.kind,
+        adapter.api,
+        adapter.driver,
+        types.join(", "),
+        if adapter.has_matrix_units { ", matrix units" } else { "" },
+        size(adapter.largest_bytes)
+    );
+    Check::new(State::Ok, "device", name, detail).with(json!({
+        "card": adapter.name,
+        "is_software": adapter.kind == AdapterKind::Software,
+        "api": adapter.api,
+        "driver": adapter.driver,
+        "largest_tensor_bytes": adapter.largest_bytes,
+        "dtypes": types,
+        "matrix_units": adapter.has_matrix_units,
+    }))
+}
+
+/// Where songs go unless said otherwise, and where kernels are kept.
+pub(super) fn folders() -> Vec<Check> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let free = free_at(&here);
+    let state = if free.is_some_and(|free| free < LEAST_DISK) { State::Broken } else { State::Ok };
+    let shown = free.map_or("unknown".to_owned(), size);
+    let detail = format!("{shown} free where songs are written ({})", here.display());
+    let output = Check::new(state, "disk", "here", detail)
+        .hint((state == State::Broken).then_some("free some space, or write songs elsewhere"))
+        .with(json!({ "path": here, "free_bytes": free }));
+    vec![output, kept_kernels()]
+}
+
+fn kept_kernels() -> Check {
+    let Some(folder) = settings::kernels_dir() else {
+        let detail = "there is no home to keep compiled kernels in";
+        return Check::new(State::Missing, "kernels", "kept", detail)
+            .hint(Some("set ACESTEP_CACHE_DIR to a folder"));
+    };
+    let (bytes, free) = (kernels::size(&folder), free_at(&folder));
+    let path = folder.display();
+    let room = free.map_or(String::new(), |free| format!(", {} free", size(free)));
+    let detail = format!("{} in {path}{room}", size(bytes));
+    let figures = json!({ "path": folder, "bytes": bytes, "free_bytes": free });
+    let state = if bytes == 0 { State::Missing } else { State::Ok };
+    let check = Check::new(state, "kernels", "kept", detail).with(figures);
+    match state {
+        State::Missing => {
+            let hint = "cards keep what they compile there; acestep warmup does it ahead";
+            check.hint(Some(hint))
+        }
+        _ => check,
+    }
+}
+
+/// Bytes that are free on the disk of `path`, or of the first folder above it that exists.
+fn free_at(path: &Path) -> Option<u64> {
+    let existing = path.ancestors().find(|folder| folder.exists())?;
+    let path = existing.canonicalize().ok()?;
+    let disks = Disks::new_with_refreshed_list();
+    let under = disks.iter().filter(|disk| path.starts_with(disk.mount_point()));
+    under
+        .max_by_key(|disk| disk.mount_point().components().count())
+        .map(|disk| disk.available_space())
+}

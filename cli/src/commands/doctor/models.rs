@@ -1,0 +1,58 @@
+//! Which of the released models are here, found as `generate` finds them.
+
+use std::path::Path;
+
+use acestep_import::{Error, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, Layout};
+use serde_json::json;
+
+use super::{Check, State};
+use crate::settings;
+
+/// One check for each model that is here, and one for those that are not.
+pub(super) fn all(models_dir: Option<&Path>) -> Vec<Check> {
+    let dir = models_dir.map(Path::to_owned).or_else(settings::models_dir);
+    let layout = Layout::new(dir.clone());
+    let is_here = |directory: &str| dir.as_ref().is_some_and(|dir| dir.join(directory).exists());
+    let mut checks = Vec::new();
+    let mut absent = Vec::new();
+    for model in &KNOWN_MODELS {
+        if !is_here(model.directory) {
+            absent.push(model.name);
+            continue;
+        }
+        checks.push(match acestep_import::open(model.name, &layout) {
+            Ok(folder) => found(model.name, folder.path()),
+            Err(error) => broken(model.name, &error),
+        });
+    }
+    for model in &KNOWN_LANGUAGE_MODELS {
+        if !is_here(model.directory) {
+            absent.push(model.name);
+            continue;
+        }
+        checks.push(match acestep_import::open_language_model(Some(model.name), &layout) {
+            Ok(folder) => found(model.name, folder.directory().root()),
+            Err(error) => broken(model.name, &error),
+        });
+    }
+    if !absent.is_empty() {
+        let place = dir.map_or("nowhere".into(), |dir| dir.display().to_string());
+        let check = Check::new(State::Missing, "model", "others", absent.join(", "))
+            .with(json!({ "models_dir": place, "models": absent }));
+        // Where there is none at all, the way to the first is worth saying.
+        let remedy = || acestep_import::open(KNOWN_MODELS[0].name, &layout).err()?.hint();
+        let hint = if checks.is_empty() { remedy() } else { None };
+        checks.push(check.hint(hint));
+    }
+    checks
+}
+
+fn found(name: &str, path: &Path) -> Check {
+    let detail = path.display().to_string();
+    Check::new(State::Ok, "model", name, detail).with(json!({ "path": path }))
+}
+
+fn broken(name: &str, error: &Error) -> Check {
+    let first = error.to_string().lines().next().unwrap_or_default().to_owned();
+    Check::new(State::Broken, "model", name, first).hint(error.hint())
+}

@@ -1,0 +1,163 @@
+//! One second of a song with the built-in model, by this program run once more.
+
+use std::{
+    io::Read,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use acestep_runtime::{
+    Device, Error,
+    device::{
+        choice,
+        listing::{AdapterKind, Listing},
+    },
+};
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::{Check, State};
+use crate::interrupt;
+
+/// How long a processor may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a card may take, whose kernels may have to be compiled first.
+const PATIENCE_WITH_CARDS: Duration = Duration::from_secs(600);
+
+/// Where songs are made: at what was chosen, else at every device that `auto` could take.
+pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> {
+    if let Some(device) = chosen {
+        return if choice::check(device, listing).is_ok() { vec![device] } else { vec![] };
+    }
+    let mut devices = Vec::new();
+    if listing.cpu {
+        devices.push(Device::Cpu);
+    }
+    let cards = listing.cuda.iter().flat_map(|cuda| 0..cuda.cards.len()).map(Device::Cuda);
+    devices.extend(cards.filter(|&card| choice::check(card, listing).is_ok()));
+    let adapters = listing.wgpu.iter().flatten().enumerate();
+    let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
+    devices.extend(real.map(|(index, _)| Device::Wgpu(index)));
+    devices
+}
+
+/// Makes it, and says how long that took.
+///
+/// # Errors
+/// If this program cannot be started, or the user asked to stop.
+pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
+    let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
+    let this = std::env::current_exe().context("cannot find this program")?;
+    let name = device.to_string();
+    let start = Instant::now();
+    let mut child = Command::new(this)
+        .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
+        .args(["--seed", "1", "--color", "never", "--json", "--device", &name, "--dtype", dtype])
+        .arg("--output")
+        .arg(folder.path().join("song.wav"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot run this program once more")?;
+    // Read while it runs: a full pipe would stop it.
+    let stderr = child.stderr.take();
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        // What cannot be read is not shown.
+        let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let patience = if device == Device::Cpu { PATIENCE } else { PATIENCE_WITH_CARDS };
+    let status = wait(&mut child, start + patience)?;
+    let elapsed = start.elapsed();
+    let said = reader.join().unwrap_or_default();
+    Ok(judge(&name, status, &said, elapsed))
+}
+
+/// Waits until it is over, or kills it: then there is no status.
+fn wait(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if interrupt::was_pressed() || Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            if interrupt::was_pressed() {
+                return Err(Error::Cancelled.into());
+            }
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) -> Check {
+    let seconds = elapsed.as_secs_f64();
+    let figures = json!({ "seconds": seconds });
+    let state = |state, detail: String| Check::new(state, "song", name, detail);
+    let check = match status {
+        Some(status) if status.success() => {
+            let detail = format!("one second with the built-in model in {seconds:.1} s");
+            state(State::Ok, detail)
+        }
+        Some(status) => {
+            let error = said.lines().find_map(|line| line.strip_prefix("error: "));
+            let cause = said.lines().find_map(|line| line.trim().strip_prefix("cause: "));
+            let last = said.lines().rfind(|line| !line.trim().is_empty());
+            let what = error.or(last).map_or_else(|| status.to_string(), str::to_owned);
+            let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+            let hint = format!("acestep generate test --model tiny --device {name} -v shows more");
+            state(State::Broken, format!("{what}{cause}")).hint(Some(hint))
+        }
+        None => {
+            let hint = format!("acestep warmup --device {name} compiles its kernels ahead");
+            state(State::Broken, format!("not done after {seconds:.0} s")).hint(Some(hint))
+        }
+    };
+    check.with(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_runtime::device::listing::Adapter;
+
+    use super::*;
+
+    #[test]
+    fn songs_are_made_at_real_devices_or_where_it_was_asked_for() {
+        let adapter = |kind| Adapter {
+            name: "a card".into(),
+            kind,
+            number: 0,
+            api: "Vulkan".into(),
+            driver: String::new(),
+            largest_bytes: 1,
+            has_f16: false,
+            has_matrix_units: false,
+        };
+        let listing = Listing {
+            cpu: true,
+            cuda: None,
+            wgpu: Some(vec![adapter(AdapterKind::Discrete), adapter(AdapterKind::Software)]),
+        };
+        assert_eq!(devices(&listing, None), [Device::Cpu, Device::Wgpu(0)]);
+        assert_eq!(devices(&listing, Some(Device::Wgpu(1))), [Device::Wgpu(1)]);
+        assert_eq!(devices(&listing, Some(Device::Wgpu(2))), []);
+    }
+
+    #[test]
+    fn what_a_song_died_of_is_in_its_detail() {
+        let said = "note: first run\nerror: the VAE gave silence\n  cause: it is quiet\n";
+        let status = Command::new("false").status();
+        // There is no `false` everywhere.
+        let Ok(status) = status else { return };
+        let check = judge("cpu", Some(status), said, Duration::from_secs(1));
+        assert_eq!(check.detail, "the VAE gave silence: it is quiet");
+        assert_eq!(check.state, State::Broken);
+        let check = judge("cpu", None, "", Duration::from_secs(90));
+        assert_eq!((check.state, &*check.detail), (State::Broken, "not done after 90 s"));
+    }
+}
