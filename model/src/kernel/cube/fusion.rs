@@ -5,7 +5,10 @@
 
 use std::{fmt, sync::Arc};
 
-use burn::tensor::{DType, Shape, TensorMetadata, ops::{BoolTensor, FloatTensor}};
+use burn::tensor::{
+    DType, Shape, TensorMetadata,
+    ops::{BoolTensor, FloatTensor},
+};
 use burn_fusion::{
     Fusion, FusionBackend, FusionRuntime, FusionTensor,
     stream::{Operation, OperationStreams},
