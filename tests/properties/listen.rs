@@ -199,6 +199,7 @@ impl Observe for Diary {
             Event::Advanced { stage, done, total } => (stage, Some((done, total))),
             Event::Finished { stage, .. } => (stage, None),
             Event::Overflowed { who, .. } => panic!("{who} does not overflow in f32"),
+            Event::Again { stage, .. } => panic!("{stage:?} fits"),
         };
         self.events.borrow_mut().push(entry);
     }
