@@ -44,7 +44,7 @@ pub fn keep(root: Option<&Path>, device: Device) -> Kernels {
         Some(root) => prepare(&root.join(name)),
     };
     #[cfg(any(feature = "wgpu", feature = "cuda"))]
-    configure(kept.folder.as_deref());
+    configure(kept.folder.as_deref(), is_software(device));
     kept
 }
 
@@ -132,15 +132,29 @@ fn slug(text: &str) -> String {
     words.join("-").chars().take(MOST).collect()
 }
 
+/// Whether the device is a program that acts as a card.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-fn configure(folder: Option<&Path>) {
+fn is_software(device: Device) -> bool {
+    let Device::Wgpu(index) = device else { return false };
+    let kind = super::listing::wgpu().and_then(|adapters| Some(adapters.get(index)?.kind));
+    kind == Some(super::listing::AdapterKind::Software)
+}
+
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn configure(folder: Option<&Path>, is_software: bool) {
     use cubecl_common::config::RuntimeConfig;
     use cubecl_runtime::config::{
-        CubeClRuntimeConfig, autotune::AutotuneLogLevel, cache::CacheConfig,
+        CubeClRuntimeConfig,
+        autotune::{AutotuneLevel, AutotuneLogLevel},
+        cache::CacheConfig,
     };
 
     let mut config = CubeClRuntimeConfig::default();
     config.autotune.logger.level = AutotuneLogLevel::Disabled;
+    if is_software {
+        // There, variants take longer to compile than a song to make: none is timed.
+        config.autotune.level = AutotuneLevel::Minimal;
+    }
     // Tuning results cannot be kept nowhere; below a file no folder can be made, which the backend
     // takes for a disk it may not write to, and goes on.
     let nowhere = || std::env::current_exe().unwrap_or_default().join("kernels");
