@@ -8,12 +8,12 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{DType, Int, Tensor},
+    tensor::{DType, Int, Tensor, TensorData},
 };
 
 use super::{Config, EncoderShape, Fsq, Quantizer, encoder::Encoder};
 use crate::{
-    Backend,
+    Backend, kernel,
     nn::{Layer, Linear, RmsNorm, random},
 };
 
@@ -91,7 +91,17 @@ impl<B: Backend> AudioCodec<B> {
     /// - `codes`: `B` rows of `N`, each below [`Fsq::codes`]
     /// - output: `[B, 5 N, C]`
     pub fn decode(&self, codes: &[Vec<u32>], device: &B::Device) -> Tensor<B, 3> {
-        self.detokenizer.forward(self.tokenizer.quantizer.vectors(codes, device))
+        let count = codes.first().map_or(0, Vec::len);
+        let indices: Vec<i32> = codes.iter().flatten().map(|&code| code as i32).collect();
+        let indices = TensorData::new(indices, [codes.len() * count]);
+        let tokens = kernel::code_tokens(
+            Tensor::<B, 1, Int>::from_data(indices, device),
+            self.fsq().levels(),
+            self.tokenizer.quantizer.projection(),
+            self.detokenizer.embed_tokens.parts(),
+            self.detokenizer.special_tokens.val().squeeze_dim::<2>(0),
+        );
+        self.detokenizer.latents(tokens, codes.len())
     }
 
     /// Latents to codes to latents: what a cover keeps of its source.
@@ -163,10 +173,20 @@ impl<B: Backend> Detokenizer<B> {
         let window = places.dims()[1];
         let spread =
             embedded.reshape([batch * codes, 1, width]).expand([batch * codes, window, width]);
-        let x = self.shape.run(&self.layers, spread + places, None);
-        let latents = self.proj_out.forward(self.norm.forward(x));
+        self.latents(spread + places, batch)
         // ANCHOR_END: spread
+    }
+
+    /// Latents of tokens, a window of them for each code of `batch` rows.
+    ///
+    /// # Shapes
+    /// - `tokens`: `[B N, window, H]`
+    /// - output: `[B, window N, C]`
+    fn latents(&self, tokens: Tensor<B, 3>, batch: usize) -> Tensor<B, 3> {
+        let [groups, window, _] = tokens.dims();
+        let x = self.shape.run(&self.layers, tokens, None);
+        let latents = self.proj_out.forward(self.norm.forward(x));
         let channels = latents.dims()[2];
-        latents.reshape([batch, codes * window, channels]).cast(DType::F32)
+        latents.reshape([batch, groups / batch.max(1) * window, channels]).cast(DType::F32)
     }
 }

@@ -27,6 +27,11 @@ impl Fsq {
         Self { levels }
     }
 
+    /// Levels per dimension.
+    pub(crate) fn levels(&self) -> &[u32] {
+        &self.levels
+    }
+
     /// Number of codes (64000).
     pub fn codes(&self) -> u32 {
         self.levels.iter().product()
@@ -122,6 +127,11 @@ impl<B: Backend> Quantizer<B> {
     /// The codebook.
     pub fn fsq(&self) -> &Fsq {
         &self.fsq
+    }
+
+    /// The map from a code's values to its vector.
+    pub(super) fn projection(&self) -> kernel::Map<B> {
+        self.project_out.parts()
     }
 
     /// Values of vectors before they are bounded.

@@ -11,6 +11,7 @@ pub mod reference;
 
 mod attention;
 mod cache;
+mod codes;
 #[cfg(feature = "cube")]
 mod cube;
 #[cfg(feature = "cpu")]
@@ -18,10 +19,11 @@ mod flex;
 
 pub use attention::{Mask, Visibility, attention};
 pub use cache::{Slot, cache_write};
+pub use codes::{Map, code_tokens};
 
 use burn::tensor::{
     Bool, DType, Int, Tensor, TensorPrimitive,
-    ops::{BoolTensor, FloatTensor},
+    ops::{BoolTensor, FloatTensor, IntTensor},
 };
 
 /// Burn's backend plus this project's own operations.
@@ -109,6 +111,32 @@ pub trait Backend: burn::tensor::backend::Backend {
         beta: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         primitive(reference::snake::<Self>(tensor(x), tensor(alpha), tensor(beta)))
+    }
+
+    /// See [`code_tokens`]; maps are weight and bias.
+    fn code_tokens(
+        codes: IntTensor<Self>,
+        levels: &[u32],
+        project: (FloatTensor<Self>, Option<FloatTensor<Self>>),
+        embed: (FloatTensor<Self>, Option<FloatTensor<Self>>),
+        places: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let codes = Tensor::from_primitive(codes);
+        let project = (tensor(project.0), project.1.map(tensor));
+        let embed = (tensor(embed.0), embed.1.map(tensor));
+        let places = tensor(places);
+        primitive(reference::code_tokens::<Self>(codes, levels, project, embed, places))
+    }
+
+    /// See [`conv1d`].
+    fn conv1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        let bias = bias.map(tensor);
+        primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
     }
 
     /// See [`conv_transpose1d`].
@@ -215,7 +243,8 @@ pub fn conv1d<B: Backend>(
     geometry: Geometry,
 ) -> Tensor<B, 3> {
     debug_assert_same_dtype("conv1d", x.dtype(), dtypes(&weight, &bias));
-    reference::conv1d(x, weight, bias, geometry)
+    let bias = bias.map(primitive);
+    tensor(<B as Backend>::conv1d(primitive(x), primitive(weight), bias, geometry))
 }
 
 /// Transposed convolution over the last axis: `out[s stride + k - padding] += x[s] w[k]`.

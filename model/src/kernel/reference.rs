@@ -9,7 +9,10 @@ use burn::tensor::{
 
 use super::{Backend, Geometry};
 
-pub use super::{attention::reference as attention, cache::reference as cache_write};
+pub use super::{
+    attention::reference as attention, cache::reference as cache_write,
+    codes::reference as code_tokens,
+};
 
 /// Up to here the product is taken the other way round, weight first.
 ///

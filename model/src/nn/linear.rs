@@ -38,6 +38,11 @@ impl<B: Backend> Linear<B> {
         self.weight.val()
     }
 
+    /// Weight and bias.
+    pub(crate) fn parts(&self) -> kernel::Map<B> {
+        (self.weight.val(), self.bias.as_ref().map(Param::val))
+    }
+
     /// [`Self::forward`] of any float type: where a network begins.
     ///
     /// # Shapes

@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use burn::tensor::{
     DType, Shape, TensorMetadata,
-    ops::{BoolTensor, FloatTensor},
+    ops::{BoolTensor, FloatTensor, IntTensor},
 };
 use burn_fusion::{
     Fusion, FusionBackend, FusionRuntime, FusionTensor,
@@ -15,7 +15,10 @@ use burn_fusion::{
 };
 use burn_ir::{CustomOpIr, HandleContainer, OperationIr, OperationOutput, TensorIr};
 
-use super::super::{Backend, Visibility};
+use super::{
+    super::{Backend, Geometry, Slot, Visibility, primitive, tensor},
+    matrix, matvec,
+};
 
 type Recorded<B> = FusionTensor<<B as FusionBackend>::FusionRuntime>;
 type Handles<B> =
@@ -68,7 +71,130 @@ fn floats<B: FusionBackend, const N: usize>(
     std::array::from_fn(|i| handles.get_float_tensor::<B>(&inputs[i]))
 }
 
+/// Inputs whose last may be absent.
+fn with_bias<T, const N: usize>(inputs: [T; N], bias: Option<T>) -> Vec<T> {
+    inputs.into_iter().chain(bias).collect()
+}
+
 impl<B: FusionBackend + Backend> Backend for Fusion<B> {
+    fn ada_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        shift: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let (shape, dtype) = (x.shape(), x.dtype());
+        let inputs = vec![x, weight, shift, scale];
+        record::<B>("ada_norm", inputs, shape, dtype, move |handles, inputs| {
+            let [x, weight, shift, scale] = floats::<B, 4>(handles, inputs);
+            B::ada_norm(x, weight, epsilon, shift, scale)
+        })
+    }
+
+    fn cache_write(
+        cache: FloatTensor<Self>,
+        new: FloatTensor<Self>,
+        slots: &[Slot],
+    ) -> FloatTensor<Self> {
+        let (shape, dtype) = (cache.shape(), cache.dtype());
+        let slots = slots.to_vec();
+        record::<B>("cache_write", vec![cache, new], shape, dtype, move |handles, inputs| {
+            let [cache, new] = floats::<B, 2>(handles, inputs);
+            B::cache_write(cache, new, &slots)
+        })
+    }
+
+    fn code_tokens(
+        codes: IntTensor<Self>,
+        levels: &[u32],
+        project: (FloatTensor<Self>, Option<FloatTensor<Self>>),
+        embed: (FloatTensor<Self>, Option<FloatTensor<Self>>),
+        places: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let ([count], [window, width]) = (codes.shape().dims(), places.shape().dims());
+        let (shape, dtype) = ([count, window, width].into(), places.dtype());
+        let levels = levels.to_vec();
+        let biased = [project.1.is_some(), embed.1.is_some()];
+        let mut inputs = vec![codes, places, project.0, embed.0];
+        inputs.extend(project.1);
+        inputs.extend(embed.1);
+        record::<B>("code_tokens", inputs, shape, dtype, move |handles, inputs| {
+            let codes = handles.get_int_tensor::<B>(&inputs[0]);
+            let [places, project, embed] = floats::<B, 3>(handles, &inputs[1..]);
+            let mut biases = inputs[4..].iter();
+            let [inner, outer] = biased.map(|biased| {
+                let bias = if biased { biases.next() } else { None };
+                bias.map(|bias| handles.get_float_tensor::<B>(bias))
+            });
+            B::code_tokens(codes, &levels, (project, inner), (embed, outer), places)
+        })
+    }
+
+    fn conv1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
+        let Geometry { stride, padding, dilation } = geometry;
+        let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+        let (shape, dtype) = ([batch, channels, outputs].into(), x.dtype());
+        let inputs = with_bias([x, weight], bias);
+        record::<B>("conv1d", inputs, shape, dtype, move |handles, inputs| {
+            let [x, weight] = floats::<B, 2>(handles, inputs);
+            let bias = inputs.get(2).map(|bias| handles.get_float_tensor::<B>(bias));
+            <B as Backend>::conv1d(x, weight, bias, geometry)
+        })
+    }
+
+    fn conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
+        let samples = (frames - 1) * geometry.stride + taps - 2 * geometry.padding;
+        let (shape, dtype) = ([batch, channels, samples].into(), x.dtype());
+        let inputs = with_bias([x, weight], bias);
+        record::<B>("conv_transpose1d", inputs, shape, dtype, move |handles, inputs| {
+            let [x, weight] = floats::<B, 2>(handles, inputs);
+            let bias = inputs.get(2).map(|bias| handles.get_float_tensor::<B>(bias));
+            <B as Backend>::conv_transpose1d(x, weight, bias, geometry)
+        })
+    }
+
+    fn norm_rotate(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let ([batch, length, heads, width], dtype) = (x.shape().dims(), x.dtype());
+        let shape = [batch, heads, length, width].into();
+        let inputs = vec![x, weight, cos, sin];
+        record::<B>("norm_rotate", inputs, shape, dtype, move |handles, inputs| {
+            let [x, weight, cos, sin] = floats::<B, 4>(handles, inputs);
+            B::norm_rotate(x, weight, epsilon, cos, sin)
+        })
+    }
+
+    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        if matrix::is_tuned() && !matvec::is_for(x.shape()[0]) {
+            // Left to Burn, which may do in one what follows the product.
+            let [x, weight] = [x, weight].map(tensor::<Self, 2>);
+            return primitive(x.matmul(weight.transpose()));
+        }
+        let (shape, dtype) = ([x.shape()[0], weight.shape()[0]].into(), x.dtype());
+        record::<B>("product", vec![x, weight], shape, dtype, |handles, inputs| {
+            let [x, weight] = floats::<B, 2>(handles, inputs);
+            B::product(x, weight)
+        })
+    }
+
     fn rms_norm(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -94,6 +220,26 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
             let [q, k, v] = floats::<B, 3>(handles, inputs);
             let keys = inputs.get(3).map(|keys| handles.get_bool_tensor::<B>(keys));
             <B as Backend>::attention(q, k, v, keys, visibility)
+        })
+    }
+
+    fn snake(
+        x: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let (shape, dtype) = (x.shape(), x.dtype());
+        record::<B>("snake", vec![x, alpha, beta], shape, dtype, |handles, inputs| {
+            let [x, alpha, beta] = floats::<B, 3>(handles, inputs);
+            B::snake(x, alpha, beta)
+        })
+    }
+
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (shape, dtype) = (gate.shape(), gate.dtype());
+        record::<B>("swiglu", vec![gate, up], shape, dtype, |handles, inputs| {
+            let [gate, up] = floats::<B, 2>(handles, inputs);
+            B::swiglu(gate, up)
         })
     }
 }

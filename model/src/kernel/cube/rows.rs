@@ -1,7 +1,7 @@
 //! How units share rows: several lanes a row, several rows a cube, and the sum over a row's lanes.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
-use cubecl::{features::Plane, prelude::*};
+use cubecl::{features::Plane, prelude::*, tensor_vector_size_parallel};
 
 /// Units of a cube: enough to hide memory's latency, few enough for every device.
 const UNITS: usize = 256;
@@ -26,6 +26,11 @@ pub(super) struct Rows {
 impl Rows {
     /// For the rows of `x`, `width` values each.
     pub(super) fn of<R: CubeRuntime>(x: &CubeTensor<R>, width: usize) -> Self {
+        Self::counted(x, x.meta.num_elements() / width, width)
+    }
+
+    /// For `rows` rows of the type of `x`, in each of which units step through `width` values.
+    pub(super) fn counted<R: CubeRuntime>(x: &CubeTensor<R>, rows: usize, width: usize) -> Self {
         let properties = x.client.properties();
         let vector = x
             .client
@@ -33,7 +38,6 @@ impl Rows {
             .filter(|&size| width.is_multiple_of(size))
             .max()
             .unwrap_or(1);
-        let rows = x.meta.num_elements() / width;
         // A lane that reads two vectors hides some of the wait for them.
         let lanes = (width / vector).div_ceil(2).next_power_of_two().clamp(1, UNITS);
         let planes = properties.features.plane.contains(Plane::Ops);
@@ -58,6 +62,15 @@ pub(super) fn spread(cubes: usize) -> CubeCount {
     const MOST: usize = 65_535;
     let rows = cubes.div_ceil(MOST);
     CubeCount::Static(cubes.div_ceil(rows) as u32, rows as u32, 1)
+}
+
+/// Values that can be read at once from each of `tensors` along their last axis.
+pub(super) fn common_vector<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> usize {
+    let vector = |x: &&CubeTensor<R>| {
+        let sizes = x.client.io_optimized_vector_sizes(x.dtype.size());
+        tensor_vector_size_parallel(sizes, x.meta.shape(), x.meta.strides(), x.meta.num_dims() - 1)
+    };
+    tensors.iter().map(vector).min().unwrap_or(1)
 }
 
 /// The sum of `value` over the lanes of a row. Every unit of the cube must arrive here.

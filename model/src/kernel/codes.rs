@@ -1,0 +1,52 @@
+//! Audio codes to the tokens that the detokenizer reads.
+
+use burn::tensor::{Int, Tensor};
+
+use super::{Backend, linear, primitive, tensor};
+
+/// A linear map: weight `[out, in]`, bias `[out]`.
+pub type Map<B> = (Tensor<B, 2>, Option<Tensor<B, 1>>);
+
+/// Codes to tokens: the levels of a code as values in `[-1, 1]`, through the codebook's projection,
+/// through the embedding, once for each place of the window.
+///
+/// Level `i` of a code is `code / (levels[0] .. levels[i - 1]) % levels[i]`, its value
+/// `2 level / (levels[i] - 1) - 1`.
+///
+/// # Shapes
+/// - `codes`: `[n]`, each below the product of `levels`
+/// - `project`: `[C, levels]`, `embed`: `[H, C]`
+/// - `places`: `[window, H]`, added to every code's token
+/// - output: `[n, window, H]`
+pub fn code_tokens<B: Backend>(
+    codes: Tensor<B, 1, Int>,
+    levels: &[u32],
+    project: Map<B>,
+    embed: Map<B>,
+    places: Tensor<B, 2>,
+) -> Tensor<B, 3> {
+    let map = |(weight, bias): Map<B>| (primitive(weight), bias.map(primitive));
+    let codes = codes.into_primitive();
+    tensor(B::code_tokens(codes, levels, map(project), map(embed), primitive(places)))
+}
+
+/// Reference of [`code_tokens`].
+pub fn reference<B: Backend>(
+    codes: Tensor<B, 1, Int>,
+    levels: &[u32],
+    project: Map<B>,
+    embed: Map<B>,
+    places: Tensor<B, 2>,
+) -> Tensor<B, 3> {
+    let ([count], [window, width]) = (codes.dims(), places.dims());
+    let mut rest = codes;
+    let values = levels.iter().map(|&levels| {
+        let level = rest.clone().remainder_scalar(levels as i32).float();
+        rest = rest.clone().div_scalar(levels as i32);
+        level * (2.0 / (levels - 1) as f32) - 1.0
+    });
+    let values = Tensor::<B, 1>::stack::<2>(values.collect(), 1).cast(places.dtype());
+    let vectors = linear(values, project.0, project.1);
+    let embedded = linear(vectors, embed.0, embed.1);
+    embedded.reshape([count, 1, width]).expand([count, window, width]) + places.unsqueeze()
+}

@@ -1,0 +1,150 @@
+//! The norm whose scale and shift the time decides: read once, summed in f32, written once.
+//!
+//! `y = (w x / sqrt(mean(x^2) + epsilon)) (1 + scale) + shift`, with `scale` and `shift` of the row's
+//! batch item. Rounded where the plain operations round: after the norm, the weight, the product and
+//! the sum.
+
+use burn_cubecl::{
+    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+use cubecl::prelude::*;
+
+use super::rows::{Rows, row_sum};
+
+/// # Shapes
+/// - `x`, output: `[B, P, H]`, `weight`: `[H]`, `shift`, `scale`: `[B, 1, H]`
+pub(super) fn ada_norm<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    epsilon: f64,
+    shift: CubeTensor<R>,
+    scale: CubeTensor<R>,
+) -> CubeTensor<R> {
+    let (x, weight) = (into_contiguous(x), into_contiguous(weight));
+    let shape = x.meta.shape().clone();
+    let output =
+        empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape.clone(), x.dtype);
+    if x.meta.num_elements() == 0 {
+        return output;
+    }
+    let rows = Rows::of(&x, shape[2]);
+    // Both are parts of a table of six such rows: read where they stand.
+    let [shift, scale] = [shift, scale].map(|part| {
+        let strides = part.meta.strides();
+        let readable = strides[2] == 1 && strides[0].is_multiple_of(rows.vector);
+        if readable { part } else { into_contiguous(part) }
+    });
+    let steps = [&shift, &scale].map(|part| {
+        // One for all items, or one each.
+        if part.meta.shape()[0] == 1 { 0 } else { part.meta.strides()[0] / rows.vector }
+    });
+    ada_norm_kernel::launch::<R>(
+        &x.client.clone(),
+        rows.count.clone(),
+        rows.dim,
+        rows.vector,
+        x.clone().into_tensor_arg(),
+        weight.clone().into_tensor_arg(),
+        shift.clone().into_tensor_arg(),
+        scale.clone().into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        epsilon as f32,
+        shape[1],
+        steps[0],
+        steps[1],
+        rows.lanes,
+        rows.shuffle,
+        [x.dtype.into(), weight.dtype.into(), shift.dtype.into(), scale.dtype.into()],
+    );
+    output
+}
+
+#[cube(launch)]
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn ada_norm_kernel<T: Float, W: Float, A: Float, B: Float, N: Size>(
+    x: &Tensor<Vector<T, N>>,
+    weight: &Tensor<Vector<W, N>>,
+    shift: &Tensor<Vector<A, N>>,
+    scale: &Tensor<Vector<B, N>>,
+    output: &mut Tensor<Vector<T, N>>,
+    epsilon: f32,
+    positions: usize,
+    shift_step: usize,
+    scale_step: usize,
+    #[comptime] lanes: u32,
+    #[comptime] shuffle: bool,
+    #[define(T, W, A, B)] _types: [StorageType; 4],
+) {
+    let vectors = weight.len();
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let rows = x.len() / vectors;
+    // Units beyond the last row go along, for all meet at the sum; they read row 0.
+    let start = select(row < rows, row * vectors, 0usize);
+
+    let mut squares = Vector::<f32, N>::new(0.0f32);
+    let mut i = UNIT_POS_X as usize;
+    while i < vectors {
+        let value = Vector::<f32, N>::cast_from(x[start + i]);
+        squares += value * value;
+        i += lanes as usize;
+    }
+    let mut sum = 0.0f32;
+    #[unroll]
+    for j in 0..squares.size() {
+        sum += squares[j];
+    }
+    let mean = row_sum(sum, lanes, shuffle) / (vectors * squares.size()) as f32;
+    let inverse = Vector::<f32, N>::new(1.0f32 / f32::sqrt(mean + epsilon));
+
+    if row < rows {
+        let item = row / positions;
+        let mut i = UNIT_POS_X as usize;
+        while i < vectors {
+            let value = Vector::<f32, N>::cast_from(x[start + i]) * inverse;
+            let value = Vector::<T, N>::cast_from(value) * Vector::<T, N>::cast_from(weight[i]);
+            let scale = Vector::<T, N>::cast_from(scale[item * scale_step + i]);
+            let shift = Vector::<T, N>::cast_from(shift[item * shift_step + i]);
+            output[start + i] = value * (scale + Vector::new(T::new(1.0))) + shift;
+            i += lanes as usize;
+        }
+    }
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::super::testing::{Operation, random, read, same_everywhere};
+    use crate::{Backend, kernel};
+
+    struct AdaNorm {
+        shape: [usize; 3],
+        /// Rows that all items share, or one each.
+        items: usize,
+    }
+
+    impl Operation for AdaNorm {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let [_, positions, width] = self.shape;
+            // As a card gives it after a swap: not in the order of its axes.
+            let [batch, ..] = self.shape;
+            let x = random::<B, 3>([positions, batch, width], 1, dtype, device).swap_dims(0, 1);
+            let weight = random::<B, 1>([width], 2, dtype, device);
+            let table = random::<B, 3>([self.items, 6, width], 3, dtype, device);
+            let [shift, scale] = [1, 4].map(|row| table.clone().narrow(1, row, 1));
+            read(kernel::ada_norm(x, weight, 1e-6, shift, scale))
+        }
+    }
+
+    /// Widths that vectors divide and do not, one item and several, no rows at all.
+    #[test]
+    fn rows_of_every_width() {
+        for shape in [[1, 1, 1], [2, 3, 5], [3, 7, 64], [2, 33, 128], [3, 2, 1024], [0, 2, 8]] {
+            for items in [1, shape[0].max(1)] {
+                let name = format!("ada_norm {shape:?}, {items} of each");
+                same_everywhere(&name, &AdaNorm { shape, items }, 2e-6);
+            }
+        }
+    }
+}

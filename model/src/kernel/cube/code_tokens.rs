@@ -1,0 +1,187 @@
+//! Codes to tokens through one small map.
+//!
+//! `token[n, p] = b' + sum_i E_i value_i(code n) + place[p]`: projection and embedding are linear, so
+//! their product, one vector a level and one for the biases, does for both. It is made in each call by
+//! one pass over the embedding's weight, in f32; tokens are then written once, rounded once, and
+//! nothing of the width of the projection exists per code.
+
+use burn::tensor::{DType, Tensor as Values};
+use burn_cubecl::{
+    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement, kernel::into_contiguous,
+    ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor,
+};
+use cubecl::{calculate_cube_count_elemwise, prelude::*};
+
+use super::{
+    super::{Backend, primitive, tensor},
+    rows::common_vector,
+};
+
+/// Weight and bias.
+type Map<R> = (CubeTensor<R>, Option<CubeTensor<R>>);
+
+/// # Shapes
+/// - `codes`: `[n]`, `project`: `[C, levels]`, `embed`: `[H, C]`, `places`: `[window, H]`
+/// - output: `[n, window, H]`
+pub(super) fn code_tokens<R, F, I, BT>(
+    codes: CubeTensor<R>,
+    levels: &[u32],
+    project: Map<R>,
+    embed: Map<R>,
+    places: CubeTensor<R>,
+) -> CubeTensor<R>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
+    let ([count], [window, width]) = (codes.meta.shape().dims(), places.meta.shape().dims());
+    let (client, dtype) = (codes.client.clone(), places.dtype);
+    let output = empty_device_contiguous_dtype(
+        client.clone(),
+        codes.device.clone(),
+        [count, window, width].into(),
+        dtype,
+    );
+    if output.meta.num_elements() == 0 {
+        return output;
+    }
+
+    let project = (tensor::<CubeBackend<R, F, I, BT>, 2>(project.0), project.1.map(tensor));
+    let embed = (tensor::<CubeBackend<R, F, I, BT>, 2>(embed.0), embed.1.map(tensor));
+    let map = into_contiguous(primitive(composed(project, embed)));
+
+    let (codes, places) = (into_contiguous(codes), into_contiguous(places));
+    let vector = common_vector(&[&map, &places, &output]);
+    let units = count * width / vector;
+    let dim = CubeDim::new(&client, units);
+    let mut sizes = SequenceArg::<R, u32>::new();
+    levels.iter().for_each(|&levels| sizes.push(levels));
+    let types = [dtype.into(), codes.dtype.into()];
+    code_tokens_kernel::launch::<R>(
+        &client,
+        calculate_cube_count_elemwise(&client, units, dim),
+        dim,
+        output.required_address_type(),
+        vector,
+        codes.into_tensor_arg(),
+        map.into_tensor_arg(),
+        places.into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        sizes,
+        units,
+        window,
+        types,
+    );
+    output
+}
+
+/// Rows of `embed project`, and a last one of what does not depend on the code: `[levels + 1, H]`.
+fn composed<B: Backend>(
+    (project, inner): (Values<B, 2>, Option<Values<B, 1>>),
+    (embed, outer): (Values<B, 2>, Option<Values<B, 1>>),
+) -> Values<B, 2> {
+    let [width, inside] = embed.dims();
+    let device = embed.device();
+    let row = |bias: Option<Values<B, 1>>, width: usize| match bias {
+        Some(bias) => bias.cast(DType::F32).reshape([1, width]),
+        None => Values::zeros([1, width], (&device, DType::F32)),
+    };
+    let [_, levels] = project.dims();
+    let rows = Values::cat(vec![project.transpose().cast(DType::F32), row(inner, inside)], 0);
+    let rows: Values<B, 2> = if super::matvec::is_for(levels + 1) {
+        // Reads the weight in its own type.
+        tensor(B::product(primitive(rows), primitive(embed)))
+    } else {
+        rows.matmul(embed.cast(DType::F32).transpose())
+    };
+    let last = rows.clone().narrow(0, levels, 1) + row(outer, width);
+    Values::cat(vec![rows.narrow(0, 0, levels), last], 0)
+}
+
+#[cube(launch, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn code_tokens_kernel<T: Float, C: Int, N: Size>(
+    codes: &Tensor<C>,
+    map: &Tensor<Vector<f32, N>>,
+    places: &Tensor<Vector<T, N>>,
+    output: &mut Tensor<Vector<T, N>>,
+    levels: Sequence<u32>,
+    units: usize,
+    window: usize,
+    #[define(T, C)] _types: [StorageType; 2],
+) {
+    if ABSOLUTE_POS >= units {
+        terminate!();
+    }
+    let vectors = map.shape(1) / map.vector_size();
+    let column = ABSOLUTE_POS % vectors;
+    let code = ABSOLUTE_POS / vectors;
+
+    let mut rest = u32::cast_from(codes[code]);
+    let mut token = map[comptime!(levels.len()) * vectors + column];
+    #[unroll]
+    for i in 0..comptime!(levels.len()) {
+        let level = rest % levels[i];
+        rest /= levels[i];
+        let value = f32::cast_from(level) * (2.0f32 / f32::cast_from(levels[i] - 1)) - 1.0f32;
+        token += map[i * vectors + column] * Vector::new(value);
+    }
+    for place in 0..window {
+        let there = Vector::<f32, N>::cast_from(places[place * vectors + column]);
+        output[(code * window + place) * vectors + column] = Vector::cast_from(token + there);
+    }
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::{Int, Tensor, TensorData};
+
+    use super::super::testing::{Operation, random, read, same_everywhere};
+    use super::DType;
+    use crate::{Backend, kernel};
+
+    struct Codes {
+        codes: Vec<i32>,
+        levels: Vec<u32>,
+        inside: usize,
+        width: usize,
+        window: usize,
+        bias: bool,
+    }
+
+    impl Operation for Codes {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let &Self { inside, width, window, .. } = self;
+            let count = self.codes.len();
+            let codes = TensorData::new(self.codes.clone(), [count]);
+            let codes = Tensor::<B, 1, Int>::from_data(codes, device);
+            let map = |output: usize, input: usize, seed| {
+                let bias = self.bias.then(|| random::<B, 1>([output], seed + 1, dtype, device));
+                (random::<B, 2>([output, input], seed, dtype, device), bias)
+            };
+            let (project, embed) = (map(inside, self.levels.len(), 1), map(width, inside, 3));
+            let places = random::<B, 2>([window, width], 5, dtype, device);
+            read(kernel::code_tokens(codes, &self.levels, project, embed, places))
+        }
+    }
+
+    /// The released codebook and smaller ones, the first and the last code, more levels than one
+    /// pass serves.
+    #[test]
+    fn codes_of_every_book() {
+        let released = vec![8, 8, 8, 5, 5, 5];
+        let cases = [
+            (vec![0, 1, 63_999, 12_800, 8, 4711], released.clone(), 64, 96, 5, true),
+            (vec![5, 0], vec![2, 3], 7, 5, 2, false),
+            (vec![511], vec![2; 9], 24, 16, 1, true),
+            (vec![], released, 8, 8, 5, true),
+        ];
+        for (codes, levels, inside, width, window, bias) in cases {
+            let name = format!("code_tokens {codes:?} of {levels:?}");
+            let case = Codes { codes, levels, inside, width, window, bias };
+            same_everywhere(&name, &case, 1e-5);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The norm of every head and its turn by position, in one pass that also puts heads before
+//! positions.
+//!
+//! `n = w x / sqrt(mean(x^2) + epsilon)`, then `(a, b) -> (a cos - b sin, b cos + a sin)` for the
+//! halves `a`, `b` of `n`. Rounded where the plain operations round: after the norm, the weight and
+//! each product. `D` must be even.
+
+use burn_cubecl::{
+    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+use cubecl::prelude::*;
+
+use super::rows::{Rows, row_sum};
+
+/// # Shapes
+/// - `x`: `[B, L, heads, D]`, `weight`: `[D]`
+/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` where `L` is 1
+/// - output: `[B, heads, L, D]`
+pub(super) fn norm_rotate<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    epsilon: f64,
+    cos: CubeTensor<R>,
+    sin: CubeTensor<R>,
+) -> CubeTensor<R> {
+    let [x, weight, cos, sin] = [x, weight, cos, sin].map(into_contiguous);
+    let [batch, length, heads, width] = x.meta.shape().dims();
+    let output = empty_device_contiguous_dtype(
+        x.client.clone(),
+        x.device.clone(),
+        [batch, heads, length, width].into(),
+        x.dtype,
+    );
+    if x.meta.num_elements() == 0 {
+        return output;
+    }
+    let rows = Rows::counted(&x, batch * length * heads, width / 2);
+    let positions = cos.meta.shape()[0];
+    norm_rotate_kernel::launch::<R>(
+        &x.client.clone(),
+        rows.count.clone(),
+        rows.dim,
+        rows.vector,
+        x.clone().into_tensor_arg(),
+        weight.clone().into_tensor_arg(),
+        cos.clone().into_tensor_arg(),
+        sin.clone().into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        epsilon as f32,
+        heads,
+        length,
+        length == 1 && positions == batch,
+        rows.lanes,
+        rows.shuffle,
+        [x.dtype.into(), weight.dtype.into(), cos.dtype.into()],
+    );
+    output
+}
+
+#[cube(launch)]
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn norm_rotate_kernel<T: Float, W: Float, A: Float, N: Size>(
+    x: &Tensor<Vector<T, N>>,
+    weight: &Tensor<Vector<W, N>>,
+    cos: &Tensor<Vector<A, N>>,
+    sin: &Tensor<Vector<A, N>>,
+    output: &mut Tensor<Vector<T, N>>,
+    epsilon: f32,
+    heads: usize,
+    length: usize,
+    #[comptime] by_item: bool,
+    #[comptime] lanes: u32,
+    #[comptime] shuffle: bool,
+    #[define(T, W, A)] _types: [StorageType; 3],
+) {
+    let vectors = weight.len();
+    let half = vectors / 2;
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let rows = x.len() / vectors;
+    // Units beyond the last row go along, for all meet at the sum; they read row 0.
+    let start = select(row < rows, row * vectors, 0usize);
+
+    let mut squares = Vector::<f32, N>::new(0.0f32);
+    let mut i = UNIT_POS_X as usize;
+    while i < half {
+        let a = Vector::<f32, N>::cast_from(x[start + i]);
+        let b = Vector::<f32, N>::cast_from(x[start + half + i]);
+        squares += a * a + b * b;
+        i += lanes as usize;
+    }
+    let mut sum = 0.0f32;
+    #[unroll]
+    for j in 0..squares.size() {
+        sum += squares[j];
+    }
+    let mean = row_sum(sum, lanes, shuffle) / (vectors * squares.size()) as f32;
+    let inverse = Vector::<f32, N>::new(1.0f32 / f32::sqrt(mean + epsilon));
+
+    if row < rows {
+        let head = row % heads;
+        let place = (row / heads) % length;
+        let item = row / (heads * length);
+        let target = ((item * heads + head) * length + place) * vectors;
+        let position = select(comptime!(by_item), item, place) * half;
+        let mut i = UNIT_POS_X as usize;
+        while i < half {
+            let a = Vector::<f32, N>::cast_from(x[start + i]) * inverse;
+            let b = Vector::<f32, N>::cast_from(x[start + half + i]) * inverse;
+            let a = Vector::<T, N>::cast_from(a) * Vector::<T, N>::cast_from(weight[i]);
+            let b = Vector::<T, N>::cast_from(b) * Vector::<T, N>::cast_from(weight[half + i]);
+            let cos = Vector::<T, N>::cast_from(cos[position + i]);
+            let sin = Vector::<T, N>::cast_from(sin[position + i]);
+            output[target + i] = a * cos - b * sin;
+            output[target + half + i] = b * cos + a * sin;
+            i += lanes as usize;
+        }
+    }
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::super::testing::{Operation, Plain, Recorded, random, read, same_everywhere};
+    use crate::{Backend, kernel};
+
+    struct NormRotate {
+        shape: [usize; 4],
+        positions: usize,
+    }
+
+    impl Operation for NormRotate {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let [batch, length, heads, width] = self.shape;
+            // Heads that stand in another order in memory.
+            let x = random::<B, 4>([batch, heads, length, width], 1, dtype, device);
+            let weight = random::<B, 1>([width], 2, dtype, device);
+            let table = |seed| random::<B, 2>([self.positions, width / 2], seed, dtype, device);
+            let x = x.swap_dims(1, 2);
+            let y = kernel::norm_rotate(x, weight, 1e-6, table(3), table(4));
+            assert_eq!(y.dims(), [batch, heads, length, width]);
+            read(y)
+        }
+    }
+
+    /// Sequences, batches of them, and steps of one token at a position each.
+    #[test]
+    fn heads_and_positions_of_every_number() {
+        let cases = [
+            ([1, 1, 1, 2], 1),
+            ([1, 5, 2, 6], 5),
+            ([2, 7, 3, 64], 7),
+            ([3, 33, 8, 128], 33),
+            ([3, 1, 16, 128], 3),
+            ([4, 1, 2, 10], 1),
+        ];
+        for (shape, positions) in cases {
+            let name = format!("norm_rotate {shape:?} at {positions} positions");
+            same_everywhere(&name, &NormRotate { shape, positions }, 2e-6);
+        }
+    }
+
+    #[test]
+    fn no_heads_at_all() {
+        let nothing = NormRotate { shape: [0, 3, 2, 8], positions: 3 };
+        let device = burn_wgpu::WgpuDevice::DefaultDevice;
+        assert!(nothing.run::<Plain>(DType::F16, &device).is_empty());
+        assert!(nothing.run::<Recorded>(DType::F16, &device).is_empty());
+    }
+}

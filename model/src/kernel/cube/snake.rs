@@ -1,0 +1,131 @@
+//! Snake in one pass, whichever of channels and samples stand together in memory.
+//!
+//! `y = x + sin^2(e^alpha x) / (e^beta + 1e-9)`, all in f32. The output keeps the order of the input:
+//! a convolution gives samples of all channels together, and the next one wants them so.
+
+use burn_cubecl::{
+    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
+
+use super::rows::common_vector;
+
+/// # Shapes
+/// - `x`, output: `[B, channels, S]`, `alpha`, `beta`: `[1, channels, 1]`
+pub(super) fn snake<R: CubeRuntime>(
+    mut x: CubeTensor<R>,
+    alpha: CubeTensor<R>,
+    beta: CubeTensor<R>,
+) -> CubeTensor<R> {
+    let client = x.client.clone();
+    let channels = x.meta.shape()[1];
+    // From here on the last axis is the one whose values stand together.
+    let channels_last = x.meta.strides()[1] == 1 && channels > 1;
+    if channels_last {
+        x.meta.swap(1, 2);
+    }
+    let shape = x.meta.shape().clone();
+    let output =
+        empty_device_contiguous_dtype(client.clone(), x.device.clone(), shape.clone(), x.dtype);
+    let mut result = output.clone();
+    if channels_last {
+        result.meta.swap(1, 2);
+    }
+    if output.meta.num_elements() == 0 {
+        return result;
+    }
+    let (alpha, beta) = (into_contiguous(alpha), into_contiguous(beta));
+    let vector = common_vector(&[&x, &output]);
+    let units = output.meta.num_elements() / vector;
+    let dim = CubeDim::new(&client, units);
+    let types = [x.dtype.into(), alpha.dtype.into(), beta.dtype.into()];
+    snake_kernel::launch::<R>(
+        &client,
+        calculate_cube_count_elemwise(&client, units, dim),
+        dim,
+        x.required_address_type(),
+        vector,
+        x.into_linear_view(),
+        alpha.into_tensor_arg(),
+        beta.into_tensor_arg(),
+        output.into_linear_view(),
+        shape[2] / vector,
+        channels,
+        channels_last,
+        types,
+    );
+    result
+}
+
+#[cube(launch, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn snake_kernel<T: Float, A: Float, B: Float, N: Size>(
+    x: &LinearView<Vector<T, N>>,
+    alpha: &Tensor<A>,
+    beta: &Tensor<B>,
+    output: &mut LinearView<Vector<T, N>, ReadWrite>,
+    row: usize,
+    channels: usize,
+    #[comptime] channels_last: bool,
+    #[define(T, A, B)] _types: [StorageType; 3],
+) {
+    let i = ABSOLUTE_POS;
+    if !output.is_in_bounds(i) {
+        terminate!();
+    }
+    let value = Vector::<f32, N>::cast_from(x[i]);
+    let mut a = Vector::<f32, N>::empty();
+    let mut b = Vector::<f32, N>::empty();
+    if comptime!(channels_last) {
+        let first = i % row * value.size();
+        #[unroll]
+        for j in 0..value.size() {
+            a[j] = f32::cast_from(alpha[first + j]);
+            b[j] = f32::cast_from(beta[first + j]);
+        }
+    } else {
+        let channel = i / row % channels;
+        a = Vector::new(f32::cast_from(alpha[channel]));
+        b = Vector::new(f32::cast_from(beta[channel]));
+    }
+    let sine = Vector::sin(value * Vector::exp(a));
+    let amplitude = Vector::exp(b) + Vector::new(1e-9f32);
+    output[i] = Vector::cast_from(value + sine * sine / amplitude);
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::super::testing::{Operation, random, read, same_everywhere};
+    use crate::{Backend, kernel};
+
+    struct Snake {
+        shape: [usize; 3],
+        channels_last: bool,
+    }
+
+    impl Operation for Snake {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let [batch, channels, samples] = self.shape;
+            let x = if self.channels_last {
+                random::<B, 3>([batch, samples, channels], 1, dtype, device).swap_dims(1, 2)
+            } else {
+                random::<B, 3>(self.shape, 1, dtype, device)
+            };
+            let per_channel = |seed| random::<B, 3>([1, channels, 1], seed, dtype, device);
+            read(kernel::snake(x, per_channel(2), per_channel(3)))
+        }
+    }
+
+    #[test]
+    fn channels_and_samples_in_both_orders() {
+        for shape in [[1, 1, 1], [2, 5, 64], [1, 7, 33], [3, 4, 6], [2, 128, 50], [2, 3, 0]] {
+            for channels_last in [false, true] {
+                let name = format!("snake {shape:?}, channels last: {channels_last}");
+                same_everywhere(&name, &Snake { shape, channels_last }, 1e-5);
+            }
+        }
+    }
+}

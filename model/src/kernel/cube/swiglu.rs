@@ -1,0 +1,95 @@
+//! The gate of the feed-forward block: `silu(gate) up` in one pass.
+//!
+//! `silu(x) = x / (1 + e^-x)`, in f32 and rounded before the product, as the plain operations round.
+
+use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
+use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
+
+use super::rows::common_vector;
+
+/// # Shapes
+/// - `gate`, `up`, output: `[rows, H]`, in any order in memory
+pub(super) fn swiglu<R: CubeRuntime>(gate: CubeTensor<R>, up: CubeTensor<R>) -> CubeTensor<R> {
+    let client = gate.client.clone();
+    let shape = gate.meta.shape().clone();
+    let output =
+        empty_device_contiguous_dtype(client.clone(), gate.device.clone(), shape, gate.dtype);
+    if output.meta.num_elements() == 0 {
+        return output;
+    }
+    let vector = common_vector(&[&gate, &up, &output]);
+    let units = output.meta.num_elements() / vector;
+    let dim = CubeDim::new(&client, units);
+    let types = [gate.dtype.into(), up.dtype.into()];
+    swiglu_kernel::launch::<R>(
+        &client,
+        calculate_cube_count_elemwise(&client, units, dim),
+        dim,
+        gate.required_address_type().max(up.required_address_type()),
+        vector,
+        gate.into_linear_view(),
+        up.into_linear_view(),
+        output.clone().into_linear_view(),
+        types,
+    );
+    output
+}
+
+#[cube(launch, address_type = "dynamic")]
+fn swiglu_kernel<T: Float, U: Float, N: Size>(
+    gate: &LinearView<Vector<T, N>>,
+    up: &LinearView<Vector<U, N>>,
+    output: &mut LinearView<Vector<T, N>, ReadWrite>,
+    #[define(T, U)] _types: [StorageType; 2],
+) {
+    let i = ABSOLUTE_POS;
+    if !output.is_in_bounds(i) {
+        terminate!();
+    }
+    let x = Vector::<f32, N>::cast_from(gate[i]);
+    let one = Vector::<f32, N>::new(1.0f32);
+    let open = Vector::<T, N>::cast_from(x / (one + Vector::exp(-x)));
+    output[i] = open * Vector::<T, N>::cast_from(up[i]);
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::super::testing::{Operation, random, read, same_everywhere};
+    use crate::{Backend, kernel};
+
+    struct Gate([usize; 3]);
+
+    impl Operation for Gate {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let [a, b, c] = self.0;
+            // Large values too: where `e^-x` is beyond every float.
+            let gate = random::<B, 3>([a, b, c], 1, dtype, device) * 200.0;
+            let up = random::<B, 3>([a, c, b], 2, dtype, device).swap_dims(1, 2);
+            read(kernel::swiglu(gate, up))
+        }
+    }
+
+    /// The same, where both are parts of one product.
+    struct Parts([usize; 2]);
+
+    impl Operation for Parts {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let [rows, width] = self.0;
+            let both = random::<B, 2>([rows, 2 * width], 1, dtype, device);
+            let [gate, up] = [0, width].map(|start| both.clone().narrow(1, start, width));
+            read(kernel::swiglu(gate, up))
+        }
+    }
+
+    #[test]
+    fn values_of_every_size_and_order() {
+        for shape in [[1, 1, 1], [2, 3, 5], [1, 7, 64], [2, 33, 96]] {
+            same_everywhere(&format!("swiglu {shape:?}"), &Gate(shape), 2e-6);
+        }
+        for shape in [[1, 8], [5, 7], [9, 64], [0, 8]] {
+            same_everywhere(&format!("swiglu of halves {shape:?}"), &Parts(shape), 2e-6);
+        }
+    }
+}
