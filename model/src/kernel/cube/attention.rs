@@ -9,6 +9,8 @@
 //! Scores, exponentials and sums are f32. Limits: `D` a multiple of 4, one type for all three tensors;
 //! the caller takes the reference for anything else.
 
+mod decode;
+mod tensor_cores;
 mod units;
 
 use burn_cubecl::{
@@ -40,6 +42,45 @@ pub(super) fn takes<R: CubeRuntime>(
         && k.meta.num_elements() > 0
 }
 
+/// How a call is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Routine {
+    /// [`units`]: takes every call.
+    Units,
+    /// [`decode`]: few rows.
+    Decode,
+    /// [`tensor_cores`]: f16 or bf16, on a device that multiplies matrices of them.
+    TensorCores,
+    /// The same with loops in the place of its matrix products, for tests on devices without them.
+    Rehearsal,
+}
+
+impl Routine {
+    /// The fastest that takes the call.
+    fn of<R: CubeRuntime>(call: &Call<R>) -> Self {
+        let order = [Self::Decode, Self::TensorCores];
+        order.into_iter().find(|routine| routine.takes(call)).unwrap_or(Self::Units)
+    }
+
+    fn takes<R: CubeRuntime>(self, call: &Call<R>) -> bool {
+        match self {
+            Self::Units => true,
+            Self::Decode => decode::takes(call),
+            Self::TensorCores => tensor_cores::takes(call, false),
+            Self::Rehearsal => tensor_cores::takes(call, true),
+        }
+    }
+
+    fn launch<R: CubeRuntime>(self, call: &Call<R>, output: &CubeTensor<R>) {
+        match self {
+            Self::Units => units::launch(call, output),
+            Self::Decode => decode::launch(call, output),
+            Self::TensorCores => tensor_cores::launch(call, output, false),
+            Self::Rehearsal => tensor_cores::launch(call, output, true),
+        }
+    }
+}
+
 /// # Shapes
 /// - `q`, output: `[B, heads, Lq, D]`; the output lies in memory as `[B, Lq, heads, D]`
 /// - `k`, `v`: `[B, kv_heads, Lk, D]`, `keys`: `[B, Lk]`, true = a real key
@@ -50,6 +91,18 @@ pub(super) fn attention<R: CubeRuntime>(
     keys: Option<CubeTensor<R>>,
     visibility: Visibility,
 ) -> CubeTensor<R> {
+    attention_by(None, q, k, v, keys, visibility).expect("some routine takes every call")
+}
+
+/// [`attention`] by the routine named, or by the fastest; `None` if that one does not take the call.
+pub(super) fn attention_by<R: CubeRuntime>(
+    routine: Option<Routine>,
+    q: CubeTensor<R>,
+    k: CubeTensor<R>,
+    v: CubeTensor<R>,
+    keys: Option<CubeTensor<R>>,
+    visibility: Visibility,
+) -> Option<CubeTensor<R>> {
     let [batch, heads, queries, width] = q.meta.shape().dims();
     let output = empty_device_contiguous_dtype(
         q.client.clone(),
@@ -60,9 +113,13 @@ pub(super) fn attention<R: CubeRuntime>(
     if output.meta.num_elements() > 0 {
         let [q, k, v] = [q, k, v].map(readable);
         let call = Call { q, k, v, keys: keys.map(into_contiguous), visibility };
-        units::launch(&call, &output);
+        let routine = routine.unwrap_or_else(|| Routine::of(&call));
+        if !routine.takes(&call) {
+            return None;
+        }
+        routine.launch(&call, &output);
     }
-    permute(output, &[0, 2, 1, 3])
+    Some(permute(output, &[0, 2, 1, 3]))
 }
 
 /// One call's tensors, laid out so that kernels can read them.
@@ -88,6 +145,16 @@ impl<R: CubeRuntime> Call<R> {
     /// Rows to a key head.
     fn rows(&self) -> usize {
         self.q.meta.shape()[2] * self.group()
+    }
+
+    /// Keys from the first to the last that any query may see by position.
+    fn visible_keys(&self) -> usize {
+        let [queries, keys] = [&self.q, &self.k].map(|x| x.meta.shape()[2]);
+        match self.visibility {
+            Visibility::Full => keys,
+            Visibility::Causal { first } => keys.min(first.saturating_add(queries)),
+            Visibility::Window(reach) => keys.min(queries.saturating_add(reach)),
+        }
     }
 
     fn width(&self) -> usize {
@@ -252,6 +319,34 @@ fn joined<N: Size>(
     #[comptime] largest: bool,
 ) -> Vector<f32, N> {
     if comptime!(largest) { max(a, b) } else { a + b }
+}
+
+/// The mean of one column's vectors over all keys: what a query gets that sees none.
+#[cube]
+fn mean_value<T: Float, N: Size>(
+    v: &Tensor<Vector<T, N>>,
+    start: usize,
+    keys: usize,
+) -> Vector<f32, N> {
+    let stride = v.stride(2) / v.vector_size();
+    let mut sum = Vector::<f32, N>::new(0.0f32);
+    for key in 0..keys {
+        sum += Vector::<f32, N>::cast_from(v[start + key * stride]);
+    }
+    sum / Vector::<f32, N>::new(keys as f32)
+}
+
+/// Which vector-wise row of the output, `[B, Lq, heads, D]`, is row `row` of a key head.
+#[cube]
+fn place<T: Float, N: Size>(
+    q: &Tensor<Vector<T, N>>,
+    batch: usize,
+    kv_head: usize,
+    row: usize,
+    #[comptime] group: usize,
+) -> usize {
+    let head = kv_head * group + row % group;
+    (batch * q.shape(2) + row / group) * q.shape(1) + head
 }
 
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]

@@ -59,15 +59,20 @@ pub(super) fn same_everywhere(name: &str, operation: &impl Operation, tolerance:
         let plain = operation.run::<Plain>(dtype, &card);
         let recorded = operation.run::<Recorded>(dtype, &card);
         for (backend, got) in [("plain", plain), ("recorded", recorded)] {
-            assert_eq!(got.len(), expected.len(), "{name} {dtype:?} {backend}");
-            let largest = expected.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
-            let worst = expected.iter().zip(&got).map(|(a, b)| (a - b).abs());
-            // NaN is larger than everything here: `max` would pass over it.
-            let worst = worst.fold(0.0f32, |worst, d| if d <= worst { worst } else { d });
-            assert!(
-                worst <= tolerance * largest.max(1e-3),
-                "{name} {dtype:?} {backend}: off by {worst}, the largest value is {largest}"
-            );
+            same(&format!("{name} {dtype:?} {backend}"), &expected, &got, tolerance);
         }
     }
+}
+
+/// Compares two results; a difference is measured against the largest value expected.
+pub(super) fn same(name: &str, expected: &[f32], got: &[f32], tolerance: f32) {
+    assert_eq!(got.len(), expected.len(), "{name}");
+    let largest = expected.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+    let worst = expected.iter().zip(got).map(|(a, b)| (a - b).abs());
+    // NaN is larger than everything here: `max` would pass over it.
+    let worst = worst.fold(0.0f32, |worst, d| if d <= worst { worst } else { d });
+    assert!(
+        worst <= tolerance * largest.max(1e-3),
+        "{name}: off by {worst}, the largest value is {largest}"
+    );
 }

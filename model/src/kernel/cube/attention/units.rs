@@ -10,7 +10,7 @@ use cubecl::{features::Plane, prelude::*};
 use super::super::rows::spread;
 use super::{
     Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
-    row_of, sees,
+    mean_value, place, row_of, sees,
 };
 
 /// Rows of a cube and keys of a tile, best first. The last suits every device there is.
@@ -227,8 +227,7 @@ fn units_kernel<T: Float, K: Numeric, N: Size>(
     for r in 0..TEAM_ROWS {
         let row = first_row + row_of(team, r);
         if row <= last_row {
-            let head = kv_head * plan.group + row % plan.group;
-            let place = (batch * q.shape(2) + row / plan.group) * q.shape(1) + head;
+            let to = place::<T, N>(q, batch, kv_head, row, plan.group);
             #[unroll]
             for j in 0..share {
                 let column = lane + j * LANES;
@@ -242,7 +241,7 @@ fn units_kernel<T: Float, K: Numeric, N: Size>(
                     if sum[r] == 0.0f32 {
                         value = mean_value::<T, N>(v, v_start + column, keys);
                     }
-                    output[place * vectors + column] = Vector::cast_from(value);
+                    output[to * vectors + column] = Vector::cast_from(value);
                 }
             }
         }
@@ -271,19 +270,4 @@ fn fill_tile<T: Float, N: Size>(
         tile[key * comptime!(plan.pitch()) + column] = value;
         i += comptime!(plan.units());
     }
-}
-
-/// The mean of one column's vectors over all keys: what a query gets that sees none.
-#[cube]
-fn mean_value<T: Float, N: Size>(
-    v: &Tensor<Vector<T, N>>,
-    start: usize,
-    keys: usize,
-) -> Vector<f32, N> {
-    let stride = v.stride(2) / VECTOR;
-    let mut sum = Vector::<f32, N>::new(0.0f32);
-    for key in 0..keys {
-        sum += Vector::<f32, N>::cast_from(v[start + key * stride]);
-    }
-    sum / Vector::<f32, N>::new(keys as f32)
 }

@@ -1,0 +1,609 @@
+//! Attention by cooperative matrices (tensor cores) of f16 or bf16, summed in f32.
+//!
+//! A cube has up to 64 rows of one key head, sixteen to a plane. Queries, a tile of keys and then of
+//! values, scores and weights lie in shared memory; the mixed values stay in the planes' matrices, whose
+//! layout nobody knows but the device. So they are scaled only when a row's scores grow a good deal
+//! ([`HEADROOM`]), by way of shared memory; `a / l` is the same for any `m` that is near enough.
+//!
+//! Everything but the matrix products is shared with [`super::units`], or can run without matrices:
+//! [`super::Routine::Rehearsal`] puts loops in their place.
+
+use burn::tensor::DType;
+use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
+use cubecl::{
+    cmma,
+    features::Plane,
+    ir::{ElemType, FloatKind, features::MmaConfig},
+    prelude::*,
+};
+
+use super::super::rows::spread;
+use super::{
+    Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
+    mean_value, place, row_of, sees,
+};
+
+/// Units of a plane: those that multiply matrices together.
+const PLANE: usize = 32;
+/// Rows and columns of a matrix.
+const SIDE: usize = 16;
+/// Values between the end of a row in shared memory and the next: half a matrix, so that rows that are
+/// read together are in different banks, and every matrix begins where it may.
+const GAP: usize = SIDE / 2;
+/// How far a score may exceed the row's measure before that is raised. A weight then is at most
+/// `e^8 = 2981`, which f16 holds and f32 sums.
+const HEADROOM: f32 = 8.0;
+/// Keys of a tile, best first.
+const TILES: [usize; 2] = [64, 32];
+/// Where shared memory begins, in bytes.
+const ALIGNMENT: usize = 128;
+
+/// Vectors over the rows of a team.
+type Rows = Const<TEAM_ROWS>;
+
+/// What the kernel's text depends on besides its types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Cores {
+    plan: Plan,
+    /// Values read at once.
+    vector: usize,
+    rehearsal: bool,
+}
+
+impl Cores {
+    fn width(&self) -> usize {
+        self.plan.vectors * VECTOR
+    }
+
+    /// Matrices side by side in a row of values.
+    fn sides(&self) -> usize {
+        self.width() / SIDE
+    }
+
+    /// Vectors from one row of queries, keys or values to the next.
+    fn pitch(&self) -> usize {
+        (self.width() + GAP) / self.vector
+    }
+
+    /// Scores or weights from one row to the next.
+    fn score_pitch(&self) -> usize {
+        self.plan.keys + GAP
+    }
+
+    /// Mixed values in shared memory, where no matrices hold them.
+    fn mixed(&self) -> usize {
+        if self.rehearsal { self.plan.rows * self.width() } else { 1 }
+    }
+
+    /// Shared memory of a cube.
+    fn bytes(&self, value: usize) -> usize {
+        let Plan { rows, keys, .. } = self.plan;
+        let tiles = (rows + keys) * (self.width() + GAP) * value;
+        let scores = rows * self.score_pitch() * (size_of::<f32>() + value);
+        let exchange = if self.plan.shuffle { 0 } else { 2 * self.plan.units() * TEAM_ROWS };
+        let floats = rows + self.plan.teams() + self.mixed() + exchange;
+        tiles + scores + floats * size_of::<f32>() + 8 * ALIGNMENT
+    }
+}
+
+/// Whether the device multiplies such matrices and has the memory. Rehearsed, only the latter.
+pub(super) fn takes<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> bool {
+    let float = match call.q.dtype {
+        DType::F16 => FloatKind::F16,
+        DType::BF16 => FloatKind::BF16,
+        _ if rehearsal => FloatKind::F32,
+        _ => return false,
+    };
+    let properties = call.q.client.properties();
+    let of = |kind: FloatKind| ElemType::Float(kind).into();
+    let matrices = properties.features.matmul.cmma.contains(&MmaConfig {
+        a_type: of(float),
+        b_type: of(float),
+        cd_type: of(FloatKind::F32),
+        m: SIDE as u32,
+        n: SIDE as u32,
+        k: SIDE as u32,
+    });
+    let hardware = &properties.hardware;
+    let planes = [hardware.plane_size_min, hardware.plane_size_max] == [PLANE as u32; 2];
+    call.width().is_multiple_of(SIDE)
+        && (rehearsal || matrices && planes)
+        && cores(call, rehearsal).is_some()
+}
+
+fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
+    let client = &call.q.client;
+    let hardware = &client.properties().hardware;
+    let size = call.q.dtype.size();
+    let strides_allow = |vector: &usize| {
+        let tensors = [&call.q, &call.k, &call.v];
+        tensors.iter().all(|x| x.meta.strides()[..3].iter().all(|s| s.is_multiple_of(*vector)))
+    };
+    let vectors =
+        client.io_optimized_vector_sizes(size).filter(|&n| n == VECTOR || n == 2 * VECTOR);
+    let vector = vectors.filter(strides_allow).max()?;
+    let with = |keys: usize| Cores {
+        plan: Plan {
+            vectors: call.width() / VECTOR,
+            group: call.group(),
+            sight: call.sight().0,
+            padded: call.keys.is_some(),
+            rows: call.rows().next_power_of_two().clamp(SIDE, if rehearsal { 32 } else { 64 }),
+            keys,
+            shuffle: client.properties().features.plane.contains(Plane::Ops)
+                && hardware.plane_size_min as usize >= LANES,
+        },
+        vector,
+        rehearsal,
+    };
+    let fits = |cores: &Cores| cores.bytes(size) <= hardware.max_shared_memory_size;
+    TILES.into_iter().map(with).find(fits)
+}
+
+/// Writes the attention of `call` to `output`, `[B, Lq, heads, D]`.
+///
+/// # Panics
+/// If the call is not one that [`takes`] says yes to.
+pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, rehearsal: bool) {
+    let cores = cores(call, rehearsal).expect("asked whether it is taken");
+    let flags = call.flags();
+    let cubes = call.items() * call.rows().div_ceil(cores.plan.rows);
+    tensor_cores_kernel::launch::<R>(
+        &output.client,
+        spread(cubes),
+        CubeDim::new_2d(LANES as u32, cores.plan.teams() as u32),
+        cores.vector,
+        call.q.clone().into_tensor_arg(),
+        call.k.clone().into_tensor_arg(),
+        call.v.clone().into_tensor_arg(),
+        flags.clone().into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        call.sight().1,
+        call.scale(),
+        cores,
+        [output.dtype.into(), flags.dtype.into()],
+    );
+}
+
+#[cube(launch)]
+fn tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
+    q: &Tensor<Vector<T, N>>,
+    k: &Tensor<Vector<T, N>>,
+    v: &Tensor<Vector<T, N>>,
+    flags: &Tensor<K>,
+    output: &mut Tensor<Vector<T, N>>,
+    near: u32,
+    scale: f32,
+    #[comptime] cores: Cores,
+    #[define(T, K)] _types: [StorageType; 2],
+) {
+    let plan = comptime!(cores.plan);
+    let near = near as usize;
+    let (lane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
+    let (unit, plane) = (UNIT_POS as usize % PLANE, UNIT_POS as usize / PLANE);
+    let (vector, pitch, score_pitch) =
+        comptime!((cores.vector, cores.pitch(), cores.score_pitch()));
+    let vectors = comptime!(cores.width() / cores.vector);
+    let per_lane = comptime!(plan.keys / LANES);
+
+    let keys = k.shape(2);
+    let rows = q.shape(2) * plan.group;
+    let blocks = rows.div_ceil(plan.rows);
+    if CUBE_POS >= blocks * k.shape(0) * k.shape(1) {
+        terminate!();
+    }
+    let block = CUBE_POS % blocks;
+    let kv_head = CUBE_POS / blocks % k.shape(1);
+    let batch = CUBE_POS / blocks / k.shape(1);
+    let first_row = block * plan.rows;
+    let last_row = min(first_row + plan.rows, rows) - 1;
+    let k_start = (batch * k.stride(0) + kv_head * k.stride(1)) / vector;
+    let v_start = (batch * v.stride(0) + kv_head * v.stride(1)) / vector;
+
+    let mut queries =
+        SharedMemory::<Vector<T, N>>::new_aligned(comptime!(plan.rows * pitch), ALIGNMENT);
+    let mut tile =
+        SharedMemory::<Vector<T, N>>::new_aligned(comptime!(plan.keys * pitch), ALIGNMENT);
+    let mut scores =
+        SharedMemory::<f32>::new_aligned(comptime!(plan.rows * score_pitch), ALIGNMENT);
+    let mut weights = SharedMemory::<T>::new_aligned(comptime!(plan.rows * score_pitch), ALIGNMENT);
+    // What each row is scaled by, and at the end its sum.
+    let mut factors = SharedMemory::<f32>::new(comptime!(plan.rows));
+    // Whether a team's rows must be scaled.
+    let mut calls = SharedMemory::<u32>::new(comptime!(plan.teams()));
+    let mut looped = SharedMemory::<f32>::new(comptime!(cores.mixed()));
+
+    let mut i = UNIT_POS as usize;
+    while i < comptime!(plan.rows * vectors) {
+        let (row, column) = (min(first_row + i / vectors, last_row), i % vectors);
+        let head = kv_head * plan.group + row % plan.group;
+        let start = batch * q.stride(0) + head * q.stride(1) + row / plan.group * q.stride(2);
+        queries[i / vectors * pitch + column] = q[start / vector + column];
+        i += comptime!(plan.units());
+    }
+
+    // This plane's rows of the result so far, sixteen columns each.
+    let mut mixed = Sequence::<cmma::Matrix<f32>>::new();
+    if comptime!(cores.rehearsal) {
+        let mut i = UNIT_POS as usize;
+        while i < comptime!(cores.mixed()) {
+            looped[i] = 0.0f32;
+            i += comptime!(plan.units());
+        }
+    } else {
+        #[unroll]
+        for _ in 0..comptime!(cores.sides()) {
+            mixed.push(sums_of_zero());
+        }
+    }
+    let mut measure = Vector::<f32, Rows>::new(hidden_score());
+    let mut sum = Vector::<f32, Rows>::new(0.0f32);
+
+    let end = keys_until(last_row / plan.group, near, keys, plan.sight);
+    let mut start = keys_from(first_row / plan.group, near, plan.sight);
+    while start < end {
+        sync_cube();
+        fill_tile::<T, N>(k, &mut tile, k_start, start, keys, cores);
+        sync_cube();
+        if comptime!(cores.rehearsal) {
+            looped_scores::<T, N>(&queries, &tile, &mut scores, plane, unit, cores);
+        } else {
+            let mut products = Sequence::<cmma::Matrix<f32>>::new();
+            #[unroll]
+            for _ in 0..comptime!(plan.keys / SIDE) {
+                products.push(sums_of_zero());
+            }
+            #[unroll]
+            for side in 0..comptime!(cores.sides()) {
+                let column = comptime!(side * SIDE / vector);
+                let left = cmma::Matrix::<Vector<T, N>>::from_slice(
+                    cmma::MatrixIdent::A,
+                    SIDE,
+                    SIDE,
+                    SIDE,
+                    cmma::MatrixLayout::RowMajor,
+                    &queries.slice(plane * SIDE * pitch + column, comptime!(plan.rows * pitch)),
+                    comptime!((pitch * vector) as u32),
+                );
+                #[unroll]
+                for j in 0..comptime!(plan.keys / SIDE) {
+                    let right = cmma::Matrix::<Vector<T, N>>::from_slice(
+                        cmma::MatrixIdent::B,
+                        SIDE,
+                        SIDE,
+                        SIDE,
+                        cmma::MatrixLayout::ColMajor,
+                        &tile.slice(
+                            comptime!(j * SIDE * pitch + column),
+                            comptime!(plan.keys * pitch),
+                        ),
+                        comptime!((pitch * vector) as u32),
+                    );
+                    let product = products.index(j);
+                    cmma::execute::<Vector<T, N>, Vector<T, N>, f32, f32>(
+                        &left, &right, product, product,
+                    );
+                }
+            }
+            #[unroll]
+            for j in 0..comptime!(plan.keys / SIDE) {
+                let from = plane * comptime!(SIDE * score_pitch) + comptime!(j * SIDE);
+                cmma::store(
+                    &mut scores.slice_mut(from, comptime!(plan.rows * score_pitch)),
+                    products.index(j),
+                    comptime!(score_pitch as u32),
+                    cmma::MatrixLayout::RowMajor,
+                );
+            }
+        }
+        sync_cube();
+        // The values go where the keys were.
+        fill_tile::<T, N>(v, &mut tile, v_start, start, keys, cores);
+
+        let mut mine = Array::<Vector<f32, Rows>>::new(per_lane);
+        let mut tallest = Vector::<f32, Rows>::new(hidden_score());
+        #[unroll]
+        for j in 0..per_lane {
+            let key = start + lane + j * LANES;
+            let mut real = key < keys;
+            if comptime!(plan.padded) {
+                real = real && flags[batch * keys + min(key, keys - 1)] != K::from_int(0);
+            }
+            let mut score = Vector::<f32, Rows>::new(0.0f32);
+            #[unroll]
+            for r in 0..TEAM_ROWS {
+                let row = row_of(team, r);
+                let seen = real && sees((first_row + row) / plan.group, key, near, plan.sight);
+                let value = scores[row * score_pitch + lane + j * LANES] * scale;
+                score[r] = select(seen, value, hidden_score());
+            }
+            mine[j] = score;
+            tallest = max(tallest, score);
+        }
+        tallest = across_lanes::<Rows>(tallest, true, plan);
+        let mut called = 0u32;
+        #[unroll]
+        for r in 0..TEAM_ROWS {
+            let mut shrink = 1.0f32;
+            if tallest[r] > measure[r] + HEADROOM {
+                // A row that saw nothing yet has nothing to scale.
+                if measure[r] > hidden_score() {
+                    called = 1u32;
+                }
+                shrink = (measure[r] - tallest[r]).exp();
+                measure[r] = tallest[r];
+            }
+            sum[r] *= shrink;
+            if lane == 0 {
+                factors[row_of(team, r)] = shrink;
+            }
+        }
+        if lane == 0 {
+            calls[team] = called;
+        }
+        #[unroll]
+        for j in 0..per_lane {
+            let score = mine[j];
+            #[unroll]
+            for r in 0..TEAM_ROWS {
+                let weight = (score[r] - measure[r]).exp();
+                let weight = select(score[r] == hidden_score(), 0.0f32, weight);
+                sum[r] += weight;
+                weights[row_of(team, r) * score_pitch + lane + j * LANES] = T::cast_from(weight);
+            }
+        }
+        sync_cube();
+
+        let mut anyone = 0u32;
+        #[unroll]
+        for i in 0..comptime!(plan.teams()) {
+            anyone = anyone | calls[i];
+        }
+        if anyone != 0 {
+            #[unroll]
+            for side in 0..comptime!(cores.sides()) {
+                let from = plane * comptime!(SIDE * score_pitch);
+                if comptime!(cores.rehearsal) {
+                    looped_out(&looped, &mut scores, plane, unit, side, cores);
+                } else {
+                    cmma::store(
+                        &mut scores.slice_mut(from, comptime!(plan.rows * score_pitch)),
+                        mixed.index(side),
+                        comptime!(score_pitch as u32),
+                        cmma::MatrixLayout::RowMajor,
+                    );
+                }
+                sync_cube();
+                let row = plane * SIDE + unit / 2;
+                let factor = factors[row];
+                #[unroll]
+                for i in 0..comptime!(SIDE / 2) {
+                    scores[row * score_pitch + unit % 2 * comptime!(SIDE / 2) + i] *= factor;
+                }
+                sync_cube();
+                if comptime!(cores.rehearsal) {
+                    looped_in(&mut looped, &scores, plane, unit, side, cores);
+                } else {
+                    cmma::load_with_layout(
+                        mixed.index(side),
+                        &scores.slice(from, comptime!(plan.rows * score_pitch)),
+                        comptime!(score_pitch as u32),
+                        cmma::MatrixLayout::RowMajor,
+                    );
+                }
+                sync_cube();
+            }
+        }
+
+        if comptime!(cores.rehearsal) {
+            looped_mix::<T, N>(&weights, &tile, &mut looped, plane, unit, cores);
+        } else {
+            #[unroll]
+            for j in 0..comptime!(plan.keys / SIDE) {
+                let from = plane * comptime!(SIDE * score_pitch) + comptime!(j * SIDE);
+                let left = cmma::Matrix::<T>::from_slice(
+                    cmma::MatrixIdent::A,
+                    SIDE,
+                    SIDE,
+                    SIDE,
+                    cmma::MatrixLayout::RowMajor,
+                    &weights.slice(from, comptime!(plan.rows * score_pitch)),
+                    comptime!(score_pitch as u32),
+                );
+                #[unroll]
+                for side in 0..comptime!(cores.sides()) {
+                    let right = cmma::Matrix::<Vector<T, N>>::from_slice(
+                        cmma::MatrixIdent::B,
+                        SIDE,
+                        SIDE,
+                        SIDE,
+                        cmma::MatrixLayout::RowMajor,
+                        &tile.slice(
+                            comptime!(j * SIDE * pitch + side * SIDE / vector),
+                            comptime!(plan.keys * pitch),
+                        ),
+                        comptime!((pitch * vector) as u32),
+                    );
+                    let mix = mixed.index(side);
+                    cmma::execute::<T, Vector<T, N>, f32, f32>(&left, &right, mix, mix);
+                }
+            }
+        }
+        start += comptime!(plan.keys);
+    }
+
+    sum = across_lanes::<Rows>(sum, false, plan);
+    if lane == 0 {
+        #[unroll]
+        for r in 0..TEAM_ROWS {
+            factors[row_of(team, r)] = sum[r];
+        }
+    }
+    #[unroll]
+    for side in 0..comptime!(cores.sides()) {
+        sync_cube();
+        if comptime!(cores.rehearsal) {
+            looped_out(&looped, &mut scores, plane, unit, side, cores);
+        } else {
+            let from = plane * comptime!(SIDE * score_pitch);
+            cmma::store(
+                &mut scores.slice_mut(from, comptime!(plan.rows * score_pitch)),
+                mixed.index(side),
+                comptime!(score_pitch as u32),
+                cmma::MatrixLayout::RowMajor,
+            );
+        }
+        sync_cube();
+        let of_cube = plane * SIDE + unit / 2;
+        let row = first_row + of_cube;
+        if row <= last_row {
+            let to = place::<T, N>(q, batch, kv_head, row, plan.group);
+            let sum = factors[of_cube];
+            #[unroll]
+            for i in 0..comptime!(SIDE / 2 / vector) {
+                let within = unit % 2 * comptime!(SIDE / 2) + comptime!(i * vector);
+                let column = comptime!(side * SIDE / vector) + within / vector;
+                let mut value = Vector::<f32, N>::new(0.0f32);
+                #[unroll]
+                for c in 0..vector {
+                    value[c] = scores[of_cube * score_pitch + within + c] / sum;
+                }
+                if sum == 0.0f32 {
+                    value = mean_value::<T, N>(v, v_start + column, keys);
+                }
+                output[to * vectors + column] = Vector::cast_from(value);
+            }
+        }
+    }
+}
+
+/// A matrix to sum products in.
+#[cube]
+fn sums_of_zero() -> cmma::Matrix<f32> {
+    cmma::Matrix::<f32>::from_value(
+        cmma::MatrixIdent::Accumulator,
+        SIDE,
+        SIDE,
+        SIDE,
+        cmma::MatrixLayout::Undefined,
+        0.0f32,
+    )
+}
+
+/// Keys or values `start..`, zeros after the last.
+#[cube]
+fn fill_tile<T: Float, N: Size>(
+    from: &Tensor<Vector<T, N>>,
+    tile: &mut SharedMemory<Vector<T, N>>,
+    head: usize,
+    start: usize,
+    keys: usize,
+    #[comptime] cores: Cores,
+) {
+    let vectors = comptime!(cores.width() / cores.vector);
+    let stride = from.stride(2) / cores.vector;
+    let mut i = UNIT_POS as usize;
+    while i < comptime!(cores.plan.keys * vectors) {
+        let (key, column) = (i / vectors, i % vectors);
+        let mut value = Vector::<T, N>::new(T::from_int(0));
+        if start + key < keys {
+            value = from[head + (start + key) * stride + column];
+        }
+        tile[key * comptime!(cores.pitch()) + column] = value;
+        i += comptime!(cores.plan.units());
+    }
+}
+
+/// Scores of a plane's rows.
+#[cube]
+fn looped_scores<T: Float, N: Size>(
+    queries: &SharedMemory<Vector<T, N>>,
+    tile: &SharedMemory<Vector<T, N>>,
+    scores: &mut SharedMemory<f32>,
+    plane: usize,
+    unit: usize,
+    #[comptime] cores: Cores,
+) {
+    let keys = comptime!(cores.plan.keys);
+    let mut i = unit;
+    while i < comptime!(SIDE * keys) {
+        let (row, key) = (plane * SIDE + i / keys, i % keys);
+        let mut score = 0.0f32;
+        for column in 0..comptime!(cores.width() / cores.vector) {
+            let terms = Vector::<f32, N>::cast_from(queries[row * cores.pitch() + column])
+                * Vector::<f32, N>::cast_from(tile[key * cores.pitch() + column]);
+            #[unroll]
+            for c in 0..comptime!(cores.vector) {
+                score += terms[c];
+            }
+        }
+        scores[row * cores.score_pitch() + key] = score;
+        i += PLANE;
+    }
+}
+
+/// Values by weights, added to a plane's rows.
+#[cube]
+fn looped_mix<T: Float, N: Size>(
+    weights: &SharedMemory<T>,
+    tile: &SharedMemory<Vector<T, N>>,
+    looped: &mut SharedMemory<f32>,
+    plane: usize,
+    unit: usize,
+    #[comptime] cores: Cores,
+) {
+    let vectors = comptime!(cores.width() / cores.vector);
+    let mut i = unit;
+    while i < comptime!(SIDE * vectors) {
+        let (row, column) = (plane * SIDE + i / vectors, i % vectors);
+        let mut mix = Vector::<f32, N>::new(0.0f32);
+        for key in 0..comptime!(cores.plan.keys) {
+            let weight = f32::cast_from(weights[row * cores.score_pitch() + key]);
+            mix += Vector::<f32, N>::cast_from(tile[key * cores.pitch() + column])
+                * Vector::<f32, N>::new(weight);
+        }
+        #[unroll]
+        for c in 0..comptime!(cores.vector) {
+            looped[row * cores.width() + column * cores.vector + c] += mix[c];
+        }
+        i += PLANE;
+    }
+}
+
+/// Sixteen columns of a plane's mixed values to where its scores are.
+#[cube]
+fn looped_out(
+    looped: &SharedMemory<f32>,
+    scores: &mut SharedMemory<f32>,
+    plane: usize,
+    unit: usize,
+    side: usize,
+    #[comptime] cores: Cores,
+) {
+    let mut i = unit;
+    while i < comptime!(SIDE * SIDE) {
+        let (row, column) = (plane * SIDE + i / SIDE, i % SIDE);
+        scores[row * cores.score_pitch() + column] =
+            looped[row * cores.width() + side * SIDE + column];
+        i += PLANE;
+    }
+}
+
+/// And back.
+#[cube]
+fn looped_in(
+    looped: &mut SharedMemory<f32>,
+    scores: &SharedMemory<f32>,
+    plane: usize,
+    unit: usize,
+    side: usize,
+    #[comptime] cores: Cores,
+) {
+    let mut i = unit;
+    while i < comptime!(SIDE * SIDE) {
+        let (row, column) = (plane * SIDE + i / SIDE, i % SIDE);
+        looped[row * cores.width() + side * SIDE + column] =
+            scores[row * cores.score_pitch() + column];
+        i += PLANE;
+    }
+}
