@@ -97,7 +97,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     let mixes = scratch(if plan.whole { VECTOR } else { call.width() });
     let sums = scratch(2);
     let flags = call.flags();
-    decode_kernel::launch::<R>(
+    attention_decode_kernel::launch::<R>(
         &output.client,
         spread(items * parts),
         CubeDim::new_1d(UNITS as u32),
@@ -117,7 +117,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
         [output.dtype.into(), flags.dtype.into()],
     );
     if !plan.whole {
-        join_kernel::launch::<R>(
+        attention_join_kernel::launch::<R>(
             &output.client,
             spread(items * plan.rows),
             CubeDim::new_1d(plan.columns().max(32) as u32),
@@ -135,7 +135,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
 }
 
 #[cube(launch)]
-fn decode_kernel<T: Float, K: Numeric, N: Size>(
+fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
     q: &Tensor<Vector<T, N>>,
     k: &Tensor<Vector<T, N>>,
     v: &Tensor<Vector<T, N>>,
@@ -336,7 +336,7 @@ fn decode_kernel<T: Float, K: Numeric, N: Size>(
 
 /// Joins the parts of a row.
 #[cube(launch)]
-fn join_kernel<T: Float, N: Size>(
+fn attention_join_kernel<T: Float, N: Size>(
     q: &Tensor<Vector<T, N>>,
     v: &Tensor<Vector<T, N>>,
     output: &mut Tensor<Vector<T, N>>,

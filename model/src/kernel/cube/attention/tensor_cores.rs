@@ -148,7 +148,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, reh
     let cores = cores(call, rehearsal).expect("asked whether it is taken");
     let flags = call.flags();
     let cubes = call.items() * call.rows().div_ceil(cores.plan.rows);
-    tensor_cores_kernel::launch::<R>(
+    attention_tensor_cores_kernel::launch::<R>(
         &output.client,
         spread(cubes),
         CubeDim::new_2d(LANES as u32, cores.plan.teams() as u32),
@@ -166,7 +166,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, reh
 }
 
 #[cube(launch)]
-fn tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
+fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     q: &Tensor<Vector<T, N>>,
     k: &Tensor<Vector<T, N>>,
     v: &Tensor<Vector<T, N>>,

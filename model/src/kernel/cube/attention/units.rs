@@ -21,7 +21,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     let plan = plan(call);
     let flags = call.flags();
     let cubes = call.items() * call.rows().div_ceil(plan.rows);
-    units_kernel::launch::<R>(
+    attention_units_kernel::launch::<R>(
         &output.client,
         spread(cubes),
         CubeDim::new_2d(LANES as u32, plan.teams() as u32),
@@ -72,7 +72,7 @@ fn bytes(plan: &Plan) -> usize {
 }
 
 #[cube(launch)]
-fn units_kernel<T: Float, K: Numeric, N: Size>(
+fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
     q: &Tensor<Vector<T, N>>,
     k: &Tensor<Vector<T, N>>,
     v: &Tensor<Vector<T, N>>,
