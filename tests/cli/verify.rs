@@ -81,7 +81,7 @@ fn the_built_in_set_passes_without_any_file() {
     let keys: Vec<&String> = report["cases"][0].as_object().expect("a case").keys().collect();
     assert_eq!(
         keys,
-        ["file", "case", "component", "max_abs", "tolerance", "pass", "skipped"],
+        ["file", "case", "component", "max_abs", "relative_rms", "tolerance", "pass", "skipped"],
         "the promised form of a case"
     );
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     page::Page,
-    sheet::{Activations, Case, Sheet},
+    sheet::{Activations, Case, Sheet, in_bf16},
 };
 
 /// What a case of it is filed under.
@@ -41,8 +41,18 @@ pub(super) fn scores<B: Backend>(
             reader.batch(sheet, case)
         } else {
             reader.whole(sheet, case)?;
-            reader.continued(sheet, case)
+            let logits = reader.continued(sheet, case)?;
+            sheet.close(&format!("{case}.decode_logits"), logits);
+            Ok(())
         }
+    })?;
+    let Some(narrow) = in_bf16(place) else { return Ok(()) };
+    let model = language.model::<B>(&narrow)?;
+    let reader = Reader { model: &model, language, place: &narrow };
+    sheet.each(".decode_logits_bf16", |sheet, case| {
+        let logits = reader.continued(sheet, case)?;
+        sheet.near(&format!("{case}.decode_logits_bf16"), logits);
+        Ok(())
     })
 }
 
@@ -67,12 +77,10 @@ impl<B: Backend> Reader<'_, B> {
     }
 
     /// The prompt into the cache, and one token after the other behind it.
-    fn continued(&self, sheet: &mut Sheet<'_>, case: &str) -> Result<()> {
+    fn continued(&self, sheet: &Sheet<'_>, case: &str) -> Result<Tensor<B, 3>> {
         let prompt = self.ids(sheet.golden.whole(&format!("{case}.input_ids"))?)?;
         let next = self.ids(sheet.golden.whole(&format!("{case}.next_ids"))?)?;
-        let logits = self.read(&[prompt], &next).narrow(1, 1, next.len());
-        sheet.close(&format!("{case}.decode_logits"), logits);
-        Ok(())
+        Ok(self.read(&[prompt], &next).narrow(1, 1, next.len()))
     }
 
     /// Two prompts of one batch. The reference pads the shorter one on the left, we do not; what

@@ -136,6 +136,9 @@ fn line(case: &Case) -> String {
 }
 
 fn numbers(case: &Case) -> String {
+    if let (Some(error), Some(allowed)) = (case.relative_rms, case.tolerance) {
+        return format!("relative rms error {error:.1e}, tolerance {allowed:.1e}");
+    }
     match (case.max_abs, case.tolerance) {
         (Some(worst), Some(allowed)) if allowed > 0.0 => {
             format!("max abs error {worst:.1e}, tolerance {allowed:.1e}")

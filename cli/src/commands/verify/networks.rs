@@ -14,7 +14,7 @@ use acestep_runtime::{
 use anyhow::Result;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 
-use super::sheet::{Activations, Sheet};
+use super::sheet::{Activations, Sheet, in_bf16};
 
 /// `vae_decode`: latents to sound.
 pub(super) fn vae_decode<B: Backend>(
@@ -30,6 +30,13 @@ pub(super) fn vae_decode<B: Backend>(
         let mut tap = Activations { sheet, prefix: format!("{case}.act") };
         let wave = decoder.forward_tapped(latents, &mut tap);
         sheet.close(&format!("{case}.wave"), wave);
+        Ok(())
+    })?;
+    let Some(narrow) = in_bf16(place) else { return Ok(()) };
+    let decoder = vae.decoder::<B>(&narrow)?;
+    sheet.each(".wave_bf16", |sheet, case| {
+        let latents = sheet.golden.tensor(&format!("{case}.latents"), device)?;
+        sheet.near(&format!("{case}.wave_bf16"), decoder.forward(latents));
         Ok(())
     })
 }
@@ -119,7 +126,7 @@ pub(super) fn dit_time<B: Backend>(
     Ok(())
 }
 
-/// `bf16_time`: what rounding the time does, computed in f32.
+/// `bf16_time`: what rounding the time does, computed in f32, and the embeddings in bf16.
 pub(super) fn bf16_time<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
@@ -132,6 +139,11 @@ pub(super) fn bf16_time<B: Backend>(
     let scaled: Vec<f32> = t.iter().map(|&t| scaled_time(t, DType::BF16)).collect();
     sheet.close_values("t1000_bf16", &[t.len()], &scaled);
     sheet.skip("t_bf16", "the rounded input of the case, not a result");
+    if let Some(narrow) = in_bf16(place) {
+        let [(embedded, projected), _] = model.dit::<B>(&narrow)?.time_embeddings(&t, &t, device);
+        sheet.near("temb_bf16", embedded);
+        sheet.near("proj_bf16", projected);
+    }
 
     let output = "case0.velocity_f32_teff";
     let Some(inputs) = forward else {
@@ -186,6 +198,20 @@ pub(super) fn dit_forward<B: Backend>(
             &mut tap,
         );
         sheet.close(&name("velocity"), velocity);
+        Ok(())
+    })?;
+    let Some(narrow) = in_bf16(place) else { return Ok(()) };
+    let dit = model.dit::<B>(&narrow)?;
+    sheet.each(".velocity_bf16", |sheet, case| {
+        let (name, golden) = (|part: &str| format!("{case}.{part}"), sheet.golden);
+        let heard = dit.attend_to(golden.tensor(&name("encoder_hidden_states"), device)?);
+        let velocity = dit.forward(
+            golden.tensor(&name("xt"), device)?,
+            golden.tensor(&name("context_latents"), device)?,
+            [&golden.floats(&name("timestep"))?, &golden.floats(&name("timestep_r"))?],
+            &heard,
+        );
+        sheet.near(&name("velocity_bf16"), velocity);
         Ok(())
     })
 }
@@ -320,14 +346,24 @@ pub(super) fn text_encoder<B: Backend>(
 ) -> Result<()> {
     let device = &place.device;
     sheet.inputs(|name| name.ends_with(".input_ids"));
-    let model = text.model::<B>(place)?;
-    sheet.each(".input_ids", |sheet, case| {
+    let ids = |sheet: &Sheet<'_>, case: &str| -> Result<Tensor<B, 2, Int>> {
         let name = format!("{case}.input_ids");
         let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
         let ids: Vec<i32> = sheet.golden.whole(&name)?.iter().map(|&id| id as i32).collect();
-        let ids = Tensor::<B, 2, Int>::from_data(TensorData::new(ids, shape), device);
+        Ok(Tensor::from_data(TensorData::new(ids, shape), device))
+    };
+    let model = text.model::<B>(place)?;
+    sheet.each(".input_ids", |sheet, case| {
+        let ids = ids(sheet, case)?;
         sheet.close(&format!("{case}.lyric_embedding"), model.embed(ids.clone()));
         sheet.close(&format!("{case}.last_hidden_state"), model.forward(ids));
+        Ok(())
+    })?;
+    let Some(narrow) = in_bf16(place) else { return Ok(()) };
+    let model = text.model::<B>(&narrow)?;
+    sheet.each(".last_hidden_state_bf16", |sheet, case| {
+        let hidden = model.forward(ids(sheet, case)?);
+        sheet.near(&format!("{case}.last_hidden_state_bf16"), hidden);
         Ok(())
     })
 }

@@ -23,6 +23,7 @@ impl<'a> Page<'a> {
             case,
             component: self.component,
             max_abs: None,
+            relative_rms: None,
             tolerance: None,
             pass: None,
             skipped: None,

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, fmt::Arguments};
 
-use acestep_model::{Backend, Tap};
+use acestep_model::{Backend, Place, Tap};
 use acestep_runtime::host::to_host;
 use anyhow::Result;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
 use super::{golden::Golden, tolerance};
@@ -21,7 +21,10 @@ pub(super) struct Case {
     pub(super) component: &'static str,
     /// The largest difference; absent if there was none to measure.
     pub(super) max_abs: Option<f64>,
-    /// The largest difference allowed; 0 = exact.
+    /// The root of the mean square of the difference over that of what is stored: how results of a
+    /// narrow float type are compared, in place of the largest difference.
+    pub(super) relative_rms: Option<f64>,
+    /// The most of it that is allowed; 0 = exact.
     pub(super) tolerance: Option<f64>,
     /// `None` = not run.
     pub(super) pass: Option<bool>,
@@ -60,6 +63,27 @@ impl<'a> Sheet<'a> {
     pub(super) fn close_values(&mut self, name: &str, shape: &[usize], ours: &[f32]) {
         let allowed = tolerance::of(self.golden, name);
         self.compare(name, shape, ours.iter().map(|&x| f64::from(x)), allowed);
+    }
+
+    /// Compares a result of a network in bf16 with what the reference gives in bf16: not number by
+    /// number, as the sums of both are rounded differently.
+    pub(super) fn near<B: Backend, const D: usize>(&mut self, name: &str, ours: Tensor<B, D>) {
+        let theirs = match self.golden.floats(name) {
+            Ok(theirs) => theirs,
+            Err(unreadable) => return self.skip(name, &unreadable.to_string()),
+        };
+        let same_shape = self.golden.shape(name).is_ok_and(|stored| stored == ours.dims());
+        let square = |x: f32| f64::from(x).powi(2);
+        let error: f64 = to_host(ours).iter().zip(&theirs).map(|(a, b)| square(a - b)).sum();
+        let all: f64 = theirs.iter().copied().map(square).sum();
+        let relative = (error / all).sqrt();
+        let relative_rms = (same_shape && relative.is_finite()).then_some(relative);
+        self.push(Case {
+            relative_rms,
+            tolerance: Some(tolerance::OF_BF16),
+            pass: Some(relative_rms.is_some_and(|error| error <= tolerance::OF_BF16)),
+            ..self.case(name)
+        });
     }
 
     /// Compares whole numbers, all of which must be equal.
@@ -161,6 +185,7 @@ impl<'a> Sheet<'a> {
             case: name.to_owned(),
             component: self.component,
             max_abs: None,
+            relative_rms: None,
             tolerance: None,
             pass: None,
             skipped: None,
@@ -171,6 +196,12 @@ impl<'a> Sheet<'a> {
         self.done.insert(case.case.clone());
         self.cases.push(case);
     }
+}
+
+/// The same place in bf16, where its device can compute in that.
+pub(super) fn in_bf16<B: Backend>(place: &Place<B>) -> Option<Place<B>> {
+    let device = place.device.clone();
+    B::supports_dtype(&device, DType::BF16).then_some(Place { device, dtype: DType::BF16 })
 }
 
 /// Compares activations as a network shows them, under a prefix.
