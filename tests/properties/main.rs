@@ -8,6 +8,7 @@ mod guards;
 mod language;
 mod length;
 mod listen;
+mod narrow;
 mod residency;
 mod seeds;
 mod vae;

@@ -434,3 +434,45 @@ pub fn flags<B: Backend>(rows: &[Vec<bool>], device: &B::Device) -> Option<Tenso
     let data = burn::tensor::TensorData::new(rows.concat(), shape);
     Some(Tensor::from_data(data, device))
 }
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use burn_flex::Flex;
+
+    use super::*;
+
+    fn of(values: [f32; 4], dtype: DType) -> Tensor<Flex, 1> {
+        Tensor::from_data(values, (&Default::default(), dtype))
+    }
+
+    fn values(x: Tensor<Flex, 1>) -> Vec<f32> {
+        x.into_data().convert::<f32>().to_vec().expect("f32")
+    }
+
+    /// f16 ends at 65504 = 2047 * 32; NaN is no large number and stays what it is.
+    #[test]
+    fn a_residual_stream_ends_where_f16_does_and_not_in_infinity() {
+        let x = || [60_000.0, -60_000.0, 1.0, f32::NAN];
+        let sum = |dtype| values(add(of(x(), dtype), of(x(), dtype)));
+        let f16 = sum(DType::F16);
+        assert_eq!(f16[..3], [65_504.0, -65_504.0, 2.0]);
+        assert!(f16[3].is_nan());
+        assert_eq!(sum(DType::F32)[..3], [120_000.0, -120_000.0, 2.0]);
+        // Steps of 512 there.
+        assert_eq!(sum(DType::BF16)[..2], [119_808.0, -119_808.0]);
+
+        let rows = |x: Tensor<Flex, 1>| x.reshape([1, 4, 1]);
+        let two = Tensor::full([1, 1, 1], 2.0, (&Default::default(), DType::F16));
+        let gated = add_gated(rows(of(x(), DType::F16)), two, rows(of(x(), DType::F16)));
+        assert_eq!(values(gated.reshape([4]))[..3], [65_504.0, -65_504.0, 3.0]);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "linear of F32 and BF16")]
+    fn an_operation_of_two_types_says_which() {
+        let device = Default::default();
+        let weight = Tensor::<Flex, 2>::zeros([3, 4], (&device, DType::BF16));
+        linear(Tensor::<Flex, 2>::zeros([1, 4], &device), weight, None);
+    }
+}

@@ -73,6 +73,7 @@ impl<'a> Sheet<'a> {
             Err(unreadable) => return self.skip(name, &unreadable.to_string()),
         };
         let same_shape = self.golden.shape(name).is_ok_and(|stored| stored == ours.dims());
+        let tolerance = tolerance::of_bf16(self.golden);
         let square = |x: f32| f64::from(x).powi(2);
         let error: f64 = to_host(ours).iter().zip(&theirs).map(|(a, b)| square(a - b)).sum();
         let all: f64 = theirs.iter().copied().map(square).sum();
@@ -80,8 +81,8 @@ impl<'a> Sheet<'a> {
         let relative_rms = (same_shape && relative.is_finite()).then_some(relative);
         self.push(Case {
             relative_rms,
-            tolerance: Some(tolerance::OF_BF16),
-            pass: Some(relative_rms.is_some_and(|error| error <= tolerance::OF_BF16)),
+            tolerance: Some(tolerance),
+            pass: Some(relative_rms.is_some_and(|error| error <= tolerance)),
             ..self.case(name)
         });
     }

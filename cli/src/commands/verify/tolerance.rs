@@ -5,9 +5,14 @@
 
 use super::golden::Golden;
 
-/// The largest relative error of a network in bf16 beside the reference in bf16; the goldens' README
-/// gives two to three parts in a hundred. The reference itself is 1.4 % from f32.
-pub(super) const OF_BF16: f64 = 0.03;
+/// The largest relative error of a network in bf16 beside the reference in bf16.
+///
+/// Both are rounded on their own, so that they differ by up to the root of two times what the
+/// reference in bf16 differs from itself in f32: that is 1.4 % for transformers, of which the goldens'
+/// README makes at most three, and 4.1 % for the VAE, whose sines see rounded angles.
+pub(super) fn of_bf16(golden: &Golden) -> f64 {
+    if golden.file.starts_with("vae") { 0.058 } else { 0.03 }
+}
 
 /// The bounds that the goldens' README gives: (file, part of the tensor's name, bound). The first
 /// that fits counts.

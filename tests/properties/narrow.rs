@@ -1,0 +1,274 @@
+//! Networks in bf16 and f16 give what they give in f32, as near as their types allow, and a stage
+//! whose numbers leave the range of its type is done again in f32.
+
+use std::cell::RefCell;
+
+use acestep_import::{LanguageFolder, Part, open_tiny_language_model};
+use acestep_model::{
+    Checkpoint, LanguageCheckpoint, Place, Tokenizer,
+    acestep::{ConditionInputs, Packed},
+    qwen3,
+};
+use acestep_runtime::{
+    Error, Event, Network, Observe, Parts, Request, Residency, Song,
+    flow::noise::NoiseSource,
+    generate,
+    host::to_host,
+    lm::{compose::compose, replay::Replay},
+    overflow,
+};
+use acestep_tests::{Altered, Change, Cpu, DEVICE, place, plan, request, turbo};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{DType, Int, Tensor, TensorData},
+};
+use serde_json::json;
+
+fn narrow(dtype: DType) -> Place<Cpu> {
+    Place { dtype, ..place() }
+}
+
+/// Reproducible values of any shape.
+fn values(seed: u64, shape: [usize; 3]) -> Tensor<Cpu, 3> {
+    let values = NoiseSource::default().initial_noise(seed, shape[0] * shape[1], shape[2]);
+    Tensor::from_data(TensorData::new(values, shape), &DEVICE)
+}
+
+fn ids(length: usize) -> Tensor<Cpu, 2, Int> {
+    let ids: Vec<i32> = (0..length as i32).map(|i| i * 7 % 400).collect();
+    Tensor::from_data(TensorData::new(ids, [1, length]), &DEVICE)
+}
+
+/// The root of the mean square of the difference, over that of what is expected.
+fn relative(ours: &[f32], expected: &[f32]) -> f64 {
+    assert_eq!(ours.len(), expected.len());
+    let square = |x: f32| f64::from(x).powi(2);
+    let error: f64 = ours.iter().zip(expected).map(|(a, b)| square(a - b)).sum();
+    (error / expected.iter().map(|&x| square(x)).sum::<f64>()).sqrt()
+}
+
+/// What `run` gives in each narrow type must be within `[bf16, f16]` of what it gives in f32, and
+/// not the same: then it would not have been computed in that type.
+fn assert_near(what: &str, bounds: [f64; 2], run: impl Fn(&Place<Cpu>) -> Tensor<Cpu, 3>) {
+    let wide = run(&place());
+    assert_eq!(wide.dtype(), DType::F32, "{what}");
+    let wide = to_host(wide);
+    for (dtype, bound) in [DType::BF16, DType::F16].into_iter().zip(bounds) {
+        let ours = run(&narrow(dtype));
+        assert_eq!(ours.dtype(), DType::F32, "{what} in {dtype:?}");
+        let error = relative(&to_host(ours), &wide);
+        assert!(error > 1e-5 && error < bound, "{what} in {dtype:?}: {error:.2e}, bound {bound}");
+    }
+}
+
+#[test]
+fn the_text_encoder() {
+    assert_near("hidden states", [0.02, 0.003], |place| {
+        turbo().text_encoder(place).expect("built in").forward(ids(21))
+    });
+}
+
+#[test]
+fn the_conditioner() {
+    let inputs = || ConditionInputs {
+        text: Packed::whole(values(1, [1, 9, 48])),
+        lyrics: Packed::whole(values(2, [1, 23, 48])),
+        timbre: values(3, [1, 30, 16]),
+        timbre_item: vec![0],
+    };
+    assert_near("condition", [0.02, 0.003], |place| {
+        turbo().conditioner(place).expect("built in").forward(inputs()).hidden
+    });
+}
+
+/// The time 0.5 is 500 after scaling in every type; most others are rounded.
+#[test]
+fn the_transformer() {
+    assert_near("velocity", [0.03, 0.004], |place| {
+        let dit = turbo().dit(place).expect("built in");
+        let condition = dit.attend_to(values(3, [1, 11, 64]));
+        let (xt, context) = (values(1, [1, 31, 16]), values(2, [1, 31, 32]));
+        dit.forward(xt, context, [&[0.5], &[0.5]], &condition)
+    });
+}
+
+#[test]
+fn the_audio_codec() {
+    let codes = [vec![17, 4, 300, 511]];
+    assert_near("latents of codes", [0.02, 0.003], |place| {
+        turbo().audio_codec(place).expect("built in").decode(&codes, &DEVICE)
+    });
+    assert_near("pooled latents", [0.02, 0.003], |place| {
+        let codec = turbo().audio_codec(place).expect("built in");
+        codec.tokenizer().pool(values(1, [1, 13, 16]), values(2, [1, 5, 16]))
+    });
+}
+
+#[test]
+fn the_vae() {
+    assert_near("sound", [0.06, 0.008], |place| {
+        let latents = values(1, [1, 7, 16]).swap_dims(1, 2);
+        turbo().vae_decoder(place).expect("built in").forward(latents)
+    });
+    assert_near("latents", [0.06, 0.008], |place| {
+        let sound = values(1, [1, 2 * 1920 * 3, 1]).reshape([1, 2, 1920 * 3]) * 0.3;
+        turbo().vae_encoder(place).expect("built in").forward(sound).mean
+    });
+}
+
+#[test]
+fn the_language_model_and_its_cache() {
+    let language = open_tiny_language_model().expect("built in");
+    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    assert_near("scores", [0.03, 0.004], |place| {
+        let model = language.language_model(place).expect("built in");
+        let mut cache = config.cache(2, 20, place);
+        model.read(&[1, 2, 3, 4, 5, 6, 7], 0, &mut cache, &DEVICE);
+        cache.copy_row(0, 1);
+        let hidden = model.step(&[8, 9], 0..2, &mut cache, &DEVICE);
+        model.scores(hidden, &[0..400, 500..600]).unsqueeze()
+    });
+}
+
+/// Remembers what overflowed.
+#[derive(Default)]
+struct Watch(RefCell<Vec<String>>);
+
+impl Observe for Watch {
+    fn event(&self, event: Event) {
+        if let Event::Overflowed { who, dtype } = event {
+            self.0.borrow_mut().push(overflow::notice(who, dtype).0);
+        }
+    }
+}
+
+/// A song from codes, which needs five networks.
+fn covering() -> Request {
+    Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() }
+}
+
+#[test]
+fn a_song_is_made_in_every_type() {
+    let model = turbo();
+    let plan = plan(&covering(), &model);
+    let song = |dtype| {
+        let parts = Parts::<Cpu, _>::new(&model, narrow(dtype), Residency::WhileUsed);
+        let watch = Watch::default();
+        let song = generate(&plan, &parts, &watch).expect("a song").remove(0);
+        assert_eq!(watch.0.take(), Vec::<String>::new(), "{dtype:?}");
+        song.audio.channels.concat()
+    };
+    let wide = song(DType::F32);
+    // In bf16 most times are others, as in the reference.
+    for (dtype, least, most) in [(DType::F16, 1e-5, 0.05), (DType::BF16, 0.05, 0.3)] {
+        let error = relative(&song(dtype), &wide);
+        assert!(error > least && error < most, "{dtype:?}: {error:.2e}");
+    }
+}
+
+/// All weights of one network multiplied by a number.
+struct Louder {
+    part: Part,
+    factor: f32,
+}
+
+struct Multiply(f32);
+
+impl ModuleMapper<Cpu> for Multiply {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<Cpu, D>>) -> Param<Tensor<Cpu, D>> {
+        param.map(|weight| weight * self.0)
+    }
+}
+
+impl Change for Louder {
+    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
+        if part == self.part { network.map(&mut Multiply(self.factor)) } else { network }
+    }
+}
+
+/// The song of a model with one louder network in `dtype`, all others in f32; and what was told.
+fn louder(
+    (part, network): (Part, Network),
+    factor: f32,
+    dtype: DType,
+) -> (Result<Vec<Song>, Error>, Vec<String>) {
+    let model = Altered::new(Louder { part, factor });
+    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Kept).with(network, dtype);
+    let plan = plan(&covering(), &model.model);
+    let watch = Watch::default();
+    let songs = generate(&plan, &parts, &watch);
+    let told = watch.0.take();
+    if songs.is_ok() && dtype != DType::F32 {
+        // What was run again in f32 stays there: the next song says nothing more.
+        let next = generate(&plan, &parts, &watch).expect("a song");
+        assert_eq!((Some(next), watch.0.take()), (songs.as_ref().ok().cloned(), vec![]), "{part}");
+    }
+    (songs, told)
+}
+
+/// With weights a hundred times as large the gated units give more than 65504; the filters of the VAE,
+/// one behind the other, with four times.
+#[test]
+fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
+    for (part, network, factor, who) in [
+        (Part::TextEncoder, Network::TextEncoder, 100.0, "the text encoder"),
+        (Part::Conditioner, Network::Conditioner, 100.0, "the condition encoder"),
+        (Part::AudioCodec, Network::AudioCodec, 100.0, "the network of audio codes"),
+        (Part::Dit, Network::Dit, 100.0, "the diffusion transformer"),
+        (Part::VaeDecoder, Network::VaeDecoder, 4.0, "the VAE"),
+    ] {
+        let (songs, told) = louder((part, network), factor, DType::F16);
+        let notice = format!(
+            "{who} overflowed in f16 and was run again in f32: pass --dtype f32 to start so"
+        );
+        assert_eq!(told, [notice], "{part}");
+        let (expected, told) = louder((part, network), factor, DType::F32);
+        assert_eq!(told, Vec::<String>::new(), "{part}");
+        assert_eq!(songs.expect("a song"), expected.expect("a song"), "{part}");
+    }
+}
+
+#[test]
+fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
+    let (songs, told) = louder((Part::Dit, Network::Dit), f32::NAN, DType::BF16);
+    let error = songs.expect_err("no numbers");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(error.to_string().starts_with("the diffusion transformer gave"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("--dtype f32")), "{:?}", error.hint());
+}
+
+/// A language model with louder weights.
+struct LouderLanguage(LanguageFolder);
+
+impl LanguageCheckpoint<Cpu> for LouderLanguage {
+    type Error = acestep_import::Error;
+
+    fn config(&self) -> &qwen3::Config {
+        LanguageCheckpoint::<Cpu>::config(&self.0)
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
+        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
+    }
+
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+        Ok(self.0.language_model(place)?.map(&mut Multiply(100.0)))
+    }
+}
+
+#[test]
+fn a_language_model_that_overflows_is_asked_again_in_f32() {
+    let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
+    let composed = |dtype| {
+        let language = LouderLanguage(open_tiny_language_model().expect("built in"));
+        let watch = Watch::default();
+        let composed = compose(&replay.job(), &language, &narrow(dtype), &watch);
+        (composed.map(|composed| composed.text).map_err(|error| error.to_string()), watch.0.take())
+    };
+    let (wide, told) = composed(DType::F32);
+    assert_eq!(told, Vec::<String>::new());
+    let (narrow, told) = composed(DType::F16);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("the language model overflowed in f16"), "{told:?}");
+    assert_eq!(narrow, wide);
+}
