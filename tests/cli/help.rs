@@ -14,6 +14,8 @@ fn the_help_pages_are_these() {
         ("inspire-long", &["inspire", "--help"]),
         ("format-long", &["format", "--help"]),
         ("understand-long", &["understand", "--help"]),
+        ("doctor-long", &["doctor", "--help"]),
+        ("warmup-long", &["warmup", "--help"]),
     ] {
         let run = place.run(args).succeeded();
         assert_eq!(run.stderr, "");

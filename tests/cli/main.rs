@@ -1,6 +1,7 @@
 //! The program as a person meets it: what is typed, what is printed, which files appear.
 
 mod corruption;
+mod devices;
 mod examples;
 mod help;
 mod inputs;
@@ -54,11 +55,17 @@ impl Place {
             .args(args)
             .current_dir(self.folder.path())
             .env("HOME", "/nonexistent")
+            .env("XDG_CACHE_HOME", "/nonexistent")
             .env("XDG_DATA_HOME", "/nonexistent")
             .stdin(Stdio::null());
-        for name in
-            ["ACESTEP_MODELS_DIR", "COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "RUST_BACKTRACE"]
-        {
+        for name in [
+            "ACESTEP_CACHE_DIR",
+            "ACESTEP_MODELS_DIR",
+            "COLUMNS",
+            "NO_COLOR",
+            "CLICOLOR_FORCE",
+            "RUST_BACKTRACE",
+        ] {
             command.env_remove(name);
         }
         command

@@ -38,7 +38,7 @@ pub fn reference<B: Backend>(
     embed: Map<B>,
     places: Tensor<B, 2>,
 ) -> Tensor<B, 3> {
-    let ([count], [window, width]) = (codes.dims(), places.dims());
+    let ([count], [_, width]) = (codes.dims(), places.dims());
     let mut rest = codes;
     let values = levels.iter().map(|&levels| {
         let level = rest.clone().remainder_scalar(levels as i32).float();
@@ -48,5 +48,5 @@ pub fn reference<B: Backend>(
     let values = Tensor::<B, 1>::stack::<2>(values.collect(), 1).cast(places.dtype());
     let vectors = linear(values, project.0, project.1);
     let embedded = linear(vectors, embed.0, embed.1);
-    embedded.reshape([count, 1, width]).expand([count, window, width]) + places.unsqueeze()
+    embedded.reshape([count, 1, width]) + places.unsqueeze()
 }

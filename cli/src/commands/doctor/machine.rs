@@ -43,7 +43,7 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
     if let Some(device) = chosen
         && let Err(error) = choice::check(device, listing)
     {
-        let hint = error.hint();
+        let hint = Some("choose one of the devices above, or build with --features cuda or wgpu");
         let check = Check::new(State::Broken, "device", device.to_string(), error.to_string());
         checks.retain(|other| other.name != check.name || other.state == State::Ok);
         checks.push(check.hint(hint));
@@ -141,7 +141,7 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
 }
 
 /// Where songs go unless said otherwise, and where kernels are kept.
-pub(super) fn folders() -> Vec<Check> {
+pub(super) fn folders(listing: &Listing) -> Vec<Check> {
     let here = std::env::current_dir().unwrap_or_default();
     let free = free_at(&here);
     let state = if free.is_some_and(|free| free < LEAST_DISK) { State::Broken } else { State::Ok };
@@ -150,7 +150,9 @@ pub(super) fn folders() -> Vec<Check> {
     let output = Check::new(state, "disk", "here", detail)
         .hint((state == State::Broken).then_some("free some space, or write songs elsewhere"))
         .with(json!({ "path": here, "free_bytes": free }));
-    vec![output, kept_kernels()]
+    // A processor's kernels are in the program.
+    let has_cards = listing.cuda.is_some() || listing.wgpu.is_some();
+    if has_cards { vec![output, kept_kernels()] } else { vec![output] }
 }
 
 fn kept_kernels() -> Check {

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     for check in models::all(args.models_dir.as_deref()) {
         checks.add(check)?;
     }
-    for check in machine::folders() {
+    for check in machine::folders(&listing) {
         checks.add(check)?;
     }
     if !args.no_song {

@@ -70,7 +70,12 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 1 if a case fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
-    let (engine, notices) = engine::open(&args.place)?;
+    let mut place = args.place.clone();
+    if place.dtype == "auto" {
+        // Most of what is stored was computed in it.
+        place.dtype = "f32".to_owned();
+    }
+    let (engine, notices) = engine::open(&place)?;
     notices.iter().for_each(|notice| global.report().note(&notice.0));
     let real = args.tokenizer.as_deref().map(Real::open).transpose()?;
     let (set, networks) = match &args.goldens {

@@ -1,26 +1,29 @@
-//! Convolution as one matrix product, without laying out its columns.
+//! Convolution as a matrix product.
 //!
-//! With channels together in memory and zeros before and after, the `k in` values that an output
-//! needs follow each other, so the rows of the product are windows of one buffer that overlap: row
-//! `s` starts `stride in` values after row `s - 1`. Where taps are `d` samples apart, the buffer holds
-//! the samples `0, d, 2 d, ..` first, then `1, d + 1, ..`: neighbours there are `d` apart in the song.
-//! One kernel lays the buffer out, one puts the samples back in order and adds the bias.
+//! `columns[s, (k, in)] = x[in, s stride + k dilation - padding]`, zero outside, then one product with
+//! the weight, then the bias. Channels stand together in memory, in the columns and in the output. A
+//! filter of one tap needs no columns: the input is them.
 //!
-//! Limits: a stride or a dilation, not both. For runtimes without matrix units: with them, Burn's own
-//! convolution is a product that gathers its columns as it goes.
+//! Limits: columns are made for some samples at a time, [`COLUMNS`] bytes at most (or one sample's), so
+//! their memory does not grow with the length. For runtimes without matrix units: with them, Burn's
+//! own convolution is a product that gathers its columns as it goes, and without them it takes one
+//! output a unit.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
 use burn_cubecl::{
     BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement, kernel::into_contiguous,
     ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor,
 };
-use cubecl::{calculate_cube_count_elemwise, prelude::*, zspace::metadata::Metadata};
+use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
     super::{Geometry, primitive, tensor},
     matrix::matmul,
     rows::common_vector,
 };
+
+/// Bytes of columns that exist at a time: half of the least that any device lets one tensor have.
+const COLUMNS: usize = 64 << 20;
 
 /// Whether [`conv1d`] does this convolution.
 pub(super) fn is_for<R: CubeRuntime>(
@@ -29,12 +32,10 @@ pub(super) fn is_for<R: CubeRuntime>(
     geometry: Geometry,
 ) -> bool {
     let ([batch, input, samples], [output, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let Geometry { stride, padding, dilation } = geometry;
     let matrix_units = !x.client.properties().features.matmul.cmma.is_empty();
     !matrix_units
-        && (stride == 1 || dilation == 1)
         && batch * input * samples * output != 0
-        && samples + 2 * padding > dilation * (taps - 1)
+        && samples + 2 * geometry.padding > geometry.dilation * (taps - 1)
 }
 
 /// # Shapes
@@ -52,87 +53,100 @@ where
     I: IntElement,
     BT: BoolElement,
 {
+    in_tiles::<R, F, I, BT>(x, weight, bias, geometry, COLUMNS)
+}
+
+/// [`conv1d`] with at most `bytes` of columns.
+fn in_tiles<R, F, I, BT>(
+    mut x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+    bytes: usize,
+) -> CubeTensor<R>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
     let ([batch, input, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
     let Geometry { stride, padding, dilation } = geometry;
     let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
-    let (client, device, dtype) = (x.client.clone(), x.device.clone(), x.dtype);
-
-    // Places of one group, a whole number of strides.
-    let places = (samples + 2 * padding).div_ceil(dilation).next_multiple_of(stride);
-    let mut x = x;
-    x.meta.swap(1, 2); // [B, S, in]
-    let buffer = if padding == 0 && dilation == 1 && places == samples && x.is_contiguous() {
-        x
-    } else {
-        let shape = [batch * dilation, places, input].into();
-        let buffer = empty_device_contiguous_dtype(client.clone(), device.clone(), shape, dtype);
-        let vector = common_vector(&[&x, &buffer]);
-        let units = batch * dilation * places * input / vector;
-        let dim = CubeDim::new(&client, units);
-        gather_kernel::launch::<R>(
-            &client,
-            calculate_cube_count_elemwise(&client, units, dim),
-            dim,
-            x.required_address_type().max(buffer.required_address_type()),
-            vector,
-            x.into_tensor_arg(),
-            buffer.clone().into_tensor_arg(),
-            units,
-            padding,
-            dilation,
-            dtype.into(),
-        );
-        buffer
-    };
-
-    // Windows of all groups; those that reach into the next group are nobody's.
-    let windows = (batch * dilation * places - taps) / stride + 1;
-    let windows = CubeTensor::new(
-        client.clone(),
-        buffer.handle,
-        Metadata::new([windows, taps * input], [stride * input, 1]),
-        device.clone(),
-        dtype,
-    );
-    let weight: Values<CubeBackend<R, F, I, BT>, 3> = tensor(weight);
-    let weight = weight.swap_dims(1, 2).reshape([channels, taps * input]);
-    let product = matmul(windows, primitive(weight.transpose()));
-
-    let shape = [batch, outputs, channels].into();
-    let mut output = empty_device_contiguous_dtype(client.clone(), device, shape, dtype);
+    let dtype = x.dtype;
     let bias = bias.map(into_contiguous);
-    let vector = match &bias {
-        Some(bias) => common_vector(&[&product, &output, bias]),
-        None => common_vector(&[&product, &output]),
-    };
-    let units = batch * outputs * channels / vector;
-    let dim = CubeDim::new(&client, units);
-    let row = product.meta.strides()[0] / vector;
-    scatter_kernel::launch::<R>(
-        &client,
-        calculate_cube_count_elemwise(&client, units, dim),
-        dim,
-        product.required_address_type().max(output.required_address_type()),
-        vector,
-        product.into_tensor_arg(),
-        bias.clone().map(CubeTensor::into_tensor_arg).into(),
-        output.clone().into_tensor_arg(),
-        units,
-        row,
-        places / stride,
-        dilation,
-        [dtype.into(), bias.as_ref().map_or(dtype, |bias| bias.dtype).into()],
-    );
+
+    let weight: Values<CubeBackend<R, F, I, BT>, 3> = tensor(weight);
+    let weight = weight.swap_dims(1, 2).reshape([1, channels, taps * input]).swap_dims(1, 2);
+    x.meta.swap(1, 2); // [B, S, in]
+    let shape = [batch, outputs, channels].into();
+    let mut output =
+        empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape, dtype);
+
+    let as_it_is = taps == 1 && stride == 1 && padding == 0;
+    let tile = if as_it_is { outputs } else { (bytes / (taps * input * dtype.size())).max(1) };
+    for item in 0..batch {
+        for start in (0..outputs).step_by(tile) {
+            let count = tile.min(outputs - start);
+            let columns: Values<CubeBackend<R, F, I, BT>, 3> = if as_it_is {
+                let all: Values<CubeBackend<R, F, I, BT>, 3> = tensor(x.clone());
+                all.narrow(0, item, 1)
+            } else {
+                tensor(columns(&x, item, start..start + count, taps, geometry))
+            };
+            let product = matmul(primitive(columns), primitive(weight.clone()));
+            place(product, bias.clone(), &output, item * outputs + start);
+        }
+    }
     output.meta.swap(1, 2);
     output
 }
 
-/// Samples in the order of their groups, zeros around them.
+/// Columns of the outputs `range` of one item of `x`, `[B, S, in]`: `[1, range, k in]`.
+fn columns<R: CubeRuntime>(
+    x: &CubeTensor<R>,
+    item: usize,
+    range: std::ops::Range<usize>,
+    taps: usize,
+    Geometry { stride, padding, dilation }: Geometry,
+) -> CubeTensor<R> {
+    let client = x.client.clone();
+    let input = x.meta.shape()[2];
+    let shape = [1, range.len(), taps * input].into();
+    let columns = empty_device_contiguous_dtype(client.clone(), x.device.clone(), shape, x.dtype);
+    let vector = common_vector(&[x, &columns]);
+    let units = range.len() * taps * input / vector;
+    let dim = CubeDim::new(&client, units);
+    columns_kernel::launch::<R>(
+        &client,
+        calculate_cube_count_elemwise(&client, units, dim),
+        dim,
+        x.required_address_type().max(columns.required_address_type()),
+        vector,
+        x.clone().into_tensor_arg(),
+        columns.clone().into_tensor_arg(),
+        units,
+        item,
+        range.start,
+        taps,
+        stride,
+        padding,
+        dilation,
+        x.dtype.into(),
+    );
+    columns
+}
+
 #[cube(launch, address_type = "dynamic")]
-fn gather_kernel<T: Float, N: Size>(
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn columns_kernel<T: Float, N: Size>(
     x: &Tensor<Vector<T, N>>,
-    buffer: &mut Tensor<Vector<T, N>>,
+    columns: &mut Tensor<Vector<T, N>>,
     units: usize,
+    item: usize,
+    first: usize,
+    taps: usize,
+    stride: usize,
     padding: usize,
     dilation: usize,
     #[define(T)] _type: StorageType,
@@ -140,31 +154,62 @@ fn gather_kernel<T: Float, N: Size>(
     if ABSOLUTE_POS >= units {
         terminate!();
     }
-    let size = buffer.vector_size();
-    let channels = buffer.shape(2) / size;
+    let size = columns.vector_size();
+    let channels = x.shape(2) / size;
     let channel = ABSOLUTE_POS % channels;
-    let place = ABSOLUTE_POS / channels % buffer.shape(1);
-    let group = ABSOLUTE_POS / (channels * buffer.shape(1));
-    let sample = place * dilation + group % dilation;
+    let tap = ABSOLUTE_POS / channels % taps;
+    let output = first + ABSOLUTE_POS / (channels * taps);
+    let sample = output * stride + tap * dilation;
     let mut value = Vector::<T, N>::new(T::new(0.0));
     if sample >= padding && sample - padding < x.shape(1) {
-        let start = group / dilation * x.stride(0) + (sample - padding) * x.stride(1);
+        let start = item * x.stride(0) + (sample - padding) * x.stride(1);
         value = x[(start + channel * size * x.stride(2)) / size];
     }
-    buffer[ABSOLUTE_POS] = value;
+    columns[ABSOLUTE_POS] = value;
 }
 
-/// Outputs in the order of the song, with the bias.
+/// Puts rows of a product, with the bias, into the rows of `output` from `row` on.
+fn place<R: CubeRuntime>(
+    product: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    output: &CubeTensor<R>,
+    row: usize,
+) {
+    let client = output.client.clone();
+    let [_, rows, channels] = product.meta.shape().dims();
+    let vector = match &bias {
+        Some(bias) => common_vector(&[&product, output, bias]),
+        None => common_vector(&[&product, output]),
+    };
+    let units = rows * channels / vector;
+    let dim = CubeDim::new(&client, units);
+    let step = product.meta.strides()[1] / vector;
+    let types = [output.dtype.into(), bias.as_ref().map_or(output.dtype, |bias| bias.dtype).into()];
+    place_kernel::launch::<R>(
+        &client,
+        calculate_cube_count_elemwise(&client, units, dim),
+        dim,
+        product.required_address_type().max(output.required_address_type()),
+        vector,
+        product.into_tensor_arg(),
+        bias.map(CubeTensor::into_tensor_arg).into(),
+        output.clone().into_tensor_arg(),
+        units,
+        step,
+        row,
+        types,
+    );
+}
+
 #[cube(launch, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
-fn scatter_kernel<T: Float, B: Float, N: Size>(
+fn place_kernel<T: Float, B: Float, N: Size>(
     product: &Tensor<Vector<T, N>>,
     bias: &ComptimeOption<Tensor<Vector<B, N>>>,
     output: &mut Tensor<Vector<T, N>>,
     units: usize,
+    step: usize,
     row: usize,
-    windows: usize,
-    dilation: usize,
     #[define(T, B)] _types: [StorageType; 2],
 ) {
     if ABSOLUTE_POS >= units {
@@ -172,27 +217,25 @@ fn scatter_kernel<T: Float, B: Float, N: Size>(
     }
     let channels = output.shape(2) / output.vector_size();
     let channel = ABSOLUTE_POS % channels;
-    let sample = ABSOLUTE_POS / channels % output.shape(1);
-    let item = ABSOLUTE_POS / (channels * output.shape(1));
-    let window = (item * dilation + sample % dilation) * windows + sample / dilation;
-    let mut sum = Vector::<f32, N>::cast_from(product[window * row + channel]);
+    let from = ABSOLUTE_POS / channels * step + channel;
+    let mut sum = Vector::<f32, N>::cast_from(product[from]);
     #[comptime]
     match bias {
         ComptimeOption::Some(bias) => sum = sum + Vector::cast_from(bias[channel]),
         ComptimeOption::None => {}
     }
-    output[ABSOLUTE_POS] = Vector::cast_from(sum);
+    output[row * channels + ABSOLUTE_POS] = Vector::cast_from(sum);
 }
 
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]
 mod tests {
     use burn::tensor::DType;
 
-    use super::super::testing::{Operation, random, read, same_everywhere};
-    use crate::{
-        Backend,
-        kernel::{self, Geometry},
-    };
+    use burn_wgpu::WgpuRuntime;
+
+    use super::super::testing::{Operation, Plain, random, read, same_everywhere};
+    use super::*;
+    use crate::{Backend, kernel};
 
     struct Convolution {
         batch: usize,
@@ -235,6 +278,7 @@ mod tests {
             (20, 10, 5, 1),
             (3, 1, 1, 1),
             (3, 1, 0, 2),
+            (3, 2, 2, 3),
         ];
         for (index, (taps, stride, padding, dilation)) in cases.into_iter().enumerate() {
             for channels_last in [false, true] {
@@ -250,6 +294,31 @@ mod tests {
                 let name = format!("conv1d k {taps} s {stride} d {dilation}, {channels_last}");
                 same_everywhere(&name, &case, 1e-5);
             }
+        }
+    }
+
+    /// Tiles meet without a seam, down to one sample each.
+    #[test]
+    fn tiles_are_one_whole() {
+        let device = burn_wgpu::WgpuDevice::DefaultDevice;
+        let x = random::<Plain, 3>([2, 6, 31], 1, DType::F32, &device);
+        let weight = random::<Plain, 3>([5, 6, 7], 2, DType::F32, &device);
+        let bias = random::<Plain, 1>([5], 3, DType::F32, &device);
+        let run = |samples: usize| {
+            let y = in_tiles::<WgpuRuntime, f32, i32, u32>(
+                primitive(x.clone()),
+                primitive(weight.clone()),
+                Some(primitive(bias.clone())),
+                Geometry { stride: 1, padding: 9, dilation: 3 },
+                samples * 6 * 7 * size_of::<f32>(),
+            );
+            read::<Plain, 3>(tensor(y))
+        };
+        let whole = run(100);
+        for samples in [1, 4, 16] {
+            let worst = whole.iter().zip(run(samples)).map(|(a, b)| (a - b).abs());
+            let worst = worst.fold(0.0, f32::max);
+            assert!(worst < 1e-5, "{samples} samples a tile: {worst}");
         }
     }
 }

@@ -1,0 +1,124 @@
+//! Devices, types of numbers, memory, `doctor` and `warmup`, on a processor alone.
+
+use crate::Place;
+
+#[test]
+fn a_device_that_is_not_built_in_is_refused_with_what_is() {
+    let place = Place::new();
+    for device in ["cuda", "cuda:7", "wgpu:1"] {
+        let run = place.tiny(&["rain", "--device", device]).failed(1);
+        let name = if device == "cuda" { "cuda:0" } else { device };
+        run.says(&format!("error: device `{name}` is not available: this build has only cpu"))
+            .says("acestep doctor");
+    }
+    assert!(place.files().is_empty());
+}
+
+#[test]
+fn a_type_that_the_processor_does_not_compute_in_is_refused_by_every_verb() {
+    let place = Place::new();
+    place.write("song.wav", "");
+    for verb in [
+        &["generate", "rain", "--model", "tiny"][..],
+        &["plan", "rain", "--lm-model", "tiny"],
+        &["inspire", "rain", "--lm-model", "tiny"],
+        &["format", "rain", "--lm-model", "tiny"],
+        &["understand", "song.wav", "--lm-model", "tiny"],
+        &["verify"],
+        &["bench"],
+        &["warmup"],
+    ] {
+        let run = place.run(&[verb, &["--dtype", "bf16"]].concat()).failed(2);
+        run.says("error: `--dtype bf16` cannot be used: cpu computes in f32");
+        let run = place.run(&[verb, &["--dtype", "int4"]].concat()).failed(2);
+        run.says("`--dtype int4` cannot be used: expected auto, f32, bf16 or f16");
+    }
+    place.tiny(&["rain", "--dtype", "f32", "--dry-run"]).succeeded().says("on cpu, f32");
+}
+
+#[test]
+fn the_dry_run_says_what_each_stage_holds() {
+    let place = Place::new();
+    let run = place.thinking(&["rain", "--seed", "7", "--dry-run", "--json"]).succeeded();
+    let plan = &run.json()["plan"];
+    let stages = plan["memory"]["stages"].as_array().expect("a list").clone();
+    let names: Vec<_> = stages.iter().map(|stage| stage["stage"].clone()).collect();
+    assert_eq!(names, ["plan", "codes", "text encoder", "condition", "diffusion", "VAE"]);
+    let bytes = |stage: usize, key: &str| stages[stage][key].as_u64().expect("a number");
+    // The tiny language model: 259 k parameters in f32.
+    assert_eq!(bytes(0, "weights_bytes") / 1000, 1036);
+    // Codes are written in two rows with guidance.
+    assert!(bytes(0, "cache_bytes") > 0 && bytes(1, "cache_bytes") > 0);
+    assert_eq!(bytes(5, "cache_bytes"), 0);
+    let peak = plan["memory"]["peak_bytes"].as_u64().expect("a number");
+    let total = |i| bytes(i, "weights_bytes") + bytes(i, "cache_bytes") + bytes(i, "work_bytes");
+    assert_eq!(Some(peak), (0..6).map(total).max());
+    // Twice the song, and four times the sound of a tile.
+    let longer = place.thinking(&["rain", "--seed", "7", "--dry-run", "--json", "--batch-size=2"]);
+    let longer = longer.json()["plan"]["memory"]["stages"][5]["work_bytes"].as_u64();
+    assert_eq!(longer, Some(2 * bytes(5, "work_bytes")));
+}
+
+#[test]
+fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
+    let place = Place::new();
+    let run = place.run(&["doctor"]).succeeded();
+    assert_eq!(run.stderr, "");
+    for text in [
+        "ok       acestep ",
+        "built with cpu\n",
+        "ok       device cpu ",
+        "missing  model others ",
+        "hint: run `hf download ACE-Step/Ace-Step1.5",
+        "ok       song cpu ",
+        "everything that is here works\n",
+    ] {
+        assert!(run.text().contains(text), "wanted {text:?} in:\n{}", run.text());
+    }
+    assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
+#[test]
+fn the_doctor_ends_with_1_if_what_was_chosen_is_not_there() {
+    let place = Place::new();
+    let run = place.run(&["doctor", "--device", "cuda:3", "--json"]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let report = run.json();
+    assert_eq!(report["ok"], false);
+    let checks = report["checks"].as_array().expect("a list");
+    let broken: Vec<_> = checks.iter().filter(|check| check["state"] == "broken").collect();
+    assert_eq!(broken.len(), 1, "{report}");
+    assert_eq!((&broken[0]["what"], &broken[0]["name"]), (&"device".into(), &"cuda:3".into()));
+    // There is nowhere to make a song.
+    assert!(checks.iter().all(|check| check["what"] != "song"));
+    place.run(&["doctor", "--device", "gpu"]).failed(2).says("expected auto, cpu, cuda");
+}
+
+#[test]
+fn the_doctor_finds_models_and_says_which_are_damaged() {
+    let place = Place::new();
+    place.checkpoint();
+    place.language_model();
+    let doctor = || place.run(&["doctor", "--no-song", "--models-dir", ".", "--json"]);
+    let state_of = |report: &serde_json::Value, name: &str| {
+        let checks = report["checks"].as_array().expect("a list").clone();
+        let check = checks.into_iter().find(|check| check["name"] == name);
+        check.map(|check| check["state"].as_str().unwrap_or_default().to_owned())
+    };
+    let run = doctor().succeeded();
+    for name in ["turbo", "lm-0.6b"] {
+        assert_eq!(state_of(&run.json(), name).as_deref(), Some("ok"), "{name}");
+    }
+    assert_eq!(state_of(&run.json(), "base"), None);
+    place.write("vae/config.json", "{}");
+    let run = doctor();
+    assert_eq!(run.code, Some(1));
+    assert_eq!(state_of(&run.json(), "turbo").as_deref(), Some("broken"));
+    assert_eq!(state_of(&run.json(), "lm-0.6b").as_deref(), Some("ok"));
+}
+
+#[test]
+fn a_processor_needs_no_warming_up() {
+    let run = Place::new().run(&["warmup"]).succeeded();
+    run.says("there is nothing to do");
+}
