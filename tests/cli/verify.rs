@@ -50,12 +50,12 @@ fn counts(report: &Value) -> [u64; 3] {
     ["passed", "failed", "skipped"].map(|key| report[key].as_u64().expect("a count"))
 }
 
-/// Goldens: `tests/goldens/a` and `xl`, made by the reference in f32.
+/// Goldens: `tests/goldens/a` and `xl`, made by the reference in f32, and some of them in bf16.
 #[test]
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
     let place = Place::new();
     for (set, models, expected) in
-        [("a", "checkpoints_a", [1310, 0, 377]), ("xl", "checkpoints_xl", [81, 0, 4])]
+        [("a", "checkpoints_a", [1318, 0, 369]), ("xl", "checkpoints_xl", [82, 0, 3])]
     {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
@@ -76,7 +76,7 @@ fn number_streams_equal_the_reference() {
 fn the_built_in_set_passes_without_any_file() {
     let run = Place::new().run(&["verify", "--json"]);
     let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
-    assert_eq!((run.code, counts(&report)), (Some(0), [595, 0, 76]));
+    assert_eq!((run.code, counts(&report)), (Some(0), [601, 0, 70]));
     assert_eq!(report["device"], "cpu");
     let keys: Vec<&String> = report["cases"][0].as_object().expect("a case").keys().collect();
     assert_eq!(
@@ -109,7 +109,7 @@ fn a_changed_weight_of_the_language_model_fails_from_its_layer_on() {
     let folder = models.join("acestep-5Hz-lm-0.6B");
     copy(&goldens("checkpoints_a").join("acestep-5Hz-lm-0.6B"), &folder);
     let (report, code) = verify(&place, &set, &models);
-    assert_eq!((counts(&report), code), ([9, 0, 2], Some(0)));
+    assert_eq!((counts(&report), code), ([11, 0, 0], Some(0)));
 
     harm(&folder.join("model.safetensors"), "model.norm.weight");
     let (report, code) = verify(&place, &set, &models);
@@ -123,6 +123,8 @@ fn a_changed_weight_of_the_language_model_fails_from_its_layer_on() {
         "case1.decode_logits",
         "leftpad.logits",
         "leftpad.cfg2_logits",
+        "case0.decode_logits_bf16",
+        "case1.decode_logits_bf16",
     ];
     assert_eq!(names, expected);
 }
