@@ -17,6 +17,7 @@
 //! | [`listen`] | sound to audio codes |
 //! | [`pipeline`] | the straight line through all of it |
 //! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
+//! | [`overflow`] | stages that are done again in f32 |
 //! | [`exchange`] | conditioning in and out as files |
 //! | [`error`] | what can go wrong, and how to mend it |
 
