@@ -12,7 +12,7 @@ use super::{
     paper::{Paper, PaperRuntime, sources},
     testing::random,
 };
-use crate::kernel;
+use crate::kernel::{self, Mask, Visibility};
 
 type B = CubeBackend<PaperRuntime, f32, i32, u8>;
 
@@ -84,4 +84,35 @@ fn rms_norm() {
             drop(kernel::rms_norm(x, weight, 1e-6));
         }
     });
+}
+
+/// Each routine at shapes of the released checkpoints, and at one that none of them has.
+#[test]
+fn attention() {
+    compiles_everywhere("attention", |card, dtype| {
+        for ([heads, kv_heads, queries, keys, width], visibility) in [
+            ([16, 8, 375, 375, 128], Visibility::Full),
+            ([16, 8, 375, 375, 128], Visibility::Window(128)),
+            ([32, 8, 77, 90, 128], Visibility::Causal { first: 13 }),
+            ([16, 8, 1, 1024, 128], Visibility::Causal { first: 1023 }),
+            ([32, 8, 1, 60, 128], Visibility::Causal { first: 59 }),
+            ([6, 2, 40, 40, 20], Visibility::Full),
+        ] {
+            let q = random::<B, 4>([2, heads, queries, width], 1, dtype, card);
+            let [k, v] =
+                [2, 3].map(|seed| random::<B, 4>([2, kv_heads, keys, width], seed, dtype, card));
+            for keys in [None, Some(k.clone().narrow(1, 0, 1).narrow(3, 0, 1).equal_elem(0.0))] {
+                let keys = keys.map(|keys| keys.reshape([2, -1]));
+                let mask = Mask { visibility, keys };
+                drop(kernel::attention(q.clone(), k.clone(), v.clone(), &mask));
+            }
+        }
+    });
+    if compiler_is_present() {
+        let names: Vec<String> = sources(&Paper(90)).into_iter().map(|(name, _)| name).collect();
+        for routine in ["units", "decode", "join", "tensor_cores"] {
+            let routine = format!("attention_{routine}");
+            assert!(names.iter().any(|name| name.contains(&routine)), "{routine} of {names:?}");
+        }
+    }
 }
