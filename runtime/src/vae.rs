@@ -78,6 +78,14 @@ impl Tiling {
         Ok(Self { chunk, overlap })
     }
 
+    /// How many frames each tile of `frames` frames looks at.
+    ///
+    /// # Errors
+    /// As [`Self::fitted`].
+    pub fn windows(self, frames: usize) -> Result<Vec<usize>, Error> {
+        Ok(self.fitted()?.tiles(frames).iter().map(|tile| tile.window.len()).collect())
+    }
+
     /// The tiles of `frames` frames; one if they fit into a chunk.
     fn tiles(self, frames: usize) -> Vec<Tile> {
         if frames <= self.chunk {
@@ -178,6 +186,14 @@ mod tests {
             assert_eq!(covered, (0..frames).collect::<Vec<_>>(), "{frames} frames");
             assert!(tiles.iter().all(|tile| tile.window.len() <= 16 && tile.window.end <= frames));
         }
+    }
+
+    /// 30 s: cores of 384 frames, and 64 more wherever there is a neighbour.
+    #[test]
+    fn a_window_is_its_core_and_what_is_left_and_right_of_it() {
+        let windows = Tiling::default().windows(750).expect("a tiling");
+        assert_eq!(windows, [384 + 64, 64 + 366]);
+        assert_eq!(Tiling::default().windows(512).expect("a tiling"), [512]);
     }
 
     /// Golden `vae_tiled.dec3`: chunk 10 with overlap 64 runs with overlap 4.

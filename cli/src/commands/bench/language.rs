@@ -11,13 +11,13 @@ use super::{
 };
 
 /// Tokens of a typical prompt with lyrics and a plan.
-const PROMPT: usize = 256;
+pub(crate) const PROMPT: usize = 256;
 
 const CODES_PER_SECOND: f64 = 5.0;
 
 /// The tokens that compete while codes are written: the end, and the codes.
-const END: usize = 151_645;
-const CODES: std::ops::Range<usize> = 151_669..215_669;
+pub(crate) const END: usize = 151_645;
+pub(crate) const CODES: std::ops::Range<usize> = 151_669..215_669;
 
 /// A prompt of [`PROMPT`] tokens.
 pub(super) fn prefill<B: Backend>(preset: Preset, place: &Place<B>) -> Result<Run> {
@@ -40,7 +40,7 @@ pub(super) fn decode<B: Backend>(song: Song, rows: usize, place: &Place<B>) -> R
     let config = presets::language_model(song.preset)?;
     let device = &place.device;
     let model = cast(qwen3::Causal::<B>::init(&config, device), place.dtype);
-    let before = PROMPT + (song.duration_s * CODES_PER_SECOND / 2.0) as usize;
+    let before = middle(song);
     let mut cache = config.cache(rows, before + 1, place);
     for row in 0..rows {
         model.read(&prompt(before), row, &mut cache, device);
@@ -55,6 +55,11 @@ pub(super) fn decode<B: Backend>(song: Song, rows: usize, place: &Place<B>) -> R
     let cost = cost::qwen3(&config, rows, 1, before) + cost::head(&config, rows, CODES.len() + 1);
     let unit = format!("1 code after {before} tokens x {rows}");
     Ok(Run { unit, cost, time, rate: per_second(1, "codes/s") })
+}
+
+/// Tokens before the code in the middle of the song.
+pub(crate) fn middle(song: Song) -> usize {
+    PROMPT + (song.duration_s * CODES_PER_SECOND / 2.0) as usize
 }
 
 /// Takes the scores to the host, as whoever draws a token does.

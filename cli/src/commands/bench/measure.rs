@@ -2,22 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use acestep_model::Backend;
-use burn::tensor::{Distribution, Tensor};
+use acestep_model::{Backend, Place};
+use burn::tensor::{DType, Distribution, Tensor};
 use cpu_time::ProcessTime;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Seconds of one run: the best of several, and how many there were.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Time {
+pub(crate) struct Time {
     /// By the clock, the best run.
-    pub(super) wall_s: f64,
+    pub(crate) wall_s: f64,
     /// Of all cores together, the same run.
-    pub(super) cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// By the clock, the middle run.
-    pub(super) median_s: f64,
+    pub(crate) median_s: f64,
     /// How many were measured, after one that was not.
-    pub(super) runs: usize,
+    pub(crate) runs: usize,
 }
 
 /// Measures at least this long, and at least [`LEAST_RUNS`] times.
@@ -29,14 +29,19 @@ const LEAST_RUNS: usize = 3;
 const LONG_RUN: Duration = Duration::from_secs(30);
 
 /// Runs `work` until its time is known; `sync` waits for the device.
-pub(super) fn time(mut work: impl FnMut(), sync: impl Fn()) -> Time {
+///
+/// What a run gives is kept until the device is done: a result that nobody can read any more need
+/// not be written.
+pub(crate) fn time<T>(mut work: impl FnMut() -> T, sync: impl Fn()) -> Time {
     let mut once = || {
         let (wall, cpu) = (Instant::now(), ProcessTime::now());
-        work();
+        let result = work();
         sync();
-        (wall.elapsed(), cpu.elapsed())
+        let time = (wall.elapsed(), cpu.elapsed());
+        drop(result);
+        time
     };
-    // The first run makes the weights, and fills caches.
+    // The first run makes the weights, compiles and tunes kernels, and fills caches.
     once();
     let start = Instant::now();
     let mut runs = vec![once()];
@@ -53,33 +58,105 @@ pub(super) fn time(mut work: impl FnMut(), sync: impl Fn()) -> Time {
     }
 }
 
+/// Seconds of one of many short runs, which the device is given one after the other: the wait for
+/// its answer would be longer than the work.
+///
+/// `bytes` is what one run keeps.
+pub(crate) fn short<T>(mut work: impl FnMut() -> T, sync: impl Fn(), bytes: usize) -> f64 {
+    /// How long a series should take.
+    const SERIES: f64 = 0.03;
+    /// The most bytes of results that may wait.
+    const ROOM: usize = 512 << 20;
+    let mut series = |runs: usize| {
+        let start = Instant::now();
+        let results: Vec<T> = (0..runs).map(|_| work()).collect();
+        sync();
+        let seconds = start.elapsed().as_secs_f64() / runs as f64;
+        drop(results);
+        seconds
+    };
+    series(1);
+    let once = series(1);
+    let most = (ROOM / bytes.max(1)).clamp(1, 100);
+    let runs = ((SERIES / once.max(1e-9)) as usize).clamp(1, most);
+    (0..3).map(|_| series(runs)).fold(once, f64::min)
+}
+
 /// What the device reached with the plainest work of each kind.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Ceilings {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ceilings {
     /// Operations a second in a product of large matrices.
-    pub(super) flop_per_s: f64,
+    pub(crate) flop_per_s: f64,
     /// Bytes a second when reading or copying more than any cache holds.
-    pub(super) bytes_per_s: f64,
+    pub(crate) bytes_per_s: f64,
+}
+
+impl Ceilings {
+    /// The least seconds that work of this size can take.
+    pub(crate) fn floor_s(self, flop: f64, bytes: f64) -> f64 {
+        (flop / self.flop_per_s).max(bytes / self.bytes_per_s)
+    }
 }
 
 /// Measures both ceilings through the backend itself.
-pub(super) fn ceilings<B: Backend>(device: &B::Device) -> Ceilings {
-    let sync = || wait::<B>(device);
-    let random = |rows: usize, columns: usize| {
-        Tensor::<B, 2>::random([rows, columns], Distribution::Uniform(-1.0, 1.0), device)
-    };
-    const N: usize = 2048;
-    let (a, b) = (random(N, N), random(N, N));
-    let product = time(|| drop(a.clone().matmul(b.clone())), sync);
+pub(crate) fn ceilings<B: Backend>(place: &Place<B>) -> Ceilings {
+    Ceilings { flop_per_s: product_ceiling(place), bytes_per_s: memory_ceiling(place) }
+}
 
-    const WIDE: usize = 8192;
-    let (row, matrix) = (random(1, WIDE), random(WIDE, WIDE));
-    let bytes = (WIDE * WIDE * size_of::<f32>()) as f64;
-    let read = time(|| drop(row.clone().matmul(matrix.clone())), sync);
-    let copied = time(|| drop(matrix.clone() * 2.0), sync);
-    Ceilings {
-        flop_per_s: 2.0 * (N * N * N) as f64 / product.wall_s,
-        bytes_per_s: (bytes / read.wall_s).max(2.0 * bytes / copied.wall_s),
+/// Operations a second in a product of matrices: the best of sizes that grow while they are quick.
+pub(crate) fn product_ceiling<B: Backend>(place: &Place<B>) -> f64 {
+    /// A larger product than one that takes so long would be no faster.
+    const LONG: f64 = 0.03;
+    let mut best = 0.0_f64;
+    for n in [1024, 2048, 4096, 8192] {
+        let (a, b) = (random(place, n, n), random(place, n, n));
+        let seconds = short(
+            || a.clone().matmul(b.clone()),
+            || wait::<B>(&place.device),
+            n * n * place.dtype.size(),
+        );
+        best = best.max(2.0 * (n * n * n) as f64 / seconds);
+        if seconds > LONG {
+            break;
+        }
+    }
+    best
+}
+
+/// Bytes a second of a copy, or of reading a matrix once: whichever is more.
+pub(crate) fn memory_ceiling<B: Backend>(place: &Place<B>) -> f64 {
+    /// Bytes that took longer do not fit into any cache.
+    const LONG: f64 = 0.004;
+    let wait = || wait::<B>(&place.device);
+    let size = place.dtype.size();
+    let mut best = 0.0_f64;
+    // Some devices take no larger tensor than the second; the third is beyond every cache.
+    for bytes in [32 << 20, 128 << 20, 512 << 20_usize] {
+        let wide = (bytes / size).isqrt();
+        let (row, matrix) = (random(place, 1, wide), random(place, wide, wide));
+        let bytes = (wide * wide * size) as f64;
+        let copied = short(|| matrix.clone() * 2.0, wait, wide * wide * size);
+        let read = short(|| row.clone().matmul(matrix.clone()), wait, wide * size);
+        best = f64::max(2.0 * bytes / copied, bytes / read);
+        if copied > LONG {
+            break;
+        }
+    }
+    best
+}
+
+fn random<B: Backend>(place: &Place<B>, rows: usize, columns: usize) -> Tensor<B, 2> {
+    let uniform = Distribution::Uniform(-1.0, 1.0);
+    Tensor::<B, 2>::random([rows, columns], uniform, &place.device).cast(place.dtype)
+}
+
+/// A type of numbers as it is typed: `f32`, `bf16`, `f16`.
+pub(crate) fn name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "f32",
+        DType::BF16 => "bf16",
+        DType::F16 => "f16",
+        other => other.name(),
     }
 }
 
@@ -87,7 +164,7 @@ pub(super) fn ceilings<B: Backend>(device: &B::Device) -> Ceilings {
 ///
 /// # Panics
 /// If the device fails, which nothing here can mend.
-pub(super) fn wait<B: Backend>(device: &B::Device) {
+pub(crate) fn wait<B: Backend>(device: &B::Device) {
     B::sync(device).expect("the device finishes its work");
 }
 
@@ -101,4 +178,24 @@ pub(super) fn peak_bytes() -> Option<u64> {
 /// Forgets earlier peaks, where the system can; else the peak is that of the whole run.
 pub(super) fn reset_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_the_slower_of_arithmetic_and_memory() {
+        let ceilings = Ceilings { flop_per_s: 100.0, bytes_per_s: 10.0 };
+        assert_eq!(ceilings.floor_s(200.0, 10.0), 2.0);
+        assert_eq!(ceilings.floor_s(200.0, 50.0), 5.0);
+    }
+
+    /// A run of 2 ms: a series of it does not stretch it, and it is not shared among runs.
+    #[test]
+    fn the_time_of_a_short_run_is_that_of_one() {
+        let work = || std::thread::sleep(Duration::from_millis(2));
+        let seconds = short(work, || (), 0);
+        assert!((0.002..0.004).contains(&seconds), "{seconds}");
+    }
 }

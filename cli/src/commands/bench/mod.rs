@@ -4,10 +4,10 @@
 //! are not mistaken for those of the program.
 
 mod cost;
-mod language;
-mod measure;
-mod presets;
-mod stages;
+pub(super) mod language;
+pub(super) mod measure;
+pub(super) mod presets;
+pub(super) mod stages;
 
 use std::process::ExitCode;
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// A value as it is typed.
-fn typed(value: impl ValueEnum) -> String {
+pub(super) fn typed(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -110,13 +110,13 @@ impl Job for Bench<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         (self.tell)("measuring what the device can do");
-        let ceilings = measure::ceilings::<B>(&place.device);
+        let ceilings = measure::ceilings(&place);
         let measured = self.stages.into_iter().map(|stage| {
             if interrupt::was_pressed() {
                 return Err(acestep_runtime::Error::Cancelled.into());
             }
             (self.tell)(&format!("{}: making weights, then measuring", typed(stage)));
-            stages::run::<B>(stage, self.song, ceilings, &place)
+            stages::run(stage, self.song, ceilings, &place)
         });
         Ok((ceilings, measured.collect::<Result<_>>()?))
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// What can be measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Preset {
+pub(crate) enum Preset {
     /// The 2B models as turbo runs them: one forward pass a step.
     Turbo,
     /// The 2B models with guidance: two forward passes a step.
@@ -29,7 +29,13 @@ pub(super) enum Preset {
 }
 
 /// The diffusion model's configuration.
-pub(super) fn dit(preset: Preset) -> Result<acestep::Config> {
+pub(crate) fn dit(preset: Preset) -> Result<acestep::Config> {
+    let config = dit_values(preset).to_string();
+    acestep::Config::from_json(&config).context("the released configuration")
+}
+
+/// The diffusion model's `config.json`.
+pub(crate) fn dit_values(preset: Preset) -> Value {
     let mut config = json!({
         "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
         "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
@@ -53,42 +59,57 @@ pub(super) fn dit(preset: Preset) -> Result<acestep::Config> {
             config[key] = value.clone();
         }
     }
-    acestep::Config::from_json(&config.to_string()).context("the released configuration")
+    config
 }
 
 /// The text encoder's configuration.
-pub(super) fn text_encoder() -> Result<qwen3::Config> {
-    let config: Value = json!({
+pub(crate) fn text_encoder() -> Result<qwen3::Config> {
+    let config = text_encoder_values().to_string();
+    qwen3::Config::from_json(&config).context("the released configuration")
+}
+
+/// The text encoder's `config.json`.
+pub(crate) fn text_encoder_values() -> Value {
+    json!({
         "vocab_size": 151_669, "hidden_size": 1024, "intermediate_size": 3072,
         "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
         "head_dim": 128, "rope_theta": 1_000_000, "rms_norm_eps": 1e-6,
         "max_position_embeddings": 32_768,
-    });
-    qwen3::Config::from_json(&config.to_string()).context("the released configuration")
+    })
 }
 
 /// The autoencoder's configuration.
-pub(super) fn vae() -> Result<oobleck::Config> {
-    let config = json!({
+pub(crate) fn vae() -> Result<oobleck::Config> {
+    let config = vae_values().to_string();
+    oobleck::Config::from_json(&config).context("the released configuration")
+}
+
+/// The autoencoder's `config.json`.
+pub(crate) fn vae_values() -> Value {
+    json!({
         "audio_channels": 2, "encoder_hidden_size": 128, "decoder_channels": 128,
         "decoder_input_channels": 64, "channel_multiples": [1, 2, 4, 8, 16],
         "downsampling_ratios": [2, 4, 4, 6, 10], "sampling_rate": 48_000,
-    });
-    oobleck::Config::from_json(&config.to_string()).context("the released configuration")
+    })
 }
 
 /// The language model's configuration.
-pub(super) fn language_model(preset: Preset) -> Result<qwen3::Config> {
+pub(crate) fn language_model(preset: Preset) -> Result<qwen3::Config> {
+    let config = language_model_values(preset).to_string();
+    qwen3::Config::from_json(&config).context("the released configuration")
+}
+
+/// The language model's `config.json`.
+pub(crate) fn language_model_values(preset: Preset) -> Value {
     let (hidden, intermediate, layers, heads) = match preset {
         Preset::Lm4b => (2560, 9728, 36, 32),
         Preset::Lm17b => (2048, 6144, 28, 16),
         _ => (1024, 3072, 28, 16),
     };
-    let config: Value = json!({
+    json!({
         "vocab_size": 217_204, "hidden_size": hidden, "intermediate_size": intermediate,
         "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": 8,
         "head_dim": 128, "rope_theta": 1_000_000, "rms_norm_eps": 1e-6,
         "tie_word_embeddings": true, "max_position_embeddings": 40_960,
-    });
-    qwen3::Config::from_json(&config.to_string()).context("the released configuration")
+    })
 }

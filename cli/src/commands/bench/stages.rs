@@ -24,7 +24,7 @@ use super::{
 /// One stretch of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// The caption's tokens to hidden states.
     TextEncoder,
     /// Lyrics, timbre and caption to one condition.
@@ -44,8 +44,8 @@ pub(super) enum Stage {
 }
 
 /// Tokens of a typical caption prompt and lyric prompt (those of a published request).
-const CAPTION_TOKENS: usize = 70;
-const LYRIC_TOKENS: usize = 167;
+pub(crate) const CAPTION_TOKENS: usize = 70;
+pub(crate) const LYRIC_TOKENS: usize = 167;
 
 /// The stages of a preset.
 pub(super) fn of(preset: Preset) -> &'static [Stage] {
@@ -63,46 +63,55 @@ pub(super) fn of(preset: Preset) -> &'static [Stage] {
 
 /// What was measured of one stage.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Measured {
-    pub(super) stage: Stage,
+pub(crate) struct Measured {
+    pub(crate) stage: Stage,
     /// What one run is.
-    pub(super) unit: String,
+    pub(crate) unit: String,
     #[serde(flatten)]
-    pub(super) time: Time,
+    pub(crate) time: Time,
     /// Units a second of what the stage is usually judged by.
-    pub(super) rate: Rate,
-    pub(super) flop: f64,
-    pub(super) weight_bytes: f64,
-    pub(super) flop_per_s: f64,
-    pub(super) weight_bytes_per_s: f64,
-    pub(super) flop_share_of_ceiling: f64,
-    pub(super) bytes_share_of_ceiling: f64,
+    pub(crate) rate: Rate,
+    pub(crate) flop: f64,
+    pub(crate) weight_bytes: f64,
+    pub(crate) flop_per_s: f64,
+    pub(crate) weight_bytes_per_s: f64,
+    pub(crate) flop_share_of_ceiling: f64,
+    pub(crate) bytes_share_of_ceiling: f64,
+    /// The least seconds that the ceilings leave for this work.
+    pub(crate) floor_s: f64,
+    /// That floor as a share of the time: 1 = as fast as the device allows.
+    pub(crate) share_of_floor: f64,
     /// The most memory of the host that the stage held; absent where the system does not tell.
-    pub(super) peak_bytes: Option<u64>,
+    pub(crate) peak_bytes: Option<u64>,
 }
 
 /// A figure and its unit.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Rate {
-    pub(super) value: f64,
-    pub(super) unit: &'static str,
+pub(crate) struct Rate {
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
 }
 
 /// What is measured: sizes of the song and of the batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Song {
-    pub(super) preset: Preset,
-    pub(super) duration_s: f64,
+pub(crate) struct Song {
+    pub(crate) preset: Preset,
+    pub(crate) duration_s: f64,
 }
 
 impl Song {
-    fn frames(self) -> usize {
+    pub(crate) fn frames(self) -> usize {
         frames_from_seconds(self.duration_s, LATENT_HZ, 1).max(1)
+    }
+
+    /// Songs in one pass: guidance runs both halves at once.
+    pub(crate) fn rows(self) -> usize {
+        if self.preset == Preset::Base { 2 } else { 1 }
     }
 }
 
 /// Runs a stage; its weights are gone afterwards.
-pub(super) fn run<B: Backend>(
+pub(crate) fn run<B: Backend>(
     stage: Stage,
     song: Song,
     ceilings: measure::Ceilings,
@@ -119,8 +128,9 @@ pub(super) fn run<B: Backend>(
         Stage::LmDecode => language::decode::<B>(song, 1, place)?,
         Stage::LmDecodeCfg => language::decode::<B>(song, 2, place)?,
     };
-    let bytes = cost.weights * size_of::<f32>() as f64;
+    let bytes = cost.weights * place.dtype.size() as f64;
     let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
+    let floor_s = ceilings.floor_s(cost.flop, bytes);
     Ok(Measured {
         stage,
         unit,
@@ -132,6 +142,8 @@ pub(super) fn run<B: Backend>(
         weight_bytes_per_s,
         flop_share_of_ceiling: flop_per_s / ceilings.flop_per_s,
         bytes_share_of_ceiling: weight_bytes_per_s / ceilings.bytes_per_s,
+        floor_s,
+        share_of_floor: floor_s / time.wall_s,
         peak_bytes: measure::peak_bytes().filter(|_| peak_is_ours),
     })
 }
@@ -156,7 +168,7 @@ fn text_encoder<B: Backend>(place: &Place<B>) -> Result<Run> {
     let device = &place.device;
     let model = cast(qwen3::Model::<B>::init(&config, device), place.dtype);
     let ids = Tensor::<B, 2, Int>::zeros([1, CAPTION_TOKENS], device);
-    let time = measure::time(|| drop(model.forward(ids.clone())), || measure::wait::<B>(device));
+    let time = measure::time(|| model.forward(ids.clone()), || measure::wait::<B>(device));
     let cost = cost::qwen3(&config, 1, CAPTION_TOKENS, 0);
     let rate = per_second(CAPTION_TOKENS, "tokens/s");
     Ok(Run { unit: format!("{CAPTION_TOKENS} tokens"), cost, time, rate })
@@ -172,7 +184,7 @@ fn condition<B: Backend>(config: &acestep::Config, place: &Place<B>) -> Run {
         timbre: noise([1, config.timbre_fix_frame, config.timbre_hidden_dim], device),
         timbre_item: vec![0],
     };
-    let time = measure::time(|| drop(model.forward(inputs.clone())), || measure::wait::<B>(device));
+    let time = measure::time(|| model.forward(inputs.clone()), || measure::wait::<B>(device));
     let tokens = CAPTION_TOKENS + LYRIC_TOKENS + 1;
     let unit = format!("{LYRIC_TOKENS} lyric tokens, {} frames", config.timbre_fix_frame);
     let cost = cost::condition(config, CAPTION_TOKENS, LYRIC_TOKENS);
@@ -185,7 +197,7 @@ fn codes<B: Backend>(config: &acestep::Config, song: Song, place: &Place<B>) -> 
     let count = song.frames().div_ceil(config.pool_window_size);
     let codes: Vec<u32> = (0..count as u32).map(|i| i * 7919 % model.fsq().codes()).collect();
     let batch = [codes];
-    let time = measure::time(|| drop(model.decode(&batch, device)), || measure::wait::<B>(device));
+    let time = measure::time(|| model.decode(&batch, device), || measure::wait::<B>(device));
     let cost = cost::codes(config, count);
     Run { unit: format!("{count} codes"), cost, time, rate: per_second(count, "codes/s") }
 }
@@ -194,15 +206,14 @@ fn dit<B: Backend>(config: &acestep::Config, song: Song, place: &Place<B>) -> Ru
     let device = &place.device;
     let model = cast(Dit::<B>::init(config, device), place.dtype);
     let (frames, channels) = (song.frames(), config.audio_acoustic_hidden_dim);
-    // Guidance runs both halves in one pass.
-    let batch = if song.preset == Preset::Base { 2 } else { 1 };
+    let batch = song.rows();
     let heard = CAPTION_TOKENS + LYRIC_TOKENS + 1;
     let width = config.encoder_shape().hidden();
     let condition = model.attend_to(noise([batch, heard, width], device));
     let x = noise([batch, frames, channels], device);
     let context = noise([batch, frames, 2 * channels], device);
     let t = vec![0.5; batch];
-    let step = || drop(model.forward(x.clone(), context.clone(), [&t, &t], &condition));
+    let step = || model.forward(x.clone(), context.clone(), [&t, &t], &condition);
     let time = measure::time(step, || measure::wait::<B>(device));
     Run {
         unit: format!("1 step, {} positions x {batch}", frames.div_ceil(config.patch_size)),
@@ -221,7 +232,7 @@ fn sound<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     // In tiles, as `generate` decodes: a long song whole would not fit into memory.
     let tiles =
         |latents| vae::decode(&model, latents, config.hop(), Tiling::default(), &Unobserved);
-    let decode = || drop(tiles(latents.clone()));
+    let decode = || tiles(latents.clone());
     let time = measure::time(decode, || measure::wait::<B>(device));
     let seconds = frames as f64 / f64::from(LATENT_HZ);
     Ok(Run {
