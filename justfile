@@ -22,6 +22,10 @@ verify *FLAGS:
 bench *FLAGS:
     cargo run --release -- bench {{FLAGS}}
 
+# Check a card: results, kernels, lengths, speed; the report is in gpu-check/.
+gpu *FLAGS:
+    scripts/gpu-check {{FLAGS}}
+
 # Make a song without a download; it proves the pipeline and sounds like noise.
 song *FLAGS:
     cargo run --release -- generate "a calm piano melody, rain" --model tiny -o song.wav {{FLAGS}}

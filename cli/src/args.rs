@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     /// Compile and tune a card's kernels before a song needs them.
     Warmup(doctor::Warmup),
+    /// Check a card: results, kernels, lengths, speed; writes a report.
+    Check(Box<commands::check::Args>),
 }
 
 /// Flags of every verb.

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => commands::bench::run(args, &cli.global),
         Command::Doctor(args) => commands::doctor::run(&args, &cli.global),
         Command::Warmup(args) => commands::warmup::run(&args, &cli.global),
+        Command::Check(args) => commands::check::run(*args, &cli.global),
     };
     result.unwrap_or_else(|error| report.failure(&error))
 }

@@ -109,12 +109,23 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
     // ANCHOR: render
-    let Prepared { tracks, noise } = prepared;
-    let latents = denoise(plan, parts, &tracks, noise, observe)?; // [B, T, C]
-    drop(tracks);
+    let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
+    sing(plan, parts, latents, observe)
+    // ANCHOR_END: render
+}
+
+/// The last part of [`render`]: latents `[B, T, C]` to songs.
+///
+/// # Errors
+/// As [`generate`].
+pub fn sing<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    latents: Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Vec<Song>, Error> {
     let songs = decode(plan, parts, latents, observe)?; // B times [2, S]
     Ok(finish(plan, songs))
-    // ANCHOR_END: render
 }
 
 fn hints<B: Backend, C: Checkpoint<B>>(
@@ -136,14 +147,18 @@ fn hints<B: Backend, C: Checkpoint<B>>(
     Ok(hints)
 }
 
-fn denoise<B: Backend, C: Checkpoint<B>>(
+/// The first part of [`render`]: what sampling starts from to latents, `[B, T, C]`.
+///
+/// # Errors
+/// As [`generate`].
+pub fn denoise<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
-    tracks: &Tracks<B>,
-    noise: Tensor<B, 3>,
+    prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
+    let Prepared { tracks, noise } = prepared;
     let start = Instant::now();
     // A card keeps what the encoders had, in pieces of their sizes.
     B::memory_cleanup(parts.device());
@@ -157,7 +172,7 @@ fn denoise<B: Backend, C: Checkpoint<B>>(
     let latents = parts.guarded(Network::Dit, observe, || {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
-        let latents = flow::sample(&dit, tracks, noise.clone(), &sampling, step_noise, observe)?;
+        let latents = flow::sample(&dit, &tracks, noise.clone(), &sampling, step_noise, observe)?;
         require_finite("the diffusion transformer", &to_host(latents.clone()))?;
         Ok(latents)
     })?;

@@ -13,7 +13,7 @@ mod inputs;
 mod memory;
 mod outputs;
 mod request;
-mod run;
+pub(super) mod run;
 
 use std::{
     io::{self, IsTerminal},

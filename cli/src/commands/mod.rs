@@ -1,6 +1,7 @@
 //! The verbs.
 
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod generate;

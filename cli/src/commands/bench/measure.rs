@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use acestep_model::{Backend, Place};
-use burn::tensor::{DType, Distribution, Tensor};
+use burn::tensor::{Distribution, Tensor};
 use cpu_time::ProcessTime;
 use serde::{Deserialize, Serialize};
 
@@ -148,16 +148,6 @@ pub(crate) fn memory_ceiling<B: Backend>(place: &Place<B>) -> f64 {
 fn random<B: Backend>(place: &Place<B>, rows: usize, columns: usize) -> Tensor<B, 2> {
     let uniform = Distribution::Uniform(-1.0, 1.0);
     Tensor::<B, 2>::random([rows, columns], uniform, &place.device).cast(place.dtype)
-}
-
-/// A type of numbers as it is typed: `f32`, `bf16`, `f16`.
-pub(crate) fn name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "f32",
-        DType::BF16 => "bf16",
-        DType::F16 => "f16",
-        other => other.name(),
-    }
 }
 
 /// Waits until the device has done everything.

@@ -63,7 +63,7 @@ impl acestep_runtime::Job for Songs<'_> {
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a network that songs are made with is
 /// missing, left over or of another shape.
-pub(super) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, Error> {
+pub(crate) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, Error> {
     engine.run(Describe(folder))?
 }
 

@@ -25,7 +25,7 @@ use std::{
 };
 
 use acestep_model::{Backend, Place};
-use acestep_runtime::Job;
+use acestep_runtime::{Engine, Job};
 use anyhow::{Context, Result};
 use serde_json::json;
 
@@ -38,7 +38,8 @@ use crate::{
 use checkpoints::Networks;
 use golden::Set;
 use page::Page;
-use sheet::{Case, Sheet};
+pub(super) use sheet::Case;
+use sheet::Sheet;
 use vocabularies::{Real, Vocabularies};
 
 /// The flags of `verify`.
@@ -78,18 +79,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let (engine, notices) = engine::open(&place)?;
     notices.iter().for_each(|notice| global.report().note(&notice.0));
     let real = args.tokenizer.as_deref().map(Real::open).transpose()?;
-    let (set, networks) = match &args.goldens {
-        Some(goldens) => {
-            let networks = match models_dir(goldens, &args)? {
-                Some(models) => Networks::find(&models)?,
-                // Some sets need none; cases of the others say what is missing.
-                None => Networks::default(),
-            };
-            (Set::read(goldens)?, networks)
-        }
-        None => (built_in::set()?, Networks::built_in()?),
-    };
-    let cases = engine.run(Verify { set: &set, networks: &networks, real: real.as_ref() })??;
+    let with = Given { goldens: args.goldens.as_deref(), models: args.models.as_deref() };
+    let cases = compare(with, real.as_ref(), engine)?;
     let count = |pass: Option<bool>| cases.iter().filter(|case| case.pass == pass).count();
     let (passed, failed, skipped) = (count(Some(true)), count(Some(false)), count(None));
     let device = engine.to_string();
@@ -118,10 +109,50 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(error::FAILED) })
 }
 
+/// What to compare with; nothing = the built-in set.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Given<'a> {
+    /// The directory of the goldens.
+    pub(super) goldens: Option<&'a Path>,
+    /// The directory of their checkpoints.
+    pub(super) models: Option<&'a Path>,
+}
+
+/// Whether a directory of goldens can be read.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn readable(goldens: &Path) -> Result<()> {
+    Set::read(goldens).map(drop)
+}
+
+/// Computes every case of the goldens without the real vocabulary.
+///
+/// # Errors
+/// If they or the checkpoints cannot be read, or the device is absent.
+pub(super) fn cases(given: Given<'_>, engine: Engine) -> Result<Vec<Case>> {
+    compare(given, None, engine)
+}
+
+fn compare(given: Given<'_>, real: Option<&Real>, engine: Engine) -> Result<Vec<Case>> {
+    let (set, networks) = match given.goldens {
+        Some(goldens) => {
+            let networks = match models_dir(goldens, given.models)? {
+                Some(models) => Networks::find(&models)?,
+                // Some sets need none; cases of the others say what is missing.
+                None => Networks::default(),
+            };
+            (Set::read(goldens)?, networks)
+        }
+        None => (built_in::set()?, Networks::built_in()?),
+    };
+    engine.run(Verify { set: &set, networks: &networks, real })?
+}
+
 /// The checkpoints' directory: what was typed, or what lies beside the goldens.
-fn models_dir(goldens: &Path, args: &Args) -> Result<Option<PathBuf>> {
-    if args.models.is_some() {
-        return Ok(args.models.clone());
+fn models_dir(goldens: &Path, typed: Option<&Path>) -> Result<Option<PathBuf>> {
+    if let Some(models) = typed {
+        return Ok(Some(models.to_owned()));
     }
     let name = goldens.canonicalize()?;
     let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();

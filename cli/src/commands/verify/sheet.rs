@@ -12,24 +12,24 @@ use super::{golden::Golden, tolerance};
 
 /// One stored output and what became of it.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Case {
+pub(crate) struct Case {
     /// The file it is stored in.
-    pub(super) file: String,
+    pub(crate) file: String,
     /// Its name there.
-    pub(super) case: String,
+    pub(crate) case: String,
     /// The part of the program it tests.
-    pub(super) component: &'static str,
+    pub(crate) component: &'static str,
     /// The largest difference; absent if there was none to measure.
-    pub(super) max_abs: Option<f64>,
+    pub(crate) max_abs: Option<f64>,
     /// The root of the mean square of the difference over that of what is stored: how results of a
     /// narrow float type are compared, in place of the largest difference.
-    pub(super) relative_rms: Option<f64>,
+    pub(crate) relative_rms: Option<f64>,
     /// The most of it that is allowed; 0 = exact.
-    pub(super) tolerance: Option<f64>,
+    pub(crate) tolerance: Option<f64>,
     /// `None` = not run.
-    pub(super) pass: Option<bool>,
+    pub(crate) pass: Option<bool>,
     /// Why it was not run.
-    pub(super) skipped: Option<String>,
+    pub(crate) skipped: Option<String>,
 }
 
 /// The cases of one file of tensors, filled one by one.

@@ -1,0 +1,362 @@
+//! The operations: their inputs, and both ways to compute them.
+
+use acestep_model::{
+    Backend, Place,
+    kernel::{self, Geometry, Mask, Slot, Visibility, reference},
+};
+use acestep_runtime::host::to_host;
+use burn::tensor::{DType, Int, Tensor, TensorData};
+use half::{bf16, f16};
+
+/// An operation and its sizes; [`super::sweep`] says what the numbers are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Operation {
+    RmsNorm([usize; 2]),
+    AdaNorm([usize; 3]),
+    NormRotate([usize; 4]),
+    Swiglu([usize; 2]),
+    Attend(Attention),
+    Snake([usize; 3]),
+    ConvTranspose([usize; 5]),
+    Conv([usize; 6]),
+    CacheWrite([usize; 6]),
+    Product([usize; 3]),
+    CodeTokens([usize; 4]),
+}
+
+/// The sizes of attention.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Attention {
+    pub(super) batch: usize,
+    pub(super) heads: usize,
+    pub(super) kv_heads: usize,
+    pub(super) queries: usize,
+    pub(super) keys: usize,
+    pub(super) width: usize,
+    pub(super) visibility: Visibility,
+    pub(super) hidden: Hidden,
+}
+
+/// Keys that are padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hidden {
+    Nothing,
+    /// The last ones, more of each item.
+    End,
+    /// The first ones, more of each item.
+    Start,
+    /// All of the second item: its queries see nothing.
+    SecondItem,
+}
+
+/// The result of an operation, of whatever rank.
+pub(super) enum Output<B: Backend> {
+    Two(Tensor<B, 2>),
+    Three(Tensor<B, 3>),
+    Four(Tensor<B, 4>),
+}
+
+impl<B: Backend> Output<B> {
+    /// Its shape and its values.
+    pub(super) fn into_host(self) -> (Vec<usize>, Vec<f32>) {
+        match self {
+            Self::Two(x) => (x.dims().into(), to_host(x)),
+            Self::Three(x) => (x.dims().into(), to_host(x)),
+            Self::Four(x) => (x.dims().into(), to_host(x)),
+        }
+    }
+
+    /// How many values it has.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Two(x) => x.dims().iter().product(),
+            Self::Three(x) => x.dims().iter().product(),
+            Self::Four(x) => x.dims().iter().product(),
+        }
+    }
+}
+
+/// An operation with its inputs on a device.
+pub(super) struct Ready<B: Backend> {
+    /// As the networks call it.
+    pub(super) front: Box<dyn Fn() -> Output<B>>,
+    /// The plain operations that define it.
+    pub(super) reference: Box<dyn Fn() -> Output<B>>,
+}
+
+const EPSILON: f64 = 1e-6;
+
+/// The released codebook's levels, and how many codes they make.
+const LEVELS: &[u32] = &[8, 8, 8, 5, 5, 5];
+const CODES: i32 = 64_000;
+
+impl Operation {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::RmsNorm(_) => "rms_norm",
+            Self::AdaNorm(_) => "ada_norm",
+            Self::NormRotate(_) => "norm_rotate",
+            Self::Swiglu(_) => "swiglu",
+            Self::Attend(_) => "attention",
+            Self::Snake(_) => "snake",
+            Self::ConvTranspose(_) => "conv_transpose1d",
+            Self::Conv(_) => "conv1d",
+            Self::CacheWrite(_) => "cache_write",
+            Self::Product(_) => "product",
+            Self::CodeTokens(_) => "code_tokens",
+        }
+    }
+
+    /// `2 x 8 x 1000`, and what attention sees.
+    pub(super) fn shape(self) -> String {
+        let by =
+            |sizes: &[usize]| sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
+        match self {
+            Self::RmsNorm(sizes) | Self::Swiglu(sizes) => by(&sizes),
+            Self::AdaNorm(sizes) | Self::Snake(sizes) | Self::Product(sizes) => by(&sizes),
+            Self::NormRotate(sizes) | Self::CodeTokens(sizes) => by(&sizes),
+            Self::ConvTranspose(sizes) => by(&sizes),
+            Self::Conv(sizes) | Self::CacheWrite(sizes) => by(&sizes),
+            Self::Attend(a) => {
+                let sees = match a.visibility {
+                    Visibility::Full => "full".to_owned(),
+                    Visibility::Causal { first } => format!("causal from {first}"),
+                    Visibility::Window(reach) => format!("window {reach}"),
+                };
+                let hides = match a.hidden {
+                    Hidden::Nothing => "",
+                    Hidden::End => ", end hidden",
+                    Hidden::Start => ", start hidden",
+                    Hidden::SecondItem => ", second item hidden",
+                };
+                let heads = format!("{}/{}", a.heads, a.kv_heads);
+                let Attention { batch, queries, keys, width, .. } = a;
+                format!("{batch} x {heads} x {queries} x {keys} x {width}, {sees}{hides}")
+            }
+        }
+    }
+
+    /// How far a result in `dtype` may be from f32 on the processor, as a share of its largest
+    /// value: what rounding in- and outputs costs, and in f32 the order of long sums.
+    pub(super) fn tolerance(self, dtype: DType) -> f64 {
+        match (self, dtype) {
+            // Nothing is computed.
+            (Self::CacheWrite(_), _) => 0.0,
+            // Four and eight times half a unit in the last place.
+            (_, DType::F16) => 2e-3,
+            (_, DType::BF16) => 1.6e-2,
+            (Self::Attend(_) | Self::Product(_) | Self::Conv(_) | Self::ConvTranspose(_), _) => {
+                1e-5
+            }
+            _ => 5e-6,
+        }
+    }
+
+    /// Puts the inputs on a device: values of `rounding`, in the type of `place`.
+    pub(super) fn ready<B: Backend>(self, place: &Place<B>, rounding: DType) -> Ready<B> {
+        let inputs = Inputs { place, rounding };
+        match self {
+            Self::RmsNorm([rows, width]) => {
+                let (x, weight) = (inputs.tensor([rows, width], 1), inputs.tensor([width], 2));
+                both([kernel::rms_norm::<B, 2>, reference::rms_norm::<B, 2>], move |compute| {
+                    Output::Two(compute(x.clone(), weight.clone(), EPSILON))
+                })
+            }
+            Self::AdaNorm([batch, length, width]) => {
+                let x = inputs.tensor([batch, length, width], 1);
+                let weight = inputs.tensor([width], 2);
+                let [shift, scale] = [3, 4].map(|seed| inputs.tensor([batch, 1, width], seed));
+                both([kernel::ada_norm::<B>, reference::ada_norm::<B>], move |compute| {
+                    let [shift, scale] = [&shift, &scale].map(Clone::clone);
+                    Output::Three(compute(x.clone(), weight.clone(), EPSILON, shift, scale))
+                })
+            }
+            Self::NormRotate([batch, length, heads, width]) => {
+                let x = inputs.tensor([batch, length, heads, width], 1);
+                let weight = inputs.tensor([width], 2);
+                let positions = if length == 1 { batch } else { length };
+                let [cos, sin] = [3, 4].map(|seed| inputs.tensor([positions, width / 2], seed));
+                both([kernel::norm_rotate::<B>, reference::norm_rotate::<B>], move |compute| {
+                    let [cos, sin] = [&cos, &sin].map(Clone::clone);
+                    Output::Four(compute(x.clone(), weight.clone(), EPSILON, cos, sin))
+                })
+            }
+            Self::Swiglu(sizes) => {
+                let [gate, up] = [1, 2].map(|seed| inputs.tensor(sizes, seed));
+                both([kernel::swiglu::<B, 2>, reference::swiglu::<B, 2>], move |compute| {
+                    Output::Two(compute(gate.clone(), up.clone()))
+                })
+            }
+            Self::Attend(attention) => attention.ready(&inputs),
+            Self::Snake([batch, channels, samples]) => {
+                let x = inputs.tensor([batch, channels, samples], 1);
+                let [alpha, beta] = [2, 3].map(|seed| inputs.tensor([1, channels, 1], seed));
+                both([kernel::snake::<B>, reference::snake::<B>], move |compute| {
+                    Output::Three(compute(x.clone(), alpha.clone(), beta.clone()))
+                })
+            }
+            Self::ConvTranspose([batch, input, output, samples, stride]) => {
+                let x = inputs.tensor([batch, input, samples], 1);
+                let weight = inputs.tensor([input, output, 2 * stride], 2);
+                let bias = inputs.tensor([output], 3);
+                let geometry = Geometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+                let ways = [kernel::conv_transpose1d::<B>, reference::conv_transpose1d::<B>];
+                both(ways, move |compute| {
+                    let bias = Some(bias.clone());
+                    Output::Three(compute(x.clone(), weight.clone(), bias, geometry))
+                })
+            }
+            Self::Conv([batch, input, output, samples, taps, dilation]) => {
+                let x = inputs.tensor([batch, input, samples], 1);
+                let weight = inputs.tensor([output, input, taps], 2);
+                let bias = inputs.tensor([output], 3);
+                let padding = dilation * (taps - 1) / 2;
+                let geometry = Geometry { stride: 1, padding, dilation };
+                both([kernel::conv1d::<B>, reference::conv1d::<B>], move |compute| {
+                    let bias = Some(bias.clone());
+                    Output::Three(compute(x.clone(), weight.clone(), bias, geometry))
+                })
+            }
+            Self::CacheWrite([rows, heads, capacity, width, new_rows, new]) => {
+                let cache = inputs.tensor([rows, heads, capacity, width], 1);
+                let written = inputs.tensor([new_rows, heads, new, width], 2);
+                // The last rows, and not the last place.
+                let slot = |item| Slot {
+                    row: rows - new_rows + item,
+                    start: (capacity - new) / (item + 1),
+                };
+                let slots: Vec<Slot> = (0..new_rows).map(slot).collect();
+                let ways = [
+                    kernel::cache_write::<B> as fn(_, _, &[Slot]) -> _,
+                    reference::cache_write::<B>,
+                ];
+                both(ways, move |compute| {
+                    Output::Four(compute(cache.clone(), written.clone(), &slots))
+                })
+            }
+            Self::CodeTokens([count, channels, window, width]) => {
+                let codes: Vec<i32> = (0..count as i32).map(|i| i * 7919 % CODES).collect();
+                let codes =
+                    Tensor::<B, 1, Int>::from_data(TensorData::new(codes, [count]), &place.device);
+                let project = inputs.tensor([channels, LEVELS.len()], 1);
+                let embed = inputs.tensor([width, channels], 2);
+                let bias = inputs.tensor([width], 3);
+                let places = inputs.tensor([window, width], 4);
+                both([kernel::code_tokens::<B>, reference::code_tokens::<B>], move |compute| {
+                    let embed = (embed.clone(), Some(bias.clone()));
+                    let project = (project.clone(), None);
+                    Output::Three(compute(codes.clone(), LEVELS, project, embed, places.clone()))
+                })
+            }
+            Self::Product([rows, input, output]) => {
+                let x = inputs.tensor([rows, input], 1);
+                let weight = inputs.tensor([output, input], 2);
+                let front = |x, weight| kernel::linear::<B, 2>(x, weight, None);
+                both([front as fn(_, _) -> _, reference::product::<B>], move |compute| {
+                    Output::Two(compute(x.clone(), weight.clone()))
+                })
+            }
+        }
+    }
+}
+
+impl Attention {
+    fn ready<B: Backend>(self, inputs: &Inputs<'_, B>) -> Ready<B> {
+        let Self { batch, heads, kv_heads, queries, keys, width, visibility, .. } = self;
+        // Four times as large: some keys weigh more than others.
+        let q = inputs.tensor([batch, heads, queries, width], 1) * 4.0;
+        let [k, v] = [2, 3].map(|seed| inputs.tensor([batch, kv_heads, keys, width], seed));
+        let mask =
+            Mask { visibility, keys: kernel::flags(&self.real_keys(), &inputs.place.device) };
+        let ways =
+            [kernel::attention::<B> as fn(_, _, _, &Mask<B>) -> _, reference::attention::<B>];
+        both(ways, move |compute| Output::Four(compute(q.clone(), k.clone(), v.clone(), &mask)))
+    }
+
+    /// For each item, which keys are not padding.
+    fn real_keys(self) -> Vec<Vec<bool>> {
+        let keys = self.keys;
+        let is_real = |item: usize, key: usize| match self.hidden {
+            Hidden::Nothing => true,
+            Hidden::End => key < keys - (keys / 5) * (item + 1),
+            Hidden::Start => key >= (keys / 5) * (item + 1),
+            Hidden::SecondItem => item != 1,
+        };
+        (0..self.batch).map(|item| (0..keys).map(|key| is_real(item, key)).collect()).collect()
+    }
+}
+
+/// One call for two functions of one signature.
+fn both<B: Backend, F: 'static>(
+    [front, reference]: [F; 2],
+    call: impl Fn(&F) -> Output<B> + Clone + 'static,
+) -> Ready<B> {
+    let again = call.clone();
+    Ready { front: Box::new(move || call(&front)), reference: Box::new(move || again(&reference)) }
+}
+
+struct Inputs<'a, B: Backend> {
+    place: &'a Place<B>,
+    rounding: DType,
+}
+
+impl<B: Backend> Inputs<'_, B> {
+    /// Values in -1..1 that look random, never change, and are the same on every device.
+    fn tensor<const D: usize>(&self, shape: [usize; D], seed: u32) -> Tensor<B, D> {
+        let values = values(shape.iter().product(), seed, self.rounding);
+        Tensor::<B, D>::from_data(TensorData::new(values, shape), &self.place.device)
+            .cast(self.place.dtype)
+    }
+}
+
+fn values(count: usize, seed: u32, rounding: DType) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        f64::from(state) as f32 / u32::MAX as f32 * 2.0 - 1.0
+    };
+    let round = |x: f32| match rounding {
+        DType::F16 => f16::from_f32(x).to_f32(),
+        DType::BF16 => bf16::from_f32(x).to_f32(),
+        _ => x,
+    };
+    (0..count).map(|_| round(next())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_rounded_to_the_type_that_is_compared() {
+        let exact = values(100, 3, DType::F32);
+        assert!(exact.iter().all(|x| x.abs() <= 1.0) && exact.iter().any(|x| x.abs() > 0.9));
+        for (dtype, unit) in [(DType::F16, 2f32.powi(-12)), (DType::BF16, 2f32.powi(-9))] {
+            let rounded = values(100, 3, dtype);
+            assert_ne!(rounded, exact);
+            assert!(rounded.iter().zip(&exact).all(|(a, b)| (a - b).abs() <= unit), "{dtype:?}");
+        }
+    }
+
+    #[test]
+    fn padding_hides_more_of_the_second_item_and_all_of_it_where_asked() {
+        let attention = |hidden| Attention {
+            batch: 2,
+            heads: 1,
+            kv_heads: 1,
+            queries: 5,
+            keys: 5,
+            width: 4,
+            visibility: Visibility::Full,
+            hidden,
+        };
+        let (yes, no) = (true, false);
+        let end = attention(Hidden::End).real_keys();
+        assert_eq!(end, [[yes, yes, yes, yes, no], [yes, yes, yes, no, no]]);
+        let start = attention(Hidden::Start).real_keys();
+        assert_eq!(start, [[no, yes, yes, yes, yes], [no, no, yes, yes, yes]]);
+        assert_eq!(attention(Hidden::SecondItem).real_keys(), [[yes; 5], [no; 5]]);
+    }
+}

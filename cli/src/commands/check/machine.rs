@@ -1,0 +1,140 @@
+//! Where and when it is measured.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use acestep_runtime::{
+    Device,
+    device::listing::{Adapter, Listing},
+};
+use sysinfo::System;
+
+use super::results::Machine;
+
+/// The machine and its device, as far as the system tells.
+pub(super) fn describe(device: Device) -> Machine {
+    let mut system = System::new();
+    system.refresh_memory();
+    system.refresh_cpu_all();
+    let processor = system.cpus().first().map_or("", |cpu| cpu.brand()).trim().to_owned();
+    let card = card(device, &Listing::of(device), &processor);
+    Machine {
+        device: device.to_string(),
+        name: card.name,
+        memory_bytes: card.memory_bytes,
+        driver: card.driver,
+        backend: None,
+        processor,
+        cores: system.cpus().len(),
+        main_memory_bytes: system.total_memory(),
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Card {
+    name: Option<String>,
+    memory_bytes: Option<u64>,
+    driver: Option<String>,
+}
+
+/// What `listing` says of a device.
+fn card(device: Device, listing: &Listing, processor: &str) -> Card {
+    match device {
+        Device::Cpu => Card { name: Some(processor.to_owned()), ..Card::default() },
+        Device::Cuda(index) => listing.cuda.as_ref().map_or_else(Card::default, |cuda| {
+            let found = cuda.cards.get(index);
+            Card {
+                name: found.map(|card| card.name.clone()),
+                memory_bytes: found.map(|card| card.total_bytes),
+                driver: cuda.driver.clone(),
+            }
+        }),
+        Device::Wgpu(index) => {
+            let found = listing.wgpu.as_ref().and_then(|adapters| adapters.get(index));
+            let name = |adapter: &Adapter| format!("{} ({})", adapter.name, adapter.kind);
+            Card {
+                name: found.map(name),
+                // Neither Vulkan nor Metal tells it here.
+                memory_bytes: None,
+                driver: found.map(|adapter| format!("{}, {}", adapter.api, adapter.driver)),
+            }
+        }
+    }
+}
+
+/// Now, as `2026-11-21 12:00 UTC`.
+pub(super) fn now() -> String {
+    date(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// A time since 1970 in the Gregorian calendar.
+///
+/// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+fn date(since_1970: Duration) -> String {
+    let seconds = since_1970.as_secs();
+    // Years begin in March, so that the odd day is the last of one.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year_of_era + next_year;
+    let minutes = seconds % 86_400 / 60;
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_runtime::device::listing;
+
+    use super::*;
+
+    /// Seconds of these days by `date -u +%s -d ..`.
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_709_251_200, "2024-03-01 00:00 UTC"),
+            (1_795_262_400, "2026-11-21 12:00 UTC"),
+            (1_798_761_599, "2026-12-31 23:59 UTC"),
+        ] {
+            assert_eq!(date(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn a_card_is_the_one_of_its_number() {
+        let of = |name: &str| listing::Card {
+            name: name.into(),
+            capability: (9, 0),
+            total_bytes: 143_771 << 20,
+            free_bytes: 0,
+            problem: None,
+        };
+        let cuda = listing::Cuda {
+            driver: Some("570.86".into()),
+            cards: vec![of("NVIDIA T4"), of("NVIDIA H200")],
+            ..listing::Cuda::default()
+        };
+        let listing = Listing { cuda: Some(cuda), ..Listing::default() };
+        let found = card(Device::Cuda(1), &listing, "a processor");
+        let expected = Card {
+            name: Some("NVIDIA H200".into()),
+            memory_bytes: Some(143_771 << 20),
+            driver: Some("570.86".into()),
+        };
+        assert_eq!(found, expected);
+        assert_eq!(card(Device::Wgpu(0), &listing, "a processor"), Card::default());
+    }
+
+    #[test]
+    fn the_processor_and_its_memory_are_known() {
+        let machine = describe(Device::Cpu);
+        assert_eq!(machine.device, "cpu");
+        assert!(machine.cores > 0 && machine.main_memory_bytes > 1 << 28, "{machine:?}");
+    }
+}

@@ -1,0 +1,387 @@
+//! `acestep check`: everything that has to be looked at on a machine with a card, in one command.
+//!
+//! Four parts: the reference's stored results, every kernel against the processor, songs of many
+//! lengths, and every preset at full size beside the device's ceilings and PyTorch. What fails does
+//! not keep the rest from running. The results are written after every part, as JSON and as a page.
+
+mod kernels;
+mod lengths;
+mod machine;
+mod page;
+mod part;
+mod results;
+mod speed;
+mod torch;
+
+use std::{
+    cell::Cell,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use acestep_model::{Backend, Place};
+use acestep_runtime::{Engine, Job, device::dtype};
+use anyhow::{Context, Result};
+use burn::tensor::DType;
+use clap::ValueHint;
+
+use crate::{
+    args::{Global, device::Where},
+    commands::engine,
+    error::{self, Refusal},
+    interrupt,
+    report::{self, Report},
+};
+use part::{Item, Part};
+use results::{Line, Results, Verified};
+use speed::Task;
+
+use super::{
+    bench::{measure::Ceilings, presets::Preset, typed},
+    verify::{self, Given},
+};
+
+/// The flags of `check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Where,
+
+    /// A directory of goldens with its checkpoints beside it, as `verify` takes it; without it the
+    /// small built-in set is used.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    goldens: Option<PathBuf>,
+
+    /// A directory with released models, whose turbo model then makes the songs of `lengths`;
+    /// without it the tiny model inside the program does.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    models: Option<PathBuf>,
+
+    /// Only these parts.
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
+    only: Vec<Part>,
+
+    /// Only these presets in `bench`.
+    #[arg(long, value_enum, value_name = "PRESET", value_delimiter = ',')]
+    preset: Vec<Preset>,
+
+    /// A few small shapes and short songs: shows that the check works, not how fast the device is.
+    #[arg(long)]
+    quick: bool,
+
+    /// A Python with PyTorch, to measure the same stages with.
+    #[arg(long, value_name = "PYTHON", value_hint = ValueHint::CommandName)]
+    torch: Option<OsString>,
+
+    /// The folder for check.json and check.md.
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    out: PathBuf,
+
+    /// The commit that the program was built from, for the report.
+    #[arg(long, value_name = "HASH", env = "ACESTEP_COMMIT", hide = true)]
+    commit: Option<String>,
+
+    /// Works on one part and prints what it finds line by line, for the process above it.
+    #[arg(long, value_enum, hide = true)]
+    part: Option<Part>,
+
+    /// The first item of that part.
+    #[arg(long, default_value = "0", hide = true)]
+    from: usize,
+
+    /// Ceilings that were measured before: operations and bytes a second.
+    #[arg(long, value_delimiter = ',', hide = true)]
+    ceilings: Vec<f64>,
+}
+
+/// Runs the command: exit code 1 if anything fails.
+pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
+    let (engine, notices) = engine::open(&args.place)?;
+    match args.part {
+        Some(part) => work(&args, part, engine),
+        None => {
+            let report = global.report();
+            notices.iter().for_each(|notice| report.note(&notice.0));
+            Check { args, engine, report }.run()
+        }
+    }
+}
+
+/// The process that reports.
+struct Check {
+    args: Args,
+    engine: Engine,
+    report: Report,
+}
+
+impl Check {
+    fn run(self) -> Result<ExitCode> {
+        let Self { args, engine, report } = &self;
+        let wanted: Vec<Part> = [Part::Verify, Part::Kernels, Part::Lengths, Part::Bench]
+            .into_iter()
+            .filter(|part| args.only.is_empty() || args.only.contains(part))
+            .collect();
+        self.refuse_what_cannot_be_read(&wanted)?;
+        std::fs::create_dir_all(&args.out)
+            .with_context(|| format!("cannot make the folder `{}`", args.out.display()))?;
+        let mut results = Results {
+            date: machine::now(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: args.commit.clone().filter(|commit| !commit.is_empty()),
+            quick: args.quick,
+            dtype: dtype::name(engine.dtype).to_owned(),
+            machine: machine::describe(engine.device),
+            ..Results::default()
+        };
+        // A device that is not there would fail every part in its own words.
+        let found = self.part(Part::Device, &mut results)?;
+        if let Some(problem) = found.problems.into_iter().next() {
+            let refusal = Refusal::new(format!("{} cannot be used: {problem}", engine.device));
+            return Err(refusal.hint("pass --device cpu to try the check itself").into());
+        }
+        for part in wanted {
+            let done = self.part(part, &mut results)?;
+            results.parts.push(done);
+            self.save(&results)?;
+        }
+        self.compare_with_torch(&mut results)?;
+        self.save(&results)?;
+        for part in &results.parts {
+            let results::Part { name, passed, failed, skipped, seconds, .. } = part;
+            let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
+            report.line(&format!("{name:<8} {counts}, {seconds:.0} s"));
+            part.problems.iter().for_each(|problem| report.note(problem));
+        }
+        report::path(&self.file("check.json"))?;
+        report::path(&self.file("check.md"))?;
+        Ok(match (interrupt::was_pressed(), results.failed()) {
+            (true, _) => ExitCode::from(error::INTERRUPTED),
+            (false, true) => ExitCode::from(error::FAILED),
+            (false, false) => ExitCode::SUCCESS,
+        })
+    }
+
+    /// What was typed wrongly ends the command before an hour has passed.
+    fn refuse_what_cannot_be_read(&self, wanted: &[Part]) -> Result<()> {
+        if let Some(goldens) =
+            self.args.goldens.as_deref().filter(|_| wanted.contains(&Part::Verify))
+        {
+            verify::readable(goldens)?;
+        }
+        if wanted.contains(&Part::Lengths) {
+            lengths::model(self.args.models.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Runs a part in processes of its own.
+    fn part(&self, part: Part, results: &mut Results) -> Result<results::Part> {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let items = items(part, &self.args, self.engine);
+        let ceilings = Cell::new(None);
+        let dtype = dtype::name(self.engine.dtype);
+        let command = |from: usize| self.command(&program, part, from, ceilings.get());
+        let take = |line: &Line| match line.clone() {
+            Line::Backend(name) => results.machine.backend = Some(name),
+            Line::Verified(row) => results.verified.push(row),
+            Line::Kernel(row) => results.kernels.push(row),
+            Line::Length(row) => results.lengths.push(row),
+            Line::Ceiling(row) => {
+                if row.dtype == dtype {
+                    ceilings.set(Some(row.measured));
+                }
+                results.ceilings.push(row);
+            }
+            Line::Speed(row) => results.speeds.push(row),
+            Line::Begin { .. } | Line::Problem(_) | Line::Failed(_) | Line::Skipped(_) => {}
+        };
+        Ok(part::run(&typed(part), &items, &self.report, command, take))
+    }
+
+    fn command(
+        &self,
+        program: &Path,
+        part: Part,
+        from: usize,
+        ceilings: Option<Ceilings>,
+    ) -> Command {
+        let args = &self.args;
+        let mut command = Command::new(program);
+        command.args(["check", "--part", &typed(part), "--from", &from.to_string()]);
+        let Engine { device, dtype } = self.engine;
+        command.args(["--device", &device.to_string(), "--dtype", dtype::name(dtype)]);
+        for (flag, folder) in [("--goldens", &args.goldens), ("--models", &args.models)] {
+            if let Some(folder) = folder {
+                command.arg(flag).arg(folder);
+            }
+        }
+        if args.quick {
+            command.arg("--quick");
+        }
+        for preset in &args.preset {
+            command.args(["--preset", &typed(*preset)]);
+        }
+        if let Some(Ceilings { flop_per_s, bytes_per_s }) = ceilings {
+            command.arg(format!("--ceilings={flop_per_s:e},{bytes_per_s:e}"));
+        }
+        command
+    }
+
+    fn compare_with_torch(&self, results: &mut Results) -> Result<()> {
+        let Some(python) = &self.args.torch else { return Ok(()) };
+        let Some(place) = results.parts.iter().position(|part| part.name == typed(Part::Bench))
+        else {
+            return Ok(());
+        };
+        let tasks = speed::tasks(self.args.quick, &self.args.preset);
+        let dtype = results.dtype.clone();
+        let absent = torch::run(python, self.engine.device, &dtype, &tasks, &self.report, results)?;
+        if let Some(why) = absent {
+            // Another program's absence is no failure of this one.
+            self.report.note(&format!("not compared with PyTorch: {why}"));
+            results.parts[place].skipped += 1;
+            results.parts[place].not_run.push(format!("PyTorch: {why}"));
+        }
+        Ok(())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.args.out.join(name)
+    }
+
+    fn save(&self, results: &Results) -> Result<()> {
+        let json = format!("{}\n", serde_json::to_string_pretty(results)?);
+        for (name, text) in [("check.json", json), ("check.md", page::markdown(results))] {
+            let path = self.file(name);
+            interrupt::whole(|| std::fs::write(&path, text))
+                .with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// In f32, which is compared most closely, and in the type that was asked for.
+fn engines(engine: Engine) -> impl Iterator<Item = Engine> {
+    let exact = Engine { dtype: DType::F32, ..engine };
+    std::iter::once(exact).chain((engine != exact).then_some(engine))
+}
+
+/// The items of a part.
+fn items(part: Part, args: &Args, engine: Engine) -> Vec<Item> {
+    let one = |name: &str| Item { name: name.to_owned(), group: 0 };
+    match part {
+        Part::Device => vec![one("whether it is there")],
+        Part::Verify => engines(engine)
+            .map(|engine| one(&format!("stored results in {}", dtype::name(engine.dtype))))
+            .collect(),
+        Part::Kernels => kernels::items(args.quick),
+        Part::Lengths => lengths::items(args.quick),
+        Part::Bench => speed::items(&speed::tasks(args.quick, &args.preset)),
+    }
+}
+
+/// The process that works: the items of one group from `args.from` on.
+fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
+    let items = items(part, args, engine);
+    let failure = Cell::new(None);
+    let tell = |line: Line| {
+        let written = serde_json::to_string(&line).map_err(anyhow::Error::from);
+        let written = written.and_then(|text| Ok(report::bytes(format!("{text}\n").as_bytes())?));
+        if let Err(error) = written {
+            failure.set(Some(error));
+        }
+    };
+    let group = items.get(args.from).map(|item| item.group);
+    let own =
+        items.iter().enumerate().skip(args.from).filter(|(_, item)| Some(item.group) == group);
+    for (index, item) in own {
+        if interrupt::was_pressed() {
+            return Ok(ExitCode::from(error::INTERRUPTED));
+        }
+        tell(Line::Begin { index, name: item.name.clone() });
+        let done = match part {
+            Part::Device | Part::Kernels | Part::Bench => {
+                engine.run(Step { args, part, index, tell: &tell }).map_err(Into::into).flatten()
+            }
+            Part::Verify => match engines(engine).nth(index) {
+                Some(engine) => verified(args, engine, &tell),
+                None => Ok(()),
+            },
+            Part::Lengths => lengths::run(index, args.quick, args.models.as_deref(), engine, &tell),
+        };
+        if let Err(error) = done {
+            tell(Line::Problem(format!("{error:#}")));
+        }
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One item of a part that is generic over the backend.
+struct Step<'a> {
+    args: &'a Args,
+    part: Part,
+    index: usize,
+    tell: &'a part::Tell<'a>,
+}
+
+impl Job for Step<'_> {
+    type Output = Result<()>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        let Self { args, part, index, tell } = self;
+        match part {
+            Part::Kernels => kernels::run::<B>(index, args.quick, &place.device, tell),
+            Part::Bench => {
+                let tasks: Vec<Task> = speed::tasks(args.quick, &args.preset);
+                let ceilings = match args.ceilings[..] {
+                    [flop_per_s, bytes_per_s] => Some(Ceilings { flop_per_s, bytes_per_s }),
+                    _ => None,
+                };
+                speed::run(index, &tasks, ceilings, &place, tell)
+            }
+            Part::Device | Part::Verify | Part::Lengths => {
+                B::sync(&place.device).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+                tell(Line::Backend(B::name(&place.device)));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The reference's stored results, component by component.
+fn verified(args: &Args, engine: Engine, tell: &part::Tell<'_>) -> Result<()> {
+    // The goldens' own checkpoints lie beside them.
+    let given = Given { goldens: args.goldens.as_deref(), models: None };
+    let mut rows: Vec<Verified> = Vec::new();
+    for case in verify::cases(given, engine)? {
+        let component = match engine.dtype {
+            DType::F32 => case.component.to_owned(),
+            dtype => format!("{} in {}", case.component, dtype::name(dtype)),
+        };
+        let place = rows.iter().position(|row| row.component == component);
+        let place = place.unwrap_or_else(|| {
+            let empty = Verified { component, passed: 0, failed: 0, skipped: 0, worst_share: 0.0 };
+            rows.push(empty);
+            rows.len() - 1
+        });
+        let row = &mut rows[place];
+        match case.pass {
+            Some(true) => row.passed += 1,
+            Some(false) => {
+                row.failed += 1;
+                tell(Line::Failed(format!("{}: {}", case.file, case.case)));
+            }
+            None => row.skipped += 1,
+        }
+        let error = case.relative_rms.or(case.max_abs);
+        if let (Some(worst), Some(allowed)) = (error, case.tolerance.filter(|&t| t > 0.0)) {
+            row.worst_share = row.worst_share.max(worst / allowed);
+        }
+    }
+    rows.into_iter().for_each(|row| tell(Line::Verified(row)));
+    Ok(())
+}

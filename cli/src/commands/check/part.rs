@@ -1,0 +1,279 @@
+//! The parts of the check, each of which works in processes of its own.
+//!
+//! A card that fails may take its process along, or leave it with a device that does nothing any
+//! more. So the items of a part run in a child of this program, which says line by line what it
+//! finds; where it ends too early, the item it was at has failed, and the rest go on in a new one.
+//! A child ends with its group of items, which also gives back the memory of the networks it made.
+
+use std::{
+    collections::VecDeque,
+    io::{BufRead, BufReader},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Instant,
+};
+
+use super::results::{self, Line};
+use crate::{error, interrupt, report::Report};
+
+/// What can be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    /// Whether the device is there at all.
+    #[value(hide = true)]
+    Device,
+    /// The reference's stored results.
+    Verify,
+    /// Every kernel against plain operations on the processor.
+    Kernels,
+    /// Songs of many lengths.
+    Lengths,
+    /// Every preset at full size with random weights.
+    Bench,
+}
+
+/// One step of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) name: String,
+    /// Items with the same number, one after the other, may share a process.
+    pub(super) group: usize,
+}
+
+/// Takes what a step finds.
+pub(super) type Tell<'a> = dyn Fn(Line) + 'a;
+
+/// Runs every item of a part in children that `command` makes, given the first item's index.
+///
+/// `take` gets every line.
+pub(super) fn run(
+    name: &str,
+    items: &[Item],
+    report: &Report,
+    mut command: impl FnMut(usize) -> Command,
+    mut take: impl FnMut(&Line),
+) -> results::Part {
+    let start = Instant::now();
+    let mut count = Count::default();
+    let mut next = 0;
+    while next < items.len() && !interrupt::was_pressed() {
+        let mut current = None;
+        let ended = follow(command(next), |line| {
+            if let Line::Begin { index, name: item } = &line {
+                report.line(&format!("{name:<8} {:>3}/{}  {item}", index + 1, items.len()));
+                current = Some(*index);
+            }
+            count.add(&line, current.and_then(|index| items.get(index)));
+            take(&line);
+        });
+        let at = current.unwrap_or(next);
+        if let Some(problem) = ended.problem() {
+            count.problem(&format!("{}: {problem}", items[at.min(items.len() - 1)].name));
+        }
+        // Whatever a child says, the next one begins later.
+        next = next.max(at) + 1;
+    }
+    if interrupt::was_pressed() {
+        count.problem("stopped by Ctrl-C");
+    }
+    let Count { passed, failed, skipped, problems, not_run } = count;
+    let seconds = start.elapsed().as_secs_f64();
+    results::Part { name: name.to_owned(), passed, failed, skipped, seconds, problems, not_run }
+}
+
+/// How many things passed and failed.
+#[derive(Debug, Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    problems: Vec<String>,
+    not_run: Vec<String>,
+}
+
+impl Count {
+    fn add(&mut self, line: &Line, item: Option<&Item>) {
+        match line {
+            Line::Begin { .. } | Line::Backend(_) => {}
+            Line::Verified(row) => {
+                self.passed += row.passed;
+                self.failed += row.failed;
+                self.skipped += row.skipped;
+            }
+            Line::Kernel(row) if row.passes() => self.passed += 1,
+            Line::Kernel(row) => {
+                let error = row.error.map_or("not finite".to_owned(), |e| format!("{e:.1e}"));
+                let results::Kernel { operation, shape, dtype, tolerance, .. } = row;
+                let of = format!("{operation} {shape} in {dtype}");
+                self.problem(&format!("{of}: error {error}, tolerance {tolerance:.1e}"));
+            }
+            Line::Length(row) => {
+                let problems = row.problems();
+                if problems.is_empty() {
+                    self.passed += 1;
+                } else {
+                    let of = format!("{} s in {}", row.seconds, row.dtype);
+                    self.problem(&format!("{of}: {}", problems.join(", ")));
+                }
+            }
+            Line::Ceiling(_) | Line::Speed(_) => self.passed += 1,
+            Line::Problem(text) => match item {
+                Some(item) => self.problem(&format!("{}: {text}", item.name)),
+                None => self.problem(text),
+            },
+            Line::Failed(text) => self.problems.push(text.clone()),
+            Line::Skipped(text) => {
+                self.skipped += 1;
+                self.not_run.push(text.clone());
+            }
+        }
+    }
+
+    fn problem(&mut self, text: &str) {
+        self.failed += 1;
+        self.problems.push(text.to_owned());
+    }
+}
+
+/// How a child ended.
+struct Ended {
+    status: std::io::Result<ExitStatus>,
+    /// The last it wrote to standard error.
+    last_words: String,
+}
+
+impl Ended {
+    /// What was wrong with it.
+    fn problem(&self) -> Option<String> {
+        let what = match &self.status {
+            Ok(status) if status.success() => return None,
+            Ok(status) => match status.code() {
+                Some(code) if code == i32::from(error::INTERRUPTED) => "it was stopped".to_owned(),
+                Some(code) => format!("its process ended with exit code {code}"),
+                None => "its process was killed".to_owned(),
+            },
+            Err(error) => format!("it could not be started: {error}"),
+        };
+        let words = self.last_words.as_str();
+        Some(if words.is_empty() { what } else { format!("{what} ({words})") })
+    }
+}
+
+/// Runs a child to its end; `take` gets its lines, standard error sees what it writes there.
+fn follow(mut command: Command, mut take: impl FnMut(Line)) -> Ended {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Ended { status: Err(error), last_words: String::new() },
+    };
+    let words = listen(&mut child);
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Libraries and drivers may print there too.
+            if let Ok(line) = serde_json::from_str(&line) {
+                take(line);
+            }
+        }
+    }
+    let status = child.wait();
+    let last_words = words.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    Ended { status, last_words }
+}
+
+/// Passes a child's standard error on, and keeps its end.
+fn listen(child: &mut Child) -> Option<thread::JoinHandle<String>> {
+    const KEPT: usize = 4;
+    let stderr = child.stderr.take()?;
+    Some(thread::spawn(move || {
+        let mut last = VecDeque::new();
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            crate::report::last_words(&format!("{line}\n"));
+            if last.len() == KEPT {
+                last.pop_front();
+            }
+            if !line.trim().is_empty() {
+                last.push_back(line.trim().to_owned());
+            }
+        }
+        Vec::from(last).join("; ")
+    }))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn items(count: usize) -> Vec<Item> {
+        (0..count).map(|i| Item { name: format!("item {i}"), group: 0 }).collect()
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn report() -> Report {
+        Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false }
+    }
+
+    /// A child that dies at item 1 of four; the next one does the rest.
+    #[test]
+    fn an_item_that_kills_its_process_fails_and_the_rest_go_on() {
+        let mut seen = Vec::new();
+        let mut starts = Vec::new();
+        let begin =
+            |index: usize| format!(r#"echo '{{"begin":{{"index":{index},"name":"x"}}}}'; "#);
+        let good = r#"echo '{"skipped":"as it should be"}'; echo noise; "#;
+        let dies = format!("{}{good}{}echo 'error: a wheel' >&2; kill -9 $$", begin(0), begin(1));
+        let lives = format!("{}{good}{}{good}", begin(2), begin(3));
+        let part = run(
+            "kernels",
+            &items(4),
+            &report(),
+            |next| {
+                starts.push(next);
+                shell(if next == 0 { &dies } else { &lives })
+            },
+            |line| seen.push(line.clone()),
+        );
+        assert_eq!(starts, [0, 2]);
+        assert_eq!(seen.len(), 7);
+        assert_eq!((part.passed, part.failed, part.skipped), (0, 1, 3));
+        assert_eq!(part.problems, ["item 1: its process was killed (error: a wheel)"]);
+        assert_eq!(part.not_run, ["as it should be"; 3]);
+    }
+
+    #[test]
+    fn a_child_that_says_nothing_fails_its_first_item_only() {
+        let mut starts = 0;
+        let part = run(
+            "lengths",
+            &items(2),
+            &report(),
+            |_| {
+                starts += 1;
+                shell("exit 3")
+            },
+            |_| (),
+        );
+        assert_eq!((starts, part.failed), (2, 2));
+        assert_eq!(part.problems[0], "item 0: its process ended with exit code 3");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_a_failure() {
+        let absent = |_| Command::new("/nonexistent/program");
+        let part = run("bench", &items(1), &report(), absent, |_| ());
+        assert_eq!(part.failed, 1);
+        assert!(part.problems[0].starts_with("item 0: it could not be started: "));
+    }
+
+    #[test]
+    fn what_fails_without_a_row_is_named_by_its_item() {
+        let begin = r#"echo '{"begin":{"index":0,"name":"x"}}'; echo '{"problem":"too hot"}'"#;
+        let part = run("bench", &items(1), &report(), |_| shell(begin), |_| ());
+        assert_eq!((part.passed, part.failed), (0, 1));
+        assert_eq!(part.problems, ["item 0: too hot"]);
+    }
+}

@@ -1,0 +1,306 @@
+//! What the check finds: rows of tables, as they go from the process that measures to the one that
+//! reports, and into `check.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::commands::bench::measure::Ceilings;
+
+/// One line of a process that works on a part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Line {
+    /// An item begins: its place in the part's list, and its name.
+    Begin {
+        index: usize,
+        name: String,
+    },
+    /// What the backend calls itself.
+    Backend(String),
+    Verified(Verified),
+    Kernel(Kernel),
+    Length(Length),
+    Ceiling(Ceiling),
+    Speed(Speed),
+    /// Something in the item that failed and has no row.
+    Problem(String),
+    /// What failed of something that has a row with its count.
+    Failed(String),
+    /// Something in the item that was not run, and why.
+    Skipped(String),
+}
+
+/// The cases of one component that `verify` ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Verified {
+    pub(super) component: String,
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) skipped: usize,
+    /// The largest error as a share of its tolerance, of the cases that have one.
+    pub(super) worst_share: f64,
+}
+
+/// One operation of one shape in one type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kernel {
+    pub(super) operation: String,
+    pub(super) shape: String,
+    pub(super) dtype: String,
+    /// The largest difference as a share of the largest value; absent if the result is not finite
+    /// or has another shape.
+    pub(super) error: Option<f64>,
+    pub(super) tolerance: f64,
+    /// Seconds of the operation as the networks call it; only for released sizes.
+    pub(super) kernel_s: Option<f64>,
+    /// Seconds of the plain operations that define it, on the same device.
+    pub(super) reference_s: Option<f64>,
+}
+
+impl Kernel {
+    pub(super) fn passes(&self) -> bool {
+        self.error.is_some_and(|error| error <= self.tolerance)
+    }
+}
+
+/// A song of one length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Length {
+    pub(super) seconds: f64,
+    pub(super) dtype: String,
+    /// Samples of a channel, and how many there should be.
+    pub(super) samples: usize,
+    pub(super) expected_samples: usize,
+    /// The quietest second of all as a share of the peak.
+    pub(super) quietest: f64,
+    /// Whether the same seed gave the same samples again.
+    pub(super) repeats: bool,
+    /// Distance from the processor's f32, as a share of its root mean square; absent where there
+    /// was none to compare with.
+    pub(super) latents: Option<Distance>,
+    pub(super) sound: Option<Distance>,
+    /// Seconds of the second run, networks loaded.
+    pub(super) wall_s: f64,
+}
+
+/// A relative distance, and how far it may be; no limit = it is only told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Distance {
+    pub(super) relative_rms: f64,
+    pub(super) tolerance: Option<f64>,
+}
+
+/// A second that is quieter than this share of the peak is silence.
+const SILENCE: f64 = 1e-4;
+
+impl Distance {
+    fn passes(self) -> bool {
+        self.tolerance.is_none_or(|tolerance| self.relative_rms <= tolerance)
+    }
+}
+
+impl Length {
+    /// What is wrong with the song.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let far = |what: &str, distance: Option<Distance>| {
+            let distance = distance.filter(|d| !d.passes())?;
+            Some(format!("{what} are {:.1e} from the processor's", distance.relative_rms))
+        };
+        let mut problems = Vec::new();
+        if self.samples != self.expected_samples {
+            problems.push(format!("{} samples, not {}", self.samples, self.expected_samples));
+        }
+        // A NaN is no sound either.
+        if self.quietest.is_nan() || self.quietest < SILENCE {
+            problems.push("silence in it".to_owned());
+        }
+        if !self.repeats {
+            problems.push("the same seed gave other samples".to_owned());
+        }
+        problems.extend(far("latents", self.latents));
+        problems.extend(far("samples", self.sound));
+        problems
+    }
+}
+
+/// What the device can do at most in one type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ceiling {
+    pub(super) dtype: String,
+    #[serde(flatten)]
+    pub(super) measured: Ceilings,
+}
+
+/// One stage at full size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Speed {
+    /// As PyTorch's rows name it.
+    pub(super) id: String,
+    /// What one run is.
+    pub(super) unit: String,
+    pub(super) dtype: String,
+    pub(super) wall_s: f64,
+    pub(super) median_s: f64,
+    pub(super) flop: f64,
+    pub(super) weight_bytes: f64,
+    pub(super) floor_s: f64,
+    /// 1 = as fast as the ceilings allow.
+    pub(super) share_of_floor: f64,
+    /// The figure that the stage is judged by.
+    pub(super) rate: f64,
+    pub(super) rate_unit: String,
+}
+
+/// The same stage in PyTorch, in one of its ways.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Torch {
+    pub(super) id: String,
+    /// `eager`, `compile`, `graph`, `compile+graph`.
+    pub(super) mode: String,
+    pub(super) wall_s: Option<f64>,
+    /// Why there is no time.
+    pub(super) error: Option<String>,
+}
+
+/// How a part went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) skipped: usize,
+    pub(super) seconds: f64,
+    /// Everything that failed, and everything that was not run with the reason.
+    pub(super) problems: Vec<String>,
+    pub(super) not_run: Vec<String>,
+}
+
+/// Where it was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Machine {
+    pub(super) device: String,
+    /// The card's name; the processor's where that computes.
+    pub(super) name: Option<String>,
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) driver: Option<String>,
+    /// What Burn calls the backend.
+    pub(super) backend: Option<String>,
+    pub(super) processor: String,
+    pub(super) cores: usize,
+    pub(super) main_memory_bytes: u64,
+}
+
+/// Everything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Results {
+    /// UTC, when it began.
+    pub(super) date: String,
+    pub(super) version: String,
+    pub(super) commit: Option<String>,
+    pub(super) quick: bool,
+    pub(super) dtype: String,
+    pub(super) machine: Machine,
+    pub(super) parts: Vec<Part>,
+    pub(super) verified: Vec<Verified>,
+    pub(super) kernels: Vec<Kernel>,
+    pub(super) lengths: Vec<Length>,
+    pub(super) ceilings: Vec<Ceiling>,
+    pub(super) speeds: Vec<Speed>,
+    /// PyTorch's version and device; absent if it was not asked for or could not be run.
+    pub(super) torch: Option<String>,
+    pub(super) torch_speeds: Vec<Torch>,
+}
+
+impl Results {
+    /// Whether anything failed.
+    pub(super) fn failed(&self) -> bool {
+        self.parts.iter().any(|part| part.failed > 0)
+    }
+
+    /// PyTorch's best time for a stage, and the way it was reached.
+    pub(super) fn best_of_torch(&self, id: &str) -> Option<(f64, &str)> {
+        let times = self.torch_speeds.iter().filter(|row| row.id == id);
+        let times = times.filter_map(|row| Some((row.wall_s?, row.mode.as_str())));
+        times.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length() -> Length {
+        Length {
+            seconds: 10.0,
+            dtype: "f32".into(),
+            samples: 480_000,
+            expected_samples: 480_000,
+            quietest: 0.01,
+            repeats: true,
+            latents: Some(Distance { relative_rms: 1e-6, tolerance: Some(1e-5) }),
+            sound: Some(Distance { relative_rms: 0.5, tolerance: None }),
+            wall_s: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_distance_without_a_limit_is_only_told() {
+        assert_eq!(length().problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn whatever_is_wrong_with_a_song_is_said() {
+        let broken = Length {
+            samples: 479_999,
+            quietest: f64::NAN,
+            repeats: false,
+            latents: Some(Distance { relative_rms: f64::NAN, tolerance: Some(1e-5) }),
+            sound: Some(Distance { relative_rms: 2e-3, tolerance: Some(1e-3) }),
+            ..length()
+        };
+        assert_eq!(
+            broken.problems(),
+            [
+                "479999 samples, not 480000",
+                "silence in it",
+                "the same seed gave other samples",
+                "latents are NaN from the processor's",
+                "samples are 2.0e-3 from the processor's",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_kernel_whose_result_is_not_finite_does_not_pass() {
+        let kernel = |error| Kernel {
+            operation: "snake".into(),
+            shape: "1".into(),
+            dtype: "f32".into(),
+            error,
+            tolerance: 1e-5,
+            kernel_s: None,
+            reference_s: None,
+        };
+        assert!(kernel(Some(1e-5)).passes());
+        assert!(!kernel(Some(1.1e-5)).passes());
+        assert!(!kernel(Some(f64::NAN)).passes());
+        assert!(!kernel(None).passes());
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_is_written() {
+        let lines = [
+            Line::Begin { index: 3, name: "snake".into() },
+            Line::Length(length()),
+            Line::Ceiling(Ceiling {
+                dtype: "f16".into(),
+                measured: Ceilings { flop_per_s: 1e12, bytes_per_s: 1e9 },
+            }),
+            Line::Problem("no".into()),
+        ];
+        for line in lines {
+            let text = serde_json::to_string(&line).expect("JSON");
+            assert!(!text.contains('\n'));
+            assert_eq!(serde_json::from_str::<Line>(&text).expect("a line"), line);
+        }
+    }
+}
