@@ -45,9 +45,6 @@ use super::{
 /// The flags of `check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    place: Where,
-
     /// A directory of goldens with its checkpoints beside it, as `verify` takes it; without it the
     /// small built-in set is used.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -93,6 +90,9 @@ pub(crate) struct Args {
     /// Ceilings that were measured before: operations and bytes a second.
     #[arg(long, value_delimiter = ',', hide = true)]
     ceilings: Vec<f64>,
+
+    #[command(flatten)]
+    place: Where,
 }
 
 /// Runs the command: exit code 1 if anything fails.
