@@ -50,3 +50,26 @@ pub fn reference<B: Backend>(
     let embedded = linear(vectors, embed.0, embed.1);
     embedded.reshape([count, 1, width]) + places.unsqueeze()
 }
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use burn_flex::Flex;
+
+    use super::*;
+    use crate::acestep::Fsq;
+
+    /// Maps that change nothing show the values, which the codebook also gives one by one.
+    #[test]
+    fn levels_are_those_of_the_codebook() {
+        let device = Default::default();
+        let levels = vec![8, 8, 8, 5, 5, 5];
+        let codes = [0, 1, 63_999, 12_800, 4711];
+        let same = || (Tensor::<Flex, 2>::eye(6, &device), None);
+        let ids = Tensor::from_ints(codes.map(|code: u32| code as i32), &device);
+        let y = code_tokens(ids, &levels, same(), same(), Tensor::zeros([1, 6], &device));
+        let y = y.into_data().to_vec::<f32>().expect("f32");
+        let book = Fsq::new(levels);
+        let expected: Vec<f32> = codes.iter().flat_map(|&code| book.values(code)).collect();
+        assert_eq!(y, expected);
+    }
+}

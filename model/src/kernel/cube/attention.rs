@@ -52,6 +52,7 @@ pub(super) enum Routine {
     /// [`tensor_cores`]: f16 or bf16, on a device that multiplies matrices of them.
     TensorCores,
     /// The same with loops in the place of its matrix products, for tests on devices without them.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for it"))]
     Rehearsal,
 }
 

@@ -2,6 +2,9 @@
 //! holds the cache.
 //!
 //! Limits: a cache that is shared is copied whole first, as its sharer's may not change.
+//!
+//! Gain over one assignment a slot on Mesa lavapipe on two cores: two slots 1.5 times as fast, 2 times
+//! recorded; a step costs the same at every capacity.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*};

@@ -4,6 +4,10 @@
 //! `n = w x / sqrt(mean(x^2) + epsilon)`, then `(a, b) -> (a cos - b sin, b cos + a sin)` for the
 //! halves `a`, `b` of `n`. Rounded where the plain operations round: after the norm, the weight and
 //! each product. `D` must be even.
+//!
+//! Gain over the plain operations on Mesa lavapipe on two cores: 375 positions of 16 heads of 128
+//! values 6.9 times as fast, 4.5 times where Burn fuses what it can; one token of two songs 3.8 and 5.2
+//! times.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,

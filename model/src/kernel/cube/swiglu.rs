@@ -1,6 +1,9 @@
 //! The gate of the feed-forward block: `silu(gate) up` in one pass.
 //!
 //! `silu(x) = x / (1 + e^-x)`, in f32 and rounded before the product, as the plain operations round.
+//!
+//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 6144 values 5.5 times as
+//! fast, 2.4 times where Burn fuses them into one kernel too.
 
 use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
