@@ -113,6 +113,17 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::snake::<Self>(tensor(x), tensor(alpha), tensor(beta)))
     }
 
+    /// See [`add_snake`].
+    fn add_snake(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        let [alpha, beta] = [alpha, beta].map(tensor);
+        reference::add_snake::<Self>(tensor(x), tensor(y), alpha, beta).map(primitive)
+    }
+
     /// See [`code_tokens`]; maps are weight and bias.
     fn code_tokens(
         codes: IntTensor<Self>,
@@ -406,6 +417,22 @@ pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) 
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
     debug_assert_same_dtype("snake", x.dtype(), [alpha.dtype(), beta.dtype()]);
     tensor(B::snake(primitive(x), primitive(alpha), primitive(beta)))
+}
+
+/// [`add`], then [`snake`] of the sum: both.
+///
+/// # Shapes
+/// - `x`, `y`, outputs: `[B, channels, S]`
+/// - `alpha`, `beta`: `[1, channels, 1]`, on a log scale
+pub fn add_snake<B: Backend>(
+    x: Tensor<B, 3>,
+    y: Tensor<B, 3>,
+    alpha: Tensor<B, 3>,
+    beta: Tensor<B, 3>,
+) -> [Tensor<B, 3>; 2] {
+    debug_assert_same_dtype("add_snake", x.dtype(), [y.dtype(), alpha.dtype(), beta.dtype()]);
+    let [alpha, beta] = [alpha, beta].map(primitive);
+    B::add_snake(primitive(x), primitive(y), alpha, beta).map(tensor)
 }
 
 /// `bound tanh(x / bound)`: how far FSQ lets a value leave its outermost level.

@@ -148,6 +148,17 @@ pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3
 }
 // ANCHOR_END: snake
 
+/// Reference of [`super::add_snake`].
+pub fn add_snake<B: Backend>(
+    x: Tensor<B, 3>,
+    y: Tensor<B, 3>,
+    alpha: Tensor<B, 3>,
+    beta: Tensor<B, 3>,
+) -> [Tensor<B, 3>; 2] {
+    let sum = super::add(x, y);
+    [sum.clone(), super::snake(sum, alpha, beta)]
+}
+
 /// Reference of [`super::soft_clamp`].
 pub fn soft_clamp<B: Backend, const D: usize>(
     x: Tensor<B, D>,

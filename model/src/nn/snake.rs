@@ -32,6 +32,14 @@ impl<B: Backend> Snake<B> {
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         kernel::snake(x, self.alpha.val(), self.beta.val())
     }
+
+    /// `x + y`, and the snake of it.
+    ///
+    /// # Shapes
+    /// - `x`, `y`, outputs: `[B, channels, S]`
+    pub fn after_sum(&self, x: Tensor<B, 3>, y: Tensor<B, 3>) -> [Tensor<B, 3>; 2] {
+        kernel::add_snake(x, y, self.alpha.val(), self.beta.val())
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use burn::{
 
 use super::{
     Config,
-    residual::{ResidualUnit, same},
+    residual::{ResidualUnit, residual_units, same},
 };
 use crate::{
     Backend, Quiet, Tap,
@@ -78,28 +78,36 @@ impl<B: Backend> Decoder<B> {
     /// [`Self::forward`], showing `conv1`, `block.i` and the parts of each block.
     pub fn forward_tapped(&self, latents: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         // ANCHOR: decode
-        let mut x = self.conv1.enter(latents);
+        // The snake that a block begins with belongs to the last sum before it.
+        let snake = |i: usize| self.block.get(i).map_or(&self.snake1, |block| &block.snake1);
+        let x = self.conv1.enter(latents);
         tap.tap(format_args!("conv1"), &x);
+        let mut x = snake(0).forward(x);
         for (index, block) in self.block.iter().enumerate() {
-            x = block.forward(x, index, tap);
+            x = block.forward(x, snake(index + 1), index, tap);
         }
-        self.conv2.forward(self.snake1.forward(x)).cast(DType::F32)
+        self.conv2.forward(x).cast(DType::F32)
         // ANCHOR_END: decode
     }
 }
 
 impl<B: Backend> DecoderBlock<B> {
-    fn forward(&self, x: Tensor<B, 3>, index: usize, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
-        let x = self.snake1.forward(x);
+    /// From after `snake1` to after `next`, the snake that follows.
+    fn forward(
+        &self,
+        x: Tensor<B, 3>,
+        next: &Snake<B>,
+        index: usize,
+        tap: &mut impl Tap<B>,
+    ) -> Tensor<B, 3> {
         tap.tap(format_args!("block.{index}.snake1"), &x);
         let x = self.conv_t1.forward(x);
         tap.tap(format_args!("block.{index}.conv_t1"), &x);
-        let x = self.res_unit1.forward(x);
-        tap.tap(format_args!("block.{index}.res_unit1"), &x);
-        let x = self.res_unit2.forward(x);
-        tap.tap(format_args!("block.{index}.res_unit2"), &x);
-        let x = self.res_unit3.forward(x);
-        tap.tap(format_args!("block.{index}"), &x);
-        x
+        let units = [&self.res_unit1, &self.res_unit2, &self.res_unit3];
+        residual_units(units, next, x, |unit, x| match unit {
+            // The last unit's sum is the block's.
+            2 => tap.tap(format_args!("block.{index}"), x),
+            _ => tap.tap(format_args!("block.{index}.res_unit{}", unit + 1), x),
+        })
     }
 }

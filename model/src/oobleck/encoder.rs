@@ -12,7 +12,7 @@ use burn::{
 
 use super::{
     Config,
-    residual::{ResidualUnit, same},
+    residual::{ResidualUnit, residual_units, same},
 };
 use crate::{
     Backend,
@@ -101,7 +101,7 @@ impl<B: Backend> Encoder<B> {
 
 impl<B: Backend> EncoderBlock<B> {
     fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let x = self.res_unit3.forward(self.res_unit2.forward(self.res_unit1.forward(x)));
-        self.conv1.forward(self.snake1.forward(x))
+        let units = [&self.res_unit1, &self.res_unit2, &self.res_unit3];
+        self.conv1.forward(residual_units(units, &self.snake1, x, |_, _| {}))
     }
 }

@@ -254,6 +254,7 @@ fn sees(query: usize, key: usize, near: usize, #[comptime] sight: Sight) -> bool
     }
 }
 
+// ANCHOR: window
 /// The first key that any query from `first` on may see.
 #[cube]
 fn keys_from(first: usize, near: usize, #[comptime] sight: Sight) -> usize {
@@ -271,6 +272,7 @@ fn keys_until(last: usize, near: usize, keys: usize, #[comptime] sight: Sight) -
         Sight::Causal | Sight::Window => min(keys, last + near + 1),
     }
 }
+// ANCHOR_END: window
 
 /// A score after which no weight counts: that of a hidden key.
 #[cube]

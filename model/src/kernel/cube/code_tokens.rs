@@ -85,8 +85,8 @@ where
 
 /// Rows of `embed project`, and a last one of what does not depend on the code: `[levels + 1, H]`.
 fn composed<R, F, I, BT>(
-    (project, inner): (Values<CubeBackend<R, F, I, BT>, 2>, Bias<R, F, I, BT>),
-    (embed, outer): (Values<CubeBackend<R, F, I, BT>, 2>, Bias<R, F, I, BT>),
+    (project, inner): super::super::Map<CubeBackend<R, F, I, BT>>,
+    (embed, outer): super::super::Map<CubeBackend<R, F, I, BT>>,
 ) -> Values<CubeBackend<R, F, I, BT>, 2>
 where
     R: CubeRuntime,

@@ -3,16 +3,18 @@
 //! NVRTC, NVIDIA's compiler, is a library that needs no card. Where it is not found a test says so
 //! and stops; `ACESTEP_REQUIRE_NVRTC=1` makes that a failure.
 
+#![expect(clippy::print_stderr, reason = "tests that are skipped say so")]
+
 use std::path::PathBuf;
 
-use burn::tensor::DType;
+use burn::tensor::{DType, Int, Tensor};
 use burn_cubecl::CubeBackend;
 
 use super::{
     paper::{Paper, PaperRuntime, sources},
     testing::random,
 };
-use crate::kernel::{self, Mask, Visibility};
+use crate::kernel::{self, Geometry, Mask, Slot, Visibility};
 
 type B = CubeBackend<PaperRuntime, f32, i32, u8>;
 
@@ -21,7 +23,8 @@ type B = CubeBackend<PaperRuntime, f32, i32, u8>;
 /// # Panics
 /// With the compiler's words, if it refuses one.
 fn compile(card: &Paper, ours: &str) -> usize {
-    let headers = std::env::var_os("CUDA_PATH").map(PathBuf::from);
+    // Not CUDA_PATH: crates below us are built anew whenever that changes.
+    let headers = std::env::var_os("ACESTEP_CUDA_PATH").map(PathBuf::from);
     let include = headers.into_iter().map(|path| path.join("include"));
     let include_paths: Vec<String> = include
         .flat_map(|path| [path.join("cccl"), path])
@@ -82,6 +85,66 @@ fn rms_norm() {
             let x = random::<B, 2>(shape, 1, dtype, card);
             let weight = random::<B, 1>([shape[1]], 2, dtype, card);
             drop(kernel::rms_norm(x, weight, 1e-6));
+        }
+    });
+}
+
+/// What stands around the products of a layer, and products of few rows, at the released sizes.
+#[test]
+fn layers() {
+    compiles_everywhere("cube::", |card, dtype| {
+        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
+        let vector = |width, seed| random::<B, 1>([width], seed, dtype, card);
+        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
+        let heads = |shape| random::<B, 4>(shape, 1, dtype, card);
+        for width in [2048, 2560] {
+            let [shift, scale] = [2, 3].map(|seed| x([1, 1, width], seed));
+            let x = x([1, 375, width], 1);
+            drop(kernel::ada_norm(x, vector(width, 4), 1e-6, shift, scale));
+        }
+        for (shape, positions) in [([1, 375, 16, 128], 375), ([2, 1, 8, 128], 2)] {
+            let [cos, sin] = [2, 3].map(|seed| matrix([positions, 64], seed));
+            drop(kernel::norm_rotate(heads(shape), vector(128, 4), 1e-6, cos, sin));
+        }
+        drop(kernel::swiglu(matrix([375, 6144], 1), matrix([375, 6144], 2)));
+        for rows in [1, 2] {
+            drop(kernel::linear(matrix([rows, 1024], 1), matrix([3072, 1024], 2), None));
+        }
+        let slots = [0, 1].map(|row| Slot { row, start: 1000 });
+        drop(kernel::cache_write(heads([2, 8, 2048, 128]), heads([2, 8, 1, 128]), &slots));
+    });
+}
+
+/// What is between codes and latents, and between latents and sound, at the released sizes.
+#[test]
+fn codes_and_sound() {
+    compiles_everywhere("cube::", |card, dtype| {
+        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
+        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
+        let bias = |width| random::<B, 1>([width], 7, dtype, card);
+        let map = |weight: [usize; 2]| (matrix(weight, 5), Some(bias(weight[0])));
+        let codes = Tensor::<B, 1, Int>::zeros([150], card);
+        let levels = [8, 8, 8, 5, 5, 5];
+        let places = matrix([5, 2048], 6);
+        let (project, embed) = (map([2048, 6]), map([2048, 2048]));
+        drop(kernel::code_tokens(codes, &levels, project, embed, places));
+        for ([input, output], taps) in [
+            ([2048, 1024], 20),
+            ([1024, 512], 12),
+            ([512, 256], 8),
+            ([256, 128], 8),
+            ([128, 128], 4),
+        ] {
+            let stride: usize = taps / 2;
+            let geometry = Geometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+            let (alpha, beta) = (x([1, input, 1], 2), x([1, input, 1], 3));
+            let y = kernel::snake(x([1, input, 50], 1), alpha, beta);
+            let weight = x([input, output, taps], 4);
+            let y = kernel::conv_transpose1d(y, weight, Some(bias(output)), geometry);
+            let dilated = Geometry { stride: 1, padding: 9, dilation: 3 };
+            let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
+            drop(kernel::add_snake(y.clone(), y.clone(), alpha, beta));
+            drop(kernel::conv1d(y, x([output, output, 7], 5), Some(bias(output)), dilated));
         }
     });
 }

@@ -23,24 +23,27 @@ use super::{
 type Recorded<B> = FusionTensor<<B as FusionBackend>::FusionRuntime>;
 type Handles<B> =
     HandleContainer<<<B as FusionBackend>::FusionRuntime as FusionRuntime>::FusionHandle>;
-type Run<B> = dyn Fn(&mut Handles<B>, &[TensorIr]) -> FloatTensor<B> + Send + Sync;
+type Run<B, const N: usize> =
+    dyn Fn(&mut Handles<B>, &[TensorIr]) -> [FloatTensor<B>; N] + Send + Sync;
 
 /// An operation waiting for its turn.
-struct Custom<B: FusionBackend> {
+struct Custom<B: FusionBackend, const N: usize> {
     description: CustomOpIr,
-    run: Arc<Run<B>>,
+    run: Arc<Run<B, N>>,
 }
 
-impl<B: FusionBackend> fmt::Debug for Custom<B> {
+impl<B: FusionBackend, const N: usize> fmt::Debug for Custom<B, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Custom").field(&self.description.id).finish()
     }
 }
 
-impl<B: FusionBackend> Operation<B::FusionRuntime> for Custom<B> {
+impl<B: FusionBackend, const N: usize> Operation<B::FusionRuntime> for Custom<B, N> {
     fn execute(&self, handles: &mut Handles<B>) {
-        let output = (self.run)(handles, &self.description.inputs);
-        handles.register_float_tensor::<B>(&self.description.outputs[0].id, output);
+        let outputs = (self.run)(handles, &self.description.inputs);
+        for (tensor, output) in self.description.outputs.iter().zip(outputs) {
+            handles.register_float_tensor::<B>(&tensor.id, output);
+        }
     }
 }
 
@@ -54,13 +57,26 @@ fn record<B: FusionBackend>(
     dtype: DType,
     run: impl Fn(&mut Handles<B>, &[TensorIr]) -> FloatTensor<B> + Send + Sync + 'static,
 ) -> Recorded<B> {
+    let [output] =
+        record_many(name, inputs, [(shape, dtype)], move |handles, inputs| [run(handles, inputs)]);
+    output
+}
+
+/// [`record`] of an operation that gives a tensor for each shape and type of `outputs`.
+fn record_many<B: FusionBackend, const N: usize>(
+    name: &'static str,
+    inputs: Vec<Recorded<B>>,
+    outputs: [(Shape, DType); N],
+    run: impl Fn(&mut Handles<B>, &[TensorIr]) -> [FloatTensor<B>; N] + Send + Sync + 'static,
+) -> [Recorded<B>; N] {
     let client = inputs[0].client.clone();
     let streams = OperationStreams::with_inputs(&inputs);
-    let output = TensorIr::uninit(client.create_empty_handle(), shape, dtype);
+    let outputs =
+        outputs.map(|(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype));
     let inputs: Vec<TensorIr> = inputs.into_iter().map(FusionTensor::into_ir).collect();
-    let description = CustomOpIr::new(name, &inputs, &[output]);
-    let custom = Custom::<B> { description: description.clone(), run: Arc::new(run) };
-    client.register(streams, OperationIr::Custom(description), custom).output()
+    let description = CustomOpIr::new(name, &inputs, &outputs);
+    let custom = Custom::<B, N> { description: description.clone(), run: Arc::new(run) };
+    client.register(streams, OperationIr::Custom(description), custom).outputs()
 }
 
 /// The float tensors of all inputs.
@@ -89,6 +105,20 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
         record::<B>("ada_norm", inputs, shape, dtype, move |handles, inputs| {
             let [x, weight, shift, scale] = floats::<B, 4>(handles, inputs);
             B::ada_norm(x, weight, epsilon, shift, scale)
+        })
+    }
+
+    fn add_snake(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        let output = (x.shape(), x.dtype());
+        let inputs = vec![x, y, alpha, beta];
+        record_many::<B, 2>("add_snake", inputs, [output.clone(), output], |handles, inputs| {
+            let [x, y, alpha, beta] = floats::<B, 4>(handles, inputs);
+            B::add_snake(x, y, alpha, beta)
         })
     }
 
@@ -195,6 +225,7 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
         })
     }
 
+    // ANCHOR: record
     fn rms_norm(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -206,6 +237,7 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
             B::rms_norm(x, weight, epsilon)
         })
     }
+    // ANCHOR_END: record
 
     fn attention(
         q: FloatTensor<Self>,

@@ -2,13 +2,18 @@
 //!
 //! `cargo test -p acestep-model --features wgpu --lib -- --ignored --nocapture cube::measure`
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::type_complexity,
+    reason = "a table for the person who asks for it"
+)]
+
 use std::time::Instant;
 
 use burn::tensor::{DType, Int, Tensor, TensorData, ops::FloatTensor};
 
 use super::{
-    super::{Backend, Geometry, Map, Slot, primitive, reference},
-    plain_product,
+    super::{Backend, Geometry, Map, Slot, primitive, reference, tensor},
     testing::{Plain, Recorded, random},
 };
 use crate::kernel;
@@ -126,7 +131,10 @@ impl<B: Backend> Table<'_, B> {
             self.row(
                 "product",
                 &format!("{rows} x 1024 to 3072"),
-                || plain_product::<B>(primitive(x.clone()), weight()),
+                || {
+                    let weight: Tensor<B, 2> = tensor(weight());
+                    primitive(x.clone().matmul(weight.transpose()))
+                },
                 || B::product(primitive(x.clone()), weight()),
             );
         }
@@ -167,6 +175,35 @@ impl<B: Backend> Table<'_, B> {
                     || primitive(kernel::snake(x.clone(), a.clone(), a.clone())),
                 );
             }
+        }
+        for (channels, samples) in [(128, 4800), (512, 600)] {
+            let a = self.x([1, channels, 1]);
+            let x = self.x([1, samples, channels]).swap_dims(1, 2);
+            let plain = |x: Tensor<B, 3>, y, alpha, beta| {
+                let sum = x + y;
+                [sum.clone(), reference::snake(sum, alpha, beta)]
+            };
+            let joined = |[sum, active]: [Tensor<B, 3>; 2]| {
+                // Both are used, as networks do; a view costs nothing.
+                drop(sum.narrow(2, 0, 1));
+                primitive(active)
+            };
+            let shape = format!("{channels} x {samples}, channels last");
+            self.row(
+                "add_snake",
+                &shape,
+                || joined(plain(x.clone(), x.clone(), a.clone(), a.clone())),
+                || joined(kernel::add_snake(x.clone(), x.clone(), a.clone(), a.clone())),
+            );
+            self.row(
+                "add_snake beside add, snake",
+                &shape,
+                || {
+                    let sum = kernel::add(x.clone(), x.clone());
+                    joined([sum.clone(), kernel::snake(sum, a.clone(), a.clone())])
+                },
+                || joined(kernel::add_snake(x.clone(), x.clone(), a.clone(), a.clone())),
+            );
         }
         let wide = |dilation| Geometry { stride: 1, padding: 3 * dilation, dilation };
         let strided = |stride, padding| Geometry { stride, padding, dilation: 1 };

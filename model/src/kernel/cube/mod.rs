@@ -5,6 +5,7 @@
 //! exponentials are f32. What an operation computes stands at its front in [`super`].
 
 mod ada_norm;
+mod add_snake;
 mod attention;
 mod cache_write;
 mod code_tokens;
@@ -50,6 +51,15 @@ where
         scale: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         ada_norm::ada_norm(x, weight, epsilon, shift, scale)
+    }
+
+    fn add_snake(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        add_snake::add_snake(x, y, alpha, beta)
     }
 
     fn cache_write(

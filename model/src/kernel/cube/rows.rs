@@ -73,6 +73,7 @@ pub(super) fn common_vector<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> usize
     tensors.iter().map(vector).min().unwrap_or(1)
 }
 
+// ANCHOR: row_sum
 /// The sum of `value` over the lanes of a row. Every unit of the cube must arrive here.
 #[cube]
 pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: bool) -> f32 {
@@ -102,3 +103,4 @@ pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: b
     }
     sum
 }
+// ANCHOR_END: row_sum

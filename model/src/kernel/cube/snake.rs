@@ -78,6 +78,21 @@ fn snake_kernel<T: Float, A: Float, B: Float, N: Size>(
         terminate!();
     }
     let value = Vector::<f32, N>::cast_from(x[i]);
+    output[i] = Vector::cast_from(turned(value, alpha, beta, i, row, channels, channels_last));
+}
+
+/// Snake of the values of vector `i` in a tensor whose rows have `row` vectors: one channel each, or
+/// one value of every channel.
+#[cube]
+pub(super) fn turned<A: Float, B: Float, N: Size>(
+    value: Vector<f32, N>,
+    alpha: &Tensor<A>,
+    beta: &Tensor<B>,
+    i: usize,
+    row: usize,
+    channels: usize,
+    #[comptime] channels_last: bool,
+) -> Vector<f32, N> {
     let mut a = Vector::<f32, N>::empty();
     let mut b = Vector::<f32, N>::empty();
     if comptime!(channels_last) {
@@ -94,7 +109,7 @@ fn snake_kernel<T: Float, A: Float, B: Float, N: Size>(
     }
     let sine = Vector::sin(value * Vector::exp(a));
     let amplitude = Vector::exp(b) + Vector::new(1e-9f32);
-    output[i] = Vector::cast_from(value + sine * sine / amplitude);
+    value + sine * sine / amplitude
 }
 
 #[cfg(all(test, feature = "wgpu", feature = "cpu"))]

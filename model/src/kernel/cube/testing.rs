@@ -70,7 +70,7 @@ pub(super) fn same(name: &str, expected: &[f32], got: &[f32], tolerance: f32) {
     let largest = expected.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
     let worst = expected.iter().zip(got).map(|(a, b)| (a - b).abs());
     // NaN is larger than everything here: `max` would pass over it.
-    let worst = worst.fold(0.0f32, |worst, d| if d <= worst { worst } else { d });
+    let worst = worst.fold(0.0f32, |worst, d| if worst.is_nan() || d <= worst { worst } else { d });
     assert!(
         worst <= tolerance * largest.max(1e-3),
         "{name}: off by {worst}, the largest value is {largest}"

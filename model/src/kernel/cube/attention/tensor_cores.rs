@@ -165,6 +165,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, reh
     );
 }
 
+#[allow(clippy::assign_op_pattern, reason = "the macro writes it so")]
 #[cube(launch)]
 fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     q: &Tensor<Vector<T, N>>,

@@ -1,5 +1,7 @@
 //! Every routine against the reference on the processor.
 
+#![expect(clippy::print_stderr, reason = "what is skipped or measured is said")]
+
 use std::any::TypeId;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData};

@@ -1,0 +1,182 @@
+//! The end of one residual unit and the beginning of the next: a sum, and its Snake.
+//!
+//! `s = x + y`, kept finite in f16, and `s + sin^2(e^alpha s) / (e^beta + 1e-9)` of what `s` is after
+//! rounding. Each input is read once; the sum, which the unit after adds to, is not read again.
+//!
+//! Limits: both outputs keep the order of `x` in memory; `y` may lie in any, but is read fast in the
+//! same one.
+
+use burn::tensor::DType;
+use burn_cubecl::{
+    CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
+
+use super::{rows::common_vector, snake::turned};
+
+/// # Shapes
+/// - `x`, `y`, outputs: `[B, channels, S]`, `alpha`, `beta`: `[1, channels, 1]`
+pub(super) fn add_snake<R: CubeRuntime>(
+    mut x: CubeTensor<R>,
+    mut y: CubeTensor<R>,
+    alpha: CubeTensor<R>,
+    beta: CubeTensor<R>,
+) -> [CubeTensor<R>; 2] {
+    let client = x.client.clone();
+    let channels = x.meta.shape()[1];
+    // From here on the last axis is the one whose values stand together in `x`.
+    let channels_last = x.meta.strides()[1] == 1 && channels > 1;
+    if channels_last {
+        x.meta.swap(1, 2);
+        y.meta.swap(1, 2);
+    }
+    let shape = x.meta.shape().clone();
+    let empty = || {
+        let (client, device) = (client.clone(), x.device.clone());
+        empty_device_contiguous_dtype(client, device, shape.clone(), x.dtype)
+    };
+    let (sum, output) = (empty(), empty());
+    let results = [sum.clone(), output.clone()].map(|mut result| {
+        if channels_last {
+            result.meta.swap(1, 2);
+        }
+        result
+    });
+    if output.meta.num_elements() == 0 {
+        return results;
+    }
+    let (alpha, beta) = (into_contiguous(alpha), into_contiguous(beta));
+    let vector = common_vector(&[&x, &y, &output]);
+    let units = output.meta.num_elements() / vector;
+    let dim = CubeDim::new(&client, units);
+    let types = [x.dtype.into(), alpha.dtype.into(), beta.dtype.into()];
+    let bounded = x.dtype == DType::F16;
+    add_snake_kernel::launch::<R>(
+        &client,
+        calculate_cube_count_elemwise(&client, units, dim),
+        dim,
+        x.required_address_type(),
+        vector,
+        x.into_linear_view(),
+        y.into_linear_view(),
+        alpha.into_tensor_arg(),
+        beta.into_tensor_arg(),
+        sum.into_linear_view(),
+        output.into_linear_view(),
+        shape[2] / vector,
+        channels,
+        channels_last,
+        bounded,
+        types,
+    );
+    results
+}
+
+#[cube(launch, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "a kernel's inputs, and its launch")]
+fn add_snake_kernel<T: Float, A: Float, B: Float, N: Size>(
+    x: &LinearView<Vector<T, N>>,
+    y: &LinearView<Vector<T, N>>,
+    alpha: &Tensor<A>,
+    beta: &Tensor<B>,
+    sum: &mut LinearView<Vector<T, N>, ReadWrite>,
+    output: &mut LinearView<Vector<T, N>, ReadWrite>,
+    row: usize,
+    channels: usize,
+    #[comptime] channels_last: bool,
+    #[comptime] bounded: bool,
+    #[define(T, A, B)] _types: [StorageType; 3],
+) {
+    let i = ABSOLUTE_POS;
+    if !output.is_in_bounds(i) {
+        terminate!();
+    }
+    let mut added = Vector::<f32, N>::cast_from(x[i]) + Vector::<f32, N>::cast_from(y[i]);
+    if comptime!(bounded) {
+        // NaN is larger than nothing and stays.
+        let most = Vector::<f32, N>::new(65_504.0f32);
+        #[unroll]
+        for j in 0..added.size() {
+            if added[j] > most[j] {
+                added[j] = most[j];
+            }
+            if added[j] < -most[j] {
+                added[j] = -most[j];
+            }
+        }
+    }
+    let added = Vector::<T, N>::cast_from(added);
+    sum[i] = added;
+    let value = Vector::<f32, N>::cast_from(added);
+    output[i] = Vector::cast_from(turned(value, alpha, beta, i, row, channels, channels_last));
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::{DType, Tensor};
+
+    use super::super::testing::{Operation, random, read, same_everywhere};
+    use crate::{Backend, kernel};
+
+    struct AddSnake {
+        shape: [usize; 3],
+        /// Of `x` and of `y`.
+        channels_last: [bool; 2],
+        /// What both are multiplied by.
+        size: f32,
+    }
+
+    impl AddSnake {
+        fn input<B: Backend>(&self, i: usize, dtype: DType, device: &B::Device) -> Tensor<B, 3> {
+            let [batch, channels, samples] = self.shape;
+            let x = if self.channels_last[i] {
+                let x = random::<B, 3>([batch, samples, channels], i as u32 + 1, dtype, device);
+                x.swap_dims(1, 2)
+            } else {
+                random::<B, 3>(self.shape, i as u32 + 1, dtype, device)
+            };
+            x.mul_scalar(self.size)
+        }
+    }
+
+    impl Operation for AddSnake {
+        fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+            let per_channel = |seed| random::<B, 3>([1, self.shape[1], 1], seed, dtype, device);
+            let [x, y] = [0, 1].map(|i| self.input::<B>(i, dtype, device));
+            let outputs = kernel::add_snake(x, y, per_channel(3), per_channel(4));
+            outputs.map(read).concat()
+        }
+    }
+
+    #[test]
+    fn both_orders_of_both_inputs() {
+        for shape in [[1, 1, 1], [2, 5, 64], [1, 7, 33], [2, 3, 0]] {
+            for channels_last in [[false, false], [true, true], [false, true], [true, false]] {
+                let name = format!("add_snake {shape:?}, channels last: {channels_last:?}");
+                same_everywhere(&name, &AddSnake { shape, channels_last, size: 1.0 }, 1e-5);
+            }
+        }
+    }
+
+    /// Sums up to 80000, where f16 ends at 65504.
+    #[test]
+    fn a_sum_stays_finite() {
+        use burn_wgpu::WgpuDevice::DefaultDevice as card;
+
+        let large = |device: &_| {
+            Tensor::<super::super::testing::Plain, 3>::from_data(
+                [[[40_000.0f32, -40_000.0, f32::NAN, 1.0]]],
+                device,
+            )
+            .cast(DType::F16)
+        };
+        let zero = Tensor::zeros([1, 1, 1], (&card, DType::F16));
+        let [sum, turned] = kernel::add_snake(large(&card), large(&card), zero.clone(), zero);
+        let (sum, turned) = (read(sum), read(turned));
+        assert_eq!((sum[0], sum[1], sum[3]), (65_504.0, -65_504.0, 2.0));
+        assert!(sum[2].is_nan() && turned[2].is_nan());
+        // 2 + sin^2(2)
+        assert!((turned[3] - 2.826_8).abs() < 2e-3, "{turned:?}");
+    }
+}
