@@ -28,8 +28,8 @@ pub struct Attention<B: Backend> {
 /// Keys and values of a sequence, ready to be attended: `[B, kv_heads, L, D]` each.
 #[derive(Debug, Clone)]
 pub struct KeysValues<B: Backend> {
-    pub(super) k: Tensor<B, 4>,
-    pub(super) v: Tensor<B, 4>,
+    pub(crate) k: Tensor<B, 4>,
+    pub(crate) v: Tensor<B, 4>,
 }
 
 /// Where new tokens stand, and what they may see.

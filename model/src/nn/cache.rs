@@ -12,13 +12,18 @@ use crate::{
     kernel::{self, Slot},
 };
 
+/// Tensors have room for a multiple of so many positions, and are seen up to one. A card gives a view
+/// only of what ends where its memory is aligned (512 bytes on NVIDIA's), and copies anything else: in
+/// bf16 the whole cache for every second token. What is seen too much, a mask hides.
+pub(crate) const STEP: usize = 16;
+
 /// The keys and values of every layer, a row for each sequence, with room for `capacity` positions.
 ///
 /// Rows may have different lengths; nothing is padded.
 #[derive(Debug, Clone)]
 // ANCHOR: cache
 pub struct Cache<B: Backend> {
-    /// `[rows, kv_heads, capacity, D]` each.
+    /// `[rows, kv_heads, positions, D]` each, with `capacity` rounded up to a [`STEP`].
     layers: Vec<KeysValues<B>>,
     lengths: Vec<usize>,
     capacity: usize,
@@ -34,7 +39,7 @@ impl<B: Backend> Cache<B> {
         capacity: usize,
         place: &Place<B>,
     ) -> Self {
-        let size = [rows, shape.kv_heads, capacity, shape.head_dim];
+        let size = [rows, shape.kv_heads, capacity.next_multiple_of(STEP), shape.head_dim];
         let zeros = || Tensor::zeros(size, (&place.device, place.dtype));
         let layer = |_| KeysValues { k: zeros(), v: zeros() };
         Self { layers: (0..layers).map(layer).collect(), lengths: vec![0; rows], capacity }
@@ -114,7 +119,8 @@ impl<B: Backend> KeysValues<B> {
         self.v.inplace(|cache| kernel::cache_write(cache, v, slots));
     }
 
-    /// The first `length` positions of the rows of `slots`, which follow each other.
+    /// The first `length` positions, a multiple of [`STEP`], of the rows of `slots`, which follow each
+    /// other.
     pub(crate) fn seen(&self, slots: &[Slot], length: usize) -> Self {
         let part =
             |x: &Tensor<B, 4>| x.clone().narrow(0, slots[0].row, slots.len()).narrow(2, 0, length);

@@ -14,6 +14,7 @@ mod timestep;
 pub(crate) use attention::Reading;
 pub use attention::{Attention, KeysValues};
 pub use cache::Cache;
+pub(crate) use cache::STEP;
 pub use conv::{Conv1d, ConvTranspose1d};
 pub use layer::{Layer, LayerShape};
 pub use linear::{Embedding, Linear};

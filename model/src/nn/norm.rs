@@ -28,6 +28,7 @@ impl<B: Backend> RmsNorm<B> {
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         kernel::rms_norm(x, self.weight.val(), self.epsilon)
     }
+
     /// [`kernel::ada_norm`].
     ///
     /// # Shapes

@@ -12,7 +12,7 @@ use super::Config;
 use crate::{
     Backend, Place, Quiet, Tap,
     kernel::{Mask, Slot, Visibility, flags},
-    nn::{Cache, Embedding, Layer, Reading, RmsNorm, Rope},
+    nn::{Cache, Embedding, Layer, Reading, RmsNorm, Rope, STEP},
 };
 
 /// Qwen3 without a language-model head.
@@ -112,6 +112,7 @@ impl<B: Backend> Model<B> {
         let ends: Vec<usize> = slots.iter().map(|slot| slot.start + t).collect();
         let seen = ends.iter().copied().max().unwrap_or(0);
         assert!(seen <= cache.capacity(), "{seen} tokens, room for {}", cache.capacity());
+        let seen = seen.next_multiple_of(STEP);
         let positions = slots.iter().flat_map(|slot| slot.start..slot.start + t);
         let mask = match slots {
             [one] => Mask::by_position(Visibility::Causal { first: one.start }),

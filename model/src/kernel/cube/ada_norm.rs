@@ -1,10 +1,12 @@
 //! The norm whose scale and shift the time decides: read once, summed in f32, written once.
 //!
 //! `y = (w x / sqrt(mean(x^2) + epsilon)) (1 + scale) + shift`, with `scale` and `shift` of the row's
-//! batch item. Rounded where the plain operations round: after the norm, the weight, the product and
-//! the sum.
+//! batch item. Rounded at least as seldom as the plain operations round: after the norm, the weight,
+//! the product and the sum.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values 2.4 times as
+//! Limits: `shift` and `scale` for each item or for all.
+//!
+//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values 2.5 times as
 //! fast, 2.1 times where Burn fuses what it can.
 
 use burn_cubecl::{

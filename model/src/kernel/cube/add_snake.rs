@@ -56,7 +56,7 @@ pub(super) fn add_snake<R: CubeRuntime>(
         &client,
         calculate_cube_count_elemwise(&client, units, dim),
         dim,
-        x.required_address_type(),
+        x.required_address_type().max(y.required_address_type()),
         vector,
         x.into_linear_view(),
         y.into_linear_view(),

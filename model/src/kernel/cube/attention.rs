@@ -6,8 +6,9 @@
 //! et al. 2022, arXiv:2205.14135). Tiles that no query of a cube may see are never read. The heads that
 //! share a key head are rows of the same cube: row `r` is query `r / group` of head `r % group`.
 //!
-//! Scores, exponentials and sums are f32. Limits: `D` a multiple of 4, one type for all three tensors;
-//! the caller takes the reference for anything else.
+//! Scores, exponentials and sums are f32. Limits: `D` a multiple of 4, and so small that eight keys and
+//! sixteen queries in f32 fit into the shared memory of a cube (152 where that has 16 KiB, the least
+//! there is); one type for all three tensors. The caller takes the reference for anything else.
 
 mod decode;
 mod tensor_cores;
@@ -40,12 +41,13 @@ pub(super) fn takes<R: CubeRuntime>(
         && q.dtype == k.dtype
         && q.dtype == v.dtype
         && k.meta.num_elements() > 0
+        && units::fits(q)
 }
 
 /// How a call is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Routine {
-    /// [`units`]: takes every call.
+    /// [`units`]: takes every call that comes here.
     Units,
     /// [`decode`]: few rows.
     Decode,
@@ -65,6 +67,7 @@ impl Routine {
 
     fn takes<R: CubeRuntime>(self, call: &Call<R>) -> bool {
         match self {
+            // Asked before: see the function of that name.
             Self::Units => true,
             Self::Decode => decode::takes(call),
             Self::TensorCores => tensor_cores::takes(call, false),
@@ -113,7 +116,7 @@ pub(super) fn attention_by<R: CubeRuntime>(
     );
     if output.meta.num_elements() > 0 {
         let [q, k, v] = [q, k, v].map(readable);
-        let call = Call { q, k, v, keys: keys.map(into_contiguous), visibility };
+        let call = Call { q, k, v, keys: keys.map(flags), visibility };
         let routine = routine.unwrap_or_else(|| Routine::of(&call));
         if !routine.takes(&call) {
             return None;
@@ -181,6 +184,12 @@ impl<R: CubeRuntime> Call<R> {
     fn scale(&self) -> f32 {
         (self.width() as f32).powf(-0.5)
     }
+}
+
+/// Flags of real keys whose last axis is whole. Rows may lie apart, as a card puts them; a copy would be
+/// one more launch in every layer.
+fn flags<R: CubeRuntime>(keys: CubeTensor<R>) -> CubeTensor<R> {
+    if keys.meta.strides()[1] == 1 { keys } else { into_contiguous(keys) }
 }
 
 /// A tensor whose last axis is whole and whose rows begin where vectors may be read.

@@ -4,13 +4,14 @@
 //! the weight, then the bias. Channels stand together in memory, in the columns and in the output.
 //!
 //! Limits: columns are made for some samples at a time, [`COLUMNS`] bytes at most (or one sample's), so
-//! their memory does not grow with the length. For filters of several taps, and runtimes without
-//! matrix units: with them, Burn's own convolution is a product that gathers its columns as it goes,
-//! and filters of one tap are a product to Burn too.
+//! their memory does not grow with the length; the weight is turned in every call. Where a device has
+//! matrix units for the type, Burn's own convolution is a product that gathers its columns as it goes,
+//! and does better; filters of one tap are a product to Burn too. Both come here nevertheless where
+//! Burn's would cut f32 ([`is_cut`]) or nothing is to be tuned.
 //!
 //! Gain over Burn's convolution, which takes one output a unit, on Mesa lavapipe on two cores: 128 to
 //! 128 channels of 4800 samples, seven taps, 2.5 times as fast at dilations 1 and 9; patches of two
-//! 1.3 times. (One tap was 0.9 times as fast: it is left to Burn.)
+//! 1.3 times; one tap 0.9 times.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
 use burn_cubecl::{
@@ -21,7 +22,7 @@ use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
     super::{Geometry, primitive, tensor},
-    matrix::{is_tuned, matmul},
+    matrix::{is_cut, is_tuned, matmul},
     rows::common_vector,
 };
 
@@ -35,9 +36,11 @@ pub(super) fn is_for<R: CubeRuntime>(
     geometry: Geometry,
 ) -> bool {
     let ([batch, input, samples], [output, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let matrix_units = !x.client.properties().features.matmul.cmma.is_empty();
-    // Burn times its own ways, which is not wanted everywhere.
-    let pays = !is_tuned() || !matrix_units && taps > 1;
+    // On Vulkan they take f16 and bf16, and f32 is what is asked for.
+    let cmma = &x.client.properties().features.matmul.cmma;
+    let matrix_units = cmma.iter().any(|config| config.a_type == x.dtype.into());
+    // Burn times its own ways, which is not wanted everywhere, and may cut f32.
+    let pays = !is_tuned() || is_cut(x) || !matrix_units && taps > 1;
     pays && batch * input * samples * output != 0
         && samples + 2 * geometry.padding > geometry.dilation * (taps - 1)
 }

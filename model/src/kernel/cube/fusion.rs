@@ -57,8 +57,9 @@ fn record<B: FusionBackend>(
     dtype: DType,
     run: impl Fn(&mut Handles<B>, &[TensorIr]) -> FloatTensor<B> + Send + Sync + 'static,
 ) -> Recorded<B> {
-    let [output] =
-        record_many(name, inputs, [(shape, dtype)], move |handles, inputs| [run(handles, inputs)]);
+    let [output] = record_many::<B, 1>(name, inputs, [(shape, dtype)], move |handles, inputs| {
+        [run(handles, inputs)]
+    });
     output
 }
 
@@ -92,7 +93,7 @@ fn with_bias<T, const N: usize>(inputs: [T; N], bias: Option<T>) -> Vec<T> {
     inputs.into_iter().chain(bias).collect()
 }
 
-impl<B: FusionBackend + Backend> Backend for Fusion<B> {
+impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
     fn ada_norm(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -186,7 +187,7 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
         geometry: Geometry,
     ) -> FloatTensor<Self> {
         let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
-        let samples = (frames - 1) * geometry.stride + taps - 2 * geometry.padding;
+        let samples = (frames.max(1) - 1) * geometry.stride + taps - 2 * geometry.padding;
         let (shape, dtype) = ([batch, channels, samples].into(), x.dtype());
         let inputs = with_bias([x, weight], bias);
         record::<B>("conv_transpose1d", inputs, shape, dtype, move |handles, inputs| {
@@ -213,7 +214,8 @@ impl<B: FusionBackend + Backend> Backend for Fusion<B> {
     }
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        if matrix::is_tuned() && !matvec::is_for(x.shape()[0]) {
+        let is_cut = x.dtype() == DType::F32 && B::cuts_f32(x.client.device());
+        if matrix::is_tuned() && !is_cut && !matvec::is_for(x.shape()[0]) {
             // Left to Burn, which may do in one what follows the product.
             let [x, weight] = [x, weight].map(tensor::<Self, 2>);
             return primitive(x.matmul(weight.transpose()));

@@ -4,18 +4,67 @@
 //! worth the wait, and kept on disk. On a driver in software each variant takes half a second to
 //! compile, for products that take a thousandth: there CubeCL's tuning level is set to `minimal`, which
 //! is taken here to mean that nothing is timed.
+//!
+//! NVIDIA's matrix units know no f32, only tf32, which has ten binary digits after the first. Burn's
+//! variants for them would cut f32 to it, and the goldens' tolerances are a hundred times as close. Who
+//! asks for f32 gets it: there products are done by plain units, each factor whole.
 
+use burn::tensor::{DType, Shape};
 use burn_cubecl::{
-    CubeRuntime,
+    BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement,
     kernel::matmul::{self, MatmulStrategy},
+    ops::numeric::empty_device_contiguous_dtype,
     tensor::CubeTensor,
 };
-use cubecl::config::{CubeClRuntimeConfig, autotune::AutotuneLevel};
+use cubecl::{
+    client::ComputeClient,
+    config::{CubeClRuntimeConfig, autotune::AutotuneLevel},
+    ir::{ElemType, FloatKind, Type},
+};
 use cubecl_common::config::RuntimeConfig;
+use cubek::{
+    matmul::{
+        definition::{MatmulElems, MatmulGlobalElems, MatmulSetupError},
+        launch::{Strategy, launch_ref},
+        routines::{
+            BlueprintStrategy, TileSizeSelection, double_unit::DoubleUnitSelectionArgs,
+            simple_unit::SimpleUnitSelectionArgs,
+        },
+    },
+    std::InputBinding,
+};
 
 /// Whether variants are timed against each other.
 pub(super) fn is_tuned() -> bool {
     !matches!(CubeClRuntimeConfig::get().autotune.level, AutotuneLevel::Minimal)
+}
+
+/// Whether Burn's fastest products of this tensor would round its values first.
+pub(super) fn is_cut<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
+    x.dtype == DType::F32 && knows_tf32(&x.client)
+}
+
+fn knows_tf32<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
+    client.properties().supports_type(Type::scalar(ElemType::Float(FloatKind::TF32)))
+}
+
+/// What has to be known of a device before an operation is recorded for it.
+#[doc(hidden)]
+pub trait Cuts: burn::tensor::backend::Backend {
+    /// Whether Burn's fastest products of f32 would round its values first.
+    fn cuts_f32(device: &Self::Device) -> bool;
+}
+
+impl<R, F, I, BT> Cuts for CubeBackend<R, F, I, BT>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
+    fn cuts_f32(device: &Self::Device) -> bool {
+        knows_tf32(&R::client(device))
+    }
 }
 
 /// The product of two matrices, or of batches of them.
@@ -23,10 +72,93 @@ pub(super) fn is_tuned() -> bool {
 /// # Panics
 /// If the shapes do not match, or no variant takes them: there is one that takes all.
 pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
+    if is_cut(&left) {
+        return by_units(left, right);
+    }
     let strategy = if is_tuned() { MatmulStrategy::default() } else { MatmulStrategy::Cube };
     let dtype = left.dtype;
-    match matmul::matmul(left, right, None, strategy, dtype) {
+    taken(matmul::matmul(left, right, None, strategy, dtype))
+}
+
+/// [`matmul`] without matrix units.
+fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
+    // Reading the next tile while one is computed pays where there are some.
+    const LONG: usize = 256;
+    let (rows, terms) = (left.meta.shape()[left.meta.num_dims() - 2], inner(&left));
+    let tile_size =
+        if rows >= 64 { TileSizeSelection::MaxTileSize } else { TileSizeSelection::MinTileSize };
+    let strategy = if terms >= LONG {
+        Strategy::DoubleUnit(BlueprintStrategy::Inferred(DoubleUnitSelectionArgs { tile_size }))
+    } else {
+        Strategy::SimpleUnit(BlueprintStrategy::Inferred(SimpleUnitSelectionArgs { tile_size }))
+    };
+    let launched = launch(&strategy, left.clone(), right.clone());
+    // A variant may need more shared memory than there is.
+    taken(launched.or_else(|_| launch(&Strategy::Naive, left, right)))
+}
+
+/// Terms of each sum.
+fn inner<R: CubeRuntime>(left: &CubeTensor<R>) -> usize {
+    left.meta.shape()[left.meta.num_dims() - 1]
+}
+
+fn launch<R: CubeRuntime>(
+    strategy: &Strategy,
+    left: CubeTensor<R>,
+    right: CubeTensor<R>,
+) -> Result<CubeTensor<R>, MatmulSetupError> {
+    let dtype = left.dtype;
+    let client = left.client.clone();
+    let rank = left.meta.num_dims();
+    let mut shape: Vec<usize> = left.meta.shape().iter().copied().collect();
+    shape[rank - 1] = right.meta.shape()[rank - 1];
+    let output = empty_device_contiguous_dtype(
+        client.clone(),
+        left.device.clone(),
+        Shape::from(shape),
+        dtype,
+    );
+    let global = MatmulGlobalElems { lhs: dtype.into(), rhs: dtype.into(), out: dtype.into() };
+    launch_ref(
+        strategy,
+        &client,
+        InputBinding::new(left.binding(), dtype.into()),
+        InputBinding::new(right.binding(), dtype.into()),
+        output.clone().binding(),
+        &mut MatmulElems::from_globals(&global),
+    )?;
+    Ok(output)
+}
+
+fn taken<R: CubeRuntime>(product: Result<CubeTensor<R>, MatmulSetupError>) -> CubeTensor<R> {
+    match product {
         Ok(product) => product,
         Err(error) => panic!("a matrix product that no kernel takes: {error:?}"),
+    }
+}
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn::tensor::{DType, Tensor};
+
+    use super::super::testing::{Plain, random, read, same};
+    use crate::kernel::{primitive, tensor};
+
+    /// What NVIDIA's cards do in f32, on any card. Weights are turned, as networks have them.
+    #[test]
+    fn products_by_plain_units() {
+        for [rows, terms, columns] in [[5, 24, 7], [70, 100, 33], [16, 300, 65], [130, 512, 96]] {
+            let left = |device: &_| random::<Plain, 2>([rows, terms], 1, DType::F32, device);
+            let right = |device: &_| random::<Plain, 2>([columns, terms], 2, DType::F32, device);
+            let card = burn_wgpu::WgpuDevice::DefaultDevice;
+            let product =
+                super::by_units(primitive(left(&card)), primitive(right(&card).transpose()));
+            let got = read::<Plain, 2>(tensor(product));
+            let cpu = burn_flex::FlexDevice;
+            let left = random::<burn_flex::Flex, 2>([rows, terms], 1, DType::F32, &cpu);
+            let right: Tensor<_, 2> = random([columns, terms], 2, DType::F32, &cpu);
+            let expected = read(left.matmul(right.transpose()));
+            same(&format!("{rows} x {terms} to {columns}"), &expected, &got, 2e-6);
+        }
     }
 }

@@ -8,17 +8,17 @@
 //! Limits: products of up to [`FEW_ROWS`] rows come here; more are Burn's, which fills tensor cores.
 //!
 //! Gain over Burn's product on Mesa lavapipe on two cores, 1024 to 3072 values: two rows (a token with
-//! guidance) 3 to 13 times as fast, four rows 2 to 3 times, one row the same, eight rows 0.7 times,
-//! hence the limit. That driver is bound by arithmetic; the share of a card's bandwidth can only be
+//! guidance) 4.1 times as fast, four rows 1.9 times, one row the same, eight rows 0.7 times, hence the
+//! limit. That driver is bound by arithmetic; the share of a card's bandwidth can only be
 //! measured on one.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
     tensor::CubeTensor,
 };
-use cubecl::{features::Plane, prelude::*};
+use cubecl::prelude::*;
 
-use super::rows::{common_vector, row_sum, spread};
+use super::rows::{common_vector, row_sum, shuffles, spread};
 
 /// Most rows for which this is the faster product.
 pub(super) const FEW_ROWS: usize = 4;
@@ -57,8 +57,9 @@ pub(super) fn matvec<R: CubeRuntime>(x: CubeTensor<R>, weight: CubeTensor<R>) ->
         return output;
     }
     let properties = client.properties();
-    let shuffle = properties.features.plane.contains(Plane::Ops);
-    let lanes = if shuffle { properties.hardware.plane_size_min.clamp(1, 32) } else { 32 };
+    let plane = properties.hardware.plane_size_min.clamp(1, 32);
+    let shuffle = shuffles(&client, plane as usize);
+    let lanes = if shuffle { plane } else { 32 };
     let vector = common_vector(&[&x, &weight]);
     let vectors = width / vector;
     // Two outputs a row of lanes read the same `x` once, where enough rows of lanes remain to fill
@@ -206,7 +207,7 @@ fn multiply<T: Float, W: Float, N: Size>(
 mod tests {
     use burn::tensor::DType;
 
-    use super::super::testing::{Operation, random, read, same_everywhere};
+    use super::super::testing::{Operation, random, read, same_everywhere, same_with_shuffles};
     use crate::{Backend, kernel};
 
     struct Product {
@@ -240,6 +241,7 @@ mod tests {
         for (rows, width, outputs) in cases {
             let name = format!("product of {rows} rows, {width} to {outputs}");
             same_everywhere(&name, &Product { rows, width, outputs }, 1e-5);
+            same_with_shuffles(&name, &Product { rows, width, outputs }, 1e-5);
         }
     }
 }

@@ -179,8 +179,8 @@ impl<B: Backend> Table<'_, B> {
         for (channels, samples) in [(128, 4800), (512, 600)] {
             let a = self.x([1, channels, 1]);
             let x = self.x([1, samples, channels]).swap_dims(1, 2);
-            let plain = |x: Tensor<B, 3>, y, alpha, beta| {
-                let sum = x + y;
+            let plain = |x: Tensor<B, 3>, y: Tensor<B, 3>, alpha, beta| {
+                let sum: Tensor<B, 3> = x + y;
                 [sum.clone(), reference::snake(sum, alpha, beta)]
             };
             let joined = |[sum, active]: [Tensor<B, 3>; 2]| {

@@ -5,6 +5,8 @@ use cubecl::{features::Plane, prelude::*, tensor_vector_size_parallel};
 
 /// Units of a cube: enough to hide memory's latency, few enough for every device.
 const UNITS: usize = 256;
+/// So many rows, a plane each, keep every processor of a card busy.
+const MANY_ROWS: usize = 256;
 
 /// The launch of a kernel whose units share rows of a contiguous tensor.
 ///
@@ -40,8 +42,10 @@ impl Rows {
             .unwrap_or(1);
         // A lane that reads two vectors hides some of the wait for them.
         let lanes = (width / vector).div_ceil(2).next_power_of_two().clamp(1, UNITS);
-        let planes = properties.features.plane.contains(Plane::Ops);
-        let in_plane = lanes <= properties.hardware.plane_size_min as usize;
+        // Where rows alone fill a card, those of one plane add without waiting for others.
+        let plane = properties.hardware.plane_size_min as usize;
+        let alone = rows >= MANY_ROWS && shuffles(&x.client, 2);
+        let lanes = if alone { lanes.min(plane) } else { lanes };
         let per_cube = (UNITS / lanes).min(rows.next_power_of_two());
         let cubes = rows.div_ceil(per_cube);
         Self {
@@ -49,9 +53,18 @@ impl Rows {
             dim: CubeDim::new_2d(lanes as u32, per_cube as u32),
             vector,
             lanes: lanes as u32,
-            shuffle: planes && in_plane,
+            shuffle: shuffles(&x.client, lanes),
         }
     }
+}
+
+/// Whether neighbouring units, `lanes` of them, can read each other's values.
+pub(super) fn shuffles<R: Runtime>(client: &ComputeClient<R>, lanes: usize) -> bool {
+    let properties = client.properties();
+    let can = properties.features.plane.contains(Plane::Ops);
+    #[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+    let can = can || super::testing::shuffles_in_software();
+    can && lanes <= properties.hardware.plane_size_min as usize
 }
 
 /// As many cubes, in two dimensions where one is not allowed to be so long.
@@ -104,3 +117,18 @@ pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: b
     sum
 }
 // ANCHOR_END: row_sum
+
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod tests {
+    use burn_wgpu::{WgpuDevice, WgpuRuntime};
+    use cubecl::prelude::*;
+
+    use super::{super::testing::with_shuffles, shuffles};
+
+    /// Else the tests with shuffles test nothing.
+    #[test]
+    fn a_driver_in_software_can_be_asked_to_shuffle() {
+        let client = WgpuRuntime::client(&WgpuDevice::DefaultDevice);
+        assert!(with_shuffles(|| shuffles(&client, 4)));
+    }
+}

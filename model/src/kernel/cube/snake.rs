@@ -3,6 +3,8 @@
 //! `y = x + sin^2(e^alpha x) / (e^beta + 1e-9)`, all in f32. The output keeps the order of the input:
 //! a convolution gives samples of all channels together, and the next one wants them so.
 //!
+//! Limits: one frequency and one amplitude a channel, of any tensor whose layout a view can follow.
+//!
 //! Gain over the plain operations on Mesa lavapipe on two cores: 128 channels of 4800 samples and 512
 //! of 600 between 4.2 and 9.6 times as fast, 1.4 to 2.5 times where Burn fuses them.
 

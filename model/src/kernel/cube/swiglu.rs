@@ -2,6 +2,8 @@
 //!
 //! `silu(x) = x / (1 + e^-x)`, in f32 and rounded before the product, as the plain operations round.
 //!
+//! Limits: both inputs of one shape, whose rows are made contiguous.
+//!
 //! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 6144 values 5.5 times as
 //! fast, 2.4 times where Burn fuses them into one kernel too.
 

@@ -64,6 +64,32 @@ pub(super) fn same_everywhere(name: &str, operation: &impl Operation, tolerance:
     }
 }
 
+std::thread_local! {
+    static SHUFFLES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether kernels of this thread may exchange values within a plane though CubeCL does not offer it.
+pub(super) fn shuffles_in_software() -> bool {
+    SHUFFLES.get()
+}
+
+/// Runs `test` as on a real card, where units of a plane read each other's values. CubeCL does not offer
+/// that on a driver in software, which can do it all the same.
+pub(super) fn with_shuffles<T>(test: impl FnOnce() -> T) -> T {
+    SHUFFLES.set(true);
+    let result = test();
+    SHUFFLES.set(false);
+    result
+}
+
+/// [`same_everywhere`] with values exchanged within planes, not recorded.
+pub(super) fn same_with_shuffles(name: &str, operation: &impl Operation, tolerance: f32) {
+    let (cpu, card) = (burn_flex::FlexDevice, burn_wgpu::WgpuDevice::DefaultDevice);
+    let expected = operation.run::<burn_flex::Flex>(DType::F32, &cpu);
+    let got = with_shuffles(|| operation.run::<Plain>(DType::F32, &card));
+    same(&format!("{name} with shuffles"), &expected, &got, tolerance);
+}
+
 /// Compares two results; a difference is measured against the largest value expected.
 pub(super) fn same(name: &str, expected: &[f32], got: &[f32], tolerance: f32) {
     assert_eq!(got.len(), expected.len(), "{name}");

@@ -241,7 +241,8 @@ fn attention_decode_kernel<T: Float, K: Numeric, N: Size>(
             let key = start + unit;
             let mut real = key < end;
             if comptime!(plan.padded) {
-                real = real && flags[batch * keys + min(key, keys - 1)] != K::from_int(0);
+                real =
+                    real && flags[batch * flags.stride(0) + min(key, keys - 1)] != K::from_int(0);
             }
             #[unroll]
             for row in 0..rows {

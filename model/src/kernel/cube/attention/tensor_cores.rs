@@ -5,6 +5,11 @@
 //! layout nobody knows but the device. So they are scaled only when a row's scores grow a good deal
 //! ([`HEADROOM`]), by way of shared memory; `a / l` is the same for any `m` that is near enough.
 //!
+//! Limits: `D` a multiple of 16, planes of exactly 32 units (NVIDIA's; AMD's and Intel's take
+//! [`super::units`]), and matrices of 16 by 16 by 16.
+//!
+//! Gain: not measured, for want of a card. No driver in software has such matrices.
+//!
 //! Everything but the matrix products is shared with [`super::units`], or can run without matrices:
 //! [`super::Routine::Rehearsal`] puts loops in their place.
 
@@ -12,12 +17,11 @@ use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::{
     cmma,
-    features::Plane,
     ir::{ElemType, FloatKind, features::MmaConfig},
     prelude::*,
 };
 
-use super::super::rows::spread;
+use super::super::rows::{shuffles, spread};
 use super::{
     Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
     mean_value, place, row_of, sees,
@@ -130,8 +134,7 @@ fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
             padded: call.keys.is_some(),
             rows: call.rows().next_power_of_two().clamp(SIDE, if rehearsal { 32 } else { 64 }),
             keys,
-            shuffle: client.properties().features.plane.contains(Plane::Ops)
-                && hardware.plane_size_min as usize >= LANES,
+            shuffle: shuffles(client, LANES),
         },
         vector,
         rehearsal,
@@ -308,7 +311,8 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             let key = start + lane + j * LANES;
             let mut real = key < keys;
             if comptime!(plan.padded) {
-                real = real && flags[batch * keys + min(key, keys - 1)] != K::from_int(0);
+                real =
+                    real && flags[batch * flags.stride(0) + min(key, keys - 1)] != K::from_int(0);
             }
             let mut score = Vector::<f32, Rows>::new(0.0f32);
             #[unroll]

@@ -9,7 +9,7 @@ use burn_flex::Flex;
 use burn_wgpu::WgpuRuntime;
 
 use super::{
-    super::testing::{Operation, Plain, random, read, same, same_everywhere},
+    super::testing::{Operation, Plain, random, read, same, same_everywhere, with_shuffles},
     Routine, attention_by,
 };
 use crate::{
@@ -205,6 +205,15 @@ fn half_precision() {
     let case = Case { batch: 2, padding: Padding::Half, ..Case::of(40, 90, 16, Visibility::Full) };
     case.check_by(&[Routine::Units, Routine::Rehearsal], DType::F16);
     Case { queries: 1, ..case }.check_by(&[Routine::Decode], DType::F16);
+}
+
+/// As on a card, where lanes read each other's values.
+#[test]
+fn lanes_that_exchange_values() {
+    for visibility in [Visibility::Full, Visibility::Window(16)] {
+        let case = Case { batch: 2, padding: Padding::Half, ..Case::of(70, 90, 16, visibility) };
+        with_shuffles(|| case.check_rows());
+    }
 }
 
 /// Only here do matrices multiply, where the device has them.

@@ -5,15 +5,15 @@
 //! keys, then the same tile of values, and the tile's weights lie in shared memory in f32.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
-use cubecl::{features::Plane, prelude::*};
+use cubecl::prelude::*;
 
-use super::super::rows::spread;
+use super::super::rows::{shuffles, spread};
 use super::{
-    Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
+    Call, LANES, Plan, Sight, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
     mean_value, place, row_of, sees,
 };
 
-/// Rows of a cube and keys of a tile, best first. The last suits every device there is.
+/// Rows of a cube and keys of a tile, best first: [`fits`] asks for the last.
 const SIZES: [(usize, usize); 5] = [(64, 32), (32, 32), (32, 16), (16, 16), (16, 8)];
 
 /// Writes the attention of `call` to `output`, `[B, Lq, heads, D]`.
@@ -38,10 +38,24 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     );
 }
 
+/// Whether the device has memory for the smallest cube.
+pub(super) fn fits<R: CubeRuntime>(q: &CubeTensor<R>) -> bool {
+    let (rows, keys) = SIZES[SIZES.len() - 1];
+    let plan = Plan {
+        vectors: q.meta.shape()[3] / VECTOR,
+        group: 1,
+        sight: Sight::Full,
+        padded: false,
+        rows,
+        keys,
+        shuffle: shuffles(&q.client, LANES),
+    };
+    bytes(&plan) <= q.client.properties().hardware.max_shared_memory_size
+}
+
 /// The largest cube that the device has memory for and the call has rows for.
 fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
-    let properties = call.q.client.properties();
-    let hardware = &properties.hardware;
+    let hardware = &call.q.client.properties().hardware;
     let with = |(rows, keys): (usize, usize)| Plan {
         vectors: call.width() / VECTOR,
         group: call.group(),
@@ -49,8 +63,7 @@ fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
         padded: call.keys.is_some(),
         rows,
         keys,
-        shuffle: properties.features.plane.contains(Plane::Ops)
-            && hardware.plane_size_min as usize >= LANES,
+        shuffle: shuffles(&call.q.client, LANES),
     };
     let fits = |plan: &Plan| {
         bytes(plan) <= hardware.max_shared_memory_size
@@ -102,7 +115,7 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
     let last_row = min(first_row + plan.rows, rows) - 1;
     let k_start = (batch * k.stride(0) + kv_head * k.stride(1)) / VECTOR;
     let v_start = (batch * v.stride(0) + kv_head * v.stride(1)) / VECTOR;
-    let flags_start = batch * keys;
+    let flags_start = batch * flags.stride(0);
 
     // Four rows of a team as vectors over rows, one for each column.
     let mut queries = SharedMemory::<Vector<f32, N>>::new(comptime!(vectors * VECTOR * teams));
