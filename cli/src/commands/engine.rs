@@ -41,8 +41,12 @@ pub(crate) fn room(device: Device) -> Room {
         }
         Device::Wgpu(index) => {
             let adapters = Listing::of(device).wgpu.unwrap_or_default();
-            let largest = adapters.get(index).map(|adapter| adapter.largest_bytes);
-            Room { largest, ..Room::default() }
+            let adapter = adapters.get(index);
+            Room {
+                free: adapter.and_then(|adapter| adapter.free_bytes),
+                total: adapter.and_then(|adapter| adapter.total_bytes),
+                largest: adapter.map(|adapter| adapter.largest_bytes),
+            }
         }
     }
 }

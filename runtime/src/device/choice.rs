@@ -111,6 +111,8 @@ mod tests {
             number: 0,
             api: "Vulkan".into(),
             driver: String::new(),
+            total_bytes: None,
+            free_bytes: None,
             largest_bytes: 1 << 30,
             has_f16: false,
             has_matrix_units: false,

@@ -61,6 +61,11 @@ pub struct Adapter {
     pub api: String,
     /// Driver and version.
     pub driver: String,
+    /// Its memory in bytes, where the driver says it: of an integrated card what it shares with the
+    /// processor too.
+    pub total_bytes: Option<u64>,
+    /// What of it was free when it was looked at, where the driver says it.
+    pub free_bytes: Option<u64>,
     /// The most bytes that one tensor can have.
     pub largest_bytes: u64,
     /// Whether it computes with f16.

@@ -17,6 +17,8 @@ pub mod kernels;
 pub mod listing;
 pub mod memory;
 pub mod trial;
+#[cfg(all(feature = "wgpu", not(target_os = "macos")))]
+mod vulkan;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 

@@ -40,6 +40,7 @@ pub(super) fn look() -> Vec<Adapter> {
             if kind == AdapterKind::Software && number > 0 {
                 return None;
             }
+            let (total_bytes, free_bytes) = memory(adapter, kind);
             let limits = adapter.limits();
             let features = adapter.features();
             Some(Adapter {
@@ -48,6 +49,8 @@ pub(super) fn look() -> Vec<Adapter> {
                 number,
                 api: format!("{:?}", info.backend),
                 driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+                total_bytes,
+                free_bytes,
                 largest_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
                 has_f16: features.contains(Features::SHADER_F16),
                 has_matrix_units: features.contains(Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
@@ -56,6 +59,18 @@ pub(super) fn look() -> Vec<Adapter> {
         .collect();
     adapters.sort_by_key(|adapter| adapter.kind);
     adapters
+}
+
+/// Memory of a card, all and free, as far as its driver tells.
+#[cfg(not(target_os = "macos"))]
+fn memory(adapter: &wgpu::Adapter, kind: AdapterKind) -> (Option<u64>, Option<u64>) {
+    super::vulkan::memory(adapter, kind).unwrap_or_default()
+}
+
+/// Metal has one memory for card and processor, and bounds neither.
+#[cfg(target_os = "macos")]
+fn memory(_: &wgpu::Adapter, _: AdapterKind) -> (Option<u64>, Option<u64>) {
+    (None, None)
 }
 
 /// The backend's name for the adapter at place `index` of the listing.

@@ -119,8 +119,13 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
     let name = Device::Wgpu(index).to_string();
     // bf16 is stored and converted on some, but computed with on none.
     let types = if adapter.has_f16 { &["f32", "f16"][..] } else { &["f32"] };
+    let memory = match (adapter.total_bytes, adapter.free_bytes) {
+        (Some(total), Some(free)) => format!(", {} of memory, {} free", size(total), size(free)),
+        (Some(total), None) => format!(", {} of memory", size(total)),
+        (None, _) => String::new(),
+    };
     let detail = format!(
-        "{}, {}, {} by {}; {}{}, tensors to {}",
+        "{}, {}, {} by {}{memory}; {}{}, tensors to {}",
         adapter.name,
         adapter.kind,
         adapter.api,
@@ -134,6 +139,8 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
         "is_software": adapter.kind == AdapterKind::Software,
         "api": adapter.api,
         "driver": adapter.driver,
+        "total_bytes": adapter.total_bytes,
+        "free_bytes": adapter.free_bytes,
         "largest_tensor_bytes": adapter.largest_bytes,
         "dtypes": types,
         "matrix_units": adapter.has_matrix_units,
