@@ -17,6 +17,7 @@ pub(super) enum Operation {
     Swiglu([usize; 2]),
     Attend(Attention),
     Snake([usize; 3]),
+    AddSnake([usize; 3]),
     ConvTranspose([usize; 5]),
     Conv([usize; 6]),
     CacheWrite([usize; 6]),
@@ -54,6 +55,8 @@ pub(super) enum Output<B: Backend> {
     Two(Tensor<B, 2>),
     Three(Tensor<B, 3>),
     Four(Tensor<B, 4>),
+    /// Two results of one shape.
+    Pair([Tensor<B, 3>; 2]),
 }
 
 impl<B: Backend> Output<B> {
@@ -63,6 +66,9 @@ impl<B: Backend> Output<B> {
             Self::Two(x) => (x.dims().into(), to_host(x)),
             Self::Three(x) => (x.dims().into(), to_host(x)),
             Self::Four(x) => (x.dims().into(), to_host(x)),
+            Self::Pair([x, y]) => {
+                ([x.dims(), y.dims()].concat(), [to_host(x), to_host(y)].concat())
+            }
         }
     }
 
@@ -72,6 +78,7 @@ impl<B: Backend> Output<B> {
             Self::Two(x) => x.dims().iter().product(),
             Self::Three(x) => x.dims().iter().product(),
             Self::Four(x) => x.dims().iter().product(),
+            Self::Pair(pair) => pair.iter().map(|x| x.dims().iter().product::<usize>()).sum(),
         }
     }
 }
@@ -99,6 +106,7 @@ impl Operation {
             Self::Swiglu(_) => "swiglu",
             Self::Attend(_) => "attention",
             Self::Snake(_) => "snake",
+            Self::AddSnake(_) => "add_snake",
             Self::ConvTranspose(_) => "conv_transpose1d",
             Self::Conv(_) => "conv1d",
             Self::CacheWrite(_) => "cache_write",
@@ -113,7 +121,8 @@ impl Operation {
             |sizes: &[usize]| sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
         match self {
             Self::RmsNorm(sizes) | Self::Swiglu(sizes) => by(&sizes),
-            Self::AdaNorm(sizes) | Self::Snake(sizes) | Self::Product(sizes) => by(&sizes),
+            Self::AdaNorm(sizes) | Self::Product(sizes) => by(&sizes),
+            Self::Snake(sizes) | Self::AddSnake(sizes) => by(&sizes),
             Self::NormRotate(sizes) | Self::CodeTokens(sizes) => by(&sizes),
             Self::ConvTranspose(sizes) => by(&sizes),
             Self::Conv(sizes) | Self::CacheWrite(sizes) => by(&sizes),
@@ -193,6 +202,14 @@ impl Operation {
                 let [alpha, beta] = [2, 3].map(|seed| inputs.tensor([1, channels, 1], seed));
                 both([kernel::snake::<B>, reference::snake::<B>], move |compute| {
                     Output::Three(compute(x.clone(), alpha.clone(), beta.clone()))
+                })
+            }
+            Self::AddSnake([batch, channels, samples]) => {
+                let [x, y] = [1, 4].map(|seed| inputs.tensor([batch, channels, samples], seed));
+                let [alpha, beta] = [2, 3].map(|seed| inputs.tensor([1, channels, 1], seed));
+                both([kernel::add_snake::<B>, reference::add_snake::<B>], move |compute| {
+                    let [alpha, beta] = [&alpha, &beta].map(Clone::clone);
+                    Output::Pair(compute(x.clone(), y.clone(), alpha, beta))
                 })
             }
             Self::ConvTranspose([batch, input, output, samples, stride]) => {

@@ -110,6 +110,13 @@ pub(super) const SWEEP: &[(Extent, Operation)] = &[
     (Released, Snake([1, 2048, 448])),
     (Released, Snake([1, 512, 26_880])),
     (Released, Snake([1, 128, 430_080])),
+    // [batch, channels, samples]
+    (Quick,    AddSnake([2, 3, 17])),
+    (Edge,     AddSnake([1, 1, 1])),
+    (Edge,     AddSnake([2, 130, 1023])),
+    (Released, AddSnake([1, 1024, 4480])),
+    (Released, AddSnake([1, 512, 26_880])),
+    (Released, AddSnake([1, 128, 430_080])),
     // [batch, in, out, samples, stride], with filters of twice the stride as the decoder has them
     (Quick,    ConvTranspose([1, 4, 3, 9, 2])),
     (Edge,     ConvTranspose([2, 5, 7, 1, 10])),
