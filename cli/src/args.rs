@@ -147,12 +147,6 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
             // Typed all the same, it is told what it is that writes them.
             .mut_arg("lyrics", |lyrics| lyrics.hide(true))
     });
-    command = command.mut_subcommand("verify", |verify| {
-        verify.mut_arg("dtype", |dtype| {
-            let text = "Type of the weights: f32, bf16 or f16 [default: f32]";
-            dtype.help(text).long_help(text)
-        })
-    });
     command = command.mut_subcommand("understand", |understand| {
         // There is one answer, and --seed is its seed.
         understand.mut_arg("lm_seed", |seed| seed.hide(true))

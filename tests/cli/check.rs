@@ -10,6 +10,14 @@ fn report(place: &Place, out: &str) -> (Value, String) {
     (place.json(&format!("{out}/check.json")), page)
 }
 
+/// A copy of a file of the goldens.
+fn golden(place: &Place, name: &str, to: &str) {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/a");
+    let to = place.path(to);
+    std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+    std::fs::copy(root.join(name), to).expect("a golden");
+}
+
 #[test]
 fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     let place = Place::new();
@@ -19,6 +27,7 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     let run = crate::Run::from(output).succeeded();
     assert_eq!(run.text(), "a/b/check.json\na/b/check.md\n");
     assert_eq!(names(&place.path("a/b")), ["check.json", "check.md"]);
+    assert!(run.stderr.starts_with("checking cpu ("), "{}", run.stderr);
     assert!(run.stderr.contains("kernels    1/16  rms_norm 3 x 5\n"), "{}", run.stderr);
 
     let (json, page) = report(&place, "a/b");
@@ -46,24 +55,18 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
 #[test]
 fn a_golden_that_differs_is_a_failure_and_the_other_parts_run() {
     let place = Place::new();
-    std::fs::create_dir_all(place.path("set/logic")).expect("a folder");
-    let golden = |name: &str| {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/a");
-        std::fs::read_to_string(root.join(name)).expect("a golden")
-    };
-    let yaml = golden("logic/cot_yaml.json");
-    let mut changed: Value = serde_json::from_str(&yaml).expect("JSON");
+    golden(&place, "silence.safetensors", "set/silence.safetensors");
+    golden(&place, "logic/cot_yaml.json", "set/logic/cot_yaml.json");
+    let yaml = place.read("set/logic/cot_yaml.json");
+    let mut changed: Value = serde_json::from_slice(&yaml).expect("JSON");
     changed["parse_lm_output"][5]["lyrics"] = "other words".into();
     place.write("set/logic/cot_yaml.json", changed.to_string());
-    let silence = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/goldens/a/silence.safetensors");
-    std::fs::copy(silence, place.path("set/silence.safetensors")).expect("a golden");
 
     let only = ["--only", "verify,lengths", "--goldens", "set"];
     let run = place.run(&[&["check", "--device", "cpu", "--quick"], &only[..]].concat());
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let (json, page) = report(&place, ".");
-    let name = "logic/cot_yaml.json: parse_lm_output.5.lyrics";
+    let name = "set/logic/cot_yaml.json: parse_lm_output.5.lyrics";
     assert_eq!(json["parts"][0]["problems"], serde_json::json!([name]));
     assert_eq!(json["parts"][0]["failed"], 1);
     assert_eq!(
@@ -72,6 +75,114 @@ fn a_golden_that_differs_is_a_failure_and_the_other_parts_run() {
     );
     assert!(page.contains(&format!("verify failed:\n\n- {name}\n")), "{page}");
     assert!(run.stderr.contains(&format!("note: {name}\n")), "{}", run.stderr);
+}
+
+#[test]
+fn the_built_in_results_are_compared_once_and_those_in_bf16_have_rows_of_their_own() {
+    let place = Place::new();
+    place.run(&["check", "--device", "cpu", "--only", "verify"]).succeeded();
+    let (json, page) = report(&place, ".");
+    // As many as `verify` compares.
+    assert_eq!(
+        (&json["parts"][0]["passed"], &json["parts"][0]["skipped"]),
+        (&601.into(), &70.into())
+    );
+    let rows = json["verified"].as_array().expect("rows");
+    for component in ["DiT", "VAE decoder", "text encoder", "language model"] {
+        for name in [component.to_owned(), format!("{component} in bf16")] {
+            let mut rows = rows.iter().filter(|row| row["component"] == *name);
+            let row = rows.next().unwrap_or_else(|| panic!("no {name} in {json:#}"));
+            assert!(row["passed"].as_u64() > Some(0) && rows.next().is_none(), "{name}");
+            assert!(page.contains(&format!("| built in | {name} | ")), "{page}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_sets_is_compared_set_by_set_and_one_without_its_checkpoints_fails() {
+    let place = Place::new();
+    golden(&place, "silence.safetensors", "sets/b/silence.safetensors");
+    golden(&place, "silence.safetensors", "sets/a/silence.safetensors");
+    golden(&place, "logic/cot_yaml.json", "sets/a/logic/cot_yaml.json");
+    place.write("sets/README.md", "no set");
+    let run = place.run(&["check", "--device", "cpu", "--only", "verify", "--goldens", "sets"]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("verify     2/2  stored results, b\n"), "{}", run.stderr);
+    let (json, page) = report(&place, ".");
+    let problem = "stored results, b: nothing of it could be compared: are its checkpoints there?";
+    assert_eq!(json["parts"][0]["problems"], serde_json::json!([problem]));
+    assert!(json["parts"][0]["passed"].as_u64() > Some(0));
+    assert!(page.contains("| a | silence | 0 | 0 | 1 |"), "{page}");
+    assert!(page.contains("| b | silence | 0 | 0 | 1 |"), "{page}");
+}
+
+/// So that a script can have defaults.
+#[test]
+fn of_a_flag_that_is_typed_twice_the_last_counts_and_parts_are_added() {
+    let place = Place::new();
+    golden(&place, "silence.safetensors", "set/silence.safetensors");
+    golden(&place, "logic/cot_yaml.json", "set/logic/cot_yaml.json");
+    let twice = ["--out", "a", "--goldens", "nowhere", "--out", "b", "--goldens", "set"];
+    let parts = ["--only", "verify", "--only", "kernels", "--torch", "python"];
+    let rest = ["--device", "abacus", "--device", "cpu", "--quick", "--torch", "python3"];
+    let run = place.run(&[&["check"], &twice[..], &parts, &rest].concat()).succeeded();
+    assert_eq!(run.text(), "b/check.json\nb/check.md\n");
+    assert_eq!(report(&place, "b").0["parts"].as_array().map(Vec::len), Some(2));
+    run.says("note: --torch is not used: PyTorch is measured beside `bench`, which is left out\n");
+}
+
+#[test]
+fn a_processor_is_checked_only_by_name() {
+    let place = Place::new();
+    for device in [&[][..], &["--device", "auto"]] {
+        let run = place.run(&[&["check", "--quick"], device].concat()).failed(1);
+        run.says("error: there is no card to check: this build has only cpu\n")
+            .says("hint: pass --device cpu to try the check itself\n");
+    }
+    assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
+/// The script with a program that prints what it is asked, and with a Python that has PyTorch or not.
+#[cfg(unix)]
+#[test]
+fn the_script_gives_defaults_that_flags_replace() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root.canonicalize().expect("the repository");
+    let place = Place::new();
+    let script = |name: &str, text: &str| {
+        place.write(name, format!("#!/bin/sh\n{text}\n"));
+        let all = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.path(name), all).expect("a program");
+    };
+    script("acestep", "printf '%s\\n' \"$@\"");
+    let asked = |has_torch: bool, flags: &[&str]| {
+        script("python3", &format!("exit {}", u8::from(!has_torch)));
+        let path = std::env::var("PATH").expect("a path");
+        let output = std::process::Command::new("bash")
+            .arg(root.join("scripts/gpu-check"))
+            .args(flags)
+            .current_dir(place.path("."))
+            .env("ACESTEP", place.path("acestep"))
+            .env("PATH", format!("{}:{path}", place.path(".").display()))
+            .output()
+            .expect("bash");
+        let run = crate::Run::from(output).succeeded();
+        run.text().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let goldens = root.join("tests/goldens").display().to_string();
+    let defaults = ["check", "--goldens", &goldens, "--out", "gpu-check"];
+    assert_eq!(asked(false, &[]), defaults);
+    assert_eq!(asked(true, &[]), [&defaults[..], &["--torch", "python3"]].concat());
+    for (flags, finds_torch) in [
+        (&["--torch=py", "--out", "a b"][..], false),
+        (&["--only", "verify,kernels"], false),
+        (&["--only", "lengths,bench"], true),
+    ] {
+        let torch: &[&str] = if finds_torch { &["--torch", "python3"] } else { &[] };
+        assert_eq!(asked(true, flags), [&defaults[..], torch, flags].concat(), "{flags:?}");
+    }
 }
 
 #[test]
@@ -88,7 +199,15 @@ fn what_cannot_be_read_ends_the_check_before_it_begins() {
     check(&["--models", "empty"]).failed(1).says("model `turbo` is not on this machine");
     check(&["--only", "kernels", "--out", "file"]).failed(1).says("cannot make the folder `file`");
     check(&["--device", "abacus"]).failed(2).says("abacus");
-    assert_eq!(check(&["--only", "everything"]).code, Some(2));
+    // There is a part of this name, but not for whoever asks.
+    for part in ["everything", "device"] {
+        let run = check(&["--only", part]);
+        assert_eq!(run.code, Some(2), "{part}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("[possible values: verify, kernels, lengths, bench]"),
+            "{part}"
+        );
+    }
     assert_eq!(place.files(), ["empty", "file"]);
 }
 

@@ -24,7 +24,6 @@ fn a_type_that_the_processor_does_not_compute_in_is_refused_by_every_verb() {
         &["inspire", "rain", "--lm-model", "tiny"],
         &["format", "rain", "--lm-model", "tiny"],
         &["understand", "song.wav", "--lm-model", "tiny"],
-        &["verify"],
         &["bench"],
         &["warmup"],
     ] {

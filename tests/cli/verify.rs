@@ -64,6 +64,15 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
     }
 }
 
+/// Each case knows the type that it was computed in.
+#[test]
+fn a_type_cannot_be_asked_for() {
+    for dtype in ["f32", "bf16"] {
+        let run = Place::new().run(&["verify", "--dtype", dtype]).failed(2);
+        run.says("unexpected argument '--dtype' found");
+    }
+}
+
 #[test]
 fn number_streams_equal_the_reference() {
     let place = Place::new();

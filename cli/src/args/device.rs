@@ -24,3 +24,22 @@ pub(crate) struct Where {
     )]
     pub(crate) dtype: String,
 }
+
+/// A device, as typed, of a verb that knows in which types it computes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Model and device")]
+pub(crate) struct OnDevice {
+    /// auto, cpu, cuda[:N] or wgpu[:N] [default: auto].
+    ///
+    /// auto is the best NVIDIA card that can be used, else the best card of Vulkan or Metal, else the
+    /// processor, of what is built in. acestep doctor shows the numbers.
+    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
+    device: String,
+}
+
+impl OnDevice {
+    /// The device with weights in f32.
+    pub(crate) fn in_f32(self) -> Where {
+        Where { device: self.device, dtype: "f32".to_owned() }
+    }
+}

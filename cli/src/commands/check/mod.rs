@@ -4,6 +4,7 @@
 //! lengths, and every preset at full size beside the device's ceilings and PyTorch. What fails does
 //! not keep the rest from running. The results are written after every part, as JSON and as a page.
 
+mod goldens;
 mod kernels;
 mod lengths;
 mod machine;
@@ -21,7 +22,10 @@ use std::{
 };
 
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Engine, Job, device::dtype};
+use acestep_runtime::{
+    Device, Engine, Error, Job, Notice,
+    device::{BUILT_IN, dtype},
+};
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use clap::ValueHint;
@@ -34,19 +38,19 @@ use crate::{
     report::{self, Report},
 };
 use part::{Item, Part};
-use results::{Line, Results, Verified};
+use results::{Line, Results};
 use speed::Task;
 
-use super::{
-    bench::{measure::Ceilings, presets::Preset, typed},
-    verify::{self, Given},
-};
+use super::bench::{measure::Ceilings, presets::Preset, typed};
 
 /// The flags of `check`.
+///
+/// The last one counts where one value is typed twice, so that scripts can have defaults.
 #[derive(Debug, clap::Args)]
+#[command(args_override_self = true)]
 pub(crate) struct Args {
-    /// A directory of goldens with its checkpoints beside it, as `verify` takes it; without it the
-    /// small built-in set is used.
+    /// A directory of goldens with its checkpoints beside it, as `verify` takes it, or one that
+    /// holds several; without it the small built-in set is used.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     goldens: Option<PathBuf>,
 
@@ -56,7 +60,7 @@ pub(crate) struct Args {
     models: Option<PathBuf>,
 
     /// Only these parts.
-    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
+    #[arg(long, value_parser = part::asked_for(), value_name = "PART", value_delimiter = ',')]
     only: Vec<Part>,
 
     /// Only these presets in `bench`.
@@ -97,32 +101,54 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 1 if anything fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
-    let (engine, notices) = engine::open(&args.place)?;
+    let (device, mut notices) = Device::open(&args.place.device)?;
+    if args.place.device == "auto" && device == Device::Cpu {
+        return Err(no_card(&notices).into());
+    }
+    let (engine, more) = engine::open(&Where { device: device.to_string(), ..args.place.clone() })?;
+    notices.extend(more);
     match args.part {
         Some(part) => work(&args, part, engine),
-        None => {
-            let report = global.report();
-            notices.iter().for_each(|notice| report.note(&notice.0));
-            Check { args, engine, report }.run()
-        }
+        None => Check { args, engine, notices, report: global.report() }.run(),
     }
+}
+
+/// A report on the processor would be hours of work, and looks like one on a card.
+fn no_card(notices: &[Notice]) -> Refusal {
+    let reasons: Vec<&str> = notices.iter().map(|notice| notice.0.as_str()).collect();
+    let why = match &reasons[..] {
+        [] if BUILT_IN == ["cpu"] => "this build has only cpu".to_owned(),
+        [] => "none was found".to_owned(),
+        reasons => reasons.join("; "),
+    };
+    Refusal::new(format!("there is no card to check: {why}"))
+        .hint("pass --device cpu to try the check itself")
 }
 
 /// The process that reports.
 struct Check {
     args: Args,
     engine: Engine,
+    notices: Vec<Notice>,
     report: Report,
 }
 
 impl Check {
     fn run(self) -> Result<ExitCode> {
-        let Self { args, engine, report } = &self;
+        let Self { args, engine, notices, report } = &self;
         let wanted: Vec<Part> = [Part::Verify, Part::Kernels, Part::Lengths, Part::Bench]
             .into_iter()
             .filter(|part| args.only.is_empty() || args.only.contains(part))
             .collect();
+        let machine = machine::describe(engine.device);
+        let name = machine.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+        report.line(&format!("checking {}{name} in {}", engine.device, dtype::name(engine.dtype)));
+        notices.iter().for_each(|notice| report.note(&notice.0));
         self.refuse_what_cannot_be_read(&wanted)?;
+        if args.torch.is_some() && !wanted.contains(&Part::Bench) {
+            report
+                .note("--torch is not used: PyTorch is measured beside `bench`, which is left out");
+        }
         std::fs::create_dir_all(&args.out)
             .with_context(|| format!("cannot make the folder `{}`", args.out.display()))?;
         let mut results = Results {
@@ -131,11 +157,14 @@ impl Check {
             commit: args.commit.clone().filter(|commit| !commit.is_empty()),
             quick: args.quick,
             dtype: dtype::name(engine.dtype).to_owned(),
-            machine: machine::describe(engine.device),
+            machine,
             ..Results::default()
         };
         // A device that is not there would fail every part in its own words.
         let found = self.part(Part::Device, &mut results)?;
+        if interrupt::was_pressed() {
+            return Err(Error::Cancelled.into());
+        }
         if let Some(problem) = found.problems.into_iter().next() {
             let refusal = Refusal::new(format!("{} cannot be used: {problem}", engine.device));
             return Err(refusal.hint("pass --device cpu to try the check itself").into());
@@ -167,7 +196,7 @@ impl Check {
         if let Some(goldens) =
             self.args.goldens.as_deref().filter(|_| wanted.contains(&Part::Verify))
         {
-            verify::readable(goldens)?;
+            goldens::readable(goldens)?;
         }
         if wanted.contains(&Part::Lengths) {
             lengths::model(self.args.models.as_deref())?;
@@ -178,7 +207,7 @@ impl Check {
     /// Runs a part in processes of its own.
     fn part(&self, part: Part, results: &mut Results) -> Result<results::Part> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let items = items(part, &self.args, self.engine);
+        let items = items(part, &self.args);
         let ceilings = Cell::new(None);
         let dtype = dtype::name(self.engine.dtype);
         let command = |from: usize| self.command(&program, part, from, ceilings.get());
@@ -229,7 +258,9 @@ impl Check {
     }
 
     fn compare_with_torch(&self, results: &mut Results) -> Result<()> {
-        let Some(python) = &self.args.torch else { return Ok(()) };
+        // It takes as long as all parts before it.
+        let python = self.args.torch.as_ref().filter(|_| !interrupt::was_pressed());
+        let Some(python) = python else { return Ok(()) };
         let Some(place) = results.parts.iter().position(|part| part.name == typed(Part::Bench))
         else {
             return Ok(());
@@ -268,13 +299,11 @@ fn engines(engine: Engine) -> impl Iterator<Item = Engine> {
 }
 
 /// The items of a part.
-fn items(part: Part, args: &Args, engine: Engine) -> Vec<Item> {
+fn items(part: Part, args: &Args) -> Vec<Item> {
     let one = |name: &str| Item { name: name.to_owned(), group: 0 };
     match part {
         Part::Device => vec![one("whether it is there")],
-        Part::Verify => engines(engine)
-            .map(|engine| one(&format!("stored results in {}", dtype::name(engine.dtype))))
-            .collect(),
+        Part::Verify => goldens::items(args.goldens.as_deref()),
         Part::Kernels => kernels::items(args.quick),
         Part::Lengths => lengths::items(args.quick),
         Part::Bench => speed::items(&speed::tasks(args.quick, &args.preset)),
@@ -283,7 +312,7 @@ fn items(part: Part, args: &Args, engine: Engine) -> Vec<Item> {
 
 /// The process that works: the items of one group from `args.from` on.
 fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
-    let items = items(part, args, engine);
+    let items = items(part, args);
     let failure = Cell::new(None);
     let tell = |line: Line| {
         let written = serde_json::to_string(&line).map_err(anyhow::Error::from);
@@ -304,13 +333,13 @@ fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
             Part::Device | Part::Kernels | Part::Bench => {
                 engine.run(Step { args, part, index, tell: &tell }).map_err(Into::into).flatten()
             }
-            Part::Verify => match engines(engine).nth(index) {
-                Some(engine) => verified(args, engine, &tell),
-                None => Ok(()),
-            },
+            Part::Verify => goldens::run(index, args.goldens.as_deref(), engine.device, &tell),
             Part::Lengths => lengths::run(index, args.quick, args.models.as_deref(), engine, &tell),
         };
         if let Err(error) = done {
+            if interrupt::was_pressed() {
+                return Ok(ExitCode::from(error::INTERRUPTED));
+            }
             tell(Line::Problem(format!("{error:#}")));
         }
         if let Some(error) = failure.take() {
@@ -350,38 +379,4 @@ impl Job for Step<'_> {
             }
         }
     }
-}
-
-/// The reference's stored results, component by component.
-fn verified(args: &Args, engine: Engine, tell: &part::Tell<'_>) -> Result<()> {
-    // The goldens' own checkpoints lie beside them.
-    let given = Given { goldens: args.goldens.as_deref(), models: None };
-    let mut rows: Vec<Verified> = Vec::new();
-    for case in verify::cases(given, engine)? {
-        let component = match engine.dtype {
-            DType::F32 => case.component.to_owned(),
-            dtype => format!("{} in {}", case.component, dtype::name(dtype)),
-        };
-        let place = rows.iter().position(|row| row.component == component);
-        let place = place.unwrap_or_else(|| {
-            let empty = Verified { component, passed: 0, failed: 0, skipped: 0, worst_share: 0.0 };
-            rows.push(empty);
-            rows.len() - 1
-        });
-        let row = &mut rows[place];
-        match case.pass {
-            Some(true) => row.passed += 1,
-            Some(false) => {
-                row.failed += 1;
-                tell(Line::Failed(format!("{}: {}", case.file, case.case)));
-            }
-            None => row.skipped += 1,
-        }
-        let error = case.relative_rms.or(case.max_abs);
-        if let (Some(worst), Some(allowed)) = (error, case.tolerance.filter(|&t| t > 0.0)) {
-            row.worst_share = row.worst_share.max(worst / allowed);
-        }
-    }
-    rows.into_iter().for_each(|row| tell(Line::Verified(row)));
-    Ok(())
 }

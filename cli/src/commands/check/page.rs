@@ -201,13 +201,21 @@ fn verified(results: &Results) -> String {
     let rows = results.verified.iter().map(|row| {
         let [passed, failed, skipped] =
             [row.passed, row.failed, row.skipped].map(|count| count.to_string());
-        vec![row.component.clone(), passed, failed, skipped, format!("{:.2}", row.worst_share)]
+        vec![
+            row.set.clone(),
+            row.component.clone(),
+            passed,
+            failed,
+            skipped,
+            format!("{:.2}", row.worst_share),
+        ]
     });
-    let heads = ["component", "passed", "failed", "skipped", "worst"];
+    let heads = ["set", "component", "passed", "failed", "skipped", "worst"];
     format!(
-        "## Goldens\n\nThe reference's stored results in f32. Worst: the largest error as a share \
-         of its tolerance.\n\n{}",
-        table(&heads, 1, rows.collect())
+        "## Goldens\n\nThe reference's stored results: in f32, and of some networks in bf16, which \
+         is compared wherever the device has it. Worst: the largest error as a share of its \
+         tolerance.\n\n{}",
+        table(&heads, 2, rows.collect())
     )
 }
 

@@ -13,6 +13,11 @@ use std::{
     time::Instant,
 };
 
+use clap::{
+    ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+
 use super::results::{self, Line};
 use crate::{error, interrupt, report::Report};
 
@@ -30,6 +35,13 @@ pub(super) enum Part {
     Lengths,
     /// Every preset at full size with random weights.
     Bench,
+}
+
+/// Reads the name of a part that can be asked for: not of one that only this program runs.
+pub(super) fn asked_for() -> impl TypedValueParser<Value = Part> {
+    let values = Part::value_variants().iter().filter_map(Part::to_possible_value);
+    let shown: Vec<PossibleValue> = values.filter(|value| !value.is_hide_set()).collect();
+    PossibleValuesParser::new(shown).try_map(|name| Part::from_str(&name, false))
 }
 
 /// One step of a part.

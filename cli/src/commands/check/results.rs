@@ -30,8 +30,11 @@ pub(super) enum Line {
 }
 
 /// The cases of one component that `verify` ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Verified {
+    /// The set that they are of.
+    pub(super) set: String,
+    /// With `in bf16` behind it where that is the type.
     pub(super) component: String,
     pub(super) passed: usize,
     pub(super) failed: usize,

@@ -42,6 +42,12 @@ enum Values {
     Other(Dtype),
 }
 
+/// Whether `folder` holds goldens.
+pub(super) fn is_set(folder: &Path) -> bool {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.map(|file| file.path()).any(|path| path.extension().is_some_and(|e| e == "safetensors"))
+}
+
 impl Set {
     /// Reads `*.safetensors`, `*.json` and `logic/*.json` of `folder`.
     pub(super) fn read(folder: &Path) -> Result<Self> {

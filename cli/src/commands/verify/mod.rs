@@ -25,12 +25,13 @@ use std::{
 };
 
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Engine, Job};
+use acestep_runtime::{Device, Job};
 use anyhow::{Context, Result};
+use burn::tensor::DType;
 use serde_json::json;
 
 use crate::{
-    args::{Global, device::Where},
+    args::{Global, device::OnDevice},
     commands::engine,
     error::{self, Refusal},
     interrupt, report,
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     tokenizer: Option<PathBuf>,
 
     #[command(flatten)]
-    place: Where,
+    place: OnDevice,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -71,16 +72,11 @@ pub(crate) struct Args {
 
 /// Runs the command: exit code 1 if a case fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
-    let mut place = args.place.clone();
-    if place.dtype == "auto" {
-        // Most of what is stored was computed in it.
-        place.dtype = "f32".to_owned();
-    }
-    let (engine, notices) = engine::open(&place)?;
+    let (engine, notices) = engine::open(&args.place.in_f32())?;
     notices.iter().for_each(|notice| global.report().note(&notice.0));
     let real = args.tokenizer.as_deref().map(Real::open).transpose()?;
     let with = Given { goldens: args.goldens.as_deref(), models: args.models.as_deref() };
-    let cases = compare(with, real.as_ref(), engine)?;
+    let cases = compare(with, real.as_ref(), engine.device)?;
     let count = |pass: Option<bool>| cases.iter().filter(|case| case.pass == pass).count();
     let (passed, failed, skipped) = (count(Some(true)), count(Some(false)), count(None));
     let device = engine.to_string();
@@ -118,7 +114,16 @@ pub(super) struct Given<'a> {
     pub(super) models: Option<&'a Path>,
 }
 
-/// Whether a directory of goldens can be read.
+/// The sets of goldens in a directory: the folders in it that are sets, unless it is one itself.
+pub(super) fn sets(goldens: &Path) -> Vec<PathBuf> {
+    let listing = std::fs::read_dir(goldens).into_iter().flatten();
+    let mut sets: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    sets.retain(|path| golden::is_set(path));
+    sets.sort();
+    if sets.is_empty() || golden::is_set(goldens) { vec![goldens.to_owned()] } else { sets }
+}
+
+/// Whether a set of goldens can be read.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -130,11 +135,11 @@ pub(super) fn readable(goldens: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If they or the checkpoints cannot be read, or the device is absent.
-pub(super) fn cases(given: Given<'_>, engine: Engine) -> Result<Vec<Case>> {
-    compare(given, None, engine)
+pub(super) fn cases(given: Given<'_>, device: Device) -> Result<Vec<Case>> {
+    compare(given, None, device)
 }
 
-fn compare(given: Given<'_>, real: Option<&Real>, engine: Engine) -> Result<Vec<Case>> {
+fn compare(given: Given<'_>, real: Option<&Real>, device: Device) -> Result<Vec<Case>> {
     let (set, networks) = match given.goldens {
         Some(goldens) => {
             let networks = match models_dir(goldens, given.models)? {
@@ -146,7 +151,8 @@ fn compare(given: Given<'_>, real: Option<&Real>, engine: Engine) -> Result<Vec<
         }
         None => (built_in::set()?, Networks::built_in()?),
     };
-    engine.run(Verify { set: &set, networks: &networks, real })?
+    // What is stored is the reference's f32, but for some cases, which change the type themselves.
+    device.run(DType::F32, Verify { set: &set, networks: &networks, real })?
 }
 
 /// The checkpoints' directory: what was typed, or what lies beside the goldens.
@@ -196,8 +202,6 @@ impl Job for Verify<'_> {
     type Output = Result<Vec<Case>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        // What is stored is the reference's f32, but for some cases, which say so.
-        let place = Place::f32(place.device);
         let mut cases = Vec::new();
         for file in self.set.names() {
             if interrupt::was_pressed() {

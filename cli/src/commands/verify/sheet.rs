@@ -32,6 +32,14 @@ pub(crate) struct Case {
     pub(crate) skipped: Option<String>,
 }
 
+impl Case {
+    /// Whether a network computes it in bf16, where the device can; times that are only rounded to
+    /// bf16 are computed in f32.
+    pub(crate) fn is_in_bf16(&self) -> bool {
+        self.case.strip_suffix("_bf16").is_some_and(|name| !["t", "t1000"].contains(&name))
+    }
+}
+
 /// The cases of one file of tensors, filled one by one.
 #[derive(Debug)]
 pub(super) struct Sheet<'a> {

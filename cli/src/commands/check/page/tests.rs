@@ -31,6 +31,7 @@ fn results() -> Results {
             not_run: vec!["everything in f16: the device lacks it".into()],
         }],
         verified: vec![Verified {
+            set: "a".into(),
             component: "DiT".into(),
             passed: 3,
             failed: 0,
