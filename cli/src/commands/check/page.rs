@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::results::{Distance, Results};
+use super::{
+    lengths::{LENGTHS, LONGEST_OWN, TIMES_OWN, TIMES_SHORT},
+    results::{Distance, Results},
+};
 
 /// The whole page in Markdown.
 pub(super) fn markdown(results: &Results) -> String {
@@ -144,14 +147,18 @@ fn lengths(results: &Results) -> String {
         return String::new();
     }
     let distance = |distance: Option<Distance>| {
-        distance.map_or("-".to_owned(), |d| format!("{:.1e}", d.relative_rms))
+        distance.map_or("-".to_owned(), |d| {
+            let own = d.processor.map_or(String::new(), |own| format!(" (processor {own:.1e})"));
+            format!("{:.1e}{own}", d.relative_rms)
+        })
     };
     let rows = results.lengths.iter().map(|row| {
         let problems = row.problems();
+        let result = if problems.is_empty() { vec!["ok".to_owned()] } else { problems };
         vec![
             format!("{} s", row.seconds),
             row.dtype.clone(),
-            if problems.is_empty() { "ok".to_owned() } else { problems.join(", ") },
+            [result, row.notes.clone()].concat().join(", "),
             distance(row.latents),
             distance(row.sound),
             seconds(row.wall_s),
@@ -160,7 +167,11 @@ fn lengths(results: &Results) -> String {
     let heads = ["length", "type", "", "latents", "sound", "time"];
     format!(
         "## Lengths\n\nThe same request in many lengths, twice. Latents and sound: the distance \
-         from the processor's f32, as a share of its root mean square.\n\n{}",
+         from the processor's f32, as a share of its root mean square. In a reduced type rounding \
+         alone leads away from f32, so the processor's own distance in that type stands beside it: \
+         up to {LONGEST_OWN} s that of the same song, of which {TIMES_OWN} times are allowed; \
+         beyond, that of a song of {} s, of which {TIMES_SHORT} times are.\n\n{}",
+        LENGTHS[0],
         table(&heads, 3, rows.collect())
     )
 }

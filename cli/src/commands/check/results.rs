@@ -77,6 +77,12 @@ pub(super) struct Length {
     pub(super) quietest: f64,
     /// Whether the same seed gave the same samples again.
     pub(super) repeats: bool,
+    /// Networks that overflowed in the type, so that their results are f32's.
+    #[serde(default)]
+    pub(super) overflowed: Vec<String>,
+    /// What else happened on the way.
+    #[serde(default)]
+    pub(super) notes: Vec<String>,
     /// Distance from the processor's f32, as a share of its root mean square; absent where there
     /// was none to compare with.
     pub(super) latents: Option<Distance>,
@@ -85,11 +91,14 @@ pub(super) struct Length {
     pub(super) wall_s: f64,
 }
 
-/// A relative distance, and how far it may be; no limit = it is only told.
+/// A relative distance, and how far it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Distance {
     pub(super) relative_rms: f64,
-    pub(super) tolerance: Option<f64>,
+    pub(super) tolerance: f64,
+    /// Of a reduced type: the distance of the processor's own song in it, which the tolerance is a
+    /// multiple of.
+    pub(super) processor: Option<f64>,
 }
 
 /// A second that is quieter than this share of the peak is silence.
@@ -97,7 +106,8 @@ const SILENCE: f64 = 1e-4;
 
 impl Distance {
     fn passes(self) -> bool {
-        self.tolerance.is_none_or(|tolerance| self.relative_rms <= tolerance)
+        // Not so with a NaN on either side.
+        self.relative_rms <= self.tolerance
     }
 }
 
@@ -106,7 +116,9 @@ impl Length {
     pub(super) fn problems(&self) -> Vec<String> {
         let far = |what: &str, distance: Option<Distance>| {
             let distance = distance.filter(|d| !d.passes())?;
-            Some(format!("{what} are {:.1e} from the processor's", distance.relative_rms))
+            let own = distance.processor.map(|own| format!(", its own in that type {own:.1e}"));
+            let own = own.unwrap_or_default();
+            Some(format!("{what} are {:.1e} from the processor's f32{own}", distance.relative_rms))
         };
         let mut problems = Vec::new();
         if self.samples != self.expected_samples {
@@ -119,6 +131,7 @@ impl Length {
         if !self.repeats {
             problems.push("the same seed gave other samples".to_owned());
         }
+        problems.extend(self.overflowed.iter().cloned());
         problems.extend(far("latents", self.latents));
         problems.extend(far("samples", self.sound));
         problems
@@ -231,6 +244,10 @@ impl Results {
 mod tests {
     use super::*;
 
+    fn distance(relative_rms: f64, tolerance: f64, processor: Option<f64>) -> Distance {
+        Distance { relative_rms, tolerance, processor }
+    }
+
     fn length() -> Length {
         Length {
             seconds: 10.0,
@@ -239,14 +256,16 @@ mod tests {
             expected_samples: 480_000,
             quietest: 0.01,
             repeats: true,
-            latents: Some(Distance { relative_rms: 1e-6, tolerance: Some(1e-5) }),
-            sound: Some(Distance { relative_rms: 0.5, tolerance: None }),
+            overflowed: vec![],
+            notes: vec!["the VAE did not fit; again with 224 frames".into()],
+            latents: Some(distance(1e-6, 1e-5, None)),
+            sound: Some(distance(0.5, 0.6, Some(0.4))),
             wall_s: 1.0,
         }
     }
 
     #[test]
-    fn a_distance_without_a_limit_is_only_told() {
+    fn a_song_that_was_made_in_smaller_pieces_is_a_good_one() {
         assert_eq!(length().problems(), Vec::<String>::new());
     }
 
@@ -256,8 +275,9 @@ mod tests {
             samples: 479_999,
             quietest: f64::NAN,
             repeats: false,
-            latents: Some(Distance { relative_rms: f64::NAN, tolerance: Some(1e-5) }),
-            sound: Some(Distance { relative_rms: 2e-3, tolerance: Some(1e-3) }),
+            overflowed: vec!["the VAE overflowed in f16".into()],
+            latents: Some(distance(f64::NAN, 1e-5, None)),
+            sound: Some(distance(0.7, 0.6, Some(0.4))),
             ..length()
         };
         assert_eq!(
@@ -266,10 +286,17 @@ mod tests {
                 "479999 samples, not 480000",
                 "silence in it",
                 "the same seed gave other samples",
-                "latents are NaN from the processor's",
-                "samples are 2.0e-3 from the processor's",
+                "the VAE overflowed in f16",
+                "latents are NaN from the processor's f32",
+                "samples are 7.0e-1 from the processor's f32, its own in that type 4.0e-1",
             ]
         );
+    }
+
+    #[test]
+    fn no_distance_is_near_where_the_processor_has_no_numbers() {
+        let latents = Some(distance(0.1, f64::NAN, Some(f64::NAN)));
+        assert_eq!(Length { latents, ..length() }.problems().len(), 1);
     }
 
     #[test]
