@@ -1,7 +1,7 @@
 //! What the check finds: rows of tables, as they go from the process that measures to the one that
 //! reports, and into `check.json`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::commands::bench::measure::Ceilings;
 
@@ -74,6 +74,7 @@ pub(super) struct Length {
     pub(super) samples: usize,
     pub(super) expected_samples: usize,
     /// The quietest second of all as a share of the peak.
+    #[serde(deserialize_with = "or_nan")]
     pub(super) quietest: f64,
     /// Whether the same seed gave the same samples again.
     pub(super) repeats: bool,
@@ -94,11 +95,18 @@ pub(super) struct Length {
 /// A relative distance, and how far it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Distance {
+    #[serde(deserialize_with = "or_nan")]
     pub(super) relative_rms: f64,
+    #[serde(deserialize_with = "or_nan")]
     pub(super) tolerance: f64,
     /// Of a reduced type: the distance of the processor's own song in it, which the tolerance is a
     /// multiple of.
     pub(super) processor: Option<f64>,
+}
+
+/// JSON has no NaN: it is written as `null`, and a row that could not be read would be lost.
+fn or_nan<'de, D: Deserializer<'de>>(number: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(number)?.unwrap_or(f64::NAN))
 }
 
 /// A second that is quieter than this share of the peak is silence.
@@ -297,6 +305,19 @@ mod tests {
     fn no_distance_is_near_where_the_processor_has_no_numbers() {
         let latents = Some(distance(0.1, f64::NAN, Some(f64::NAN)));
         assert_eq!(Length { latents, ..length() }.problems().len(), 1);
+    }
+
+    /// As a song of another length has it.
+    #[test]
+    fn a_row_with_a_number_that_is_none_is_read_and_fails() {
+        let latents = Some(distance(f64::NAN, f64::INFINITY, Some(f64::NAN)));
+        let row = Length { quietest: f64::NAN, latents, ..length() };
+        let text = serde_json::to_string(&Line::Length(row)).expect("JSON");
+        let Line::Length(read) = serde_json::from_str(&text).expect("a line") else {
+            panic!("{text}")
+        };
+        let problems = ["silence in it", "latents are NaN from the processor's f32"];
+        assert_eq!(read.problems(), problems);
     }
 
     #[test]
