@@ -142,30 +142,33 @@ fn a_processor_is_checked_only_by_name() {
     assert!(place.files().is_empty(), "{:?}", place.files());
 }
 
+/// A program in the folder, which does what `text` says.
+#[cfg(unix)]
+fn program(place: &Place, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+
+    place.write(name, format!("#!/bin/sh\n{text}\n"));
+    let all = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path(name), all).expect("a program");
+}
+
 /// The script with a program that prints what it is asked, and with a Python that has PyTorch or not.
 #[cfg(unix)]
 #[test]
 fn the_script_gives_defaults_that_flags_replace() {
-    use std::os::unix::fs::PermissionsExt;
-
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = root.canonicalize().expect("the repository");
     let place = Place::new();
-    let script = |name: &str, text: &str| {
-        place.write(name, format!("#!/bin/sh\n{text}\n"));
-        let all = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(place.path(name), all).expect("a program");
-    };
-    script("acestep", "printf '%s\\n' \"$@\"");
+    program(&place, "acestep", "printf '%s\\n' \"$@\"");
     let asked = |has_torch: bool, flags: &[&str]| {
-        script("python3", &format!("exit {}", u8::from(!has_torch)));
-        let path = std::env::var("PATH").expect("a path");
+        program(&place, "python3", &format!("exit {}", u8::from(!has_torch)));
+        // The folder's Python is found first.
         let output = std::process::Command::new("bash")
+            .args(["-c", "PATH=\"$PWD:$PATH\" exec bash \"$0\" \"$@\""])
             .arg(root.join("scripts/gpu-check"))
             .args(flags)
             .current_dir(place.path("."))
             .env("ACESTEP", place.path("acestep"))
-            .env("PATH", format!("{}:{path}", place.path(".").display()))
             .output()
             .expect("bash");
         let run = crate::Run::from(output).succeeded();
@@ -183,6 +186,41 @@ fn the_script_gives_defaults_that_flags_replace() {
         let torch: &[&str] = if finds_torch { &["--torch", "python3"] } else { &[] };
         assert_eq!(asked(true, flags), [&defaults[..], torch, flags].concat(), "{flags:?}");
     }
+}
+
+/// A Python that leaves a file behind.
+#[cfg(unix)]
+#[test]
+fn after_a_press_of_ctrl_c_pytorch_is_not_begun() {
+    use std::{
+        io::{BufRead, BufReader, Read},
+        process::{Command, Stdio},
+    };
+
+    let place = Place::new();
+    program(&place, "python", "touch began");
+    let python = place.path("python").display().to_string();
+    let check = ["check", "--device", "cpu", "--quick", "--preset", "vae", "--torch", &python];
+    let mut command = place.command(&[&check[..], &["--only", "bench"]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.starts_with("bench ") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
+    }
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).expect("UTF-8");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
+    // The report is of what there was until then.
+    assert_eq!(place.files(), ["check.json", "check.md", "python"], "{rest}");
+
+    // What would have been found.
+    let run = place.run(&[&check[..], &["--only", "bench"]].concat()).succeeded();
+    run.says("note: not compared with PyTorch: PyTorch is not there, or does not start\n");
+    assert!(place.files().contains(&"began".to_owned()));
 }
 
 #[test]
