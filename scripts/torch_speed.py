@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Times in PyTorch of the stages that `acestep check` measures: same shapes, random weights.
+"""Times in PyTorch of the stages that `acestep check` measures: the same shapes.
 
     python torch_speed.py --device cuda:0 --dtype bf16 --tasks tasks.json
     python torch_speed.py --device cpu --quick
 
 The networks are written here from their description (README of this repository), as plain PyTorch:
 scaled_dot_product_attention, grouped heads without expansion where it can, weights without weight norm.
-A task is timed eagerly, compiled, and for the language model's steps as a CUDA graph. Standard output
-carries one JSON object a line: {"torch": version}, {"begin": id}, {"row": {id, mode, wall_s, error}}.
+Weights and inputs are random numbers of PyTorch's own: the time does not depend on the values. A task
+is timed eagerly and compiled, and on a card both once more as a CUDA graph. Standard output carries one
+JSON object a line: {"torch": version}, {"begin": id}, {"row": {id, mode, wall_s, error}}.
 """
 import argparse
 import gc
@@ -323,12 +324,19 @@ def prepare(task, device):
     return None
 
 
-def ways(task, device):
+def ways(device):
     yield "eager"
     yield "compile"
-    if task["kind"] == "lm-decode" and device.type == "cuda":
+    if device.type == "cuda":
         yield "graph"
         yield "compile+graph"
+
+
+def tidy(device):
+    """Gives memory back: a graph keeps its own."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def timed(way, net, run, to_host, device, clock):
@@ -350,13 +358,14 @@ def measure(task, device, clock):
         prepared = prepare(task, device)
     if prepared is None:
         return
-    for way in ways(task, device):
+    for way in ways(device):
         row = {"id": task["id"], "mode": way, "wall_s": None, "error": None}
         try:
             row["wall_s"] = timed(way, *prepared, device, clock)
         except Exception as error:  # whatever a compiler may throw is a result here
             row["error"] = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
         say(row=row)
+        tidy(device)
 
 
 def small():
@@ -396,6 +405,9 @@ def main():
     else:
         parser.error("--tasks FILE or --quick")
     device = torch.device(args.device)
+    if device.type == "cuda":
+        # Graphs are recorded on the current device, whatever their tensors are on.
+        torch.cuda.set_device(device)
     torch.set_default_dtype(DTYPES[args.dtype])
     # In f32 both programs compute in f32.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -411,9 +423,7 @@ def main():
                 text = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
                 row = {"id": task["id"], "mode": "eager", "wall_s": None, "error": text}
                 say(row=row)
-            gc.collect()
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
+            tidy(device)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ fn about(results: &Results) -> String {
         row(&format!("large product in {}", ceiling.dtype), Some(format!("{rate:.0} {unit}")));
     }
     let copied = ceilings.first();
-    row("copying", copied.map(|c| format!("{:.0} GB/s", c.measured.bytes_per_s / 1e9)));
+    row("memory traffic", copied.map(|c| format!("{:.0} GB/s", c.measured.bytes_per_s / 1e9)));
     let quick =
         "This was a quick run: a few small shapes that show that the check itself works.\n\n";
     let note = if results.quick { quick } else { "" };
@@ -139,7 +139,11 @@ fn ways_of_torch(results: &Results) -> String {
         std::iter::once((*id).to_owned()).chain(ways.iter().map(cell)).collect()
     });
     let heads: Vec<&str> = std::iter::once("PyTorch").chain(ways).collect();
-    table(&heads, 1, rows.collect())
+    format!(
+        "PyTorch's networks have the same shapes and random weights of its own: the time does not \
+         depend on the values. `graph` is a CUDA graph, recorded once and replayed.\n\n{}",
+        table(&heads, 1, rows.collect())
+    )
 }
 
 fn lengths(results: &Results) -> String {

@@ -122,7 +122,7 @@ fn the_page_is_this() {
 #[test]
 fn what_was_not_run_has_no_table() {
     let page = markdown(&Results { quick: true, ..Results::default() });
-    for head in ["## Speed", "## Kernels", "## Lengths", "## Goldens", "copying"] {
+    for head in ["## Speed", "## Kernels", "## Lengths", "## Goldens", "memory traffic"] {
         assert!(!page.contains(head), "{page}");
     }
     assert!(page.contains("This was a quick run"), "{page}");
