@@ -98,13 +98,15 @@ impl Observe for Progress {
                 state.steps = None;
                 self.report.note(&overflow::notice(who, dtype).0);
             }
-            Event::Again { stage, frames } => {
+            Event::Again { stage, frames, why } => {
                 if let Some(bar) = state.bar.take() {
                     bar.finish_and_clear();
                 }
                 let what = stage.name();
-                let text = format!("the {what} did not fit; again with {frames} frames at once");
-                self.report.note(&text);
+                self.report.note(&format!(
+                    "the device failed in the {what} stage, most likely for lack of memory ({why}): \
+                     again with {frames} frames at once"
+                ));
             }
             Event::Finished { stage, elapsed } => {
                 let text = over(stage, state.steps.take(), elapsed);

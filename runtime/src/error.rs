@@ -217,6 +217,8 @@ pub enum Error {
     Scores {
         /// How many tokens had been written.
         step: usize,
+        /// The float type that was asked for; where it was too narrow, f32 did not help either.
+        dtype: DType,
         /// What is wrong with them.
         #[source]
         source: crate::lm::sample::ScoreError,
@@ -296,6 +298,23 @@ pub enum Error {
         /// What the backend says.
         why: String,
     },
+    /// A network that overflowed in a narrow type, and has no room in f32.
+    #[error(
+        "{who} overflowed in {}, and in f32 it would need {} of memory, but {device} has {}, not all \
+         of which can be used", crate::device::dtype::name(*dtype), size(*needed), size(*free)
+    )]
+    NoRoomForF32 {
+        /// The network, as a noun phrase.
+        who: &'static str,
+        /// The type that was too narrow.
+        dtype: DType,
+        /// Bytes that are needed, with what stays in memory beside it.
+        needed: u64,
+        /// Bytes that can be had.
+        free: u64,
+        /// The device.
+        device: String,
+    },
     /// The user asked to stop.
     #[error("stopped")]
     Cancelled,
@@ -324,7 +343,7 @@ impl Error {
 
     /// The same, where `dtype` was tried first.
     pub(crate) fn after(mut self, first: DType) -> Self {
-        if let Self::NotFinite { dtype, .. } = &mut self {
+        if let Self::NotFinite { dtype, .. } | Self::Scores { dtype, .. } = &mut self {
             *dtype = first;
         }
         self
@@ -378,11 +397,28 @@ impl Error {
                     .into()
             }
             Self::DeviceFailed { .. } => {
-                "if its memory is full, decode less at once (--vae-chunk 128), or make a shorter \
-                 song; `acestep doctor` tests the device"
+                "most likely its memory is full: close other programs that use it, pass --dtype bf16 \
+                 or f16 for half the weights, make a shorter song (--duration) or fewer at once \
+                 (--batch-size), decode less at once (--vae-chunk 128), or choose a smaller model; \
+                 `acestep doctor` tests the device, and RUST_BACKTRACE=1 shows where it failed"
                     .into()
             }
+            Self::NoRoomForF32 { dtype, .. } => {
+                let wider = match dtype {
+                    DType::F16 => "pass --dtype bf16, whose numbers reach as far as those of f32, ",
+                    _ => "",
+                };
+                format!(
+                    "{wider}close other programs that use the device, leave --keep-loaded out, choose \
+                     a smaller model, or pass --device cpu"
+                )
+            }
             Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise --max-seq".into(),
+            Self::Scores { dtype, .. } if *dtype != DType::F32 => {
+                "pass --dtype f32, which computes everything in f32; if that does not help, the \
+                 weights are damaged: download them again"
+                    .into()
+            }
             Self::Scores { .. } => {
                 "`acestep verify` tests this machine; if it passes, the weights are damaged: download \
                  them again"
@@ -525,6 +561,16 @@ mod tests {
         ] {
             assert_eq!(hint(action, kind).as_deref(), expected, "{action} {kind}");
         }
+    }
+
+    #[test]
+    fn scores_that_cannot_be_used_are_mended_by_a_wider_type_where_there_is_one() {
+        let hint = |dtype| {
+            let source = crate::lm::sample::ScoreError::NotANumber { token: 1 };
+            Error::Scores { step: 1, dtype, source, had: String::new() }.hint().expect("a hint")
+        };
+        assert!(!hint(DType::F32).contains("--dtype"));
+        assert!(hint(DType::BF16).starts_with("pass --dtype f32"), "{}", hint(DType::BF16));
     }
 
     #[test]

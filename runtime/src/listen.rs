@@ -5,11 +5,18 @@
 use std::time::Instant;
 
 use acestep_model::{Backend, Checkpoint, acestep::AudioTokenizer};
-use burn::tensor::{Tensor, TensorData};
+use burn::{
+    module::Module,
+    tensor::{Tensor, TensorData},
+};
 
 use crate::{
     Error,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
+    device::{
+        memory::{self, Need, bytes_of},
+        trial::in_tiles,
+    },
     host::to_host,
     observe::{Event, Observe, Stage, check},
     residency::{Network, Parts},
@@ -28,7 +35,7 @@ const CODES_AT_ONCE: usize = 500;
 /// # Errors
 /// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode;
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] with the stage whose
-/// result is unusable; [`Error::Cancelled`].
+/// result is unusable; [`Error::DeviceFailed`] if a card fails; [`Error::Cancelled`].
 // ANCHOR: codes_of
 pub fn codes_of<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
@@ -43,7 +50,8 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 
 /// What the VAE encodes a sound to: `[1, T, C]`, 25 frames a second.
 ///
-/// The sound must have the VAE's rate and two channels; see [`to_stereo`].
+/// The sound must have the VAE's rate and two channels; see [`to_stereo`]. It is cut into tiles as
+/// upstream does, and into smaller ones where a card has too little memory for those.
 ///
 /// # Errors
 /// As [`codes_of`].
@@ -61,15 +69,26 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     }
     let start = Instant::now();
     let values = TensorData::new(audio.channels.concat(), [1, audio.channels.len(), samples]);
-    let sound = Tensor::from_data(values, parts.device()); // [1, 2, S]
+    // [1, 2, S]
+    let stage = Stage::VaeEncoder;
+    let sound = parts.attempt(stage, || Ok(Tensor::from_data(values, parts.device())))?;
     let latents = parts.guarded(Network::VaeEncoder, observe, || {
-        observe.event(Event::Loading(Stage::VaeEncoder));
+        observe.event(Event::Loading(stage));
         let encoder = parts.vae_encoder()?;
-        let latents = vae::encode(&encoder, sound.clone(), hop, Tiling::ENCODE, observe)?;
-        require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
-        Ok(latents)
+        let (frames, site) = (samples / hop, parts.site());
+        let bytes = bytes_of(parts.place(Network::VaeEncoder).dtype);
+        let parameters = encoder.num_params() as u64;
+        let need = |tiling| Need::vae_encoder(config, parameters, frames, tiling, bytes);
+        let tiling = memory::tiling(Tiling::ENCODE, frames, &site.room, 0, need);
+        let free = || parts.free();
+        let work = |tiling| {
+            let latents = vae::encode(&encoder, sound.clone(), hop, tiling, observe)?;
+            require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
+            Ok(latents)
+        };
+        in_tiles(site.device, stage, frames, tiling, observe, free, work)
     })?;
-    observe.event(Event::Finished { stage: Stage::VaeEncoder, elapsed: start.elapsed() });
+    observe.event(Event::Finished { stage, elapsed: start.elapsed() });
     Ok(latents)
 }
 
@@ -88,7 +107,7 @@ pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Vec<u32>, Error> {
     check(observe)?;
     let start = Instant::now();
-    let silence = parts.silence_latent()?; // [1, stored, C]
+    let silence = parts.attempt(Stage::Codes, || parts.silence_latent())?; // [1, stored, C]
     let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
     let frames = latents.dims()[1];
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();

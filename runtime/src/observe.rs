@@ -42,7 +42,7 @@ impl Stage {
 }
 
 /// One thing that happened.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A stage reads its network's weights.
     Loading(Stage),
@@ -55,12 +55,14 @@ pub enum Event {
         /// Steps in all.
         total: usize,
     },
-    /// A stage did not fit into memory and begins again with smaller pieces.
+    /// A card failed in a stage, most likely for lack of memory; it begins again in smaller pieces.
     Again {
         /// Which.
         stage: Stage,
         /// Latent frames of a piece.
         frames: usize,
+        /// What the card's backend says.
+        why: String,
     },
     /// A stage is over; `elapsed` includes loading.
     Finished {

@@ -12,7 +12,7 @@ use crate::{
         loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
     },
     condition::{self, Prompt},
-    device::trial,
+    device::trial::in_tiles,
     exchange::{Array3, Conditioning},
     flow::{self, Sampling, Steering, Track, Tracks, schedule::Schedule},
     host::{audio_from_sound, from_host, to_host},
@@ -43,7 +43,8 @@ pub struct Prepared<B: Backend> {
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
-/// with the stage whose result is unusable; [`Error::Cancelled`].
+/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a card fails, most likely for
+/// lack of memory; [`Error::Cancelled`].
 // ANCHOR: generate
 pub fn generate<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
@@ -60,6 +61,15 @@ pub fn generate<B: Backend, C: Checkpoint<B>>(
 /// # Errors
 /// As [`generate`].
 pub fn prepare<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Prepared<B>, Error> {
+    // What is not a network's is small, but on a card that is full it fails too.
+    parts.attempt(Stage::Condition, || prepared(plan, parts, observe))
+}
+
+fn prepared<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
     observe: &dyn Observe,
@@ -160,8 +170,6 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     check(observe)?;
     let Prepared { tracks, noise } = prepared;
     let start = Instant::now();
-    // A card keeps what the encoders had, in pieces of their sizes.
-    B::memory_cleanup(parts.device());
     let [_, frames, channels] = noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
@@ -191,34 +199,19 @@ fn decode<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Vec<Audio>, Error> {
     check(observe)?;
     let start = Instant::now();
-    // What the transformer had.
-    B::memory_cleanup(parts.device());
     let config = &parts.configs().vae;
-    let name = B::name(parts.device());
+    let device = parts.site().device;
+    let frames = latents.dims()[1];
     let songs = parts.guarded(Network::VaeDecoder, observe, || {
         observe.event(Event::Loading(Stage::Vae));
         let decoder = parts.vae_decoder()?;
-        let mut tiling = plan.tiling;
-        let mut songs = loop {
-            let work = || {
-                let sound = vae::decode(&decoder, latents.clone(), config.hop(), tiling, observe)?;
-                // Only values that were read are known to have been computed.
-                Ok(audio_from_sound(sound, config.sampling_rate))
-            };
-            // A processor that has no memory left does not come back from it.
-            let result = match &*name {
-                "flex" => work(),
-                card => trial::attempt(card, Stage::Vae, work),
-            };
-            match (result, tiling.smaller()) {
-                (Err(Error::DeviceFailed { .. }), Some(smaller)) => {
-                    tiling = smaller;
-                    observe.event(Event::Again { stage: Stage::Vae, frames: tiling.chunk });
-                    B::memory_cleanup(parts.device());
-                }
-                (result, _) => break result?,
-            }
+        let free = || parts.free();
+        let work = |tiling| {
+            let sound = vae::decode(&decoder, latents.clone(), config.hop(), tiling, observe)?;
+            // Only values that were read are known to have been computed.
+            Ok(audio_from_sound(sound, config.sampling_rate))
         };
+        let mut songs = in_tiles(device, Stage::Vae, frames, plan.tiling, observe, free, work)?;
         for song in &mut songs {
             song.crop(plan.samples());
             require_sound("the VAE", song)?;
@@ -272,7 +265,8 @@ impl<B: Backend> Prepared<B> {
     /// Takes what another program conditioned; guidance reads the checkpoint's null condition.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan.
+    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
+    /// [`Error::DeviceFailed`] if a card fails.
     pub fn from_conditioning<C: Checkpoint<B>>(
         conditioning: Conditioning,
         plan: &Plan,
@@ -296,14 +290,17 @@ impl<B: Backend> Prepared<B> {
         let tensor = |array: Array3| {
             Tensor::from_data(TensorData::new(array.data, array.shape), parts.device())
         };
-        let steering = match plan.guidance {
-            Some(guidance) => {
-                Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
-            }
-            None => None,
-        };
-        let first =
-            Track { condition: tensor(encoder_hidden_states), context: tensor(context_latents) };
-        Ok(Self { tracks: Tracks { first, later: None, steering }, noise: tensor(initial_noise) })
+        parts.attempt(Stage::Condition, || {
+            let steering = match plan.guidance {
+                Some(guidance) => {
+                    Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
+                }
+                None => None,
+            };
+            let condition = tensor(encoder_hidden_states);
+            let first = Track { condition, context: tensor(context_latents) };
+            let tracks = Tracks { first, later: None, steering };
+            Ok(Self { tracks, noise: tensor(initial_noise) })
+        })
     }
 }

@@ -7,9 +7,17 @@ use acestep_model::{
     acestep::{AudioCodec, Conditioner, Dit},
     oobleck, qwen3,
 };
-use burn::tensor::{DType, Tensor};
+use burn::{
+    module::Module,
+    tensor::{DType, Tensor},
+};
 
-use crate::{Error, observe::Observe, overflow::repeated_in_f32};
+use crate::{
+    Error,
+    device::{Site, memory::bytes_of, trial},
+    observe::{Observe, Stage},
+    overflow,
+};
 
 /// How long a network stays in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +48,18 @@ pub enum Network {
 impl Network {
     const COUNT: usize = 6;
 
+    /// The stage that it is loaded for.
+    pub fn stage(self) -> Stage {
+        match self {
+            Self::TextEncoder => Stage::TextEncoder,
+            Self::Conditioner => Stage::Condition,
+            Self::AudioCodec => Stage::Codes,
+            Self::Dit => Stage::Diffusion,
+            Self::VaeDecoder => Stage::Vae,
+            Self::VaeEncoder => Stage::VaeEncoder,
+        }
+    }
+
     /// A noun phrase.
     pub fn name(self) -> &'static str {
         match self {
@@ -61,8 +81,11 @@ impl Network {
 pub struct Parts<'a, B: Backend, C> {
     checkpoint: &'a C,
     device: B::Device,
+    site: Site,
     /// By [`Network`].
     places: RefCell<[Place<B>; Network::COUNT]>,
+    /// Of the networks that were read, by [`Network`]; 0 for others.
+    parameters: RefCell<[u64; Network::COUNT]>,
     residency: Residency,
     text_encoder: Slot<qwen3::Model<B>>,
     conditioner: Slot<Conditioner<B>>,
@@ -80,6 +103,8 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         Self {
             checkpoint,
             device: place.device.clone(),
+            site: Site::of::<B>(&place.device),
+            parameters: RefCell::default(),
             places: RefCell::new(std::array::from_fn(|_| place.clone())),
             residency,
             text_encoder: Slot::default(),
@@ -97,6 +122,16 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self
     }
 
+    /// The same as if it ran at `site`, which decides what becomes of a failure.
+    pub fn at(self, site: Site) -> Self {
+        Self { site, ..self }
+    }
+
+    /// Where the networks run, as far as failures and memory are concerned.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
     /// Where a network is put when it is loaded.
     pub fn place(&self, network: Network) -> Place<B> {
         self.places.borrow()[network as usize].clone()
@@ -105,22 +140,63 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// Does the work of a stage, and once more with its network in f32 if the result was not finite
     /// in a narrower type; the network then stays in f32.
     ///
-    /// `work` must ask for the network itself, and let go of it.
+    /// `work` must ask for the network itself, and let go of it, and read what it computed: only then
+    /// is it known that the device did not fail.
     ///
     /// # Errors
-    /// Those of `work`.
+    /// Those of `work`; [`Error::DeviceFailed`] if a card fails; [`Error::NoRoomForF32`].
     pub fn guarded<T>(
         &self,
         network: Network,
         observe: &dyn Observe,
         mut work: impl FnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {
+        // What earlier stages had: a card keeps it in pieces of their sizes.
+        self.free();
+        let place = self.place(network);
         let widened = |wide: &Place<B>| {
             self.places.borrow_mut()[network as usize] = wide.clone();
             self.forget(network);
+            self.free();
+            let own = self.parameters.borrow()[network as usize];
+            let others = self.kept_bytes();
+            overflow::check_room(network.name(), place.dtype, own, others, &self.site)
         };
-        let place = self.place(network);
-        repeated_in_f32(network.name(), &place, observe, widened, |_| work())
+        overflow::repeated_in_f32(network.name(), &place, observe, widened, |_| {
+            self.attempt(network.stage(), &mut work)
+        })
+    }
+
+    /// Does work that is no network's, such as taking values to the device.
+    ///
+    /// # Errors
+    /// Those of `work`; [`Error::DeviceFailed`] if a card fails.
+    pub fn attempt<T>(
+        &self,
+        stage: Stage,
+        work: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        trial::attempt(self.site.device, stage, work)
+    }
+
+    /// Gives back what the device keeps of memory that is no longer used.
+    pub fn free(&self) {
+        trial::free::<B>(&self.device);
+    }
+
+    /// Bytes of the networks that are kept.
+    fn kept_bytes(&self) -> u64 {
+        let is_kept = [
+            self.text_encoder.borrow().is_some(),
+            self.conditioner.borrow().is_some(),
+            self.audio_codec.borrow().is_some(),
+            self.dit.borrow().is_some(),
+            self.vae_decoder.borrow().is_some(),
+            self.vae_encoder.borrow().is_some(),
+        ];
+        let (places, parameters) = (self.places.borrow(), self.parameters.borrow());
+        let sizes = places.iter().zip(&*parameters).map(|(place, n)| n * bytes_of(place.dtype));
+        sizes.zip(is_kept).filter_map(|(bytes, is_kept)| is_kept.then_some(bytes)).sum()
     }
 
     /// Lets go of a network that was kept.
@@ -217,7 +293,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.load(Network::VaeEncoder, &self.vae_encoder, C::vae_encoder)
     }
 
-    fn load<T>(
+    fn load<T: Module<B>>(
         &self,
         network: Network,
         slot: &Slot<T>,
@@ -228,6 +304,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         }
         let place = self.place(network);
         let part = Rc::new(read(self.checkpoint, &place).map_err(Error::checkpoint)?);
+        self.parameters.borrow_mut()[network as usize] = part.num_params() as u64;
         if self.residency == Residency::Kept {
             slot.replace(Some(part.clone()));
         }

@@ -44,9 +44,11 @@ impl Tiling {
     /// would be heard.
     pub const LEAST: usize = 64;
 
-    /// The same in tiles of half the size, unless they would be smaller than [`Self::LEAST`].
-    pub fn smaller(self) -> Option<Self> {
-        let chunk = self.chunk / 2;
+    /// The same for `frames` frames in tiles of half the size, unless they would be smaller than
+    /// [`Self::LEAST`].
+    pub fn smaller(self, frames: usize) -> Option<Self> {
+        // The half of a tile that is larger than the whole may be as much work as the whole.
+        let chunk = self.chunk.min(frames) / 2;
         if chunk < Self::LEAST {
             return None;
         }

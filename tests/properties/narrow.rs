@@ -10,7 +10,8 @@ use acestep_model::{
     qwen3,
 };
 use acestep_runtime::{
-    Error, Event, Network, Observe, Parts, Request, Residency, Song,
+    Device, Error, Event, Network, Observe, Parts, Request, Residency, Song,
+    device::{Site, memory::Room},
     flow::noise::NoiseSource,
     generate,
     host::to_host,
@@ -226,6 +227,26 @@ fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
         assert_eq!(told, Vec::<String>::new(), "{part}");
         assert_eq!(songs.expect("a song"), expected.expect("a song"), "{part}");
     }
+}
+
+/// The tiny transformer has 500 thousand parameters.
+#[test]
+fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
+    let model = Altered::new(Louder { part: Part::Dit, factor: 100.0 });
+    let plan = plan(&covering(), &model.model);
+    let song = |free| {
+        let room = Room { free: Some(free), ..Room::default() };
+        let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
+            .with(Network::Dit, DType::F16)
+            .at(Site { device: Device::Cuda(0), room });
+        let watch = Watch::default();
+        (generate(&plan, &parts, &watch).map(drop), watch.0.take().len())
+    };
+    assert!(matches!(song(1_000_000_000), (Ok(()), 1)));
+    let (error, told) = song(1_000_000);
+    let error = error.expect_err("no room");
+    assert!(matches!(error, Error::NoRoomForF32 { dtype: DType::F16, .. }), "{error}");
+    assert_eq!(told, 0);
 }
 
 #[test]

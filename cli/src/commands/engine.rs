@@ -2,7 +2,7 @@
 
 use acestep_runtime::{
     Device, Engine, Notice,
-    device::{Dtype, kernels, listing::Listing, memory::Room},
+    device::{Dtype, kernels, memory::Room},
 };
 use anyhow::Result;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
@@ -34,20 +34,7 @@ pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
 pub(crate) fn room(device: Device) -> Room {
     match device {
         Device::Cpu => Room { total: Some(machine().total), ..Room::default() },
-        Device::Cuda(index) => {
-            let cuda = Listing::of(device).cuda.unwrap_or_default();
-            let free = cuda.cards.get(index).map(|card| card.free_bytes);
-            Room { free, ..Room::default() }
-        }
-        Device::Wgpu(index) => {
-            let adapters = Listing::of(device).wgpu.unwrap_or_default();
-            let adapter = adapters.get(index);
-            Room {
-                free: adapter.and_then(|adapter| adapter.free_bytes),
-                total: adapter.and_then(|adapter| adapter.total_bytes),
-                largest: adapter.map(|adapter| adapter.largest_bytes),
-            }
-        }
+        card => Room::of(card),
     }
 }
 

@@ -7,6 +7,7 @@
 use acestep_model::{acestep, oobleck, qwen3};
 use burn::tensor::DType;
 
+use super::{Device, Listing};
 use crate::{Error, observe::Stage, vae::Tiling};
 
 /// What one stage needs, in bytes.
@@ -33,6 +34,30 @@ pub struct Room {
     pub total: Option<u64>,
     /// The most that one tensor can have.
     pub largest: Option<u64>,
+}
+
+impl Room {
+    /// What a card had when it was first looked at: what this program has taken since is not counted,
+    /// as that is what it asks for. A processor's memory is not looked at.
+    pub fn of(device: Device) -> Self {
+        match device {
+            Device::Cpu => Self::default(),
+            Device::Cuda(index) => {
+                let cuda = Listing::of(device).cuda.unwrap_or_default();
+                let free = cuda.cards.get(index).map(|card| card.free_bytes);
+                Self { free, ..Self::default() }
+            }
+            Device::Wgpu(index) => {
+                let adapters = Listing::of(device).wgpu.unwrap_or_default();
+                let adapter = adapters.get(index);
+                Self {
+                    free: adapter.and_then(|adapter| adapter.free_bytes),
+                    total: adapter.and_then(|adapter| adapter.total_bytes),
+                    largest: adapter.map(|adapter| adapter.largest_bytes),
+                }
+            }
+        }
+    }
 }
 
 /// Bytes of a number.
@@ -136,6 +161,28 @@ impl Need {
         }
     }
 
+    /// The encoder of sound, of `frames` frames in all, `tiling.chunk` of them at a time.
+    pub fn vae_encoder(
+        config: &oobleck::Config,
+        parameters: u64,
+        frames: usize,
+        tiling: Tiling,
+        bytes: u64,
+    ) -> Self {
+        // The first stage is the widest: every sample with the encoder's first width.
+        let samples = tiling.chunk.min(frames) * config.hop();
+        let widest = product(&[config.encoder_hidden_size, samples]) * bytes;
+        let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
+        Self {
+            stage: Stage::VaeEncoder,
+            weights: parameters * bytes,
+            // As the decoder's, the other way round; the sound lies there in one piece.
+            work: 4 * widest + sound,
+            cache: 0,
+            largest: (2 * widest).max(sound),
+        }
+    }
+
     /// The decoder of sound for `batch` songs of `frames`, `tiling.chunk` of them at a time.
     pub fn vae(
         config: &oobleck::Config,
@@ -213,17 +260,24 @@ pub fn peak(needs: &[Need], kept: bool) -> u64 {
     (weights + work).max(alone)
 }
 
-/// The same number of latent frames at once as upstream, or the half of it, and so on, until the VAE
-/// fits into `room`; the least there is where nothing does. `need` is [`Need::vae`] for a tiling.
-pub fn tiling(room: &Room, others: u64, need: impl Fn(Tiling) -> Need) -> Tiling {
-    let mut tiling = Tiling::default();
+/// The `largest` number of latent frames at once, or the half of it, and so on, until the VAE fits
+/// into `room` with `frames` frames; the least there is where nothing does. `need` is [`Need::vae`] or
+/// [`Need::vae_encoder`] for a tiling.
+pub fn tiling(
+    largest: Tiling,
+    frames: usize,
+    room: &Room,
+    others: u64,
+    need: impl Fn(Tiling) -> Need,
+) -> Tiling {
+    let mut tiling = largest;
     let fits = |tiling: Tiling| {
         let need = need(tiling);
         room.free.is_none_or(|free| others + need.total() <= usable(free))
             && room.largest.is_none_or(|largest| need.largest <= largest)
     };
     while !fits(tiling) {
-        match tiling.smaller() {
+        match tiling.smaller(frames) {
             Some(smaller) => tiling = smaller,
             None => break,
         }
@@ -233,7 +287,7 @@ pub fn tiling(room: &Room, others: u64, need: impl Fn(Tiling) -> Need) -> Tiling
 
 /// What of free memory can be used: the backend keeps pages that it has had, and hands them out in
 /// steps.
-fn usable(free: u64) -> u64 {
+pub(crate) fn usable(free: u64) -> u64 {
     free / 10 * 9
 }
 
@@ -308,10 +362,21 @@ mod tests {
         assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
     }
 
+    /// 30 s: the song of a minute and a half in three tiles.
+    #[test]
+    fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
+        let need = Need::vae_encoder(&vae(), 10, 2250, Tiling::ENCODE, 4);
+        let (widest, sound) = (128 * 750 * 1920 * 4, 2 * 2250 * 1920 * 4);
+        assert_eq!(need.work, 4 * widest + sound);
+        assert_eq!((need.weights, need.largest), (40, 2 * widest));
+    }
+
     #[test]
     fn tiles_are_halved_until_they_fit() {
-        let choose =
-            |room: Room| tiling(&room, 0, |tiling| Need::vae(&vae(), 0, 1, 6000, tiling, 4));
+        let choose = |room: Room| {
+            let need = |tiling| Need::vae(&vae(), 0, 1, 6000, tiling, 4);
+            tiling(Tiling::default(), 6000, &room, 0, need)
+        };
         assert_eq!(choose(Room::default()), Tiling::default());
         let free = |gigabytes: u64| Room { free: Some(gigabytes << 30), ..Room::default() };
         assert_eq!(choose(free(16)), Tiling::default());

@@ -22,7 +22,7 @@ mod vulkan;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
-use std::{fmt, str::FromStr};
+use std::{any::Any, fmt, str::FromStr};
 
 use acestep_model::{Backend, Place};
 use burn::tensor::DType;
@@ -61,6 +61,23 @@ pub const BUILT_IN: &[&str] = &[
     "cpu",
 ];
 
+/// Where something runs, as far as its failures and its memory are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// The device.
+    pub device: Device,
+    /// Its memory.
+    pub room: memory::Room,
+}
+
+impl Site {
+    /// What is behind a backend's device.
+    pub fn of<B: Backend>(device: &B::Device) -> Self {
+        let device = Device::behind::<B>(device);
+        Self { device, room: memory::Room::of(device) }
+    }
+}
+
 /// A device that is there, and the type of its numbers, which it can compute with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Engine {
@@ -71,18 +88,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Decides what `--device` and `--dtype` leave open, and refuses what is not there; a card is
-    /// not started for it, unless only a started one can say whether it has the type.
-    ///
-    /// # Errors
-    /// [`Error::BadValue`] for what is no device or no type, or a type that the device does not
-    /// compute with; [`Error::NoDevice`] with what there is instead.
-    pub fn open(device: &str, dtype: &str) -> Result<(Self, Vec<Notice>), Error> {
-        let dtype: Dtype = dtype.parse()?;
-        let (device, notices) = Device::open(device)?;
-        Ok((Self { device, dtype: dtype.resolve(device)? }, notices))
-    }
-
     /// Runs `job` with the device's backend.
     ///
     /// # Errors
@@ -136,6 +141,28 @@ impl Device {
     /// [`Error::NoDevice`], which says what there is.
     pub fn check(self) -> Result<(), Error> {
         choice::check(self, &Listing::of(self))
+    }
+
+    /// Whether it is a card: its memory is its own, and what it has no memory for fails there, not
+    /// here.
+    pub fn is_card(self) -> bool {
+        self != Self::Cpu
+    }
+
+    /// Which device a backend's device is. Of a backend that is none of ours nothing is known but
+    /// that its panics are nobody's lack of memory: it counts as the processor.
+    pub(crate) fn behind<B: Backend>(device: &B::Device) -> Self {
+        let device: &dyn Any = device;
+        #[cfg(feature = "cuda")]
+        if let Some(card) = device.downcast_ref::<burn_cuda::CudaDevice>() {
+            return Self::Cuda(card.index);
+        }
+        #[cfg(feature = "wgpu")]
+        if let Some(card) = device.downcast_ref::<burn_wgpu::WgpuDevice>() {
+            return Self::Wgpu(wgpu::index_of(card));
+        }
+        let _ = device;
+        Self::Cpu
     }
 
     /// Runs `job` with this device's backend, its weights in `dtype`.
@@ -213,6 +240,13 @@ mod tests {
         for text in ["gpu", "auto", "cpu:1", "cuda:x", "cuda:-1", "cuda:256", "wgpu:", ""] {
             assert!(text.parse::<Device>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_device_behind_a_backend_is_found() {
+        let device = Device::behind::<burn_flex::Flex>(&burn_flex::FlexDevice);
+        assert_eq!(device, Device::Cpu);
+        assert!(!device.is_card() && Device::Cuda(0).is_card() && Device::Wgpu(0).is_card());
     }
 
     #[test]

@@ -80,10 +80,21 @@ fn memory(_: &wgpu::Adapter, _: AdapterKind) -> (Option<u64>, Option<u64>) {
 pub(super) fn device(index: usize, asked: Device) -> Result<WgpuDevice, Error> {
     let adapters = listing::wgpu().unwrap_or_default();
     let Some(adapter) = adapters.get(index) else { return Err(choice::not_built_in(asked)) };
-    Ok(match adapter.kind {
+    Ok(name(adapter))
+}
+
+/// The place in the listing of what the backend calls `device`. Its default has no name of its own:
+/// the first of all is what it most likely is.
+pub(super) fn index_of(device: &WgpuDevice) -> usize {
+    let adapters = listing::wgpu().unwrap_or_default();
+    adapters.iter().position(|adapter| name(adapter) == *device).unwrap_or(0)
+}
+
+fn name(adapter: &Adapter) -> WgpuDevice {
+    match adapter.kind {
         AdapterKind::Discrete => WgpuDevice::DiscreteGpu(adapter.number),
         AdapterKind::Integrated => WgpuDevice::IntegratedGpu(adapter.number),
         AdapterKind::Virtual => WgpuDevice::VirtualGpu(adapter.number),
         AdapterKind::Software => WgpuDevice::Cpu,
-    })
+    }
 }

@@ -317,7 +317,7 @@ impl<B: Backend> Writer<'_, B> {
     }
 
     fn unusable(&self, source: super::sample::ScoreError, step: usize, had: &[u32]) -> Error {
-        Error::Scores { step, source, had: self.decode(had) }
+        Error::Scores { step, dtype: self.place.dtype, source, had: self.decode(had) }
     }
 }
 

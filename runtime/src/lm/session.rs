@@ -1,8 +1,9 @@
 //! A language model in memory, ready to write.
 
-use std::time::Instant;
+use std::{cell::Cell, time::Instant};
 
 use acestep_model::{Backend, LanguageCheckpoint, Place};
+use burn::module::Module;
 
 use super::{
     constrain::Grammar, generate::Writer, sample::Sampler, settings::Settings,
@@ -10,8 +11,9 @@ use super::{
 };
 use crate::{
     Error,
+    device::{Site, trial},
     observe::{Event, Observe, Stage, check},
-    overflow::repeated_in_f32,
+    overflow,
     plan::MOST_SECONDS,
 };
 
@@ -19,8 +21,22 @@ use crate::{
 /// f32.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if it cannot be read, and those of `work`.
+/// [`Error::Checkpoint`] if it cannot be read, [`Error::DeviceFailed`] if a card fails,
+/// [`Error::NoRoomForF32`], and those of `work`.
 pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
+    language: &C,
+    place: &Place<B>,
+    settings: &Settings,
+    stage: Stage,
+    observe: &dyn Observe,
+    work: impl FnMut(&Writer<'_, B>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    open_at(Site::of::<B>(&place.device), language, place, settings, stage, observe, work)
+}
+
+/// The same as if it ran at `site`, which decides what becomes of a failure.
+fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
+    site: Site,
     language: &C,
     place: &Place<B>,
     settings: &Settings,
@@ -40,8 +56,10 @@ pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
         top_p: settings.top_p,
         repetition_penalty: settings.repetition_penalty,
     };
-    let write = |place: &Place<B>| {
+    let parameters = Cell::new(0);
+    let mut write = |place: &Place<B>| {
         let model = language.language_model(place).map_err(Error::checkpoint)?;
+        parameters.set(model.num_params() as u64);
         check(observe)?;
         work(&Writer {
             loading: start.elapsed(),
@@ -54,5 +72,117 @@ pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
             observe,
         })
     };
-    repeated_in_f32("the language model", place, observe, |_| (), write)
+    let who = "the language model";
+    let widened = |wide: &Place<B>| {
+        trial::free::<B>(&wide.device);
+        overflow::check_room(who, place.dtype, parameters.get(), 0, &site)
+    };
+    let written = overflow::repeated_in_f32(who, place, observe, widened, |place| {
+        trial::attempt(site.device, stage, || write(place))
+    });
+    // What it had is for the networks of the song.
+    trial::free::<B>(&place.device);
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, panic};
+
+    use acestep_model::{Tokenizer, qwen3};
+    use burn::tensor::DType;
+    use burn_flex::{Flex, FlexDevice};
+
+    use super::*;
+    use crate::{
+        Request,
+        device::{Device, memory::Room},
+        lm::sample::ScoreError,
+        observe::Unobserved,
+        test_goldens::{self, Json},
+    };
+
+    /// A language model that the device has room for, or has not.
+    struct Language {
+        tokenizer: Json,
+        config: qwen3::Config,
+        fits: bool,
+    }
+
+    impl LanguageCheckpoint<Flex> for Language {
+        type Error = Infallible;
+
+        fn config(&self) -> &qwen3::Config {
+            &self.config
+        }
+
+        fn tokenizer(&self) -> Result<&dyn Tokenizer, Infallible> {
+            Ok(&self.tokenizer)
+        }
+
+        fn language_model(&self, place: &Place<Flex>) -> Result<qwen3::Causal<Flex>, Infallible> {
+            assert!(self.fits, "can't allocate 1 byte");
+            Ok(qwen3::Causal::init(&self.config, &place.device))
+        }
+    }
+
+    fn language(fits: bool) -> Language {
+        let folder = test_goldens::path("checkpoints_a/acestep-5Hz-lm-0.6B");
+        let text = std::fs::read_to_string(folder.join("config.json")).expect("a golden");
+        let config = qwen3::Config::from_json(&text).expect("a configuration");
+        Language { tokenizer: test_goldens::tokenizer(), config, fits }
+    }
+
+    fn opened(
+        site: Site,
+        dtype: DType,
+        fits: bool,
+        work: impl FnMut(&Writer<'_, Flex>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let settings = Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults");
+        let place = Place { device: FlexDevice, dtype };
+        let (language, stage) = (language(fits), Stage::LmCodes);
+        open_at(site, &language, &place, &settings, stage, &Unobserved, work)
+    }
+
+    fn site(device: Device, free: Option<u64>) -> Site {
+        Site { device, room: Room { free, ..Room::default() } }
+    }
+
+    #[test]
+    fn a_card_that_fails_at_the_language_model_is_an_error_with_a_remedy() {
+        let card = site(Device::Cuda(0), None);
+        let error = opened(card, DType::F32, false, |_| Ok(())).expect_err("no room");
+        assert_eq!(error.to_string(), "cuda:0 failed in the codes stage: can't allocate 1 byte");
+        let hint = error.hint().expect("a remedy");
+        for remedy in ["--dtype bf16", "--duration", "smaller model", "close other programs"] {
+            assert!(hint.contains(remedy), "{remedy}: {hint}");
+        }
+        let error = opened(card, DType::F32, true, |_| panic!("no room")).expect_err("it failed");
+        assert!(matches!(error, Error::DeviceFailed { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_processor_that_panics_at_it_is_a_bug() {
+        let failed =
+            panic::catch_unwind(|| opened(site(Device::Cpu, None), DType::F32, false, |_| Ok(())));
+        assert!(failed.is_err());
+    }
+
+    #[test]
+    fn it_is_not_asked_again_in_f32_where_there_is_no_room_for_that() {
+        let asked = Cell::new(0);
+        let overflows = |writer: &Writer<'_, Flex>| {
+            asked.set(asked.get() + 1);
+            let source = ScoreError::NotANumber { token: 0 };
+            Err(Error::Scores { step: 0, dtype: writer.place.dtype, source, had: String::new() })
+        };
+        let error = opened(site(Device::Cuda(0), Some(1)), DType::F16, true, overflows);
+        assert!(matches!(error, Err(Error::NoRoomForF32 { free: 1, .. })), "{error:?}");
+        assert_eq!(asked.replace(0), 1);
+        // With room it is, and the error knows what was asked for.
+        let error = opened(site(Device::Cuda(0), Some(1 << 30)), DType::F16, true, overflows);
+        assert!(matches!(error, Err(Error::Scores { dtype: DType::F16, .. })), "{error:?}");
+        assert_eq!(asked.get(), 2);
+    }
 }

@@ -111,9 +111,9 @@ pub(super) fn tiling(
     }
     let size = folder.size(Part::VaeDecoder)?.parameters;
     let (batch, frames) = (plan.batch_size(), plan.padded_frames);
-    let chosen = memory::tiling(&engine::room(engine.device), others, |tiling| {
-        Need::vae(&configs.vae, size, batch, frames, tiling, bytes)
-    });
+    let need = |tiling| Need::vae(&configs.vae, size, batch, frames, tiling, bytes);
+    let room = engine::room(engine.device);
+    let chosen = memory::tiling(Tiling::default(), frames, &room, others, need);
     if chosen == Tiling::default() {
         return Ok(None);
     }
