@@ -18,7 +18,9 @@ pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Erro
             return Ok(Device::Cuda(card));
         }
         // A machine without a card is nothing to speak of.
-        if let (Some(card), why) = (cuda.cards.first(), cuda.missing()) {
+        if let (true, Some(why)) = (cuda.driver_fails, cuda.missing()) {
+            notices.push(Notice(format!("NVIDIA cards are not used: {why}")));
+        } else if let (Some(card), why) = (cuda.cards.first(), cuda.missing()) {
             let why = why.or(card.problem.clone()).unwrap_or_default();
             notices.push(Notice(format!("{} is not used: {why}", card.name)));
         }
@@ -152,6 +154,14 @@ mod tests {
         let listing =
             Listing { cpu: true, cuda: Some(cuda(vec![taken, card((7, 5), 1)])), wgpu: None };
         assert_eq!(auto(&listing), ("cuda:1".into(), vec![]));
+        // The driver is there and fails: it shows no card, and why it does not has to be known.
+        let problem = Some("the NVIDIA driver finds no card it can use: out of step".to_owned());
+        let broken = Cuda { problem, driver_fails: true, ..Cuda::default() };
+        let listing = Listing { cpu: true, cuda: Some(broken), wgpu: Some(vec![]) };
+        let (device, notices) = auto(&listing);
+        assert_eq!((&*device, notices.len()), ("cpu", 1), "{notices:?}");
+        assert!(notices[0].0.starts_with("NVIDIA cards are not used: the NVIDIA driver finds"));
+        assert!(notices[0].0.ends_with("out of step"), "{notices:?}");
         // No card and no driver: nothing to say.
         let problem = Some("no NVIDIA driver".to_owned());
         let none = Cuda { problem, ..Cuda::default() };

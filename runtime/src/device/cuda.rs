@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use cudarc::driver::CudaContext;
+use cudarc::driver::{CudaContext, sys::CUresult};
 
 use super::listing::{Card, Cuda};
 
@@ -28,6 +28,7 @@ pub(super) fn look() -> Cuda {
             found.cards = (0..usize::try_from(count).unwrap_or(0)).map(card).collect();
         }
         Err(error) => {
+            found.driver_fails = error.0 != CUresult::CUDA_ERROR_NO_DEVICE;
             found.problem = Some(format!("the NVIDIA driver finds no card it can use: {error}"));
         }
     }

@@ -27,6 +27,8 @@ pub struct Cuda {
     pub cards: Vec<Card>,
     /// Why there are none, or why none can be used.
     pub problem: Option<String>,
+    /// Whether the driver is installed, and fails: there may be cards, but it shows none.
+    pub driver_fails: bool,
     /// Whether NVRTC, which compiles kernels, can be loaded.
     pub has_nvrtc: bool,
     /// The folder of CUDA's headers, which kernels are compiled with.
