@@ -63,7 +63,7 @@ fn the_dry_run_says_what_each_stage_holds() {
 fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
     let place = Place::new();
     let run = place.run(&["doctor"]).succeeded();
-    assert_eq!(run.stderr, "");
+    assert_eq!(run.stderr, "making a second of a song on cpu\n");
     for text in [
         "ok       acestep ",
         "built with cpu\n",
@@ -76,6 +76,22 @@ fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
         assert!(run.text().contains(text), "wanted {text:?} in:\n{}", run.text());
     }
     assert!(place.files().is_empty(), "{:?}", place.files());
+}
+
+#[test]
+fn a_type_that_a_device_lacks_is_missing_unless_the_device_was_chosen() {
+    let place = Place::new();
+    let run = place.run(&["doctor", "--dtype", "bf16"]).succeeded();
+    assert_eq!(run.stderr, "");
+    let line = "missing  song cpu               none made: it does not compute in bf16\n";
+    assert!(run.text().contains(line), "{}", run.text());
+    let run = place.run(&["doctor", "--dtype", "bf16", "--device", "cpu"]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let line = "BROKEN   song cpu               `--dtype bf16` cannot be used: cpu computes in f32";
+    assert!(run.text().contains(line), "{}", run.text());
+    let run = place.run(&["doctor", "--dtype", "int4"]).failed(2);
+    run.says("`--dtype int4` cannot be used: expected auto, f32, bf16 or f16");
+    place.run(&["doctor", "--dtype", "f32"]).succeeded();
 }
 
 #[test]

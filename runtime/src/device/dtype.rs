@@ -101,13 +101,18 @@ impl Dtype {
         }
     }
 
+    /// The type, unless it is the device's choice.
+    pub fn named(self) -> Option<DType> {
+        match self {
+            Self::Auto => None,
+            Self::F32 => Some(DType::F32),
+            Self::Bf16 => Some(DType::BF16),
+            Self::F16 => Some(DType::F16),
+        }
+    }
+
     fn among(self, supported: &Supported, device: Device) -> Result<DType, Error> {
-        let wanted = match self {
-            Self::Auto => return Ok(supported.best),
-            Self::F32 => DType::F32,
-            Self::Bf16 => DType::BF16,
-            Self::F16 => DType::F16,
-        };
+        let Some(wanted) = self.named() else { return Ok(supported.best) };
         if supported.all.contains(&wanted) {
             return Ok(wanted);
         }

@@ -12,6 +12,7 @@ use acestep_runtime::{
     },
     error::size,
 };
+use burn::tensor::DType;
 use serde_json::json;
 use sysinfo::Disks;
 
@@ -82,7 +83,9 @@ fn cuda(found: &Cuda) -> Check {
     let check = match found.missing() {
         None => Check::new(State::Ok, "cuda", "libraries", has.join(", ")),
         // Without a card nothing is missed.
-        Some(why) if found.cards.is_empty() => Check::new(State::Missing, "cuda", "libraries", why),
+        Some(why) if found.cards.is_empty() && !found.driver_fails => {
+            Check::new(State::Missing, "cuda", "libraries", why)
+        }
         Some(why) => Check::new(State::Broken, "cuda", "libraries", why),
     };
     check.with(figures)
@@ -117,8 +120,7 @@ fn card(index: usize, card: &Card) -> Check {
 
 fn adapter(index: usize, adapter: &Adapter) -> Check {
     let name = Device::Wgpu(index).to_string();
-    // bf16 is stored and converted on some, but computed with on none.
-    let types = if adapter.has_f16 { &["f32", "f16"][..] } else { &["f32"] };
+    let types: Vec<_> = types_of_adapter(adapter).into_iter().map(dtype::name).collect();
     let memory = match (adapter.total_bytes, adapter.free_bytes) {
         (Some(total), Some(free)) => format!(", {} of memory, {} free", size(total), size(free)),
         (Some(total), None) => format!(", {} of memory", size(total)),
@@ -145,6 +147,27 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
         "dtypes": types,
         "matrix_units": adapter.has_matrix_units,
     }))
+}
+
+/// bf16 is stored and converted on some, but computed with on none.
+fn types_of_adapter(adapter: &Adapter) -> Vec<DType> {
+    if adapter.has_f16 { vec![DType::F32, DType::F16] } else { vec![DType::F32] }
+}
+
+/// The types that `device` computes with, without starting it: a driver that crashes is to take only
+/// a song along.
+pub(super) fn types(device: Device, listing: &Listing) -> Vec<DType> {
+    match device {
+        Device::Cpu => vec![DType::F32],
+        Device::Cuda(index) => {
+            let card = listing.cuda.as_ref().and_then(|cuda| cuda.cards.get(index));
+            card.map_or_else(Vec::new, |card| Supported::cuda(card.capability).all)
+        }
+        Device::Wgpu(index) => {
+            let adapter = listing.wgpu.as_ref().and_then(|adapters| adapters.get(index));
+            adapter.map_or_else(Vec::new, types_of_adapter)
+        }
+    }
 }
 
 /// Where songs go unless said otherwise, and where kernels are kept.

@@ -102,7 +102,7 @@ impl Check {
 pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     // What is no device or no type at all is a mistake of the command line.
-    let _: Dtype = args.place.dtype.parse()?;
+    let dtype: Dtype = args.place.dtype.parse()?;
     let chosen = match args.place.device.as_str() {
         "auto" => None,
         named => Some(named.parse::<Device>()?),
@@ -125,7 +125,16 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     }
     if !args.no_song {
         for device in song::devices(&listing, chosen) {
-            checks.add(song::make(device, &args.place.dtype)?)?;
+            let types = machine::types(device, &listing);
+            let lacked = dtype.named().filter(|dtype| !types.contains(dtype));
+            checks.add(match lacked {
+                // Whoever has chosen the device wants to know why it cannot be.
+                Some(dtype) if chosen.is_none() => song::impossible(device, dtype),
+                _ => {
+                    report.line(&song::announcement(device));
+                    song::make(device, &args.place.dtype)?
+                }
+            })?;
         }
     }
 

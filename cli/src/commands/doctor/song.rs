@@ -10,11 +10,12 @@ use std::{
 use acestep_runtime::{
     Device, Error,
     device::{
-        choice,
+        choice, dtype,
         listing::{AdapterKind, Listing},
     },
 };
 use anyhow::{Context, Result};
+use burn::tensor::DType;
 use serde_json::json;
 
 use super::{Check, State};
@@ -40,6 +41,19 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> 
     let real = adapters.filter(|(_, adapter)| adapter.kind != AdapterKind::Software);
     devices.extend(real.map(|(index, _)| Device::Wgpu(index)));
     devices
+}
+
+/// Said before it is made.
+pub(super) fn announcement(device: Device) -> String {
+    let first = "; the first time this takes minutes, as kernels are compiled";
+    let more = if device.is_card() { first } else { "" };
+    format!("making a second of a song on {device}{more}")
+}
+
+/// A device that no one has chosen need not have every type.
+pub(super) fn impossible(device: Device, dtype: DType) -> Check {
+    let detail = format!("none made: it does not compute in {}", dtype::name(dtype));
+    Check::new(State::Missing, "song", device.to_string(), detail)
 }
 
 /// Makes it, and says how long that took.
