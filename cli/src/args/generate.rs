@@ -279,7 +279,8 @@ pub(crate) struct Compute {
     #[arg(long, alias = "keep_loaded", hide_short_help = true)]
     pub(crate) keep_loaded: bool,
 
-    /// Latent frames that the VAE decodes at once, 25 a second [default: 512].
+    /// Latent frames that the VAE decodes at once, 25 a second [default: 512, on a card fewer if its
+    /// memory is small].
     #[arg(
         long,
         value_name = "FRAMES",
@@ -319,8 +320,8 @@ pub(crate) struct Output {
 
     /// Also writes song.json, which makes the song again.
     ///
-    /// It is the request with everything decided. A song of the same model, seed, device and build
-    /// is the same to the bit.
+    /// It is the request with everything decided. A song of the same model, seed, device, build and
+    /// type of the weights (--dtype) is the same to the bit.
     #[arg(long, alias = "save_request")]
     pub(crate) save_request: bool,
 
