@@ -229,7 +229,7 @@ fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
     }
 }
 
-/// The tiny transformer has 500 thousand parameters.
+/// The tiny transformer has 278 thousand parameters.
 #[test]
 fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
     let model = Altered::new(Louder { part: Part::Dit, factor: 100.0 });

@@ -107,23 +107,25 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(MOST).collect()
 }
 
+/// Waits for other tests: [`is_on`] is one for the whole program.
+#[cfg(test)]
+pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    // One that panicked has nothing to leave behind.
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{
-        cell::{Cell, RefCell},
-        sync::{Mutex, PoisonError},
-    };
+    use std::cell::{Cell, RefCell};
 
     use super::*;
 
     const CARD: Device = Device::Cuda(1);
 
-    /// [`is_on`] is one for the whole program, and tests run beside each other.
-    static ALONE: Mutex<()> = Mutex::new(());
-
     #[test]
     fn a_panic_becomes_an_error_and_an_error_stays_one() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone();
         assert!(!is_on());
         let fine = attempt(CARD, Stage::Vae, || {
             assert!(is_on());
@@ -159,7 +161,7 @@ mod tests {
     /// Tiles that `work` got, and what was told, of a song of `frames` on a card with room for
     /// `room` of them at once.
     fn tried(frames: usize, room: usize) -> (Result<usize, String>, Vec<usize>, Vec<usize>) {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone();
         let (diary, freed, tiles) = (Diary::default(), Cell::new(0), RefCell::default());
         let free = || freed.set(freed.get() + 1);
         let work = |tiling: Tiling| {

@@ -18,6 +18,9 @@
 //!
 //! Source: upstream `llm_inference.py`, `constrained_logits_processor.py`.
 
+/// The network, as a noun phrase.
+pub const NAME: &str = "the language model";
+
 pub mod compose;
 pub mod constrain;
 pub mod cot;

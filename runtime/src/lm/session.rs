@@ -72,7 +72,7 @@ fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
             observe,
         })
     };
-    let who = "the language model";
+    let who = super::NAME;
     let widened = |wide: &Place<B>| {
         trial::free::<B>(&wide.device);
         overflow::check_room(who, place.dtype, parameters.get(), 0, &site)
@@ -139,6 +139,7 @@ mod tests {
         fits: bool,
         work: impl FnMut(&Writer<'_, Flex>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let _alone = trial::alone();
         let settings = Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults");
         let place = Place { device: FlexDevice, dtype };
         let (language, stage) = (language(fits), Stage::LmCodes);
