@@ -12,6 +12,7 @@ use std::{
 };
 
 use acestep_runtime::{
+    Notice,
     observe::{Event, Observe, Stage},
     overflow,
 };
@@ -41,7 +42,20 @@ pub(crate) struct Progress {
 struct State {
     bar: Option<ProgressBar>,
     steps: Option<Steps>,
-    elapsed: Vec<(Stage, Duration)>,
+    outcome: Outcome,
+}
+
+/// How a run went, beside what it was to make.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// What each stage took.
+    pub(crate) elapsed: Vec<(Stage, Duration)>,
+    /// What was said on the way: work that was done again, and how.
+    pub(crate) notices: Vec<Notice>,
+    /// Frames that the VAE decoded at once, if they became fewer.
+    pub(crate) vae_chunk: Option<usize>,
+    /// Networks that were run again in f32, as noun phrases.
+    pub(crate) widened: Vec<&'static str>,
 }
 
 /// How far the current stage is.
@@ -58,10 +72,20 @@ impl Progress {
         Self { style: report.progress_style(), report, state: RefCell::default() }
     }
 
-    /// Takes the moving line away, and gives what each stage took.
-    pub(crate) fn finish(self) -> Vec<(Stage, Duration)> {
+    /// Takes the moving line away, and gives how the run went.
+    pub(crate) fn finish(self) -> Outcome {
         // Dropping the state takes the line away.
-        std::mem::take(&mut self.state.into_inner().elapsed)
+        std::mem::take(&mut self.state.into_inner().outcome)
+    }
+
+    /// Says that something is done again.
+    fn again(&self, state: &mut State, notice: Notice) {
+        if let Some(bar) = state.bar.take() {
+            bar.finish_and_clear();
+        }
+        state.steps = None;
+        self.report.note(&notice.0);
+        state.outcome.notices.push(notice);
     }
 
     fn show(&self, state: &mut State, text: String) {
@@ -92,21 +116,19 @@ impl Observe for Progress {
                 self.show(state, line(stage, &under_way(stage, steps, steps.start.elapsed())));
             }
             Event::Overflowed { who, dtype } => {
-                if let Some(bar) = state.bar.take() {
-                    bar.finish_and_clear();
-                }
-                state.steps = None;
-                self.report.note(&overflow::notice(who, dtype).0);
+                state.outcome.widened.push(who);
+                self.again(state, overflow::notice(who, dtype));
             }
             Event::Again { stage, frames, why } => {
-                if let Some(bar) = state.bar.take() {
-                    bar.finish_and_clear();
+                if stage == Stage::Vae {
+                    state.outcome.vae_chunk = Some(frames);
                 }
                 let what = stage.name();
-                self.report.note(&format!(
+                let text = format!(
                     "the device failed in the {what} stage, most likely for lack of memory ({why}): \
                      again with {frames} frames at once"
-                ));
+                );
+                self.again(state, Notice(text));
             }
             Event::Finished { stage, elapsed } => {
                 let text = over(stage, state.steps.take(), elapsed);
@@ -117,7 +139,7 @@ impl Observe for Progress {
                 if self.style != Style::Silent {
                     self.report.line(&text);
                 }
-                state.elapsed.push((stage, elapsed));
+                state.outcome.elapsed.push((stage, elapsed));
             }
         }
     }
@@ -206,11 +228,35 @@ pub(crate) fn seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::DType;
+
     use super::*;
 
     fn shown(stage: Stage, done: usize, total: usize, millis: u64) -> String {
         let steps = Steps { done, total, start: Instant::now() };
         under_way(stage, steps, Duration::from_millis(millis))
+    }
+
+    /// A program that reads the JSON alone has to know of it too.
+    #[test]
+    fn what_is_done_again_is_remembered_even_where_nothing_is_said() {
+        let report = Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false };
+        let progress = Progress::new(report);
+        let again = |stage, frames| Event::Again { stage, frames, why: "no memory".into() };
+        progress.event(again(Stage::VaeEncoder, 375));
+        progress.event(again(Stage::Vae, 256));
+        progress.event(again(Stage::Vae, 128));
+        let who = "the diffusion transformer";
+        progress.event(Event::Overflowed { who, dtype: DType::F16 });
+        let Outcome { notices, vae_chunk, widened, .. } = progress.finish();
+        assert_eq!((vae_chunk, widened), (Some(128), vec![who]));
+        let starts =
+            ["the device failed in the VAE encoder stage", "the device failed", "the device"];
+        assert_eq!(notices.len(), 4);
+        for (notice, start) in notices.iter().zip(starts) {
+            assert!(notice.0.starts_with(start) && notice.0.contains("(no memory)"), "{notice}");
+        }
+        assert!(notices[3].0.starts_with("the diffusion transformer overflowed in f16"));
     }
 
     #[test]

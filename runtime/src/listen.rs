@@ -25,7 +25,7 @@ use crate::{
 
 /// Codes made at once. Codes do not see each other, so this changes nothing but the memory: some
 /// 200 MB for the released networks.
-const CODES_AT_ONCE: usize = 500;
+pub const CODES_AT_ONCE: usize = 500;
 
 /// The audio codes of a sound of any rate and any channels, five a second.
 ///

@@ -2,32 +2,83 @@
 
 use acestep_runtime::{
     Device, Engine, Notice,
-    device::{Dtype, kernels, memory::Room},
+    device::{
+        Dtype, dtype,
+        kernels::{self, Kernels},
+        memory::Room,
+    },
 };
 use anyhow::Result;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::{args::device::Where, settings};
 
-/// What is said where a card's kernels are not there yet.
-pub(crate) const FIRST_RUN: &str = "first run on this device: its kernels are compiled and tuned, \
-     which takes minutes; later runs start at once, and `acestep warmup` does it ahead";
+/// What is said where nothing at all is kept for a card.
+const FIRST_RUN: &str = "first run on this device: its kernels are compiled and tuned, which may take \
+     minutes; later runs of the same start at once";
+
+/// An engine, and where its kernels are kept.
+pub(crate) struct Started {
+    pub(crate) engine: Engine,
+    pub(crate) kernels: Kernels,
+    pub(crate) notices: Vec<Notice>,
+}
 
 /// Opens what was asked for, before anything else is read. Nothing is started.
 ///
 /// # Errors
 /// If there is no such device or it does not compute in that type.
-pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
+pub(crate) fn start(place: &Where) -> Result<Started> {
     let dtype: Dtype = place.dtype.parse()?;
     let (device, mut notices) = Device::open(&place.device)?;
     // Before the backend is asked anything: it reads its settings once.
-    let kept = kernels::keep(settings::kernels_dir().as_deref(), device);
+    let kernels = kernels::keep(settings::kernels_dir().as_deref(), device);
     let engine = Engine { device, dtype: dtype.resolve(device)? };
-    notices.extend(kept.notice);
-    if kept.is_first {
+    notices.extend(kernels.notice.clone());
+    Ok(Started { engine, kernels, notices })
+}
+
+/// The same for a run of networks that are no model's.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
+    let Started { engine, kernels, mut notices } = start(place)?;
+    if kernels.is_first {
         notices.push(Notice(FIRST_RUN.into()));
     }
     Ok((engine, notices))
+}
+
+/// What is said where kernels of `models` have to be compiled.
+pub(crate) fn first_run(
+    kernels: &Kernels,
+    engine: Engine,
+    models: &[impl AsRef<str>],
+) -> Option<Notice> {
+    let models = models.iter().map(AsRef::as_ref);
+    let new: Vec<&str> = models.filter(|model| kernels.lacks(model, engine.dtype)).collect();
+    if new.is_empty() {
+        return None;
+    }
+    let later = match kernels.folder {
+        Some(_) => {
+            "; later runs with it, for songs of about this length, start at once, and `acestep \
+             warmup` does it ahead"
+        }
+        None => "",
+    };
+    Some(Notice(format!(
+        "first run of {} in {} on {}: kernels are compiled and tuned, which may take minutes{later}",
+        new.join(" and "),
+        dtype::name(engine.dtype),
+        engine.device
+    )))
+}
+
+/// Remembers that `models` have been through a run.
+pub(crate) fn remember(kernels: &Kernels, engine: Engine, models: &[impl AsRef<str>]) {
+    models.iter().for_each(|model| kernels.remember(model.as_ref(), engine.dtype));
 }
 
 /// What memory `device` has.
@@ -57,5 +108,43 @@ pub(crate) fn machine() -> Machine {
         available: system.available_memory(),
         total: system.total_memory() + system.total_swap(),
         memory: system.total_memory(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::DType;
+
+    use super::*;
+
+    #[test]
+    fn a_first_run_is_said_for_each_model_and_type_until_it_has_been_through() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Some(folder.path().to_owned());
+        let kernels = Kernels { folder: path, ..Kernels::default() };
+        let engine = |dtype| Engine { device: Device::Cuda(0), dtype };
+        let said = |dtype, models: &[&str]| {
+            first_run(&kernels, engine(dtype), models).map(|notice| notice.0)
+        };
+        let text = said(DType::BF16, &["turbo", "lm-0.6b"]).expect("a note");
+        assert!(text.starts_with("first run of turbo and lm-0.6b in bf16 on cuda:0: "), "{text}");
+        assert!(text.ends_with("`acestep warmup` does it ahead"), "{text}");
+        remember(&kernels, engine(DType::BF16), &["turbo", "lm-0.6b"]);
+        assert_eq!(said(DType::BF16, &["lm-0.6b", "turbo"]), None);
+        let text = said(DType::BF16, &["base", "lm-0.6b"]).expect("a note");
+        assert!(text.starts_with("first run of base in bf16"), "{text}");
+        let text = said(DType::F32, &["tiny"]).expect("a note");
+        assert!(text.starts_with("first run of tiny in f32"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_promised_of_kernels_that_are_not_kept() {
+        let kernels = Kernels { is_first: true, ..Kernels::default() };
+        let engine = Engine { device: Device::Wgpu(0), dtype: DType::F32 };
+        remember(&kernels, engine, &["turbo"]);
+        let text = first_run(&kernels, engine, &["turbo"]).expect("a note").0;
+        assert!(text.ends_with("which may take minutes"), "{text}");
+        // A processor's are in the program.
+        assert_eq!(first_run(&Kernels::default(), engine, &["turbo"]), None);
     }
 }

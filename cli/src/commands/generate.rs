@@ -25,8 +25,10 @@ use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
     Engine, Error, ModelInfo, Notice, Plan, Request, Song, Stage,
     audio::wav::{self, WavFormat},
+    device::kernels::Kernels,
     files::Existing,
     lm::compose::Timing,
+    vae::Tiling,
 };
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -35,10 +37,13 @@ pub(crate) use crate::args::generate::Args;
 use crate::args::generate::Sampling;
 use crate::{
     args::Global,
-    commands::engine,
+    commands::{
+        engine::{self, Started},
+        language,
+    },
     error::Refusal,
     interrupt,
-    progress::{self, Progress},
+    progress::{self, Outcome, Progress},
     report::{self, Report},
     settings,
 };
@@ -59,9 +64,14 @@ struct Job {
     timing: Option<Timing>,
     /// Whether the request was written as soon as it had.
     is_kept: bool,
+    /// Whether the plan is another than it was then.
+    is_stale: bool,
     info: ModelInfo,
     folder: Folder,
     engine: Engine,
+    kernels: Kernels,
+    /// Networks that were run again in f32, as noun phrases.
+    widened: Vec<&'static str>,
     format: WavFormat,
     inputs: Inputs,
     outputs: Outputs,
@@ -104,7 +114,11 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     job.say_plan(&report);
     report.line(&describe::headline(&job));
     let songs = run::songs(&job, &args, &progress);
-    let stages = progress.finish();
+    let outcome = progress.finish();
+    let stages = job.learn(outcome);
+    if songs.is_ok() {
+        engine::remember(&job.kernels, job.engine, &job.models());
+    }
     let existing = args.output.existing();
     let written = songs.map_err(Into::into).and_then(|songs| job.write(&songs, existing));
     let written = written.inspect_err(|_| job.say_kept(&report))?;
@@ -136,6 +150,7 @@ pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
     let songs = run::songs(&job, args, &progress);
     progress.finish();
     songs?;
+    engine::remember(&job.kernels, job.engine, &job.models());
     Ok(())
 }
 
@@ -144,7 +159,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;
     let mut asked = Asked::read(args)?;
     let format: WavFormat = args.output.audio_format.parse()?;
-    let (engine, notices) = engine::open(&args.compute.place)?;
+    let Started { engine, kernels, notices } = engine::start(&args.compute.place)?;
     asked.notices.extend(notices);
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);
     let layout = Layout::new(models);
@@ -204,21 +219,28 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         let text = "tiny is a random network: the sound is noise, made to prove the pipeline";
         all.push(Notice(format!("{text}{more}")));
     }
-    Ok(Job {
+    let mut job = Job {
         asked,
         plan,
         composition,
         timing: None,
         is_kept: false,
+        is_stale: false,
         info,
         folder,
         engine,
+        kernels,
+        widened: vec![],
         format,
         inputs,
         outputs,
         notices: all,
         plan_notices: notices,
-    })
+    };
+    if !args.output.dry_run {
+        job.notices.extend(engine::first_run(&job.kernels, job.engine, &job.models()));
+    }
+    Ok(job)
 }
 
 /// Refuses flags that make no sense together and that the parser does not see.
@@ -278,6 +300,26 @@ impl Job {
     /// The seeds, if they decide anything.
     fn seeds(&self) -> Option<&[u64]> {
         self.inputs.seeds(&self.plan)
+    }
+
+    /// The models whose kernels are used.
+    fn models(&self) -> Vec<String> {
+        let language = self.composition.as_ref().map(|of| language::label(&of.folder));
+        [self.folder.name().to_owned()].into_iter().chain(language).collect()
+    }
+
+    /// Takes over what turned out on the way, and gives what each stage took.
+    fn learn(&mut self, outcome: Outcome) -> Vec<(Stage, Duration)> {
+        self.notices.extend(outcome.notices);
+        self.widened = outcome.widened;
+        // Never more than there were, so that they fit.
+        if let Some(Ok(used)) =
+            outcome.vae_chunk.map(|chunk| Tiling { chunk, ..self.plan.tiling }.fitted())
+        {
+            self.plan.tiling = used;
+            self.is_stale = true;
+        }
+        outcome.elapsed
     }
 
     /// Lets the language model complete the request, and plans the song anew; whether it did.
@@ -368,7 +410,8 @@ impl Job {
             });
         }
         if let Some(path) = &self.outputs.request {
-            if !self.is_kept {
+            if !self.is_kept || self.is_stale {
+                let existing = if self.is_kept { Existing::Replace } else { existing };
                 self.asked.save(&self.plan, &self.folder, path, existing)?;
             }
             paths.push(path);

@@ -7,6 +7,7 @@ use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Observe,
     lm::{
+        self,
         compose::{self, Composed, Timing, Understood},
         constrain::genres::GenreVocabulary,
         settings::Settings,
@@ -32,6 +33,11 @@ pub(crate) fn open(
     let folder = acestep_import::open_language_model(choice, layout)?;
     engine.run(Check(&folder))?.map_err(Error::checkpoint)?;
     Ok(folder)
+}
+
+/// What its kernels are remembered by: the built-in one is called as the built-in model is.
+pub(crate) fn label(folder: &LanguageFolder) -> String {
+    format!("{} {}", lm::NAME, folder.name())
 }
 
 struct Check<'a>(&'a LanguageFolder);

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod generate;
 pub(crate) mod language;
+pub(crate) mod memory;
 pub(crate) mod plan;
 pub(crate) mod text;
 pub(crate) mod understand;

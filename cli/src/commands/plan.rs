@@ -8,9 +8,10 @@ mod outputs;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_import::{Layout, TINY};
+use acestep_import::{LanguageFolder, Layout, TINY};
 use acestep_runtime::{
-    Error, Notice, Request,
+    Engine, Error, Notice, Request,
+    device::memory::Need,
     lm::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
@@ -21,7 +22,8 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{
-    engine, language,
+    engine::{self, Started},
+    language, memory,
     text::{Stdin, Typed},
 };
 use crate::{
@@ -123,7 +125,7 @@ fn run(
     let genres = common.drawing.genres.as_deref().map(language::read_genres).transpose()?;
     let outputs = Outputs::decide(common, if writes_codes { seeds.len() } else { 0 })?;
     outputs.check(common.existing())?;
-    let (engine, notices) = engine::open(&common.place.compute)?;
+    let Started { engine, kernels, notices } = engine::start(&common.place.compute)?;
     task.notices.extend(notices);
     let models = common.place.models_dir.clone().or_else(environment::models_dir);
     let model = task.request.model.clone().unwrap_or_default();
@@ -134,6 +136,10 @@ fn run(
             "tiny is a random network: what it writes is nonsense, made to prove the program";
         task.notices.push(Notice(text.into()));
     }
+    let needs = task.needs(&folder, &settings, writes_codes, engine).map_err(Error::checkpoint)?;
+    memory::check(&needs, false, engine)?;
+    let label = language::label(&folder);
+    task.notices.extend(engine::first_run(&kernels, engine, &[&label]));
     for notice in &task.notices {
         report.note(&notice.0);
     }
@@ -149,9 +155,10 @@ fn run(
         genres,
     };
     let composed = language::compose(&job, &folder, engine, &progress);
-    drop(progress);
+    task.notices.extend(progress.finish().notices);
     let mut composed =
         composed.or_else(|error| outputs.save_failed(error, common.existing(), common.json))?;
+    engine::remember(&kernels, engine, &[&label]);
     let request = finished(&composed, &seeds);
     if let (Some(lyrics), Some(seconds)) = (&request.lyrics, request.duration) {
         composed.changes.extend(singing::notice(lyrics, seconds));
@@ -216,6 +223,24 @@ impl Task<'_> {
             self.request.batch_size = *batch_size;
         }
         Ok(acestep_runtime::plan::seeds(&self.request)?)
+    }
+
+    /// What the language model needs of memory.
+    fn needs(
+        &self,
+        folder: &LanguageFolder,
+        settings: &Settings,
+        writes_codes: bool,
+        engine: Engine,
+    ) -> Result<Vec<Need>, acestep_import::Error> {
+        let Request { caption, lyrics, duration, .. } = &self.request;
+        let own = match &self.ask {
+            Ask::Custom { system, user } => system.len() + user.len(),
+            Ask::Plan | Ask::Inspire | Ask::Format => 0,
+        };
+        let words: usize = [caption, lyrics].into_iter().flatten().map(String::len).sum();
+        let prompt = memory::prompt_tokens(words + own);
+        memory::language(folder, settings, prompt, *duration, writes_codes, engine)
     }
 
     /// Refuses to ask about nothing.

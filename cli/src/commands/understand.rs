@@ -12,6 +12,7 @@ use acestep_runtime::{
     Engine, Error, Notice, Observe, Parts, Request, Residency,
     audio::{Audio, read},
     codes,
+    device::memory::Need,
     files::{Existing, check_target},
     listen,
     lm::{compose::Understood, settings::Settings},
@@ -21,7 +22,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    engine, language,
+    engine::{self, Started},
+    language, memory,
     text::{Stdin, text_or_file, write_text},
 };
 use crate::{
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     args.output.as_deref().map(|path| check_target(path, existing)).transpose()?;
-    let (engine, mut notices) = engine::open(&args.place.compute)?;
+    let Started { engine, kernels, mut notices } = engine::start(&args.place.compute)?;
     let layout = Layout::new(args.place.models_dir.clone().or_else(settings::models_dir));
 
     // Upstream's temperature for this, and all tokens.
@@ -61,6 +63,14 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
         let text = "tiny is a random network: what it hears is nonsense, made to prove the program";
         notices.push(Notice(text.into()));
     }
+    let (mut needs, length) = source.needs(engine).map_err(Error::checkpoint)?;
+    let prompt = memory::prompt_tokens(0) + length;
+    let answer = memory::language(&folder, &settings, prompt, None, false, engine);
+    needs.extend(answer.map_err(Error::checkpoint)?);
+    memory::check(&needs, false, engine)?;
+    let models: Vec<String> =
+        source.model().map(str::to_owned).into_iter().chain([language::label(&folder)]).collect();
+    notices.extend(engine::first_run(&kernels, engine, &models));
     notices.iter().for_each(|notice| report.note(&notice.0));
     let seed = settings.seeds.first().copied().unwrap_or_default();
     report.line(&format!("{} on {engine} · seed {seed}", folder.name()));
@@ -68,7 +78,8 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let progress = Progress::new(report);
     let codes = source.codes(engine, &progress)?;
     let understood = language::understand(&codes, &settings, genres, &folder, engine, &progress)?;
-    drop(progress);
+    engine::remember(&kernels, engine, &models);
+    notices.extend(progress.finish().notices);
 
     if args.json {
         let mut object = to_json(&understood);
@@ -115,6 +126,28 @@ impl Source {
         notices.extend(more);
         let folder = Box::new(acestep_import::open(model, layout)?);
         Ok(Self::Sound { audio, folder })
+    }
+
+    /// The model that turns it into codes, if it is sound.
+    fn model(&self) -> Option<&str> {
+        match self {
+            Self::Codes(_) => None,
+            Self::Sound { folder, .. } => Some(folder.name()),
+        }
+    }
+
+    /// What it takes to make codes of it, and how many there will be.
+    fn needs(&self, engine: Engine) -> Result<(Vec<Need>, usize), acestep_import::Error> {
+        match self {
+            Self::Codes(codes) => Ok((vec![], codes.len())),
+            Self::Sound { audio, folder } => {
+                let configs = folder.configs();
+                let samples = audio.seconds() * f64::from(configs.vae.sampling_rate);
+                let frames = (samples / configs.vae.hop() as f64).ceil() as usize;
+                let codes = frames.div_ceil(configs.dit.pool_window_size);
+                Ok((memory::listening(folder, frames, engine)?, codes))
+            }
+        }
     }
 
     fn codes(self, engine: Engine, observe: &dyn Observe) -> Result<Vec<u32>> {

@@ -4,10 +4,17 @@
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Instant};
 
 use acestep_import::{KNOWN_MODELS, Layout, TINY};
-use acestep_runtime::{Device, device::kernels, error::size};
+use acestep_runtime::{
+    Device,
+    device::kernels::{self, Kernels},
+    error::size,
+};
 use anyhow::{Context, Result};
 
-use super::{engine, generate};
+use super::{
+    engine::{self, Started},
+    generate,
+};
 use crate::{
     args::{self, Global, doctor::Warmup},
     error::Refusal,
@@ -20,18 +27,13 @@ use crate::{
 /// Those of `generate`.
 pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let (engine, notices) = engine::open(&args.place)?;
-    let others = notices.iter().filter(|notice| notice.0 != engine::FIRST_RUN);
-    others.for_each(|notice| report.note(&notice.0));
+    let Started { engine, kernels: kept, notices } = engine::start(&args.place)?;
     if engine.device == Device::Cpu {
         report.line("cpu: a processor's kernels are compiled already, there is nothing to do");
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(kept) = settings::kernels_dir() else {
-        return Err(Refusal::new("there is no home to keep compiled kernels in")
-            .hint("set ACESTEP_CACHE_DIR to a folder")
-            .into());
-    };
+    let kept = folder(&kept)?;
+    notices.iter().for_each(|notice| report.note(&notice.0));
     let layout = Layout::new(args.models_dir.clone().or_else(settings::models_dir));
     let model = args.model.clone().unwrap_or_else(|| {
         let [default, ..] = &KNOWN_MODELS;
@@ -44,12 +46,12 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
              more and larger, want --model",
         );
     }
-    let before = kernels::size(&kept);
+    let before = kernels::size(kept);
     let start = Instant::now();
     let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
     let song = args::generate_args(words(args, engine.device, &model, &layout, folder.path()))?;
     generate::rehearse(&song, report)?;
-    let after = kernels::size(&kept);
+    let after = kernels::size(kept);
     report.line(&format!(
         "{engine}: warm after {} · {} of kernels in {}, {} of them new",
         progress::seconds(start.elapsed()),
@@ -58,6 +60,15 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
         size(after.saturating_sub(before)),
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where kernels are kept. Without a place for them, what takes minutes would be of no use.
+fn folder(kernels: &Kernels) -> Result<&Path, Refusal> {
+    kernels.folder.as_deref().ok_or_else(|| {
+        let why =
+            kernels.notice.as_ref().map_or("compiled kernels are not kept", |why| why.0.as_str());
+        Refusal::new(why).hint("set ACESTEP_CACHE_DIR to a folder you may write to")
+    })
 }
 
 /// The song as `generate` is asked for it. The language model plans it if there is one.
@@ -105,4 +116,22 @@ fn words(
     }
     words.extend(["--output".into(), folder.join("song.wav").into_os_string()]);
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_runtime::Notice;
+
+    use super::*;
+    use crate::error;
+
+    #[test]
+    fn nothing_is_compiled_where_it_cannot_be_kept() {
+        let notice = "compiled kernels are not kept: cannot write to `x`: it is a file";
+        let kernels = Kernels { folder: None, is_first: true, notice: Some(Notice(notice.into())) };
+        let refused = anyhow::Error::from(folder(&kernels).expect_err("it cannot be kept"));
+        assert_eq!(refused.to_string(), notice);
+        assert_eq!(error::code_of(&refused), error::FAILED);
+        assert!(error::hint(&refused).is_some_and(|hint| hint.contains("ACESTEP_CACHE_DIR")));
+    }
 }

@@ -8,12 +8,17 @@
 //! - `BUILD` is this program's file: the keys name a kernel but not its code, so a kernel that was
 //!   changed would be found as it was before.
 //!
+//! Beside them lies an empty file for each model and type that a run has been through with: without
+//! it, a run has kernels to compile that no other model needed.
+//!
 //! Nothing else is ever written to: left alone, the backend would look for a `target` folder of
 //! Cargo above the current directory, and for settings in files there.
 
 use std::path::{Path, PathBuf};
 
-use super::Device;
+use burn::tensor::DType;
+
+use super::{Device, dtype};
 use crate::Notice;
 
 /// What became of the cache.
@@ -21,10 +26,34 @@ use crate::Notice;
 pub struct Kernels {
     /// Where kernels are kept; `None` = nowhere: the device has none, or nothing can be written.
     pub folder: Option<PathBuf>,
-    /// Whether nothing was kept there before.
+    /// Whether nothing was kept there before; not so on a processor, which compiles nothing.
     pub is_first: bool,
     /// Why nothing is kept.
     pub notice: Option<Notice>,
+}
+
+impl Kernels {
+    /// Whether a run of `model` in `dtype` compiles kernels: none has been through yet, or they are
+    /// not kept.
+    pub fn lacks(&self, model: &str, dtype: DType) -> bool {
+        match &self.folder {
+            Some(folder) => !folder.join(marker(model, dtype)).exists(),
+            None => self.is_first,
+        }
+    }
+
+    /// Remembers that a run of `model` in `dtype` has been through.
+    pub fn remember(&self, model: &str, dtype: DType) {
+        if let Some(folder) = &self.folder {
+            // Where it cannot be written, the next run says once more that it may take minutes.
+            let _ = std::fs::write(folder.join(marker(model, dtype)), "");
+        }
+    }
+}
+
+/// The name of the file that says so.
+fn marker(model: &str, dtype: DType) -> String {
+    slug(&format!("ran {} {model}", dtype::name(dtype)))
 }
 
 /// Builds whose kernels are kept, of each device: more are left from earlier versions.
@@ -36,6 +65,7 @@ pub fn keep(root: Option<&Path>, device: Device) -> Kernels {
     let Some(name) = device_name(device) else { return Kernels::default() };
     let kept = match root {
         None => Kernels {
+            is_first: true,
             notice: Some(Notice(
                 "compiled kernels are not kept: there is no home to keep them in".into(),
             )),
@@ -193,6 +223,28 @@ mod tests {
         std::fs::write(folder.join("kernel"), [1; 10]).expect("a file");
         let second = prepare(&device);
         assert_eq!((second.is_first, size(&device)), (false, 10));
+    }
+
+    #[test]
+    fn each_model_and_type_is_new_until_a_run_has_been_through_with_it() {
+        let root = tempfile::tempdir().expect("a folder");
+        let kept = prepare(&root.path().join("card"));
+        let folder = kept.folder.clone().expect("it can be written");
+        // Kernels of something else.
+        std::fs::write(folder.join("kernel"), [1; 10]).expect("a file");
+        assert!(kept.lacks("turbo", DType::BF16));
+        kept.remember("turbo", DType::BF16);
+        assert!(!kept.lacks("turbo", DType::BF16));
+        assert!(kept.lacks("turbo", DType::F32) && kept.lacks("base", DType::BF16));
+        // The next run finds it, and it is no kernel.
+        let next = prepare(&root.path().join("card"));
+        assert!(!next.lacks("turbo", DType::BF16));
+        assert_eq!(size(&folder), 10);
+        // What is not kept is compiled each time; a processor compiles nothing.
+        let nowhere = Kernels { is_first: true, ..Kernels::default() };
+        nowhere.remember("turbo", DType::BF16);
+        assert!(nowhere.lacks("turbo", DType::BF16));
+        assert!(!Kernels::default().lacks("turbo", DType::F32));
     }
 
     #[test]

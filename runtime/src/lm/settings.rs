@@ -203,6 +203,11 @@ impl Settings {
         [limit(Phase::Cot, None), limit(Phase::Codes, seconds)]
     }
 
+    /// Rows in which codes are written: one for each song, twice with guidance.
+    pub fn code_rows(&self) -> usize {
+        self.seeds.len() * if self.cfg_scale > 1.0 { 2 } else { 1 }
+    }
+
     /// Refuses to write codes for a song that is shorter than one, and for several that could
     /// differ in length: they are made together, so that each network is read once.
     ///

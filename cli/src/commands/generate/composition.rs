@@ -5,6 +5,7 @@ use std::sync::Arc;
 use acestep_import::{LanguageFolder, Layout, TINY};
 use acestep_runtime::{
     Engine, Error, Notice, Observe, Plan, Request,
+    device::memory::Need,
     lm::{
         compose::{Ask, Composed, Job},
         constrain::genres::GenreVocabulary,
@@ -14,7 +15,10 @@ use acestep_runtime::{
 use anyhow::Result;
 
 use super::{Args, request::Asked};
-use crate::{commands::language, error::Refusal};
+use crate::{
+    commands::{language, memory},
+    error::Refusal,
+};
 
 /// What the language model is asked before the song is planned for good.
 pub(super) struct Composition {
@@ -75,15 +79,19 @@ impl Composition {
         request.duration.is_none() && decides
     }
 
-    /// The most tokens that it writes as words, and as codes.
-    pub(super) fn token_limits(&self, request: &Request) -> [usize; 2] {
-        self.settings.token_limits(request.duration)
-    }
-
-    /// Rows in which it writes codes: one for each song, twice with guidance.
-    pub(super) fn code_rows(&self) -> usize {
-        let guided = self.settings.cfg_scale > 1.0;
-        self.settings.seeds.len() * if guided { 2 } else { 1 }
+    /// What it needs of memory.
+    ///
+    /// # Errors
+    /// None after the model was opened.
+    pub(super) fn needs(
+        &self,
+        request: &Request,
+        plan: &Plan,
+        engine: Engine,
+    ) -> Result<Vec<Need>, acestep_import::Error> {
+        let prompt = memory::prompt_tokens(plan.caption.len() + plan.lyrics.len());
+        let (seconds, codes) = (request.duration, self.writes_codes);
+        memory::language(&self.folder, &self.settings, prompt, seconds, codes, engine)
     }
 
     /// `request` as the language model completes it.

@@ -2,15 +2,17 @@
 
 use acestep_import::Part;
 use acestep_runtime::{
-    Device, Plan, Residency,
+    Device, Network, Plan, Residency,
     device::{
         dtype,
         memory::{self, Need, Room, bytes_of},
     },
     error::size,
+    lm,
     plan::{GuidanceMode, InferMethod},
 };
 use anyhow::Result;
+use burn::tensor::DType;
 use serde_json::{Value, json};
 
 use super::{Job, outputs::Target, run};
@@ -18,18 +20,49 @@ use crate::commands::language;
 
 /// What a run costs, and what is cheap to find out before it.
 pub(super) struct Resources {
-    /// Each network that is used, and its parameters.
-    networks: Vec<(Part, u64)>,
+    /// The networks that are used.
+    networks: Vec<Used>,
     /// Bytes of weights that are in memory at once, at most.
     weights_bytes: u64,
     /// What each stage needs, and the most at once.
     needs: Vec<Need>,
     peak_bytes: u64,
     room: Room,
-    /// Bytes of a number.
-    width: u64,
     caption_tokens: usize,
     lyric_tokens: usize,
+}
+
+/// A network that is used.
+struct Used {
+    part: Part,
+    parameters: u64,
+    /// The type of its weights.
+    dtype: DType,
+}
+
+impl Used {
+    fn of(part: Part, parameters: u64, job: &Job) -> Self {
+        let is_widened = job.widened.contains(&noun(part));
+        let dtype = if is_widened { DType::F32 } else { job.engine.dtype };
+        Self { part, parameters, dtype }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.parameters * bytes_of(self.dtype)
+    }
+}
+
+/// What events call it.
+fn noun(part: Part) -> &'static str {
+    match part {
+        Part::TextEncoder => Network::TextEncoder.name(),
+        Part::Conditioner => Network::Conditioner.name(),
+        Part::AudioCodec => Network::AudioCodec.name(),
+        Part::Dit => Network::Dit.name(),
+        Part::VaeDecoder => Network::VaeDecoder.name(),
+        Part::VaeEncoder => Network::VaeEncoder.name(),
+        Part::LanguageModel => lm::NAME,
+    }
 }
 
 impl Resources {
@@ -45,10 +78,9 @@ impl Resources {
         };
         let mut networks = Vec::new();
         for part in Part::ALL.into_iter().filter(is_used) {
-            networks.push((part, job.folder.size(part)?.parameters));
+            networks.push(Used::of(part, job.folder.size(part)?.parameters, job));
         }
-        let width = bytes_of(job.engine.dtype);
-        let bytes = networks.iter().map(|(_, parameters)| parameters * width);
+        let bytes = networks.iter().map(Used::bytes);
         let of_song: u64 = match residency {
             Residency::WhileUsed => bytes.max().unwrap_or_default(),
             Residency::Kept => bytes.sum(),
@@ -57,8 +89,9 @@ impl Resources {
         if let Some(composition) = &job.composition {
             // It is gone before the first network of the song is read.
             let parameters = composition.folder.size()?.parameters;
-            networks.insert(0, (Part::LanguageModel, parameters));
-            weights_bytes = of_song.max(parameters * width);
+            let model = Used::of(Part::LanguageModel, parameters, job);
+            weights_bytes = of_song.max(model.bytes());
+            networks.insert(0, model);
         }
         let [caption_tokens, lyric_tokens] = run::count_tokens(job)?;
         let needs = super::memory::needs(job)?;
@@ -68,7 +101,6 @@ impl Resources {
             peak_bytes: memory::peak(&needs, residency == Residency::Kept),
             needs,
             room: super::memory::room(job),
-            width,
             caption_tokens,
             lyric_tokens,
         })
@@ -171,8 +203,9 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
             format!("{name} decides what is left open{what}; above is the song without it"),
         ));
     }
-    for (part, parameters) in &resources.networks {
-        let (count, size) = (short(*parameters), size(parameters * resources.width));
+    for used in &resources.networks {
+        let (count, size) = (short(used.parameters), size(used.bytes()));
+        let (part, dtype) = (used.part, dtype::name(used.dtype));
         lines.push(("network", format!("{part}: {count} parameters, {size} in {dtype}")));
     }
     lines.extend(resources.needs.iter().map(|need| ("memory", stage(need))));
@@ -198,7 +231,14 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "sample_rate": plan.sample_rate,
         })
     };
-    let network = |(part, parameters): &(Part, u64)| json!({ "name": part.name(), "parameters": parameters, "bytes": parameters * resources.width });
+    let network = |used: &Used| {
+        json!({
+            "name": used.part.name(),
+            "parameters": used.parameters,
+            "bytes": used.bytes(),
+            "dtype": dtype::name(used.dtype),
+        })
+    };
     json!({
         "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
         "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),

@@ -10,8 +10,8 @@ use acestep_runtime::{
 };
 use anyhow::Result;
 
-use super::{Job, composition::Composition};
-use crate::commands::engine;
+use super::Job;
+use crate::commands::{engine, memory as common};
 
 /// What each stage of `job` needs, in the order in which they run.
 ///
@@ -30,11 +30,15 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
 
     let mut needs = Vec::new();
     if let Some(composition) = composition {
-        needs.extend(language(composition, &job.asked.request, plan, bytes)?);
+        needs.extend(composition.needs(&job.asked.request, plan, *engine)?);
     }
     if !conditioned {
         let size = parameters(Part::TextEncoder)?;
         needs.push(Need::text_encoder(&configs.text_encoder, size, caption, bytes));
+    }
+    if !conditioned || guided {
+        // Where the condition is there, guidance reads what it steers away from.
+        let heard = if conditioned { 0 } else { heard };
         let size = parameters(Part::Conditioner)?;
         needs.push(Need::conditioner(&configs.dit, size, heard, bytes));
     }
@@ -59,31 +63,6 @@ fn sound(
 ) -> Result<Need, acestep_import::Error> {
     let size = folder.size(Part::VaeDecoder)?.parameters;
     Ok(Need::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, bytes))
-}
-
-/// Words, then codes.
-fn language(
-    composition: &Composition,
-    request: &Request,
-    plan: &Plan,
-    bytes: u64,
-) -> Result<Vec<Need>, acestep_import::Error> {
-    /// Tokens of the prompt that are no one's words, and room for what the plan adds.
-    const FRAME: usize = 512;
-    let folder = &composition.folder;
-    let parameters = folder.size()?.parameters;
-    // Two bytes a token is more than any language has.
-    let prompt = FRAME + (plan.caption.len() + plan.lyrics.len()) / 2;
-    let [text, codes] = composition.token_limits(request);
-    let need = |stage, rows, limit| Need {
-        stage,
-        ..Need::language_model(folder.config(), parameters, rows, prompt + limit, bytes)
-    };
-    let mut needs = vec![need(Stage::LmText, 1, text)];
-    if composition.writes_codes {
-        needs.push(need(Stage::LmCodes, composition.code_rows(), codes));
-    }
-    Ok(needs)
 }
 
 /// The VAE's tiles for what is free on the device, if no one has chosen, and what to say of it. A
@@ -135,9 +114,44 @@ pub(super) fn room(job: &Job) -> Room {
 /// What is needed, what there is, and what to change.
 pub(super) fn check(job: &Job, residency: Residency) -> Result<()> {
     let needs = needs(job).map_err(Error::checkpoint)?;
-    let name = match job.engine.device {
-        Device::Cpu => "this machine".to_owned(),
-        device => device.to_string(),
+    common::check(&needs, residency == Residency::Kept, job.engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_runtime::{
+        exchange::{Array3, Conditioning},
+        files::Existing,
+        flow::guidance::Guidance,
+        plan::GuidanceMode,
     };
-    Ok(memory::check(&needs, residency == Residency::Kept, &room(job), &name)?)
+
+    use super::*;
+    use crate::{args, commands::generate::decide, report::Report};
+
+    /// Guidance reads what it steers away from with the conditioner's weights.
+    #[test]
+    fn conditioning_of_a_file_needs_the_conditioner_only_with_guidance() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let array = |shape: [usize; 3]| Array3::new(shape, vec![0.0; shape.iter().product()]);
+        let conditioning = Conditioning {
+            encoder_hidden_states: array([1, 4, 64]),
+            context_latents: array([1, 128, 32]),
+            initial_noise: array([1, 128, 16]),
+        };
+        conditioning.save(folder.path(), Existing::Keep).expect("files");
+        let path = folder.path().to_str().expect("a name");
+        let words = ["--model", "tiny", "--duration", "1", "--conditioning", path];
+        let args = args::generate_args(words.iter().map(Into::into).collect()).expect("flags");
+        let report = Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false };
+        let mut job = decide(&args, &report).expect("a song");
+        let stages = |job: &Job| -> Vec<Stage> {
+            needs(job).expect("built in").into_iter().map(|need| need.stage).collect()
+        };
+        assert_eq!(stages(&job), [Stage::Diffusion, Stage::Vae]);
+        // The built-in model has none.
+        let mode = GuidanceMode::Apg;
+        job.plan.guidance = Some(Guidance { scale: 3.0, mode, interval: (0.0, 1.0) });
+        assert_eq!(stages(&job), [Stage::Condition, Stage::Diffusion, Stage::Vae]);
+    }
 }

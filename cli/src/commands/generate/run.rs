@@ -3,7 +3,7 @@
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Parts, Residency, Song,
+    Engine, Error, ModelInfo, Parts, Residency, Song, Stage,
     exchange::Array3,
     pipeline::{self, Prepared},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
@@ -48,10 +48,11 @@ impl acestep_runtime::Job for Songs<'_> {
         };
         if let Some((_, Array3 { shape, data })) = &inputs.noise {
             let data = TensorData::new(data.clone(), *shape);
-            prepared.noise = Tensor::from_data(data, parts.device());
+            prepared.noise =
+                parts.attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, parts.device())))?;
         }
         if let Some(folder) = &args.sampling.dump_conditioning {
-            let conditioning = prepared.to_conditioning()?;
+            let conditioning = parts.attempt(Stage::Condition, || prepared.to_conditioning())?;
             interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
         }
         pipeline::render(plan, &parts, prepared, progress)

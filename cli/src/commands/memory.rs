@@ -1,0 +1,129 @@
+//! Whether a run fits into memory, before anything is loaded: what the verbs share.
+
+use acestep_import::{Error, Folder, LanguageFolder, Part};
+use acestep_runtime::{
+    Device, Engine, Stage,
+    device::memory::{self, Need, bytes_of},
+    listen::CODES_AT_ONCE,
+    lm::settings::Settings,
+    vae::Tiling,
+};
+use anyhow::Result;
+
+use super::engine;
+
+/// The language model's words, then its codes if it writes them; `prompt` is what it reads, in
+/// tokens, and `seconds` the length of the song where it is known.
+///
+/// # Errors
+/// None after the model was opened.
+pub(crate) fn language(
+    folder: &LanguageFolder,
+    settings: &Settings,
+    prompt: usize,
+    seconds: Option<f64>,
+    writes_codes: bool,
+    engine: Engine,
+) -> Result<Vec<Need>, Error> {
+    let parameters = folder.size()?.parameters;
+    let [text, codes] = settings.token_limits(seconds);
+    let need = |stage, rows, limit| Need {
+        stage,
+        ..Need::language_model(
+            folder.config(),
+            parameters,
+            rows,
+            prompt + limit,
+            bytes_of(engine.dtype),
+        )
+    };
+    let mut needs = vec![need(Stage::LmText, 1, text)];
+    if writes_codes {
+        needs.push(need(Stage::LmCodes, settings.code_rows(), codes));
+    }
+    Ok(needs)
+}
+
+/// Tokens of a prompt around so many bytes of words, at most.
+pub(crate) fn prompt_tokens(words: usize) -> usize {
+    /// Tokens that are no one's words, and room for what the plan adds.
+    const FRAME: usize = 512;
+    // Two bytes a token is more than any language has.
+    FRAME + words / 2
+}
+
+/// The networks that turn `frames` latent frames of sound into codes.
+///
+/// # Errors
+/// None after the model was opened.
+pub(crate) fn listening(
+    folder: &Folder,
+    frames: usize,
+    engine: Engine,
+) -> Result<Vec<Need>, Error> {
+    let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
+    let size = folder.size(Part::VaeEncoder)?.parameters;
+    let encoder = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, bytes);
+    // As it will be chosen.
+    let room = engine::room(engine.device);
+    let tiling = memory::tiling(Tiling::ENCODE, frames, &room, 0, encoder);
+    let size = folder.size(Part::AudioCodec)?.parameters;
+    let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
+    let codec = Need::conditioner(&configs.dit, size, at_once, bytes);
+    Ok(vec![encoder(tiling), Need { stage: Stage::Codes, ..codec }])
+}
+
+/// Refuses a run that cannot fit.
+///
+/// # Errors
+/// What is needed, what there is, and what to change.
+pub(crate) fn check(needs: &[Need], kept: bool, engine: Engine) -> Result<()> {
+    let name = match engine.device {
+        Device::Cpu => "this machine".to_owned(),
+        device => device.to_string(),
+    };
+    Ok(memory::check(needs, kept, &engine::room(engine.device), &name)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_import::{Layout, TINY};
+    use acestep_runtime::{Request, device::memory::Room};
+    use burn::tensor::DType;
+
+    use super::*;
+
+    const ENGINE: Engine = Engine { device: Device::Cuda(0), dtype: DType::BF16 };
+
+    fn settings() -> Settings {
+        Settings::resolve(&Request::default(), &[1, 2], &mut vec![]).expect("defaults")
+    }
+
+    #[test]
+    fn words_are_written_in_one_row_and_codes_in_two_for_each_song() {
+        let layout = Layout::new(None);
+        let folder = acestep_import::open_language_model(Some(TINY), &layout).expect("built in");
+        let needs = |writes_codes| {
+            let prompt = prompt_tokens(100);
+            language(&folder, &settings(), prompt, Some(10.0), writes_codes, ENGINE)
+                .expect("built in")
+        };
+        let [words, codes] = needs(true)[..] else { panic!("two stages") };
+        assert_eq!((words.stage, codes.stage), (Stage::LmText, Stage::LmCodes));
+        assert_eq!(needs(false), [words]);
+        // Keys and values of the prompt (562), and of 60 tokens of codes in four rows.
+        let each = words.cache / (562 + settings().token_limits(None)[0] as u64);
+        assert_eq!(codes.cache, each * 4 * (562 + 60));
+    }
+
+    #[test]
+    fn what_listens_needs_the_encoder_of_the_vae_and_the_codec() {
+        let folder = acestep_import::open(TINY, &Layout::new(None)).expect("built in");
+        let needs = listening(&folder, 10_000, ENGINE).expect("built in");
+        let stages: Vec<_> = needs.iter().map(|need| need.stage).collect();
+        assert_eq!(stages, [Stage::VaeEncoder, Stage::Codes]);
+        let room = Room { free: Some(1000), ..Room::default() };
+        let error = memory::check(&needs, false, &room, "cuda:0").expect_err("too little");
+        assert!(error.to_string().starts_with("the VAE encoder stage needs about"), "{error}");
+    }
+}
