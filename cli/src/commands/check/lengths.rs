@@ -196,9 +196,9 @@ impl Observe for Listener {
             Event::Overflowed { who, dtype } => {
                 told.overflowed.push(format!("{who} overflowed in {}", name(dtype)));
             }
-            Event::Again { stage, frames } => {
+            Event::Again { stage, frames, why } => {
                 let what = stage.name();
-                told.again.push(format!("the {what} did not fit; again with {frames} frames"));
+                told.again.push(format!("the {what} failed ({why}); again with {frames} frames"));
             }
             Event::Loading(_) | Event::Advanced { .. } | Event::Finished { .. } => {}
         }
@@ -309,9 +309,9 @@ mod tests {
         let listener = Listener::default();
         listener.event(Event::Loading(Stage::Vae));
         listener.event(Event::Overflowed { who: "the VAE", dtype: DType::F16 });
-        listener.event(Event::Again { stage: Stage::Vae, frames: 224 });
+        listener.event(Event::Again { stage: Stage::Vae, frames: 224, why: "full".into() });
         let overflowed = vec!["the VAE overflowed in f16".to_owned()];
-        let again = vec!["the VAE did not fit; again with 224 frames".to_owned()];
+        let again = vec!["the VAE failed (full); again with 224 frames".to_owned()];
         assert_eq!(listener.0.take(), Told { overflowed, again });
     }
 
