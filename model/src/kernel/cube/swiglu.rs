@@ -53,7 +53,9 @@ fn swiglu_kernel<T: Float, U: Float, N: Size>(
     }
     let x = Vector::<f32, N>::cast_from(gate[i]);
     let one = Vector::<f32, N>::new(1.0f32);
-    let open = Vector::<T, N>::cast_from(x / (one + Vector::exp(-x)));
+    // CUDA C++ has no sign before a vector of eight.
+    let minus = Vector::<f32, N>::new(0.0f32) - x;
+    let open = Vector::<T, N>::cast_from(x / (one + Vector::exp(minus)));
     output[i] = open * Vector::<T, N>::cast_from(up[i]);
 }
 

@@ -3,6 +3,14 @@
 //! A cube has some rows of one key head. Eight lanes share four of its rows; a vector runs over these
 //! four rows, so that a score, a weight or a sum of four rows is one vector. Queries (turned), a tile of
 //! keys, then the same tile of values, and the tile's weights lie in shared memory in f32.
+//!
+//! Limits: those of [`super`].
+//!
+//! Gain over the plain operations on Mesa lavapipe on two cores, 375 positions, 16 heads of 128 over 8 in
+//! f32: a window of 128 to each side 1.6 times as fast; the whole song 0.8 times and 200 conditions 0.6
+//! times. There a product of matrices is all work and shared memory is memory; what is saved, scores
+//! that at 240 s are 576 MB a layer, written and read several times, counts on a card, and is not
+//! measured on one.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::prelude::*;
