@@ -13,6 +13,10 @@ use crate::{commands, error, report::Report};
 )]
 pub(crate) mod device;
 pub(crate) mod doctor;
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "flags are documented for the terminal: `[Verse]`"
+)]
 pub(crate) mod generate;
 pub(crate) mod language;
 pub(crate) mod plan;

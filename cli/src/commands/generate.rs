@@ -138,7 +138,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 /// Makes songs and throws them away: everything is loaded and computed as it would be.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run()`].
 pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
     let mut job = decide(args, &report)?;
     memory::check(&job, args.compute.residency())?;
