@@ -53,13 +53,15 @@ struct Heap {
 }
 
 /// What tensors can have: of a card with memory of its own the largest of that, for a small part of
-/// it may be shown a second time; else everything, for it is the processor's.
+/// it may be shown a second time; of an integrated one everything, for it is the processor's. Software
+/// names a number (lavapipe 2 GiB) and takes what it needs.
 fn join(heaps: &[Heap], kind: AdapterKind) -> (Option<u64>, Option<u64>) {
     let counted: Vec<&Heap> = match kind {
         AdapterKind::Discrete | AdapterKind::Virtual => {
             heaps.iter().filter(|heap| heap.own).max_by_key(|heap| heap.size).into_iter().collect()
         }
-        AdapterKind::Integrated | AdapterKind::Software => heaps.iter().collect(),
+        AdapterKind::Integrated => heaps.iter().collect(),
+        AdapterKind::Software => Vec::new(),
     };
     if counted.is_empty() {
         return (None, None);
@@ -84,5 +86,6 @@ mod tests {
         // One that does not say what is free leaves the sum open.
         assert_eq!(join(&heaps, AdapterKind::Integrated), (Some(24_256), None));
         assert_eq!(join(&heaps[1..2], AdapterKind::Discrete), (None, None));
+        assert_eq!(join(&heaps[1..2], AdapterKind::Software), (None, None));
     }
 }

@@ -11,6 +11,7 @@
 //! there is); one type for all three tensors. The caller takes the reference for anything else.
 
 mod decode;
+mod rehearsal;
 mod tensor_cores;
 mod units;
 

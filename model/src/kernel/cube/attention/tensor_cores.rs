@@ -11,7 +11,7 @@
 //! Gain: not measured, for want of a card. No driver in software has such matrices.
 //!
 //! Everything but the matrix products is shared with [`super::units`], or can run without matrices:
-//! [`super::Routine::Rehearsal`] puts loops in their place.
+//! [`super::Routine::Rehearsal`] puts loops in their place, those of [`super::rehearsal`].
 
 use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
@@ -22,15 +22,16 @@ use cubecl::{
 };
 
 use super::super::rows::{shuffles, spread};
+use super::rehearsal::{looped_in, looped_mix, looped_out, looped_scores};
 use super::{
     Call, LANES, Plan, TEAM_ROWS, VECTOR, across_lanes, hidden_score, keys_from, keys_until,
     mean_value, place, row_of, sees,
 };
 
 /// Units of a plane: those that multiply matrices together.
-const PLANE: usize = 32;
+pub(super) const PLANE: usize = 32;
 /// Rows and columns of a matrix.
-const SIDE: usize = 16;
+pub(super) const SIDE: usize = 16;
 /// Values between the end of a row in shared memory and the next: half a matrix, so that rows that are
 /// read together are in different banks, and every matrix begins where it may.
 const GAP: usize = SIDE / 2;
@@ -47,15 +48,15 @@ type Rows = Const<TEAM_ROWS>;
 
 /// What the kernel's text depends on besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Cores {
-    plan: Plan,
+pub(super) struct Cores {
+    pub(super) plan: Plan,
     /// Values read at once.
-    vector: usize,
+    pub(super) vector: usize,
     rehearsal: bool,
 }
 
 impl Cores {
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.plan.vectors * VECTOR
     }
 
@@ -65,12 +66,12 @@ impl Cores {
     }
 
     /// Vectors from one row of queries, keys or values to the next.
-    fn pitch(&self) -> usize {
+    pub(super) fn pitch(&self) -> usize {
         (self.width() + GAP) / self.vector
     }
 
     /// Scores or weights from one row to the next.
-    fn score_pitch(&self) -> usize {
+    pub(super) fn score_pitch(&self) -> usize {
         self.plan.keys + GAP
     }
 
@@ -214,7 +215,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     // What each row is scaled by, and at the end its sum.
     let mut factors = SharedMemory::<f32>::new(comptime!(plan.rows));
     // Whether a team's rows must be scaled.
-    let mut calls = SharedMemory::<u32>::new(comptime!(plan.teams()));
+    let mut rescales = SharedMemory::<u32>::new(comptime!(plan.teams()));
     let mut looped = SharedMemory::<f32>::new(comptime!(cores.mixed()));
 
     let mut i = UNIT_POS as usize;
@@ -326,14 +327,14 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             tallest = max(tallest, score);
         }
         tallest = across_lanes::<Rows>(tallest, true, plan);
-        let mut called = 0u32;
+        let mut rescale = 0u32;
         #[unroll]
         for r in 0..TEAM_ROWS {
             let mut shrink = 1.0f32;
             if tallest[r] > measure[r] + HEADROOM {
                 // A row that saw nothing yet has nothing to scale.
                 if measure[r] > hidden_score() {
-                    called = 1u32;
+                    rescale = 1u32;
                 }
                 shrink = (measure[r] - tallest[r]).exp();
                 measure[r] = tallest[r];
@@ -344,7 +345,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             }
         }
         if lane == 0 {
-            calls[team] = called;
+            rescales[team] = rescale;
         }
         #[unroll]
         for j in 0..per_lane {
@@ -362,7 +363,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
         let mut anyone = 0u32;
         #[unroll]
         for i in 0..comptime!(plan.teams()) {
-            anyone = anyone | calls[i];
+            anyone = anyone | rescales[i];
         }
         if anyone != 0 {
             #[unroll]
@@ -516,99 +517,5 @@ fn fill_tile<T: Float, N: Size>(
         }
         tile[key * comptime!(cores.pitch()) + column] = value;
         i += comptime!(cores.plan.units());
-    }
-}
-
-/// Scores of a plane's rows.
-#[cube]
-fn looped_scores<T: Float, N: Size>(
-    queries: &SharedMemory<Vector<T, N>>,
-    tile: &SharedMemory<Vector<T, N>>,
-    scores: &mut SharedMemory<f32>,
-    plane: usize,
-    unit: usize,
-    #[comptime] cores: Cores,
-) {
-    let keys = comptime!(cores.plan.keys);
-    let mut i = unit;
-    while i < comptime!(SIDE * keys) {
-        let (row, key) = (plane * SIDE + i / keys, i % keys);
-        let mut score = 0.0f32;
-        for column in 0..comptime!(cores.width() / cores.vector) {
-            let terms = Vector::<f32, N>::cast_from(queries[row * cores.pitch() + column])
-                * Vector::<f32, N>::cast_from(tile[key * cores.pitch() + column]);
-            #[unroll]
-            for c in 0..comptime!(cores.vector) {
-                score += terms[c];
-            }
-        }
-        scores[row * cores.score_pitch() + key] = score;
-        i += PLANE;
-    }
-}
-
-/// Values by weights, added to a plane's rows.
-#[cube]
-fn looped_mix<T: Float, N: Size>(
-    weights: &SharedMemory<T>,
-    tile: &SharedMemory<Vector<T, N>>,
-    looped: &mut SharedMemory<f32>,
-    plane: usize,
-    unit: usize,
-    #[comptime] cores: Cores,
-) {
-    let vectors = comptime!(cores.width() / cores.vector);
-    let mut i = unit;
-    while i < comptime!(SIDE * vectors) {
-        let (row, column) = (plane * SIDE + i / vectors, i % vectors);
-        let mut mix = Vector::<f32, N>::new(0.0f32);
-        for key in 0..comptime!(cores.plan.keys) {
-            let weight = f32::cast_from(weights[row * cores.score_pitch() + key]);
-            mix += Vector::<f32, N>::cast_from(tile[key * cores.pitch() + column])
-                * Vector::<f32, N>::new(weight);
-        }
-        #[unroll]
-        for c in 0..comptime!(cores.vector) {
-            looped[row * cores.width() + column * cores.vector + c] += mix[c];
-        }
-        i += PLANE;
-    }
-}
-
-/// Sixteen columns of a plane's mixed values to where its scores are.
-#[cube]
-fn looped_out(
-    looped: &SharedMemory<f32>,
-    scores: &mut SharedMemory<f32>,
-    plane: usize,
-    unit: usize,
-    side: usize,
-    #[comptime] cores: Cores,
-) {
-    let mut i = unit;
-    while i < comptime!(SIDE * SIDE) {
-        let (row, column) = (plane * SIDE + i / SIDE, i % SIDE);
-        scores[row * cores.score_pitch() + column] =
-            looped[row * cores.width() + side * SIDE + column];
-        i += PLANE;
-    }
-}
-
-/// And back.
-#[cube]
-fn looped_in(
-    looped: &mut SharedMemory<f32>,
-    scores: &SharedMemory<f32>,
-    plane: usize,
-    unit: usize,
-    side: usize,
-    #[comptime] cores: Cores,
-) {
-    let mut i = unit;
-    while i < comptime!(SIDE * SIDE) {
-        let (row, column) = (plane * SIDE + i / SIDE, i % SIDE);
-        looped[row * cores.width() + side * SIDE + column] =
-            scores[row * cores.score_pitch() + column];
-        i += PLANE;
     }
 }
