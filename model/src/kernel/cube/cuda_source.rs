@@ -74,7 +74,7 @@ fn compiler_is_present() -> bool {
 }
 
 /// Runs `launches` on a card of each generation in each type, and compiles what was launched of
-/// `kernels`: each in three types at least, or in two that are not f32.
+/// `kernels`: each in three texts at least, one a type.
 fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&Paper, DType)) {
     if !compiler_is_present() {
         eprintln!("skipped: libnvrtc is not found");
@@ -86,7 +86,10 @@ fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&Paper, DType)) {
         }
         for kernel in kernels {
             let count = compile(&card, kernel);
-            let least = if kernel.contains("tensor_cores") { 2 } else { 3 };
+            // No matrix units take f32; and a kernel that only moves values need not be a text for
+            // each type.
+            let two = ["attention_tensor_cores_kernel", "cache_write_kernel"].contains(kernel);
+            let least = if two { 2 } else { 3 };
             assert!(count >= least, "{kernel} was launched {count} times on {card:?}");
         }
     }
