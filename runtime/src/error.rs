@@ -147,6 +147,14 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A file that holds no latents.
+    #[error("`{path}` cannot be used as latents: {why}")]
+    Latents {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file of what a language model has read that is none, or another model's.
     #[error("`{path}` cannot be used as what the language model has read: {why}")]
     Snapshot {
@@ -372,6 +380,11 @@ impl Error {
             }
             Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
             Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
+            Self::Latents { .. } => {
+                "`acestep codec encode SONG` writes latents; .vae, .nac8 and .nac4 files of \
+                 acestep.cpp are read too"
+                    .into()
+            }
             Self::NotFinite { dtype, .. } if *dtype != DType::F32 => {
                 "pass --dtype f32, which computes everything in f32; if that does not help, the \
                  weights are damaged or not what they claim to be: download them again"

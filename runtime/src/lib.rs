@@ -19,6 +19,7 @@
 //! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
 //! | [`overflow`] | stages that are done again in f32 |
 //! | [`exchange`] | conditioning in and out as files |
+//! | [`latents`] | latents in and out as files, acestep.cpp's among them |
 //! | [`error`] | what can go wrong, and how to mend it |
 
 pub mod audio;
@@ -30,6 +31,7 @@ pub mod exchange;
 pub mod files;
 pub mod flow;
 pub mod host;
+pub mod latents;
 pub mod listen;
 pub mod lm;
 pub mod observe;

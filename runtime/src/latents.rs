@@ -1,0 +1,235 @@
+//! Latents as files: what the VAE makes of sound, 25 frames a second of 64 numbers.
+//!
+//! | format | what is in it | bytes a frame |
+//! |---|---|---|
+//! | `safetensors` | `latents`, `[T, 64]` f32 | 256 |
+//! | `vae` | `[T, 64]` f32, little-endian, nothing else | 256 |
+//! | `nac8` | `NAC8`, `T` as u32; each frame an f16 scale and 64 int8 | 66 |
+//! | `nac4` | `NAC4`, `T` as u32; each frame an f16 scale and 64 int4, the first in the low half | 34 |
+//!
+//! A frame's scale is its largest magnitude over 127 (7), and a number is `round(x / scale)`, so it
+//! is off by half a scale at most, and what f16 rounds of the scale. The last three are
+//! acestep.cpp's; a file is told by what is in it, never by its name.
+//!
+//! Source: acestep.cpp `tools/neural-codec.cpp`.
+
+mod nac;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    fs::{self, File},
+    io::{Read, Write},
+    path::Path,
+    str::FromStr,
+};
+
+use half::{bf16, f16};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+use crate::{
+    Action, Error,
+    exchange::Array3,
+    files::{Existing, write_whole},
+};
+
+/// Numbers of a frame; every released VAE has as many.
+pub const CHANNELS: usize = 64;
+
+/// The tensor of a `.safetensors`.
+const NAME: &str = "latents";
+
+/// No file of latents is larger: this is eleven hours of sound.
+const MOST_BYTES: u64 = 1 << 28;
+
+/// How latents are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Ours: named and typed.
+    #[default]
+    Safetensors,
+    /// acestep.cpp's `.vae`: numbers alone.
+    Vae,
+    /// acestep.cpp's `.nac8`: eight bits a number.
+    Nac8,
+    /// acestep.cpp's `.nac4`: four bits a number.
+    Nac4,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Safetensors, Self::Vae, Self::Nac8, Self::Nac4];
+
+    /// Its name, which is also the usual extension.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Safetensors => "safetensors",
+            Self::Vae => "vae",
+            Self::Nac8 => "nac8",
+            Self::Nac4 => "nac4",
+        }
+    }
+
+    /// The format that `path`'s extension names.
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?;
+        Self::ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.name()))
+    }
+
+    /// Whether what is written is read back to the bit.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Self::Safetensors | Self::Vae)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| text == format.name()).ok_or_else(|| Error::BadValue {
+            flag: "format",
+            value: crate::error::shortened(text),
+            why: "use safetensors, vae, nac8 or nac4".into(),
+        })
+    }
+}
+
+/// Reads a file of latents in any [`Format`], told by its content: `[1, T, 64]`.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be read, [`Error::Latents`] if it holds no latents.
+pub fn read(path: &Path) -> Result<Array3, Error> {
+    let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
+    // Asked before it is opened: opening a pipe waits for its writer.
+    let found = fs::metadata(path).map_err(failed)?;
+    let bad = |why: String| Error::Latents { path: path.to_owned(), why };
+    if !found.is_file() {
+        return Err(bad("it is not a regular file".into()));
+    }
+    if found.len() > MOST_BYTES {
+        return Err(bad(format!("its {} bytes are more than any song has", found.len())));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    from_bytes(&bytes).map(|(latents, _)| latents).map_err(bad)
+}
+
+/// The same from memory, with the format that it was in.
+///
+/// # Errors
+/// What is wrong, as the end of a sentence.
+pub fn from_bytes(bytes: &[u8]) -> Result<(Array3, Format), String> {
+    let (data, format) = if let Some(data) = nac::read(bytes, nac::EIGHT)? {
+        (data, Format::Nac8)
+    } else if let Some(data) = nac::read(bytes, nac::FOUR)? {
+        (data, Format::Nac4)
+    } else if is_safetensors(bytes) {
+        (from_safetensors(bytes)?, Format::Safetensors)
+    } else {
+        if !bytes.len().is_multiple_of(4 * CHANNELS) {
+            let frame = 4 * CHANNELS;
+            return Err(format!(
+                "it is no .safetensors, .nac8 or .nac4, and its {} bytes are no whole frames of \
+                 {frame} bytes",
+                bytes.len()
+            ));
+        }
+        (floats(bytes), Format::Vae)
+    };
+    if data.is_empty() {
+        return Err("there is no frame in it".into());
+    }
+    if let Some(i) = data.iter().position(|x| !x.is_finite()) {
+        return Err(format!("value {i} is {}", data[i]));
+    }
+    Ok((Array3::new([1, data.len() / CHANNELS, CHANNELS], data), format))
+}
+
+/// Writes one song's latents, `[1, T, 64]`; the file appears whole or not at all.
+///
+/// # Errors
+/// Those of [`to_bytes`] and of [`write_whole`].
+pub fn save(
+    path: &Path,
+    latents: &Array3,
+    format: Format,
+    existing: Existing,
+) -> Result<(), Error> {
+    let bytes = to_bytes(latents, format)?;
+    write_whole(path, existing, |file| {
+        file.write_all(&bytes).map_err(|source| Error::File {
+            action: Action::Write,
+            path: path.to_owned(),
+            source,
+        })
+    })
+}
+
+/// A file of latents in memory.
+///
+/// # Errors
+/// [`Error::Conflict`] if they are not one song's, `[1, T, 64]`; [`Error::NotFinite`].
+pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
+    let [1, frames, CHANNELS] = latents.shape else {
+        let shape = latents.shape;
+        return Err(Error::Conflict(format!("latents of {shape:?} are not [1, T, {CHANNELS}]")));
+    };
+    crate::audio::loudness::require_finite("the VAE", &latents.data)?;
+    let raw = || latents.data.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    match format {
+        Format::Vae => Ok(raw()),
+        Format::Nac8 => Ok(nac::write(&latents.data, nac::EIGHT)),
+        Format::Nac4 => Ok(nac::write(&latents.data, nac::FOUR)),
+        Format::Safetensors => {
+            let bytes = raw();
+            let metadata = HashMap::from([
+                ("format".to_owned(), "acestep latents".to_owned()),
+                ("frames_per_second".to_owned(), "25".to_owned()),
+            ]);
+            TensorView::new(Dtype::F32, vec![frames, CHANNELS], &bytes)
+                .and_then(|view| safetensors::serialize([(NAME, view)], Some(metadata)))
+                .map_err(|e| Error::Conflict(format!("latents cannot be stored: {e}")))
+        }
+    }
+}
+
+/// Whether `bytes` begin as a `.safetensors` does: a length, then JSON. Latents never do, for as
+/// floats these bytes are near zero and beyond 1e30.
+fn is_safetensors(bytes: &[u8]) -> bool {
+    let Some((length, rest)) = bytes.split_first_chunk::<8>() else { return false };
+    rest.first() == Some(&b'{') && u64::from_le_bytes(*length) < 100_000_000
+}
+
+fn from_safetensors(bytes: &[u8]) -> Result<Vec<f32>, String> {
+    let tensors = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
+    let view = tensors.tensor(NAME).map_err(|_| {
+        let mut names = tensors.names();
+        names.sort_unstable();
+        names.truncate(5);
+        format!("it has no tensor `{NAME}`, but: {}", names.join(", "))
+    })?;
+    match view.shape() {
+        [_, CHANNELS] | [1, _, CHANNELS] => (),
+        shape => return Err(format!("`{NAME}` is {shape:?}, not [T, {CHANNELS}]")),
+    }
+    let pairs = || view.data().chunks_exact(2).map(|b| [b[0], b[1]]);
+    match view.dtype() {
+        Dtype::F32 => Ok(floats(view.data())),
+        Dtype::F16 => Ok(pairs().map(|b| f16::from_le_bytes(b).to_f32()).collect()),
+        Dtype::BF16 => Ok(pairs().map(|b| bf16::from_le_bytes(b).to_f32()).collect()),
+        other => Err(format!("`{NAME}` is {other:?}, not F32, F16 or BF16")),
+    }
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}

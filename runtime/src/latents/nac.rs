@@ -1,0 +1,93 @@
+//! acestep.cpp's quantised latents: a scale for each frame, and small whole numbers.
+
+use half::f16;
+
+use super::CHANNELS;
+
+/// Bytes before the frames: the magic word and how many frames there are.
+const HEADER: usize = 8;
+
+/// Bytes of a frame's scale.
+const SCALE: usize = 2;
+
+/// How wide the numbers are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Width {
+    magic: [u8; 4],
+    bits: usize,
+}
+
+/// Bytes, -127 to 127.
+pub(super) const EIGHT: Width = Width { magic: *b"NAC8", bits: 8 };
+/// Half bytes, -7 to 7.
+pub(super) const FOUR: Width = Width { magic: *b"NAC4", bits: 4 };
+
+impl Width {
+    /// The largest number.
+    fn most(self) -> f32 {
+        ((1 << (self.bits - 1)) - 1) as f32
+    }
+
+    /// Bytes of a frame's numbers.
+    fn bytes(self) -> usize {
+        CHANNELS * self.bits / 8
+    }
+}
+
+/// The values of such a file; `None` if it begins with another word.
+pub(super) fn read(bytes: &[u8], width: Width) -> Result<Option<Vec<f32>>, String> {
+    if !bytes.starts_with(&width.magic) {
+        return Ok(None);
+    }
+    let name = String::from_utf8_lossy(&width.magic).into_owned();
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
+        return Err(format!("it is cut off within the header of a {name} file"));
+    };
+    let frames = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    let frame = SCALE + width.bytes();
+    if u64::from(frames) * frame as u64 != body.len() as u64 {
+        return Err(format!(
+            "its header says {frames} frames of {frame} bytes, but {} bytes follow",
+            body.len()
+        ));
+    }
+    let values = body.chunks_exact(frame).flat_map(|frame| {
+        let (scale, numbers) = frame.split_at(SCALE);
+        let scale = f16::from_le_bytes([scale[0], scale[1]]).to_f32();
+        numbers.iter().flat_map(move |&byte| unpacked(byte, width)).map(move |n| n * scale)
+    });
+    Ok(Some(values.collect()))
+}
+
+/// The numbers of a byte: one, or two with the first in the low half.
+fn unpacked(byte: u8, width: Width) -> impl Iterator<Item = f32> {
+    let low = if width.bits == 8 { byte.cast_signed() } else { (byte << 4).cast_signed() >> 4 };
+    let high = (width.bits == 4).then_some(byte.cast_signed() >> 4);
+    [Some(low), high].into_iter().flatten().map(f32::from)
+}
+
+/// Such a file of `[T, 64]` finite values.
+pub(super) fn write(values: &[f32], width: Width) -> Vec<u8> {
+    let frames = values.len() / CHANNELS;
+    let mut bytes = Vec::with_capacity(HEADER + frames * (SCALE + width.bytes()));
+    bytes.extend(width.magic);
+    bytes.extend((frames as u32).to_le_bytes());
+    for frame in values.chunks_exact(CHANNELS) {
+        let largest = frame.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+        bytes.extend(f16::from_f32(largest / width.most()).to_le_bytes());
+        // As acestep.cpp does, by the scale before it was rounded. A frame so quiet that this is
+        // infinite has a scale of 0.
+        let inverse = Some(width.most() / largest).filter(|x| x.is_finite()).unwrap_or(0.0);
+        let number = |x: f32| (x * inverse).round().clamp(-width.most(), width.most()) as i8;
+        if width.bits == 8 {
+            bytes.extend(frame.iter().map(|&x| number(x).cast_unsigned()));
+        } else {
+            let pair = |pair: &[f32]| {
+                let [low, high] = [number(pair[0]), number(pair[1])].map(i8::cast_unsigned);
+                low & 0x0f | high << 4
+            };
+            bytes.extend(frame.chunks_exact(2).map(pair));
+        }
+    }
+    bytes
+}

@@ -1,0 +1,150 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn song(values: Vec<f32>) -> Array3 {
+    Array3::new([1, values.len() / CHANNELS, CHANNELS], values)
+}
+
+fn wave(frames: usize) -> Array3 {
+    song((0..frames * CHANNELS).map(|i| 3.0 * (i as f32 * 0.37).sin()).collect())
+}
+
+fn why(bytes: &[u8]) -> String {
+    from_bytes(bytes).expect_err("no latents")
+}
+
+#[test]
+fn every_format_is_told_by_its_content() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for format in Format::ALL {
+        let path = folder.path().join(format!("{format}.txt"));
+        save(&path, &wave(3), format, Existing::Keep).expect("saved");
+        let bytes = fs::read(&path).expect("readable");
+        assert_eq!(from_bytes(&bytes).expect("latents").1, format);
+        let back = read(&path).expect("latents");
+        assert_eq!(back.shape, [1, 3, 64]);
+        assert_eq!(back == wave(3), format.is_exact(), "{format}");
+        assert_eq!(
+            Format::of(Path::new(&format!("a.{}", format.name().to_uppercase()))),
+            Some(format)
+        );
+        assert_eq!(format.name().parse::<Format>().expect("a format"), format);
+    }
+}
+
+/// By hand: a largest value of 127 has a scale of 1, of 7 in four bits.
+#[test]
+fn the_bytes_are_those_of_acestep_cpp() {
+    let mut values = vec![0.0; CHANNELS];
+    values[..4].copy_from_slice(&[127.0, -2.5, 2.4, -127.0]);
+    let eight = to_bytes(&song(values.clone()), Format::Nac8).expect("a file");
+    assert_eq!(eight.len(), 8 + 66);
+    assert_eq!(eight[..14], *b"NAC8\x01\0\0\0\0\x3c\x7f\xfd\x02\x81");
+    values[..4].copy_from_slice(&[7.0, -2.5, 2.4, -7.0]);
+    let four = to_bytes(&song(values), Format::Nac4).expect("a file");
+    assert_eq!(four.len(), 8 + 34);
+    // 7 and -3 in a byte, then 2 and -7.
+    assert_eq!(four[..12], *b"NAC4\x01\0\0\0\0\x3c\xd7\x92");
+    let (back, _) = from_bytes(&four).expect("latents");
+    assert_eq!(back.data[..5], [7.0, -3.0, 2.0, -7.0, 0.0]);
+}
+
+/// acestep.cpp writes none, but reads it: -8 of four bits, -128 of eight.
+#[test]
+fn the_number_that_nobody_writes_is_read() {
+    let mut bytes = b"NAC4\x01\0\0\0\0\x3c\x88".to_vec();
+    bytes.resize(8 + 34, 0);
+    assert_eq!(from_bytes(&bytes).expect("latents").0.data[..3], [-8.0, -8.0, 0.0]);
+    let mut bytes = b"NAC8\x01\0\0\0\0\x3c\x80".to_vec();
+    bytes.resize(8 + 66, 0);
+    assert_eq!(from_bytes(&bytes).expect("latents").0.data[..2], [-128.0, 0.0]);
+}
+
+#[test]
+fn what_holds_no_latents_says_why() {
+    assert_eq!(why(b""), "there is no frame in it");
+    assert!(why(&[0; 255]).ends_with("its 255 bytes are no whole frames of 256 bytes"));
+    assert!(why(b"NAC8\x02\0\0\0").contains("says 2 frames of 66 bytes, but 0 bytes follow"));
+    assert!(why(b"NAC4\xff\xff\xff\xff").contains("4294967295 frames of 34 bytes"));
+    assert!(why(b"NAC8\x01").contains("cut off within the header"));
+    assert_eq!(why(b"NAC8\0\0\0\0"), "there is no frame in it");
+    let mut cut = to_bytes(&wave(2), Format::Safetensors).expect("a file");
+    cut.truncate(cut.len() - 7);
+    from_bytes(&cut).expect_err("cut off");
+    assert_eq!(why(&[0xff; 256]), "value 0 is NaN");
+    let mut infinite = to_bytes(&wave(1), Format::Nac8).expect("a file");
+    infinite[8..10].copy_from_slice(&f16::INFINITY.to_le_bytes());
+    assert!(why(&infinite).contains("value 0 is"), "{}", why(&infinite));
+}
+
+#[test]
+fn a_foreign_safetensors_is_read_if_its_latents_are() {
+    let stored = |name: &str, dtype, shape: Vec<usize>, bytes: &[u8]| {
+        let view = TensorView::new(dtype, shape, bytes).expect("a tensor");
+        safetensors::serialize([(name, view)], None).expect("a file")
+    };
+    let half: Vec<u8> = (0..128).flat_map(|i| f16::from_f32(i as f32).to_le_bytes()).collect();
+    let bytes = stored("latents", Dtype::F16, vec![1, 2, 64], &half);
+    assert_eq!(from_bytes(&bytes).expect("latents").0.data[127], 127.0);
+    let bytes = stored("latents", Dtype::BF16, vec![2, 64], &half);
+    assert_eq!(from_bytes(&bytes).expect("latents").0.shape, [1, 2, 64]);
+    let bytes = stored("latents", Dtype::F16, vec![64, 2], &half);
+    assert_eq!(why(&bytes), "`latents` is [64, 2], not [T, 64]");
+    let bytes = stored("noise", Dtype::F16, vec![2, 64], &half);
+    assert_eq!(why(&bytes), "it has no tensor `latents`, but: noise");
+    let bytes = stored("latents", Dtype::I16, vec![2, 64], &half);
+    assert_eq!(why(&bytes), "`latents` is I16, not F32, F16 or BF16");
+}
+
+#[test]
+fn only_one_song_of_numbers_is_stored() {
+    let two = Array3::new([2, 1, 64], vec![0.0; 128]);
+    assert!(matches!(to_bytes(&two, Format::Vae), Err(Error::Conflict(_))));
+    let broken = song(vec![f32::NAN; 64]);
+    assert!(matches!(to_bytes(&broken, Format::Nac8), Err(Error::NotFinite { .. })));
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = read(folder.path()).expect_err("a folder");
+    assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
+    assert!(matches!(read(&folder.path().join("absent")), Err(Error::File { .. })));
+}
+
+proptest! {
+    /// Half a step, and for the largest number what f16 rounds of the scale: 2^-11 of it, or half
+    /// of the smallest f16.
+    #[test]
+    fn a_quantised_number_is_off_by_half_a_step(
+        values in proptest::collection::vec(-1.0f32..1.0, CHANNELS..=CHANNELS),
+        height in prop_oneof![Just(0.0f32), 1e-9f32..1e-4, 1e-4f32..1e4],
+    ) {
+        let latents = song(values.iter().map(|x| x * height).collect());
+        let largest = latents.data.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+        for (format, most) in [(Format::Nac8, 127.0), (Format::Nac4, 7.0)] {
+            let bytes = to_bytes(&latents, format).expect("a file");
+            let (back, found) = from_bytes(&bytes).expect("latents");
+            prop_assert_eq!(found, format);
+            let step = largest / most;
+            let rounding = (step * 2f32.powi(-11)).max(2f32.powi(-25)) * most;
+            for (a, b) in latents.data.iter().zip(&back.data) {
+                prop_assert!((a - b).abs() <= 0.5 * step + 1.01 * rounding, "{} {}", a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn exact_formats_give_back_every_bit(bits in proptest::collection::vec(any::<u32>(), 192)) {
+        let finite = |bits: u32| Some(f32::from_bits(bits)).filter(|x| x.is_finite()).unwrap_or(1.0);
+        let latents = song(bits.into_iter().map(finite).collect());
+        let bytes = to_bytes(&latents, Format::Safetensors).expect("a file");
+        let (back, _) = from_bytes(&bytes).expect("latents");
+        prop_assert!(back.data.iter().zip(&latents.data).all(|(a, b)| a.to_bits() == b.to_bits()));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_fail_otherwise(
+        magic in prop_oneof![Just(&b""[..]), Just(&b"NAC8"[..]), Just(&b"NAC4"[..])],
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let _ = from_bytes(&[magic, &bytes].concat());
+    }
+}
