@@ -180,7 +180,8 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     let latents = parts.guarded(Network::Dit, observe, || {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
-        let latents = flow::sample(&dit, &tracks, noise.clone(), &sampling, step_noise, observe)?;
+        let latents =
+            flow::sample(&dit, &tracks, noise.clone().into(), &sampling, step_noise, observe)?;
         require_finite("the diffusion transformer", &to_host(latents.clone()))?;
         Ok(latents)
     })?;

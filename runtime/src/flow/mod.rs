@@ -7,7 +7,9 @@
 //! Source: Lipman et al. 2023, arXiv:2210.02747; upstream `generate_audio`.
 
 pub mod guidance;
+pub mod latents;
 pub mod noise;
+pub mod region;
 pub mod schedule;
 
 use acestep_model::{
@@ -21,6 +23,8 @@ use crate::{
     observe::{Event, Observe, Stage, check},
 };
 use guidance::{Guidance, GuidanceMode, Momentum};
+use latents::noised;
+use region::Region;
 use schedule::{Schedule, base_sde_next};
 
 /// How time passes from noise to music.
@@ -61,6 +65,35 @@ pub struct Steering<B: Backend> {
     pub null: Tensor<B, 3>,
 }
 
+/// Where sampling starts, and what of a source it keeps.
+#[derive(Debug, Clone)]
+pub struct Start<B: Backend> {
+    /// The initial noise, `[B, T, C]`.
+    pub noise: Tensor<B, 3>,
+    /// Latents that the noise is laid over at the time of the first step, `[B, T, C]`; see
+    /// [`Schedule::keeping`]. `None` starts from the noise alone, whatever that time is.
+    pub source: Option<Tensor<B, 3>>,
+    /// The stretch that is made anew; `None` = everything.
+    pub region: Option<Region<B>>,
+}
+
+impl<B: Backend> From<Tensor<B, 3>> for Start<B> {
+    /// From noise alone.
+    fn from(noise: Tensor<B, 3>) -> Self {
+        Self { noise, source: None, region: None }
+    }
+}
+
+impl<B: Backend> Start<B> {
+    /// What the first step, at time `t`, begins with: `[B, T, C]`.
+    fn latents(&self, t: f32) -> Tensor<B, 3> {
+        match &self.source {
+            None => self.noise.clone(),
+            Some(source) => noised(source.clone(), self.noise.clone(), t),
+        }
+    }
+}
+
 /// One step of the solver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
@@ -77,6 +110,8 @@ pub struct Sampling {
     pub steps: Vec<Step>,
     /// How each moves.
     pub method: InferMethod,
+    /// Whether the model is distilled: its last step ends the run, and nothing is put back after it.
+    pub is_turbo: bool,
 }
 
 impl Sampling {
@@ -93,7 +128,7 @@ impl Sampling {
             }
         };
         let steps = times.iter().enumerate().map(|(i, &t)| Step { t, next: next(i) }).collect();
-        Self { steps, method }
+        Self { steps, method, is_turbo }
     }
 
     /// Whether the step re-noises: a stochastic step that does not end the run.
@@ -105,24 +140,21 @@ impl Sampling {
     }
 }
 
-/// Carries `noise` to latents.
+/// Carries noise, or a noised source, to latents, `[B, T, C]`.
 ///
 /// `step_noise(i)` gives the fresh noise of step `i`, `[B, T, C]`; only stochastic steps ask.
-///
-/// # Shapes
-/// - `noise`, output: `[B, T, C]`
 ///
 /// # Errors
 /// [`Error::Cancelled`].
 pub fn sample<B: Backend>(
     dit: &Dit<B>,
     tracks: &Tracks<B>,
-    noise: Tensor<B, 3>,
+    start: Start<B>,
     sampling: &Sampling,
     step_noise: impl FnMut(usize) -> Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
-    sample_tapped(dit, tracks, noise, sampling, step_noise, observe, &mut Quiet)
+    sample_tapped(dit, tracks, start, sampling, step_noise, observe, &mut Quiet)
 }
 
 /// [`sample`], showing `step{i}.xt` and `step{i}.vt`: what the transformer is given and gives,
@@ -133,7 +165,7 @@ pub fn sample<B: Backend>(
 pub fn sample_tapped<B: Backend>(
     dit: &Dit<B>,
     tracks: &Tracks<B>,
-    noise: Tensor<B, 3>,
+    start: Start<B>,
     sampling: &Sampling,
     mut step_noise: impl FnMut(usize) -> Tensor<B, 3>,
     observe: &dyn Observe,
@@ -142,7 +174,7 @@ pub fn sample_tapped<B: Backend>(
     let total = sampling.steps.len();
     observe.event(Event::Advanced { stage: Stage::Diffusion, done: 0, total });
     let mut velocity = Velocity::new(dit, &tracks.first, tracks.steering.as_ref());
-    let mut x = noise;
+    let mut x = start.latents(sampling.steps.first().map_or(1.0, |step| step.t));
     // ANCHOR: solver
     for (index, &step) in sampling.steps.iter().enumerate() {
         check(observe)?;
@@ -153,17 +185,26 @@ pub fn sample_tapped<B: Backend>(
         }
         let v = velocity.at(x.clone(), step.t, index, tap);
         x = if sampling.renoises(index) {
-            let end = x - v * step.t;
-            step_noise(index) * step.next + end * (1.0 - step.next)
+            noised(x - v * step.t, step_noise(index), step.next)
         } else if sampling.method == InferMethod::Sde {
             x - v * step.t
         } else {
             x - v * (step.t - step.next)
         };
+        let ends_the_run = sampling.is_turbo && index + 1 == total;
+        if let Some(region) = &start.region
+            && index < region.injected_steps
+            && !ends_the_run
+        {
+            x = region.injected(x, &start.noise, step.next);
+        }
         observe.event(Event::Advanced { stage: Stage::Diffusion, done: index + 1, total });
     }
     // ANCHOR_END: solver
-    Ok(x)
+    Ok(match &start.region {
+        Some(region) => region.blended(x),
+        None => x,
+    })
 }
 
 /// The guided velocity, with what it keeps from step to step.

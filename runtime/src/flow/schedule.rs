@@ -15,6 +15,27 @@ pub struct Schedule {
     pub terminal: f32,
 }
 
+impl Schedule {
+    /// The rest of the schedule for a start that keeps `strength` of a source
+    /// (`cover_noise_strength`): from the time nearest to `1 - strength`, the earlier of two as near.
+    ///
+    /// 0 is the whole schedule, though a first time below 1 stays where it is. What is sampled starts
+    /// as [`noised`](super::latents::noised) source at that time; steps are counted, and
+    /// [`cover_steps`] taken, from what is left.
+    // ANCHOR: after_noise
+    pub fn keeping(&self, strength: f64) -> Self {
+        if strength <= 0.0 {
+            return self.clone();
+        }
+        let distance = |index: &usize| (f64::from(self.timesteps[*index]) - (1.0 - strength)).abs();
+        let nearest = (0..self.timesteps.len())
+            .reduce(|best, index| if distance(&index) < distance(&best) { index } else { best });
+        let timesteps = self.timesteps[nearest.unwrap_or(0)..].to_vec();
+        Self { timesteps, terminal: self.terminal }
+    }
+    // ANCHOR_END: after_noise
+}
+
 /// Turbo's own times for shift 1, 2 and 3: what it was distilled for.
 const TURBO: [[f64; 8]; 3] = [
     [1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125],
@@ -255,6 +276,21 @@ mod tests {
         {
             assert_eq!(cover_steps(steps, strength), expected, "{steps} x {strength}");
         }
+    }
+
+    /// Level 0.6 of the golden `cover_strength0p3_noise0p4`, which starts at 9/14.
+    #[test]
+    fn a_source_is_kept_from_the_nearest_time_on() {
+        let turbo = turbo(3.0);
+        let golden =
+            golden_f32("a/sampling_turbo.safetensors", "cover_strength0p3_noise0p4.timesteps");
+        assert_eq!(turbo.keeping(0.4).timesteps, golden);
+        assert_eq!(turbo.keeping(0.0), turbo);
+        assert_eq!(turbo.keeping(1.0).timesteps, [0.3]);
+        let base = base_custom(&[1.0, 0.75, 0.5, 0.25]).expect("three steps");
+        assert_eq!(base.keeping(0.4), Schedule { timesteps: vec![0.5], terminal: 0.25 });
+        // Half way between 1 and 0.75: the first of the two.
+        assert_eq!(base.keeping(0.125), base);
     }
 
     #[test]

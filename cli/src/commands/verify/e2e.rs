@@ -93,8 +93,14 @@ fn song<B: Backend>(
     let tracks = Tracks { first: Track { condition: hidden, context }, later, steering: None };
     let sampling = Sampling::new(&schedule, InferMethod::Ode, true);
     let no_noise = |_| noise.zeros_like();
-    let latents =
-        flow::sample(&*parts.dit()?, &tracks, noise.clone(), &sampling, no_noise, &Unobserved)?;
+    let latents = flow::sample(
+        &*parts.dit()?,
+        &tracks,
+        noise.clone().into(),
+        &sampling,
+        no_noise,
+        &Unobserved,
+    )?;
     sheet.close(&name("latents"), latents.clone());
 
     let config = &parts.configs().vae;

@@ -5,8 +5,9 @@ use acestep_model::{Backend, Place, acestep::Conditioner};
 use acestep_runtime::{
     Unobserved,
     flow::{
-        self, Sampling, Steering, Track, Tracks,
+        self, Sampling, Start, Steering, Track, Tracks,
         guidance::{Momentum, apg},
+        region::{Region, injected_steps},
         schedule::{self, Schedule},
     },
     plan::{Guidance, GuidanceMode, InferMethod},
@@ -22,7 +23,7 @@ use super::{
 };
 
 /// The arguments of upstream's `generate_audio` that this version computes, and harmless ones.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 12] = [
     "shift",
     "infer_method",
     "infer_steps",
@@ -30,6 +31,9 @@ const KNOWN: [&str; 9] = [
     "cfg_interval_start",
     "cfg_interval_end",
     "audio_cover_strength",
+    "cover_noise_strength",
+    "repaint_crossfade_frames",
+    "repaint_injection_ratio",
     "use_progress_bar",
     "use_adg",
 ];
@@ -52,7 +56,7 @@ pub(super) fn runs<B: Backend>(
     };
     for case in golden.tags(".latents") {
         let note = golden.note(&case);
-        if let Some(why) = unknown_argument(golden, &case, &note["kwargs"]) {
+        if let Some(why) = unknown_argument(&note["kwargs"]) {
             sheet.skip_all(&why, |name| name.starts_with(&format!("{case}.")));
             continue;
         }
@@ -86,14 +90,11 @@ impl Case<'_> {
     }
 }
 
-fn unknown_argument(golden: &Golden, case: &str, kwargs: &Value) -> Option<String> {
+fn unknown_argument(kwargs: &Value) -> Option<String> {
     let absent = |what: &str| Some(format!("`{what}` is not in this version"));
     let arguments = kwargs.as_object()?;
     if kwargs["use_adg"] == true {
         return absent("use_adg");
-    }
-    if golden.has(&format!("{case}.repaint_mask")) {
-        return absent("task_type repaint");
     }
     arguments.keys().find(|key| !KNOWN.contains(&key.as_str())).and_then(|key| absent(key))
 }
@@ -105,7 +106,8 @@ fn run<B: Backend>(
     is_turbo: bool,
 ) -> Result<()> {
     let golden = sheet.golden;
-    let (schedule, method) = (times(golden, &case, is_turbo)?, method(&case)?);
+    let kept = case.kwargs["cover_noise_strength"].as_f64().unwrap_or(0.0);
+    let (schedule, method) = (times(golden, &case, is_turbo)?.keeping(kept), method(&case)?);
     let sampling = Sampling::new(&schedule, method, is_turbo);
     if !golden.is_argument(&case.own("timesteps")) {
         let ours: Vec<f32> = sampling.steps.iter().map(|step| step.t).collect();
@@ -121,11 +123,16 @@ fn run<B: Backend>(
         // A missing noise makes the case fail instead of ending the run.
         stored.unwrap_or_else(|_| noise.zeros_like() + f32::NAN)
     };
+    let source = (kept > 0.0)
+        .then(|| golden.tensor(&format!("{}.src_latents", case.inputs), &device))
+        .transpose()?;
+    let region = region(golden, &case, sampling.steps.len(), &device)?;
+    let start = Start { noise: noise.clone(), source, region };
     let mut tap = Activations { sheet, prefix: case.name.to_owned() };
     let latents = flow::sample_tapped(
         &networks.dit,
         &tracks,
-        noise.clone(),
+        start,
         &sampling,
         step_noise,
         &Unobserved,
@@ -133,6 +140,30 @@ fn run<B: Backend>(
     )?;
     sheet.close(&case.own("latents"), latents);
     Ok(())
+}
+
+/// The stretch that is made anew, if one is; upstream gives it as a mask of frames.
+fn region<B: Backend>(
+    golden: &Golden,
+    case: &Case<'_>,
+    steps: usize,
+    device: &B::Device,
+) -> Result<Option<Region<B>>> {
+    let mask = case.own("repaint_mask");
+    if !golden.has(&mask) {
+        return Ok(None);
+    }
+    let mask = golden.floats(&mask)?;
+    let first = mask.iter().position(|&anew| anew != 0.0).unwrap_or(0);
+    let end = mask.iter().rposition(|&anew| anew != 0.0).map_or(0, |last| last + 1);
+    let ratio = case.kwargs["repaint_injection_ratio"].as_f64().unwrap_or(0.5);
+    let crossfade = case.kwargs["repaint_crossfade_frames"].as_u64().unwrap_or(10);
+    Ok(Some(Region {
+        clean: golden.tensor(&case.own("clean_src_latents"), device)?,
+        anew: first..end,
+        injected_steps: injected_steps(ratio, steps),
+        crossfade_frames: crossfade as usize,
+    }))
 }
 
 fn sheet_device<B: Backend>(networks: &Networks<B>) -> B::Device {

@@ -1,0 +1,143 @@
+//! A stretch of a song that is made anew, while the rest stays as it was (repaint).
+//!
+//! After each of the first steps everything outside the stretch is put back to the source, noised to
+//! the time that was reached, so that the stretch grows out of what surrounds it. At the end the two
+//! are blended: inside the stretch what was made, outside the source, and between them ramps that lie
+//! outside.
+//!
+//! Source: Lugmayr et al. 2022, "RePaint", arXiv:2201.09865 (the idea); upstream
+//! `acestep/core/generation/handler/repaint_step_injection.py`.
+
+use std::ops::Range;
+
+use acestep_model::Backend;
+use burn::tensor::{Tensor, TensorData};
+
+use super::noised;
+
+/// What is made anew, and what stays.
+#[derive(Debug, Clone)]
+pub struct Region<B: Backend> {
+    /// Latents of the whole source, nothing silenced, `[B, T, C]`.
+    pub clean: Tensor<B, 3>,
+    /// Frames that are made anew.
+    pub anew: Range<usize>,
+    /// After so many steps the rest is put back to the source; see [`injected_steps`].
+    pub injected_steps: usize,
+    /// Frames of the ramp on either side at the end; 0 = no blend at all, so that what was made
+    /// outside the stretch is kept too.
+    pub crossfade_frames: usize,
+}
+
+impl<B: Backend> Region<B> {
+    /// Outside the stretch the source, noised to time `t`.
+    ///
+    /// # Shapes
+    /// - `x`, `noise`, output: `[B, T, C]`
+    // ANCHOR: injected
+    pub fn injected(&self, x: Tensor<B, 3>, noise: &Tensor<B, 3>, t: f32) -> Tensor<B, 3> {
+        let source = noised(self.clean.clone(), noise.clone(), t);
+        let anew = self.mask(&x, 0).greater_elem(0.5).expand(x.dims());
+        source.mask_where(anew, x)
+    }
+    // ANCHOR_END: injected
+
+    /// The source outside the stretch, with ramps of [`Region::crossfade_frames`]; unchanged if there
+    /// are none.
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, T, C]`
+    pub fn blended(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        if self.crossfade_frames == 0 {
+            return x;
+        }
+        let mask = self.mask(&x, self.crossfade_frames);
+        x * mask.clone() + self.clean.clone() * (mask.neg() + 1.0)
+    }
+
+    /// `[1, T, 1]`.
+    fn mask(&self, x: &Tensor<B, 3>, crossfade: usize) -> Tensor<B, 3> {
+        let frames = x.dims()[1];
+        let mask = soft_mask(self.anew.clone(), frames, crossfade);
+        Tensor::from_data(TensorData::new(mask, [1, frames, 1]), &x.device())
+    }
+}
+
+/// The steps after which the rest is put back: `round(ratio x steps)` as Python rounds, halves to the
+/// even neighbour.
+pub fn injected_steps(ratio: f64, steps: usize) -> usize {
+    (ratio * steps as f64).round_ties_even() as usize
+}
+
+/// One inside `anew`, a ramp of at most `crossfade` entries outside on either side, zero elsewhere.
+///
+/// A ramp of `n` has the values `1 / (n + 1) .. n / (n + 1)`; where the song ends it is shorter, and
+/// so steeper. An empty `anew` is zero everywhere.
+pub fn soft_mask(anew: Range<usize>, length: usize, crossfade: usize) -> Vec<f32> {
+    let (left, right) = (anew.start.min(length), anew.end.min(length));
+    let mut mask = vec![0.0; length];
+    if left >= right {
+        return mask;
+    }
+    mask[left..right].fill(1.0);
+    let rise = &mut mask[left.saturating_sub(crossfade)..left];
+    let steps = (rise.len() + 1) as f32;
+    rise.iter_mut().enumerate().for_each(|(i, value)| *value = (i + 1) as f32 / steps);
+    let fall = &mut mask[right..length.min(right.saturating_add(crossfade))];
+    let steps = (fall.len() + 1) as f32;
+    fall.iter_mut().rev().enumerate().for_each(|(i, value)| *value = (i + 1) as f32 / steps);
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn_flex::Flex;
+
+    fn song(values: &[f32]) -> Tensor<Flex, 3> {
+        let data = TensorData::new(values.to_vec(), [1, values.len(), 1]);
+        Tensor::from_data(data, &Default::default())
+    }
+
+    fn region(anew: Range<usize>, crossfade_frames: usize) -> Region<Flex> {
+        let clean = song(&[10., 11., 12., 13., 14., 15.]);
+        Region { clean, anew, injected_steps: 0, crossfade_frames }
+    }
+
+    fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
+        x.into_data().to_vec().expect("f32")
+    }
+
+    #[test]
+    fn ramps_lie_outside_and_are_cut_where_the_song_ends() {
+        assert_eq!(soft_mask(2..4, 8, 0), [0., 0., 1., 1., 0., 0., 0., 0.]);
+        assert_eq!(soft_mask(4..5, 8, 3), [0., 0.25, 0.5, 0.75, 1., 0.75, 0.5, 0.25]);
+        assert_eq!(soft_mask(1..6, 8, 3), [0.5, 1., 1., 1., 1., 1., 2. / 3., 1. / 3.]);
+        assert_eq!(soft_mask(0..4, 4, 9), [1.; 4]);
+        assert_eq!(soft_mask(2..2, 4, 9), [0.; 4]);
+        assert_eq!(soft_mask(3..99, 4, 1), [0., 0., 0.5, 1.]);
+    }
+
+    #[test]
+    fn half_a_step_rounds_to_the_even_one() {
+        for (ratio, steps, expected) in [(0.5, 8, 4), (0.5, 5, 2), (0.5, 7, 4), (1.0, 8, 8)] {
+            assert_eq!(injected_steps(ratio, steps), expected, "{ratio} x {steps}");
+        }
+        assert_eq!(injected_steps(0.0, 8), 0);
+    }
+
+    #[test]
+    fn the_rest_is_the_source_as_noisy_as_the_time_says() {
+        let made = song(&[1., 2., 3., 4., 5., 6.]);
+        let noise = song(&[-2.; 6]);
+        let out = region(1..3, 0).injected(made, &noise, 0.25);
+        assert_eq!(values(out), [7., 2., 3., 9.25, 10., 10.75]);
+    }
+
+    #[test]
+    fn the_blend_is_the_source_far_from_the_stretch() {
+        let made = song(&[1.; 6]);
+        assert_eq!(values(region(2..4, 1).blended(made.clone())), [10., 6., 1., 1., 7.5, 15.]);
+        assert_eq!(values(region(2..4, 0).blended(made)), [1.; 6]);
+    }
+}
