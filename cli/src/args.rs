@@ -13,6 +13,7 @@ use crate::{commands, error, report::Report};
 )]
 pub(crate) mod device;
 pub(crate) mod doctor;
+pub(crate) mod editing;
 #[allow(
     rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `[Verse]`"

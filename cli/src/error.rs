@@ -83,6 +83,9 @@ fn is_usage(error: &acestep_runtime::Error) -> bool {
             | Error::Conflict(_)
             | Error::UnknownLanguage { .. }
             | Error::NothingAsked
+            | Error::NoSource { .. }
+            | Error::NoTrack { .. }
+            | Error::WrongModel { .. }
     )
 }
 

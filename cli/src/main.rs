@@ -10,6 +10,9 @@
 //! | `error` | `error` / `cause` / `hint`, and the exit codes |
 //! | `settings` | what comes from the environment |
 
+// The descriptions of a run are large JSON literals.
+#![recursion_limit = "256"]
+
 mod args;
 mod commands;
 mod error;

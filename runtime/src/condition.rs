@@ -43,23 +43,46 @@ pub struct Heard<B: Backend> {
     pub null: Tensor<B, 3>,
 }
 
-/// Encodes a batch of prompts without reference audio: the timbre is that of silence.
+/// Whose timbre a batch takes.
+#[derive(Debug, Clone)]
+pub struct Timbre<B: Backend> {
+    /// Latents of all references, at least one, `[R, T, C]`.
+    pub latents: Tensor<B, 3>,
+    /// The batch item of each.
+    pub items: Vec<usize>,
+}
+
+impl<B: Backend> Timbre<B> {
+    /// That of silence, for each of `batch` items: the first `frames` frames of it.
+    pub fn of_silence(stored_silence: &Tensor<B, 3>, frames: usize, batch: usize) -> Self {
+        let channels = stored_silence.dims()[2];
+        let latents = source::silence(stored_silence, frames).expand([batch, frames, channels]);
+        Self { latents, items: (0..batch).collect() }
+    }
+
+    /// That of `references`, all of one length, `[1, T, C]` each, for every item of a batch.
+    pub fn of(references: Vec<Tensor<B, 3>>, batch: usize) -> Self {
+        let count = references.len();
+        let items = (0..batch).flat_map(|item| vec![item; count]).collect();
+        let latents = Tensor::cat(references, 0).repeat_dim(0, batch);
+        Self { latents, items }
+    }
+}
+
+/// Encodes a batch of prompts.
 ///
 /// # Errors
 /// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
 pub fn encode<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     prompts: &[Prompt],
-    silence: &Tensor<B, 3>,
+    timbre: &Timbre<B>,
     observe: &dyn Observe,
 ) -> Result<Heard<B>, Error> {
     let Read { caption, plain, lyrics } = read(parts, prompts, observe)?;
 
     check(observe)?;
     let start = Instant::now();
-    let [batch, frames] = [prompts.len(), parts.configs().dit.timbre_fix_frame];
-    let channels = silence.dims()[2];
-    let timbre = source::silence(silence, frames).expand([batch, frames, channels]);
     let heard = parts.guarded(Network::Conditioner, observe, || {
         observe.event(Event::Loading(Stage::Condition));
         let conditioner = parts.conditioner()?;
@@ -68,8 +91,8 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
             conditioner.forward(ConditionInputs {
                 text: text.clone(),
                 lyrics: lyrics.clone(),
-                timbre: timbre.clone(),
-                timbre_item: (0..batch).collect(),
+                timbre: timbre.latents.clone(),
+                timbre_item: timbre.items.clone(),
             })
         };
         Ok(Heard {

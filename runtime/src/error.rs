@@ -179,6 +179,37 @@ pub enum Error {
         /// How long a frame is.
         least: f64,
     },
+    /// A source or a reference in which nothing can be heard.
+    #[error("it is silent")]
+    SilentSource,
+    /// A song that is longer than any the networks know.
+    #[error("the song would be {seconds:.1} s long, but {most} s is the most")]
+    TooLong {
+        /// How long it would be.
+        seconds: f64,
+        /// How long it may be.
+        most: f64,
+    },
+    /// A task that starts from a song, without one.
+    #[error("`--task-type {task}` needs a song to start from")]
+    NoSource {
+        /// The task.
+        task: &'static str,
+    },
+    /// A task about one track that names none.
+    #[error("`--task-type {task}` needs the name of a track")]
+    NoTrack {
+        /// The task.
+        task: &'static str,
+    },
+    /// A task that the model was not trained for.
+    #[error("{model} cannot do `{task}`: only base and sft models were trained for it")]
+    WrongModel {
+        /// The task.
+        task: &'static str,
+        /// The model.
+        model: String,
+    },
     /// Audio that no WAV can hold.
     #[error("this audio cannot be a WAV file: {0}")]
     Wav(String),
@@ -371,6 +402,17 @@ impl Error {
             }
             Self::File { action, source, .. } => {
                 return file_hint(*action, source).map(str::to_owned);
+            }
+            Self::SilentSource => "check that it is the right file".into(),
+            Self::TooLong { .. } => "cut the source, or add less to it".into(),
+            Self::NoSource { .. } => "pass --src-audio FILE".into(),
+            Self::NoTrack { .. } => {
+                format!("pass --track-name with one of {}", crate::plan::TRACKS.join(", "))
+            }
+            Self::WrongModel { .. } => {
+                "pass --model base or --model sft; turbo knows text2music, cover, cover-nofsq and \
+                 repaint"
+                    .into()
             }
             Self::IsDirectory { path } => {
                 format!("name a file in it, e.g. `{}`", path.join("song.wav").display())

@@ -9,7 +9,8 @@
 //! | [`plan`] | every default, range and automatic rule |
 //! | [`prompt`] | the two texts that the networks read, byte by byte |
 //! | [`codes`] | audio codes as text |
-//! | [`text`], [`condition`], [`source`] | prompts and codes to what sampling starts from |
+//! | [`sounds`] | the songs that others are made from |
+//! | [`text`], [`condition`], [`source`] | prompts, codes and songs to what sampling starts from |
 //! | [`lm`] | the 5 Hz language model: prompts, plan, audio codes |
 //! | [`flow`] | timesteps, noise, guidance, solver |
 //! | [`vae`] | latents to sound and back, in tiles |
@@ -41,6 +42,7 @@ pub mod plan;
 pub mod prompt;
 pub mod request;
 pub mod residency;
+pub mod sounds;
 pub mod source;
 pub mod text;
 pub mod vae;

@@ -1,4 +1,4 @@
-//! Plan -> condition -> flow matching -> latents -> VAE -> audio.
+//! Plan -> source -> condition -> flow matching -> latents -> VAE -> audio.
 
 use std::time::Instant;
 
@@ -10,14 +10,22 @@ use crate::{
     audio::{
         Audio,
         loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
+        splice::splice,
     },
-    condition::{self, Prompt},
+    condition::{self, Prompt, Timbre},
     device::trial::in_tiles,
     exchange::{Array3, Conditioning},
-    flow::{self, Sampling, Steering, Track, Tracks, schedule::Schedule},
+    flow::{
+        self, Sampling, Start, Steering, Track, Tracks,
+        region::{Region, injected_steps},
+        schedule::Schedule,
+    },
     host::{audio_from_sound, from_host, to_host},
+    listen::CODES_AT_ONCE,
     observe::{Event, Observe, Stage, check},
+    plan::Task,
     residency::{Network, Parts},
+    sounds::Sound,
     source, vae,
 };
 
@@ -35,8 +43,8 @@ pub struct Song {
 pub struct Prepared<B: Backend> {
     /// What the transformer follows.
     pub tracks: Tracks<B>,
-    /// The initial noise, `[B, T, C]`.
-    pub noise: Tensor<B, 3>,
+    /// The initial noise, and what of a source is kept.
+    pub start: Start<B>,
 }
 
 /// Makes the songs of a plan.
@@ -77,18 +85,32 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
     let batch = plan.seeds.len();
     let frames = plan.padded_frames;
     let silence = parts.silence_latent()?; // [1, stored, C]
+    // ANCHOR: source
+    let target = source::target(plan, &silence, parts, observe)?; // [1, T, C]
+    let target = target.map(|target| source::padded(target, &silence, frames));
+    // ANCHOR_END: source
+    let timbre = timbre(plan, &silence, parts, observe)?;
     let prompt = Prompt {
         caption: plan.caption_prompt.clone(),
         lyrics: plan.lyric_prompt.clone(),
         plain_caption: plan.non_cover_prompt.clone(),
     };
-    let heard = condition::encode(parts, &[prompt], &silence, observe)?; // [1, L, H]
+    let heard = condition::encode(parts, &[prompt], &timbre, observe)?; // [1, L, H]
     let plain_source = source::silence(&silence, frames);
-    let first_source = if plan.codes.is_empty() {
-        plain_source.clone()
-    } else {
-        let hints = hints(plan, parts, observe)?; // [1 or B, 5 N, C]
-        source::padded(hints, &silence, frames)
+    let first_source = match &target {
+        _ if plan.has_codes() => {
+            let hints = hints(plan, parts, observe)?; // [1 or B, 5 N, C]
+            source::padded(hints, &silence, frames)
+        }
+        None => plain_source.clone(),
+        Some(target) if plan.is_cover() => coded(target, &silence, parts, observe)?,
+        Some(target) => match &plan.region {
+            // Lego hears what its track goes with.
+            Some(region) if plan.task == Task::Repaint => {
+                source::silenced(target.clone(), &region.frames, &silence)
+            }
+            _ => target.clone(),
+        },
     };
 
     // Every item of the batch hears the same, unless it has codes of its own.
@@ -96,16 +118,45 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
         let [_, length, width] = x.dims();
         x.expand([batch, length, width])
     };
+    let anew = plan.region.as_ref().map(|region| &region.frames);
+    let mask = source::mask(anew, plan.mask_mode, frames);
     let track = |hidden: Tensor<B, 3>, source: Tensor<B, 3>| Track {
         condition: each(hidden),
-        context: each(source::context(source)),
+        context: each(source::context(source, &mask)),
     };
     let tracks = Tracks {
         first: track(heard.first.hidden, first_source),
         later: heard.later.map(|later| (plan.cover_steps(), track(later.hidden, plain_source))),
         steering: plan.guidance.map(|guidance| Steering { guidance, null: heard.null }),
     };
-    Ok(Prepared { tracks, noise: initial_noise(plan, parts) })
+    let region = match (&plan.region, target) {
+        (Some(region), Some(target)) => Some(Region {
+            clean: each(target),
+            anew: region.frames.clone(),
+            injected_steps: injected_steps(region.repaint.injection_ratio, plan.steps()),
+            crossfade_frames: region.repaint.crossfade_frames,
+        }),
+        _ => None,
+    };
+    let start = Start { noise: initial_noise(plan, parts), source: None, region };
+    Ok(Prepared { tracks, start })
+}
+
+/// Whose timbre the song takes: that of its references, or that of silence.
+fn timbre<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    silence: &Tensor<B, 3>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Timbre<B>, Error> {
+    let frames = parts.configs().dit.timbre_fix_frame;
+    if plan.references.is_empty() {
+        return Ok(Timbre::of_silence(silence, frames, 1));
+    }
+    let reference =
+        |sound: &Sound| source::latents(&sound.excerpt(frames, plan.hop)?, parts, observe);
+    let references = plan.references.iter().map(reference).collect::<Result<_, _>>()?;
+    Ok(Timbre::of(references, 1))
 }
 
 /// The second half: what sampling starts from to songs.
@@ -157,6 +208,42 @@ fn hints<B: Backend, C: Checkpoint<B>>(
     Ok(hints)
 }
 
+/// Latents as their audio codes have them: what a cover follows.
+///
+/// # Shapes
+/// - `target`, output: `[1, T, C]`
+fn coded<B: Backend, C: Checkpoint<B>>(
+    target: &Tensor<B, 3>,
+    silence: &Tensor<B, 3>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    let frames = target.dims()[1];
+    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
+    let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
+    let total = starts.len();
+    let coded = parts.guarded(Network::AudioCodec, observe, || {
+        observe.event(Event::Loading(Stage::Codes));
+        let codec = parts.audio_codec()?;
+        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
+        let mut pieces = Vec::with_capacity(total);
+        for (index, &start) in starts.iter().enumerate() {
+            check(observe)?;
+            let piece = target.clone().narrow(1, start, at_once.min(frames - start));
+            pieces.push(codec.round_trip(piece, silence.clone()));
+            observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
+        }
+        let coded = Tensor::cat(pieces, 1);
+        require_finite("the tokenizer of audio codes", &to_host(coded.clone()))?;
+        Ok(coded)
+    })?;
+    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
+    // The last code may reach beyond the end.
+    Ok(coded.narrow(1, 0, frames))
+}
+
 /// The first part of [`render`]: what sampling starts from to latents, `[B, T, C]`.
 ///
 /// # Errors
@@ -168,9 +255,9 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
-    let Prepared { tracks, noise } = prepared;
+    let Prepared { tracks, start: from } = prepared;
     let start = Instant::now();
-    let [_, frames, channels] = noise.dims();
+    let [_, frames, channels] = from.noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
         from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, parts.device())
@@ -180,8 +267,7 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     let latents = parts.guarded(Network::Dit, observe, || {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
-        let latents =
-            flow::sample(&dit, &tracks, noise.clone().into(), &sampling, step_noise, observe)?;
+        let latents = flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, observe)?;
         require_finite("the diffusion transformer", &to_host(latents.clone()))?;
         Ok(latents)
     })?;
@@ -223,10 +309,14 @@ fn decode<B: Backend, C: Checkpoint<B>>(
     Ok(songs)
 }
 
-/// Sets the loudness of songs.
+/// Puts what was made into its source, if that stays, and sets the loudness of songs.
 fn finish(plan: &Plan, songs: Vec<Audio>) -> Vec<Song> {
+    let seam = plan.seam();
     let finished = |(&seed, mut audio): (&u64, Audio)| {
         prevent_clipping(&mut audio);
+        if let Some((seam, source)) = &seam {
+            splice(&mut audio, source, seam);
+        }
         if let Some(decibels) = plan.normalization_db {
             normalise_peak(&mut audio, decibels);
         }
@@ -255,11 +345,15 @@ impl<B: Backend> Prepared<B> {
                        --audio-cover-strength 1";
             return Err(Error::Conflict(why.into()));
         }
+        if self.start.region.is_some() || self.start.source.is_some() {
+            let why = "conditioning files hold nothing of a source that is kept";
+            return Err(Error::Conflict(why.into()));
+        }
         let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));
         Ok(Conditioning {
             encoder_hidden_states: array(&self.tracks.first.condition),
             context_latents: array(&self.tracks.first.context),
-            initial_noise: array(&self.noise),
+            initial_noise: array(&self.start.noise),
         })
     }
 
@@ -301,7 +395,7 @@ impl<B: Backend> Prepared<B> {
             let condition = tensor(encoder_hidden_states);
             let first = Track { condition, context: tensor(context_latents) };
             let tracks = Tracks { first, later: None, steering };
-            Ok(Self { tracks, noise: tensor(initial_noise) })
+            Ok(Self { tracks, start: tensor(initial_noise).into() })
         })
     }
 }

@@ -9,13 +9,16 @@ mod schedule;
 mod seeds;
 pub mod singing;
 mod song;
+mod task;
 #[cfg(test)]
 mod tests;
 mod tiles;
 
 use crate::{
     Error, Notice, Request,
+    audio::{Audio, splice::Seam},
     flow::{self, noise::NoiseSource},
+    sounds::{Sound, Sounds},
     vae::Tiling,
 };
 
@@ -24,6 +27,7 @@ pub use crate::flow::{
     guidance::{Guidance, GuidanceMode},
 };
 pub use length::frames_from_seconds;
+pub use task::{Added, MaskMode, Region, Repaint, TRACKS, Task};
 
 /// Upstream never samples fewer latent frames; shorter songs are cropped afterwards.
 pub const LEAST_FRAMES: usize = 128;
@@ -53,6 +57,18 @@ pub struct ModelInfo {
 /// A song, fully decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
+    /// What is done.
+    pub task: Task,
+    /// The song that it is made from; `None` for text2music, and where audio codes stand for it.
+    pub source: Option<Sound>,
+    /// The songs whose timbre it takes; none = that of silence.
+    pub references: Vec<Sound>,
+    /// Silence that is added to the source to be filled.
+    pub added: Added,
+    /// The part that is made, if it is not all of it.
+    pub region: Option<Region>,
+    /// What the transformer is told of that part.
+    pub mask_mode: MaskMode,
     /// What it sounds like.
     pub caption: String,
     /// What is sung.
@@ -65,12 +81,12 @@ pub struct Plan {
     pub metas: crate::prompt::Metas,
     /// The whole text for the caption encoder.
     pub caption_prompt: String,
-    /// The same with the text2music instruction, for the steps that do not follow the codes.
+    /// The same with the text2music instruction, for the steps that do not follow codes or source.
     /// Present if [`Plan::audio_cover_strength`] is below 1.
     pub non_cover_prompt: Option<String>,
     /// The whole text for the lyric encoder.
     pub lyric_prompt: String,
-    /// Length in seconds that was asked for; that of the codes, if there are some.
+    /// Length in seconds that was asked for; that of codes or source, if there are some.
     pub duration_s: f64,
     /// Latent frames that are heard.
     pub frames: usize,
@@ -97,7 +113,7 @@ pub struct Plan {
     /// The songs' outlines, five codes a second: one list for all songs or one for each, all as
     /// long as each other; no list = no outline.
     pub codes: Vec<Vec<u32>>,
-    /// Share of the steps that follow the codes; the rest see silence in their place.
+    /// Share of the steps that follow codes or source; the rest see silence in their place.
     pub audio_cover_strength: f64,
     /// Whether the model is distilled; its stochastic steps end on the schedule's times.
     pub is_turbo: bool,
@@ -118,12 +134,21 @@ impl Plan {
     /// # Errors
     /// An [`Error`] that names the option, its value and what is allowed.
     pub fn resolve(request: &Request, model: &ModelInfo) -> Result<(Self, Vec<Notice>), Error> {
+        Self::with_sounds(request, model, &Sounds::default())
+    }
+
+    /// The same with the songs that are followed; the request's names of files are not read.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn with_sounds(
+        request: &Request,
+        model: &ModelInfo,
+        sounds: &Sounds,
+    ) -> Result<(Self, Vec<Notice>), Error> {
         let mut notices = Vec::new();
-        let task = request.task_type.as_deref().unwrap_or("text2music");
-        if task != "text2music" {
-            return Err(Error::NotInThisVersion(format!("task `{task}`")));
-        }
-        let song = song::decide(request, model, &mut notices)?;
+        let work = task::decide(request, model, sounds, &mut notices)?;
+        let song = song::decide(request, model, &work, &mut notices)?;
         let sampling = schedule::decide(request, model, &mut notices)?;
         let noise = request.rng.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let padded_frames = song.frames.max(LEAST_FRAMES);
@@ -154,14 +179,42 @@ impl Plan {
             is_turbo: model.is_turbo,
             noise,
             tiling: tiles::decide(request, padded_frames, &mut notices)?,
-            normalization_db: normalization(request)?,
+            normalization_db: normalization(request, &work, &mut notices)?,
+            task: work.task,
+            source: work.source,
+            references: work.references,
+            added: work.added,
+            region: work.region,
+            mask_mode: work.mask_mode,
         };
         Ok((plan, notices))
     }
 
-    /// Whether the song follows audio codes, as a cover follows its original.
-    pub fn is_cover(&self) -> bool {
+    /// Whether the song follows audio codes.
+    pub fn has_codes(&self) -> bool {
         !self.codes.is_empty()
+    }
+
+    /// Whether its source is heard through audio codes.
+    pub fn is_cover(&self) -> bool {
+        self.task == Task::Cover && self.source.is_some()
+    }
+
+    /// Where what is made meets the sound of its source, if what lies outside the region stays as it
+    /// is.
+    pub fn seam(&self) -> Option<(Seam, &Audio)> {
+        let (Some(region), Some(Sound::Audio(source))) = (&self.region, &self.source) else {
+            return None;
+        };
+        let rate = f64::from(self.sample_rate);
+        let sample = |seconds: f64| ((seconds + (-region.seconds.0).max(0.0)) * rate) as usize;
+        let most = source.samples() + self.added.before + self.added.after;
+        let seam = Seam {
+            region: sample(region.seconds.0)..sample(region.seconds.1).min(most),
+            source_start: self.added.before,
+            ramp: (region.repaint.crossfade_s * rate) as usize,
+        };
+        Some((seam, source))
     }
 
     /// Audio codes of each song.
@@ -203,8 +256,21 @@ pub fn seeds(request: &Request) -> Result<Vec<u64>, Error> {
     seeds::decide(request, 1, NoiseSource::default(), &mut Vec::new())
 }
 
-fn normalization(request: &Request) -> Result<Option<f32>, Error> {
+/// Where a part of the source stays as it is, so does its loudness, unless it is asked for.
+fn normalization(
+    request: &Request,
+    work: &task::Work,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<f32>, Error> {
     let decibels =
         limits::real("normalization-db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;
-    Ok(request.enable_normalization.unwrap_or(true).then_some(decibels as f32))
+    let keeps = work.region.is_some() && matches!(work.source, Some(Sound::Audio(_)));
+    let asked = request.normalization_db.map(|_| true);
+    let is_on = request.enable_normalization.or(asked).unwrap_or(!keeps);
+    if is_on && keeps {
+        let text = "the loudness of the whole song is changed, also outside the region; \
+                    --no-normalization leaves it";
+        notices.push(Notice(text.into()));
+    }
+    Ok(is_on.then_some(decibels as f32))
 }

@@ -68,9 +68,51 @@ pub struct Request {
     /// the duration.
     #[serde(skip_serializing_if = "Option::is_none", with = "code_lists")]
     pub audio_codes: Option<Vec<Vec<u32>>>,
-    /// `text2music`, the only one in this version.
+    /// What is done: a name of [`Task`](crate::plan::Task).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
+    /// The sound file that a cover, a repaint and the like are made from. Whoever makes the
+    /// [`Plan`](crate::Plan) reads it, and the other files below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub src_audio: Option<String>,
+    /// The same as latents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub src_latents: Option<String>,
+    /// Sound files whose timbre is taken.
+    #[serde(skip_serializing_if = "Option::is_none", with = "paths")]
+    pub reference_audio: Option<Vec<String>>,
+    /// The same as latents.
+    #[serde(skip_serializing_if = "Option::is_none", with = "paths")]
+    pub ref_latents: Option<Vec<String>>,
+    /// The region that is made anew begins here, in seconds of the source; below 0 is before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repainting_start: Option<f64>,
+    /// The region ends here; below 0 = at the end of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repainting_end: Option<f64>,
+    /// `balanced`, `conservative`, `aggressive` or `custom`: how closely the region follows its
+    /// surroundings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaint_mode: Option<String>,
+    /// Freedom of the region where the mode is `balanced` or `custom`, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaint_strength: Option<f64>,
+    /// Latent frames on either side of the region in which source and song are mixed, where the mode
+    /// is `custom`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaint_latent_crossfade_frames: Option<i64>,
+    /// The same of the sound, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaint_wav_crossfade_sec: Option<f64>,
+    /// What the transformer is told of the region: `explicit`, `ones` or `twos`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_mask_mode: Option<String>,
+    /// The track that `lego` adds and `extract` takes out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track_name: Option<String>,
+    /// The tracks that `complete` adds.
+    #[serde(skip_serializing_if = "Option::is_none", with = "paths")]
+    pub track_classes: Option<Vec<String>>,
     /// Guidance is applied at times from here ...
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cfg_interval_start: Option<f64>,
@@ -177,6 +219,20 @@ impl Request {
             audio_codes: None,
             audio_cover_strength: None,
             instruction: None,
+            task_type: None,
+            src_audio: None,
+            src_latents: None,
+            reference_audio: None,
+            ref_latents: None,
+            repainting_start: None,
+            repainting_end: None,
+            repaint_mode: None,
+            repaint_strength: None,
+            repaint_latent_crossfade_frames: None,
+            repaint_wav_crossfade_sec: None,
+            chunk_mask_mode: None,
+            track_name: None,
+            track_classes: None,
             ..self.without_language_model()
         }
     }
@@ -244,6 +300,37 @@ mod seeds {
         Ok(Option::deserialize(d)?.map(|seeds| match seeds {
             OneOrMany::One(seed) => vec![seed],
             OneOrMany::Many(seeds) => seeds,
+        }))
+    }
+}
+
+/// A single text is a text, several are a list.
+mod paths {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        v: &Option<Vec<String>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match v.as_deref() {
+            Some([one]) => one.serialize(to),
+            many => many.serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
+        d: D,
+    ) -> Result<Option<Vec<String>>, D::Error> {
+        Ok(Option::deserialize(d)?.map(|texts| match texts {
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
         }))
     }
 }

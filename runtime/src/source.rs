@@ -1,12 +1,110 @@
 //! What the diffusion transformer starts from besides noise: source latents and a mask.
 //!
-//! `context = [source | mask]`: silence for music from nothing, the latents of audio codes
-//! otherwise; the mask is one wherever music is to be made.
+//! `context = [source | mask]`:
 //!
-//! Source: upstream `handler.py`, `_prepare_batch` and `prepare_condition`.
+//! | task | source | mask |
+//! |---|---|---|
+//! | text2music | silence, or the latents of audio codes | 1 |
+//! | cover | the source's latents through its audio codes | 1 |
+//! | cover-nofsq, extract, complete | the source's latents | 1 |
+//! | repaint | the source's latents, with silence in the region | 1 in the region, else 0 |
+//! | lego | the source's latents | 1 in the region if there is one, else 0 |
+//!
+//! Source: upstream `_prepare_batch`, `_build_chunk_masks_and_src_latents`, `prepare_condition`.
 
-use acestep_model::Backend;
-use burn::tensor::Tensor;
+use std::{ops::Range, sync::Arc};
+
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::{Tensor, TensorData};
+
+use crate::{
+    Error, Plan,
+    audio::Audio,
+    exchange::Array3,
+    listen,
+    observe::Observe,
+    plan::{Added, MaskMode},
+    residency::Parts,
+    sounds::Sound,
+};
+
+/// The latents of a sound, `[1, T, C]`.
+///
+/// # Errors
+/// As [`listen::latents_of`].
+pub fn latents<B: Backend, C: Checkpoint<B>>(
+    sound: &Sound,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    match sound {
+        Sound::Audio(audio) => listen::latents_of(audio, parts, observe),
+        Sound::Latents(latents) => {
+            let Array3 { shape, data } = Array3::clone(latents);
+            let data = TensorData::new(data, shape);
+            parts.attempt(crate::Stage::Condition, || Ok(Tensor::from_data(data, parts.device())))
+        }
+    }
+}
+
+/// The latents of the plan's source with what is added to its ends, `[1, T, C]`; `None` without a
+/// source. `T` is the length of the song, without what is sampled beyond it.
+///
+/// # Errors
+/// As [`latents`].
+pub fn target<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    stored_silence: &Tensor<B, 3>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Option<Tensor<B, 3>>, Error> {
+    let Some(source) = &plan.source else { return Ok(None) };
+    let longer = match source {
+        // Upstream encodes the silence that it adds together with the sound.
+        Sound::Audio(audio) if plan.added != Added::default() => {
+            Sound::Audio(Arc::new(lengthened(audio, plan.added)))
+        }
+        source => source.clone(),
+    };
+    let target = latents(&longer, parts, observe)?;
+    let before = match source {
+        Sound::Audio(_) => 0,
+        Sound::Latents(_) => plan.added.before / plan.hop,
+    };
+    let target = match before {
+        0 => target,
+        before => Tensor::cat(vec![silence(stored_silence, before), target], 1),
+    };
+    Ok(Some(padded(target, stored_silence, plan.frames)))
+}
+
+/// A sound with silence before and after it.
+fn lengthened(audio: &Audio, added: Added) -> Audio {
+    let longer = |channel: &Vec<f32>| {
+        let mut samples = vec![0.0; added.before];
+        samples.extend(channel);
+        samples.resize(samples.len() + added.after, 0.0);
+        samples
+    };
+    Audio { channels: audio.channels.iter().map(longer).collect(), sample_rate: audio.sample_rate }
+}
+
+/// Latents with silence where music is made anew: what a repaint shows of its source.
+///
+/// # Shapes
+/// - `target`, output: `[1, T, C]`
+// ANCHOR: silenced
+pub fn silenced<B: Backend>(
+    target: Tensor<B, 3>,
+    anew: &Range<usize>,
+    stored_silence: &Tensor<B, 3>,
+) -> Tensor<B, 3> {
+    // The silence of the same frames: its first ones differ from the others.
+    let silence = silence(stored_silence, anew.end).narrow(1, anew.start, anew.len());
+    let [batch, _, channels] = target.dims();
+    target.slice_assign([0..batch, anew.clone(), 0..channels], silence)
+}
+// ANCHOR_END: silenced
 
 /// The first `frames` frames of silence, begun again where the stored silence ends.
 ///
@@ -40,14 +138,28 @@ pub fn padded<B: Backend>(
     Tensor::cat(vec![latents, filler], 1)
 }
 
-/// Source and mask side by side, the mask one everywhere.
+/// Where music is to be made, a number for each of `frames` frames.
+// ANCHOR: mask
+pub fn mask(anew: Option<&Range<usize>>, mode: MaskMode, frames: usize) -> Vec<f32> {
+    let inside = |frame| anew.is_none_or(|anew| anew.contains(&frame));
+    let value = |frame| match mode {
+        MaskMode::Explicit => f32::from(u8::from(inside(frame))),
+        MaskMode::Ones => 1.0,
+        MaskMode::Twos => 2.0,
+    };
+    (0..frames).map(value).collect()
+}
+// ANCHOR_END: mask
+
+/// Source and mask side by side.
 ///
 /// # Shapes
-/// - `source`: `[B, T, C]`
+/// - `source`: `[B, T, C]`, `mask`: `T` numbers
 /// - output: `[B, T, 2 C]`
 // ANCHOR: context
-pub fn context<B: Backend>(source: Tensor<B, 3>) -> Tensor<B, 3> {
-    let mask = Tensor::ones(source.dims(), &source.device());
+pub fn context<B: Backend>(source: Tensor<B, 3>, mask: &[f32]) -> Tensor<B, 3> {
+    let mask = Tensor::<B, 1>::from_floats(mask, &source.device());
+    let mask = mask.reshape([1, -1, 1]).expand(source.dims());
     Tensor::cat(vec![source, mask], 2)
 }
 // ANCHOR_END: context
@@ -77,5 +189,30 @@ mod tests {
         let stored = frames(&[1.0, 2.0, 3.0]);
         assert_eq!(values(padded(frames(&[9.0, 8.0]), &stored, 4)), [9., 8., 1., 2.]);
         assert_eq!(values(padded(frames(&[9.0, 8.0]), &stored, 1)), [9.]);
+    }
+
+    #[test]
+    fn a_repaint_shows_silence_of_the_same_frames() {
+        let stored = frames(&[1.0, 2.0, 3.0, 4.0]);
+        let shown = silenced(frames(&[9.0, 8.0, 7.0, 6.0]), &(1..3), &stored);
+        assert_eq!(values(shown), [9., 2., 3., 6.]);
+    }
+
+    #[test]
+    fn a_mask_is_one_where_music_is_made() {
+        let anew = 1..3;
+        assert_eq!(mask(Some(&anew), MaskMode::Explicit, 4), [0., 1., 1., 0.]);
+        assert_eq!(mask(None, MaskMode::Explicit, 2), [1., 1.]);
+        assert_eq!(mask(Some(&anew), MaskMode::Ones, 2), [1., 1.]);
+        assert_eq!(mask(Some(&anew), MaskMode::Twos, 2), [2., 2.]);
+        let context = context(frames(&[5.0, 6.0]), &[0.0, 1.0]);
+        assert_eq!(values(context), [5., 0., 6., 1.]);
+    }
+
+    #[test]
+    fn silence_is_added_before_and_after_a_sound() {
+        let audio = Audio { channels: vec![vec![1.0, 2.0]; 2], sample_rate: 48_000 };
+        let longer = lengthened(&audio, Added { before: 1, after: 2 });
+        assert_eq!(longer.channels, vec![vec![0.0, 1.0, 2.0, 0.0, 0.0]; 2]);
     }
 }

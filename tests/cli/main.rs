@@ -3,6 +3,7 @@
 mod check;
 mod corruption;
 mod devices;
+mod editing;
 mod examples;
 mod help;
 mod inputs;

@@ -11,4 +11,5 @@ mod listen;
 mod narrow;
 mod residency;
 mod seeds;
+mod tasks;
 mod vae;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
-use super::{device::Where, language::Language, thinking::Thinking};
+use super::{device::Where, editing::Editing, language::Language, thinking::Thinking};
 
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
@@ -21,6 +21,12 @@ Examples:
       more steps and guidance, and always the same song
   acestep generate --request pop.json --seed 8 --batch-size 4 -o 'pop-{seed}.wav'
       four more songs from a request that --save-request wrote
+  acestep generate \"bossa nova, nylon guitar\" --task cover --src-audio song.mp3 -o cover.wav
+      the same song in another style
+  acestep generate --task repaint --src-audio song.wav --repainting-start 30 --repainting-end 42
+      half a minute in, twelve seconds made anew; the rest stays as it is
+  acestep generate --task extract --track vocals --src-audio song.wav --model base
+      the voice alone
   acestep generate \"jazz trio\" --dry-run
       what would be done, in seconds, steps, seeds and memory";
 
@@ -30,6 +36,8 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) song: Song,
+    #[command(flatten)]
+    pub(crate) editing: Editing,
     #[command(flatten)]
     pub(crate) thinking: Thinking,
     #[command(flatten)]
@@ -117,26 +125,6 @@ pub(crate) struct Song {
         allow_hyphen_values = true
     )]
     pub(crate) audio_codes: Option<String>,
-
-    /// Share of the steps that follow the audio codes, 0 to 1.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        alias = "audio_cover_strength",
-        hide_short_help = true,
-        allow_negative_numbers = true
-    )]
-    pub(crate) audio_cover_strength: Option<f64>,
-
-    /// What to do; this version knows text2music.
-    #[arg(
-        long,
-        value_name = "TASK",
-        visible_alias = "task",
-        alias = "task_type",
-        hide_short_help = true
-    )]
-    pub(crate) task_type: Option<String>,
 }
 
 /// From noise to music.

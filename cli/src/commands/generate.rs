@@ -14,6 +14,7 @@ mod memory;
 mod outputs;
 mod request;
 pub(super) mod run;
+mod sounds;
 
 use std::{
     io::{self, IsTerminal},
@@ -167,9 +168,14 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         acestep_import::open(&asked.model, &layout).map_err(|error| asked.no_model(error))?;
     let info = run::model_info(&folder, engine)?;
 
-    let inputs = Inputs::read(args)?;
+    let mut inputs = Inputs::read(args)?;
     inputs.fill(&mut asked, &info);
-    let (mut plan, notices) = Plan::resolve(&asked.request, &info).inspect_err(|_| {
+    inputs.sounds = sounds::read(&asked.request, &info, &mut asked.notices)?;
+    if run::needs_encoder(&inputs.sounds) {
+        run::check_encoder(&folder, engine)?;
+    }
+    let resolve = |request: &Request| Plan::with_sounds(request, &info, &inputs.sounds);
+    let (mut plan, notices) = resolve(&asked.request).inspect_err(|_| {
         // What was left unread in the request may be why it cannot be a plan.
         asked.notices.iter().for_each(|notice| report.note(&notice.0));
     })?;
@@ -177,10 +183,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         memory::tiling(&mut asked.request, &plan, &folder, engine, args.compute.residency())
             .map_err(Error::checkpoint)?
     {
-        (plan, _) = Plan::resolve(
-            &Request { seed: Some(plan.seeds.clone()), ..asked.request.clone() },
-            &info,
-        )?;
+        (plan, _) = resolve(&Request { seed: Some(plan.seeds.clone()), ..asked.request.clone() })?;
         asked.notices.push(notice);
     }
     inputs.fit(&mut plan)?;
@@ -202,6 +205,10 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
             let message = "conditioning files hold one condition, but this song has a second one \
                            for the steps that leave its codes";
             return Err(Refusal::usage(message).hint("pass --audio-cover-strength 1").into());
+        }
+        if plan.region.is_some() {
+            let message = "conditioning files hold nothing of the song around a part";
+            return Err(Refusal::usage(message).hint("leave --dump-conditioning out").into());
         }
         outputs::check_conditioning(folder, args.output.existing())?;
     }
@@ -338,7 +345,7 @@ impl Job {
         self.timing = Some(composed.timing);
         // Drawn seeds stay, as the songs' names have them.
         let request = Request { seed: Some(self.plan.seeds.clone()), ..composed.request };
-        let (mut plan, notices) = Plan::resolve(&request, &self.info)?;
+        let (mut plan, notices) = Plan::with_sounds(&request, &self.info, &self.inputs.sounds)?;
         self.inputs.fit(&mut plan)?;
         self.asked.request = request;
         (self.plan, self.plan_notices) = (plan, notices);
@@ -358,7 +365,7 @@ impl Job {
     /// Says where the language model's work is, if the song came to nothing.
     fn say_kept(&self, report: &Report) {
         let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_kept) else { return };
-        let what = if self.plan.is_cover() { "codes" } else { "words" };
+        let what = if self.plan.has_codes() { "codes" } else { "words" };
         let path = path.display();
         report.note(&format!("the request with the language model's {what} is kept in `{path}`"));
     }

@@ -4,6 +4,7 @@
 pub mod loudness;
 pub mod read;
 pub mod resample;
+pub mod splice;
 pub mod wav;
 
 /// A song as it is heard: one vector of samples a channel, all of the same length.

@@ -13,7 +13,7 @@ use crate::{
     Error, Notice, Request,
     error::shortened,
     plan::{
-        MOST_SECONDS,
+        MOST_SECONDS, Task,
         limits::{self, above, choice, real, whole},
     },
 };
@@ -43,12 +43,14 @@ pub enum Thinking {
 impl Thinking {
     /// Upstream's rule, where it has one.
     ///
-    /// Codes that are there already leave nothing to do. Without being asked the model of a `tiny`
+    /// Codes that are there already leave nothing to do, nor does a song that is followed: upstream
+    /// asks for a plan of `lego` and `complete` too, whose codes then stand for the song. Without being asked the model of a `tiny`
     /// song stays off: it is a random network, and what it decides is nonsense. Where it is told
     /// not to think, it still does what is asked for by name (`use_cot_*`, or an `lm_mode` in which
     /// it writes the texts); upstream calls that the task `dit`.
     pub fn of(request: &Request, is_tiny: bool) -> Self {
-        if request.has_codes() {
+        // A task that is no task is refused by the plan.
+        if request.has_codes() || Task::of(request).is_ok_and(Task::has_source) {
             return Self::Off;
         }
         let Request { use_cot_metas, use_cot_caption, use_cot_language, .. } = request;

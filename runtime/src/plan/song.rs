@@ -4,6 +4,7 @@ use super::{
     MOST_SECONDS, ModelInfo, frames_from_seconds,
     limits::{self, above, is_keyscale, language, real, timesignature},
     singing,
+    task::Work,
 };
 use crate::{
     Error, Notice, Request,
@@ -40,31 +41,40 @@ impl Song {
 pub(super) fn decide(
     request: &Request,
     model: &ModelInfo,
+    work: &Work,
     notices: &mut Vec<Notice>,
 ) -> Result<Song, Error> {
-    let (caption, lyrics) = words(request, notices)?;
+    let (caption, lyrics) = words(request, work, notices)?;
     let codes = codes(request, model, notices)?;
-    let (duration_s, frames) = length(request, model, codes.first(), notices)?;
+    let (duration_s, frames) = length(request, model, work, codes.first(), notices)?;
     notices.extend(singing::notice(&lyrics, duration_s));
     let strength = request.audio_cover_strength.unwrap_or(1.0);
     let strength = real("audio-cover-strength", strength, 0.0, 1.0)?;
-    if strength < 1.0 && codes.is_empty() {
-        notices.push(Notice("--audio-cover-strength is not used: there are no audio codes".into()));
+    let follows = !codes.is_empty() || work.source.is_some();
+    if strength < 1.0 && !follows {
+        let text = "--audio-cover-strength is not used: there are neither audio codes nor a source";
+        notices.push(Notice(text.into()));
     }
+    // The prompt states the length of the source without what is added to it.
+    let source_s = work.source_samples.map(|n| n as f64 / f64::from(model.sample_rate));
     Ok(Song {
         caption,
         lyrics,
         vocal_language: language(request.vocal_language.as_deref().unwrap_or("unknown"))?,
-        instruction: instruction(request, !codes.is_empty()),
-        metas: metas(request, duration_s, notices)?,
+        instruction: work.instruction(request, !codes.is_empty()),
+        metas: metas(request, source_s, duration_s, notices)?,
         duration_s,
         frames,
-        audio_cover_strength: if codes.is_empty() { 1.0 } else { strength },
+        audio_cover_strength: if follows { strength } else { 1.0 },
         codes,
     })
 }
 
-fn words(request: &Request, notices: &mut Vec<Notice>) -> Result<(String, String), Error> {
+fn words(
+    request: &Request,
+    work: &Work,
+    notices: &mut Vec<Notice>,
+) -> Result<(String, String), Error> {
     let caption = request.caption.clone().unwrap_or_default();
     let mut lyrics = request.lyrics.clone().unwrap_or_default();
     if request.instrumental == Some(true) {
@@ -83,7 +93,11 @@ fn words(request: &Request, notices: &mut Vec<Notice>) -> Result<(String, String
     ] {
         text.map(|text| limits::text(flag, text)).transpose()?;
     }
-    if caption.trim().is_empty() && request.lyrics.as_deref().unwrap_or("").trim().is_empty() {
+    // A song that is followed says enough.
+    if work.source.is_none()
+        && caption.trim().is_empty()
+        && request.lyrics.as_deref().unwrap_or("").trim().is_empty()
+    {
         return Err(Error::NothingAsked);
     }
     for (what, text, most, tokens) in
@@ -133,6 +147,7 @@ fn codes(
 fn length(
     request: &Request,
     model: &ModelInfo,
+    work: &Work,
     codes: Option<&Vec<u32>>,
     notices: &mut Vec<Notice>,
 ) -> Result<(f64, usize), Error> {
@@ -155,6 +170,16 @@ fn length(
         }
         return Ok((seconds, coded));
     }
+    if let Some(samples) = work.samples() {
+        let (seconds, frames) =
+            (samples as f64 / f64::from(model.sample_rate), samples / model.hop);
+        if let Some(asked) = asked.filter(|asked| (asked - seconds).abs() > 0.05) {
+            notices.push(Notice(format!(
+                "the source decides the length: {seconds:.2} s instead of {asked} s"
+            )));
+        }
+        return Ok((seconds, frames));
+    }
     let seconds = asked.unwrap_or_else(|| {
         notices.push(Notice(format!("no duration given, making {DEFAULT_SECONDS} s")));
         DEFAULT_SECONDS
@@ -172,7 +197,12 @@ fn length(
     }
 }
 
-fn metas(request: &Request, duration_s: f64, notices: &mut Vec<Notice>) -> Result<Metas, Error> {
+fn metas(
+    request: &Request,
+    source_s: Option<f64>,
+    duration_s: f64,
+    notices: &mut Vec<Notice>,
+) -> Result<Metas, Error> {
     let keyscale = match request.keyscale.as_deref().map(str::trim) {
         Some("") => {
             let why = "it is empty; leave it out for any key".into();
@@ -195,15 +225,6 @@ fn metas(request: &Request, duration_s: f64, notices: &mut Vec<Notice>) -> Resul
         timesignature: request.timesignature.as_deref().map(timesignature).transpose()?,
         keyscale,
         // Upstream states what was asked for; codes may be a little shorter or longer.
-        duration: Some(prompt::duration_text(request.duration.unwrap_or(duration_s))),
+        duration: Some(prompt::duration_text(source_s.or(request.duration).unwrap_or(duration_s))),
     })
-}
-
-fn instruction(request: &Request, has_codes: bool) -> String {
-    match request.instruction.as_deref().map(str::trim) {
-        // Upstream's files always carry the default, also beside codes.
-        None | Some("" | prompt::TEXT_TO_MUSIC) if has_codes => prompt::COVER.into(),
-        None | Some("") => prompt::TEXT_TO_MUSIC.into(),
-        Some(own) => own.to_owned(),
-    }
 }

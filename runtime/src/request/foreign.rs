@@ -10,8 +10,8 @@ use super::{
     Request,
     keys::{Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
     values::{
-        as_f64, count, flag, model, number, one_seed, positive, seeds, text, times, whole, word,
-        wrong,
+        as_f64, count, flag, model, names, number, one_seed, positive, seeds, text, times, whole,
+        word, wrong,
     },
 };
 use crate::{Error, Notice, codes, error::shortened};
@@ -88,6 +88,7 @@ impl Reader {
                 Kind::Seeds => seeds(written, value)?.map(Value::from),
                 Kind::Seed => one_seed(written, value)?.map(Value::from),
                 Kind::Codes => code_lists(written, value)?,
+                Kind::Names => names(written, value)?.map(Value::from),
                 Kind::Times => times(written, value)?.map(Value::from),
             }
         };

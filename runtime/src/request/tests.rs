@@ -148,6 +148,8 @@ fn acestep_cpps_defaults_ask_for_nothing() {
     let expected = Request {
         batch_size: Some(1),
         audio_cover_strength: Some(1.0),
+        repainting_start: Some(0.0),
+        repainting_end: Some(-1.0),
         infer_method: Some("ode".into()),
         lm_mode: Some("generate".into()),
         lm_temperature: Some(0.85),
@@ -339,7 +341,6 @@ fn what_would_change_the_sound_and_is_not_built_is_an_error() {
         (r#"{"dcw_scaler": 0.05}"#, "the request's `dcw_scaler` 0.05 is not in this version"),
         (r#"{"solver": "dpm3m"}"#, "`solver` \"dpm3m\" is not in this version"),
         (r#"{"use_adg": true}"#, "the request's `use_adg` true is not in this version"),
-        (r#"{"src_audio": "a.wav"}"#, "the request's `src_audio` \"a.wav\" is not in this version"),
         (r#"{"peak_clip": 0}"#, "the request's `peak_clip` 0 is not in this version"),
     ] {
         assert_eq!(refusal(json).0, message);
@@ -390,4 +391,22 @@ fn only_zero_and_minus_one_mean_decide_yourself() {
     assert_eq!(request, Request::default());
     let (request, _) = read(r#"{"duration": -7, "bpm": -120.9}"#);
     assert_eq!((request.duration, request.bpm), (Some(-7.0), Some(-120)));
+}
+
+/// As upstream's server and acestep.cpp write them.
+#[test]
+fn sounds_and_tracks_are_read_in_every_spelling() {
+    let (request, notices) = read(
+        r#"{"task_type": "lego", "srcAudioPath": "a.wav", "ref_audio": ["b.mp3", "c.mp3"],
+            "track": "drums", "track_classes": "vocals | bass, drums", "repainting_start": -2,
+            "repainting_end": 7.5, "repaint_mode": "Conservative"}"#,
+    );
+    let texts = |all: &[&str]| Some(all.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
+    assert_eq!(request.src_audio.as_deref(), Some("a.wav"));
+    assert_eq!(request.reference_audio, texts(&["b.mp3", "c.mp3"]));
+    assert_eq!(request.track_name.as_deref(), Some("drums"));
+    assert_eq!(request.track_classes, texts(&["vocals", "bass", "drums"]));
+    assert_eq!((request.repainting_start, request.repainting_end), (Some(-2.0), Some(7.5)));
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
 }

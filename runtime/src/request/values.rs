@@ -4,6 +4,23 @@ use serde_json::Value;
 
 use crate::{Error, error::shortened};
 
+/// One name or several; a text such as `vocals | drums` is several.
+pub(super) fn names(key: &str, value: &Value) -> Result<Option<Vec<String>>, Error> {
+    let one = |value: &Value| match value {
+        Value::String(text) => Ok(text.trim().to_owned()),
+        other => Err(wrong(key, other, "it must be a text or a list of texts")),
+    };
+    let names = match value {
+        Value::Array(names) => names.iter().map(one).collect::<Result<Vec<_>, _>>()?,
+        Value::String(text) if key.contains("track") => {
+            text.split(['|', ',']).map(|name| name.trim().to_owned()).collect()
+        }
+        other => vec![one(other)?],
+    };
+    let names: Vec<String> = names.into_iter().filter(|name| is_set(name)).collect();
+    Ok((!names.is_empty()).then_some(names))
+}
+
 /// A number, also if it stands in a text.
 pub(super) fn as_f64(value: &Value) -> Option<f64> {
     match value {

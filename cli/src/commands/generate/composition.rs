@@ -11,6 +11,7 @@ use acestep_runtime::{
         constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
+    plan::Task,
 };
 use anyhow::Result;
 
@@ -130,11 +131,16 @@ fn without(args: &Args, request: &Request) -> Option<Notice> {
     if args.sampling.conditioning.is_some() {
         return None;
     }
+    let follows = Task::of(request).is_ok_and(Task::has_source);
     let remedy = match (request.has_codes(), request.thinking) {
         (true, _) => "the audio codes are there already",
+        (false, _) if follows => "the song follows its source",
         (false, Some(false)) => "it is not to think",
         (false, _) => "pass --thinking to ask it",
     };
+    if follows && args.thinking.typed() == Some(true) {
+        return Some(Notice(format!("--thinking has no effect: {remedy}")));
+    }
     if args.language.is_typed() {
         let text = format!("the language model takes no part, its flags have no effect: {remedy}");
         return Some(Notice(text));

@@ -15,7 +15,7 @@ use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};
 
-use super::{Job, outputs::Target, run};
+use super::{Job, outputs::Target, run, sounds};
 use crate::commands::language;
 
 /// What a run costs, and what is cheap to find out before it.
@@ -72,9 +72,10 @@ impl Resources {
         let is_used = |part: &Part| match part {
             Part::TextEncoder => !conditioned,
             Part::Conditioner => !conditioned || guided,
-            Part::AudioCodec => job.plan.is_cover(),
+            Part::AudioCodec => job.plan.has_codes() || job.plan.is_cover(),
             Part::Dit | Part::VaeDecoder => true,
-            Part::VaeEncoder | Part::LanguageModel => false,
+            Part::VaeEncoder => run::needs_encoder(&job.inputs.sounds),
+            Part::LanguageModel => false,
         };
         let mut networks = Vec::new();
         for part in Part::ALL.into_iter().filter(is_used) {
@@ -190,7 +191,8 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
             },
         ),
     ];
-    if plan.is_cover() {
+    lines.extend(sounds::lines(&job.asked.request, plan));
+    if plan.has_codes() {
         let codes = counted(plan.codes_per_song(), "code");
         let each = if plan.codes.len() > 1 { " for each song" } else { "" };
         lines.push(("codes", format!("{codes}{each}, followed for {} steps", plan.cover_steps())));
@@ -222,6 +224,7 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
 /// The whole run as an object: `plan`, `outputs`, `request`, `notices`.
 pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     let Job { plan, folder, engine, .. } = job;
+    let follows = plan.has_codes() || plan.source.is_some();
     let song = |(i, target): (usize, &Target)| {
         json!({
             "path": target.to_string(),
@@ -276,7 +279,12 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
                 "interval": [shortest(guidance.interval.0), shortest(guidance.interval.1)],
             })),
             "audio_codes": plan.codes_per_song(),
-            "cover_steps": plan.is_cover().then(|| plan.cover_steps()),
+            "cover_steps": follows.then(|| plan.cover_steps()),
+            "task_type": plan.task.name(),
+            "source": sounds::source_json(&job.asked.request, plan),
+            "references": sounds::references_json(&job.asked.request, plan),
+            "region": sounds::region_json(plan),
+            "chunk_mask_mode": plan.mask_mode.name(),
             "normalization_db": plan.normalization_db.map(shortest),
             "vae_chunk": plan.tiling.chunk,
             "vae_overlap": plan.tiling.overlap,

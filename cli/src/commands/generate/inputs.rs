@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use acestep_runtime::{
     ModelInfo, Notice, Plan, Request,
     exchange::{Array3, Conditioning, load_array},
-    plan::InferMethod,
+    plan::{InferMethod, Task},
+    sounds::Sounds,
 };
 use anyhow::Result;
 
@@ -18,6 +19,8 @@ pub(super) struct Inputs {
     pub(super) noise: Option<(PathBuf, Array3)>,
     /// Everything that sampling starts from, and the folder it is from.
     pub(super) conditioning: Option<(PathBuf, Conditioning)>,
+    /// The songs that it is made from.
+    pub(super) sounds: Sounds,
 }
 
 impl Inputs {
@@ -31,7 +34,7 @@ impl Inputs {
             Some(folder) => Some((folder.clone(), Conditioning::load(folder)?)),
             None => None,
         };
-        Ok(Self { noise, conditioning })
+        Ok(Self { noise, conditioning, sounds: Sounds::default() })
     }
 
     /// Lets a folder of conditioning decide what it knows: length and number of songs; and noise
@@ -42,6 +45,7 @@ impl Inputs {
         if let (Some((path, noise)), None) = (&self.noise, &self.conditioning)
             && request.duration.is_none()
             && !request.has_codes()
+            && !Task::of(request).is_ok_and(Task::has_source)
         {
             let length = seconds(noise.shape[1]);
             request.duration = Some(length);

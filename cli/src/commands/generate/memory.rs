@@ -10,7 +10,7 @@ use acestep_runtime::{
 };
 use anyhow::Result;
 
-use super::Job;
+use super::{Job, run};
 use crate::commands::{engine, memory as common};
 
 /// What each stage of `job` needs, in the order in which they run.
@@ -32,6 +32,10 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     if let Some(composition) = composition {
         needs.extend(composition.needs(&job.asked.request, plan, *engine)?);
     }
+    if let Some(frames) = run::encoded_frames(plan, configs) {
+        let size = parameters(Part::VaeEncoder)?;
+        needs.push(Need::vae_encoder(&configs.vae, size, frames, Tiling::ENCODE, bytes));
+    }
     if !conditioned {
         let size = parameters(Part::TextEncoder)?;
         needs.push(Need::text_encoder(&configs.text_encoder, size, caption, bytes));
@@ -42,9 +46,9 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
         let size = parameters(Part::Conditioner)?;
         needs.push(Need::conditioner(&configs.dit, size, heard, bytes));
     }
-    if plan.is_cover() {
+    if plan.has_codes() || plan.is_cover() {
         let size = parameters(Part::AudioCodec)?;
-        let frames = plan.codes.len() * plan.padded_frames;
+        let frames = plan.codes.len().max(1) * plan.padded_frames;
         let need = Need::conditioner(&configs.dit, size, frames, bytes);
         needs.push(Need { stage: Stage::Codes, ..need });
     }

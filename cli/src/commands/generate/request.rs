@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::{
     Args,
     describe::{method, mode, shortest},
+    sounds,
 };
 use crate::{
     args::language::put,
@@ -36,6 +37,9 @@ impl Asked {
             (None, None) => (KNOWN_MODELS[0].name.to_owned(), None),
         };
         let mut asked = Self { request, model, model_is_from, notices };
+        if let Some(file) = &args.song.words.request {
+            sounds::beside(&mut asked.request, file);
+        }
         asked.flags(args, &mut stdin)?;
         stdin.check()?;
         Ok(asked)
@@ -56,7 +60,7 @@ impl Asked {
     }
 
     fn flags(&mut self, args: &Args, stdin: &mut Stdin) -> Result<()> {
-        let Args { song, thinking, language, sampling, output, .. } = args;
+        let Args { song, editing, thinking, language, sampling, output, .. } = args;
         let request = &mut self.request;
         let own_codes = match &song.audio_codes {
             Some(value) => Some(text_or_file("--audio-codes", value, stdin)?),
@@ -116,8 +120,7 @@ impl Asked {
             }
             _ => (),
         }
-        put(&mut request.audio_cover_strength, song.audio_cover_strength.as_ref());
-        put(&mut request.task_type, song.task_type.as_ref());
+        editing.put_over(request)?;
         put(&mut request.seed, sampling.seed.as_ref());
         put(&mut request.batch_size, sampling.batch_size.as_ref());
         put(&mut request.inference_steps, sampling.inference_steps.as_ref());
@@ -156,13 +159,15 @@ impl Asked {
 /// `request` with nothing left open; what was given stays as it was given. The language model has
 /// done its part, and is not asked again.
 fn resolved(request: &Request, plan: &Plan) -> Request {
-    let has_codes = plan.is_cover();
+    let has_codes = plan.has_codes();
+    let follows = has_codes || plan.source.is_some();
+    let region = plan.region.as_ref();
     let own_times = request.timesteps.is_some();
     let guidance = plan.guidance;
     Request {
         caption: Some(plan.caption.clone()),
         lyrics: Some(plan.lyrics.clone()),
-        duration: request.duration.or(Some(plan.duration_s)),
+        duration: request.duration.filter(|_| plan.source.is_none()).or(Some(plan.duration_s)),
         vocal_language: Some(plan.vocal_language.clone()),
         inference_steps: (!own_times).then_some(plan.steps() as i64),
         shift: plan.shift.map(shortest),
@@ -180,12 +185,27 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         infer_method: Some(method(plan).to_owned()),
         seed: Some(plan.seeds.clone()),
         batch_size: Some(plan.batch_size() as i64),
-        task_type: Some("text2music".to_owned()),
+        task_type: Some(plan.task.name().to_owned()),
+        src_audio: request
+            .src_audio
+            .as_deref()
+            .filter(|_| plan.source.is_some())
+            .map(sounds::anywhere),
+        src_latents: request
+            .src_latents
+            .as_deref()
+            .filter(|_| plan.source.is_some())
+            .map(sounds::anywhere),
+        reference_audio: request.reference_audio.as_deref().map(sounds::all_anywhere),
+        ref_latents: request.ref_latents.as_deref().map(sounds::all_anywhere),
+        repainting_start: region.map(|region| region.seconds.0),
+        repainting_end: region.map(|region| region.seconds.1),
+        chunk_mask_mode: Some(plan.mask_mode.name().to_owned()),
         enable_normalization: Some(plan.normalization_db.is_some()),
         normalization_db: plan.normalization_db.map(shortest),
         audio_codes: has_codes.then(|| plan.codes.clone()),
-        thinking: (!has_codes).then_some(false),
-        audio_cover_strength: has_codes.then_some(plan.audio_cover_strength),
+        thinking: (!follows).then_some(false),
+        audio_cover_strength: follows.then_some(plan.audio_cover_strength),
         instruction: Some(plan.instruction.clone()),
         rng: Some(plan.noise.to_string()),
         vae_chunk: i64::try_from(plan.tiling.chunk).ok(),

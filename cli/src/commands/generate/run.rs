@@ -3,9 +3,10 @@
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Parts, Residency, Song, Stage,
+    Engine, Error, ModelInfo, Parts, Plan, Residency, Song, Stage,
     exchange::Array3,
     pipeline::{self, Prepared},
+    sounds::{Sound, Sounds},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
 };
 use burn::tensor::{Tensor, TensorData};
@@ -48,7 +49,7 @@ impl acestep_runtime::Job for Songs<'_> {
         };
         if let Some((_, Array3 { shape, data })) = &inputs.noise {
             let data = TensorData::new(data.clone(), *shape);
-            prepared.noise =
+            prepared.start.noise =
                 parts.attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, parts.device())))?;
         }
         if let Some(folder) = &args.sampling.dump_conditioning {
@@ -71,6 +72,36 @@ pub(crate) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, E
 /// The networks that turn a request into a song.
 const PARTS: [Part; 5] =
     [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
+
+/// Whether sound has to be encoded.
+pub(super) fn needs_encoder(sounds: &Sounds) -> bool {
+    sounds.source.iter().chain(&sounds.references).any(|sound| matches!(sound, Sound::Audio(_)))
+}
+
+/// Latent frames of the longest sound that is encoded, if there is one.
+pub(super) fn encoded_frames(plan: &Plan, configs: &Configs) -> Option<usize> {
+    let source = matches!(plan.source, Some(Sound::Audio(_))).then_some(plan.frames);
+    let reference = plan.references.iter().any(|sound| matches!(sound, Sound::Audio(_)));
+    source.max(reference.then_some(configs.dit.timbre_fix_frame))
+}
+
+/// Checks by the headers that there is a network that sound is encoded with.
+///
+/// # Errors
+/// [`Error::NoDevice`]; [`Error::Checkpoint`].
+pub(super) fn check_encoder(folder: &Folder, engine: Engine) -> Result<(), Error> {
+    engine.run(CheckEncoder(folder))?
+}
+
+struct CheckEncoder<'a>(&'a Folder);
+
+impl acestep_runtime::Job for CheckEncoder<'_> {
+    type Output = Result<(), Error>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        self.0.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)
+    }
+}
 
 struct Describe<'a>(&'a Folder);
 

@@ -1,15 +1,21 @@
 //! Whole songs: prompts to latents to sound, with stored noise.
 
+use std::ops::Range;
+
 use acestep_import::Folder;
 use acestep_model::{Backend, Place, acestep::Packed};
 use acestep_runtime::{
     Parts, Residency, Unobserved,
     audio::loudness::prevent_clipping,
     codes,
-    condition::{self, Prompt},
-    flow::{self, Sampling, Track, Tracks, schedule},
+    condition::{self, Prompt, Timbre},
+    flow::{
+        self, Sampling, Start, Track, Tracks,
+        region::{Region, injected_steps},
+        schedule,
+    },
     host::audio_from_sound,
-    plan::{InferMethod, LEAST_FRAMES},
+    plan::{InferMethod, LEAST_FRAMES, MaskMode},
     prompt::{TEXT_TO_MUSIC, prompts_from_metas},
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
@@ -35,10 +41,6 @@ pub(super) fn run<B: Backend>(
         let skip = |sheet: &mut Sheet<'_>, why| sheet.skip_all(why, |n| n.starts_with(&prefix));
         if note.is_null() {
             skip(sheet, "the manifest does not say how it was made");
-        } else if !note["repainting_start"].is_null() {
-            skip(sheet, "`task_type repaint` is not in this version");
-        } else if !note["refer_audios"].is_null() {
-            skip(sheet, "the reference picks unseeded random pieces of the reference audio");
         } else {
             sheet.attempt(&prefix, |sheet| song(sheet, &parts, &case, &note))?;
         }
@@ -61,25 +63,45 @@ fn song<B: Backend>(
     let [batch, frames, _] = noise.dims();
     let strength = note["audio_cover_strength"].as_f64().unwrap_or(1.0);
     let prompts = prompts(note, batch, strength < 1.0)?;
-    let heard = condition::encode(parts, &prompts, &stored_silence, &Unobserved)?;
+    let timbre = match reference_wave(note, parts)? {
+        Some(wave) => {
+            let latents = parts.vae_encoder()?.forward(wave).mean.swap_dims(1, 2);
+            Timbre::of(vec![latents], batch)
+        }
+        None => {
+            let frames = parts.configs().dit.timbre_fix_frame;
+            Timbre::of_silence(&stored_silence, frames, batch)
+        }
+    };
+    let heard = condition::encode(parts, &prompts, &timbre, &Unobserved)?;
     tokens(sheet, parts, case, &prompts)?;
 
-    let (target, hints) = source_of(sheet, parts, note, frames)?;
+    let Source { target, hints } = source_of(sheet, parts, note, frames)?;
     let plain = expanded(source::silence(&stored_silence, frames), batch);
     let target = target.map_or_else(
         || plain.clone(),
         |target| expanded(source::padded(target, &stored_silence, frames), batch),
     );
+    let anew = anew(note);
+    let shown = match &anew {
+        Some(anew) => source::silenced(target.clone(), anew, &stored_silence),
+        None => target.clone(),
+    };
     let followed = hints.map_or_else(
-        || target.clone(),
+        || shown.clone(),
         |hints| expanded(source::padded(hints, &stored_silence, frames), batch),
     );
-    let context = source::context(followed);
+    let marks = source::mask(anew.as_ref(), MaskMode::Explicit, frames);
+    let context = source::context(followed, &marks);
     let first_frames = |x: &Tensor<B, 3>, stored: &str| -> Result<Tensor<B, 3>> {
         let most = golden.shape(&name(stored))?.get(1).copied().unwrap_or(0);
         Ok(x.clone().narrow(1, 0, most.min(frames)))
     };
-    sheet.close(&name("src_latents"), first_frames(&target, "src_latents")?);
+    sheet.close(&name("src_latents"), first_frames(&shown, "src_latents")?);
+    let input = name("target_latents_input");
+    if sheet.golden.has(&input) {
+        sheet.close(&input, first_frames(&target, "target_latents_input")?);
+    }
     sheet.close(&name("context_latents"), first_frames(&context, "context_latents")?);
     let Packed { hidden, mask } = heard.first;
     sheet.exact_mask(&name("encoder_attention_mask"), &mask);
@@ -87,20 +109,20 @@ fn song<B: Backend>(
 
     let schedule = schedule::turbo(note["shift"].as_f64().unwrap_or(3.0) as f32);
     let switch = schedule::cover_steps(schedule.timesteps.len(), strength);
-    let later = heard
-        .later
-        .map(|later| (switch, Track { condition: later.hidden, context: source::context(plain) }));
+    let later = heard.later.map(|later| {
+        (switch, Track { condition: later.hidden, context: source::context(plain, &marks) })
+    });
     let tracks = Tracks { first: Track { condition: hidden, context }, later, steering: None };
     let sampling = Sampling::new(&schedule, InferMethod::Ode, true);
     let no_noise = |_| noise.zeros_like();
-    let latents = flow::sample(
-        &*parts.dit()?,
-        &tracks,
-        noise.clone().into(),
-        &sampling,
-        no_noise,
-        &Unobserved,
-    )?;
+    let region = anew.map(|anew| Region {
+        clean: target,
+        anew,
+        injected_steps: injected_steps(INJECTION, sampling.steps.len()),
+        crossfade_frames: CROSSFADE,
+    });
+    let start = Start { noise: noise.clone(), source: None, region };
+    let latents = flow::sample(&*parts.dit()?, &tracks, start, &sampling, no_noise, &Unobserved)?;
     sheet.close(&name("latents"), latents.clone());
 
     let config = &parts.configs().vae;
@@ -189,8 +211,37 @@ fn prompts(note: &Value, batch: usize, with_plain: bool) -> Result<Vec<Prompt>> 
         .collect()
 }
 
-/// The target latents and, where the song follows another or codes, the hints it follows.
-type Source<B> = (Option<Tensor<B, 3>>, Option<Tensor<B, 3>>);
+/// What a song is made from.
+#[derive(Default)]
+struct Source<B: Backend> {
+    target: Option<Tensor<B, 3>>,
+    /// What it follows in place of the target: that through audio codes.
+    hints: Option<Tensor<B, 3>>,
+}
+
+/// What upstream's `service_generate` takes where it is not told: the manifest has no word of it.
+const INJECTION: f64 = 0.5;
+const CROSSFADE: usize = 10;
+
+/// The frames that are made anew, if it is a part: as upstream found them.
+fn anew(note: &Value) -> Option<Range<usize>> {
+    let start = note["repainting_start"][0].as_f64()?;
+    let end = note["repainting_end"][0].as_f64()?;
+    let frame = |seconds: f64| (seconds * 48_000.0 / 1920.0) as usize;
+    Some(frame(start)..frame(end))
+}
+
+/// The reference sound of the generator: a second of 333 Hz.
+fn reference_wave<B: Backend>(note: &Value, parts: &Built<'_, B>) -> Result<Option<Tensor<B, 3>>> {
+    if note["refer_audios"].is_null() {
+        return Ok(None);
+    }
+    let samples = 48_000;
+    let omega = (2.0 * std::f64::consts::PI * 333.0) as f32;
+    let wave = (0..2 * samples).map(|i| 0.3 * (omega * (i % samples) as f32 / 48_000.0).sin());
+    let data = TensorData::new(wave.collect::<Vec<f32>>(), [1, 2, samples]);
+    Ok(Some(Tensor::from_data(data, parts.device())))
+}
 
 fn source_of<B: Backend>(
     sheet: &Sheet<'_>,
@@ -201,17 +252,21 @@ fn source_of<B: Backend>(
     if let Some(text) = note["audio_code_hints"].as_str() {
         let codes = codes::parse_markup(text);
         let hints = parts.audio_codec()?.decode(&[codes], parts.device());
-        return Ok((Some(hints.clone()), Some(hints)));
+        return Ok(Source { target: Some(hints.clone()), hints: Some(hints) });
     }
     let instruction = note["instructions"].as_str().unwrap_or_default();
-    if !instruction.contains("audio semantic tokens") {
-        return Ok((None, None));
+    let is_cover = instruction.contains("audio semantic tokens");
+    if !is_cover && note["repainting_start"].is_null() {
+        return Ok(Source::default());
     }
     let target = parts.vae_encoder()?.forward(source_wave(sheet, parts)?).mean.swap_dims(1, 2);
+    if !is_cover {
+        return Ok(Source { target: Some(target), hints: None });
+    }
     let silence = parts.silence_latent()?;
     let padded = source::padded(target.clone(), &silence, frames.max(LEAST_FRAMES));
     let hints = parts.audio_codec()?.round_trip(padded, silence);
-    Ok((Some(target), Some(hints)))
+    Ok(Source { target: Some(target), hints: Some(hints) })
 }
 
 /// The source sound that the manifest describes: a sine of 180 Hz on a staircase.

@@ -60,6 +60,7 @@ const BY_KINSHIP: &[(&str, &str, f64)] = &[
     ("e2e", "text_hidden_states", 2e-5),
     // A source is encoded by the VAE, codes are detokenised, and the rest is copied.
     ("e2e", "src_latents", 5e-5),
+    ("e2e", "target_latents_input", 5e-5),
     ("e2e", "context_latents", 5e-5),
     ("e2e", ".latents", 8e-5),
     ("e2e", "wave", 5e-5),

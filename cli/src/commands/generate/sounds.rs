@@ -1,0 +1,210 @@
+//! The songs that a song is made from: their files, and what is said of them.
+
+use std::path::{Path, PathBuf};
+
+use acestep_runtime::{
+    Error, ModelInfo, Notice, Plan, Request,
+    audio::read,
+    latents,
+    plan::Task,
+    sounds::{Sound, Sounds},
+};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::{
+    args::{editing::Editing, language::put},
+    error::Refusal,
+};
+
+impl Editing {
+    /// Puts what was typed over `request`.
+    ///
+    /// # Errors
+    /// A path that is no text, which a request cannot hold.
+    pub(super) fn put_over(&self, request: &mut Request) -> Result<()> {
+        put(&mut request.task_type, self.task_type.as_ref());
+        // Of a song and its latents, what was typed drops what was not.
+        if self.src_audio.is_some() || self.src_latents.is_some() {
+            (request.src_audio, request.src_latents) = (None, None);
+        }
+        if !self.reference_audio.is_empty() || !self.ref_latents.is_empty() {
+            (request.reference_audio, request.ref_latents) = (None, None);
+        }
+        put(&mut request.src_audio, self.src_audio.as_deref().map(text).transpose()?.as_ref());
+        put(&mut request.src_latents, self.src_latents.as_deref().map(text).transpose()?.as_ref());
+        put(&mut request.reference_audio, texts(&self.reference_audio)?.as_ref());
+        put(&mut request.ref_latents, texts(&self.ref_latents)?.as_ref());
+        put(&mut request.audio_cover_strength, self.audio_cover_strength.as_ref());
+        put(&mut request.repainting_start, self.repainting_start.as_ref());
+        put(&mut request.repainting_end, self.repainting_end.as_ref());
+        put(&mut request.repaint_strength, self.repaint_strength.as_ref());
+        let widths = (self.repaint_latent_crossfade_frames, self.repaint_wav_crossfade_sec);
+        if widths != (None, None) && self.repaint_mode.is_none() {
+            request.repaint_mode = Some("custom".into());
+        }
+        put(&mut request.repaint_mode, self.repaint_mode.as_ref());
+        put(&mut request.repaint_latent_crossfade_frames, widths.0.as_ref());
+        put(&mut request.repaint_wav_crossfade_sec, widths.1.as_ref());
+        put(&mut request.chunk_mask_mode, self.chunk_mask_mode.as_ref());
+        put(&mut request.track_name, self.track_name.as_ref());
+        let classes = (!self.track_classes.is_empty()).then_some(&self.track_classes);
+        put(&mut request.track_classes, classes);
+        Ok(())
+    }
+}
+
+fn texts(paths: &[PathBuf]) -> Result<Option<Vec<String>>> {
+    let texts = paths.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
+    Ok((!texts.is_empty()).then_some(texts))
+}
+
+fn text(path: &Path) -> Result<String> {
+    let Some(text) = path.to_str() else {
+        let message = format!("the name `{}` is not UTF-8 text", path.display());
+        return Err(Refusal::usage(message).hint("rename the file, or link to it").into());
+    };
+    Ok(text.to_owned())
+}
+
+/// The names in a request file are those of files beside it.
+pub(super) fn beside(request: &mut Request, file: &Path) {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return;
+    };
+    let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
+    let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();
+    for name in names.chain(lists.flatten()) {
+        // A whole path stays as it is.
+        if let Some(path) = folder.join(&*name).to_str() {
+            *name = path.to_owned();
+        }
+    }
+}
+
+/// A path that means the same in every folder.
+pub(super) fn anywhere(path: &str) -> String {
+    std::path::absolute(path)
+        .ok()
+        .and_then(|path| path.to_str().map(str::to_owned))
+        .unwrap_or_else(|| path.to_owned())
+}
+
+pub(super) fn all_anywhere(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| anywhere(path)).collect()
+}
+
+/// Reads the songs that `request` names, as `model` hears them.
+///
+/// # Errors
+/// Those of [`read::read`] and [`latents::read`]; a song that is silent, too short or another model's.
+pub(super) fn read(
+    request: &Request,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Sounds> {
+    // What is not followed is not read: its plan says so.
+    let follows = Task::of(request)?.has_source() && !request.has_codes();
+    let mut sounds = Sounds::default();
+    if let Some(path) = request.src_audio.as_deref().filter(|_| follows) {
+        sounds.source = Some(heard(path, "source", model, notices)?);
+    } else if let Some(path) = request.src_latents.as_deref().filter(|_| follows) {
+        sounds.source = Some(encoded(path, "source", model)?);
+    } else if request.src_audio.is_some() || request.src_latents.is_some() {
+        let why = match request.has_codes() {
+            true => "there are audio codes, which win",
+            false => "text2music starts from none; did you mean --task cover?",
+        };
+        notices.push(Notice(format!("the source is not used: {why}")));
+    }
+    for path in request.reference_audio.iter().flatten() {
+        sounds.references.push(heard(path, "reference", model, notices)?);
+    }
+    for path in request.ref_latents.iter().flatten() {
+        sounds.references.push(encoded(path, "reference", model)?);
+    }
+    Ok(sounds)
+}
+
+fn heard(path: &str, what: &str, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Sound> {
+    let (audio, more) = read::read(Path::new(path))?;
+    notices.extend(more);
+    Sound::heard(&audio, model).map_err(|error| unusable(path, what, error))
+}
+
+fn encoded(path: &str, what: &str, model: &ModelInfo) -> Result<Sound> {
+    let latents = latents::read(Path::new(path))?;
+    Sound::latents(latents, model).map_err(|error| unusable(path, what, error))
+}
+
+fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
+    let refusal = Refusal::new(format!("`{path}` cannot be used as the {what}"));
+    let refusal = match error.hint() {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    };
+    refusal.because(error).into()
+}
+
+/// `task`, `source` and so on, as a person reads them.
+pub(super) fn lines(request: &Request, plan: &Plan) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if plan.task != Task::TextToMusic {
+        lines.push(("task", format!("{}: {}", plan.task.name(), plan.instruction)));
+    }
+    if let Some(path) = source_path(request, plan) {
+        let followed = match plan.cover_steps() {
+            steps if steps < plan.steps() => format!(", followed for {steps} steps"),
+            _ => String::new(),
+        };
+        lines.push(("source", format!("{path}{followed}")));
+    }
+    lines.extend(reference_paths(request).map(|path| ("reference", path.to_owned())));
+    if let Some(region) = &plan.region {
+        let (start, end) = region.seconds;
+        let frames = &region.frames;
+        lines.push((
+            "region",
+            format!("{start} s to {end:.2} s: latent frames {} to {}", frames.start, frames.end),
+        ));
+    }
+    lines
+}
+
+fn source_path<'a>(request: &'a Request, plan: &Plan) -> Option<&'a str> {
+    plan.source.as_ref()?;
+    request.src_audio.as_deref().or(request.src_latents.as_deref())
+}
+
+fn reference_paths(request: &Request) -> impl Iterator<Item = &str> {
+    let latents = request.ref_latents.iter().flatten();
+    request.reference_audio.iter().flatten().chain(latents).map(String::as_str)
+}
+
+pub(super) fn source_json(request: &Request, plan: &Plan) -> Value {
+    let Some(source) = &plan.source else { return Value::Null };
+    json!({
+        "path": source_path(request, plan),
+        "samples": source.samples(plan.hop),
+        "added_before": plan.added.before,
+        "added_after": plan.added.after,
+    })
+}
+
+pub(super) fn references_json(request: &Request, plan: &Plan) -> Value {
+    match plan.references.is_empty() {
+        true => json!([]),
+        false => reference_paths(request).collect(),
+    }
+}
+
+pub(super) fn region_json(plan: &Plan) -> Value {
+    let Some(region) = &plan.region else { return Value::Null };
+    json!({
+        "seconds": [region.seconds.0, region.seconds.1],
+        "frames": [region.frames.start, region.frames.end],
+        "injection_ratio": region.repaint.injection_ratio,
+        "latent_crossfade_frames": region.repaint.crossfade_frames,
+        "wav_crossfade_sec": region.repaint.crossfade_s,
+    })
+}

@@ -1,0 +1,124 @@
+//! A part that was made anew, put into the sound that it is a part of.
+//!
+//! Outside the region every sample is the source's; inside it the song is heard, and straight ramps
+//! at both ends of the region lead from one to the other. Of upstream's two versions one has the
+//! ramps outside, where they would change the source. Where `repaint_mode` is `aggressive` upstream
+//! splices nothing, and the whole song goes through the VAE; here it meets its source without a ramp
+//! then, as in acestep.cpp.
+//!
+//! Source: upstream `apply_repaint_waveform_splice`.
+
+use std::ops::Range;
+
+use crate::audio::Audio;
+
+/// Where the region and its source lie in the song, in samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seam {
+    /// What is made anew.
+    pub region: Range<usize>,
+    /// Where the source begins.
+    pub source_start: usize,
+    /// Length of the ramps.
+    pub ramp: usize,
+}
+
+/// `made` inside the region, `source` outside.
+///
+/// What the source has after the last whole frame of `made` stays too, unless the region reaches
+/// that far.
+pub fn splice(made: &mut Audio, source: &Audio, seam: &Seam) {
+    let Seam { region, source_start, .. } = seam;
+    let samples = made.samples();
+    for (song, source) in made.channels.iter_mut().zip(&source.channels) {
+        for (i, sample) in song.iter_mut().enumerate() {
+            let share = share(i, samples, seam);
+            // No arithmetic touches what stays.
+            if share < 1.0 {
+                let kept = i.checked_sub(*source_start).and_then(|i| source.get(i)).copied();
+                *sample = mixed(*sample, kept.unwrap_or(0.0), share);
+            }
+        }
+        let own = song.len();
+        if region.end < own
+            && let Some(rest) = own.checked_sub(*source_start).and_then(|i| source.get(i..))
+        {
+            song.extend(rest);
+        }
+    }
+}
+
+fn mixed(made: f32, source: f32, share: f32) -> f32 {
+    if share == 0.0 { source } else { share * made + (1.0 - share) * source }
+}
+
+/// How much of a song of `samples` is heard at sample `i`: nothing outside the region.
+// ANCHOR: ramp
+fn share(i: usize, samples: usize, Seam { region, ramp, .. }: &Seam) -> f32 {
+    if !region.contains(&i) {
+        return 0.0;
+    }
+    let (inside, left) = (i - region.start, region.end - 1 - i);
+    // No longer than the region, or than what is beside it: at the ends of the song there is none.
+    let longest = (*ramp).min(region.len());
+    let [rise, fall] = [region.start, samples - region.end].map(|beside| longest.min(beside));
+    let rising = if inside < rise { (inside + 1) as f32 / rise as f32 } else { 1.0 };
+    // The later ramp wins where both meet.
+    if left < fall { left as f32 / fall as f32 } else { rising }
+}
+// ANCHOR_END: ramp
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn song(samples: Vec<f32>) -> Audio {
+        Audio { channels: vec![samples.clone(), samples], sample_rate: 48_000 }
+    }
+
+    #[test]
+    fn outside_the_region_every_sample_is_the_sources() {
+        let source: Vec<f32> = (0..23).map(|i| 0.1 + i as f32 / 977.0).collect();
+        let mut made = song(vec![9.0; 20]);
+        let seam = Seam { region: 5..12, source_start: 0, ramp: 0 };
+        splice(&mut made, &song(source.clone()), &seam);
+        let mut expected = source;
+        expected[5..12].fill(9.0);
+        assert_eq!(made, song(expected));
+    }
+
+    /// `linspace(0, 1, 4)[1:]` at the beginning, `linspace(1, 0, 4)[1:]` at the end.
+    #[test]
+    fn ramps_lie_inside_the_region() {
+        let mut made = song(vec![1.0; 14]);
+        splice(&mut made, &song(vec![0.0; 14]), &Seam { region: 4..11, source_start: 0, ramp: 3 });
+        let (a, b) = (1.0 / 3.0, 2.0 / 3.0);
+        let expected = [0., 0., 0., 0., a, b, 1., 1., b, a, 0., 0., 0., 0.];
+        assert_eq!(made.channels[0], expected);
+    }
+
+    #[test]
+    fn the_ends_of_the_song_have_no_ramp() {
+        let mut made = song(vec![1.0; 6]);
+        splice(&mut made, &song(vec![0.0; 6]), &Seam { region: 0..6, source_start: 0, ramp: 3 });
+        assert_eq!(made.channels[0], [1.0; 6]);
+        let mut made = song(vec![1.0; 6]);
+        splice(&mut made, &song(vec![0.0; 6]), &Seam { region: 1..6, source_start: 0, ramp: 3 });
+        assert_eq!(made.channels[0], [0., 1., 1., 1., 1., 1.]);
+    }
+
+    #[test]
+    fn what_was_added_before_the_source_shifts_it() {
+        let mut made = song(vec![9.0; 6]);
+        let seam = Seam { region: 0..2, source_start: 2, ramp: 0 };
+        splice(&mut made, &song(vec![1.0, 2.0, 3.0, 4.0, 5.0]), &seam);
+        assert_eq!(made.channels[0], [9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn a_region_to_the_end_leaves_no_rest_of_the_source() {
+        let mut made = song(vec![9.0; 4]);
+        splice(&mut made, &song(vec![1.0; 6]), &Seam { region: 2..4, source_start: 0, ramp: 0 });
+        assert_eq!(made.channels[0], [1.0, 1.0, 9.0, 9.0]);
+    }
+}

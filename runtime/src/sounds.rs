@@ -1,0 +1,151 @@
+//! Sounds that a song is made from: the one it follows, and those whose timbre it takes.
+//!
+//! A source is followed as it is. Of a reference three pieces of ten seconds are heard: from the
+//! beginning of its first third, from that of its second, and from its end; a short one is repeated
+//! first. Upstream draws the places of the pieces within the thirds, by no seed; these are the places
+//! of diffusers, which lie within them, so that a song can be made again.
+//!
+//! Source: upstream `process_src_audio`, `process_reference_audio`; diffusers `AceStepPipeline`.
+
+use std::sync::Arc;
+
+use crate::{
+    Error, ModelInfo,
+    audio::{Audio, loudness::peak, resample::to_stereo},
+    exchange::Array3,
+};
+
+/// A peak below this is silence, as upstream has it.
+const SILENT: f32 = 1e-6;
+
+/// Pieces of a reference.
+const PIECES: usize = 3;
+
+/// A sound, or what the VAE encodes it to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sound {
+    /// Two channels at the model's rate, within `[-1, 1]`.
+    Audio(Arc<Audio>),
+    /// `[1, T, C]`.
+    Latents(Arc<Array3>),
+}
+
+/// What is given beside a request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sounds {
+    /// What a cover, a repaint and the like are made from.
+    pub source: Option<Sound>,
+    /// Whose timbre is taken.
+    pub references: Vec<Sound>,
+}
+
+impl Sound {
+    /// A sound of any rate and any channels, for `model`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it cannot be resampled; [`Error::TooShort`] if it is shorter than a
+    /// latent frame; [`Error::SilentSource`] if nothing can be heard in it.
+    pub fn heard(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
+        let audio = to_stereo(audio, model.sample_rate)?;
+        if audio.samples() < model.hop {
+            let least = model.hop as f64 / f64::from(model.sample_rate);
+            return Err(Error::TooShort { seconds: audio.seconds(), least });
+        }
+        if peak(&audio) < SILENT {
+            return Err(Error::SilentSource);
+        }
+        Ok(Self::Audio(Arc::new(audio)))
+    }
+
+    /// Latents of `model`, `[1, T, C]`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if they have another shape.
+    pub fn latents(latents: Array3, model: &ModelInfo) -> Result<Self, Error> {
+        let [songs, frames, channels] = latents.shape;
+        if songs != 1 || frames == 0 || channels != model.channels {
+            let why = format!(
+                "latents of {} are [1, frames, {}], but these are {:?}",
+                model.name, model.channels, latents.shape
+            );
+            return Err(Error::Conflict(why));
+        }
+        Ok(Self::Latents(Arc::new(latents)))
+    }
+
+    /// Samples of a channel, if `hop` of them are a latent frame.
+    pub fn samples(&self, hop: usize) -> usize {
+        match self {
+            Self::Audio(audio) => audio.samples(),
+            Self::Latents(latents) => latents.shape[1] * hop,
+        }
+    }
+
+    /// The pieces of a reference, `frames` latent frames together.
+    ///
+    /// # Errors
+    /// [`Error::SilentSource`] if nothing can be heard in them.
+    pub fn excerpt(&self, frames: usize, hop: usize) -> Result<Self, Error> {
+        match self {
+            Self::Audio(audio) => {
+                let cut = |channel: &Vec<f32>| excerpt(channel, 1, frames * hop);
+                let channels = audio.channels.iter().map(cut).collect();
+                let pieces = Audio { channels, sample_rate: audio.sample_rate };
+                if peak(&pieces) < SILENT {
+                    return Err(Error::SilentSource);
+                }
+                Ok(Self::Audio(Arc::new(pieces)))
+            }
+            Self::Latents(latents) => {
+                let width = latents.shape[2];
+                let data = excerpt(&latents.data, width, frames);
+                Ok(Self::Latents(Arc::new(Array3::new([1, data.len() / width, width], data))))
+            }
+        }
+    }
+}
+
+/// `wanted` items of `width` values each, from three places of `all`.
+// ANCHOR: excerpt
+fn excerpt(all: &[f32], width: usize, wanted: usize) -> Vec<f32> {
+    let own = all.len() / width;
+    // A short one is repeated whole, until it is long enough.
+    let total = own * wanted.div_ceil(own);
+    let piece = wanted / PIECES;
+    let starts = [0, total / PIECES, total - (wanted - 2 * piece)];
+    let lengths = [piece, piece, wanted - 2 * piece];
+    let item = |i: usize| &all[i % own * width..(i % own + 1) * width];
+    let places = starts.into_iter().zip(lengths).flat_map(|(start, n)| start..start + n);
+    places.flat_map(item).copied().collect()
+}
+// ANCHOR_END: excerpt
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(n: usize) -> Vec<f32> {
+        (0..n).map(|i| i as f32).collect()
+    }
+
+    #[test]
+    fn a_reference_is_heard_at_its_beginning_its_second_third_and_its_end() {
+        assert_eq!(excerpt(&counted(60), 1, 9), [0., 1., 2., 20., 21., 22., 57., 58., 59.]);
+        assert_eq!(excerpt(&counted(9), 1, 9), counted(9));
+        assert_eq!(excerpt(&counted(12), 2, 3), [0., 1., 4., 5., 10., 11.]);
+    }
+
+    /// Four items thrice are twelve, whose thirds begin at 0, 4 and 8.
+    #[test]
+    fn a_short_reference_is_repeated_until_it_is_long_enough() {
+        assert_eq!(excerpt(&counted(4), 1, 9), [0., 1., 2., 0., 1., 2., 1., 2., 3.]);
+        assert_eq!(excerpt(&[7.0], 1, 4), [7.0; 4]);
+    }
+
+    #[test]
+    fn silence_is_no_timbre() {
+        let audio = Audio { channels: vec![vec![0.0; 4000]; 2], sample_rate: 48_000 };
+        let sound = Sound::Audio(Arc::new(audio));
+        assert!(matches!(sound.excerpt(2, 1920), Err(Error::SilentSource)));
+    }
+}

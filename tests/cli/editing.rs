@@ -1,0 +1,164 @@
+//! Songs that are made from songs, as they are typed.
+
+use std::f32::consts::TAU;
+
+use crate::{Place, Run};
+
+/// Five and a half seconds of two tones in 16 bits.
+fn source(place: &Place, name: &str) {
+    let spec = hound::WavSpec {
+        channels: 2,
+        sample_rate: 48_000,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut file = hound::WavWriter::create(place.path(name), spec).expect("a file");
+    for i in 0..264_000 {
+        for hertz in [220.0, 331.0] {
+            let x = 0.4 * (TAU * hertz * (i as f32 / 48_000.0)).sin();
+            file.write_sample((x * 32_767.0) as i16).expect("a sample");
+        }
+    }
+    file.finalize().expect("a file");
+}
+
+fn samples(place: &Place, name: &str) -> Vec<i16> {
+    let mut file = hound::WavReader::open(place.path(name)).expect("a WAV file");
+    file.samples().map(|sample| sample.expect("a sample")).collect()
+}
+
+fn generate(place: &Place, args: &[&str]) -> Run {
+    place.run(&[&["generate", "--model", "tiny", "--seed", "7"], args].concat())
+}
+
+/// Also in 16 bits: what is read is what is written.
+#[test]
+fn a_repaint_leaves_every_sample_outside_as_it_was() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let args = ["--task", "repaint", "--src-audio", "a.wav", "--repainting-start", "1.5"];
+    let args = [&args[..], &["--repainting-end", "3", "-o", "b.wav", "--json"]].concat();
+    let run = generate(&place, &args).succeeded();
+    let plan = &run.json()["plan"];
+    assert_eq!(plan["task_type"], "repaint");
+    assert_eq!(plan["region"]["frames"], serde_json::json!([37, 75]));
+    assert_eq!(plan["source"]["path"], "a.wav");
+    assert!(plan["normalization_db"].is_null());
+    let (before, after) = (samples(&place, "a.wav"), samples(&place, "b.wav"));
+    assert_eq!(before.len(), after.len());
+    let region = 2 * 72_000..2 * 144_000;
+    assert_eq!(before[..region.start], after[..region.start]);
+    assert_eq!(before[region.end..], after[region.end..]);
+    assert_ne!(before[region.clone()], after[region]);
+}
+
+#[test]
+fn a_saved_cover_can_be_made_again_from_another_folder() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let args = ["bossa nova", "--task", "cover", "--src-audio", "a.wav", "--reference-audio"];
+    let args = [&args[..], &["a.wav", "-o", "b.wav", "--save-request"]].concat();
+    generate(&place, &args).succeeded();
+    let request = place.json("b.json");
+    assert_eq!(request["task_type"], "cover");
+    assert!(request["src_audio"].as_str().is_some_and(|path| path.ends_with("/a.wav")));
+    std::fs::create_dir(place.path("deep")).expect("a folder");
+    std::fs::rename(place.path("b.json"), place.path("deep/b.json")).expect("moved");
+    place.run(&["generate", "--request", "deep/b.json", "-o", "c.wav"]).succeeded();
+    assert_eq!(place.read("b.wav"), place.read("c.wav"));
+}
+
+/// As a request of upstream's server names them: beside the file, not beside the shell.
+#[test]
+fn names_in_a_request_are_those_of_files_beside_it() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("deep")).expect("a folder");
+    source(&place, "deep/a.wav");
+    let request = r#"{"task_type": "cover-nofsq", "src_audio_path": "a.wav", "prompt": "jazz",
+        "chunk_mask_mode": "auto", "repaint_mode": "balanced", "repaint_strength": 0.5,
+        "repainting_start": 0.0, "repainting_end": -1, "repaint_latent_crossfade_frames": 10,
+        "repaint_wav_crossfade_sec": 0.0, "thinking": true}"#;
+    place.write("deep/r.json", request);
+    let run = generate(&place, &["--request", "deep/r.json", "-o", "b.wav", "--json"]).succeeded();
+    let object = run.json();
+    assert_eq!(object["plan"]["task_type"], "cover-nofsq");
+    assert_eq!(object["plan"]["frames"], 137);
+    assert_eq!(object["plan"]["region"], serde_json::Value::Null);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_any_work() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let task = |args: &[&str]| generate(&place, &[&["rain", "-o", "b.wav"], args].concat());
+    task(&["--task", "cover"])
+        .failed(2)
+        .says("error: `--task-type cover` needs a song to start from")
+        .says("hint: pass --src-audio FILE");
+    task(&["--task", "extract", "--track", "vocals", "--src-audio", "a.wav"])
+        .failed(2)
+        .says("tiny cannot do `extract`: only base and sft models were trained for it")
+        .says("hint: pass --model base or --model sft");
+    task(&["--task", "remix"]).failed(2).says("use text2music or cover or cover-nofsq");
+    task(&["--task", "cover", "--src-audio", "no.wav"]).failed(1).says("cannot read `no.wav`");
+    place.write("notes.txt", "la la la");
+    task(&["--reference-audio", "notes.txt"]).failed(1).says("cannot listen to `notes.txt`");
+    let region = ["--task", "repaint", "--src-audio", "a.wav"];
+    task(&[&region[..], &["--repainting-start", "4", "--repainting-end", "2"]].concat())
+        .failed(2)
+        .says("the region ends at 2 s, but begins at 4 s");
+    task(&[&region[..], &["--repainting-start", "nan"]].concat()).failed(2);
+    task(&[&region[..], &["--repainting-end", "1e300"]].concat())
+        .failed(2)
+        .says("`--repainting-end")
+        .says("is out of range");
+    task(&[&region[..], &["--audio-codes", "1,2"]].concat())
+        .failed(2)
+        .says("`--task-type repaint` follows a song, and not audio codes");
+    assert_eq!(place.files(), ["a.wav", "notes.txt"]);
+}
+
+#[test]
+fn a_silent_source_is_named() {
+    let place = Place::new();
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: 8_000,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut file = hound::WavWriter::create(place.path("a.wav"), spec).expect("a file");
+    (0..8_000).for_each(|_| file.write_sample(0i16).expect("a sample"));
+    file.finalize().expect("a file");
+    generate(&place, &["rain", "--task", "cover", "--src-audio", "a.wav"])
+        .failed(1)
+        .says("error: `a.wav` cannot be used as the source")
+        .says("cause: it is silent");
+}
+
+#[test]
+fn a_dry_run_says_what_is_done_with_which_part() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let args = ["rain", "--task", "repaint", "--src-audio", "a.wav", "--repainting-start", "-2"];
+    let run = generate(&place, &[&args[..], &["--repainting-end", "0", "--dry-run"]].concat());
+    let run = run.succeeded();
+    for line in [
+        "task      repaint: Repaint the mask area based on the given conditions:",
+        "source    a.wav",
+        "region    -2 s to 0.00 s: latent frames 0 to 50",
+        "network   VAE encoder",
+    ] {
+        assert!(run.stderr.contains(line), "wanted {line:?} in:\n{}", run.stderr);
+    }
+}
+
+#[test]
+fn thinking_has_no_part_in_a_song_that_follows_another() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let args = ["rain", "--task", "cover", "--src-audio", "a.wav", "--thinking", "--dry-run"];
+    generate(&place, &args)
+        .succeeded()
+        .says("note: --thinking has no effect: the song follows its source");
+}

@@ -1,0 +1,244 @@
+//! Songs that are made from songs.
+
+use std::{f64::consts::TAU, sync::Arc};
+
+use acestep_import::Folder;
+use acestep_runtime::{
+    Error, Parts, Plan, Request, Residency, Song, Unobserved,
+    audio::{Audio, loudness::peak},
+    exchange::Array3,
+    host::to_host,
+    listen::{codes_of, latents_of},
+    pipeline::{denoise, prepare},
+    sounds::{Sound, Sounds},
+};
+use acestep_tests::{Cpu, base, difference, info, largest_difference, place, songs, turbo};
+
+const RATE: u32 = 48_000;
+
+/// A chord that beats, louder towards the end.
+fn song(seconds: f64) -> Audio {
+    let samples = (seconds * f64::from(RATE)) as usize;
+    let sample = |i: usize, hertz: f64| {
+        let t = i as f64 / f64::from(RATE);
+        let tone = (TAU * hertz * t).sin() + (TAU * (hertz * 1.5 + 0.7) * t).sin();
+        (0.1 + 0.2 * t / seconds) * tone
+    };
+    let channel = |hertz: f64| (0..samples).map(|i| sample(i, hertz) as f32).collect();
+    Audio { channels: vec![channel(220.0), channel(277.0)], sample_rate: RATE }
+}
+
+fn given(model: &Folder, audio: &Audio) -> Sounds {
+    let source = Sound::heard(audio, &info(model)).expect("a sound");
+    Sounds { source: Some(source), references: vec![] }
+}
+
+fn asked(task: &str) -> Request {
+    Request {
+        task_type: Some(task.into()),
+        caption: Some("a calm piano melody, rain".into()),
+        lyrics: Some("[Verse]\nIt rains on the roof".into()),
+        seed: Some(vec![7]),
+        ..Request::default()
+    }
+}
+
+fn plan_of(request: &Request, model: &Folder, sounds: &Sounds) -> Plan {
+    Plan::with_sounds(request, &info(model), sounds).expect("a valid request").0
+}
+
+fn made(request: &Request, model: &Folder, sounds: &Sounds) -> Song {
+    songs(&plan_of(request, model, sounds), model).expect("a song").remove(0)
+}
+
+/// Every sample outside the region is the source's, to the bit; inside, next to none is.
+#[test]
+fn a_repaint_leaves_the_rest_as_it_is() {
+    let model = turbo();
+    let source = song(6.03);
+    let sounds = given(&model, &source);
+    for mode in ["balanced", "conservative", "aggressive"] {
+        let request = Request {
+            repainting_start: Some(2.013),
+            repainting_end: Some(4.2),
+            repaint_mode: Some(mode.into()),
+            ..asked("repaint")
+        };
+        let song = made(&request, &model, &sounds).audio;
+        // The last samples, too few for a latent frame, are there too.
+        assert_eq!(song.samples(), source.samples());
+        let region = 96_624..201_600;
+        for (ours, theirs) in song.channels.iter().zip(&source.channels) {
+            assert_eq!(ours[..region.start], theirs[..region.start], "{mode}");
+            assert_eq!(ours[region.end..], theirs[region.end..], "{mode}");
+            let pairs = ours[region.clone()].iter().zip(&theirs[region.clone()]);
+            let same = pairs.filter(|(a, b)| a == b).count();
+            assert!(same < 100, "{mode}: {same}");
+        }
+    }
+}
+
+#[test]
+fn what_is_added_before_and_after_a_song_leaves_it_as_it_is() {
+    let model = turbo();
+    let source = song(5.5);
+    let sounds = given(&model, &source);
+    let before =
+        Request { repainting_start: Some(-1.0), repainting_end: Some(0.0), ..asked("repaint") };
+    let longer = made(&before, &model, &sounds).audio;
+    assert_eq!(longer.samples(), 48_000 + source.samples());
+    assert_eq!(longer.channels[0][48_000..], source.channels[0]);
+    assert!(longer.channels[0][..48_000].iter().any(|&x| x.abs() > 1e-3));
+
+    let after =
+        Request { repainting_start: Some(5.5), repainting_end: Some(7.0), ..asked("repaint") };
+    let longer = made(&after, &model, &sounds).audio;
+    assert_eq!(longer.channels[1][..source.samples()], source.channels[1]);
+    // 7 s in whole frames of 40 ms.
+    assert_eq!(longer.samples(), 336_000);
+}
+
+/// A source of latents has no samples to keep, but its latents stay.
+#[test]
+fn a_repaint_of_latents_keeps_the_latents_around_it() {
+    let model = turbo();
+    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let latents = latents_of(&song(6.0), &parts, &Unobserved).expect("latents");
+    let latents = Array3::new(latents.dims(), to_host(latents));
+    let channels = latents.shape[2];
+    let source = Sound::latents(latents.clone(), &info(&model)).expect("the model's");
+    let sounds = Sounds { source: Some(source), references: vec![] };
+    let request = Request {
+        repainting_start: Some(2.0),
+        repainting_end: Some(4.0),
+        repaint_mode: Some("custom".into()),
+        repaint_latent_crossfade_frames: Some(5),
+        ..asked("repaint")
+    };
+    let plan = plan_of(&request, &model, &sounds);
+    let prepared = prepare(&plan, &parts, &Unobserved).expect("a start");
+    let made = to_host(denoise(&plan, &parts, prepared, &Unobserved).expect("latents"));
+    let frame = |values: &[f32], i: usize| values[i * channels..(i + 1) * channels].to_vec();
+    for i in (0..45).chain(105..150) {
+        assert_eq!(frame(&made, i), frame(&latents.data, i), "frame {i}");
+    }
+    for i in [47, 50, 75, 99, 102] {
+        assert_ne!(frame(&made, i), frame(&latents.data, i), "frame {i}");
+    }
+}
+
+/// The codes of the source, given as such, are what a cover hears of it.
+#[test]
+fn a_cover_is_the_song_of_its_sources_codes() {
+    let model = turbo();
+    let source = song(6.0);
+    let cover = made(&asked("cover"), &model, &given(&model, &source));
+    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let codes = codes_of(&source, &parts, &Unobserved).expect("codes");
+    let request = Request { audio_codes: Some(vec![codes]), ..asked("text2music") };
+    let coded = made(&request, &model, &Sounds::default());
+    assert!(difference(&cover, &coded) < 1e-4, "{}", difference(&cover, &coded));
+    // Latents hold more than codes do.
+    let closer = made(&asked("cover-nofsq"), &model, &given(&model, &source));
+    assert!(difference(&cover, &closer) > 0.01);
+}
+
+/// Without any step that follows it the source leaves nothing but its length and the instruction.
+#[test]
+fn a_cover_of_strength_0_hears_nothing_of_its_source() {
+    let model = turbo();
+    let request = Request { audio_cover_strength: Some(0.0), ..asked("cover") };
+    let one = made(&request, &model, &given(&model, &song(6.0)));
+    let mut other = song(6.0);
+    other.channels.reverse();
+    let two = made(&request, &model, &given(&model, &other));
+    assert_eq!(one, two);
+    let strong = Request { audio_cover_strength: Some(0.5), ..request };
+    let followed = made(&strong, &model, &given(&model, &song(6.0)));
+    assert!(difference(&one, &followed) > 0.01);
+}
+
+#[test]
+fn a_reference_changes_the_sound_and_two_are_both_heard() {
+    let model = turbo();
+    let reference = |hertz: f64| {
+        let channel: Vec<f32> =
+            (0..96_000).map(|i| (0.4 * (TAU * hertz * f64::from(i) / 48e3).sin()) as f32).collect();
+        let audio = Audio { channels: vec![channel], sample_rate: RATE };
+        Sound::heard(&audio, &info(&model)).expect("a sound")
+    };
+    let request = Request { duration: Some(2.0), ..asked("text2music") };
+    let with =
+        |references: Vec<Sound>| made(&request, &model, &Sounds { source: None, references });
+    let (none, low, high) =
+        (with(vec![]), with(vec![reference(110.0)]), with(vec![reference(3e3)]));
+    let both = with(vec![reference(110.0), reference(3e3)]);
+    for (one, other) in [(&none, &low), (&low, &high), (&low, &both), (&high, &both)] {
+        assert!(difference(one, other) > 1e-4);
+    }
+    assert_eq!(low, with(vec![reference(110.0)]));
+}
+
+#[test]
+fn a_silent_source_and_a_silent_reference_are_refused() {
+    let silent = Audio { channels: vec![vec![0.0; 96_000]], sample_rate: RATE };
+    let model = turbo();
+    assert!(matches!(Sound::heard(&silent, &info(&model)), Err(Error::SilentSource)));
+    // Silent where it is heard, though not all of it is.
+    let mut odd = vec![0.0; 200 * 48_000];
+    odd[100 * 48_000..][..48_000].fill(0.5);
+    let odd = Arc::new(Audio { channels: vec![odd.clone(), odd], sample_rate: RATE });
+    let request = Request { duration: Some(1.0), ..asked("text2music") };
+    let sounds = Sounds { source: None, references: vec![Sound::Audio(odd)] };
+    let error = songs(&plan_of(&request, &model, &sounds), &model).expect_err("no timbre");
+    assert!(matches!(error, Error::SilentSource), "{error}");
+}
+
+/// One step each: a base model is slow.
+#[test]
+fn the_tasks_of_base_models_hear_their_source_and_their_track() {
+    let model = base();
+    let source = song(5.2);
+    let sounds = given(&model, &source);
+    let with = |task: &str, track: &str| {
+        let request =
+            Request { inference_steps: Some(1), track_name: Some(track.into()), ..asked(task) };
+        made(&request, &model, &sounds)
+    };
+    let all = [with("lego", "drums"), with("extract", "drums"), with("complete", "drums")];
+    for (i, one) in all.iter().enumerate() {
+        assert_eq!(one.audio.samples(), 130 * 1920);
+        assert!(all[..i].iter().all(|other| difference(one, other) > 1e-4));
+    }
+    assert!(difference(&all[1], &with("extract", "vocals")) > 1e-4);
+    let part = Request {
+        inference_steps: Some(1),
+        track_name: Some("drums".into()),
+        repainting_start: Some(1.0),
+        repainting_end: Some(2.0),
+        ..asked("lego")
+    };
+    let part = made(&part, &model, &sounds).audio;
+    assert_eq!(part.channels[0][..48_000], source.channels[0][..48_000]);
+    assert_eq!(part.channels[0][96_000..], source.channels[0][96_000..]);
+}
+
+/// Two songs of a batch differ inside the region alone.
+#[test]
+fn a_batch_of_repaints_shares_its_source() {
+    let model = turbo();
+    let source = song(5.2);
+    let request = Request {
+        repainting_start: Some(1.0),
+        repainting_end: Some(3.0),
+        batch_size: Some(2),
+        ..asked("repaint")
+    };
+    let plan = plan_of(&request, &model, &given(&model, &source));
+    let both = songs(&plan, &model).expect("songs");
+    let [one, two] = &both[..] else { panic!("two songs") };
+    assert_eq!(one.audio.channels[0][144_000..], two.audio.channels[0][144_000..]);
+    let inside = |song: &Song| song.audio.channels[0][60_000..130_000].to_vec();
+    assert!(largest_difference(inside(one).iter().zip(&inside(two))) > 0.01);
+    assert!(peak(&one.audio) <= 1.0);
+}
