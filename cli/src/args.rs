@@ -7,6 +7,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueE
 
 use crate::{commands, error, report::Report};
 
+pub(crate) mod adapter;
 #[allow(
     rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `cuda[:N]`"
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Format(Box<plan::Format>),
     /// Read a song back: caption, metadata and lyrics from its sound.
     Understand(Box<plan::Understand>),
+    /// Say what a LoRA or the like holds, and whether it fits a model.
+    Adapter(adapter::Args),
     /// Compare this machine's results with the reference's.
     Verify(commands::verify::Args),
     /// Measure how fast each stage is.
@@ -134,6 +137,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ("inspire", plan::INSPIRE_EXAMPLES),
         ("format", plan::FORMAT_EXAMPLES),
         ("understand", plan::UNDERSTAND_EXAMPLES),
+        ("adapter", adapter::EXAMPLES),
         ("doctor", doctor::EXAMPLES),
         ("warmup", doctor::WARMUP_EXAMPLES),
     ] {

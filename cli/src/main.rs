@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Inspire(args) => commands::plan::inspire(&args, &cli.global),
         Command::Format(args) => commands::plan::format(&args, &cli.global),
         Command::Understand(args) => commands::understand::run(&args, &cli.global),
+        Command::Adapter(args) => commands::adapter::run(&args, &cli.global),
         Command::Verify(args) => commands::verify::run(args, &cli.global),
         Command::Bench(args) => commands::bench::run(args, &cli.global),
         Command::Doctor(args) => commands::doctor::run(&args, &cli.global),

@@ -12,7 +12,9 @@ use burn::{
 };
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
 
-use crate::{Error, Part, Tensors, error::Names, fold::fold, safetensors::is_beyond_f16};
+use crate::{
+    Error, Part, Tensors, adapter::Shared, error::Names, fold::fold, safetensors::is_beyond_f16,
+};
 
 /// Where the value of one parameter comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,6 +199,35 @@ fn check<B: Backend, M: Module<B>>(
     Ok(())
 }
 
+/// The parameters of `part` that the files offer, as paths in its module, and their shapes.
+///
+/// # Errors
+/// As [`sources`].
+pub(crate) fn shapes(tensors: &Tensors, part: Part) -> Result<Vec<(String, Vec<usize>)>, Error> {
+    let shape = |(path, source): (String, Source)| {
+        let shape = tensors.shape(source.name())?.to_vec();
+        Ok((path, shape))
+    };
+    sources(tensors, part)?.into_iter().map(shape).collect()
+}
+
+/// Reads the weights of `part` that `adapters` change, so that they know by how much in `dtype`.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn measure(
+    tensors: &Tensors,
+    part: Part,
+    dtype: DType,
+    adapters: &Shared,
+) -> Result<(), Error> {
+    let sources = sources(tensors, part)?;
+    let mut changed = sources.iter().filter(|(path, _)| adapters.change(path));
+    changed.try_for_each(|(path, source)| {
+        adapters.merge(path, source.read(tensors, DType::F32)?, dtype).map(drop)
+    })
+}
+
 /// Compares the names and shapes of `module`'s parameters with the tensors of `part`.
 ///
 /// # Errors
@@ -215,7 +246,7 @@ pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<S
     Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
 }
 
-/// Fills `module` with the tensors of `part`, as `dtype`.
+/// Fills `module` with the tensors of `part`, as `dtype`, each as `adapters` change it.
 ///
 /// # Errors
 /// Names the tensors that are missing, unused, of another shape or type, or cannot be read.
@@ -224,6 +255,7 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     tensors: &Arc<Tensors>,
     part: Part,
     dtype: DType,
+    adapters: Option<&Shared>,
 ) -> Result<M, Error> {
     let sources = sources(tensors, part)?;
     check(&module, tensors, part, &sources)?;
@@ -233,14 +265,21 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     let snapshots = sources.into_iter().map(|(path, source)| {
         let shape = Shape::from(tensors.shape(source.name())?.to_vec());
         let (tensors, failure) = (Arc::clone(tensors), Rc::clone(&failure));
+        let stack = path.split('.').map(str::to_owned).collect();
+        let adapters = adapters.filter(|adapters| adapters.change(&path)).cloned();
         let read = move || {
-            source.read(&tensors, dtype).map_err(|error| {
+            let values = match &adapters {
+                None => source.read(&tensors, dtype),
+                Some(adapters) => source
+                    .read(&tensors, DType::F32)
+                    .and_then(|weight| adapters.merge(&path, weight, dtype)),
+            };
+            values.map_err(|error| {
                 let text = error.to_string();
                 failure.borrow_mut().get_or_insert(error);
                 TensorSnapshotError::DataError(text)
             })
         };
-        let stack = path.split('.').map(str::to_owned).collect();
         Ok(TensorSnapshot::from_closure(
             Rc::new(read),
             dtype,

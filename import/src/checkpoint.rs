@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3};
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use crate::{
-    Directory, DitFolder, Error, ModelPaths, Part, PartSize, TextEncoderFolder, VaeFolder,
+    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Part, PartSize, TextEncoderFolder,
+    VaeFolder,
 };
 
 /// A model's networks, read from the released directory layout.
@@ -119,6 +120,29 @@ impl Folder {
         self.text_encoder.check::<B>(device, parts)?;
         self.dit.check::<B>(device, parts)?;
         self.vae.check::<B>(device, parts)
+    }
+
+    /// Lets `adapters`, each with its scale, change the diffusion transformer whenever it is read, in
+    /// place of those that did before. No weight is read now.
+    ///
+    /// # Errors
+    /// [`Error::Adapter`] if one of them does not fit this model.
+    pub fn adapt(&mut self, adapters: Vec<(Adapter, f64)>) -> Result<(), Error> {
+        self.dit.adapt(adapters, &self.name)
+    }
+
+    /// Reads the weights that adapters change and measures by how much, in a network of type `dtype`;
+    /// reading the network does the same.
+    ///
+    /// # Errors
+    /// If a weight cannot be read, or does not fit into `dtype` with its change.
+    pub fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
+        self.dit.measure_adapters(dtype)
+    }
+
+    /// What changes the diffusion transformer, if anything does.
+    pub fn adapters(&self) -> Option<&Adapters> {
+        self.dit.adapters()
     }
 
     /// Whether the model was distilled to few steps without guidance; see [`DitFolder::is_turbo`].

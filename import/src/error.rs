@@ -6,6 +6,8 @@ use std::{fmt, io, path::PathBuf};
 
 use acestep_model::ConfigError;
 
+use crate::AdapterError;
+
 /// A list of names for a message: the first eight, then how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(pub Vec<String>);
@@ -289,6 +291,9 @@ pub enum Error {
         /// The direction tensor, `*.weight_v`.
         tensor: String,
     },
+    /// An adapter cannot be used.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
 }
 
 impl Error {
@@ -336,6 +341,7 @@ impl Error {
             Self::ConfigsDisagree { .. } => {
                 "the directories are of different models: use the `vae/` and `Qwen3-Embedding-0.6B/` of ACE-Step 1.5"
             }
+            Self::Adapter(error) => error.hint(),
             Self::BadTokenizer { .. } => {
                 "fetch tokenizer.json (or vocab.json and merges.txt) of that network again: the text encoder's is from Qwen3-Embedding-0.6B, a language model's from its own repository"
             }

@@ -136,6 +136,11 @@ impl Layout {
         Ok(ModelPaths { name, dit, vae, text_encoder })
     }
 
+    /// Where `name` lies if it is among the models.
+    pub(crate) fn among_models(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        self.models_dirs.iter().map(move |dir| dir.join(name))
+    }
+
     /// Where `choice` may lie, which is the name of the `known` model if there is one.
     fn candidates(&self, choice: &str, known: Option<&KnownModel>) -> Vec<PathBuf> {
         let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);

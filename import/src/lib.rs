@@ -14,6 +14,7 @@
 //! | `fold` | weight-norm pairs into plain weights |
 //! | `safetensors`, `header`, `convert` | files, headers, numbers |
 //! | `directory` | files on disk or in the program |
+//! | `adapter` | LoRA and its kin on the weights of the transformer: [`Adapter`], [`Adapters`] |
 //! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
 //! | `tokenizer`, `language_tokenizer` | text to token ids, and back |
 //! | `error` | every message and its remedy |
@@ -21,6 +22,7 @@
 //! Strictness is the rule: a tensor that is missing, left over, of another shape or type, a cut
 //! file, a directory of another kind each end with one message; nothing is guessed.
 
+mod adapter;
 mod apply;
 mod checkpoint;
 mod convert;
@@ -44,6 +46,7 @@ mod tokenizer;
 #[cfg(test)]
 mod testing;
 
+pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
 pub use checkpoint::Folder;
 pub use directory::{Bytes, Directory};

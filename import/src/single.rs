@@ -12,7 +12,8 @@ use burn::{
 };
 
 use crate::{
-    Directory, Error, Part, PartSize, Tensors,
+    Adapter, Adapters, Directory, Error, Part, PartSize, Tensors,
+    adapter::Shared,
     apply::{self, unused_tensors},
     kind::{self, Kind},
     silence,
@@ -24,6 +25,8 @@ pub struct Single<C> {
     directory: Directory,
     config: C,
     tensors: Arc<Tensors>,
+    /// What is added to the weights of the diffusion transformer.
+    adapters: Option<Shared>,
 }
 
 /// The directory of a diffusion model: conditioner, audio codes, transformer, silence.
@@ -65,7 +68,7 @@ impl<C> Single<C> {
             return Err(unused_tensors(&tensors, what, unknown));
         }
         parts.iter().try_for_each(|&part| apply::sources(&tensors, part).map(drop))?;
-        Ok(Self { directory, config, tensors })
+        Ok(Self { directory, config, tensors, adapters: None })
     }
 
     /// The parsed `config.json`.
@@ -97,7 +100,8 @@ impl<C> Single<C> {
         part: Part,
         place: &Place<B>,
     ) -> Result<M, Error> {
-        apply::load(module, &self.tensors, part, place.dtype)
+        let adapters = self.adapters.as_ref().filter(|_| part == Part::Dit);
+        apply::load(module, &self.tensors, part, place.dtype, adapters)
     }
 
     pub(crate) fn compare<B: Backend, M: Module<B>>(
@@ -158,6 +162,36 @@ impl DitFolder {
     /// As [`Self::conditioner`].
     pub fn dit<B: Backend>(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
         self.load(acestep::Dit::init(&self.config, &place.device), Part::Dit, place)
+    }
+
+    /// Lets `adapters`, each with its scale, change the diffusion transformer of `model`, in place of
+    /// those that did before. No weight is read.
+    ///
+    /// # Errors
+    /// [`Error::Adapter`] if one of them does not fit.
+    pub(crate) fn adapt(
+        &mut self,
+        adapters: Vec<(Adapter, f64)>,
+        model: &str,
+    ) -> Result<(), Error> {
+        let parameters = apply::shapes(&self.tensors, Part::Dit)?;
+        let fitted = Adapters::fit(adapters, model, parameters)?;
+        self.adapters = (!fitted.list().is_empty()).then(|| Arc::new(fitted));
+        Ok(())
+    }
+
+    /// Reads the weights that adapters change, as a network of type `dtype` would.
+    ///
+    /// # Errors
+    /// As [`DitFolder::dit`].
+    pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
+        let Some(adapters) = &self.adapters else { return Ok(()) };
+        apply::measure(&self.tensors, Part::Dit, dtype, adapters)
+    }
+
+    /// What changes the diffusion transformer.
+    pub(crate) fn adapters(&self) -> Option<&Adapters> {
+        self.adapters.as_deref()
     }
 
     /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every

@@ -3,6 +3,7 @@
 //! Source: upstream `inference.py` and handler defaults; where upstream's own doors disagree
 //! (shift 1.0 or 3.0, batch 1 or 2) the model cards decide.
 
+mod adapters;
 pub mod length;
 pub mod limits;
 mod schedule;
@@ -26,6 +27,7 @@ pub use crate::flow::{
     InferMethod,
     guidance::{Guidance, GuidanceMode},
 };
+pub use adapters::adapters;
 pub use length::frames_from_seconds;
 pub use task::{Added, MaskMode, Region, Repaint, TRACKS, Task};
 

@@ -59,7 +59,7 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infer_method: Option<String>,
     /// One seed for the first song (the next ones count up), or one for each.
-    #[serde(skip_serializing_if = "Option::is_none", with = "seeds")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub seed: Option<Vec<u64>>,
     /// How many songs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,10 +79,10 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub src_latents: Option<String>,
     /// Sound files whose timbre is taken.
-    #[serde(skip_serializing_if = "Option::is_none", with = "paths")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub reference_audio: Option<Vec<String>>,
     /// The same as latents.
-    #[serde(skip_serializing_if = "Option::is_none", with = "paths")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub ref_latents: Option<Vec<String>>,
     /// The region that is made anew begins here, in seconds of the source; below 0 is before it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ pub struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub track_name: Option<String>,
     /// The tracks that `complete` adds.
-    #[serde(skip_serializing_if = "Option::is_none", with = "paths")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub track_classes: Option<Vec<String>>,
     /// Guidance is applied at times from here ...
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,6 +147,13 @@ pub struct Request {
     /// read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Adapters of the model, LoRA and the like: a name or a path each. A [`Plan`](crate::Plan)
+    /// does not read them.
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
+    pub adapter: Option<Vec<String>>,
+    /// How strongly they work, for all of them or for each; 1 = as they were trained.
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
+    pub adapter_scale: Option<Vec<f64>>,
     /// Whether the language model decides what is left open, and writes the outline. What it may
     /// do follows; none of it is read by a [`Plan`](crate::Plan).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,45 +285,19 @@ impl Request {
     }
 }
 
-/// A single seed is a number, several are a list.
-mod seeds {
+/// A list of one is written as that one; both are read.
+mod one_or_many {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum OneOrMany {
-        One(u64),
-        Many(Vec<u64>),
+    enum OneOrMany<T> {
+        One(T),
+        Many(Vec<T>),
     }
 
-    pub(super) fn serialize<S: Serializer>(v: &Option<Vec<u64>>, to: S) -> Result<S::Ok, S::Error> {
-        match v.as_deref() {
-            Some([one]) => one.serialize(to),
-            many => many.serialize(to),
-        }
-    }
-
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(d: D) -> Result<Option<Vec<u64>>, D::Error> {
-        Ok(Option::deserialize(d)?.map(|seeds| match seeds {
-            OneOrMany::One(seed) => vec![seed],
-            OneOrMany::Many(seeds) => seeds,
-        }))
-    }
-}
-
-/// A single text is a text, several are a list.
-mod paths {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        v: &Option<Vec<String>>,
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        v: &Option<Vec<T>>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         match v.as_deref() {
@@ -325,12 +306,12 @@ mod paths {
         }
     }
 
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(
+    pub(super) fn deserialize<'a, T: Deserialize<'a>, D: Deserializer<'a>>(
         d: D,
-    ) -> Result<Option<Vec<String>>, D::Error> {
-        Ok(Option::deserialize(d)?.map(|texts| match texts {
-            OneOrMany::One(text) => vec![text],
-            OneOrMany::Many(texts) => texts,
+    ) -> Result<Option<Vec<T>>, D::Error> {
+        Ok(Option::deserialize(d)?.map(|of| match of {
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::Many(many) => many,
         }))
     }
 }

@@ -14,6 +14,8 @@ fn the_help_pages_are_these() {
         ("inspire-long", &["inspire", "--help"]),
         ("format-long", &["format", "--help"]),
         ("understand-long", &["understand", "--help"]),
+        ("adapter-long", &["adapter", "--help"]),
+        ("adapter-show-long", &["adapter", "show", "--help"]),
         ("doctor-long", &["doctor", "--help"]),
         ("warmup-long", &["warmup", "--help"]),
     ] {

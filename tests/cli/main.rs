@@ -1,5 +1,6 @@
 //! The program as a person meets it: what is typed, what is printed, which files appear.
 
+mod adapters;
 mod check;
 mod corruption;
 mod devices;

@@ -253,6 +253,34 @@ pub(crate) struct Compute {
     #[arg(long, value_name = "NAME|DIR")]
     pub(crate) model: Option<String>,
 
+    /// A LoRA, LoKr, LoHa or DoRA for the model; may be given several times.
+    ///
+    /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
+    /// directory. A number after a colon is how strongly it works: voice.safetensors:0.8; 1 is as it
+    /// was trained. Those of a request file are replaced.
+    #[arg(
+        long,
+        value_name = "PATH[:SCALE]",
+        hide_short_help = true,
+        value_hint = ValueHint::AnyPath
+    )]
+    pub(crate) adapter: Vec<String>,
+
+    /// How strongly adapters work, -10 to 10: one number for all, or one for each [default: 1].
+    #[arg(
+        long,
+        value_name = "X,..",
+        value_delimiter = ',',
+        alias = "adapter_scale",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    pub(crate) adapter_scale: Option<Vec<f64>>,
+
+    /// Leaves out the adapters of the request file.
+    #[arg(long, alias = "no_adapter", hide_short_help = true, conflicts_with_all = ["adapter", "adapter_scale"])]
+    pub(crate) no_adapter: bool,
+
     /// Where models lie.
     ///
     /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]

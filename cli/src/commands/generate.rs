@@ -7,6 +7,7 @@
 //!
 //! Everything that can be refused is refused before the first network is read.
 
+mod adapters;
 mod composition;
 mod describe;
 mod inputs;
@@ -50,6 +51,7 @@ use crate::{
 };
 use composition::Composition;
 use describe::Resources;
+pub(crate) use describe::counted;
 use inputs::Inputs;
 use outputs::{Outputs, Target};
 use request::Asked;
@@ -93,6 +95,8 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     }
     if args.output.dry_run {
         job.say_plan(&report);
+        job.folder.measure_adapters(job.engine.dtype)?;
+        job.say_adapters(&report);
         let resources = Resources::of(&job, args.compute.residency())?;
         if args.output.json {
             let mut object = describe::to_json(&job, &resources);
@@ -117,6 +121,9 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let songs = run::songs(&job, &args, &progress);
     let outcome = progress.finish();
     let stages = job.learn(outcome);
+    for line in job.say_adapters(&report) {
+        report.line(&line);
+    }
     if songs.is_ok() {
         engine::remember(&job.kernels, job.engine, &job.models());
     }
@@ -164,8 +171,9 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     asked.notices.extend(notices);
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);
     let layout = Layout::new(models);
-    let folder =
+    let mut folder =
         acestep_import::open(&asked.model, &layout).map_err(|error| asked.no_model(error))?;
+    asked.notices.extend(adapters::fit(&mut asked.request, &mut folder, &layout)?);
     let info = run::model_info(&folder, engine)?;
 
     let mut inputs = Inputs::read(args)?;
@@ -368,6 +376,16 @@ impl Job {
         let what = if self.plan.has_codes() { "codes" } else { "words" };
         let path = path.display();
         report.note(&format!("the request with the language model's {what} is kept in `{path}`"));
+    }
+
+    /// Says what is wrong with what the adapters did, and gives what they did.
+    fn say_adapters(&mut self, report: &Report) -> Vec<String> {
+        let (lines, notices) = adapters::outcome(&self.folder);
+        for notice in notices {
+            report.note(&notice.0);
+            self.notices.push(notice);
+        }
+        lines
     }
 
     /// Says what is worth saying about the plan, once there is no other.

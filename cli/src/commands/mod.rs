@@ -1,5 +1,6 @@
 //! The verbs.
 
+pub(crate) mod adapter;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod doctor;

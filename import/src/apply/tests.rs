@@ -18,7 +18,7 @@ fn toy(dtype: Dtype) -> Vec<(&'static str, Stored)> {
 fn load_files(files: &[(&str, Vec<u8>)], dtype: DType) -> Result<Toy<B>, Error> {
     let (_temporary, directory) = directory(files);
     let tensors = Arc::new(Tensors::open(&directory)?);
-    load(Toy::init(), &tensors, Part::Conditioner, dtype)
+    load(Toy::init(), &tensors, Part::Conditioner, dtype, None)
 }
 
 fn load_toy(tensors: &[(&str, Stored)]) -> Result<Toy<B>, Error> {
@@ -226,7 +226,7 @@ fn a_file_that_shrinks_while_it_is_open_is_refused() -> std::io::Result<()> {
     let tensors = Arc::new(Tensors::open(&directory).expect("a good file"));
     let path = temporary.path().join("model.safetensors");
     std::fs::OpenOptions::new().write(true).open(path)?.set_len(100)?;
-    let result = load::<B, _>(Toy::init(), &tensors, Part::Conditioner, DType::F32);
+    let result = load::<B, _>(Toy::init(), &tensors, Part::Conditioner, DType::F32, None);
     assert!(matches!(result, Err(Error::Cut { found: 100, .. })), "{result:?}");
     Ok(())
 }

@@ -10,8 +10,8 @@ use super::{
     Request,
     keys::{Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
     values::{
-        as_f64, count, flag, model, names, number, one_seed, positive, seeds, text, times, whole,
-        word, wrong,
+        as_f64, count, flag, list, model, names, number, one_seed, positive, seeds, text, times,
+        whole, word, wrong,
     },
 };
 use crate::{Error, Notice, codes, error::shortened};
@@ -83,6 +83,7 @@ impl Reader {
                 Kind::Number => number(written, value)?.map(Value::from),
                 Kind::Whole => whole(written, value)?.map(Value::from),
                 Kind::Model => model(written, value)?.map(Value::from),
+                Kind::Numbers => list(value, |item| number(written, item))?.map(Value::from),
                 Kind::Flag => flag(written, value)?.map(Value::from),
                 Kind::Mode => mode(written, value)?.map(Value::from),
                 Kind::Seeds => seeds(written, value)?.map(Value::from),
@@ -175,6 +176,10 @@ impl Reader {
         }
         if let Some(mode) = self.mode {
             self.ours.entry("lm_mode").or_insert(mode.into());
+        }
+        // acestep.cpp always writes a scale.
+        if !self.ours.contains_key("adapter") {
+            self.ours.remove("adapter_scale");
         }
         let request = serde_json::from_value(Value::Object(self.ours))
             .map_err(|e| Error::RequestSyntax(e.to_string()))?;

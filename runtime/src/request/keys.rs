@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Names,
     /// A model's name, path or `.gguf` file.
     Model,
+    /// A number or a list of numbers.
+    Numbers,
     /// What the language model is asked for.
     Mode,
 }
@@ -79,6 +81,8 @@ pub(super) const OURS: &[(&str, Kind, &[&str])] = &[
     ("vae_chunk", Kind::Count, &[]),
     ("vae_overlap", Kind::Whole, &[]),
     ("model", Kind::Model, &["model_name", "dit_model", "synth_model"]),
+    ("adapter", Kind::Names, &["adapters"]),
+    ("adapter_scale", Kind::Numbers, &["adapter_scales"]),
     ("thinking", Kind::Flag, &["think"]),
     ("lm_model", Kind::Model, &["lm_model_path"]),
     ("lm_mode", Kind::Mode, &[]),
@@ -174,9 +178,6 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("peak_clip", Sound, Is(10.0)),
     ("fade_in_duration", Sound, Is(0.0)),
     ("fade_out_duration", Sound, Is(0.0)),
-    // Source audio, references, adapters.
-    ("adapter", Sound, Empty),
-    ("adapter_scale", Nothing, Any),
     ("global_caption", Sound, Empty),
     ("cover_noise_strength", Sound, Is(0.0)),
     // The sampler.

@@ -63,6 +63,20 @@ pub(super) fn number(key: &str, value: &Value) -> Result<Option<f64>, Error> {
     }
 }
 
+/// One value or a list of them, each as `read` takes it; what is not set is left out.
+pub(super) fn list<T>(
+    value: &Value,
+    read: impl Fn(&Value) -> Result<Option<T>, Error>,
+) -> Result<Option<Vec<T>>, Error> {
+    let items = match value {
+        Value::Array(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let values: Vec<T> =
+        items.iter().filter_map(|item| read(item).transpose()).collect::<Result<_, _>>()?;
+    Ok((!values.is_empty()).then_some(values))
+}
+
 /// 0 and -1 are other programs' "decide yourself"; the plan refuses what else is out of range.
 pub(super) fn positive(key: &str, value: &Value) -> Result<Option<f64>, Error> {
     Ok(number(key, value)?.filter(|&x| x != 0.0 && x != -1.0))

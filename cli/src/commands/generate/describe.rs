@@ -15,7 +15,7 @@ use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};
 
-use super::{Job, outputs::Target, run, sounds};
+use super::{Job, adapters, outputs::Target, run, sounds};
 use crate::commands::language;
 
 /// What a run costs, and what is cheap to find out before it.
@@ -132,8 +132,9 @@ fn stage(need: &Need) -> String {
 /// `turbo on cpu · 30.0 s · 8 steps · seed 1234567`
 pub(super) fn headline(job: &Job) -> String {
     format!(
-        "{} on {} · {:.1} s · {} · {}",
+        "{}{} on {} · {:.1} s · {} · {}",
         job.folder.name(),
+        adapters::names(&job.folder),
         job.engine,
         seconds(&job.plan),
         counted(job.plan.steps(), "step"),
@@ -191,6 +192,8 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
             },
         ),
     ];
+    let of_model = adapters::lines(folder).into_iter().map(|line| ("adapter", line));
+    lines.splice(1..1, of_model);
     lines.extend(sounds::lines(&job.asked.request, plan));
     if plan.has_codes() {
         let codes = counted(plan.codes_per_song(), "code");
@@ -252,6 +255,8 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
         "plan": {
             "model": folder.name(),
             "model_path": folder.path().display().to_string(),
+            "adapters": adapters::to_json(folder),
+            "adapters_arrived": folder.adapters().and_then(|adapters| adapters.arrived()),
             "device": engine.device.to_string(),
             "dtype": dtype::name(engine.dtype),
             "caption": plan.caption,
@@ -317,7 +322,7 @@ pub(super) fn shortest(x: f32) -> f64 {
 }
 
 /// `1 step`, `2 steps`
-pub(super) fn counted(n: usize, what: &str) -> String {
+pub(crate) fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 

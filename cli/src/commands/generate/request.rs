@@ -7,7 +7,7 @@ use acestep_runtime::{Error, Notice, Plan, Request, codes, files::Existing};
 use anyhow::{Context, Result};
 
 use super::{
-    Args,
+    Args, adapters,
     describe::{method, mode, shortest},
     sounds,
 };
@@ -121,6 +121,7 @@ impl Asked {
             _ => (),
         }
         editing.put_over(request)?;
+        adapters::put(&args.compute, request)?;
         put(&mut request.seed, sampling.seed.as_ref());
         put(&mut request.batch_size, sampling.batch_size.as_ref());
         put(&mut request.inference_steps, sampling.inference_steps.as_ref());

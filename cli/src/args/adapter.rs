@@ -1,0 +1,59 @@
+//! The flags of `adapter`: what a LoRA or the like holds.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueHint};
+
+/// Shown under the long help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  acestep adapter show voice.safetensors
+      its kind, rank and alpha, and what it changes
+  acestep adapter show lora/final/adapter --model turbo
+      whether it fits that model, and by how much it changes it";
+
+/// Flags of `adapter`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(arg_required_else_help = true, subcommand_required = true)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do with an adapter.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Command {
+    /// Say what is in it, and whether it fits a model.
+    Show(Show),
+}
+
+/// Flags of `adapter show`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Show {
+    /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
+    /// directory.
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: String,
+
+    /// The model that it is for, whose weights are read to measure the change.
+    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    pub(crate) model: Option<String>,
+
+    /// Where models lie.
+    ///
+    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
+    /// [env: ACESTEP_MODELS_DIR]
+    #[arg(
+        long,
+        value_name = "DIR",
+        alias = "models_dir",
+        value_hint = ValueHint::DirPath,
+        help_heading = "Model and device"
+    )]
+    pub(crate) models_dir: Option<PathBuf>,
+
+    /// One JSON object on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,206 @@
+//! Adapters of a run: from what was typed to the weights that they change, in words and in JSON.
+
+use std::path::{Path, absolute};
+
+use acestep_import::{Adapter, Fitted, Folder, Layout};
+use acestep_runtime::{Notice, Request, plan};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::describe::counted;
+use crate::{args::generate::Compute, commands::adapter::kind, error::Refusal};
+
+/// Puts what was typed over the request's adapters.
+///
+/// # Errors
+/// If scales are given in two ways.
+pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), Refusal> {
+    let Compute { adapter, adapter_scale, no_adapter, .. } = compute;
+    if *no_adapter {
+        (request.adapter, request.adapter_scale) = (None, None);
+    }
+    if !adapter.is_empty() {
+        let pairs: Vec<_> = adapter.iter().map(|typed| split(typed)).collect();
+        let scales = pairs.iter().any(|(_, scale)| scale.is_some());
+        if scales && adapter_scale.is_some() {
+            let message = "`--adapter PATH:SCALE` and `--adapter-scale` both give a scale";
+            return Err(Refusal::usage(message).hint("use one of the two"));
+        }
+        request.adapter_scale =
+            scales.then(|| pairs.iter().map(|(_, scale)| scale.unwrap_or(1.0)).collect());
+        request.adapter = Some(pairs.into_iter().map(|(name, _)| name.to_owned()).collect());
+    }
+    if let Some(scales) = adapter_scale {
+        if request.adapter.is_none() {
+            return Err(Refusal::usage("`--adapter-scale` is given, but there is no adapter")
+                .hint("name one with --adapter"));
+        }
+        request.adapter_scale = Some(scales.clone());
+    }
+    Ok(())
+}
+
+/// `PATH:SCALE` -> the path and the scale. What is a path as a whole has no scale, and a drive's
+/// colon is followed by no number.
+fn split(typed: &str) -> (&str, Option<f64>) {
+    match typed.rsplit_once(':') {
+        Some((path, scale)) if !path.is_empty() && !Path::new(typed).exists() => {
+            match scale.parse() {
+                Ok(scale) => (path, Some(scale)),
+                Err(_) => (typed, None),
+            }
+        }
+        _ => (typed, None),
+    }
+}
+
+/// Opens the adapters of `request` and lets them change `folder`; they are given back as places that
+/// mean the same everywhere.
+///
+/// # Errors
+/// Those of the files; if one does not fit the model.
+pub(super) fn fit(
+    request: &mut Request,
+    folder: &mut Folder,
+    layout: &Layout,
+) -> Result<Vec<Notice>> {
+    let chosen = plan::adapters(request)?;
+    if chosen.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut adapters = Vec::new();
+    for (name, scale) in chosen {
+        adapters.push((Adapter::find(&name, layout)?, scale));
+    }
+    let place = |(adapter, _): &(Adapter, f64)| {
+        let path = adapter.path();
+        absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+    };
+    request.adapter = Some(adapters.iter().map(place).collect());
+    folder.adapt(adapters)?;
+    Ok(list(folder).iter().flat_map(Fitted::notices).map(Notice).collect())
+}
+
+fn list(folder: &Folder) -> &[Fitted] {
+    folder.adapters().map_or(&[], |adapters| adapters.list())
+}
+
+/// ` + voice (0.8) + drums`, after the name of the model.
+pub(super) fn names(folder: &Folder) -> String {
+    let name = |fitted: &Fitted| match fitted.scale() {
+        1.0 => format!(" + {}", fitted.adapter().name()),
+        scale => format!(" + {} ({scale})", fitted.adapter().name()),
+    };
+    list(folder).iter().map(name).collect()
+}
+
+/// One line for each of them.
+pub(super) fn lines(folder: &Folder) -> Vec<String> {
+    let line = |fitted: &Fitted| {
+        let (matched, all) = fitted.matched();
+        let change = fitted.change().map(|x| format!(", {}", by(x))).unwrap_or_default();
+        format!(
+            "{} ({}): {}, scale {}, {matched} of {all} weights{change}",
+            fitted.adapter().name(),
+            fitted.path().display(),
+            kind(fitted.adapter()),
+            fitted.scale()
+        )
+    };
+    list(folder).iter().map(line).collect()
+}
+
+/// `changed by 1.23 %`
+fn by(change: f64) -> String {
+    if change == 0.0 {
+        return "not changed at all".to_owned();
+    }
+    let percent = 100.0 * change;
+    let digits = if percent < 0.1 { 4 } else { 2 };
+    format!("changed by {percent:.digits$} %")
+}
+
+/// What they did, once the network was read: a line for each, and what is wrong with it.
+pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
+    let mut said = Vec::new();
+    let mut notices = Vec::new();
+    for fitted in list(folder) {
+        let Some(change) = fitted.change() else { continue };
+        let name = fitted.adapter().name();
+        let matched = fitted.matched().0;
+        said.push(format!("adapter {name}: {} {}", counted(matched, "weight"), by(change)));
+        if change == 0.0 && fitted.scale() != 0.0 {
+            notices.push(Notice(format!(
+                "the adapter {name} changes nothing: all its changes are zero, as before training"
+            )));
+        }
+    }
+    // Where less than half of it is left, it is not what was trained.
+    if let Some(arrived) = folder.adapters().and_then(|of| of.arrived()).filter(|of| *of < 0.5) {
+        notices.push(Notice(format!(
+            "only {:.0} % of the adapters' change survives the rounding of this type; with \
+             --dtype f32 all of it does",
+            100.0 * arrived
+        )));
+    }
+    (said, notices)
+}
+
+/// Them as a list; `change` is null until the network was read.
+pub(super) fn to_json(folder: &Folder) -> Value {
+    let object = |fitted: &Fitted| {
+        let adapter = fitted.adapter();
+        let (matched, all) = fitted.matched();
+        json!({
+            "name": adapter.name(),
+            "path": fitted.path().display().to_string(),
+            "kind": adapter.kind(),
+            "ranks": adapter.ranks().map(|(low, high)| [low, high]),
+            "alphas": adapter.alphas().map(|(low, high)| [low, high]),
+            "scale": fitted.scale(),
+            "weights": matched,
+            "weights_of_model": all,
+            "unmatched": fitted.unmatched(),
+            "change": fitted.change(),
+        })
+    };
+    list(folder).iter().map(object).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_after_a_colon_is_a_scale_and_a_drive_is_none() {
+        for (typed, path, scale) in [
+            ("a.safetensors", "a.safetensors", None),
+            ("a.safetensors:0.8", "a.safetensors", Some(0.8)),
+            ("dir/a:-1", "dir/a", Some(-1.0)),
+            (r"C:\loras\a.safetensors", r"C:\loras\a.safetensors", None),
+            (r"C:\loras\a.safetensors:.5", r"C:\loras\a.safetensors", Some(0.5)),
+            ("a:b", "a:b", None),
+            (":1", ":1", None),
+        ] {
+            assert_eq!(split(typed), (path, scale), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_colon_in_its_name_is_that_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a:1");
+        // Where the system allows such a name.
+        if std::fs::write(&path, b"").is_ok() && path.exists() {
+            let typed = path.to_str().expect("UTF-8");
+            assert_eq!(split(typed), (typed, None));
+        }
+    }
+
+    #[test]
+    fn a_change_is_said_in_percent() {
+        assert_eq!(by(0.0123), "changed by 1.23 %");
+        assert_eq!(by(0.000_123), "changed by 0.0123 %");
+        assert_eq!(by(0.0), "not changed at all");
+    }
+}

@@ -1,0 +1,201 @@
+//! The arithmetic of adapters: what is added to one weight.
+//!
+//! Everything is row-major and in f32; norms are summed in f64. Rows are shared out to the
+//! processor's cores, each of which computes its rows from beginning to end, so that the result does
+//! not depend on how many there are.
+//!
+//! | kind | change of `W`, `[out, in]` |
+//! |---|---|
+//! | LoRA | `s B A` |
+//! | LoKr | `s (w1 ⊗ w2)` |
+//! | LoHa | `s (w1_a w1_b) ∘ (w2_a w2_b)` |
+//! | DoRA of PEFT | `m (W + D) / |W + D| - W`, rows |
+//! | DoRA of LyCORIS | `(W + D) (u m / (|W + D| + eps) + 1 - u) - W`, rows or columns |
+//!
+//! `s` is `alpha / rank` times the user's scale `u`; LyCORIS's DoRA has `u` in its own place.
+//!
+//! Source: LoRA, Hu et al. 2021, arXiv:2106.09685; LoKr and LoHa, Yeh et al. 2023,
+//! arXiv:2309.14859; DoRA, Liu et al. 2024, arXiv:2402.09353; PEFT `DoraLinearLayer`; LyCORIS
+//! `apply_weight_decompose`.
+
+use rayon::prelude::*;
+
+/// LyCORIS adds the resolution of the weight's type to a length before it divides by it; the
+/// released weights are bf16.
+pub(super) const LYCORIS_EPSILON: f64 = 7.8125e-3;
+
+/// `scale a b`, where `a` is `[rows, inner]` and `b` `[inner, columns]`.
+pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize, scale: f32) -> Vec<f32> {
+    let mut result = vec![0.0; a.len() / inner.max(1) * columns];
+    if columns == 0 || inner == 0 {
+        return result;
+    }
+    // ANCHOR: product
+    result.par_chunks_mut(columns).zip(a.par_chunks(inner)).for_each(|(row, factors)| {
+        for (&factor, other) in factors.iter().zip(b.chunks_exact(columns)) {
+            // Rows of zeros are common: `B` begins as zeros.
+            if factor != 0.0 {
+                row.iter_mut().zip(other).for_each(|(x, &y)| *x += factor * y);
+            }
+        }
+        row.iter_mut().for_each(|x| *x *= scale);
+    });
+    // ANCHOR_END: product
+    result
+}
+
+/// `scale (first ⊗ second)`, where `first` has `columns.0` columns and `second` `columns.1`.
+pub(super) fn kronecker(
+    first: &[f32],
+    second: &[f32],
+    columns: (usize, usize),
+    scale: f32,
+) -> Vec<f32> {
+    let mut result = vec![0.0; first.len() * second.len()];
+    let width = columns.0 * columns.1;
+    if width == 0 {
+        return result;
+    }
+    let inner_rows = second.len() / columns.1;
+    result.par_chunks_mut(width).enumerate().for_each(|(row, values)| {
+        let outer = &first[row / inner_rows * columns.0..][..columns.0];
+        let inner = &second[row % inner_rows * columns.1..][..columns.1];
+        for (block, &x) in values.chunks_exact_mut(columns.1).zip(outer) {
+            block.iter_mut().zip(inner).for_each(|(value, &y)| *value = scale * (x * y));
+        }
+    });
+    result
+}
+
+/// `scale first ∘ second`, into `first`.
+pub(super) fn hadamard(first: &mut [f32], second: &[f32], scale: f32) {
+    first.iter_mut().zip(second).for_each(|(x, &y)| *x *= scale * y);
+}
+
+/// What DoRA's lengths do to a sum of weight and change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Lengths {
+    /// PEFT: each row gets its length.
+    Peft,
+    /// LyCORIS: each row, or each column, gets its length, blended by the user's scale.
+    Lycoris {
+        /// Columns instead of rows.
+        of_columns: bool,
+        /// The user's scale.
+        user: f64,
+    },
+}
+
+/// Makes of the change `delta` of `weight`, `[out, columns]`, the change with DoRA's `lengths`.
+pub(super) fn decompose(
+    weight: &[f32],
+    delta: &mut [f32],
+    columns: usize,
+    lengths: &[f32],
+    how: Lengths,
+) {
+    if columns == 0 {
+        return;
+    }
+    match how {
+        Lengths::Lycoris { of_columns: true, user } => {
+            let mut squares = vec![0.0_f64; columns];
+            for (row, change) in weight.chunks_exact(columns).zip(delta.chunks_exact(columns)) {
+                for ((square, &w), &d) in squares.iter_mut().zip(row).zip(change) {
+                    *square += f64::from(w + d).powi(2);
+                }
+            }
+            let factors: Vec<f64> = squares
+                .iter()
+                .zip(lengths)
+                .map(|(&square, &length)| blended(length, square.sqrt(), user))
+                .collect();
+            let rows = delta.par_chunks_mut(columns).zip(weight.par_chunks(columns));
+            rows.for_each(|(change, row)| {
+                for ((d, &w), &factor) in change.iter_mut().zip(row).zip(&factors) {
+                    *d = scaled(w, *d, factor);
+                }
+            });
+        }
+        _ => {
+            let rows = delta.par_chunks_mut(columns).zip(weight.par_chunks(columns));
+            rows.zip(lengths.par_iter()).for_each(|((change, row), &length)| {
+                let square = |(&w, &d): (&f32, &f32)| f64::from(w + d).powi(2);
+                let norm = row.iter().zip(&*change).map(square).sum::<f64>().sqrt();
+                let factor = match how {
+                    Lengths::Lycoris { user, .. } => blended(length, norm, user),
+                    // A row of zeros has no direction: no length can be given to it.
+                    Lengths::Peft if norm == 0.0 => 1.0,
+                    Lengths::Peft => f64::from(length) / norm,
+                };
+                change.iter_mut().zip(row).for_each(|(d, &w)| *d = scaled(w, *d, factor));
+            });
+        }
+    }
+}
+
+fn blended(length: f32, norm: f64, user: f64) -> f64 {
+    user * f64::from(length) / (norm + LYCORIS_EPSILON) + (1.0 - user)
+}
+
+/// The change of `w` that `factor (w + d)` is.
+fn scaled(w: f32, d: f32, factor: f64) -> f32 {
+    (f64::from(w + d) * factor - f64::from(w)) as f32
+}
+
+/// The sum of the squares.
+pub(super) fn energy(values: &[f32]) -> f64 {
+    // Pieces of a fixed size, so that the sum is the same on every machine.
+    const PIECE: usize = 1 << 16;
+    let piece = |values: &[f32]| values.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
+    values.par_chunks(PIECE).map(piece).collect::<Vec<_>>().iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_is_that_of_matrices() {
+        // [[1, 2], [3, 4]] [[1, 0, -1], [2, 1, 0]] = [[5, 2, -1], [11, 4, -3]]
+        let product = product(&[1.0, 2.0, 3.0, 4.0], &[1.0, 0.0, -1.0, 2.0, 1.0, 0.0], 2, 3, 0.5);
+        assert_eq!(product, [2.5, 1.0, -0.5, 5.5, 2.0, -1.5]);
+    }
+
+    /// numpy: `np.kron([[1, 2], [3, 4]], [[0, 5, 1]])`.
+    #[test]
+    fn the_kronecker_product_puts_the_second_into_each_number_of_the_first() {
+        let values = kronecker(&[1.0, 2.0, 3.0, 4.0], &[0.0, 5.0, 1.0], (2, 3), 2.0);
+        assert_eq!(values, [0.0, 10.0, 2.0, 0.0, 20.0, 4.0, 0.0, 30.0, 6.0, 0.0, 40.0, 8.0]);
+        // numpy: `np.kron([[1, 2]], [[1, 0], [0, 3]])`.
+        let values = kronecker(&[1.0, 2.0], &[1.0, 0.0, 0.0, 3.0], (2, 2), 1.0);
+        assert_eq!(values, [1.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0, 6.0]);
+    }
+
+    /// |(3, 4)| = 5: the length 10 doubles the row.
+    #[test]
+    fn a_row_gets_the_length_that_peft_says() {
+        let weight = [1.0, 2.0, 0.0, 0.0];
+        let mut delta = [2.0, 2.0, 0.0, 0.0];
+        decompose(&weight, &mut delta, 2, &[10.0, 3.0], Lengths::Peft);
+        assert_eq!(delta, [5.0, 6.0, 0.0, 0.0]);
+    }
+
+    /// `(W + D) (u m / (|W + D| + eps) + 1 - u)`, by hand for |(3, 4)| = 5.
+    #[test]
+    fn the_blend_of_lycoris_leaves_the_sum_at_zero_and_has_its_epsilon() {
+        let weight = [1.0, 2.0];
+        for (user, factor) in [(0.0, 1.0), (1.0, 10.0 / 5.0078125), (0.5, 5.0 / 5.0078125 + 0.5)] {
+            for of_columns in [false, true] {
+                let mut delta = [2.0, 2.0];
+                // The same two numbers as a row of two and as a column of two.
+                let columns = if of_columns { 1 } else { 2 };
+                let how = Lengths::Lycoris { of_columns, user };
+                decompose(&weight, &mut delta, columns, &[10.0], how);
+                for (d, (w, sum)) in delta.iter().zip([(1.0, 3.0), (2.0, 4.0)]) {
+                    assert!((f64::from(*d) - (sum * factor - w)).abs() < 1e-6, "{user} {d}");
+                }
+            }
+        }
+    }
+}

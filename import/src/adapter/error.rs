@@ -1,0 +1,153 @@
+//! Why an adapter cannot be used, and what to do about it.
+
+use std::path::PathBuf;
+
+use crate::error::{Names, Places};
+
+/// What can go wrong between a file of an adapter and the weights that it changes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdapterError {
+    /// There is nothing at that path.
+    #[error("the adapter `{name}` is not on this machine{looked_for}")]
+    Absent {
+        /// What was asked for.
+        name: String,
+        /// Where it was looked for.
+        looked_for: Places,
+    },
+    /// A directory without an adapter.
+    #[error("the directory `{}` holds no adapter: {found}", path.display())]
+    NotADirectoryOfOne {
+        /// The directory.
+        path: PathBuf,
+        /// What is there, or what is missing.
+        found: String,
+    },
+    /// A file that is something else.
+    #[error("`{}` is not an adapter: {reason}", path.display())]
+    NotAnAdapter {
+        /// The file.
+        path: PathBuf,
+        /// What it is, as far as it can be told.
+        reason: String,
+    },
+    /// The settings beside or in the file cannot be understood.
+    #[error("the settings of the adapter in `{}` cannot be used: {reason}", path.display())]
+    BadSettings {
+        /// adapter_config.json, or the file whose metadata they are.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The adapter changes weights in a way that is not built.
+    #[error("the adapter `{}` has {what}, which this version cannot apply", path.display())]
+    NotSupported {
+        /// The file.
+        path: PathBuf,
+        /// What it has, as a noun phrase.
+        what: String,
+    },
+    /// The tensors for one module are not a whole, or contradict each other.
+    #[error("the adapter `{}` is broken at `{module}`: {reason}", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The module, as the file spells it.
+        module: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A number that is none.
+    #[error("tensor `{tensor}` of the adapter `{}` has values that are not finite", path.display())]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        tensor: String,
+    },
+    /// Two groups of tensors change the same weight.
+    #[error("the adapter `{}` changes one weight twice, as `{first}` and as `{second}`", path.display())]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// A spelling of the module.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// It does not fit the weight.
+    #[error(
+        "the adapter `{}` changes `{module}` as {found:?}, but the model has it as {expected:?}{likely}",
+        path.display()
+    )]
+    WrongShape {
+        /// The file.
+        path: PathBuf,
+        /// The module, as the file spells it.
+        module: String,
+        /// The weight's shape.
+        expected: Vec<usize>,
+        /// What the adapter is for.
+        found: [usize; 2],
+        /// The likely reason, as text that follows; may be empty.
+        likely: &'static str,
+    },
+    /// None of its modules is one of the model's.
+    #[error("the adapter `{}` changes nothing of {model}, which has none of its {count}: {names}; \
+             they seem to be of {what}", path.display())]
+    NoMatch {
+        /// The file.
+        path: PathBuf,
+        /// What the model is called.
+        model: String,
+        /// How many there are, with the noun.
+        count: String,
+        /// The modules, as the file spells them.
+        names: Names,
+        /// What they seem to belong to.
+        what: String,
+    },
+    /// The change makes a weight that f16 cannot hold.
+    #[error("with its adapters, `{tensor}` has values that are too large for f16")]
+    BeyondF16 {
+        /// The weight.
+        tensor: String,
+    },
+    /// The change makes a weight that is no number.
+    #[error("with its adapters, `{tensor}` has values that are not finite")]
+    NotFiniteTogether {
+        /// The weight.
+        tensor: String,
+    },
+}
+
+impl AdapterError {
+    /// The remedy: a sentence without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Absent { .. } => {
+                "give a .safetensors file or a directory with adapter_config.json, or put it into `adapters/` of the models directory"
+            }
+            Self::NotADirectoryOfOne { .. } => {
+                "a PEFT adapter is a directory with adapter_config.json and adapter_model.safetensors; others are one .safetensors file: name that"
+            }
+            Self::NotAnAdapter { .. } => {
+                "`acestep adapter show FILE` says what a file holds; a whole model is chosen with --model"
+            }
+            Self::BadSettings { .. } => "use the settings that were saved with it, unchanged",
+            Self::NotSupported { .. } => {
+                "merge it into its model where it was trained and use that as --model, or train a LoRA, LoKr or LoHa without it"
+            }
+            Self::Broken { .. } | Self::NotFinite { .. } => {
+                "the file is damaged or its training failed: fetch it again, or take an earlier checkpoint of the training"
+            }
+            Self::Twice { .. } => "keep one of the two in the file",
+            Self::WrongShape { .. } | Self::NoMatch { .. } => {
+                "use it with the model that it was trained on: `acestep adapter show FILE` says what it changes"
+            }
+            Self::BeyondF16 { .. } => "pass --dtype f32, or a smaller scale",
+            Self::NotFiniteTogether { .. } => "pass a smaller scale",
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! LoRA and its kin: what they do to a song, what is said of them, and what is refused.
+
+use serde_json::{Map, json};
+
+use crate::Place;
+
+/// A safetensors file of f32.
+fn file(tensors: &[(&str, &[usize], f32)]) -> Vec<u8> {
+    let mut header = Map::new();
+    let mut values = Vec::<u8>::new();
+    for &(name, shape, size) in tensors {
+        let begin = values.len();
+        // A single number is as it is given, a matrix looks like noise.
+        let noise = |i: usize| size * (((i as f32 + 1.0) * 0.618_034).fract() * 2.0 - 1.0);
+        let number = |i| if shape.is_empty() { size } else { noise(i) };
+        values.extend((0..shape.iter().product()).flat_map(|i| number(i).to_le_bytes()));
+        let offsets = [begin, values.len()];
+        header
+            .insert(name.into(), json!({"dtype": "F32", "shape": shape, "data_offsets": offsets}));
+    }
+    let header = serde_json::Value::from(header).to_string();
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &values].concat()
+}
+
+const A: &str = "base_model.model.layers.0.self_attn.q_proj.lora_A.weight";
+const B: &str = "base_model.model.layers.0.self_attn.q_proj.lora_B.weight";
+const ALPHA: &str = "base_model.model.layers.0.self_attn.q_proj.alpha";
+
+/// A LoRA of rank 4 whose `B` is as large as `size`.
+fn lora(size: f32) -> Vec<u8> {
+    file(&[(A, &[4, 64], 0.3), (B, &[64, 4], size), (ALPHA, &[], 16.0)])
+}
+
+#[test]
+fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
+    let place = Place::new();
+    place.write("voice.safetensors", lora(0.3));
+    place.write("zeros.safetensors", lora(0.0));
+    let song = |name: &str, more: &[&str]| {
+        let common = ["rain", "--seed", "7", "-o", name];
+        place.tiny(&[&common, more].concat()).succeeded()
+    };
+    song("plain.wav", &[]);
+    let run = song("voice.wav", &["--adapter", "voice.safetensors"]);
+    run.says("tiny + voice on cpu").says("adapter voice: 1 weight changed by ");
+    assert_ne!(place.read("voice.wav"), place.read("plain.wav"));
+    song("half.wav", &["--adapter", "voice.safetensors:0.5"]).says("tiny + voice (0.5) on cpu");
+    assert_ne!(place.read("half.wav"), place.read("voice.wav"));
+    assert_ne!(place.read("half.wav"), place.read("plain.wav"));
+    song("none.wav", &["--adapter", "voice.safetensors", "--adapter-scale", "0"])
+        .says("note: the adapter `voice.safetensors` has the scale 0: it changes nothing");
+    assert_eq!(place.read("none.wav"), place.read("plain.wav"));
+    song("zeros.wav", &["--adapter", "zeros.safetensors"])
+        .says("adapter zeros: 1 weight not changed at all")
+        .says("note: the adapter zeros changes nothing: all its changes are zero");
+    assert_eq!(place.read("zeros.wav"), place.read("plain.wav"));
+    // Two halves are a whole, up to the last bit of a sum.
+    let halves = ["--adapter", "voice.safetensors:0.5"];
+    song("halves.wav", &[halves, halves].concat());
+    let samples = |name: &str| -> Vec<i32> {
+        let bytes = std::io::Cursor::new(place.read(name));
+        let mut reader = hound::WavReader::new(bytes).expect("a WAV");
+        reader.samples::<i32>().map(|sample| sample.expect("a sample")).collect()
+    };
+    let (halves, whole) = (samples("halves.wav"), samples("voice.wav"));
+    let most = halves.iter().zip(&whole).map(|(a, b)| (a - b).abs()).max();
+    assert!(most.expect("samples") <= 8, "{most:?}");
+}
+
+#[test]
+fn a_saved_request_keeps_its_adapters_and_makes_the_song_again() {
+    let place = Place::new();
+    place.write("voice.safetensors", lora(0.3));
+    let adapter = ["--adapter", "voice.safetensors:0.5"];
+    let common = ["rain", "--seed", "7", "-o", "a.wav", "--save-request"];
+    place.tiny(&[&common[..], &adapter].concat()).succeeded();
+    let request = place.json("a.json");
+    let path = request["adapter"].as_str().expect("one");
+    assert!(std::path::Path::new(path).is_absolute() && path.ends_with("voice.safetensors"));
+    assert_eq!(request["adapter_scale"], 0.5);
+    let again = |more: &[&str], name: &str| {
+        let common = ["generate", "--request", "a.json", "-o", name];
+        place.run(&[&common, more].concat()).succeeded();
+        place.read(name)
+    };
+    assert_eq!(again(&[], "b.wav"), place.read("a.wav"));
+    assert_ne!(again(&["--no-adapter"], "c.wav"), place.read("a.wav"));
+    assert_ne!(again(&["--adapter-scale", "1"], "d.wav"), place.read("a.wav"));
+    // acestep.cpp's keys.
+    place.write(
+        "cpp.json",
+        r#"{"caption": "rain", "adapter": "voice.safetensors", "adapter_scale": 0.5}"#,
+    );
+    let common = ["generate", "--request", "cpp.json", "--model", "tiny", "--duration", "1"];
+    place.run(&[&common[..], &["--seed", "7", "-o", "e.wav"]].concat()).succeeded();
+    assert_eq!(place.read("e.wav"), place.read("a.wav"));
+}
+
+#[test]
+fn a_dry_run_says_what_an_adapter_would_change() {
+    let place = Place::new();
+    let other = "lora_te_layers_0_self_attn_q_proj.lora_down.weight";
+    let up = "lora_te_layers_0_self_attn_q_proj.lora_up.weight";
+    std::fs::create_dir_all(place.path("models/adapters")).expect("a folder");
+    place.write(
+        "models/adapters/voice.safetensors",
+        file(&[
+            (A, &[4, 64], 0.3),
+            (B, &[64, 4], 0.3),
+            (other, &[4, 64], 0.1),
+            (up, &[64, 4], 0.1),
+        ]),
+    );
+    // By its name among the models.
+    let args = ["rain", "--adapter", "voice", "--models-dir", "models", "--dry-run"];
+    place
+        .tiny(&args)
+        .succeeded()
+        .says("adapter   voice (models/adapters/voice.safetensors): LoRA, rank 4, scale 1, 1 of ")
+        .says("note: 1 module of the adapter `models/adapters/voice.safetensors` is not used")
+        .says("seems to be of the text encoder: `lora_te_layers_0_self_attn_q_proj`")
+        .says("does not say its alpha: it works as if that were its rank");
+    let run = place.tiny(&[&args[..], &["--json"]].concat()).succeeded();
+    let object: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
+    let adapter = &object["plan"]["adapters"][0];
+    assert_eq!((&adapter["kind"], &adapter["weights"]), (&json!("LoRA"), &json!(1)));
+    assert_eq!((&adapter["unmatched"], &adapter["ranks"]), (&json!(1), &json!([4, 4])));
+    let change = adapter["change"].as_f64().expect("measured");
+    assert!(change > 0.01 && change < 100.0, "{change}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_a_remedy_before_any_work() {
+    let place = Place::new();
+    let refused = |args: &[&str], code: i32, says: &str| {
+        place.tiny(&[&["rain", "-o", "a.wav"], args].concat()).failed(code).says(says);
+        assert!(!place.path("a.wav").exists());
+    };
+    refused(
+        &["--adapter", "no.safetensors"],
+        1,
+        "error: the adapter `no.safetensors` is not on this machine\n  looked for no.safetensors",
+    );
+    let wide = file(&[(A, &[4, 2048], 0.3), (B, &[2048, 4], 0.3)]);
+    place.write("wide.safetensors", &wide);
+    refused(
+        &["--adapter", "wide.safetensors"],
+        1,
+        "as [2048, 2048], but the model has it as [64, 64]",
+    );
+    place.write("cut.safetensors", &wide[..wide.len() - 4]);
+    refused(&["--adapter", "cut.safetensors"], 1, "`cut.safetensors` is cut");
+    place.write("foreign.safetensors", file(&[("x", &[2], 1.0)]));
+    refused(
+        &["--adapter", "foreign.safetensors"],
+        1,
+        "is not an adapter: none of its tensors is one's: `x`",
+    );
+    let text = file(&[
+        ("lora_te_layers_0_mlp.lora_down.weight", &[4, 64], 0.3),
+        ("lora_te_layers_0_mlp.lora_up.weight", &[64, 4], 0.3),
+    ]);
+    place.write("text.safetensors", text);
+    refused(
+        &["--adapter", "text.safetensors"],
+        1,
+        "changes nothing of tiny, which has none of its 1 module: `lora_te",
+    );
+    std::fs::create_dir(place.path("empty")).expect("a folder");
+    refused(&["--adapter", "empty"], 1, "holds no adapter: there is no adapter_config.json");
+    place.write("voice.safetensors", lora(0.3));
+    refused(
+        &["--adapter", "voice.safetensors:11"],
+        2,
+        "`--adapter-scale 11` is out of range: -10 to 10",
+    );
+    refused(&["--adapter-scale", "1"], 2, "`--adapter-scale` is given, but there is no adapter");
+    refused(
+        &["--adapter", "voice.safetensors:1", "--adapter-scale", "1"],
+        2,
+        "`--adapter PATH:SCALE` and `--adapter-scale` both give a scale",
+    );
+}
+
+#[test]
+fn show_says_what_is_in_an_adapter_and_whether_it_fits() {
+    let place = Place::new();
+    place.write("voice.safetensors", lora(0.3));
+    let run = place.run(&["adapter", "show", "voice.safetensors"]).succeeded();
+    assert_eq!(
+        run.text(),
+        "file      voice.safetensors\n\
+         kind      LoRA, rank 4, alpha 16\n\
+         size      513 numbers for 1 weight\n\
+         for       no released model, by its sizes\n\
+         changes   1 x base_model.model.layers.*.self_attn.q_proj [64, 64]\n"
+    );
+    let args = ["adapter", "show", "voice.safetensors", "--model", "tiny"];
+    let run = place.run(&args).succeeded();
+    assert!(run.text().contains("\nmodel     tiny: 1 of "), "{}", run.text());
+    let run = place.run(&[&args[..], &["--json"]].concat()).succeeded();
+    let object: serde_json::Value = serde_json::from_str(run.text()).expect("JSON");
+    assert_eq!((&object["kind"], &object["model"]["weights"]), (&json!("LoRA"), &json!(1)));
+}
