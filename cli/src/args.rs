@@ -10,6 +10,11 @@ use crate::{commands, error, report::Report};
 pub(crate) mod adapter;
 #[allow(
     rustdoc::broken_intra_doc_links,
+    reason = "flags are documented for the terminal: `[default: 0.1]`"
+)]
+pub(crate) mod after;
+#[allow(
+    rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `cuda[:N]`"
 )]
 pub(crate) mod device;
@@ -50,6 +55,8 @@ pub(crate) enum Command {
     Understand(Box<plan::Understand>),
     /// Say what a LoRA or the like holds, and whether it fits a model.
     Adapter(adapter::Args),
+    /// Draw a sound file: waveform, spectrogram, lines.
+    Plot(Box<after::Plot>),
     /// Compare this machine's results with the reference's.
     Verify(commands::verify::Args),
     /// Measure how fast each stage is.
@@ -138,6 +145,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ("format", plan::FORMAT_EXAMPLES),
         ("understand", plan::UNDERSTAND_EXAMPLES),
         ("adapter", adapter::EXAMPLES),
+        ("plot", after::PLOT_EXAMPLES),
         ("doctor", doctor::EXAMPLES),
         ("warmup", doctor::WARMUP_EXAMPLES),
     ] {

@@ -215,7 +215,12 @@ fn rough(duration: Duration) -> String {
 fn unit(stage: Stage) -> &'static str {
     match stage {
         Stage::LmText | Stage::LmCodes => "token",
-        Stage::TextEncoder | Stage::Condition | Stage::Codes | Stage::Diffusion => "step",
+        Stage::TextEncoder
+        | Stage::Condition
+        | Stage::Codes
+        | Stage::Diffusion
+        | Stage::Alignment
+        | Stage::Score => "step",
         Stage::VaeEncoder | Stage::Vae => "tile",
     }
 }

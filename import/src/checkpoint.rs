@@ -162,6 +162,10 @@ impl<B: Backend> Checkpoint<B> for Folder {
         self.text_encoder.token_ids(text, max_tokens)
     }
 
+    fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
+        self.text_encoder.text_of(ids)
+    }
+
     fn pad_token_id(&self) -> Result<u32, Error> {
         Ok(self.text_encoder.tokenizer()?.end_of_text())
     }

@@ -60,6 +60,15 @@ impl TextEncoderFolder {
         self.tokenizer()?.token_ids(text, max_tokens).map_err(bad)
     }
 
+    /// The text of `ids`, special tokens written out.
+    ///
+    /// # Errors
+    /// [`Error::BadTokenizer`].
+    pub fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
+        let bad = |reason| self.bad_tokenizer(reason);
+        self.tokenizer()?.text_of(ids).map_err(bad)
+    }
+
     /// The tokenizer, whose ids all have a row in the network's table.
     ///
     /// # Errors

@@ -61,6 +61,15 @@ impl TextTokenizer {
         Ok(ids)
     }
 
+    /// The text of `ids`, special tokens written out; an id that does not exist has no text, and bytes
+    /// that are no whole character are U+FFFD.
+    ///
+    /// # Errors
+    /// What the tokenizer says, as text.
+    pub fn text_of(&self, ids: &[u32]) -> Result<String, String> {
+        self.inner.decode(ids, false).map_err(|error| error.to_string())
+    }
+
     /// The id of `<|endoftext|>`, which also pads.
     pub fn end_of_text(&self) -> u32 {
         self.end_of_text

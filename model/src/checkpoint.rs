@@ -76,6 +76,13 @@ pub trait Checkpoint<B: Backend> {
     /// If the tokenizer cannot be read.
     fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Self::Error>;
 
+    /// The text of token ids of the text encoder, special tokens written out; bytes that are no whole
+    /// character are U+FFFD.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot be read.
+    fn text_of(&self, ids: &[u32]) -> Result<String, Self::Error>;
+
     /// The id that fills up the shorter rows of a batch, `<|endoftext|>`.
     ///
     /// # Errors

@@ -213,6 +213,12 @@ pub enum Error {
     /// Audio that no WAV can hold.
     #[error("this audio cannot be a WAV file: {0}")]
     Wav(String),
+    /// Which heads of the model follow the lyrics is not known.
+    #[error("where the lyrics are sung in a song of this model cannot be found")]
+    NoAlignment(#[source] acestep_model::ConfigError),
+    /// A picture could not be made into a file.
+    #[error("the picture cannot be written as PNG: {0}")]
+    Picture(String),
     /// A stage gave NaN or infinity.
     #[error("{stage} gave {count} values that are not finite, the first at {first}")]
     NotFinite {
@@ -437,6 +443,11 @@ impl Error {
                  what they claim to be: download them again"
                     .into()
             }
+            Self::NoAlignment(_) => {
+                "leave --lrc, --output-lrc, --output-vtt and --score out, or add the key to the \
+                 model's config.json"
+                    .into()
+            }
             Self::ForeignTokenizer { .. } => {
                 "the text encoder's folder mixes files of two models; download it again".into()
             }
@@ -507,6 +518,7 @@ impl Error {
             | Self::Wav(_)
             | Self::Snapshot { .. }
             | Self::Cancelled
+            | Self::Picture(_)
             | Self::Checkpoint(_) => return None,
         };
         Some(hint)

@@ -16,6 +16,7 @@
 //! | [`vae`] | latents to sound and back, in tiles |
 //! | [`audio`] | sound files of many formats in, rates, loudness, WAV out |
 //! | [`listen`] | sound to audio codes |
+//! | [`align`], [`score`], [`plot`] | after the song: when each line is sung, how good it is, a picture |
 //! | [`pipeline`] | the straight line through all of it |
 //! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
 //! | [`overflow`] | stages that are done again in f32 |
@@ -23,6 +24,7 @@
 //! | [`latents`] | latents in and out as files, acestep.cpp's among them |
 //! | [`error`] | what can go wrong, and how to mend it |
 
+pub mod align;
 pub mod audio;
 pub mod codes;
 pub mod condition;
@@ -39,9 +41,11 @@ pub mod observe;
 pub mod overflow;
 pub mod pipeline;
 pub mod plan;
+pub mod plot;
 pub mod prompt;
 pub mod request;
 pub mod residency;
+pub mod score;
 pub mod sounds;
 pub mod source;
 pub mod text;

@@ -23,6 +23,10 @@ pub enum Stage {
     Diffusion,
     /// Latents to sound.
     Vae,
+    /// The finished song to the times of its lines.
+    Alignment,
+    /// The language model's judgement of a song.
+    Score,
 }
 
 impl Stage {
@@ -37,6 +41,8 @@ impl Stage {
             Self::Codes => "audio codes",
             Self::Diffusion => "diffusion",
             Self::Vae => "VAE",
+            Self::Alignment => "alignment",
+            Self::Score => "score",
         }
     }
 }

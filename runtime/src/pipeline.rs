@@ -7,6 +7,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::{
     Error, Plan,
+    align::{self, Aligned, Wants},
     audio::{
         Audio,
         loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
@@ -169,10 +170,37 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
+    let rendered = render_and_align(plan, Wants::default(), parts, prepared, observe)?;
+    Ok(rendered.songs)
+}
+
+/// Songs, and what was found in them.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The songs.
+    pub songs: Vec<Song>,
+    /// What was wanted of each. Where that fails, the songs are there all the same.
+    pub aligned: Result<Vec<Aligned>, Error>,
+}
+
+/// [`render`], and then what is wanted of the songs besides their sound.
+///
+/// # Errors
+/// As [`generate`].
+pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    wants: Wants,
+    parts: &Parts<'_, B, C>,
+    prepared: Prepared<B>,
+    observe: &dyn Observe,
+) -> Result<Rendered, Error> {
+    let followed = prepared.tracks.first.clone();
     // ANCHOR: render
     let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
-    sing(plan, parts, latents, observe)
+    let songs = sing(plan, parts, latents.clone(), observe)?;
+    let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
     // ANCHOR_END: render
+    Ok(Rendered { songs, aligned })
 }
 
 /// The last part of [`render`]: latents `[B, T, C]` to songs.

@@ -87,7 +87,12 @@ pub fn caption_prompt(instruction: &str, caption: &str, metas: &str) -> String {
 
 /// The text for the lyric encoder.
 pub fn lyric_prompt(language: &str, lyrics: &str) -> String {
-    format!("# Languages\n{language}\n\n# Lyric\n{lyrics}<|endoftext|>")
+    format!("{}{lyrics}<|endoftext|>", lyric_head(language))
+}
+
+/// What stands before the lyrics in [`lyric_prompt`].
+pub fn lyric_head(language: &str) -> String {
+    format!("# Languages\n{language}\n\n# Lyric\n")
 }
 
 /// Caption and lyric prompt from upstream's metadata, which is an object, a text or null.

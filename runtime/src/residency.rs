@@ -229,6 +229,14 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.checkpoint.token_ids(text, max_tokens).map_err(Error::checkpoint)
     }
 
+    /// See [`Checkpoint::text_of`].
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`].
+    pub fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
+        self.checkpoint.text_of(ids).map_err(Error::checkpoint)
+    }
+
     /// See [`Checkpoint::pad_token_id`].
     ///
     /// # Errors

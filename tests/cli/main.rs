@@ -1,6 +1,7 @@
 //! The program as a person meets it: what is typed, what is printed, which files appear.
 
 mod adapters;
+mod after;
 mod check;
 mod corruption;
 mod devices;

@@ -1,5 +1,6 @@
 //! What must be true of any song, whatever its weights.
 
+mod after;
 mod batch;
 mod codes;
 mod conditioning;

@@ -56,6 +56,10 @@ impl<C: Change> Checkpoint<Cpu> for Altered<C> {
         Checkpoint::<Cpu>::token_ids(&self.model, text, max_tokens)
     }
 
+    fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
+        Checkpoint::<Cpu>::text_of(&self.model, ids)
+    }
+
     fn pad_token_id(&self) -> Result<u32, Error> {
         Checkpoint::<Cpu>::pad_token_id(&self.model)
     }

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
-use super::{device::Where, editing::Editing, language::Language, thinking::Thinking};
+use super::{
+    after::After, device::Where, editing::Editing, language::Language, thinking::Thinking,
+};
 
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
@@ -48,6 +50,8 @@ pub(crate) struct Args {
     pub(crate) compute: Compute,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) after: After,
 }
 
 /// What is heard, in words.

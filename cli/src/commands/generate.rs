@@ -8,6 +8,7 @@
 //! Everything that can be refused is refused before the first network is read.
 
 mod adapters;
+mod after;
 mod composition;
 mod describe;
 mod inputs;
@@ -29,7 +30,8 @@ use acestep_runtime::{
     audio::wav::{self, WavFormat},
     device::kernels::Kernels,
     files::Existing,
-    lm::compose::Timing,
+    lm::{compose::Timing, metadata::Metadata},
+    pipeline::Rendered,
     vae::Tiling,
 };
 use anyhow::Result;
@@ -49,6 +51,7 @@ use crate::{
     report::{self, Report},
     settings,
 };
+use after::{After, Found, Named};
 use composition::Composition;
 use describe::Resources;
 pub(crate) use describe::counted;
@@ -63,6 +66,8 @@ struct Job {
     plan: Plan,
     /// What the language model is asked.
     composition: Option<Composition>,
+    /// What it decided, once it has answered.
+    metadata: Option<Metadata>,
     /// How long it took, once it has answered.
     timing: Option<Timing>,
     /// Whether the request was written as soon as it had.
@@ -78,6 +83,8 @@ struct Job {
     format: WavFormat,
     inputs: Inputs,
     outputs: Outputs,
+    /// What is made of the songs.
+    after: After,
     notices: Vec<Notice>,
     /// Of the plan alone.
     plan_notices: Vec<Notice>,
@@ -119,6 +126,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     job.say_plan(&report);
     report.line(&describe::headline(&job));
     let songs = run::songs(&job, &args, &progress);
+    let judged = if songs.is_ok() { job.judge(&args, &progress) } else { Ok(vec![]) };
     let outcome = progress.finish();
     let stages = job.learn(outcome);
     for line in job.say_adapters(&report) {
@@ -128,18 +136,41 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         engine::remember(&job.kernels, job.engine, &job.models());
     }
     let existing = args.output.existing();
-    let written = songs.map_err(Into::into).and_then(|songs| job.write(&songs, existing));
-    let written = written.inspect_err(|_| job.say_kept(&report))?;
+    let rendered = songs.inspect_err(|_| job.say_kept(&report))?;
+    let Rendered { songs, aligned } = rendered;
+    let written = job.write(&songs, existing).inspect_err(|_| job.say_kept(&report))?;
+    let found = Found::of(aligned, judged)?;
+    let more = job.write_after(&songs, &written, &found, existing)?;
+    if !args.output.json {
+        more.iter().try_for_each(|path| report::path(path))?;
+    }
+    let missing = job.missing_after(&found);
+    missing.iter().for_each(|notice| report.note(&notice.0));
     let elapsed = start.elapsed();
 
     if args.output.json {
         let resources = Resources::of(&job, args.compute.residency())?;
         let mut object = describe::to_json(&job, &resources);
-        object["outputs"] = written.iter().map(Written::to_json).collect();
+        object["outputs"] = (0..written.len())
+            .map(|index| {
+                let mut song = written[index].to_json();
+                song.extend(found.to_json(&job, index));
+                Value::from(song)
+            })
+            .collect();
+        if let Some(ranking) = after::ranking(&job, &found, &written) {
+            object["ranking"] = ranking;
+        }
+        if let Some(notices) = object["notices"].as_array_mut() {
+            notices.extend(missing.iter().map(|notice| notice.0.clone().into()));
+        }
         object["elapsed"] = elapsed_json(&stages, elapsed);
         report.output(&format!("{object:#}"))?;
     }
     report.line(&summary(&job, &written, elapsed));
+    if let Some(table) = after::table(&found, &written) {
+        report.line(&table);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -208,6 +239,12 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
     let outputs = Outputs::decide(&args.output, plan.batch_size(), seeds)?;
     outputs.check(args.output.existing())?;
+    let existing = args.output.existing();
+    let named = Named { outputs: &outputs, seeds, existing };
+    let mut after = After::decide(args, &named, &folder, &mut asked.notices)?;
+    if composition.is_none() {
+        after.find_judge(&asked.request, folder.name(), &layout, engine, &mut asked.notices)?;
+    }
     if let Some(folder) = &args.sampling.dump_conditioning {
         if plan.non_cover_prompt.is_some() {
             let message = "conditioning files hold one condition, but this song has a second one \
@@ -238,6 +275,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         asked,
         plan,
         composition,
+        metadata: None,
         timing: None,
         is_kept: false,
         is_stale: false,
@@ -249,6 +287,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         format,
         inputs,
         outputs,
+        after,
         notices: all,
         plan_notices: notices,
     };
@@ -299,15 +338,16 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    fn to_json(&self) -> Value {
-        json!({
+    fn to_json(&self) -> serde_json::Map<String, Value> {
+        let object = json!({
             "path": self.target.to_string(),
             "seed": self.seed,
             "seconds": self.seconds,
             "samples": self.samples,
             "sample_rate": self.sample_rate,
             "channels": self.channels,
-        })
+        });
+        object.as_object().cloned().unwrap_or_default()
     }
 }
 
@@ -350,6 +390,7 @@ impl Job {
             report.note(&notice.0);
             self.notices.push(notice);
         }
+        self.metadata = Some(composed.metadata);
         self.timing = Some(composed.timing);
         // Drawn seeds stay, as the songs' names have them.
         let request = Request { seed: Some(self.plan.seeds.clone()), ..composed.request };

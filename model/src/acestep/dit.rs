@@ -163,8 +163,28 @@ impl<B: Backend> Dit<B> {
         condition: &CrossAttended<B>,
         tap: &mut impl Tap<B>,
     ) -> Tensor<B, 3> {
-        let device = xt.device();
         let [batch, frames, channels] = xt.dims();
+        let layers = self.layers.len();
+        let (x, embedded) = self.through(layers, xt, context, [t, r], condition, tap);
+
+        let table = self.scale_shift_table.val() + embedded.unsqueeze_dim::<3>(1); // [B, 2, H]
+        let (shift, scale) = (table.clone().narrow(1, 0, 1), table.narrow(1, 1, 1));
+        let x = self.norm_out.forward_modulated(x, shift, scale);
+        let velocity = self.proj_out.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, T', C]
+        velocity.slice([0..batch, 0..frames, 0..channels]).cast(DType::F32)
+    }
+
+    /// The hidden state after the first `layers` layers, `[B, P, H]`, and the embedded time, `[B, H]`.
+    pub(super) fn through(
+        &self,
+        layers: usize,
+        xt: Tensor<B, 3>,
+        context: Tensor<B, 3>,
+        [t, r]: [&[f32]; 2],
+        condition: &CrossAttended<B>,
+        tap: &mut impl Tap<B>,
+    ) -> (Tensor<B, 3>, Tensor<B, 2>) {
+        let device = xt.device();
         let dtype = self.condition_embedder.dtype();
         let since = |(&t, &r): (&f32, &f32)| rounded(t, dtype) - rounded(r, dtype);
         let since_r: Vec<f32> = t.iter().zip(r).map(since).collect();
@@ -181,17 +201,27 @@ impl<B: Backend> Dit<B> {
         let mut x = x;
         let seen = self.visibility.iter().map(|&rule| Mask::by_position(rule));
         for (index, ((layer, mask), source)) in
-            self.layers.iter().zip(seen).zip(&condition.layers).enumerate()
+            self.layers.iter().zip(seen).zip(&condition.layers).take(layers).enumerate()
         {
             let about = Surroundings { time: &projected, rope: &rope, mask: &mask, source };
             x = layer.forward(x, &about, index, tap);
         }
+        (x, embedded)
+    }
 
-        let table = self.scale_shift_table.val() + embedded.unsqueeze_dim::<3>(1); // [B, 2, H]
-        let (shift, scale) = (table.clone().narrow(1, 0, 1), table.narrow(1, 1, 1));
-        let x = self.norm_out.forward_modulated(x, shift, scale);
-        let velocity = self.proj_out.forward(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, T', C]
-        velocity.slice([0..batch, 0..frames, 0..channels]).cast(DType::F32)
+    /// How a layer's cross-attention looks at the condition, see [`super::gaze`].
+    ///
+    /// # Shapes
+    /// - `normed`: `[B, P, H]`, what enters the cross-attention
+    /// - output: `[B, heads, P, L]`
+    pub(super) fn gaze_of(
+        &self,
+        layer: usize,
+        normed: Tensor<B, 3>,
+        condition: &CrossAttended<B>,
+        heads: &[usize],
+    ) -> Tensor<B, 4> {
+        self.layers[layer].cross_attn.weights_cross(normed, &condition.layers[layer], heads)
     }
 }
 
@@ -238,6 +268,7 @@ impl<B: Backend> DitLayer<B> {
         tap.tap(format_args!("layer{index}.after_self_attn"), &x);
 
         let normed = self.cross_attn_norm.forward(x.clone());
+        tap.tap(format_args!("layer{index}.cross_attn.in"), &normed);
         let attended = self.cross_attn.forward_cross(normed, about.source);
         tap.tap(format_args!("layer{index}.cross_attn.out"), &attended);
         let x = kernel::add(x, attended);

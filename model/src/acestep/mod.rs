@@ -8,6 +8,7 @@ mod config;
 mod dit;
 mod encoder;
 mod fsq;
+mod gaze;
 mod pack;
 
 pub use codec::{AudioCodec, AudioTokenizer, Detokenizer};
@@ -16,4 +17,5 @@ pub use config::Config;
 pub use dit::{CrossAttended, Dit};
 pub use encoder::EncoderShape;
 pub use fsq::{Fsq, Quantizer};
+pub use gaze::Heads;
 pub use pack::{Packed, pack};

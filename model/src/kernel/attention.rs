@@ -70,6 +70,21 @@ pub fn attention<B: Backend>(
     ))
 }
 
+/// How much each query of [`attention`] looks at each key, where nothing is hidden: the softmax that
+/// the values are mixed by, in f32.
+///
+/// Only for looking at; the networks never hold it whole.
+///
+/// # Shapes
+/// - `q`: `[B, heads, Lq, D]`
+/// - `k`: `[B, heads, Lk, D]`, one key head a query head
+/// - output: `[B, heads, Lq, Lk]`, rows of sum 1
+pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor<B, 4> {
+    debug_assert_same_dtype("attention_weights", q.dtype(), [k.dtype()]);
+    let q = q.clone().mul_scalar((q.dims()[3] as f64).powf(-0.5));
+    activation::softmax(q.matmul(k.swap_dims(2, 3)).cast(DType::F32), 3)
+}
+
 /// Reference of [`attention`]: plain operations over blocks of queries, so that a window also
 /// saves the work outside it.
 pub fn reference<B: Backend>(

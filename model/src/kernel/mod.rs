@@ -17,7 +17,7 @@ mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
 
-pub use attention::{Mask, Visibility, attention};
+pub use attention::{Mask, Visibility, attention, attention_weights};
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 

@@ -100,6 +100,29 @@ impl<B: Backend> Attention<B> {
         self.attend(q, k, v, &Mask::by_position(Visibility::Full))
     }
 
+    /// How much each position of `x` looks at each of another sequence in [`Self::forward_cross`], by
+    /// the query heads `heads`.
+    ///
+    /// # Panics
+    /// If there is no such head, or none is asked for.
+    ///
+    /// # Shapes
+    /// - `x`: `[B, P, H]`
+    /// - output: `[B, heads, P, L]`, f32
+    pub fn weights_cross(
+        &self,
+        x: Tensor<B, 3>,
+        source: &KeysValues<B>,
+        heads: &[usize],
+    ) -> Tensor<B, 4> {
+        let group = self.heads / self.kv_heads;
+        let q = self.q_norm.forward(self.queries(x)).swap_dims(1, 2); // [B, heads, P, D]
+        let of = |x: &Tensor<B, 4>, head: usize| x.clone().narrow(1, head, 1);
+        let weights =
+            |&head: &usize| kernel::attention_weights(of(&q, head), of(&source.k, head / group));
+        Tensor::cat(heads.iter().map(weights).collect(), 1)
+    }
+
     /// Keys and values of `source`, which does not change from step to step.
     ///
     /// # Shapes

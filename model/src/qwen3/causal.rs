@@ -77,6 +77,25 @@ impl<B: Backend> Causal<B> {
         self.forward_cached(ids, &slots, cache, device)
     }
 
+    /// [`Self::read`] with the hidden state of every one of `ids`.
+    ///
+    /// # Panics
+    /// As [`Self::read`].
+    ///
+    /// # Shapes
+    /// - output: `[ids, H]`
+    pub fn read_all(
+        &self,
+        ids: &[u32],
+        row: usize,
+        cache: &mut Cache<B>,
+        device: &B::Device,
+    ) -> Tensor<B, 2> {
+        let slots = cache.next(row..row + 1);
+        let tokens = rows_of(ids, 1, device);
+        self.model.forward_cached_all(tokens, &slots, cache).squeeze_dim::<2>(0).cast(DType::F32)
+    }
+
     /// Reads one token for each of `rows`, in one pass; gives their last hidden states.
     ///
     /// # Panics
@@ -103,9 +122,7 @@ impl<B: Backend> Causal<B> {
         cache: &mut Cache<B>,
         device: &B::Device,
     ) -> Tensor<B, 2> {
-        let shape = [slots.len(), ids.len() / slots.len()];
-        let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
-        let ids = Tensor::from_data(TensorData::new(ids, shape), device);
+        let ids = rows_of(ids, slots.len(), device);
         self.model.forward_cached(ids, slots, cache).squeeze_dim::<2>(1).cast(DType::F32)
     }
 
@@ -136,6 +153,13 @@ impl<B: Backend> Causal<B> {
             None => self.model.table(),
         }
     }
+}
+
+/// Ids as a tensor of so many rows.
+fn rows_of<B: Backend>(ids: &[u32], rows: usize, device: &B::Device) -> Tensor<B, 2, Int> {
+    let shape = [rows, ids.len() / rows];
+    let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+    Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
 impl Config {

@@ -106,6 +106,31 @@ impl<B: Backend> Model<B> {
         slots: &[Slot],
         cache: &mut Cache<B>,
     ) -> Tensor<B, 3> {
+        let last = ids.dims()[1] - 1;
+        let hidden = self.through_cached(ids, slots, cache);
+        self.norm.forward(hidden.narrow(1, last, 1))
+    }
+
+    /// [`Self::forward_cached`] with the hidden states of all new tokens.
+    ///
+    /// # Shapes
+    /// - output: `[slots, t, H]`, in the weights' type
+    pub(super) fn forward_cached_all(
+        &self,
+        ids: Tensor<B, 2, Int>,
+        slots: &[Slot],
+        cache: &mut Cache<B>,
+    ) -> Tensor<B, 3> {
+        self.norm.forward(self.through_cached(ids, slots, cache))
+    }
+
+    /// Before the final norm.
+    fn through_cached(
+        &self,
+        ids: Tensor<B, 2, Int>,
+        slots: &[Slot],
+        cache: &mut Cache<B>,
+    ) -> Tensor<B, 3> {
         let t = ids.dims()[1];
         let device = ids.device();
         assert!(t == 1 || slots.len() == 1, "{t} tokens for each of {} sequences", slots.len());
@@ -129,7 +154,7 @@ impl<B: Backend> Model<B> {
             hidden = layer.forward_cached(hidden, cached, &reading);
         }
         cache.advance(slots, t);
-        self.norm.forward(hidden.narrow(1, t - 1, 1))
+        hidden
     }
 
     /// The embedding table, `[vocabulary, H]`.

@@ -253,7 +253,12 @@ impl<B: Backend> Writer<'_, B> {
     }
 
     /// Reads tokens into a row, in pieces; gives the hidden state of the last one.
-    fn read(&self, ids: &[u32], row: usize, cache: &mut Cache<B>) -> Result<Tensor<B, 2>, Error> {
+    pub(super) fn read(
+        &self,
+        ids: &[u32],
+        row: usize,
+        cache: &mut Cache<B>,
+    ) -> Result<Tensor<B, 2>, Error> {
         let mut hidden = None;
         for piece in ids.chunks(READ_AT_ONCE) {
             check(self.observe)?;
@@ -316,7 +321,12 @@ impl<B: Backend> Writer<'_, B> {
         self.grammar.vocabulary()
     }
 
-    fn unusable(&self, source: super::sample::ScoreError, step: usize, had: &[u32]) -> Error {
+    pub(super) fn unusable(
+        &self,
+        source: super::sample::ScoreError,
+        step: usize,
+        had: &[u32],
+    ) -> Error {
         Error::Scores { step, dtype: self.place.dtype, source, had: self.decode(had) }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`generate`] | tokens one after the other |
 //! | `session`, `merge`, `guard` | the model in memory, its answer in the request, useless answers |
 //! | [`snapshot`] | what was read, as a file |
+//! | [`judge`] | how well codes fit what was asked for |
 //! | [`replay`] | stored runs of the reference, once more |
 //! | [`vocabulary`] | which tokens mean something special |
 //! | [`constrain`] | which tokens may come next |
@@ -26,6 +27,7 @@ pub mod constrain;
 pub mod cot;
 pub mod generate;
 mod guard;
+pub mod judge;
 mod merge;
 pub mod metadata;
 pub mod parse;

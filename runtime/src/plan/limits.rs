@@ -34,7 +34,10 @@ pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
 }
 
 /// A real number in `low..=high`; NaN is in no range.
-pub(crate) fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
     if (low..=high).contains(&value) {
         return Ok(value);
     }

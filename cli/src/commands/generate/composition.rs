@@ -26,7 +26,7 @@ pub(super) struct Composition {
     ask: Ask,
     /// Whether it writes audio codes too, or words alone.
     pub(super) writes_codes: bool,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Genres that it may name; `None` = it names none.
     genres: Option<Arc<GenreVocabulary>>,
     pub(super) folder: LanguageFolder,

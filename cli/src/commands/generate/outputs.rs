@@ -34,6 +34,18 @@ pub(super) enum Target {
     Stdout,
 }
 
+impl Target {
+    /// What a picture of the song is called.
+    pub(super) fn title(&self) -> String {
+        match self {
+            Self::File(path) => {
+                path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
+            }
+            Self::Stdout => "song".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -132,14 +144,18 @@ fn check_extension(path: &Path) -> Result<(), Refusal> {
 }
 
 /// A path for each seed.
-struct Names {
-    paths: Vec<PathBuf>,
+pub(super) struct Names {
+    pub(super) paths: Vec<PathBuf>,
     /// Whether `_1`, `_2` were added.
     numbered: bool,
 }
 
 /// Fills `{seed}` and `{index}` (from 1) in; several songs without either are numbered.
-fn names(template: &Path, count: usize, seeds: Option<&[u64]>) -> Result<Names, Refusal> {
+pub(super) fn names(
+    template: &Path,
+    count: usize,
+    seeds: Option<&[u64]>,
+) -> Result<Names, Refusal> {
     let Some(text) = template.to_str() else {
         // Not text, so it has no placeholders that were meant.
         return Ok(numbered(template, count));

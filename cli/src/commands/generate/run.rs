@@ -3,9 +3,9 @@
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Parts, Plan, Residency, Song, Stage,
+    Engine, Error, ModelInfo, Parts, Plan, Residency, Stage,
     exchange::Array3,
-    pipeline::{self, Prepared},
+    pipeline::{self, Prepared, Rendered},
     sounds::{Sound, Sounds},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
 };
@@ -18,7 +18,7 @@ use crate::{interrupt, progress::Progress};
 ///
 /// # Errors
 /// Those of [`pipeline::generate`], and of writing conditioning.
-pub(super) fn songs(job: &Job, args: &Args, progress: &Progress) -> Result<Vec<Song>, Error> {
+pub(super) fn songs(job: &Job, args: &Args, progress: &Progress) -> Result<Rendered, Error> {
     job.engine.run(Songs { job, args, progress })?
 }
 
@@ -29,7 +29,7 @@ struct Songs<'a> {
 }
 
 impl acestep_runtime::Job for Songs<'_> {
-    type Output = Result<Vec<Song>, Error>;
+    type Output = Result<Rendered, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { job, args, progress } = self;
@@ -56,7 +56,7 @@ impl acestep_runtime::Job for Songs<'_> {
             let conditioning = parts.attempt(Stage::Condition, || prepared.to_conditioning())?;
             interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
         }
-        pipeline::render(plan, &parts, prepared, progress)
+        pipeline::render_and_align(plan, job.after.wants, &parts, prepared, progress)
     }
 }
 

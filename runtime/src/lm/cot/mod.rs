@@ -49,6 +49,19 @@ pub fn cot(metadata: &Metadata) -> String {
     format!("<think>\n{}\n</think>", python::strip(&yaml))
 }
 
+/// One field as PyYAML writes a mapping of it alone, stripped: `bpm: 120`, `timesignature: '4'`.
+///
+/// Unlike in [`cot`], a text stays one: where it reads as a number, it has quotes.
+pub fn field(key: &str, value: &Scalar) -> String {
+    let mut yaml = format!("{key}:");
+    match value {
+        Scalar::Whole(value) => yaml.push_str(&format!(" {value}")),
+        Scalar::Real(value) => yaml.push_str(&format!(" {}", float(*value))),
+        Scalar::Text(text) => scalar::write(&mut yaml, key.len() + 1, text),
+    }
+    python::strip(&yaml).to_owned()
+}
+
 /// `3/4` -> `3`; others, such as `6/8`, as they are.
 fn quarters(metre: &str) -> &str {
     match metre.split_once('/') {

@@ -1,0 +1,94 @@
+//! Where the files about a song go.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+use acestep_runtime::files::{Existing, check_target};
+use anyhow::Result;
+
+use super::super::outputs::{Outputs, Target, is_stdout, names};
+use crate::{args::after::After as Flags, error::Refusal};
+
+/// The names that songs have already.
+pub(in super::super) struct Named<'a> {
+    pub(in super::super) outputs: &'a Outputs,
+    /// If they decide anything.
+    pub(in super::super) seeds: Option<&'a [u64]>,
+    pub(in super::super) existing: Existing,
+}
+
+/// Files about songs: one a song, or none at all.
+#[derive(Debug, Default)]
+pub(in super::super) struct Files {
+    lrc: Vec<PathBuf>,
+    vtt: Vec<PathBuf>,
+    plot: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Names them.
+    ///
+    /// # Errors
+    /// Names that cannot be, that are there already, or that are one.
+    pub(super) fn decide(flags: &Flags, named: &Named<'_>) -> Result<Self> {
+        let Named { outputs, existing, .. } = named;
+        let files = Self {
+            lrc: of(flags.lrc, flags.output_lrc.as_deref(), "lrc", named)?,
+            vtt: of(false, flags.output_vtt.as_deref(), "vtt", named)?,
+            plot: of(flags.plot, flags.output_plot.as_deref(), "png", named)?,
+        };
+        let songs = outputs.songs.iter().filter_map(|target| match target {
+            Target::File(path) => Some(path),
+            Target::Stdout => None,
+        });
+        let own = || [&files.lrc, &files.vtt, &files.plot].into_iter().flatten();
+        let mut seen = HashSet::new();
+        for path in songs.chain(&outputs.request).chain(own()) {
+            if !seen.insert(path) {
+                let message = format!("`{}` would be written twice", path.display());
+                return Err(Refusal::usage(message)
+                    .hint("give each file a name of its own")
+                    .into());
+            }
+        }
+        own().try_for_each(|path| check_target(path, *existing))?;
+        Ok(files)
+    }
+
+    /// The files of a song, each with what it is.
+    pub(super) fn of_song(&self, index: usize) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let all = [("lrc", &self.lrc), ("vtt", &self.vtt), ("plot", &self.plot)];
+        all.into_iter().filter_map(move |(kind, paths)| Some((kind, paths.get(index)?)))
+    }
+}
+
+/// Beside the songs, or by a name of their own.
+fn of(
+    beside: bool,
+    template: Option<&Path>,
+    extension: &str,
+    named: &Named<'_>,
+) -> Result<Vec<PathBuf>> {
+    let songs = &named.outputs.songs;
+    if let Some(template) = template {
+        if is_stdout(template) {
+            let message = format!("only a song goes to standard output, not its .{extension}");
+            return Err(Refusal::usage(message).hint("name a file").into());
+        }
+        return Ok(names(template, songs.len(), named.seeds)?.paths);
+    }
+    if !beside {
+        return Ok(vec![]);
+    }
+    let path = |target: &Target| match target {
+        Target::File(path) => Ok(path.with_extension(extension)),
+        Target::Stdout => {
+            let flag = if extension == "png" { "plot" } else { "lrc" };
+            let message = format!("`--{flag}` writes beside the song, which has no place");
+            Err(Refusal::usage(message).hint(format!("name a file with --output-{flag}")).into())
+        }
+    };
+    songs.iter().map(path).collect()
+}

@@ -1,0 +1,49 @@
+//! `acestep plot`: a picture of any sound file.
+
+use std::process::ExitCode;
+
+use acestep_runtime::{
+    align::lrc,
+    audio::read,
+    files::{Existing, check_target},
+    plot::{self, Subject},
+};
+use anyhow::Result;
+
+use super::text::{read_file, utf8};
+use crate::{
+    args::{Global, after::Plot},
+    error::Refusal,
+    interrupt, report,
+};
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let path = args.output.clone().unwrap_or_else(|| args.song.with_extension("png"));
+    check_target(&path, existing)?;
+    let lines = match &args.lrc {
+        Some(file) => {
+            let text = utf8(read_file(file)?, &format!("`{}`", file.display()))?;
+            let lines = lrc::parse(&text);
+            if lines.is_empty() {
+                let message = format!("`{}` has no line with a time", file.display());
+                return Err(Refusal::new(message).hint("lines look like [00:12.34]words").into());
+            }
+            lines
+        }
+        None => vec![],
+    };
+    let (audio, notices) = read::read(&args.song)?;
+    notices.iter().for_each(|notice| report.note(&notice.0));
+    let name = args.song.file_name().map(|name| name.to_string_lossy().into_owned());
+    let title = args.title.clone().or(name).unwrap_or_default();
+    let picture = plot::draw(&Subject { audio: &audio, title: &title, lines: &lines });
+    interrupt::whole(|| picture.save(&path, existing))?;
+    report::path(&path)?;
+    Ok(ExitCode::SUCCESS)
+}

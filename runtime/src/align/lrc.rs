@@ -1,0 +1,129 @@
+//! Lines with times as text files: LRC, which players of music read, and WebVTT, which players of
+//! films and browsers read.
+//!
+//! Source: upstream `format_lrc`, `parse_lrc_to_subtitles`, `lrc_to_vtt_file`; WebVTT: W3C.
+
+use super::Line;
+
+/// Subtitles that would be shown for less time are shown together with the next.
+const LEAST_SECONDS: f64 = 2.0;
+
+/// How long the last subtitle is shown where the song is no longer than its beginning.
+const LAST_SECONDS: f64 = 3.0;
+
+/// `[mm:ss.cc]text`, a line each, without a line end after the last.
+///
+/// A time of which the seconds round up to 60 is the next minute, where upstream writes `[00:60.00]`.
+pub fn lrc(lines: &[Line]) -> String {
+    let line = |line: &Line| {
+        let hundredths = hundredths(line.start);
+        let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
+        format!("[{minutes:02}:{:02}.{:02}]{}", rest / 100, rest % 100, line.text)
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A WebVTT file: each line is shown until the next begins, the last until the song ends.
+///
+/// Lines that begin less than two seconds after the first of a group are shown together, so that a
+/// tag such as `[Verse]` does not flash by.
+pub fn vtt(lines: &[Line], seconds: f64) -> String {
+    let mut groups: Vec<(u64, Vec<&str>)> = Vec::new();
+    let mut sorted: Vec<&Line> = lines.iter().collect();
+    sorted.sort_by(|a, b| a.start.total_cmp(&b.start));
+    for line in sorted {
+        let start = hundredths(line.start);
+        match groups.last_mut() {
+            Some((first, texts)) if start - *first < (100.0 * LEAST_SECONDS) as u64 => {
+                texts.push(&line.text);
+            }
+            _ => groups.push((start, vec![&line.text])),
+        }
+    }
+    let mut file = "WEBVTT\n".to_owned();
+    for (i, (start, texts)) in groups.iter().enumerate() {
+        let end = groups.get(i + 1).map_or(hundredths(seconds), |next| next.0);
+        let end = if end > *start { end } else { start + (100.0 * LAST_SECONDS) as u64 };
+        let text = escaped(&texts.join("\n"));
+        file += &format!("\n{}\n{} --> {}\n{text}\n", i + 1, clock(*start), clock(end));
+    }
+    file
+}
+
+/// The lines of an LRC file, in their order; other lines, such as `[ti:a title]`, are left out.
+///
+/// Times have two or three decimals, or none. A line ends where the next one begins.
+pub fn parse(text: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = text.lines().filter_map(parsed).collect();
+    lines.sort_by(|a, b| a.start.total_cmp(&b.start));
+    for i in 1..lines.len() {
+        lines[i - 1].end = lines[i].start;
+    }
+    lines
+}
+
+fn parsed(line: &str) -> Option<Line> {
+    let (time, text) = line.trim().strip_prefix('[')?.split_once(']')?;
+    let (minutes, seconds) = time.split_once(':')?;
+    let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let (true, minutes) = (is_number(seconds), minutes.parse::<u32>().ok()?) else { return None };
+    let start = 60.0 * f64::from(minutes) + seconds.parse::<f64>().ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| Line { text: text.to_owned(), start, end: start + LAST_SECONDS })
+}
+
+/// `HH:MM:SS.mmm`.
+fn clock(hundredths: u64) -> String {
+    let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
+    let (seconds, rest) = (rest / 100, rest % 100);
+    format!("{:02}:{:02}:{seconds:02}.{:03}", minutes / 60, minutes % 60, rest * 10)
+}
+
+/// What means something in a subtitle, as the characters that it is.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn hundredths(seconds: f64) -> u64 {
+    (seconds * 100.0).round_ties_even().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str, start: f64) -> Line {
+        Line { text: text.into(), start, end: start + 1.0 }
+    }
+
+    #[test]
+    fn lrc_has_minutes_seconds_and_hundredths() {
+        let lines = [line("[Verse]", 0.0), line("late", 59.996), line("later", 601.234)];
+        assert_eq!(lrc(&lines), "[00:00.00][Verse]\n[01:00.00]late\n[10:01.23]later");
+        assert_eq!(lrc(&[]), "");
+    }
+
+    #[test]
+    fn what_was_written_is_read_back_and_other_lines_are_left_out() {
+        let text =
+            "[ti:a title]\n[ar: x:y]\n\n[01:02.5] again\r\n[00:01.25][Verse]\nwords\n[0:3]\n";
+        let lines = parse(text);
+        let found: Vec<(&str, f64)> = lines.iter().map(|l| (l.text.as_str(), l.start)).collect();
+        assert_eq!(found, [("[Verse]", 1.25), ("again", 62.5)]);
+        assert_eq!(lines[0].end, 62.5);
+        assert_eq!(lrc(&lines), "[00:01.25][Verse]\n[01:02.50]again");
+    }
+
+    #[test]
+    fn vtt_shows_a_short_line_with_the_next_and_the_last_to_the_end() {
+        let lines = [line("[Verse]", 1.0), line("rain & <i>", 2.5), line("sun", 3.0)];
+        assert_eq!(
+            vtt(&lines, 3725.5),
+            "WEBVTT\n\n1\n00:00:01.000 --> 00:00:03.000\n[Verse]\nrain &amp; &lt;i&gt;\n\n2\n\
+             00:00:03.000 --> 01:02:05.500\nsun\n"
+        );
+        // A song that ends where its last line begins.
+        assert!(vtt(&lines[2..], 3.0).contains("00:00:03.000 --> 00:00:06.000"));
+        assert_eq!(vtt(&[], 3.0), "WEBVTT\n");
+    }
+}

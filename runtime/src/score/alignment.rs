@@ -1,0 +1,120 @@
+//! Whether the words of a song can be followed: all of them, in their order, and clearly.
+//!
+//! Source: upstream `MusicLyricScorer`.
+
+use crate::align::{Matrix, dtw::cheapest_path};
+
+/// A word counts as sung if it is looked at more than this somewhere.
+const COVERED: f64 = 0.1;
+
+/// What is looked at less counts for nothing in a word's centre.
+const FAINT: f64 = 0.01;
+
+/// How many frames a word may begin before the one before it: words overlap.
+const OVERLAP: f64 = 9.0;
+
+/// Three measures from 0 to 1, and what they come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alignment {
+    /// The share of the words that are looked at somewhere.
+    pub coverage: f64,
+    /// The share of the words that come after the word before them.
+    pub monotonicity: f64,
+    /// How much the words are looked at along the best path through the song.
+    pub confidence: f64,
+    /// `coverage^2 monotonicity^2 confidence`, of four decimals.
+    pub score: f64,
+}
+
+/// For each token whether it is sung: what stands in `[brackets]` is not.
+///
+/// # Errors
+/// Those of `text_of`.
+pub fn sung<E>(ids: &[u32], text_of: impl Fn(&[u32]) -> Result<String, E>) -> Result<Vec<bool>, E> {
+    let mut in_tag = false;
+    let mut sung = Vec::with_capacity(ids.len());
+    for &id in ids {
+        let text = text_of(&[id])?;
+        in_tag |= text.contains('[');
+        let closes = text.contains(']');
+        sung.push(!in_tag && !closes);
+        in_tag &= !closes;
+    }
+    Ok(sung)
+}
+
+/// The measures of a mean attention, `[tokens, frames]`, of which `sung` says which rows are words.
+///
+/// # Panics
+/// If the matrix has no cell, or `sung` another length.
+pub fn of(attention: &Matrix, sung: &[bool]) -> Alignment {
+    assert_eq!(attention.rows, sung.len(), "one flag a token");
+    let energy = stretched(attention);
+    let squared = energy.values.iter().map(|x| -x * x).collect();
+    let path = cheapest_path(&Matrix { values: squared, ..energy });
+
+    let words = || (0..energy.rows).filter(|&row| sung[row]).map(|row| energy.row(row));
+    let covered = words().filter(|row| row.iter().any(|&x| x > COVERED)).count();
+    let coverage = share(covered, words().count());
+    let centres: Vec<f64> = words().filter_map(centre).collect();
+    let in_order = centres.windows(2).filter(|pair| pair[1] >= pair[0] - OVERLAP).count();
+    let monotonicity = share(in_order, centres.len().saturating_sub(1));
+    let along: f64 = path.iter().map(|&(row, column)| energy.row(row)[column]).sum();
+    let confidence = along / path.len() as f64;
+
+    let score = (coverage.powi(2) * monotonicity.powi(2) * confidence).clamp(0.0, 1.0);
+    Alignment {
+        coverage,
+        monotonicity,
+        confidence,
+        score: format!("{score:.4}").parse().expect("a number just written"),
+    }
+}
+
+/// The matrix stretched to 0..1; nothing but zeros if all of it is the same.
+fn stretched(x: &Matrix) -> Matrix {
+    let low = x.values.iter().copied().fold(f64::INFINITY, f64::min);
+    let range = x.values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low;
+    let stretch = |value: &f64| if range > 1e-9 { (value - low) / range } else { 0.0 };
+    Matrix { values: x.values.iter().map(stretch).collect(), ..*x }
+}
+
+/// The frame around which a word is looked at, if it is at all.
+fn centre(row: &[f64]) -> Option<f64> {
+    let clear = || row.iter().enumerate().filter(|(_, weight)| **weight > FAINT);
+    let sum: f64 = clear().map(|(_, weight)| weight).sum();
+    (sum > 1e-9).then(|| clear().map(|(at, weight)| at as f64 * weight).sum::<f64>() / sum)
+}
+
+/// How many of how many; of none, all.
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::align::expected::{cases, close, floats, matrix, wholes};
+
+    #[test]
+    fn the_measures_are_those_of_the_description() {
+        let cases = cases("alignment");
+        assert_eq!(cases.len(), 10);
+        for case in &cases {
+            let sung: Vec<bool> = wholes(&case["sung"]).into_iter().map(|x| x == 1).collect();
+            let Alignment { coverage, monotonicity, confidence, score } = of(&matrix(case), &sung);
+            close(&[coverage, monotonicity, confidence, score], &floats(&case["out"]), 1e-9);
+        }
+    }
+
+    #[test]
+    fn tags_are_not_sung() {
+        let texts = ["[", "Verse", "]", "\n", "la", " [x]", "la", "[y", "]"];
+        let text = |ids: &[u32]| Ok::<_, Infallible>(texts[ids[0] as usize].to_owned());
+        let ids: Vec<u32> = (0..9).collect();
+        let found = sung(&ids, text).expect("flags");
+        assert_eq!(found, [false, false, false, true, true, false, true, false, false]);
+    }
+}

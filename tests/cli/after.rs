@@ -1,0 +1,147 @@
+//! After the song: LRC, WebVTT, scores, pictures.
+
+use serde_json::Value;
+
+use crate::Place;
+
+const SONG: [&str; 3] = ["rain", "--lyrics", "[Verse]\nIt rains\non the roof"];
+
+/// `--seed 7` and a name, so that nothing is drawn.
+fn named<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&SONG[..], &["--seed", "7", "-o", "song.wav"], args].concat()
+}
+
+fn is_png(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x89PNG\r\n\x1a\n")
+}
+
+#[test]
+fn lrc_vtt_and_a_picture_stand_beside_the_song() {
+    let place = Place::new();
+    let run = place.tiny(&named(&["--lrc", "--plot", "--output-vtt", "words.vtt"])).succeeded();
+    assert_eq!(place.files(), ["song.lrc", "song.png", "song.wav", "words.vtt"]);
+    assert_eq!(run.text(), "song.wav\nsong.lrc\nwords.vtt\nsong.png\n");
+    let lrc = String::from_utf8(place.read("song.lrc")).expect("UTF-8");
+    let lines: Vec<(&str, &str)> = lrc.lines().map(|line| line.split_at(10)).collect();
+    let texts: Vec<&str> = lines.iter().map(|(_, text)| *text).collect();
+    assert_eq!(texts, ["[Verse]", "It rains", "on the roof"]);
+    assert_eq!(lines[0].0, "[00:00.00]");
+    let vtt = String::from_utf8(place.read("words.vtt")).expect("UTF-8");
+    // All in one second, so shown together to the end.
+    let whole = "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\n[Verse]\nIt rains\non the roof\n";
+    assert_eq!(vtt, whole);
+    assert!(is_png(&place.read("song.png")));
+
+    // The sound is the same without them, and existing files stay.
+    let other = Place::new();
+    other.tiny(&named(&[])).succeeded();
+    assert_eq!(other.read("song.wav"), place.read("song.wav"));
+    std::fs::remove_file(place.path("song.wav")).expect("removed");
+    place.tiny(&named(&["--lrc"])).failed(1).says("song.lrc");
+    assert!(!place.path("song.wav").exists());
+}
+
+#[test]
+fn each_song_of_a_batch_has_its_own_files_and_a_place_in_the_ranking() {
+    let place = Place::new();
+    let args = ["--seed", "7,9", "-o", "song.wav", "--output-lrc", "{seed}.lrc", "--score"];
+    let run = place.tiny(&[&SONG[..], &args].concat()).succeeded();
+    assert_eq!(place.files(), ["7.lrc", "9.lrc", "song_1.wav", "song_2.wav"]);
+    let run = run.says("the song has no audio codes");
+    let table: Vec<&str> = run.stderr.lines().rev().take(3).collect();
+    assert!(table[2].trim_start().starts_with("score  caption  lyrics"), "{}", run.stderr);
+    let words = |line: &str| {
+        line.split_whitespace().nth(4).expect("a column").parse::<f64>().expect("a score")
+    };
+    assert!(words(table[1]) >= words(table[0]), "{}", run.stderr);
+
+    let json = place.tiny(&[&SONG[..], &args, &["--force", "--json"]].concat()).succeeded().json();
+    let of = |index: usize, pointer: &str| json["outputs"][index].pointer(pointer).cloned();
+    for (index, seed) in [7, 9].into_iter().enumerate() {
+        assert_eq!(of(index, "/lrc"), Some(Value::from(format!("{seed}.lrc"))));
+        assert_eq!(of(index, "/lines/1/text"), Some("It rains".into()));
+        assert_eq!(of(index, "/scores/language_model"), Some(Value::Null));
+        let score = of(index, "/scores/words/score").and_then(|score| score.as_f64());
+        assert!((0.0..=1.0).contains(&score.expect("a score")));
+        assert!(of(index, "/scores/words_in_outline/coverage").is_some());
+    }
+    let ranking = json["ranking"].as_array().expect("a list");
+    let scores: Vec<f64> = ranking.iter().filter_map(|song| song["score"].as_f64()).collect();
+    assert!(scores.len() == 2 && scores[0] >= scores[1], "{ranking:?}");
+}
+
+#[test]
+fn a_song_of_audio_codes_is_judged_by_the_language_model_too() {
+    let place = Place::new();
+    let codes = ["--audio-codes", "3,500,17,17,80", "--bpm", "120", "--score", "--json"];
+    let judged = |scale: &[&str]| {
+        let args = [&named(&codes)[..], &["--force"], scale].concat();
+        let run = place.run(&[&["generate", "--model", "tiny"], &args[..]].concat());
+        run.succeeded().json()["outputs"][0]["scores"]["language_model"].clone()
+    };
+    let score = judged(&[]);
+    let number = |score: &Value, key: &str| score[key].as_f64().expect("a number");
+    let bpm = score["metadata"]["bpm"].as_f64().expect("a number");
+    assert_eq!(score["metadata"].as_object().map(serde_json::Map::len), Some(1));
+    let (caption, lyrics) = (number(&score, "caption"), number(&score, "lyrics"));
+    let total = 0.5 * caption + 0.3 * lyrics + 0.2 * bpm;
+    assert!((number(&score, "score") - total).abs() < 1e-9, "{score}");
+    // A wider scale brings every score nearer to a half.
+    let wide = judged(&["--score-scale", "5"]);
+    assert!((number(&wide, "caption") - 0.5).abs() < (caption - 0.5).abs(), "{wide}");
+    let run = place.tiny(&named(&["--force", "--score", "--score-scale", "0"]));
+    run.failed(2).says("--score-scale");
+}
+
+#[test]
+fn what_has_no_place_or_no_words_is_said() {
+    let place = Place::new();
+    let piped = [&SONG[..], &["--seed", "7", "-o", "-"]].concat();
+    place.tiny(&[&piped[..], &["--lrc"]].concat()).failed(2).says("--output-lrc");
+    place.tiny(&[&piped[..], &["--plot"]].concat()).failed(2).says("--output-plot");
+    place.tiny(&named(&["--output-lrc", "song.wav"])).failed(2).says("written twice");
+    place.tiny(&[&piped[..], &["--output-lrc", "song.lrc"]].concat()).succeeded();
+    assert_eq!(place.files(), ["song.lrc"]);
+    let instrumental = ["rain", "--instrumental", "--seed", "7", "-o", "b.wav", "--lrc"];
+    place.tiny(&instrumental).succeeded().says("no words");
+    assert_eq!(place.files(), ["b.wav", "song.lrc"]);
+}
+
+#[test]
+fn a_model_that_does_not_say_where_it_looks_is_refused_before_any_work() {
+    let place = Place::new();
+    let folder = place.checkpoint();
+    let path = folder.join("config.json");
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    config.as_object_mut().expect("an object").remove("lyric_alignment_layers_config");
+    std::fs::write(&path, config.to_string()).expect("written");
+    let model = folder.to_str().expect("UTF-8");
+    let with = |args: &[&str]| {
+        let song = ["generate", "--model", model, "--no-thinking", "--duration", "1"];
+        place.run(&[&song[..], &named(args)].concat())
+    };
+    with(&["--lrc"]).failed(1).says("`lyric_alignment_layers_config`");
+    with(&["--score"]).succeeded().says("its words are not scored");
+}
+
+#[test]
+fn any_sound_file_can_be_drawn() {
+    let place = Place::new();
+    place.tiny(&named(&["--lrc"])).succeeded();
+    let run = place.run(&["plot", "song.wav"]).succeeded();
+    assert_eq!(run.text(), "song.png\n");
+    let plain = place.read("song.png");
+    assert!(is_png(&plain));
+    place.run(&["plot", "song.wav"]).failed(1).says("--force");
+    place.run(&["plot", "song.wav", "--lrc", "song.lrc", "-o", "words.png"]).succeeded();
+    // The lines have a panel of their own.
+    let tall = |png: &[u8]| u32::from_be_bytes(png[20..24].try_into().expect("four bytes"));
+    assert!(tall(&place.read("words.png")) > tall(&plain));
+    place.write("none.lrc", "no times here");
+    place
+        .run(&["plot", "song.wav", "--lrc", "none.lrc", "-o", "x.png"])
+        .failed(1)
+        .says("has no line with a time");
+    place.run(&["plot", "absent.wav"]).failed(1).says("absent.wav");
+}
