@@ -43,10 +43,15 @@ impl Source {
         .flatten()
     }
 
-    /// Reads the value as `dtype`.
-    fn read(&self, tensors: &Tensors, dtype: DType) -> Result<TensorData, Error> {
+    /// Reads the value, of the parameter's `shape`, as `dtype`.
+    fn read(
+        &self,
+        tensors: &Tensors,
+        shape: Vec<usize>,
+        dtype: DType,
+    ) -> Result<TensorData, Error> {
         match self {
-            Self::Plain(name) => tensors.read(name, dtype),
+            Self::Plain(name) => tensors.read_as(name, shape, dtype),
             Self::WeightNorm(g, v) => {
                 let mut weight = tensors.values::<f32>(v)?;
                 if !fold(&tensors.values::<f32>(g)?, &mut weight) {
@@ -56,7 +61,7 @@ impl Source {
                 if dtype == DType::F16 && weight.iter().copied().any(is_beyond_f16) {
                     return Err(tensors.beyond_f16(v));
                 }
-                let data = TensorData::new(weight, tensors.shape(v)?.to_vec());
+                let data = TensorData::new(weight, shape);
                 Ok(if dtype == DType::F32 { data } else { data.convert_dtype(dtype) })
             }
         }
@@ -105,10 +110,10 @@ pub(crate) fn sources(tensors: &Tensors, part: Part) -> Result<BTreeMap<String, 
 fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
     let mut expected = tensors.shape(v)?.to_vec();
     expected.iter_mut().skip(1).for_each(|size| *size = 1);
-    let found = tensors.shape(g)?.to_vec();
-    if found == expected {
+    if tensors.fits(g, &expected)? {
         return Ok(());
     }
+    let found = tensors.shape(g)?.to_vec();
     let path = tensors.file_of(g).to_owned();
     Err(Error::WrongShape { path, tensor: g.to_owned(), expected, found })
 }
@@ -157,13 +162,14 @@ impl<B: Backend> ModuleVisitor<B> for Expected {
     }
 }
 
-/// Checks that `sources` are exactly the parameters of `module`, each of its shape.
+/// Checks that `sources` are exactly the parameters of `module`, each of its shape, and returns the
+/// shapes.
 fn check<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
     part: Part,
     sources: &BTreeMap<String, Source>,
-) -> Result<(), Error> {
+) -> Result<BTreeMap<String, Vec<usize>>, Error> {
     let mut expected = Expected::default();
     module.visit(&mut expected);
     let expected = expected.shapes;
@@ -186,17 +192,17 @@ fn check<B: Backend, M: Module<B>>(
         return Err(unused_tensors(tensors, part.name(), unused));
     }
     for (path, source) in sources {
-        let (expected, found) = (&expected[path], tensors.shape(source.name())?);
-        if expected != found {
+        let expected = &expected[path];
+        if !tensors.fits(source.name(), expected)? {
             return Err(Error::WrongShape {
                 path: tensors.file_of(source.name()).to_owned(),
                 tensor: source.name().to_owned(),
                 expected: expected.clone(),
-                found: found.to_vec(),
+                found: tensors.shape(source.name())?.to_vec(),
             });
         }
     }
-    Ok(())
+    Ok(expected)
 }
 
 /// The parameters of `part` that the files offer, as paths in its module, and their shapes.
@@ -224,7 +230,8 @@ pub(crate) fn measure(
     let sources = sources(tensors, part)?;
     let mut changed = sources.iter().filter(|(path, _)| adapters.change(path));
     changed.try_for_each(|(path, source)| {
-        adapters.merge(path, source.read(tensors, DType::F32)?, dtype).map(drop)
+        let shape = tensors.shape(source.name())?.to_vec();
+        adapters.merge(path, source.read(tensors, shape, DType::F32)?, dtype).map(drop)
     })
 }
 
@@ -237,7 +244,7 @@ pub(crate) fn compare<B: Backend, M: Module<B>>(
     tensors: &Tensors,
     part: Part,
 ) -> Result<(), Error> {
-    check(module, tensors, part, &sources(tensors, part)?)
+    check(module, tensors, part, &sources(tensors, part)?).map(drop)
 }
 
 /// The error for tensors that nobody takes.
@@ -258,20 +265,21 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     adapters: Option<&Shared>,
 ) -> Result<M, Error> {
     let sources = sources(tensors, part)?;
-    check(&module, tensors, part, &sources)?;
+    let mut shapes = check(&module, tensors, part, &sources)?;
 
     // Burn keeps only the text of what went wrong in a snapshot; this keeps the error itself.
     let failure = Rc::new(RefCell::new(None));
     let snapshots = sources.into_iter().map(|(path, source)| {
-        let shape = Shape::from(tensors.shape(source.name())?.to_vec());
+        let shape = shapes.remove(&path).unwrap_or_default();
+        let sizes = Shape::from(shape.clone());
         let (tensors, failure) = (Arc::clone(tensors), Rc::clone(&failure));
         let stack = path.split('.').map(str::to_owned).collect();
         let adapters = adapters.filter(|adapters| adapters.change(&path)).cloned();
         let read = move || {
             let values = match &adapters {
-                None => source.read(&tensors, dtype),
+                None => source.read(&tensors, shape.clone(), dtype),
                 Some(adapters) => source
-                    .read(&tensors, DType::F32)
+                    .read(&tensors, shape.clone(), DType::F32)
                     .and_then(|weight| adapters.merge(&path, weight, dtype)),
             };
             values.map_err(|error| {
@@ -283,7 +291,7 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         Ok(TensorSnapshot::from_closure(
             Rc::new(read),
             dtype,
-            shape,
+            sizes,
             stack,
             Vec::new(),
             ParamId::new(),

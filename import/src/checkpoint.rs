@@ -6,11 +6,11 @@ use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3
 use burn::tensor::{DType, Tensor};
 
 use crate::{
-    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Part, PartSize, TextEncoderFolder,
-    VaeFolder,
+    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Origin, Part, PartSize,
+    TextEncoderFolder, VaeFolder, foreign, kind::Kind, origin::notices,
 };
 
-/// A model's networks, read from the released directory layout.
+/// A model's networks, read from the released directory layout or from what stands for it.
 #[derive(Debug)]
 pub struct Folder {
     name: String,
@@ -26,11 +26,12 @@ impl Folder {
     /// # Errors
     /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(paths: &ModelPaths) -> Result<Self, Error> {
+        let at = |path, kind| foreign::directory(path, kind, &paths.pieces);
         Self::from_directories(
             paths.name.clone(),
-            Directory::Disk(paths.dit.clone()),
-            Directory::Disk(paths.vae.clone()),
-            Directory::Disk(paths.text_encoder.clone()),
+            at(&paths.dit, Kind::Dit)?,
+            at(&paths.vae, Kind::Vae)?,
+            at(&paths.text_encoder, Kind::TextEncoder)?,
         )
     }
 
@@ -89,6 +90,21 @@ impl Folder {
     /// The directory of the diffusion transformer.
     pub fn path(&self) -> &Path {
         self.dit.directory().root()
+    }
+
+    /// Whose layout the diffusion model's files have, and in what types its weights are.
+    pub fn origin(&self) -> Origin {
+        self.dit.origin()
+    }
+
+    /// What is worth saying when it is used: lower case, no full stop.
+    pub fn notices(&self) -> Vec<String> {
+        let text = self.text_encoder.weights();
+        notices([
+            ("diffusion model", &self.dit.origin(), self.dit.directory()),
+            ("text encoder", &text.origin(), text.directory()),
+            ("autoencoder", &self.vae.origin(), self.vae.directory()),
+        ])
     }
 
     /// Every file of weights, in the order text encoder, diffusion transformer, VAE.

@@ -5,30 +5,43 @@
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
+use crate::blocks::{Block, LONGEST};
+
 /// The types of weights that are read; files are little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileType {
     F32,
     F16,
     Bf16,
+    /// Quantised, only in a GGUF file.
+    Block(Block),
 }
 
 impl FileType {
-    /// The type that a safetensors header calls `name`, if it is a weight's.
+    /// The type that a safetensors or GGUF header calls `name`, if it is a weight's.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "F32" => Self::F32,
             "F16" => Self::F16,
             "BF16" => Self::Bf16,
-            _ => return None,
+            _ => Self::Block(Block::from_name(name)?),
         })
     }
 
-    /// Bytes of one value.
+    /// Bytes of what is read as one: a value, or a block of them.
     pub(crate) fn size(self) -> usize {
         match self {
             Self::F32 => 4,
             Self::F16 | Self::Bf16 => 2,
+            Self::Block(block) => block.bytes(),
+        }
+    }
+
+    /// Values in that.
+    pub(crate) fn values(self) -> usize {
+        match self {
+            Self::F32 | Self::F16 | Self::Bf16 => 1,
+            Self::Block(block) => block.values(),
         }
     }
 }
@@ -94,6 +107,13 @@ pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut Vec
         FileType::Bf16 => values.extend(pairs().map(|bits| T::from_bf16(bf16::from_bits(bits)))),
         FileType::F16 if T::dtype() == burn::tensor::DType::F32 => widen_f16(bytes, values),
         FileType::F16 => values.extend(pairs().map(|bits| T::from_f16(f16::from_bits(bits)))),
+        FileType::Block(block) => {
+            let mut wide = [0.0; LONGEST];
+            for bytes in bytes.chunks_exact(block.bytes()) {
+                block.widen(bytes, &mut wide);
+                values.extend(wide[..block.values()].iter().map(|&value| T::from_f32(value)));
+            }
+        }
     }
 }
 

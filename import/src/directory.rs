@@ -1,15 +1,17 @@
-//! A directory of checkpoint files: on disk, or built into the program.
+//! A directory of checkpoint files: on disk, built into the program, or what another program's file
+//! holds of one.
 
 use std::{
     fs::{self, File},
     io,
     ops::Range,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use memmap2::Mmap;
 
-use crate::Error;
+use crate::{Error, Format, foreign::Foreign};
 
 /// Where files are read from.
 #[derive(Debug, Clone)]
@@ -18,12 +20,17 @@ pub enum Directory {
     Disk(PathBuf),
     /// Files that the program carries: a name for messages, then (file name, content).
     Embedded(&'static str, &'static [(&'static str, &'static [u8])]),
+    /// What another program's file holds, under the names of the released layout.
+    Foreign(Arc<Foreign>),
 }
 
 impl Directory {
     /// The path of `file` in this directory, for messages.
     pub fn path(&self, file: &str) -> PathBuf {
-        self.root().join(file)
+        match self {
+            Self::Disk(_) | Self::Embedded(..) => self.root().join(file),
+            Self::Foreign(foreign) => foreign.origin(file).to_owned(),
+        }
     }
 
     /// The directory itself, for messages.
@@ -31,6 +38,24 @@ impl Directory {
         match self {
             Self::Disk(path) => path,
             Self::Embedded(name, _) => Path::new(name),
+            Self::Foreign(foreign) => foreign.root(),
+        }
+    }
+
+    /// Whose layout it has.
+    pub fn format(&self) -> Format {
+        match self {
+            Self::Disk(_) => Format::Released,
+            Self::Embedded(..) => Format::BuiltIn,
+            Self::Foreign(foreign) => foreign.format(),
+        }
+    }
+
+    /// What is worth saying when it is used: lower case, no full stop.
+    pub fn notices(&self) -> &[String] {
+        match self {
+            Self::Disk(_) | Self::Embedded(..) => &[],
+            Self::Foreign(foreign) => foreign.notices(),
         }
     }
 
@@ -39,6 +64,7 @@ impl Directory {
         match self {
             Self::Disk(path) => path.join(file).is_file(),
             Self::Embedded(_, files) => files.iter().any(|(name, _)| *name == file),
+            Self::Foreign(foreign) => foreign.text(file).is_some(),
         }
     }
 
@@ -50,16 +76,22 @@ impl Directory {
         let missing = || Error::MissingFile { path: self.path(file), alternatives: String::new() };
         match self {
             Self::Disk(_) if !self.has(file) => Err(missing()),
-            Self::Disk(_) => {
-                let path = self.path(file);
-                Bytes::map(&path).map_err(|source| Error::Io { path, source })
-            }
+            Self::Disk(_) => Self::open_file(&self.path(file)),
             Self::Embedded(_, files) => {
                 let (_, content) =
                     files.iter().find(|(name, _)| *name == file).ok_or_else(missing)?;
                 Ok(Bytes::Static(content))
             }
+            Self::Foreign(foreign) => Err(foreign.missing(file)),
         }
+    }
+
+    /// The content of the file at `path`, mapped into memory rather than read.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn open_file(path: &Path) -> Result<Bytes, Error> {
+        Bytes::map(path).map_err(|source| Error::Io { path: path.to_owned(), source })
     }
 
     /// The content of a text file.
@@ -72,6 +104,10 @@ impl Directory {
         let content = match self {
             Self::Disk(_) if self.has(file) => {
                 fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?
+            }
+            Self::Foreign(foreign) => {
+                let text = foreign.text(file).ok_or_else(|| foreign.missing(file))?;
+                return Ok(text.to_owned());
             }
             _ => self.open(file)?.all().to_vec(),
         };
@@ -91,7 +127,7 @@ impl Directory {
                 let source = io::Error::from(io::ErrorKind::NotFound);
                 Err(Error::Io { path: path.clone(), source })
             }
-            Self::Embedded(..) => Ok(()),
+            Self::Embedded(..) | Self::Foreign(_) => Ok(()),
         }
     }
 }

@@ -85,6 +85,28 @@ pub enum Error {
         /// What `config.json` says that it is.
         found: String,
     },
+    /// Another program's file, of a kind or in a form that is not read.
+    #[error("`{}` cannot be read: {reason}", path.display())]
+    Foreign {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it is.
+        reason: String,
+        /// What to take instead.
+        remedy: String,
+    },
+    /// Another program's file lacks a piece that a release has.
+    #[error("`{}` holds no {piece}, and there is none beside it{looked_for}", path.display())]
+    MissingPiece {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is missing, as a noun.
+        piece: &'static str,
+        /// Where it was looked for.
+        looked_for: Places,
+        /// How to get it.
+        remedy: String,
+    },
     /// The file ends before its header says.
     #[error("`{}` is cut: it has {found} bytes and its header speaks of {needed}", path.display())]
     Cut {
@@ -301,7 +323,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let again = "the download is probably incomplete or damaged: fetch the file again";
         let text = match self {
-            Self::Absent { remedy, .. } => remedy,
+            Self::Absent { remedy, .. }
+            | Self::Foreign { remedy, .. }
+            | Self::MissingPiece { remedy, .. } => remedy,
             Self::Io { .. } => "check that the path is right and that you may read it",
             Self::MissingFile { .. } | Self::MissingShard { .. } => {
                 "the download is probably incomplete: fetch the missing file into that directory"
@@ -327,7 +351,7 @@ impl Error {
             }
             Self::BeyondF16 { .. } => "pass --dtype f32",
             Self::WrongDtype { .. } => {
-                "quantised checkpoints are not read: use the released BF16 file"
+                "take the released BF16 file; of quantised ones GGUF files are read"
             }
             Self::MissingTensors { .. }
             | Self::UnusedTensors { .. }

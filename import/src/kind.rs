@@ -6,16 +6,20 @@ use crate::{Directory, Error, language_tokenizer::AUDIO_CODE_0};
 
 /// A network family as `config.json` declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Conditioner, audio codec and diffusion transformer.
     Dit,
+    /// Caption to hidden states.
     TextEncoder,
+    /// The audio autoencoder.
     Vae,
+    /// A caption to metadata and audio codes.
     LanguageModel,
 }
 
 impl Kind {
     /// Noun phrase for messages.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dit => "a diffusion transformer of ACE-Step 1.5",
             Self::TextEncoder => "a Qwen3 text encoder",
@@ -61,7 +65,7 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
 
 /// The kind that a config declares, or what it says instead; the language model's is that of the
 /// text encoder.
-fn declared(config: &Value) -> Result<Kind, String> {
+pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
     let text = |key: &str| config.get(key).and_then(Value::as_str);
     match (text("model_type"), text("_class_name")) {
         (Some("acestep"), _) => Ok(Kind::Dit),

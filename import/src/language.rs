@@ -5,8 +5,8 @@ use std::{path::Path, sync::OnceLock};
 use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Part, PartSize, TINY, kind::Kind, layout::language,
-    single::Single,
+    Directory, Error, LanguageTokenizer, Origin, Part, PartSize, TINY, kind::Kind,
+    layout::language, origin::notices, single::Single,
 };
 
 /// What the head is called in a file.
@@ -28,7 +28,7 @@ impl LanguageFolder {
     /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let name = match &directory {
-            Directory::Disk(path) => language::name_of(path),
+            Directory::Disk(_) | Directory::Foreign(_) => language::name_of(directory.root()),
             Directory::Embedded(..) => TINY.to_owned(),
         };
         let kind = (Kind::LanguageModel, Part::LanguageModel.name());
@@ -58,6 +58,16 @@ impl LanguageFolder {
     /// Its files of weights.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.weights.files()
+    }
+
+    /// Whose layout the files have, and in what types its weights are.
+    pub fn origin(&self) -> Origin {
+        self.weights.origin()
+    }
+
+    /// What is worth saying when it is used: lower case, no full stop.
+    pub fn notices(&self) -> Vec<String> {
+        notices([("language model", &self.origin(), self.directory())])
     }
 
     /// How many numbers and file bytes the network has.

@@ -7,11 +7,14 @@
 //!        Qwen3-Embedding-0.6B/  config.json, model.safetensors, tokenizer.json
 //!        acestep-5Hz-lm-*/   the same; 4B: shards and model.safetensors.index.json
 //! ```
+//!
+//! Where a directory is not there, a file that stands for it does: see `files`.
 
 use std::path::{Path, PathBuf, absolute};
 
-use crate::{Error, error::Places};
+use crate::{Error, error::Places, foreign, kind::Kind};
 
+pub(crate) mod files;
 pub(crate) mod language;
 
 /// The directory of the audio autoencoder, the same for all models.
@@ -89,10 +92,10 @@ const fn known(
     KnownModel { name, directory, repo, gigabytes, about }
 }
 
-/// The three directories of a model.
+/// The three directories of a model, or the files that stand for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPaths {
-    /// The short name of a released model, else the name of its directory.
+    /// The short name of a released model, else the name of its directory or file.
     pub name: String,
     /// Diffusion transformer, conditioner, audio codec, latent of silence.
     pub dit: PathBuf,
@@ -100,6 +103,8 @@ pub struct ModelPaths {
     pub vae: PathBuf,
     /// Text encoder and tokenizer.
     pub text_encoder: PathBuf,
+    /// Where pieces may lie that other programs' files do not hold.
+    pub pieces: Vec<PathBuf>,
 }
 
 /// The directories that hold models.
@@ -114,26 +119,41 @@ impl Layout {
         Self { models_dirs: models_dirs.into_iter().collect() }
     }
 
-    /// Finds the model that `choice` names: a short name, a directory among the models, or a path.
+    /// Finds the model that `choice` names: a short name, a directory or file among the models, or a
+    /// path.
     ///
-    /// The autoencoder and the text encoder are looked for beside it, then among the models.
+    /// The autoencoder and the text encoder are looked for in it, if it may hold them, then beside
+    /// it, then among the models.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists where was looked and says how to get it;
-    /// [`Error::NotADirectory`].
+    /// [`Error::Absent`], which lists where was looked and says how to get it; [`Error::Io`].
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
-        let known =
-            KNOWN_MODELS.iter().find(|model| [model.name, model.directory].contains(&choice));
+        let of_file = files::model_of(choice);
+        let known = KNOWN_MODELS.iter().find(|model| {
+            [model.name, model.directory].contains(&choice)
+                || of_file.as_deref() == Some(model.directory)
+        });
         let candidates = self.candidates(choice, known);
-        let dit = first_directory(candidates, format!("model `{choice}`"), || self.remedy(known))?;
-        let directory = directory_name(&dit);
+        let dit = first_place(candidates, format!("model `{choice}`"), || self.remedy(known))?;
+        let directory = files::stem(&dit);
         let name = KNOWN_MODELS
             .iter()
             .find(|model| model.directory == directory)
             .map_or(directory, |model| model.name.to_owned());
-        let vae = self.companion(&dit, VAE, "the audio autoencoder `vae`")?;
-        let text_encoder = self.companion(&dit, TEXT_ENCODER, "the text encoder")?;
-        Ok(ModelPaths { name, dit, vae, text_encoder })
+        let vae = self.companion(&dit, Kind::Vae, VAE, "the audio autoencoder `vae`")?;
+        let text_encoder =
+            self.companion(&dit, Kind::TextEncoder, TEXT_ENCODER, "the text encoder")?;
+        Ok(ModelPaths { name, dit, vae, text_encoder, pieces: self.models_dirs.clone() })
+    }
+
+    /// The directories.
+    pub(crate) fn dirs(&self) -> &[PathBuf] {
+        &self.models_dirs
+    }
+
+    /// Whether something lies among the models that `model` names.
+    pub fn has(&self, model: &KnownModel) -> bool {
+        self.candidates(model.name, Some(model)).iter().any(|path| path.exists())
     }
 
     /// Where `name` lies if it is among the models.
@@ -145,9 +165,23 @@ impl Layout {
     fn candidates(&self, choice: &str, known: Option<&KnownModel>) -> Vec<PathBuf> {
         let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);
         let mut candidates = Vec::new();
+        if known.is_some() && files::model_of(choice).is_some() {
+            // That very file before another of the same model, which the program tells of.
+            candidates.extend(self.models_dirs.iter().map(|dir| dir.join(choice)));
+            candidates.push(PathBuf::from(choice));
+        }
         if !is_path {
             let directory = known.map_or(choice, |model| model.directory);
-            candidates.extend(self.models_dirs.iter().map(|dir| dir.join(directory)));
+            for dir in &self.models_dirs {
+                candidates.push(dir.join(directory));
+                candidates.extend(files::gguf(dir, directory));
+                if known.is_none() && !choice.is_empty() {
+                    let more =
+                        ["checkpoints", "diffusion_models"].map(|own| dir.join(own).join(choice));
+                    let more = more.into_iter().chain([dir.join(format!("{choice}.gguf"))]);
+                    candidates.extend(more.filter(|path| path.is_file()));
+                }
+            }
         }
         if known.is_none() && !choice.is_empty() {
             candidates.push(PathBuf::from(choice));
@@ -155,18 +189,30 @@ impl Layout {
         candidates
     }
 
-    /// Finds the directory `name` beside `dit`, else among the models.
-    fn companion(&self, dit: &Path, name: &str, what: &str) -> Result<PathBuf, Error> {
-        let beside = dit.parent().map(|parent| parent.join(name));
-        let mut candidates: Vec<_> = beside.into_iter().collect();
-        for path in self.models_dirs.iter().map(|dir| dir.join(name)) {
-            if !candidates.contains(&path) {
-                candidates.push(path);
+    /// Finds the network `wanted`, whose directory is `name`, in `dit`, beside it, else among the
+    /// models.
+    fn companion(
+        &self,
+        dit: &Path,
+        wanted: Kind,
+        name: &str,
+        what: &str,
+    ) -> Result<PathBuf, Error> {
+        if foreign::holds(dit, wanted) {
+            return Ok(dit.to_owned());
+        }
+        // ComfyUI's files lie in directories by kind, one beside the other.
+        let above = if dit.is_file() { 2 } else { 1 };
+        let mut places: Vec<_> = dit.ancestors().skip(1).take(above).map(Path::to_owned).collect();
+        for place in &self.models_dirs {
+            if !places.contains(place) {
+                places.push(place.clone());
             }
         }
-        if let Some(found) = candidates.iter().find(|path| path.is_dir()) {
-            return Ok(found.clone());
+        if let Some(found) = places.iter().find_map(|place| files::companion(place, wanted)) {
+            return Ok(found);
         }
+        let candidates = places.iter().map(|place| place.join(name)).collect();
         let include = format!("\"{name}/*\"");
         let remedy = format!("run `{}`", self.download(MAIN_REPO, Some(&include), None));
         Err(Error::Absent { what: what.to_owned(), looked_for: Places(candidates), remedy })
@@ -203,14 +249,16 @@ impl Layout {
 }
 
 /// The first of `candidates` that exists; absolute, so that `.` has a parent and a name.
-fn first_directory(
+fn first_place(
     candidates: Vec<PathBuf>,
     what: String,
     remedy: impl FnOnce() -> String,
 ) -> Result<PathBuf, Error> {
     match candidates.iter().find(|path| path.exists()) {
         None => Err(Error::Absent { what, looked_for: Places(candidates), remedy: remedy() }),
-        Some(path) if !path.is_dir() => Err(Error::NotADirectory { path: path.clone() }),
+        Some(path) if matches!(foreign::recognise(path), Ok(None)) => {
+            Err(foreign::not_a_model(path))
+        }
         Some(path) => absolute(path).map_err(|source| Error::Io { path: path.clone(), source }),
     }
 }

@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `layout` | where a model's directories are, and how to get them |
-//! | `kind` | what a directory holds, by its config.json |
+//! | `kind`, `origin` | what a directory holds, by its config.json; whose files they are |
 //! | `single` | one directory alone: [`DitFolder`], [`VaeFolder`] |
 //! | `text_encoder` | the same with a tokenizer: [`TextEncoderFolder`] |
 //! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
@@ -12,7 +12,8 @@
 //! | `names` | which tensors belong to which network |
 //! | `apply` | tensors into a module, all or nothing |
 //! | `fold` | weight-norm pairs into plain weights |
-//! | `safetensors`, `header`, `convert` | files, headers, numbers |
+//! | `foreign` | other programs' files, as directories of the released layout |
+//! | `safetensors`, `header`, `convert`, `blocks` | files, headers, numbers |
 //! | `directory` | files on disk or in the program |
 //! | `adapter` | LoRA and its kin on the weights of the transformer: [`Adapter`], [`Adapters`] |
 //! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
@@ -22,19 +23,24 @@
 //! Strictness is the rule: a tensor that is missing, left over, of another shape or type, a cut
 //! file, a directory of another kind each end with one message; nothing is guessed.
 
+use std::path::Path;
+
 mod adapter;
 mod apply;
+mod blocks;
 mod checkpoint;
 mod convert;
 mod directory;
 mod error;
 mod fold;
+mod foreign;
 mod header;
 mod kind;
 mod language;
 mod language_tokenizer;
 mod layout;
 mod names;
+mod origin;
 mod pickle;
 mod safetensors;
 mod silence;
@@ -51,6 +57,8 @@ pub use apply::PartSize;
 pub use checkpoint::Folder;
 pub use directory::{Bytes, Directory};
 pub use error::{Error, Names, Places};
+pub use foreign::{Foreign, Format};
+pub use kind::Kind;
 pub use language::LanguageFolder;
 pub use language_tokenizer::LanguageTokenizer;
 pub use layout::{
@@ -58,6 +66,7 @@ pub use layout::{
     language::{KNOWN_LANGUAGE_MODELS, LanguagePath},
 };
 pub use names::Part;
+pub use origin::Origin;
 pub use safetensors::Tensors;
 pub use single::{DitFolder, Single, VaeFolder};
 pub use text_encoder::TextEncoderFolder;
@@ -75,6 +84,20 @@ pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
     }
 }
 
+/// What the model at `path` is called: its directory's name, or its file's without ending and type.
+pub fn name_of(path: &Path) -> String {
+    layout::files::stem(path)
+}
+
+/// What lies at `path`, which has to be of the kind `wanted`: a released directory, or what another
+/// program's file or directory holds of one. Its missing pieces are looked for in `layout`.
+///
+/// # Errors
+/// Whatever is cut, contradictory, of another kind or not read; the message names the file.
+pub fn directory(path: &Path, wanted: Kind, layout: &Layout) -> Result<Directory, Error> {
+    foreign::directory(path, wanted, layout.dirs())
+}
+
 /// Opens the language model that `choice` names: [`TINY`], or whatever
 /// [`Layout::resolve_language_model`] finds.
 ///
@@ -85,7 +108,7 @@ pub fn open_language_model(choice: Option<&str>, layout: &Layout) -> Result<Lang
         Some(TINY) => open_tiny_language_model(),
         _ => {
             let LanguagePath { path, .. } = layout.resolve_language_model(choice)?;
-            LanguageFolder::open(Directory::Disk(path))
+            LanguageFolder::open(directory(&path, Kind::LanguageModel, layout)?)
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The tensors of one network: a safetensors file, or several that an index ties together.
+//! The tensors of one network: a safetensors file, or several that an index ties together, or what
+//! a `Foreign` has of them.
 //!
 //! Files are mapped and their headers parsed once. A tensor is converted straight from the map
 //! into the type that the network wants, and its pages are given back on the way, so that reading
@@ -12,6 +13,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use burn::tensor::{DType, TensorData};
@@ -30,13 +32,15 @@ const STEMS: [&str; 2] = ["model.safetensors", "diffusion_pytorch_model.safetens
 /// Bytes that are converted before their pages are given back.
 const CHUNK: usize = 16 << 20;
 
-/// The tensors of one or several safetensors files, by name.
-#[derive(Debug)]
+/// The tensors of one or several files, by name. A copy shares the maps.
+#[derive(Debug, Clone)]
 pub struct Tensors {
     /// What messages call the whole: the only file, or the index.
     path: PathBuf,
-    files: Vec<(PathBuf, Bytes)>,
+    files: Vec<(PathBuf, Arc<Bytes>)>,
     entries: BTreeMap<String, (usize, Entry)>,
+    /// Whether sizes of 1 may be there or not: other programs drop and add them.
+    loose: bool,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +54,9 @@ impl Tensors {
     /// # Errors
     /// Names the file for whatever is missing, cut or contradictory.
     pub fn open(directory: &Directory) -> Result<Self, Error> {
+        if let Directory::Foreign(foreign) = directory {
+            return Ok(foreign.tensors().clone());
+        }
         for stem in STEMS {
             if directory.has(stem) {
                 return Self::from_files(directory, stem, [stem.to_owned()].into());
@@ -104,21 +111,97 @@ impl Tensors {
         name: &str,
         names: BTreeSet<String>,
     ) -> Result<Self, Error> {
-        let mut this =
-            Self { path: directory.path(name), files: Vec::new(), entries: BTreeMap::new() };
+        let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
+        let mut entries = BTreeMap::<String, (usize, Entry)>::new();
         for name in names {
             let path = directory.path(&name);
             let bytes = directory.open(&name)?;
             for (tensor, entry) in header::parse(&path, bytes.all())? {
-                if let Some((other, _)) = this.entries.get(&tensor) {
-                    let first = this.files[*other].0.clone();
+                if let Some((other, _)) = entries.get(&tensor) {
+                    let first = files[*other].0.clone();
                     return Err(Error::InTwoShards { tensor, first, second: path });
                 }
-                this.entries.insert(tensor, (this.files.len(), entry));
+                entries.insert(tensor, (files.len(), entry));
             }
-            this.files.push((path, bytes));
+            files.push((path, Arc::new(bytes)));
         }
-        Ok(this)
+        Ok(Self { path: directory.path(name), files, entries, loose: false })
+    }
+
+    /// The tensors of the file at `path`, whose places are known. Sizes of 1 may be there or not.
+    pub(crate) fn from_entries(
+        path: PathBuf,
+        bytes: Bytes,
+        entries: BTreeMap<String, Entry>,
+    ) -> Self {
+        let entries = entries.into_iter().map(|(name, entry)| (name, (0, entry))).collect();
+        Self { files: vec![(path.clone(), Arc::new(bytes))], path, entries, loose: true }
+    }
+
+    /// These tensors under the names that `rename` gives them.
+    ///
+    /// # Errors
+    /// [`Error::SameParameter`] for two that get one name.
+    pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Result<Self, Error> {
+        let mut names = BTreeMap::<String, String>::new();
+        for (name, at) in std::mem::take(&mut self.entries) {
+            let new = rename(&name);
+            if let Some(first) = names.insert(new.clone(), name.clone()) {
+                return Err(Error::SameParameter { path: self.path, first, second: name });
+            }
+            self.entries.insert(new, at);
+        }
+        Ok(self)
+    }
+
+    /// The tensors of `all` as one, which messages call `path`.
+    ///
+    /// # Errors
+    /// [`Error::InTwoShards`].
+    pub(crate) fn together(path: PathBuf, all: Vec<Self>) -> Result<Self, Error> {
+        let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
+        let mut entries = BTreeMap::<String, (usize, Entry)>::new();
+        for tensors in all {
+            let before = files.len();
+            files.extend(tensors.files);
+            for (tensor, (file, entry)) in tensors.entries {
+                let at = before + file;
+                if let Some((other, _)) = entries.get(&tensor) {
+                    let (first, second) = (files[*other].0.clone(), files[at].0.clone());
+                    return Err(Error::InTwoShards { tensor, first, second });
+                }
+                entries.insert(tensor, (at, entry));
+            }
+        }
+        Ok(Self { path, files, entries, loose: true })
+    }
+
+    /// The type of tensor `name` as its file spells it.
+    pub(crate) fn dtype(&self, name: &str) -> Option<&str> {
+        self.entries.get(name).map(|(_, entry)| entry.dtype.as_str())
+    }
+
+    /// Whether tensor `name` is of the sizes `expected`.
+    ///
+    /// # Errors
+    /// [`Error::MissingTensors`].
+    pub(crate) fn fits(&self, name: &str, expected: &[usize]) -> Result<bool, Error> {
+        let found = self.shape(name)?;
+        let long = |sizes: &[usize]| -> Vec<usize> {
+            sizes.iter().copied().filter(|&size| size != 1).collect()
+        };
+        Ok(found == expected || self.loose && long(found) == long(expected))
+    }
+
+    /// The types of the tensors as the file spells them, that of the most bytes first.
+    pub fn types(&self) -> Vec<String> {
+        let mut bytes = BTreeMap::<&str, usize>::new();
+        for (_, entry) in self.entries.values() {
+            *bytes.entry(&entry.dtype).or_default() += entry.range.len();
+        }
+        let mut types: Vec<_> = bytes.into_iter().collect();
+        types.sort_by_key(|&(name, bytes)| (std::cmp::Reverse(bytes), name));
+        types.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Takes no notice of tensor `name`, if there is one.
@@ -172,19 +255,31 @@ impl Tensors {
         self.element(name).map(drop)
     }
 
-    /// Reads tensor `name` as `dtype`: F32, F16, BF16 or any other float that Burn can convert to.
+    /// Reads tensor `name` of `shape`, as [`Self::fits`] allows it, as `dtype`: F32, F16, BF16 or any other float that Burn can convert to.
     ///
     /// # Errors
     /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Cut`] if the file has shrunk
     /// since it was opened; [`Error::BeyondF16`].
-    pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
-        let shape = self.shape(name)?.to_vec();
+    pub(crate) fn read_as(
+        &self,
+        name: &str,
+        shape: Vec<usize>,
+        dtype: DType,
+    ) -> Result<TensorData, Error> {
         Ok(match dtype {
             DType::F16 => TensorData::new(self.f16_values(name)?, shape),
             DType::BF16 => TensorData::new(self.values::<bf16>(name)?, shape),
             DType::F32 => TensorData::new(self.values::<f32>(name)?, shape),
             other => TensorData::new(self.values::<f32>(name)?, shape).convert_dtype(other),
         })
+    }
+
+    /// Reads tensor `name` in the sizes that the file gives it; see [`Self::read_as`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
+        self.read_as(name, self.shape(name)?.to_vec(), dtype)
     }
 
     /// The values of tensor `name` as f16, none of which became infinite by that.
@@ -220,9 +315,10 @@ impl Tensors {
         if found < needed {
             return Err(Error::Cut { path: path.clone(), needed, found });
         }
-        let mut values = Vec::with_capacity(range.len() / from.size());
-        for start in range.clone().step_by(CHUNK) {
-            let chunk = start..range.end.min(start + CHUNK);
+        let mut values = Vec::with_capacity(range.len() / from.size() * from.values());
+        let step = CHUNK / from.size() * from.size();
+        for start in range.clone().step_by(step) {
+            let chunk = start..range.end.min(start + step);
             convert(&bytes.all()[chunk.clone()], from, &mut values);
             bytes.forget(chunk);
         }

@@ -17,7 +17,7 @@ use crate::{
     pickle::Described,
 };
 
-const PT: &str = "silence_latent.pt";
+pub(crate) const PT: &str = "silence_latent.pt";
 const SAFETENSORS: &str = "silence_latent.safetensors";
 /// 600 s at 25 Hz take 3.8 MB; no latent of silence is longer than this.
 const LIMIT: u64 = 1 << 28;
@@ -34,6 +34,9 @@ const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 /// # Errors
 /// [`Error::MissingFile`], [`Error::BadSilence`], and those of a safetensors file.
 pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData, Error> {
+    if let Directory::Foreign(foreign) = directory {
+        return foreign.silence(channels);
+    }
     let (file, values) = if directory.has(PT) {
         (PT, values_of_pt(directory, channels)?)
     } else if directory.has(SAFETENSORS) {
@@ -54,6 +57,11 @@ pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData,
     let transposed = // [C, T] -> [T, C]
         (0..frames).flat_map(|t| (0..channels).map(move |c| c * frames + t)).map(|i| values[i]);
     Ok(TensorData::new(transposed.collect(), [1, frames, channels]))
+}
+
+/// Whether `directory` has a file for it.
+pub(crate) fn is_in(directory: &Directory) -> bool {
+    directory.has(PT) || directory.has(SAFETENSORS)
 }
 
 fn values_of_safetensors(directory: &Directory, channels: usize) -> Result<Vec<f32>, Error> {

@@ -12,7 +12,7 @@ use burn::{
 };
 
 use crate::{
-    Adapter, Adapters, Directory, Error, Part, PartSize, Tensors,
+    Adapter, Adapters, Directory, Error, Origin, Part, PartSize, Tensors,
     adapter::Shared,
     apply::{self, unused_tensors},
     kind::{self, Kind},
@@ -84,6 +84,11 @@ impl<C> Single<C> {
     /// Its files of weights.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.tensors.files()
+    }
+
+    /// Whose layout the files have, and in what types the weights are.
+    pub fn origin(&self) -> Origin {
+        Origin::of(&self.directory, &self.tensors)
     }
 
     /// How many numbers and file bytes `part`, one of this directory's, has.

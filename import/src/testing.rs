@@ -152,6 +152,7 @@ impl Copy {
             dit: copy("acestep-v15-turbo"),
             vae: copy("vae"),
             text_encoder: copy("Qwen3-Embedding-0.6B"),
+            pieces: Vec::new(),
         };
         Self { _temporary: temporary, paths }
     }

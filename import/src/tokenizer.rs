@@ -13,7 +13,8 @@ use crate::{Directory, Error, Part};
 
 mod assemble;
 
-const END_OF_TEXT: &str = "<|endoftext|>";
+/// What the text encoder appends, and the first token after the base vocabulary.
+pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
 /// The tokenizer of the text encoder.
 #[derive(Debug)]
@@ -117,6 +118,8 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
     } else if directory.has("vocab.json") && directory.has("merges.txt") {
         let json = assemble::tokenizer_json(directory, owner)?;
         ("vocab.json", serde_json::from_value(json).map_err(|error| error.to_string()))
+    } else if let Directory::Foreign(foreign) = directory {
+        return Err(foreign.missing("tokenizer.json"));
     } else {
         let alternatives = ", and so are `vocab.json` and `merges.txt`".to_owned();
         return Err(Error::MissingFile { path: directory.path("tokenizer.json"), alternatives });

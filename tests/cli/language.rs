@@ -286,7 +286,7 @@ fn a_folder_that_is_no_language_model_is_refused() {
     };
     run("./Qwen3-Embedding-0.6B").failed(1).says("whose tokenizer has no audio codes");
     run("./vae").failed(1).says("holds the Oobleck audio autoencoder, not a language model");
-    run("./vae/config.json").failed(1).says("is not a directory");
+    run("./vae/config.json").failed(1).says("is neither GGUF nor safetensors");
     let whole = fs::read(model.join("model.safetensors")).expect("weights");
     for cut in [0, 100, whole.len() - 1] {
         fs::write(model.join("model.safetensors"), &whole[..cut]).expect("writes");

@@ -7,6 +7,16 @@ mod corruption;
 mod devices;
 mod editing;
 mod examples;
+mod files;
+// The library of the other tests would bring its backend along, whatever the program is built with.
+#[path = "../src/foreign/mod.rs"]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "it is a module of another crate too"
+)]
+mod foreign;
 mod help;
 mod inputs;
 mod interrupt;

@@ -194,6 +194,7 @@ fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
         dit: models.join("checkpoints_xl/acestep-v15-xl-turbo"),
         vae: models.join("checkpoints_a/vae"),
         text_encoder: models.join("checkpoints_a/Qwen3-Embedding-0.6B"),
+        pieces: Vec::new(),
     };
     if let Ok(xl) = acestep_import::Folder::open(&paths) {
         let unknown = xl.configs().dit.alignment_heads();

@@ -5,6 +5,7 @@ mod batch;
 mod codes;
 mod conditioning;
 mod dit;
+mod foreign;
 mod guards;
 mod language;
 mod length;

@@ -9,6 +9,7 @@
 //! | `cli` (of the package `acestep`) | the program as it is typed: messages, exit codes, files |
 
 mod altered;
+pub mod foreign;
 mod golden;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +53,7 @@ pub fn base() -> Folder {
         dit: models.join("acestep-v15-base"),
         vae: models.join("vae"),
         text_encoder: models.join("Qwen3-Embedding-0.6B"),
+        pieces: Vec::new(),
     };
     Folder::open(&paths).expect("it is part of the repository")
 }

@@ -54,11 +54,11 @@ pub(crate) struct Doctor {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Warmup {
     /// The model whose kernels are wanted [default: turbo if it is here, else tiny].
-    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     /// The language model [default: the first that is here].
-    #[arg(long, value_name = "NAME|DIR", alias = "lm_model", help_heading = "Model and device")]
+    #[arg(long, value_name = "NAME|PATH", alias = "lm_model", help_heading = "Model and device")]
     pub(crate) lm_model: Option<String>,
 
     /// Where models lie.

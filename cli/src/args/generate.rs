@@ -249,12 +249,14 @@ pub(crate) struct Sampling {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Compute {
-    /// turbo, base, sft, tiny, .. or a directory [default: turbo].
+    /// turbo, base, sft, tiny, .. or a path [default: turbo].
     ///
     /// A short name (turbo, base, sft, turbo-shift1, turbo-shift3, turbo-continuous, xl-turbo,
-    /// xl-base, xl-sft), the name of a directory among the models, or a path. tiny is built in: a
-    /// random network that proves the pipeline.
-    #[arg(long, value_name = "NAME|DIR")]
+    /// xl-base, xl-sft), the name of a directory or file among the models, or a path. Read are the
+    /// released directories, GGUF files of acestep.cpp (acestep-v15-turbo-Q8_0.gguf, which is also
+    /// found as turbo), single safetensors files of ComfyUI and pipelines of diffusers; all are told
+    /// by their content. tiny is built in: a random network that proves the pipeline.
+    #[arg(long, value_name = "NAME|PATH")]
     pub(crate) model: Option<String>,
 
     /// A LoRA, LoKr, LoHa or DoRA for the model; may be given several times.

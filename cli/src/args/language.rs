@@ -22,11 +22,12 @@ pub(crate) struct Language {
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Drawing {
-    /// lm-1.7b, lm-0.6b, lm-4b or a directory.
+    /// lm-1.7b, lm-0.6b, lm-4b or a path.
     ///
-    /// A short name, the name of a directory among the models, or a path. [default: the first of
-    /// lm-1.7b, lm-0.6b and lm-4b that is there]
-    #[arg(long, value_name = "NAME|DIR", alias = "lm_model")]
+    /// A short name, the name of a directory or file among the models, or a path; a GGUF file of
+    /// acestep.cpp or a safetensors file of ComfyUI will do. [default: the first of lm-1.7b, lm-0.6b
+    /// and lm-4b that is there]
+    #[arg(long, value_name = "NAME|PATH", alias = "lm_model")]
     lm_model: Option<String>,
 
     /// Spread of its draws, 0 to 2; 0 takes the likeliest token [default: 0.85].

@@ -187,7 +187,7 @@ pub(crate) struct Common {
     ///
     /// tiny is built in, and has a language model of its own: random networks that prove that
     /// everything works.
-    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
@@ -300,9 +300,9 @@ pub(crate) struct Understand {
     #[command(flatten)]
     pub(crate) drawing: Drawing,
 
-    /// The model whose networks turn sound into codes: turbo, tiny, .. or a directory
+    /// The model whose networks turn sound into codes: turbo, tiny, .. or a path
     /// [default: turbo].
-    #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
+    #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]

@@ -259,6 +259,9 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
 
     let mut all = std::mem::take(&mut asked.notices);
+    all.extend(language::in_place_of(Some(&asked.model), folder.path()));
+    all.extend(language::of_files(folder.notices()));
+    all.extend(composition.iter().flat_map(|of| language::of_files(of.folder.notices())));
     let is_open = composition.as_ref().is_some_and(|c| c.decides_length(&asked.request));
     if args.output.dry_run && is_open {
         let length = plan.duration_s;

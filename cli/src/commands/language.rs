@@ -2,10 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_import::{LanguageFolder, Layout, TINY};
+use acestep_import::{Format, LanguageFolder, Layout, Origin, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Engine, Error, Observe,
+    Engine, Error, Notice, Observe,
     lm::{
         self,
         compose::{self, Composed, Timing, Understood},
@@ -33,6 +33,29 @@ pub(crate) fn open(
     let folder = acestep_import::open_language_model(choice, layout)?;
     engine.run(Check(&folder))?.map_err(Error::checkpoint)?;
     Ok(folder)
+}
+
+/// `: GGUF, Q8_0`, for files of another program's layout.
+pub(crate) fn whose(origin: &Origin) -> String {
+    match origin.format {
+        Format::Released | Format::BuiltIn => String::new(),
+        _ => format!(": {origin}"),
+    }
+}
+
+/// Says that `used` stands in for the GGUF file that `choice` names.
+pub(crate) fn in_place_of(choice: Option<&str>, used: &Path) -> Option<Notice> {
+    let choice = choice.filter(|choice| choice.ends_with(".gguf"))?;
+    let is_it = used.file_name() == Path::new(choice).file_name();
+    (!is_it && !choice.contains(['/', '\\'])).then(|| {
+        let used = used.display();
+        Notice(format!("`{choice}` is not here: `{used}`, the same model, is used in its place"))
+    })
+}
+
+/// What is worth saying of the files of models.
+pub(crate) fn of_files(notices: Vec<String>) -> impl Iterator<Item = Notice> {
+    notices.into_iter().map(Notice)
 }
 
 /// What its kernels are remembered by: the built-in one is called as the built-in model is.
@@ -135,6 +158,8 @@ pub(crate) fn to_json(
     let mut object = json!({
         "model": folder.name(),
         "model_path": folder.directory().root().display().to_string(),
+        "model_format": folder.origin().format.to_string(),
+        "model_types": folder.origin().types,
         "writes_codes": writes_codes,
     });
     if let (Some(Value::Object(more)), Value::Object(object)) =

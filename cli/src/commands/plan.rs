@@ -131,6 +131,8 @@ fn run(
     let model = task.request.model.clone().unwrap_or_default();
     let choice = task.request.lm_model.as_deref();
     let folder = language::open(choice, &model, &Layout::new(models), engine)?;
+    task.notices.extend(language::in_place_of(choice, folder.directory().root()));
+    task.notices.extend(language::of_files(folder.notices()));
     if folder.name() == TINY {
         let text =
             "tiny is a random network: what it writes is nonsense, made to prove the program";

@@ -59,6 +59,10 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let model = args.model.clone().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned());
     let folder = language::open(request.lm_model.as_deref(), &model, &layout, engine)?;
     let source = Source::read(args, &model, &layout, &mut notices)?;
+    notices.extend(language::of_files(folder.notices()));
+    if let Source::Sound { folder, .. } = &source {
+        notices.extend(language::of_files(folder.notices()));
+    }
     if folder.name() == TINY {
         let text = "tiny is a random network: what it hears is nonsense, made to prove the program";
         notices.push(Notice(text.into()));

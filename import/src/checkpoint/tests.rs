@@ -42,6 +42,7 @@ fn base_and_xl_checkpoints_load_whole() -> Result<(), Error> {
             dit: goldens().join(dit),
             vae: goldens().join("checkpoints_a/vae"),
             text_encoder: goldens().join("checkpoints_a/Qwen3-Embedding-0.6B"),
+            pieces: Vec::new(),
         })?;
         load_all(&folder)?;
     }
@@ -148,8 +149,8 @@ fn directories_in_each_others_place_are_told_for_what_they_are() {
             "holds several model directories, not a diffusion transformer of ACE-Step 1.5",
         ),
         (
-            ModelPaths { dit: dit.join("model.safetensors"), ..copy.paths.clone() },
-            "model.safetensors` is not a directory",
+            ModelPaths { vae: dit.join("model.safetensors"), ..copy.paths.clone() },
+            "holds a diffusion transformer of ACE-Step 1.5, not the Oobleck audio autoencoder",
         ),
     ] {
         let error = Folder::open(&paths).expect_err("a wrong directory");

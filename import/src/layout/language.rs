@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{KnownModel, Layout, MAIN_REPO, directory_name, first_directory, known};
+use super::{KnownModel, Layout, MAIN_REPO, files, first_place, known};
 use crate::Error;
 
 /// The released language models, the default first.
@@ -24,10 +24,10 @@ pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
     ),
 ];
 
-/// The directory of a language model.
+/// The directory of a language model, or the file that stands for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguagePath {
-    /// The short name of a released model, else the name of its directory.
+    /// The short name of a released model, else the name of its directory or file.
     pub name: String,
     /// Weights, configuration and tokenizer.
     pub path: PathBuf,
@@ -35,12 +35,11 @@ pub struct LanguagePath {
 
 impl Layout {
     /// Finds the language model that `choice` names: a short name with or without `lm-`, a
-    /// directory among the models, or a path. Without a choice it is the first of the released ones
+    /// directory or file among the models, or a path. Without a choice it is the first of the released ones
     /// that is there.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists where was looked and says how to get it;
-    /// [`Error::NotADirectory`].
+    /// [`Error::Absent`], which lists where was looked and says how to get it; [`Error::Io`].
     pub fn resolve_language_model(&self, choice: Option<&str>) -> Result<LanguagePath, Error> {
         let path = match choice {
             Some(choice) => self.chosen_language_model(choice)?,
@@ -52,7 +51,7 @@ impl Layout {
     fn chosen_language_model(&self, choice: &str) -> Result<PathBuf, Error> {
         let known = find(choice);
         let candidates = self.candidates(choice, known);
-        first_directory(candidates, format!("language model `{choice}`"), || match known {
+        first_place(candidates, format!("language model `{choice}`"), || match known {
             Some(model) => format!("run `{}`", self.download_language_model(model)),
             None => {
                 let names = KNOWN_LANGUAGE_MODELS.map(|model| model.name).join(", ");
@@ -69,7 +68,7 @@ impl Layout {
             .iter()
             .flat_map(|model| self.candidates(model.name, Some(model)))
             .collect();
-        first_directory(candidates, "the language model".to_owned(), || {
+        first_place(candidates, "the language model".to_owned(), || {
             let command = self.download_language_model(default);
             format!("run `{command}`")
         })
@@ -86,15 +85,17 @@ impl Layout {
 
 /// The released language model of that name: `lm-4b`, `4B`, `acestep-5Hz-lm-4B`.
 fn find(choice: &str) -> Option<&'static KnownModel> {
+    let of_file = files::model_of(choice);
     KNOWN_LANGUAGE_MODELS.iter().find(|model| {
         let size = model.name.strip_prefix("lm-").unwrap_or(model.name);
         [model.name, size, model.directory].iter().any(|name| name.eq_ignore_ascii_case(choice))
+            || of_file.as_deref() == Some(model.directory)
     })
 }
 
-/// What the model in the directory at `path` is called.
+/// What the model at `path` is called.
 pub(crate) fn name_of(path: &Path) -> String {
-    let directory = directory_name(path);
+    let directory = files::stem(path);
     let known = KNOWN_LANGUAGE_MODELS.iter().find(|model| model.directory == directory);
     known.map_or(directory, |model| model.name.to_owned())
 }

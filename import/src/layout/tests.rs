@@ -25,11 +25,13 @@ fn short_names_directory_names_and_paths_lead_to_the_same_model() -> Result<(), 
         dit: path.clone(),
         vae: dir.path().join(VAE),
         text_encoder: dir.path().join(TEXT_ENCODER),
+        pieces: vec![dir.path().to_owned()],
     };
     let layout = layout(&[&dir]);
     assert_eq!(layout.resolve("xl-turbo")?, expected);
     assert_eq!(layout.resolve("acestep-v15-xl-turbo")?, expected);
     assert_eq!(layout.resolve(&path.to_string_lossy())?, expected);
+    let expected = ModelPaths { pieces: Vec::new(), ..expected };
     assert_eq!(Layout::new([]).resolve(&format!("{}/", path.display()))?, expected);
     Ok(())
 }
@@ -91,10 +93,10 @@ fn an_absent_companion_is_told_with_its_command() {
 }
 
 #[test]
-fn a_file_is_not_a_model() {
+fn a_file_of_another_kind_is_not_a_model() {
     let dir = models(&[]);
     let path = dir.path().join("model.safetensors");
     fs::write(&path, b"").expect("a file");
     let error = layout(&[&dir]).resolve(&path.to_string_lossy()).expect_err("a file");
-    assert!(matches!(error, Error::NotADirectory { .. }), "{error}");
+    assert!(error.to_string().ends_with("cannot be read: it is neither GGUF nor safetensors"));
 }

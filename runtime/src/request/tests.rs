@@ -74,8 +74,8 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
         inference_steps: Some(50),
         guidance_scale: Some(1.0),
         shift: Some(1.0),
-        model: Some("acestep-v15-sft".into()),
-        lm_model: Some("acestep-5Hz-lm-4B".into()),
+        model: Some("acestep-v15-sft-Q8_0.gguf".into()),
+        lm_model: Some("acestep-5Hz-lm-4B-Q8_0.gguf".into()),
         ..Request::default()
     };
     assert_eq!(request, expected);
@@ -89,9 +89,18 @@ fn a_model_is_read_from_every_key_and_spelling() {
         (r#"{"model": "models/own-Q8_0"}"#, Some("models/own-Q8_0")),
         (r#"{"dit_model": "acestep-v15-turbo"}"#, Some("acestep-v15-turbo")),
         (r#"{"model_name": "xl-sft"}"#, Some("xl-sft")),
-        (r#"{"synth_model": "acestep-v15-xl-turbo-BF16.gguf"}"#, Some("acestep-v15-xl-turbo")),
-        (r#"{"synth_model": "/m/acestep-v15-base-Q4_K_M.gguf"}"#, Some("acestep-v15-base")),
-        (r#"{"synth_model": "acestep-v15-turbo-shift3.gguf"}"#, Some("acestep-v15-turbo-shift3")),
+        (
+            r#"{"synth_model": "acestep-v15-xl-turbo-BF16.gguf"}"#,
+            Some("acestep-v15-xl-turbo-BF16.gguf"),
+        ),
+        (
+            r#"{"synth_model": "/m/acestep-v15-base-Q4_K_M.gguf"}"#,
+            Some("/m/acestep-v15-base-Q4_K_M.gguf"),
+        ),
+        (
+            r#"{"synth_model": "acestep-v15-turbo-shift3.gguf"}"#,
+            Some("acestep-v15-turbo-shift3.gguf"),
+        ),
         (r#"{"synth_model": ""}"#, None),
         (r#"{"synth_model": "acestep-v15-sft-BF16"}"#, Some("acestep-v15-sft")),
         (r#"{"lm_model": "acestep-5Hz-lm-4B"}"#, None),
@@ -103,11 +112,11 @@ fn a_model_is_read_from_every_key_and_spelling() {
 #[test]
 fn the_size_of_a_language_model_is_no_quantisation() {
     for (written, model) in [
-        ("acestep-5Hz-lm-4B-Q8_0.gguf", "acestep-5Hz-lm-4B"),
+        ("acestep-5Hz-lm-4B-Q8_0.gguf", "acestep-5Hz-lm-4B-Q8_0.gguf"),
         ("acestep-5Hz-lm-4B-BF16", "acestep-5Hz-lm-4B"),
-        ("acestep-5Hz-lm-4B.gguf", "acestep-5Hz-lm-4B"),
+        ("acestep-5Hz-lm-4B.gguf", "acestep-5Hz-lm-4B.gguf"),
         ("acestep-5Hz-lm-0.6B", "acestep-5Hz-lm-0.6B"),
-        ("/m/acestep-5Hz-lm-1.7B-Q4_K_M.gguf", "acestep-5Hz-lm-1.7B"),
+        ("/m/acestep-5Hz-lm-1.7B-Q4_K_M.gguf", "/m/acestep-5Hz-lm-1.7B-Q4_K_M.gguf"),
         ("lm-4b", "lm-4b"),
         ("models/own-Q8_0", "models/own-Q8_0"),
     ] {

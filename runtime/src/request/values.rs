@@ -92,18 +92,18 @@ pub(super) fn whole(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     Ok(number(key, value)?.map(|x| x as i64))
 }
 
-/// A model as this program calls it: `dir/acestep-v15-sft-Q8_0.gguf` -> `acestep-v15-sft`, and the
-/// same of a released name without `.gguf`. A path to anything else is the user's own.
+/// A model as this program calls it: `acestep-v15-sft-Q8_0` -> `acestep-v15-sft`. A file, ending in
+/// `.gguf`, and a path are themselves.
 pub(super) fn model(key: &str, value: &Value) -> Result<Option<String>, Error> {
     let Some(name) = word(key, value)? else { return Ok(None) };
-    let file = match name.strip_suffix(".gguf") {
-        Some(stem) => stem.rsplit(['/', '\\']).next().unwrap_or(stem),
-        None if name.starts_with("acestep-") && !name.contains(['/', '\\']) => &name,
-        None => return Ok(Some(name)),
-    };
-    Ok(Some(match file.rsplit_once('-') {
-        Some((model, kind)) if is_quantisation(kind) => model.to_owned(),
-        _ => file.to_owned(),
+    let is_plain = !name.ends_with(".gguf") && !name.contains(['/', '\\']);
+    Ok(Some(match name.rsplit_once('-') {
+        Some((model, kind))
+            if is_plain && name.starts_with("acestep-") && is_quantisation(kind) =>
+        {
+            model.to_owned()
+        }
+        _ => name,
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acestep_import::{Error, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, Layout};
+use acestep_import::{Error, Format, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, Layout, Origin};
 use serde_json::json;
 
 use super::{Check, State};
@@ -12,26 +12,25 @@ use crate::settings;
 pub(super) fn all(models_dir: Option<&Path>) -> Vec<Check> {
     let dir = models_dir.map(Path::to_owned).or_else(settings::models_dir);
     let layout = Layout::new(dir.clone());
-    let is_here = |directory: &str| dir.as_ref().is_some_and(|dir| dir.join(directory).exists());
     let mut checks = Vec::new();
     let mut absent = Vec::new();
     for model in &KNOWN_MODELS {
-        if !is_here(model.directory) {
+        if !layout.has(model) {
             absent.push(model.name);
             continue;
         }
         checks.push(match acestep_import::open(model.name, &layout) {
-            Ok(folder) => found(model.name, folder.path()),
+            Ok(folder) => found(model.name, folder.path(), &folder.origin()),
             Err(error) => broken(model.name, &error),
         });
     }
     for model in &KNOWN_LANGUAGE_MODELS {
-        if !is_here(model.directory) {
+        if !layout.has(model) {
             absent.push(model.name);
             continue;
         }
         checks.push(match acestep_import::open_language_model(Some(model.name), &layout) {
-            Ok(folder) => found(model.name, folder.directory().root()),
+            Ok(folder) => found(model.name, folder.directory().root(), &folder.origin()),
             Err(error) => broken(model.name, &error),
         });
     }
@@ -47,9 +46,15 @@ pub(super) fn all(models_dir: Option<&Path>) -> Vec<Check> {
     checks
 }
 
-fn found(name: &str, path: &Path) -> Check {
-    let detail = path.display().to_string();
-    Check::new(State::Ok, "model", name, detail).with(json!({ "path": path }))
+fn found(name: &str, path: &Path, origin: &Origin) -> Check {
+    let detail = match origin.format {
+        Format::Released => path.display().to_string(),
+        _ => format!("{} ({origin})", path.display()),
+    };
+    let figures = json!({
+        "path": path, "format": origin.format.to_string(), "types": origin.types,
+    });
+    Check::new(State::Ok, "model", name, detail).with(figures)
 }
 
 fn broken(name: &str, error: &Error) -> Check {

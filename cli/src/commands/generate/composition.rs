@@ -71,6 +71,8 @@ impl Composition {
         }
         let folder = language::open(request.lm_model.as_deref(), model, layout, engine)
             .map_err(can_be_without)?;
+        notices
+            .extend(language::in_place_of(request.lm_model.as_deref(), folder.directory().root()));
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
 

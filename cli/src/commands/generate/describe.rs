@@ -162,9 +162,10 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         (
             "model",
             format!(
-                "{} ({}) on {}, {dtype}",
+                "{} ({}{}) on {}, {dtype}",
                 folder.name(),
                 folder.path().display(),
+                language::whose(&folder.origin()),
                 engine.device
             ),
         ),
@@ -203,9 +204,11 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
     if let Some(composition) = &job.composition {
         let what = if composition.writes_codes { ", and codes" } else { "" };
         let name = composition.folder.name();
+        let whose = language::whose(&composition.folder.origin());
+        let whose = whose.strip_prefix(": ").map(|whose| format!(" ({whose})")).unwrap_or_default();
         lines.push((
             "plan",
-            format!("{name} decides what is left open{what}; above is the song without it"),
+            format!("{name}{whose} decides what is left open{what}; above is the song without it"),
         ));
     }
     for used in &resources.networks {
@@ -257,6 +260,8 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "model_path": folder.path().display().to_string(),
             "adapters": adapters::to_json(folder),
             "adapters_arrived": folder.adapters().and_then(|adapters| adapters.arrived()),
+            "model_format": folder.origin().format.to_string(),
+            "model_types": folder.origin().types,
             "device": engine.device.to_string(),
             "dtype": dtype::name(engine.dtype),
             "caption": plan.caption,

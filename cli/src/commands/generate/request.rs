@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Folder, KNOWN_MODELS, TINY};
+use acestep_import::{Folder, Format, KNOWN_MODELS, TINY};
 use acestep_runtime::{Error, Notice, Plan, Request, codes, files::Existing};
 use anyhow::{Context, Result};
 
@@ -148,7 +148,8 @@ impl Asked {
         existing: Existing,
     ) -> Result<(), Error> {
         // A name that means the same everywhere, else the place.
-        let model = match is_released(&self.model) {
+        let is_same = matches!(folder.origin().format, Format::Released | Format::BuiltIn);
+        let model = match is_released(&self.model) && is_same {
             true => self.model.clone(),
             false => folder.path().display().to_string(),
         };

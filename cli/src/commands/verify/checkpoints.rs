@@ -1,9 +1,9 @@
 //! The checkpoints at hand.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    BUILT_IN, BUILT_IN_LANGUAGE_MODEL, Directory, DitFolder, Folder, LanguageFolder,
+    BUILT_IN, BUILT_IN_LANGUAGE_MODEL, DitFolder, Folder, Kind, LanguageFolder, Layout,
     TextEncoderFolder, VaeFolder,
 };
 use anyhow::{Context, Result};
@@ -36,16 +36,26 @@ impl Networks {
         })
     }
 
-    /// Opens whatever of the released layout `models` holds.
+    /// Opens whatever of the released layout `models` holds, in directories or GGUF files.
     pub(super) fn find(models: &Path) -> Result<Self> {
-        let mut names: Vec<String> = std::fs::read_dir(models)
+        let mut paths: Vec<PathBuf> = std::fs::read_dir(models)
             .with_context(|| format!("cannot list `{}`", models.display()))?
-            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-            .filter(|name| models.join(name).join("config.json").is_file())
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let is_gguf = path.extension().is_some_and(|ending| ending == "gguf");
+                is_gguf || path.join("config.json").is_file()
+            })
             .collect();
-        names.sort();
-        let at = |name: &str| Directory::Disk(models.join(name));
-        let has = |name: &str| names.iter().any(|own| own == name).then(|| at(name));
+        paths.sort();
+        let names: Vec<String> = paths.iter().map(|path| acestep_import::name_of(path)).collect();
+        let layout = Layout::new([models.to_owned()]);
+        let at = |name: &str, kind| {
+            let place = names.iter().position(|own| own == name).unwrap_or_default();
+            acestep_import::directory(&paths[place], kind, &layout)
+        };
+        let has = |name: &str, kind| {
+            names.iter().any(|own| own == name).then(|| at(name, kind)).transpose()
+        };
         // Where several fit, the one with the plain name is meant.
         let one = |prefix: &str, plain: &str, fits: &dyn Fn(&str) -> bool| {
             let mut found = names.iter().filter(|name| name.starts_with(prefix));
@@ -56,20 +66,23 @@ impl Networks {
         let turbo = dit("acestep-v15-turbo", &|name| name.contains("turbo"));
         let base = dit("acestep-v15-base", &|name| !name.contains("turbo"));
         let language = one(LANGUAGE_MODELS, "acestep-5Hz-lm-0.6B", &|_| true);
-        let (vae, text) = (has(acestep_import::VAE), has(acestep_import::TEXT_ENCODER));
+        let vae = has(acestep_import::VAE, Kind::Vae)?;
+        let text = has(acestep_import::TEXT_ENCODER, Kind::TextEncoder)?;
         let whole = match (&turbo, &vae, &text) {
             (Some(name), Some(vae), Some(text)) => {
                 let (vae, text) = (vae.clone(), text.clone());
-                Some(Folder::from_directories(name.clone(), at(name), vae, text)?)
+                Some(Folder::from_directories(name.clone(), at(name, Kind::Dit)?, vae, text)?)
             }
             _ => None,
         };
         Ok(Self {
-            turbo: turbo.map(|name| DitFolder::open(at(&name))).transpose()?,
-            base: base.map(|name| DitFolder::open(at(&name))).transpose()?,
+            turbo: turbo.map(|name| DitFolder::open(at(&name, Kind::Dit)?)).transpose()?,
+            base: base.map(|name| DitFolder::open(at(&name, Kind::Dit)?)).transpose()?,
             vae: vae.map(VaeFolder::open).transpose()?,
             text: text.map(TextEncoderFolder::open).transpose()?,
-            language: language.map(|name| LanguageFolder::open(at(&name))).transpose()?,
+            language: language
+                .map(|name| LanguageFolder::open(at(&name, Kind::LanguageModel)?))
+                .transpose()?,
             whole,
         })
     }

@@ -86,11 +86,11 @@ fn an_unknown_model_is_told_with_the_known_names() {
 }
 
 #[test]
-fn a_file_is_not_a_model() {
+fn a_file_of_another_kind_is_not_a_model() {
     let dir = models(&[]);
     let path = dir.path().join("acestep-5Hz-lm-4B-Q8_0.gguf");
-    std::fs::write(&path, b"GGUF").expect("a file");
+    std::fs::write(&path, b"GGML").expect("a file");
     let choice = path.to_string_lossy();
     let error = layout(&[&dir]).resolve_language_model(Some(&choice)).expect_err("a file");
-    assert!(matches!(error, Error::NotADirectory { .. }), "{error}");
+    assert!(error.to_string().ends_with("cannot be read: it is neither GGUF nor safetensors"));
 }

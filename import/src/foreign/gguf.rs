@@ -1,0 +1,146 @@
+//! A GGUF file of acestep.cpp, which holds all that its network needs.
+//!
+//! | key | what |
+//! |---|---|
+//! | `general.architecture` | `acestep-dit`, `acestep-lm`, `acestep-text-enc` or `acestep-vae` |
+//! | `acestep.config_json` | the released config.json, whole |
+//! | `acestep.is_turbo` | only where it is true |
+//! | `tokenizer.ggml.tokens`, `.merges` | vocab.json and merges.txt: the base vocabulary |
+//!
+//! Tensors keep their released names; those of one row lose leading sizes of 1 when they are
+//! quantised. `silence_latent` of a diffusion model is `[T, C]` in f32.
+//!
+//! Source: acestep.cpp `convert.py`, `tools/quantize.cpp`, `src/model-registry.h`.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use super::{Foreign, Format, Silence};
+use crate::{Directory, Error, Tensors, kind::Kind, tokenizer::END_OF_TEXT};
+use header::Header;
+use reader::Value;
+
+mod header;
+mod reader;
+
+const ARCHITECTURE: &str = "general.architecture";
+const CONFIG: &str = "acestep.config_json";
+const IS_TURBO: &str = "acestep.is_turbo";
+const TOKENS: &str = "tokenizer.ggml.tokens";
+const MERGES: &str = "tokenizer.ggml.merges";
+const SILENCE: &str = "silence_latent";
+
+/// (What the file calls its kind, the kind.)
+const ARCHITECTURES: [(&str, Kind); 4] = [
+    ("acestep-dit", Kind::Dit),
+    ("acestep-lm", Kind::LanguageModel),
+    ("acestep-text-enc", Kind::TextEncoder),
+    ("acestep-vae", Kind::Vae),
+];
+
+/// Opens the file at `path`, which has to be of the kind `wanted`.
+///
+/// # Errors
+/// Names what is missing, cut, of another kind or of a type that is not read.
+pub(super) fn open(path: &Path, wanted: Kind) -> Result<Foreign, Error> {
+    let (header, mut tensors) = parse(path)?;
+    let kind = kind(path, &header)?;
+    if kind != wanted {
+        let (wanted, found) = (wanted.name(), kind.name().to_owned());
+        return Err(Error::WrongDirectory { path: path.to_owned(), wanted, found });
+    }
+    let mut texts = vec![("config.json", path.to_owned(), config(path, &header)?)];
+    if let Some((vocabulary, merges)) = tokenizer(path, &header)? {
+        texts.push(("vocab.json", path.to_owned(), vocabulary));
+        texts.push(("merges.txt", path.to_owned(), merges));
+    }
+    let silence = match kind {
+        Kind::Dit if tensors.has(SILENCE) => {
+            let silence = Silence::Tensor(tensors.clone(), SILENCE);
+            tensors.leave_out(SILENCE);
+            silence
+        }
+        Kind::Dit => Silence::Beside(path.parent().map(Path::to_owned).into_iter().collect()),
+        Kind::Vae | Kind::TextEncoder | Kind::LanguageModel => Silence::None,
+    };
+    Ok(Foreign {
+        root: path.to_owned(),
+        format: Format::Gguf,
+        texts,
+        tensors,
+        silence,
+        notices: Vec::new(),
+        looked_for: vec![path.to_owned()],
+    })
+}
+
+/// Whether the file at `path` is of the kind `wanted`; not if it cannot be read.
+pub(super) fn is_a(path: &Path, wanted: Kind) -> bool {
+    parse(path).and_then(|(header, _)| kind(path, &header)).is_ok_and(|kind| kind == wanted)
+}
+
+#[cfg(test)]
+pub(super) fn tensors(path: &Path) -> Result<Tensors, Error> {
+    parse(path).map(|(_, tensors)| tensors)
+}
+
+fn parse(path: &Path) -> Result<(Header, Tensors), Error> {
+    let bytes = Directory::open_file(path)?;
+    let mut header = header::parse(path, bytes.all())?;
+    let entries = std::mem::take(&mut header.tensors);
+    Ok((header, Tensors::from_entries(path.to_owned(), bytes, entries)))
+}
+
+fn kind(path: &Path, header: &Header) -> Result<Kind, Error> {
+    let architecture = header.text(ARCHITECTURE).unwrap_or_default();
+    let known = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
+    let (_, kind) = known.ok_or_else(|| Error::Foreign {
+        path: path.to_owned(),
+        reason: format!(
+            "its architecture is `{architecture}`, which is no network of ACE-Step 1.5"
+        ),
+        remedy: format!(
+            "take files that acestep.cpp made, whose architecture is one of {}",
+            ARCHITECTURES.map(|(name, _)| name).join(", ")
+        ),
+    })?;
+    Ok(*kind)
+}
+
+/// The config.json, with what the file says beside it.
+fn config(path: &Path, header: &Header) -> Result<String, Error> {
+    let text = header.text(CONFIG).ok_or_else(|| Error::Foreign {
+        path: path.to_owned(),
+        reason: format!("it has no value `{CONFIG}`"),
+        remedy: "take a file that acestep.cpp's convert.py made of this year's release".into(),
+    })?;
+    let not_json = |reason: String| Error::BadHeader {
+        path: path.to_owned(),
+        reason: format!("value `{CONFIG}`: {reason}"),
+    };
+    let mut config: Map<String, Json> =
+        serde_json::from_str(text).map_err(|error| not_json(error.to_string()))?;
+    if header.values.get(IS_TURBO) == Some(&Value::Bool(true)) {
+        config.entry("is_turbo").or_insert(true.into());
+    }
+    Ok(Json::Object(config).to_string())
+}
+
+/// vocab.json and merges.txt, if the file has them.
+fn tokenizer(path: &Path, header: &Header) -> Result<Option<(String, String)>, Error> {
+    let (Some(tokens), Some(merges)) = (header.texts(TOKENS), header.texts(MERGES)) else {
+        return Ok(None);
+    };
+    // The added tokens follow the base vocabulary by rule; a list that has some may have others.
+    if let Some(id) = tokens.iter().position(|token| token == END_OF_TEXT) {
+        return Err(Error::Foreign {
+            path: path.to_owned(),
+            reason: format!("`{TOKENS}` goes on with added tokens, from {id} on"),
+            remedy: "take files that acestep.cpp made, which list the base vocabulary alone".into(),
+        });
+    }
+    let vocabulary: Map<String, Json> =
+        tokens.iter().enumerate().map(|(id, token)| (token.clone(), id.into())).collect();
+    Ok(Some((Json::Object(vocabulary).to_string(), merges.join("\n"))))
+}

@@ -1,0 +1,237 @@
+//! The header of a GGUF file.
+//!
+//! `GGUF | u32 version | u64 tensors | u64 values | values | tensors | padding | data`, all
+//! little-endian. A text is `u64 length | UTF-8`; a value is `text key | u32 type | value`; a tensor
+//! is `text name | u32 n | n u64 sizes, the innermost first | u32 type | u64 offset in the data`.
+//! The data begins at the next multiple of `general.alignment`, 32 unless the file says otherwise.
+//!
+//! No length of the file is believed before there are as many bytes.
+//!
+//! Source: ggml `docs/gguf.md`, versions 2 and 3.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::reader::{Reader, Value};
+use crate::{Error, blocks::Block, header::Entry};
+
+/// How every GGUF file starts.
+pub(super) const MAGIC: &[u8; 4] = b"GGUF";
+/// The key of the multiple at which tensors begin.
+const ALIGNMENT: &str = "general.alignment";
+/// ggml's limit.
+const MOST_DIMENSIONS: u32 = 4;
+
+/// What a header says.
+#[derive(Debug)]
+pub(super) struct Header {
+    /// The values by key.
+    pub(super) values: BTreeMap<String, Value>,
+    /// The tensors by name, sizes outermost first.
+    pub(super) tensors: BTreeMap<String, Entry>,
+}
+
+impl Header {
+    /// The text at `key`.
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
+        match self.values.get(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The texts at `key`.
+    pub(super) fn texts(&self, key: &str) -> Option<&[String]> {
+        match self.values.get(key)? {
+            Value::Texts(texts) => Some(texts),
+            _ => None,
+        }
+    }
+}
+
+/// Parses the header of the file whose content is `bytes`.
+///
+/// # Errors
+/// A message that names `path` for every way in which it can be wrong, cut or of a kind that is not
+/// read.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
+    let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
+    let mut reader = Reader::of(bytes);
+    let version = version(&mut reader).map_err(|reason| Error::Foreign {
+        path: path.to_owned(),
+        reason,
+        remedy: "convert it again with a program of 2024 or later: versions 2 and 3 are read"
+            .into(),
+    })?;
+    debug_assert!((2..=3).contains(&version));
+    let (tensors, values) = (reader.u64().map_err(broken)?, reader.u64().map_err(broken)?);
+    let values = read_values(&mut reader, values).map_err(broken)?;
+    let described = read_tensors(&mut reader, tensors).map_err(broken)?;
+
+    let alignment = match values.get(ALIGNMENT) {
+        None => 32,
+        Some(Value::Unsigned(multiple)) if multiple.is_power_of_two() && *multiple <= 1 << 20 => {
+            *multiple as usize
+        }
+        Some(other) => return Err(broken(format!("its {ALIGNMENT} is {other:?}"))),
+    };
+    let start = reader.at().next_multiple_of(alignment);
+    let mut entries = BTreeMap::new();
+    for Described { name, shape, kind, offset } in described {
+        let dtype = type_name(kind).ok_or_else(|| {
+            broken(format!("tensor `{name}` is of type {kind}, which ggml lacks"))
+        })?;
+        let (values, size) = sizes(dtype).ok_or_else(|| Error::Foreign {
+            path: path.to_owned(),
+            reason: format!("tensor `{name}` is {dtype}"),
+            remedy: format!("take the file in {READ}: those are read"),
+        })?;
+        let entry = entry(shape, (dtype, values, size), start, offset, alignment)
+            .map_err(|why| broken(format!("tensor `{name}` {why}")))?;
+        let (needed, found) = (entry.range.end as u64, bytes.len() as u64);
+        if needed > found {
+            return Err(Error::Cut { path: path.to_owned(), needed, found });
+        }
+        if entries.insert(name.clone(), entry).is_some() {
+            return Err(broken(format!("tensor `{name}` is described twice")));
+        }
+    }
+    Ok(Header { values, tensors: entries })
+}
+
+/// The types that are read, for messages.
+const READ: &str = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q3_K, Q2_K, Q5_1, Q5_0, Q4_1 or Q4_0";
+
+/// Checks magic and version.
+fn version(reader: &mut Reader<'_>) -> Result<u32, String> {
+    if reader.take(4)? != MAGIC {
+        return Err("it does not begin with `GGUF`".into());
+    }
+    match reader.u32()? {
+        version @ 2..=3 => Ok(version),
+        version if version.swap_bytes() <= 3 => Err("it is a GGUF file in big-endian".into()),
+        version => Err(format!("it is a GGUF file of version {version}")),
+    }
+}
+
+fn read_values(reader: &mut Reader<'_>, count: u64) -> Result<BTreeMap<String, Value>, String> {
+    // A key's length, its type and a byte.
+    reader.expect(count, 13, "values")?;
+    let mut values = BTreeMap::new();
+    for _ in 0..count {
+        let key = reader.text()?;
+        let kind = reader.u32()?;
+        let value = reader.value(kind, 0).map_err(|why| format!("value `{key}`: {why}"))?;
+        if values.insert(key.clone(), value).is_some() {
+            return Err(format!("value `{key}` is there twice"));
+        }
+    }
+    Ok(values)
+}
+
+/// A tensor as the file describes it.
+struct Described {
+    name: String,
+    shape: Vec<usize>,
+    kind: u32,
+    offset: u64,
+}
+
+fn read_tensors(reader: &mut Reader<'_>, count: u64) -> Result<Vec<Described>, String> {
+    // A name's length, the number of sizes, one of them, type and offset.
+    reader.expect(count, 32, "tensors")?;
+    let mut tensors = Vec::new();
+    for _ in 0..count {
+        let name = reader.text()?;
+        let dimensions = reader.u32()?;
+        if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
+            return Err(format!("tensor `{name}` has {dimensions} dimensions"));
+        }
+        let sizes = (0..dimensions).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
+        let shape = sizes.iter().rev().map(|&size| usize::try_from(size));
+        let shape = shape
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| format!("tensor `{name}` has the sizes {sizes:?}"))?;
+        tensors.push(Described { name, shape, kind: reader.u32()?, offset: reader.u64()? });
+    }
+    Ok(tensors)
+}
+
+/// Where a tensor lies; `(type, values of one block, bytes of one)`.
+fn entry(
+    shape: Vec<usize>,
+    (dtype, values, size): (&str, usize, usize),
+    start: usize,
+    offset: u64,
+    alignment: usize,
+) -> Result<Entry, String> {
+    let row = shape.last().copied().unwrap_or_default();
+    if !row.is_multiple_of(values) {
+        return Err(format!("is {shape:?}, but {dtype} has blocks of {values} in a row"));
+    }
+    let huge = || format!("of {shape:?} at byte {offset} of the data is too large");
+    let product = |a: usize, &b: &usize| a.checked_mul(b);
+    let count = shape.iter().try_fold(1, product).ok_or_else(huge)?;
+    let bytes = (count / values).checked_mul(size).ok_or_else(huge)?;
+    let offset = usize::try_from(offset).map_err(|_| huge())?;
+    if !offset.is_multiple_of(alignment) {
+        return Err(format!("begins at byte {offset}, which is no multiple of {alignment}"));
+    }
+    let begin = start.checked_add(offset).ok_or_else(huge)?;
+    let end = begin.checked_add(bytes).ok_or_else(huge)?;
+    Ok(Entry { dtype: dtype.to_owned(), shape, range: begin..end })
+}
+
+/// Values and bytes of what is read as one, for a type that is read.
+fn sizes(dtype: &str) -> Option<(usize, usize)> {
+    Some(match dtype {
+        "F32" => (1, 4),
+        "F16" | "BF16" => (1, 2),
+        _ => {
+            let block = Block::from_name(dtype)?;
+            (block.values(), block.bytes())
+        }
+    })
+}
+
+/// What ggml calls type `kind` of a tensor.
+fn type_name(kind: u32) -> Option<&'static str> {
+    Some(match kind {
+        0 => "F32",
+        1 => "F16",
+        2 => "Q4_0",
+        3 => "Q4_1",
+        6 => "Q5_0",
+        7 => "Q5_1",
+        8 => "Q8_0",
+        9 => "Q8_1",
+        10 => "Q2_K",
+        11 => "Q3_K",
+        12 => "Q4_K",
+        13 => "Q5_K",
+        14 => "Q6_K",
+        15 => "Q8_K",
+        16 => "IQ2_XXS",
+        17 => "IQ2_XS",
+        18 => "IQ3_XXS",
+        19 => "IQ1_S",
+        20 => "IQ4_NL",
+        21 => "IQ3_S",
+        22 => "IQ2_S",
+        23 => "IQ4_XS",
+        24 => "I8",
+        25 => "I16",
+        26 => "I32",
+        27 => "I64",
+        28 => "F64",
+        29 => "IQ1_M",
+        30 => "BF16",
+        34 => "TQ1_0",
+        35 => "TQ2_0",
+        39 => "MXFP4",
+        40 => "NVFP4",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

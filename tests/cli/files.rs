@@ -1,0 +1,97 @@
+//! Other programs' files of models, as a person meets them.
+
+use crate::{
+    Place,
+    foreign::{Weights, released, write_comfy_checkpoint, write_gguf_models},
+};
+
+#[test]
+fn a_directory_of_gguf_files_is_a_models_directory() {
+    let place = Place::new();
+    write_gguf_models(&place.path("models"), Weights::Q8_0);
+    let args = ["generate", "rain", "--models-dir", "models", "--duration", "2", "--seed", "7"];
+    let dry = place.run(&[&args[..], &["--dry-run"]].concat()).succeeded();
+    dry.says("model     turbo (")
+        .says("acestep-v15-turbo-Q8_0.gguf: GGUF, Q8_0) on cpu, f32\n")
+        .says("plan      lm-0.6b (GGUF, Q8_0) decides what is left open, and codes")
+        .says("note: the diffusion model is quantised (Q8_0): its weights are coarser")
+        .says("note: the language model is quantised (Q8_0)");
+
+    let more = ["--no-thinking", "-o", "a.wav", "--json", "--save-request"];
+    let object = place.run(&[&args[..], &more].concat()).succeeded().json();
+    assert_eq!(object["plan"]["model_format"], "GGUF");
+    assert_eq!(object["plan"]["model_types"][0], "Q8_0");
+    let notices = object["notices"].as_array().expect("notices");
+    assert!(notices.iter().any(|notice| notice.as_str().is_some_and(|n| n.contains("quantised"))));
+    // The name alone would mean the released weights on another machine.
+    let request = String::from_utf8(place.read("a.json")).expect("text");
+    assert!(request.contains("acestep-v15-turbo-Q8_0.gguf"), "{request}");
+
+    let doctor = place.run(&["doctor", "--models-dir", "models", "--no-song"]);
+    for file in ["acestep-v15-turbo-Q8_0.gguf", "acestep-5Hz-lm-0.6B-Q8_0.gguf"] {
+        assert!(doctor.text().contains(&format!("{file} (GGUF, Q8_0)")), "{}", doctor.text());
+    }
+}
+
+#[test]
+fn a_request_that_names_a_gguf_file_gets_it_or_is_told_what_it_gets() {
+    let place = Place::new();
+    write_gguf_models(&place.path("models"), Weights::F32);
+    write_gguf_models(&place.path("models"), Weights::Q8_0);
+    let request = |kind: &str| {
+        let request = serde_json::json!({
+            "synth_model": format!("acestep-v15-turbo-{kind}.gguf"), "caption": "rain",
+            "lm_model": format!("acestep-5Hz-lm-0.6B-{kind}.gguf"), "duration": 2,
+        });
+        place.write("request.json", request.to_string());
+        let args = ["--request", "request.json", "--models-dir", "models", "--dry-run"];
+        place.run(&[&["generate"], &args[..]].concat()).succeeded()
+    };
+    let run = request("Q8_0").says("acestep-v15-turbo-Q8_0.gguf: GGUF, Q8_0)");
+    assert!(!run.says("plan      lm-0.6b (GGUF, Q8_0)").stderr.contains("in its place"));
+    request("Q4_K_M")
+        .says("acestep-v15-turbo-F32.gguf: GGUF, F32)")
+        .says("note: `acestep-v15-turbo-Q4_K_M.gguf` is not here: `")
+        .says("note: `acestep-5Hz-lm-0.6B-Q4_K_M.gguf` is not here: `");
+}
+
+#[test]
+fn songs_of_other_peoples_files_are_the_same_songs() {
+    let place = Place::new();
+    write_gguf_models(&place.path("models"), Weights::F32);
+    write_comfy_checkpoint(&place.path("comfy"));
+    let song = |model: &str, output: &str| {
+        let args = [
+            "generate",
+            "rain",
+            "--no-thinking",
+            "--duration",
+            "1",
+            "--seed",
+            "7",
+            "-o",
+            output,
+            "--models-dir",
+            "models",
+            "--model",
+            model,
+        ];
+        place.run(&args).succeeded();
+        place.read(output)
+    };
+    let exact = song("tiny", "a.wav");
+    assert!(song("turbo", "b.wav") == exact);
+    assert!(song("comfy/tiny_turbo_aio.safetensors", "c.wav") == exact);
+}
+
+#[test]
+fn the_references_results_come_out_of_gguf_files_too() {
+    let place = Place::new();
+    write_gguf_models(&place.path("models"), Weights::F32);
+    let goldens = released().with_file_name("a").display().to_string();
+    let args = ["verify", "--goldens", &goldens, "--models", "models", "--json"];
+    let report = place.run(&args).json();
+    // The base model, which the goldens have too, is not among those files.
+    let [passed, failed] = ["passed", "failed"].map(|key| report[key].as_u64().expect("a count"));
+    assert!(failed == 0 && passed > 400, "{passed} passed, {failed} failed");
+}

@@ -1,0 +1,149 @@
+//! GGUF files as acestep.cpp makes them.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{Stack, Stored, read, released, save, silence, text};
+
+/// How weights are written into GGUF files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weights {
+    /// As they are.
+    F32,
+    /// The upper half of each f32, as acestep.cpp's converter makes it.
+    Bf16,
+    /// 32 to a scale, where rows allow it.
+    Q8_0,
+}
+
+impl Weights {
+    /// What file names end with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "F32",
+            Self::Bf16 => "BF16",
+            Self::Q8_0 => "Q8_0",
+        }
+    }
+}
+
+/// Writes the tiny turbo model, its companions and the language model as acestep.cpp would, into
+/// files like `acestep-v15-turbo-F32.gguf`.
+pub fn write_gguf_models(to: &Path, weights: Weights) {
+    for (directory, file, architecture) in [
+        ("acestep-v15-turbo", "model", "acestep-dit"),
+        ("acestep-5Hz-lm-0.6B", "model", "acestep-lm"),
+        ("Qwen3-Embedding-0.6B", "model", "acestep-text-enc"),
+        ("vae", "diffusion_pytorch_model", "acestep-vae"),
+    ] {
+        let from = released().join(directory);
+        let mut tensors = read(&from.join(format!("{file}.safetensors")));
+        let mut values = vec![
+            ("general.architecture", value_text(architecture)),
+            ("general.name", value_text(directory)),
+            ("acestep.config_json", value_text(&text(&from.join("config.json")))),
+        ];
+        if architecture == "acestep-dit" {
+            tensors.insert("silence_latent".into(), silence());
+            values.push(("acestep.is_turbo", [&7_u32.to_le_bytes()[..], &[1]].concat()));
+        }
+        if from.join("vocab.json").is_file() {
+            let (tokens, merges) = vocabulary(&from);
+            values.push(("tokenizer.ggml.model", value_text("gpt2")));
+            values.push(("tokenizer.ggml.tokens", value_texts(&tokens)));
+            values.push(("tokenizer.ggml.merges", value_texts(&merges)));
+        }
+        let path = to.join(format!("{directory}-{}.gguf", weights.name()));
+        write_gguf(&path, &values, &tensors, |name, stored| {
+            let plain = if weights == Weights::Q8_0 { Weights::F32 } else { weights };
+            let is_kept = ["silence_latent", "scale_shift_table", "null_condition_emb"]
+                .iter()
+                .any(|own| name.contains(own));
+            match stored.shape.last() {
+                _ if name == "silence_latent" => Weights::F32,
+                Some(row) if row % 32 == 0 && !is_kept && stored.shape.len() > 1 => weights,
+                _ => plain,
+            }
+        });
+    }
+}
+
+/// The tokens in the order of their ids, and the merges.
+fn vocabulary(from: &Path) -> (Vec<String>, Vec<String>) {
+    let ids: BTreeMap<String, usize> =
+        serde_json::from_str(&text(&from.join("vocab.json"))).expect("a vocabulary");
+    let mut tokens = vec![String::new(); ids.len()];
+    ids.into_iter().for_each(|(token, id)| tokens[id] = token);
+    let merges = text(&from.join("merges.txt"));
+    let merges = merges.lines().filter(|line| !line.is_empty() && !line.starts_with("#version"));
+    (tokens, merges.map(str::to_owned).collect())
+}
+
+fn bytes_of_text(text: &str) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// A text as a value: its type, then itself.
+pub fn value_text(text: &str) -> Vec<u8> {
+    [&8_u32.to_le_bytes()[..], &bytes_of_text(text)].concat()
+}
+
+fn value_texts(texts: &[String]) -> Vec<u8> {
+    let mut bytes = [9_u32.to_le_bytes(), 8_u32.to_le_bytes()].concat();
+    bytes.extend((texts.len() as u64).to_le_bytes());
+    texts.iter().for_each(|text| bytes.extend(bytes_of_text(text)));
+    bytes
+}
+
+/// Writes a GGUF file of version 3; `values` are key, then type and value.
+pub fn write_gguf(
+    path: &Path,
+    values: &[(&str, Vec<u8>)],
+    tensors: &Stack,
+    weights: impl Fn(&str, &Stored) -> Weights,
+) {
+    let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+    bytes.extend((tensors.len() as u64).to_le_bytes());
+    bytes.extend((values.len() as u64).to_le_bytes());
+    for (key, value) in values {
+        bytes.extend(bytes_of_text(key));
+        bytes.extend(value);
+    }
+    let mut data = Vec::new();
+    for (name, stored) in tensors {
+        let (kind, stored_bytes) = match weights(name, stored) {
+            Weights::F32 => {
+                (0_u32, stored.values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            }
+            Weights::Bf16 => {
+                let upper = |value: &f32| ((value.to_bits() >> 16) as u16).to_le_bytes();
+                (30, stored.values.iter().flat_map(upper).collect())
+            }
+            Weights::Q8_0 => (8, stored.values.chunks_exact(32).flat_map(block).collect()),
+        };
+        // ggml knows no sizes of 1 before the others.
+        let ones = stored.shape.iter().take_while(|&&size| size == 1).count();
+        let shape = &stored.shape[ones.min(stored.shape.len() - 1)..];
+        bytes.extend(bytes_of_text(name));
+        bytes.extend((shape.len() as u32).to_le_bytes());
+        shape.iter().rev().for_each(|&size| bytes.extend((size as u64).to_le_bytes()));
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend((data.len() as u64).to_le_bytes());
+        let stored_bytes: Vec<u8> = stored_bytes;
+        data.extend(stored_bytes);
+        data.resize(data.len().next_multiple_of(32), 0);
+    }
+    bytes.resize(bytes.len().next_multiple_of(32), 0);
+    bytes.extend(data);
+    save(path, &bytes);
+}
+
+/// A block of Q8_0 whose scale is a power of two, which f16 holds exactly: at most the largest
+/// value's 63rd part, so that each value is at most half of that off.
+fn block(values: &[f32]) -> Vec<u8> {
+    let most = values.iter().fold(0_f32, |most, value| most.max(value.abs()));
+    let exponent = ((most / 127.0).log2().ceil() as i32).clamp(-14, 15);
+    let scale = 2_f32.powi(exponent);
+    let bits = ((exponent + 15) as u16) << 10;
+    let numbers = values.iter().map(|value| ((value / scale).round() as i8).cast_unsigned());
+    bits.to_le_bytes().into_iter().chain(numbers).collect()
+}

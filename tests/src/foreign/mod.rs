@@ -1,0 +1,103 @@
+//! The tiny checkpoint as other programs keep it: GGUF, ComfyUI's single file, diffusers.
+//!
+//! The writers are ours, after the formats' descriptions; they share nothing with what reads them.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+mod comfy;
+mod diffusers;
+mod gguf;
+
+pub use comfy::{write_comfy_checkpoint, write_comfy_split};
+pub use diffusers::write_diffusers;
+pub use gguf::{Weights, value_text, write_gguf, write_gguf_models};
+
+/// The released layout that everything is made of.
+pub fn released() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/checkpoints_a")).to_owned()
+}
+
+/// A tensor of f32 as safetensors has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// The sizes, the outermost first.
+    pub shape: Vec<usize>,
+    /// The values, row-major.
+    pub values: Vec<f32>,
+}
+
+/// Tensors by name.
+pub type Stack = BTreeMap<String, Stored>;
+
+/// The tensors of a safetensors file, all f32.
+pub fn read(path: &Path) -> Stack {
+    let bytes = fs::read(path).expect("a golden");
+    let length = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
+    let header: BTreeMap<String, Value> =
+        serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
+    let number = |value: &Value| value.as_u64().expect("a number") as usize;
+    let tensors = header.into_iter().filter(|(name, _)| name != "__metadata__");
+    tensors
+        .map(|(name, value)| {
+            assert_eq!(value["dtype"], "F32", "{name}");
+            let shape = value["shape"].as_array().expect("sizes").iter().map(number).collect();
+            let [begin, end] = [0, 1].map(|at| 8 + length + number(&value["data_offsets"][at]));
+            (name, Stored { shape, values: floats(&bytes[begin..end]) })
+        })
+        .collect()
+}
+
+/// Writes `tensors` as a safetensors file of f32.
+pub fn write(path: &Path, tensors: &Stack) {
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
+    for (name, Stored { shape, values }) in tensors {
+        let begin = data.len();
+        data.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        let offsets = [begin, data.len()];
+        header.insert(
+            name.clone(),
+            json!({ "dtype": "F32", "shape": shape, "data_offsets": offsets }),
+        );
+    }
+    let header = Value::Object(header).to_string();
+    let length = (header.len() as u64).to_le_bytes();
+    save(path, &[&length, header.as_bytes(), &data].concat());
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    let words = bytes.chunks_exact(4);
+    words.map(|word| f32::from_le_bytes(word.try_into().expect("4 bytes"))).collect()
+}
+
+fn save(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().expect("a place")).expect("a directory");
+    fs::write(path, bytes).expect("a written file");
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).expect("a text")
+}
+
+/// The latent of silence as `[T, C]`: the zip entry `*/data/0` of what torch saved as `[1, C, T]`.
+pub fn silence() -> Stored {
+    let bytes = fs::read(released().join("acestep-v15-turbo/silence_latent.pt")).expect("a file");
+    let u16_at = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let u32_at = |at: usize| u16_at(at) | u16_at(at + 2) << 16;
+    let entry = (0..bytes.len() - 46)
+        .filter(|&at| bytes[at..].starts_with(b"PK\x01\x02"))
+        .find(|&at| bytes[at + 46..at + 46 + u16_at(at + 28)].ends_with(b"/data/0"))
+        .expect("the values in the list of entries");
+    let (size, local) = (u32_at(entry + 24), u32_at(entry + 42));
+    let start = local + 30 + u16_at(local + 26) + u16_at(local + 28);
+    let values = floats(&bytes[start..start + size]);
+    let channels = 16;
+    let frames = values.len() / channels;
+    let turned = (0..frames).flat_map(|t| (0..channels).map(move |c| c * frames + t));
+    Stored { shape: vec![frames, channels], values: turned.map(|at| values[at]).collect() }
+}
