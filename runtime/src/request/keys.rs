@@ -174,6 +174,10 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("mp3_bitrate", Nothing, Any),
     ("mp3_sample_rate", Nothing, Any),
     ("use_tiled_decode", Nothing, Any),
+    // What upstream's page makes of a finished song.
+    ("auto_lrc", Chosen("--lrc"), Empty),
+    ("auto_score", Chosen("--score"), Empty),
+    ("score_scale", Nothing, Any),
     ("use_random_seed", Nothing, Any),
     ("peak_clip", Sound, Is(10.0)),
     ("fade_in_duration", Sound, Is(0.0)),
