@@ -27,6 +27,7 @@ pub(crate) mod editing;
 pub(crate) mod generate;
 pub(crate) mod language;
 pub(crate) mod plan;
+pub(crate) mod sampler;
 pub(crate) mod thinking;
 
 /// Make music on your own machine.

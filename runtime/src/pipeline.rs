@@ -17,9 +17,9 @@ use crate::{
     device::trial::in_tiles,
     exchange::{Array3, Conditioning},
     flow::{
-        self, Sampling, Start, Steering, Track, Tracks,
+        self, Start, Steering, Track, Tracks,
+        latents::adjusted,
         region::{Region, injected_steps},
-        schedule::Schedule,
     },
     host::{audio_from_sound, from_host, to_host},
     listen::CODES_AT_ONCE,
@@ -114,6 +114,12 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
         },
     };
 
+    // Noise is laid over the source itself, not over what its audio codes keep of it.
+    let under_noise = match &target {
+        Some(target) if plan.is_cover() && !plan.has_codes() => target.clone(),
+        _ => first_source.clone(),
+    };
+
     // Every item of the batch hears the same, unless it has codes of its own.
     let each = |x: Tensor<B, 3>| {
         let [_, length, width] = x.dims();
@@ -139,7 +145,8 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
         }),
         _ => None,
     };
-    let start = Start { noise: initial_noise(plan, parts), source: None, region };
+    let source = (plan.cover_noise_strength > 0.0).then(|| each(under_noise));
+    let start = Start { noise: initial_noise(plan, parts), source, region };
     Ok(Prepared { tracks, start })
 }
 
@@ -290,12 +297,12 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
         let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
         from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, parts.device())
     };
-    let schedule = Schedule { timesteps: plan.timesteps.clone(), terminal: plan.terminal };
-    let sampling = Sampling::new(&schedule, plan.infer_method, plan.is_turbo);
+    let sampling = plan.sampling();
     let latents = parts.guarded(Network::Dit, observe, || {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
         let latents = flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, observe)?;
+        let latents = adjusted(latents, plan.latent_rescale, plan.latent_shift);
         require_finite("the diffusion transformer", &to_host(latents.clone()))?;
         Ok(latents)
     })?;

@@ -6,10 +6,12 @@
 mod adapters;
 pub mod length;
 pub mod limits;
+mod sampler;
 mod schedule;
 mod seeds;
 pub mod singing;
 mod song;
+mod start;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -18,17 +20,18 @@ mod tiles;
 use crate::{
     Error, Notice, Request,
     audio::{Audio, splice::Seam},
-    flow::{self, noise::NoiseSource},
+    flow::{
+        self, Sampling, dcw::Dcw, latents::retaken, noise::NoiseSource, schedule::Schedule,
+        smoothing::Smoothing, solver::Solver,
+    },
     sounds::{Sound, Sounds},
     vae::Tiling,
 };
 
-pub use crate::flow::{
-    InferMethod,
-    guidance::{Guidance, GuidanceMode},
-};
+pub use crate::flow::guidance::{Guidance, GuidanceMode};
 pub use adapters::adapters;
 pub use length::frames_from_seconds;
+pub use start::{FlowEdit, Retake};
 pub use task::{Added, MaskMode, Region, Repaint, TRACKS, Task};
 
 /// Upstream never samples fewer latent frames; shorter songs are cropped afterwards.
@@ -102,14 +105,19 @@ pub struct Plan {
     pub channels: usize,
     /// One for each song.
     pub seeds: Vec<u64>,
-    /// Times of the solver, descending, without the last.
+    /// Times of the solver, descending, without the last; [`Plan::schedule`] has those that are left
+    /// where sampling starts from a source.
     pub timesteps: Vec<f32>,
     /// Where the last step ends: 0, unless the user's own times end elsewhere.
     pub terminal: f32,
     /// How far the schedule leans to the noise; `None` if the times were given.
     pub shift: Option<f32>,
-    /// How time passes.
-    pub infer_method: InferMethod,
+    /// How a step moves.
+    pub solver: Solver,
+    /// What is done with every velocity.
+    pub smoothing: Smoothing,
+    /// What is done after every step; `None` = nothing.
+    pub dcw: Option<Dcw>,
     /// Guidance; `None` for turbo and for a scale of 1.
     pub guidance: Option<Guidance>,
     /// The songs' outlines, five codes a second: one list for all songs or one for each, all as
@@ -117,6 +125,16 @@ pub struct Plan {
     pub codes: Vec<Vec<u32>>,
     /// Share of the steps that follow codes or source; the rest see silence in their place.
     pub audio_cover_strength: f64,
+    /// How much of a source stays under the noise that sampling starts from, 0 to 1.
+    pub cover_noise_strength: f64,
+    /// Another take of the songs that the seeds make; `None` = those themselves.
+    pub retake: Option<Retake>,
+    /// A song that is edited instead of made; `None` = none.
+    pub flow_edit: Option<FlowEdit>,
+    /// The finished latents are multiplied by this ...
+    pub latent_rescale: f32,
+    /// ... and moved by this.
+    pub latent_shift: f32,
     /// Whether the model is distilled; its stochastic steps end on the schedule's times.
     pub is_turbo: bool,
     /// Generator of the noise.
@@ -154,7 +172,12 @@ impl Plan {
         let sampling = schedule::decide(request, model, &mut notices)?;
         let noise = request.rng.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let padded_frames = song.frames.max(LEAST_FRAMES);
-        let plan = Self {
+        let seeds = seeds::decide(request, song.codes.len(), noise, &mut notices)?;
+        let solver = sampler::solver(request, model, &mut notices)?;
+        let (latent_rescale, latent_shift) = start::latents(request)?;
+        let has_source = work.source.is_some() || !song.codes.is_empty();
+        let flow_edit = start::flow_edit(request, &song, &seeds, &mut notices)?;
+        let mut plan = Self {
             caption_prompt: song.caption_prompt(&song.instruction),
             non_cover_prompt: (song.audio_cover_strength < 1.0)
                 .then(|| song.caption_prompt(crate::prompt::TEXT_TO_MUSIC)),
@@ -170,14 +193,21 @@ impl Plan {
             hop: model.hop,
             sample_rate: model.sample_rate,
             channels: model.channels,
-            seeds: seeds::decide(request, song.codes.len(), noise, &mut notices)?,
+            retake: start::retake(request, seeds.len(), &mut notices)?,
+            flow_edit,
+            seeds,
             timesteps: sampling.schedule.timesteps,
             terminal: sampling.schedule.terminal,
             shift: sampling.shift,
-            infer_method: sampling.infer_method,
+            solver,
+            smoothing: sampler::smoothing(request)?,
+            dcw: sampler::dcw(request, solver, &mut notices)?,
             guidance: sampling.guidance,
             codes: song.codes,
             audio_cover_strength: song.audio_cover_strength,
+            cover_noise_strength: start::cover_noise_strength(request, has_source, &mut notices)?,
+            latent_rescale,
+            latent_shift,
             is_turbo: model.is_turbo,
             noise,
             tiling: tiles::decide(request, padded_frames, &mut notices)?,
@@ -189,6 +219,10 @@ impl Plan {
             region: work.region,
             mask_mode: work.mask_mode,
         };
+        start::keep_to_edit(&mut plan, request, &mut notices);
+        if plan.flow_edit.is_some() {
+            return Err(Error::NotInThisVersion("flow_edit_morph".into()));
+        }
         Ok((plan, notices))
     }
 
@@ -224,9 +258,24 @@ impl Plan {
         self.codes.first().map_or(0, Vec::len)
     }
 
-    /// Solver steps.
+    /// The times of the steps that are taken.
+    pub fn schedule(&self) -> Schedule {
+        let whole = Schedule { timesteps: self.timesteps.clone(), terminal: self.terminal };
+        whole.keeping(self.cover_noise_strength)
+    }
+
+    /// The steps that are taken, and how.
+    pub fn sampling(&self) -> Sampling {
+        Sampling {
+            smoothing: self.smoothing,
+            dcw: self.dcw,
+            ..Sampling::new(&self.schedule(), self.solver, self.is_turbo)
+        }
+    }
+
+    /// Solver steps that are taken.
     pub fn steps(&self) -> usize {
-        self.timesteps.len()
+        self.schedule().timesteps.len()
     }
 
     /// Samples of one channel that are heard.
@@ -246,7 +295,12 @@ impl Plan {
 
     /// The noise that song `index` of the batch starts from, `[padded_frames, channels]`.
     pub fn initial_noise(&self, index: usize) -> Vec<f32> {
-        self.noise.initial_noise(self.seeds[index], self.padded_frames, self.channels)
+        let of = |seed| self.noise.initial_noise(seed, self.padded_frames, self.channels);
+        let noise = of(self.seeds[index]);
+        match &self.retake {
+            None => noise,
+            Some(retake) => retaken(&noise, &of(retake.seeds[index]), retake.variance),
+        }
     }
 }
 

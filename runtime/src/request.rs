@@ -58,9 +58,45 @@ pub struct Request {
     /// `ode` or `sde`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infer_method: Option<String>,
+    /// `euler` or `heun`, of the deterministic method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampler_mode: Option<String>,
+    /// `euler`, `sde`, `dpm3m` or `stork4`: acestep.cpp's name for both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solver: Option<String>,
+    /// Sub-steps of `stork4`, on which it does not depend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stork_substeps: Option<i64>,
+    /// A velocity is shortened to so many norms of the latents; 0 = not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub velocity_norm_threshold: Option<f64>,
+    /// Share of the velocity before that is kept; 0 = none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub velocity_ema_factor: Option<f64>,
+    /// Whether steps are corrected in the wavelet domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcw_enabled: Option<bool>,
+    /// `low`, `high`, `double` or `pix`: what is corrected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcw_mode: Option<String>,
+    /// How strongly it is corrected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcw_scaler: Option<f64>,
+    /// How strongly the high frequencies are, in mode `double`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcw_high_scaler: Option<f64>,
+    /// `haar`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcw_wavelet: Option<String>,
     /// One seed for the first song (the next ones count up), or one for each.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub seed: Option<Vec<u64>>,
+    /// Seeds of the noise that the songs' own is turned to: one, or one for each.
+    #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
+    pub retake_seed: Option<Vec<u64>>,
+    /// How far it is turned, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retake_variance: Option<f64>,
     /// How many songs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<i64>,
@@ -119,9 +155,12 @@ pub struct Request {
     /// ... to here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cfg_interval_end: Option<f64>,
-    /// `apg` or `cfg`.
+    /// `apg`, `cfg`, `adg`, `adg_w_norm` or `adg_wo_clip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guidance_mode: Option<String>,
+    /// The same as the mode `adg`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_adg: Option<bool>,
     /// Whether the peak is brought to `normalization_db`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_normalization: Option<bool>,
@@ -131,6 +170,33 @@ pub struct Request {
     /// Share of the steps that follow the audio codes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_cover_strength: Option<f64>,
+    /// How much of the source stays under the noise that sampling starts from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cover_noise_strength: Option<f64>,
+    /// Whether a source is carried to the caption and lyrics from those of its own that follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_edit_morph: Option<bool>,
+    /// What the source sounds like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_edit_source_caption: Option<String>,
+    /// What is sung in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_edit_source_lyrics: Option<String>,
+    /// Steps before this share leave it alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_edit_n_min: Option<f64>,
+    /// Steps from this share on make it anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_edit_n_max: Option<f64>,
+    /// Noises of each step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_edit_n_avg: Option<i64>,
+    /// The finished latents are multiplied by this ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latent_rescale: Option<f64>,
+    /// ... and moved by this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latent_shift: Option<f64>,
     /// The model's instruction, in place of the task's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
@@ -225,6 +291,13 @@ impl Request {
             vocal_language: None,
             audio_codes: None,
             audio_cover_strength: None,
+            cover_noise_strength: None,
+            flow_edit_morph: None,
+            flow_edit_source_caption: None,
+            flow_edit_source_lyrics: None,
+            flow_edit_n_min: None,
+            flow_edit_n_max: None,
+            flow_edit_n_avg: None,
             instruction: None,
             task_type: None,
             src_audio: None,

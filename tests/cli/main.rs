@@ -24,6 +24,7 @@ mod language;
 mod numbers;
 mod outputs;
 mod requests;
+mod sampler;
 mod songs;
 mod thinking;
 mod understand;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Place;
 
-fn saved(place: &Place, name: &str) -> Value {
+pub(super) fn saved(place: &Place, name: &str) -> Value {
     serde_json::from_slice(&place.read(name)).expect("JSON")
 }
 

@@ -55,7 +55,7 @@ fn counts(report: &Value) -> [u64; 3] {
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
     let place = Place::new();
     for (set, models, expected) in
-        [("a", "checkpoints_a", [1326, 0, 361]), ("xl", "checkpoints_xl", [82, 0, 3])]
+        [("a", "checkpoints_a", [1354, 0, 350]), ("xl", "checkpoints_xl", [82, 0, 3])]
     {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
@@ -85,7 +85,7 @@ fn number_streams_equal_the_reference() {
 fn the_built_in_set_passes_without_any_file() {
     let run = Place::new().run(&["verify", "--json"]);
     let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
-    assert_eq!((run.code, counts(&report)), (Some(0), [601, 0, 70]));
+    assert_eq!((run.code, counts(&report)), (Some(0), [613, 0, 58]));
     assert_eq!(report["device"], "cpu");
     let keys: Vec<&String> = report["cases"][0].as_object().expect("a case").keys().collect();
     assert_eq!(

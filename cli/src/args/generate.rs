@@ -9,7 +9,8 @@ use acestep_runtime::files::Existing;
 use clap::ValueHint;
 
 use super::{
-    after::After, device::Where, editing::Editing, language::Language, thinking::Thinking,
+    after::After, device::Where, editing::Editing, language::Language, sampler::Sampler,
+    thinking::Thinking,
 };
 
 /// Shown under the long help.
@@ -171,7 +172,7 @@ pub(crate) struct Sampling {
     )]
     pub(crate) guidance_scale: Option<f64>,
 
-    /// How guidance is computed: apg or cfg [default: apg].
+    /// How guidance is computed: apg, cfg, adg, adg_w_norm or adg_wo_clip [default: apg].
     #[arg(long, value_name = "MODE", alias = "guidance_mode", hide_short_help = true)]
     pub(crate) guidance_mode: Option<String>,
 
@@ -209,9 +210,12 @@ pub(crate) struct Sampling {
     )]
     pub(crate) timesteps: Option<Vec<f64>>,
 
-    /// Solver: ode or sde [default: ode].
+    /// Steps without or with fresh noise: ode or sde [default: ode].
     #[arg(long, value_name = "METHOD", alias = "infer_method", hide_short_help = true)]
     pub(crate) infer_method: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) sampler: Sampler,
 
     /// Generator of the noise: philox, philox:THREADS or mt19937 [default: philox].
     ///

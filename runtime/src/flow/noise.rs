@@ -8,12 +8,15 @@
 //! Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"; ATen
 //! `DistributionTemplates.h` (CPU and CUDA) and cuRAND's `curand_normal4`.
 
+mod stream;
+
 use std::{f64::consts::TAU, str::FromStr};
 
 use half::bf16;
 use rand_mt::Mt;
 
 use crate::Error;
+pub use stream::NoiseStream;
 
 /// Which generator a seed belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +45,8 @@ impl NoiseSource {
     /// output: `[frames, channels]`
     pub fn initial_noise(&self, seed: u64, frames: usize, channels: usize) -> Vec<f32> {
         match *self {
-            Self::Philox { threads } => philox_normals(seed, frames * channels, threads),
-            Self::Mt19937 => mt19937_normals(seed, frames * channels),
+            Self::Philox { threads } => philox_normals_of(seed, frames * channels, threads, 0),
+            Self::Mt19937 => mt19937_normals_of(&mut Mt::new(seed as u32), frames * channels),
         }
     }
 
@@ -128,13 +131,14 @@ fn box_muller_pair(x: u32, y: u32) -> [f32; 2] {
 }
 
 /// PyTorch's grid-stride loop, unrolled by four: thread `k` of `G` writes component `i` of its
-/// `j`-th draw to element `4 G j + G i + k`.
-fn philox_normals(seed: u64, n: usize, threads: Option<u64>) -> Vec<f32> {
+/// `j`-th draw to element `4 G j + G i + k`. Each thread has made `draws` before.
+fn philox_normals_of(seed: u64, n: usize, threads: Option<u64>, draws: u64) -> Vec<f32> {
     let key = [seed as u32, (seed >> 32) as u32];
     let threads = threads.unwrap_or(n as u64).max(1);
     let element = |e: u64| {
         let (draw, rest) = (e / (4 * threads), e % (4 * threads));
         let (component, thread) = (rest / threads, rest % threads);
+        let draw = draw + draws;
         let counter = [draw as u32, (draw >> 32) as u32, thread as u32, (thread >> 32) as u32];
         let bits = philox4x32_10(counter, key);
         let normals = match component {
@@ -149,18 +153,17 @@ fn philox_normals(seed: u64, n: usize, threads: Option<u64>) -> Vec<f32> {
 /// Elements that the vectorised fill of ATen treats together.
 const BLOCK: usize = 16;
 
-fn mt19937_normals(seed: u64, n: usize) -> Vec<f32> {
-    let mut generator = Mt::new(seed as u32);
+fn mt19937_normals_of(generator: &mut Mt, n: usize) -> Vec<f32> {
     if n < BLOCK {
-        return scalar_normals(&mut generator, n);
+        return scalar_normals(generator, n);
     }
-    let mut data: Vec<f32> = (0..n).map(|_| uniform24(&mut generator)).collect();
+    let mut data: Vec<f32> = (0..n).map(|_| uniform24(generator)).collect();
     let whole = n - n % BLOCK;
     data[..whole].chunks_exact_mut(BLOCK).for_each(fill_block);
     if whole < n {
         // ATen draws the last 16 anew, over what the previous block left there.
         let tail = &mut data[n - BLOCK..];
-        tail.iter_mut().for_each(|value| *value = uniform24(&mut generator));
+        tail.iter_mut().for_each(|value| *value = uniform24(generator));
         fill_block(tail);
     }
     data
@@ -274,8 +277,8 @@ mod tests {
     /// With G threads, element G is the second component of thread 0, element 4 G its second draw.
     #[test]
     fn a_longer_song_takes_other_components_and_counters() {
-        let few = philox_normals(7, 1100, Some(256));
-        let free = philox_normals(7, 1100, None);
+        let few = philox_normals_of(7, 1100, Some(256), 0);
+        let free = philox_normals_of(7, 1100, None, 0);
         assert_eq!(few[..256], free[..256]);
         assert_ne!(few[256..], free[256..]);
         let bits = philox4x32_10([0, 0, 0, 0], [7, 0]);

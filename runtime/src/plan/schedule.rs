@@ -1,7 +1,7 @@
-//! Steps, shift, times, solver and guidance.
+//! Steps, shift, times and guidance.
 
 use super::{
-    Guidance, GuidanceMode, InferMethod, ModelInfo,
+    Guidance, GuidanceMode, ModelInfo,
     limits::{above, choice, real, whole},
 };
 use crate::{
@@ -25,7 +25,6 @@ pub(super) struct Sampling {
     pub schedule: Schedule,
     /// `None` if the times were given.
     pub shift: Option<f32>,
-    pub infer_method: InferMethod,
     pub guidance: Option<Guidance>,
 }
 
@@ -34,14 +33,8 @@ pub(super) fn decide(
     model: &ModelInfo,
     notices: &mut Vec<Notice>,
 ) -> Result<Sampling, Error> {
-    let methods = [("ode", InferMethod::Ode), ("sde", InferMethod::Sde)];
     let (schedule, shift) = times(request, model, notices)?;
-    Ok(Sampling {
-        schedule,
-        shift,
-        infer_method: choice("infer-method", request.infer_method.as_deref(), &methods)?,
-        guidance: guidance(request, model, notices)?,
-    })
+    Ok(Sampling { schedule, shift, guidance: guidance(request, model, notices)? })
 }
 
 fn times(
@@ -131,11 +124,7 @@ fn guidance(
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Guidance>, Error> {
     let scale = request.guidance_scale.map(|g| real("guidance-scale", g, 1.0, 30.0)).transpose()?;
-    let mode = choice(
-        "guidance-mode",
-        request.guidance_mode.as_deref(),
-        &[("apg", GuidanceMode::Apg), ("cfg", GuidanceMode::Cfg)],
-    )?;
+    let mode = guidance_mode(request, notices)?;
     let end = |flag, value: Option<f64>, default| real(flag, value.unwrap_or(default), 0.0, 1.0);
     let start = end("cfg-interval-start", request.cfg_interval_start, 0.0)?;
     let stop = end("cfg-interval-end", request.cfg_interval_end, 1.0)?;
@@ -151,9 +140,34 @@ fn guidance(
                 model.name
             )));
         }
+        if mode != GuidanceMode::Apg {
+            notices.push(Notice(format!(
+                "{} is distilled to need no guidance; --guidance-mode {} is not used",
+                model.name,
+                mode.name()
+            )));
+        }
         return Ok(None);
     }
     let scale = scale.unwrap_or(BASE_GUIDANCE) as f32;
     let interval = (start as f32, stop as f32);
     Ok((scale != 1.0).then_some(Guidance { scale, mode, interval }))
+}
+
+/// The mode by its name, which goes before `use_adg`.
+fn guidance_mode(request: &Request, notices: &mut Vec<Notice>) -> Result<GuidanceMode, Error> {
+    let name = match request.guidance_mode.as_deref() {
+        Some("apg_classic") => Some("apg"),
+        name => name,
+    };
+    let mode = choice("guidance-mode", name, &GuidanceMode::NAMES)?;
+    Ok(match (request.use_adg, name) {
+        (Some(true), None) => GuidanceMode::Adg,
+        (Some(true), Some(name)) if !name.starts_with("adg") => {
+            let text = format!("use_adg has no effect: guidance_mode {name} is given");
+            notices.push(Notice(text));
+            mode
+        }
+        _ => mode,
+    })
 }

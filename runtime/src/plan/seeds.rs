@@ -66,6 +66,25 @@ pub(super) fn decide(
     Ok(seeds)
 }
 
+/// Seeds of something else than the songs' own noise, for `songs` songs: drawn, counted up or listed.
+pub(super) fn for_songs(
+    flag: &'static str,
+    given: Option<&[u64]>,
+    songs: usize,
+) -> Result<Vec<u64>, Error> {
+    match given {
+        None | Some([]) => Ok(counted(drawn(), songs)),
+        Some(&[seed]) => Ok(counted(seed, songs)),
+        Some(seeds) if seeds.len() == songs => Ok(seeds.to_vec()),
+        Some(seeds) => Err(Error::Conflict(format!(
+            "`--{flag}` has {} seeds, but there {} {songs} song{}",
+            seeds.len(),
+            if songs == 1 { "is" } else { "are" },
+            if songs == 1 { "" } else { "s" },
+        ))),
+    }
+}
+
 /// Song i has seed + i, as in acestep.cpp; upstream would draw all but the first.
 fn counted(first: u64, songs: usize) -> Vec<u64> {
     (0..songs as u64).map(|i| first.wrapping_add(i)).collect()

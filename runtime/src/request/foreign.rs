@@ -49,18 +49,26 @@ struct Reader {
 
 impl Reader {
     fn keys(&mut self, object: &Map<String, Value>) -> Result<(), Error> {
-        let dcw_off = object.get("dcw_enabled") == Some(&Value::Bool(false));
+        // Upstream writes the strengths also where it does not use them, and null for "as the model
+        // is used to".
+        let left_open = object.get("dcw_enabled") == Some(&Value::Null);
+        let dcw_off = left_open || object.get("dcw_enabled") == Some(&Value::Bool(false));
+        if left_open && object.get("dcw_scaler").and_then(as_f64).is_some_and(|x| x != 0.0) {
+            let text = "the request leaves DCW open, which upstream has on for turbo; here it is off \
+                        unless dcw_enabled is true";
+            self.notices.push(Notice(text.into()));
+        }
         for (written, value) in object {
             let key = snake_case(written);
             let ours = OURS
                 .iter()
                 .find(|(name, _, aliases)| *name == key || aliases.contains(&key.as_str()));
-            if let Some(&(name, kind, _)) = ours {
+            if dcw_off && key.starts_with("dcw_") && key != "dcw_enabled" {
+                // Settings of something that another key switches off.
+            } else if let Some(&(name, kind, _)) = ours {
                 self.ours(name, written, kind, value)?;
             } else if key == "lm_batch_size" {
                 self.texts = count(written, value)?;
-            } else if key.starts_with("flow_edit_") || (dcw_off && key.starts_with("dcw_")) {
-                // Settings of something that another key switches on.
             } else if let Some(&(_, role, neutral)) = THEIRS.iter().find(|(name, ..)| *name == key)
             {
                 self.theirs(written, role, neutral, value)?;
@@ -94,8 +102,11 @@ impl Reader {
             }
         };
         let read = match (written, read) {
-            ("solver", Some(solver)) => Some(self.solver(solver)?),
-            ("guidance_variant", Some(variant)) => Some(guidance_variant(variant)?),
+            // An older spelling of this program's own.
+            ("solver", Some(solver)) if solver == "ode" => Some("euler".into()),
+            ("guidance_mode" | "guidance_variant", Some(mode)) if mode == "apg_classic" => {
+                Some("apg".into())
+            }
             // acestep.cpp drops the last value and always ends at 0.
             ("custom_timesteps", Some(Value::Array(mut times))) => {
                 if let Some(last) = times.last_mut() {
@@ -109,15 +120,6 @@ impl Reader {
             self.ours.insert(name.to_owned(), read);
         }
         Ok(())
-    }
-
-    /// acestep.cpp's solvers: two of them are our methods.
-    fn solver(&self, solver: Value) -> Result<Value, Error> {
-        match solver.as_str() {
-            Some("euler" | "ode") => Ok("ode".into()),
-            Some("sde") => Ok(solver),
-            _ => Err(Error::NotInThisVersion(format!("`solver` {solver}"))),
-        }
     }
 
     fn theirs(
@@ -222,14 +224,6 @@ fn mode(written: &str, value: &Value) -> Result<Option<String>, Error> {
             Err(wrong(written, value, &format!("it must be one of {}", MODES.join(", "))))
         }
         _ => Ok(mode),
-    }
-}
-
-fn guidance_variant(variant: Value) -> Result<Value, Error> {
-    match variant.as_str() {
-        Some("apg_classic" | "apg") => Ok("apg".into()),
-        Some("cfg") => Ok(variant),
-        _ => Err(Error::NotInThisVersion(format!("`guidance_variant` {variant}"))),
     }
 }
 

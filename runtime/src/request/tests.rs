@@ -159,7 +159,14 @@ fn acestep_cpps_defaults_ask_for_nothing() {
         audio_cover_strength: Some(1.0),
         repainting_start: Some(0.0),
         repainting_end: Some(-1.0),
-        infer_method: Some("ode".into()),
+        cover_noise_strength: Some(0.0),
+        solver: Some("euler".into()),
+        stork_substeps: Some(10),
+        dcw_scaler: Some(0.0),
+        dcw_high_scaler: Some(0.0),
+        dcw_mode: Some("low".into()),
+        latent_shift: Some(0.0),
+        latent_rescale: Some(1.0),
         lm_mode: Some("generate".into()),
         lm_temperature: Some(0.85),
         lm_cfg_scale: Some(2.0),
@@ -346,15 +353,29 @@ fn songs_of_the_language_model_and_of_the_synthesizer_multiply() {
 
 #[test]
 fn what_would_change_the_sound_and_is_not_built_is_an_error() {
-    for (json, message) in [
-        (r#"{"dcw_scaler": 0.05}"#, "the request's `dcw_scaler` 0.05 is not in this version"),
-        (r#"{"solver": "dpm3m"}"#, "`solver` \"dpm3m\" is not in this version"),
-        (r#"{"use_adg": true}"#, "the request's `use_adg` true is not in this version"),
-        (r#"{"peak_clip": 0}"#, "the request's `peak_clip` 0 is not in this version"),
-    ] {
-        assert_eq!(refusal(json).0, message);
+    let (message, _) = refusal(r#"{"peak_clip": 0}"#);
+    assert_eq!(message, "the request's `peak_clip` 0 is not in this version");
+}
+
+/// Upstream writes the strengths always, and leaves it to the model whether they are used.
+#[test]
+fn strengths_of_a_correction_that_is_off_are_not_read() {
+    let off = r#"{"dcw_enabled": false, "dcw_scaler": 0.05, "dcw_mode": "double"}"#;
+    let expected = Request { dcw_enabled: Some(false), ..Request::default() };
+    assert_eq!(read(off), (expected, vec![]));
+    let (request, notices) = read(r#"{"dcw_enabled": null, "dcw_scaler": 0.05}"#);
+    assert_eq!(request, Request::default());
+    assert!(notices[0].contains("upstream has on for turbo"), "{notices:?}");
+    assert_eq!(read(r#"{"dcw_scaler": 0.05}"#).0.dcw_scaler, Some(0.05));
+}
+
+#[test]
+fn older_names_of_solver_and_guidance_are_read() {
+    assert_eq!(read(r#"{"solver": "ode"}"#).0.solver.as_deref(), Some("euler"));
+    for key in ["guidance_mode", "guidance_variant"] {
+        let json = format!(r#"{{"{key}": "apg_classic"}}"#);
+        assert_eq!(read(&json).0.guidance_mode.as_deref(), Some("apg"));
     }
-    assert_eq!(read(r#"{"dcw_enabled": false, "dcw_scaler": 0.05}"#).1, Vec::<String>::new());
 }
 
 #[test]

@@ -8,8 +8,8 @@ use acestep_runtime::{
         memory::{self, Need, Room, bytes_of},
     },
     error::size,
+    flow::solver::Solver,
     lm,
-    plan::{GuidanceMode, InferMethod},
 };
 use anyhow::Result;
 use burn::tensor::DType;
@@ -280,12 +280,13 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "rng": job.seeds().map(|_| plan.noise.to_string()),
             "inference_steps": plan.steps(),
             "shift": plan.shift.map(shortest),
-            "timesteps": plan.timesteps.iter().copied().map(shortest).collect::<Vec<_>>(),
+            "timesteps": plan.schedule().timesteps.iter().copied().map(shortest).collect::<Vec<_>>(),
             "terminal": shortest(plan.terminal),
-            "infer_method": method(plan),
+            "infer_method": infer_method(plan),
+            "solver": plan.solver.name(),
             "guidance": plan.guidance.map(|guidance| json!({
                 "scale": shortest(guidance.scale),
-                "mode": mode(guidance.mode),
+                "mode": guidance.mode.name(),
                 "interval": [shortest(guidance.interval.0), shortest(guidance.interval.1)],
             })),
             "audio_codes": plan.codes_per_song(),
@@ -331,17 +332,11 @@ pub(crate) fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-pub(super) fn mode(mode: GuidanceMode) -> &'static str {
-    match mode {
-        GuidanceMode::Apg => "apg",
-        GuidanceMode::Cfg => "cfg",
-    }
-}
-
-pub(super) fn method(plan: &Plan) -> &'static str {
-    match plan.infer_method {
-        InferMethod::Ode => "ode",
-        InferMethod::Sde => "sde",
+/// Upstream's name of the way, without the kind of its steps.
+pub(super) fn infer_method(plan: &Plan) -> &'static str {
+    match plan.solver {
+        Solver::Sde(_) => "sde",
+        Solver::Euler | Solver::Heun | Solver::Dpm3m | Solver::Stork4 => "ode",
     }
 }
 
@@ -362,10 +357,16 @@ fn lyrics(plan: &Plan, resources: &Resources) -> String {
 
 fn steps(plan: &Plan) -> String {
     const SHOWN: usize = 8;
-    let times: Vec<_> = plan.timesteps.iter().take(SHOWN).map(|t| format!("{t:.4}")).collect();
+    let schedule = plan.schedule();
+    let times = schedule.timesteps.iter().take(SHOWN);
+    let times: Vec<_> = times.map(|t| format!("{t:.4}")).collect();
+    let solver = match plan.solver {
+        Solver::Euler => infer_method(plan),
+        solver => solver.name(),
+    };
     let more = if plan.steps() > SHOWN { " .." } else { "" };
     let times = times.join(" ");
-    format!("{} ({}): {times}{more} -> {}", plan.steps(), method(plan), plan.terminal)
+    format!("{} ({}): {times}{more} -> {}", plan.steps(), solver, plan.terminal)
 }
 
 fn guidance(plan: &Plan) -> String {
@@ -373,7 +374,7 @@ fn guidance(plan: &Plan) -> String {
         None => "none".to_owned(),
         Some(guidance) => {
             let (from, to) = guidance.interval;
-            format!("{} ({}), at times {from} to {to}", guidance.scale, mode(guidance.mode))
+            format!("{} ({}), at times {from} to {to}", guidance.scale, guidance.mode.name())
         }
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use acestep_runtime::{
     ModelInfo, Notice, Plan, Request,
     exchange::{Array3, Conditioning, load_array},
-    plan::{InferMethod, Task},
+    flow::solver::Solver,
+    plan::Task,
     sounds::Sounds,
 };
 use anyhow::Result;
@@ -82,11 +83,16 @@ impl Inputs {
     /// The seeds, unless they decide nothing: noise from a file leaves them only the steps of sde.
     pub(super) fn seeds<'a>(&self, plan: &'a Plan) -> Option<&'a [u64]> {
         let drawn = self.noise.is_none() && self.conditioning.is_none();
-        (drawn || plan.infer_method == InferMethod::Sde).then_some(&plan.seeds[..])
+        (drawn || matches!(plan.solver, Solver::Sde(_))).then_some(&plan.seeds[..])
     }
 
     /// Takes the sampled length from the conditioning, and checks the noise against the plan.
     pub(super) fn fit(&self, plan: &mut Plan) -> Result<()> {
+        if plan.retake.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
+            let message =
+                "--retake-variance turns the noise of the seed, but the noise is from a file";
+            return Err(Refusal::usage(message).hint("leave one of them out").into());
+        }
         if let Some((folder, conditioning)) = &self.conditioning {
             let frames = conditioning.initial_noise.shape[1];
             if plan.frames > frames {

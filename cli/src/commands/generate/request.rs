@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::{
     Args, adapters,
-    describe::{method, mode, shortest},
+    describe::{infer_method, shortest},
     sounds,
 };
 use crate::{
@@ -77,6 +77,10 @@ impl Asked {
             // They are what the language model would have written.
             request.thinking = None;
         }
+        if let Some(value) = sampling.sampler.source_lyrics() {
+            let lyrics = text_or_file("--flow-edit-source-lyrics", value, stdin)?;
+            request.flow_edit_source_lyrics = Some(lyrics);
+        }
         // Of the schedule and of steps and shift, what was typed drops what was not.
         if sampling.timesteps.is_some() {
             (request.inference_steps, request.shift) = (None, None);
@@ -131,7 +135,7 @@ impl Asked {
         put(&mut request.cfg_interval_end, sampling.cfg_interval_end.as_ref());
         put(&mut request.shift, sampling.shift.as_ref());
         put(&mut request.timesteps, sampling.timesteps.as_ref());
-        put(&mut request.infer_method, sampling.infer_method.as_ref());
+        sampling.sampler.put_over(request, sampling.infer_method.as_ref());
         put(&mut request.rng, sampling.rng.as_ref());
         put(&mut request.normalization_db, output.normalization_db.as_ref());
         put(&mut request.vae_chunk, args.compute.vae_chunk.as_ref());
@@ -171,20 +175,26 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         lyrics: Some(plan.lyrics.clone()),
         duration: request.duration.filter(|_| plan.source.is_none()).or(Some(plan.duration_s)),
         vocal_language: Some(plan.vocal_language.clone()),
-        inference_steps: (!own_times).then_some(plan.steps() as i64),
+        inference_steps: (!own_times).then_some(plan.timesteps.len() as i64),
         shift: plan.shift.map(shortest),
         guidance_scale: request
             .guidance_scale
             .filter(|_| !plan.is_turbo)
             .or(guidance.map(|guidance| shortest(guidance.scale))),
-        guidance_mode: guidance.map(|guidance| mode(guidance.mode).to_owned()),
+        guidance_mode: guidance.map(|guidance| guidance.mode.name().to_owned()),
+        use_adg: None,
         cfg_interval_start: request
             .cfg_interval_start
             .or(guidance.map(|guidance| shortest(guidance.interval.0))),
         cfg_interval_end: request
             .cfg_interval_end
             .or(guidance.map(|guidance| shortest(guidance.interval.1))),
-        infer_method: Some(method(plan).to_owned()),
+        // acestep.cpp's name stands for itself.
+        infer_method: match request.solver {
+            Some(_) => request.infer_method.clone(),
+            None => Some(infer_method(plan).to_owned()),
+        },
+        retake_seed: plan.retake.as_ref().map(|retake| retake.seeds.clone()),
         seed: Some(plan.seeds.clone()),
         batch_size: Some(plan.batch_size() as i64),
         task_type: Some(plan.task.name().to_owned()),

@@ -13,9 +13,10 @@ use acestep_runtime::{
         self, Sampling, Start, Track, Tracks,
         region::{Region, injected_steps},
         schedule,
+        solver::Solver,
     },
     host::audio_from_sound,
-    plan::{InferMethod, LEAST_FRAMES, MaskMode},
+    plan::{LEAST_FRAMES, MaskMode},
     prompt::{TEXT_TO_MUSIC, prompts_from_metas},
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
@@ -113,7 +114,7 @@ fn song<B: Backend>(
         (switch, Track { condition: later.hidden, context: source::context(plain, &marks) })
     });
     let tracks = Tracks { first: Track { condition: hidden, context }, later, steering: None };
-    let sampling = Sampling::new(&schedule, InferMethod::Ode, true);
+    let sampling = Sampling::new(&schedule, Solver::Euler, true);
     let no_noise = |_| noise.zeros_like();
     let region = anew.map(|anew| Region {
         clean: target,

@@ -6,11 +6,17 @@ use acestep_runtime::{
     Unobserved,
     flow::{
         self, Sampling, Start, Steering, Track, Tracks,
-        guidance::{Momentum, apg},
+        guidance::{
+            Momentum,
+            adg::{Adg, adg},
+            apg,
+        },
         region::{Region, injected_steps},
         schedule::{self, Schedule},
+        smoothing::Smoothing,
+        solver::{SdeTimes, Solver},
     },
-    plan::{Guidance, GuidanceMode, InferMethod},
+    plan::{Guidance, GuidanceMode},
 };
 use anyhow::{Result, anyhow};
 use burn::tensor::Tensor;
@@ -23,7 +29,7 @@ use super::{
 };
 
 /// The arguments of upstream's `generate_audio` that this version computes, and harmless ones.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 15] = [
     "shift",
     "infer_method",
     "infer_steps",
@@ -34,6 +40,9 @@ const KNOWN: [&str; 12] = [
     "cover_noise_strength",
     "repaint_crossfade_frames",
     "repaint_injection_ratio",
+    "sampler_mode",
+    "velocity_norm_threshold",
+    "velocity_ema_factor",
     "use_progress_bar",
     "use_adg",
 ];
@@ -91,12 +100,8 @@ impl Case<'_> {
 }
 
 fn unknown_argument(kwargs: &Value) -> Option<String> {
-    let absent = |what: &str| Some(format!("`{what}` is not in this version"));
-    let arguments = kwargs.as_object()?;
-    if kwargs["use_adg"] == true {
-        return absent("use_adg");
-    }
-    arguments.keys().find(|key| !KNOWN.contains(&key.as_str())).and_then(|key| absent(key))
+    let key = kwargs.as_object()?.keys().find(|key| !KNOWN.contains(&key.as_str()))?;
+    Some(format!("`{key}` is not in this version"))
 }
 
 fn run<B: Backend>(
@@ -107,10 +112,17 @@ fn run<B: Backend>(
 ) -> Result<()> {
     let golden = sheet.golden;
     let kept = case.kwargs["cover_noise_strength"].as_f64().unwrap_or(0.0);
-    let (schedule, method) = (times(golden, &case, is_turbo)?.keeping(kept), method(&case)?);
-    let sampling = Sampling::new(&schedule, method, is_turbo);
+    let schedule = times(golden, &case, is_turbo)?.keeping(kept);
+    let above_zero = |key: &str| case.number(key).filter(|&value| value > 0.0);
+    let sampling = Sampling {
+        smoothing: Smoothing {
+            norm_threshold: above_zero("velocity_norm_threshold"),
+            ema_factor: above_zero("velocity_ema_factor"),
+        },
+        ..Sampling::new(&schedule, solver(&case, is_turbo)?, is_turbo)
+    };
     if !golden.is_argument(&case.own("timesteps")) {
-        let ours: Vec<f32> = sampling.steps.iter().map(|step| step.t).collect();
+        let ours = sampling.calls();
         sheet.close_values(&case.own("timesteps"), &[ours.len()], &ours);
     }
 
@@ -170,11 +182,15 @@ fn sheet_device<B: Backend>(networks: &Networks<B>) -> B::Device {
     networks.conditioner.null_condition().device()
 }
 
-fn method(case: &Case<'_>) -> Result<InferMethod> {
-    match case.kwargs["infer_method"].as_str() {
-        None | Some("ode") => Ok(InferMethod::Ode),
-        Some("sde") => Ok(InferMethod::Sde),
-        Some(other) => Err(anyhow!("{}: infer_method {other} is unknown", case.name)),
+fn solver(case: &Case<'_>, is_turbo: bool) -> Result<Solver> {
+    let word = |key: &str, default| case.kwargs[key].as_str().unwrap_or(default).to_owned();
+    let (method, mode) = (word("infer_method", "ode"), word("sampler_mode", "euler"));
+    match (method.as_str(), mode.as_str()) {
+        ("ode", "euler") => Ok(Solver::Euler),
+        ("ode", "heun") => Ok(Solver::Heun),
+        ("sde", _) if is_turbo => Ok(Solver::Sde(SdeTimes::Schedule)),
+        ("sde", _) => Ok(Solver::Sde(SdeTimes::Even)),
+        _ => Err(anyhow!("{}: the solver {method}, {mode} is unknown", case.name)),
     }
 }
 
@@ -224,7 +240,10 @@ fn tracks<B: Backend>(
     let steering = (scale > 1.0 && !is_turbo).then(|| Steering {
         guidance: Guidance {
             scale,
-            mode: GuidanceMode::Apg,
+            mode: match case.kwargs["use_adg"].as_bool() {
+                Some(true) => GuidanceMode::Adg,
+                _ => GuidanceMode::Apg,
+            },
             interval: (
                 case.number("cfg_interval_start").unwrap_or(0.0),
                 case.number("cfg_interval_end").unwrap_or(1.0),
@@ -275,17 +294,27 @@ fn context<B: Backend>(sheet: &mut Sheet<'_>, networks: &Networks<B>) -> Result<
     Ok(())
 }
 
-/// `guidance`: adaptive projected guidance over a few steps.
+/// `guidance`: adaptive projected guidance over a few steps, and guidance by angle.
 pub(super) fn guidance<B: Backend>(sheet: &mut Sheet<'_>, device: &B::Device) -> Result<()> {
     const SCALE: f32 = 7.0;
+    /// The times of upstream's three cases of ADG, which are not stored.
+    const TIMES: [f32; 3] = [1.0, 0.6, 0.1];
     let golden = sheet.golden;
     sheet.inputs(|name| !name.ends_with(".out"));
-    sheet.skip_all("`use_adg` is not in this version", |name| name.starts_with("adg"));
     let mut momentum = Momentum::<B>::default();
+    let tensor = |case: &str, part: &str| golden.tensor::<B, 3>(&format!("{case}.{part}"), device);
     for case in golden.tags(".out").iter().filter(|case| case.starts_with("apg")) {
-        let cond = golden.tensor(&format!("{case}.cond"), device)?;
-        let uncond = golden.tensor(&format!("{case}.uncond"), device)?;
+        let (cond, uncond) = (tensor(case, "cond")?, tensor(case, "uncond")?);
         sheet.close(&format!("{case}.out"), apg(cond, uncond, SCALE, &mut momentum));
+    }
+    for (i, t) in TIMES.into_iter().enumerate() {
+        let case = format!("adg{i}");
+        if golden.has(&format!("{case}.out")) {
+            let x = tensor(&case, "latents")?;
+            let (cond, uncond) = (tensor(&case, "cond")?, tensor(&case, "uncond")?);
+            let ours = adg(x, cond, uncond, t, SCALE, Adg::CLIPPED);
+            sheet.close(&format!("{case}.out"), ours);
+        }
     }
     Ok(())
 }

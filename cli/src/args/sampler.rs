@@ -1,0 +1,259 @@
+//! The flags of the sampler: solver, guidance by angle, smoothing, correction, and where it starts.
+
+use acestep_runtime::Request;
+
+use super::language::{pair, put};
+
+/// How noise becomes music, beyond steps and schedule.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Sampling")]
+pub(crate) struct Sampler {
+    /// Deterministic steps: euler, or heun with two looks a step [default: euler].
+    #[arg(long, value_name = "MODE", alias = "sampler_mode", hide_short_help = true)]
+    sampler_mode: Option<String>,
+
+    /// acestep.cpp's name of a solver: euler, sde, dpm3m or stork4.
+    ///
+    /// It goes in place of --infer-method and --sampler-mode. With sde, base and sft keep to the times of
+    /// the schedule, which they do not with --infer-method sde.
+    #[arg(long, value_name = "SOLVER", hide_short_help = true)]
+    solver: Option<String>,
+
+    /// Sub-steps of stork4, 1 to 148; any number gives the same song [default: 10].
+    #[arg(
+        long,
+        value_name = "N",
+        alias = "stork_substeps",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    stork_substeps: Option<i64>,
+
+    /// Turns the music away from that without a caption: --guidance-mode adg.
+    #[arg(long, alias = "use_adg", overrides_with = "no_use_adg", hide_short_help = true)]
+    use_adg: bool,
+
+    /// Guides as --guidance-mode says.
+    #[arg(long, alias = "no_use_adg", overrides_with = "use_adg", hide_short_help = true)]
+    no_use_adg: bool,
+
+    /// Shortens a step's velocity to X times the norm of the latents; 0 does not [default: 0].
+    #[arg(
+        long,
+        value_name = "X",
+        alias = "velocity_norm_threshold",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    velocity_norm_threshold: Option<f64>,
+
+    /// Keeps this share of the velocity before, 0 to 1 [default: 0].
+    #[arg(
+        long,
+        value_name = "SHARE",
+        alias = "velocity_ema_factor",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    velocity_ema_factor: Option<f64>,
+
+    /// Corrects each step in the wavelet domain, as upstream does for turbo unless told otherwise.
+    #[arg(long, alias = "dcw_enabled", overrides_with = "no_dcw_enabled", hide_short_help = true)]
+    dcw_enabled: bool,
+
+    /// Does not, whatever the request says (the default).
+    #[arg(long, alias = "no_dcw_enabled", overrides_with = "dcw_enabled", hide_short_help = true)]
+    no_dcw_enabled: bool,
+
+    /// What is corrected: low, high, double or pix [default: double].
+    ///
+    /// With a --dcw-scaler but without --dcw-enabled the correction is acestep.cpp's: the default is low,
+    /// and stochastic steps are left alone.
+    #[arg(long, value_name = "MODE", alias = "dcw_mode", hide_short_help = true)]
+    dcw_mode: Option<String>,
+
+    /// How strongly, 0 to 1 [default: 0.05].
+    #[arg(
+        long,
+        value_name = "X",
+        alias = "dcw_scaler",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    dcw_scaler: Option<f64>,
+
+    /// How strongly the high frequencies are in mode double, 0 to 1 [default: 0.02].
+    #[arg(
+        long,
+        value_name = "X",
+        alias = "dcw_high_scaler",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    dcw_high_scaler: Option<f64>,
+
+    /// The wavelet; haar is the one that is built [default: haar].
+    #[arg(long, value_name = "NAME", alias = "dcw_wavelet", hide_short_help = true)]
+    dcw_wavelet: Option<String>,
+
+    /// Another take: turns the noise towards that of --retake-seed, 0 to 1 [default: 0].
+    #[arg(
+        long,
+        value_name = "SHARE",
+        alias = "retake_variance",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    retake_variance: Option<f64>,
+
+    /// The seed of the other noise; songs of a batch count up, or a list [default: random].
+    #[arg(
+        long,
+        value_name = "SEED",
+        alias = "retake_seed",
+        value_delimiter = ',',
+        value_parser = super::generate::seed,
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    retake_seed: Option<Vec<u64>>,
+
+    /// Starts from the source under noise, 0 (all noise) to 1 (hardly any) [default: 0].
+    #[arg(
+        long,
+        value_name = "SHARE",
+        alias = "cover_noise_strength",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    cover_noise_strength: Option<f64>,
+
+    /// Multiplies the finished latents by X [default: 1].
+    #[arg(
+        long,
+        value_name = "X",
+        alias = "latent_rescale",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    latent_rescale: Option<f64>,
+
+    /// Adds X to the finished latents, after --latent-rescale [default: 0].
+    #[arg(
+        long,
+        value_name = "X",
+        alias = "latent_shift",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    latent_shift: Option<f64>,
+
+    /// Carries the source to caption and lyrics, from what --flow-edit-source-.. say of it.
+    #[arg(
+        long,
+        alias = "flow_edit_morph",
+        overrides_with = "no_flow_edit_morph",
+        hide_short_help = true
+    )]
+    flow_edit_morph: bool,
+
+    /// Makes the song as always.
+    #[arg(
+        long,
+        alias = "no_flow_edit_morph",
+        overrides_with = "flow_edit_morph",
+        hide_short_help = true
+    )]
+    no_flow_edit_morph: bool,
+
+    /// What the source sounds like.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        alias = "flow_edit_source_caption",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    flow_edit_source_caption: Option<String>,
+
+    /// What is sung in the source; @FILE is read from a file.
+    #[arg(
+        long,
+        value_name = "TEXT|@FILE",
+        alias = "flow_edit_source_lyrics",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
+    flow_edit_source_lyrics: Option<String>,
+
+    /// The edit begins after this share of the steps [default: 0].
+    #[arg(
+        long,
+        value_name = "SHARE",
+        alias = "flow_edit_n_min",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    flow_edit_n_min: Option<f64>,
+
+    /// The edit ends there, and the rest is sampled anew [default: 1].
+    #[arg(
+        long,
+        value_name = "SHARE",
+        alias = "flow_edit_n_max",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    flow_edit_n_max: Option<f64>,
+
+    /// Noises that each step of the edit takes the mean of, 1 to 16 [default: 1].
+    #[arg(
+        long,
+        value_name = "N",
+        alias = "flow_edit_n_avg",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
+    flow_edit_n_avg: Option<i64>,
+}
+
+impl Sampler {
+    /// The lyrics of the source as they were typed, perhaps the name of a file.
+    pub(crate) fn source_lyrics(&self) -> Option<&str> {
+        self.flow_edit_source_lyrics.as_deref()
+    }
+
+    /// Puts the flags over `request`, all but [`Sampler::source_lyrics`] and, in
+    /// `infer_method`, a flag that is not its own.
+    pub(crate) fn put_over(&self, request: &mut Request, infer_method: Option<&String>) {
+        // Of the two ways to name a solver, what was typed drops what was not.
+        if self.solver.is_some() {
+            (request.infer_method, request.sampler_mode) = (None, None);
+        } else if infer_method.is_some() || self.sampler_mode.is_some() {
+            request.solver = None;
+        }
+        put(&mut request.infer_method, infer_method);
+        put(&mut request.sampler_mode, self.sampler_mode.as_ref());
+        put(&mut request.solver, self.solver.as_ref());
+        put(&mut request.stork_substeps, self.stork_substeps.as_ref());
+        put(&mut request.use_adg, pair(self.use_adg, self.no_use_adg).as_ref());
+        put(&mut request.velocity_norm_threshold, self.velocity_norm_threshold.as_ref());
+        put(&mut request.velocity_ema_factor, self.velocity_ema_factor.as_ref());
+        put(&mut request.dcw_enabled, pair(self.dcw_enabled, self.no_dcw_enabled).as_ref());
+        put(&mut request.dcw_mode, self.dcw_mode.as_ref());
+        put(&mut request.dcw_scaler, self.dcw_scaler.as_ref());
+        put(&mut request.dcw_high_scaler, self.dcw_high_scaler.as_ref());
+        put(&mut request.dcw_wavelet, self.dcw_wavelet.as_ref());
+        put(&mut request.retake_variance, self.retake_variance.as_ref());
+        put(&mut request.retake_seed, self.retake_seed.as_ref());
+        put(&mut request.cover_noise_strength, self.cover_noise_strength.as_ref());
+        put(&mut request.latent_rescale, self.latent_rescale.as_ref());
+        put(&mut request.latent_shift, self.latent_shift.as_ref());
+        let morph = pair(self.flow_edit_morph, self.no_flow_edit_morph);
+        put(&mut request.flow_edit_morph, morph.as_ref());
+        put(&mut request.flow_edit_source_caption, self.flow_edit_source_caption.as_ref());
+        put(&mut request.flow_edit_n_min, self.flow_edit_n_min.as_ref());
+        put(&mut request.flow_edit_n_max, self.flow_edit_n_max.as_ref());
+        put(&mut request.flow_edit_n_avg, self.flow_edit_n_avg.as_ref());
+    }
+}

@@ -1,0 +1,125 @@
+use burn::tensor::{Tensor, TensorData};
+use burn_flex::Flex;
+
+use super::{adg::Adg, *};
+use crate::test_goldens::golden_f32;
+
+const SCALE: f32 = 7.0;
+
+/// A tensor of the guidance goldens, `[2, 19, C]`.
+fn golden(name: &str) -> Tensor<Flex, 3> {
+    let values = golden_f32("a/guidance.safetensors", name);
+    let channels = values.len() / (2 * 19);
+    Tensor::from_data(TensorData::new(values, [2, 19, channels]), &Default::default())
+}
+
+fn values(x: Tensor<Flex, 3>) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+fn worst(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// One frame of two channels.
+fn frame(x: f32, y: f32) -> Tensor<Flex, 3> {
+    Tensor::from_data([[[x, y]]], &Default::default())
+}
+
+#[test]
+fn apg_equals_upstreams_over_three_steps() {
+    let mut momentum = Momentum::default();
+    for step in 0..3 {
+        let name = |part: &str| format!("apg{step}.{part}");
+        let (cond, uncond) = (golden(&name("cond")), golden(&name("uncond")));
+        let ours = values(apg(cond, uncond, SCALE, &mut momentum));
+        let off = worst(&ours, &values(golden(&name("out"))));
+        assert!(off < 4e-5, "{step}: {off}");
+    }
+}
+
+/// The second case has velocities that differ by 1e-4, where a cosine in f32 would say nothing.
+#[test]
+fn adg_equals_upstreams_in_f32() {
+    for (case, t) in [1.0, 0.6, 0.1].into_iter().enumerate() {
+        let name = |part: &str| format!("adg{case}.{part}");
+        let [x, cond, uncond] = ["latents", "cond", "uncond"].map(|part| golden(&name(part)));
+        let ours = values(adg(x, cond, uncond, t, SCALE, Adg::CLIPPED));
+        let off = worst(&ours, &values(golden(&name("out"))));
+        assert!(off < 4e-5, "{case}: {off}");
+    }
+}
+
+/// In a plane the turn can be read off: `a` is at 10 degrees, `b` at 0, and w = 2.001.
+#[test]
+fn music_is_turned_away_from_that_without_the_condition() {
+    let degrees = |y: f32, x: f32| y.atan2(x).to_degrees();
+    let (sin, cos) = 10f32.to_radians().sin_cos();
+    let (x, t) = (frame(3.0, 1.0), 0.5);
+    let velocity = |a: Tensor<Flex, 3>| (x.clone() - a) / t;
+    let turned = |scale: f32, variant: Adg| {
+        let (cond, uncond) = (velocity(frame(2.0 * cos, 2.0 * sin)), velocity(frame(2.0, 0.0)));
+        let v = adg(x.clone(), cond, uncond, t, scale, variant);
+        let music = values(x.clone() - v * t);
+        (degrees(music[1], music[0]), music[0].hypot(music[1]))
+    };
+    // From a, by the new angle in the direction of the part at a right angle to b.
+    let expected = |turn: f32| {
+        let (sine, cosine) = turn.to_radians().sin_cos();
+        let away = 2.0 * sin * sine / sin;
+        let (x, y) = (2.0 * cos * cosine, 2.0 * sin * cosine + away);
+        (degrees(y, x), x.hypot(y))
+    };
+    let close =
+        |(a, b): (f32, f32), (c, d): (f32, f32)| (a - c).abs() < 1e-2 && (b - d).abs() < 1e-3;
+    assert!(close(turned(3.0, Adg::CLIPPED), expected(20.01)), "{:?}", turned(3.0, Adg::CLIPPED));
+    // 70 degrees are more than 3.14 / 6, which are 29.98.
+    assert!(close(turned(8.0, Adg::CLIPPED), expected(29.985)), "{:?}", turned(8.0, Adg::CLIPPED));
+    assert!(
+        close(turned(8.0, Adg::UNCLIPPED), expected(70.01)),
+        "{:?}",
+        turned(8.0, Adg::UNCLIPPED)
+    );
+    // A scale of 1 and less hardly turns.
+    assert!(close(turned(1.0, Adg::CLIPPED), expected(0.01)), "{:?}", turned(1.0, Adg::CLIPPED));
+}
+
+/// With one frame the norm of a channel over time is its size, so `a`'s own sizes come back.
+#[test]
+fn the_norm_of_each_channel_is_kept() {
+    let (x, cond, uncond) = (frame(1.0, 1.0), frame(0.5, -1.0), frame(-0.5, 1.5));
+    let v = adg(x.clone(), cond, uncond, 1.0, 4.0, Adg::WITH_NORM);
+    let music = values(x - v);
+    assert!((music[0].abs() - 0.5).abs() < 1e-6, "{music:?}");
+    assert!((music[1].abs() - 2.0).abs() < 1e-6, "{music:?}");
+}
+
+#[test]
+fn a_corrector_is_guided_plainly_where_memory_or_angle_fails() {
+    let predict =
+        || Prediction { conditional: frame(3.0, 1.0), unconditional: Some(frame(1.0, 2.0)) };
+    let plain = values(cfg(frame(3.0, 1.0), frame(1.0, 2.0), 4.0));
+    let guided = |mode, t, role| {
+        let guidance = Guidance { scale: 4.0, mode, interval: (0.0, 1.0) };
+        let mut momentum = Momentum::default();
+        let v = guidance.applied(predict(), &frame(1.0, 1.0), t, role, &mut momentum);
+        (values(v), momentum.0.is_some())
+    };
+    assert_eq!(guided(GuidanceMode::Apg, 0.5, Role::Corrector), (plain.clone(), false));
+    assert!(guided(GuidanceMode::Apg, 0.5, Role::Start).1);
+    assert_eq!(guided(GuidanceMode::Adg, 0.0, Role::Corrector).0, plain);
+    assert_ne!(guided(GuidanceMode::Adg, 0.5, Role::Corrector).0, plain);
+    assert_eq!(guided(GuidanceMode::Cfg, 0.5, Role::Start).0, plain);
+    let guidance = Guidance { scale: 4.0, mode: GuidanceMode::Adg, interval: (0.0, 1.0) };
+    let alone = Prediction { conditional: frame(3.0, 1.0), unconditional: None };
+    let v = guidance.applied(alone, &frame(1., 1.), 0.5, Role::Start, &mut Momentum::default());
+    assert_eq!(values(v), [3.0, 1.0]);
+}
+
+#[test]
+fn every_mode_has_a_name_of_its_own() {
+    for (name, mode) in GuidanceMode::NAMES {
+        assert_eq!(mode.name(), name);
+    }
+}

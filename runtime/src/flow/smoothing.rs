@@ -1,0 +1,94 @@
+//! Taming the velocity before it is used: no longer than the latents allow, and a running mean.
+//!
+//! Source: upstream `velocity_norm_threshold` and `velocity_ema_factor` in `generate_audio`.
+
+use acestep_model::Backend;
+use burn::tensor::Tensor;
+
+/// What is done with every velocity.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Smoothing {
+    /// A song's velocity is shortened to so many times the norm of its latents; `None` = not.
+    pub norm_threshold: Option<f32>,
+    /// The share of the velocity before that is kept; `None` = none.
+    pub ema_factor: Option<f32>,
+}
+
+impl Smoothing {
+    /// The velocity at `x`, shortened, and mixed with the one before.
+    ///
+    /// # Shapes
+    /// - `velocity`, `x`, `before`, output: `[B, T, C]`
+    pub fn applied<B: Backend>(
+        &self,
+        velocity: Tensor<B, 3>,
+        x: &Tensor<B, 3>,
+        before: Option<&Tensor<B, 3>>,
+    ) -> Tensor<B, 3> {
+        self.mixed(self.shortened(velocity, x), before)
+    }
+
+    /// `v min(1, threshold |x| / |v|)`, norms over time and channels.
+    pub fn shortened<B: Backend>(&self, velocity: Tensor<B, 3>, x: &Tensor<B, 3>) -> Tensor<B, 3> {
+        let Some(threshold) = self.norm_threshold else { return velocity };
+        let scale = (norm(x.clone()) + TINY) * threshold / (norm(velocity.clone()) + TINY);
+        velocity * scale.clamp_max(1.0)
+    }
+
+    /// `(1 - f) v + f v'`.
+    pub fn mixed<B: Backend>(
+        &self,
+        velocity: Tensor<B, 3>,
+        before: Option<&Tensor<B, 3>>,
+    ) -> Tensor<B, 3> {
+        match (self.ema_factor, before) {
+            (Some(factor), Some(before)) => velocity * (1.0 - factor) + before.clone() * factor,
+            _ => velocity,
+        }
+    }
+}
+
+/// Keeps a division finite.
+const TINY: f32 = 1e-10;
+
+/// The norm of each song: `[B, T, C] -> [B, 1, 1]`.
+fn norm<B: Backend>(x: Tensor<B, 3>) -> Tensor<B, 3> {
+    x.square().sum_dim(2).sum_dim(1).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn_flex::Flex;
+
+    /// Two songs of one frame and two channels.
+    fn songs(values: [[[f32; 2]; 1]; 2]) -> Tensor<Flex, 3> {
+        Tensor::from_data(values, &Default::default())
+    }
+
+    #[test]
+    fn each_song_is_shortened_alone() {
+        let x = songs([[[3., 4.]], [[3., 4.]]]);
+        let v = songs([[[0., 10.]], [[0., 1.]]]);
+        let tame = Smoothing { norm_threshold: Some(0.5), ema_factor: None };
+        // |x| = 5, so that 2.5 is allowed.
+        let out = tame.applied(v.clone(), &x, None).into_data().to_vec::<f32>().expect("f32");
+        assert_eq!(out, [0., 2.5, 0., 1.]);
+        let out = Smoothing::default().applied(v.clone(), &x, Some(&x));
+        assert_eq!(out.into_data(), v.into_data());
+    }
+
+    #[test]
+    fn the_velocity_before_is_mixed_in_after_shortening() {
+        let x = songs([[[3., 4.]], [[0., 0.]]]);
+        let v = songs([[[0., 10.]], [[0., 0.]]]);
+        let before = songs([[[4., 4.]], [[8., 0.]]]);
+        let tame = Smoothing { norm_threshold: Some(0.5), ema_factor: Some(0.25) };
+        let out = tame.applied(v.clone(), &x, Some(&before));
+        let out = out.into_data().to_vec::<f32>().expect("f32");
+        assert_eq!(out, [1., 0.75 * 2.5 + 1., 2., 0.]);
+        // The first step has none before it.
+        let out = tame.applied(v, &x, None).into_data().to_vec::<f32>().expect("f32");
+        assert_eq!(out, [0., 2.5, 0., 0.]);
+    }
+}

@@ -1,0 +1,31 @@
+//! acestep.cpp's `dpm3m`: Adams-Bashforth of third order.
+//!
+//! The velocity of a step is extrapolated from those of up to two steps before it:
+//! `v`, then `3/2 v - 1/2 v'`, then `23/12 v - 16/12 v' + 5/12 v''`. The weights are those of even
+//! steps, also where a schedule's steps are not, and the first step is Euler's; so errors shrink with
+//! the square of the step, as a test measures.
+//!
+//! Source: Hairer, Norsett & Wanner, "Solving Ordinary Differential Equations I", III.1;
+//! acestep.cpp `solver-dpm.h`.
+
+use acestep_model::Backend;
+use burn::tensor::Tensor;
+
+use super::History;
+
+/// The velocity to go along.
+///
+/// # Shapes
+/// - `velocity`, output: `[B, T, C]`
+// ANCHOR: dpm3m
+pub fn extrapolated<B: Backend>(velocity: Tensor<B, 3>, history: &History<B>) -> Tensor<B, 3> {
+    match history.past() {
+        (None, _) => velocity,
+        (Some(last), None) => velocity * 1.5 - last.velocity.clone() * 0.5,
+        (Some(last), Some(before)) => {
+            velocity * (23.0 / 12.0) - last.velocity.clone() * (16.0 / 12.0)
+                + before.velocity.clone() * (5.0 / 12.0)
+        }
+    }
+}
+// ANCHOR_END: dpm3m

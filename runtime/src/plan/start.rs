@@ -1,0 +1,170 @@
+//! What sampling starts from besides the seed's noise, and what becomes of its latents.
+
+use super::{
+    GuidanceMode, Plan,
+    limits::{above, real, whole},
+    seeds,
+    song::Song,
+};
+use crate::{
+    Error, Notice, Request,
+    flow::{edit::Window, solver::Solver},
+    prompt,
+};
+
+/// Another take of a song: see [`retaken`](crate::flow::latents::retaken).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retake {
+    /// One for each song: the noise that its own is turned to.
+    pub seeds: Vec<u64>,
+    /// How far, 0 to 1.
+    pub variance: f64,
+}
+
+/// A song that is carried from one description to another: see [`edit`](crate::flow::edit).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowEdit {
+    /// What the song sounds like as it is.
+    pub source_caption: String,
+    /// What is sung as it is.
+    pub source_lyrics: String,
+    /// The whole text for the caption encoder, as [`Plan::caption_prompt`] but of the song as it is.
+    pub caption_prompt: String,
+    /// The whole text for the lyric encoder.
+    pub lyric_prompt: String,
+    /// When, and how carefully.
+    pub window: Window,
+    /// One for each song: the generators of its noises, those of `retake_seed` if that is given.
+    pub seeds: Vec<u64>,
+}
+
+/// Most noises of one step of an edit.
+const MOST_DRAWS: u32 = 16;
+/// Far more than latents bear.
+const MOST_SHIFT: f64 = 10.0;
+const MOST_RESCALE: f64 = 10.0;
+
+pub(super) fn retake(
+    request: &Request,
+    songs: usize,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<Retake>, Error> {
+    let variance = real("retake-variance", request.retake_variance.unwrap_or(0.0), 0.0, 1.0)?;
+    if variance == 0.0 || is_edit(request) {
+        if request.retake_seed.is_some() && !is_edit(request) {
+            let text = "retake_seed has no effect without retake_variance";
+            notices.push(Notice(text.into()));
+        }
+        return Ok(None);
+    }
+    let seeds = seeds::for_songs("retake-seed", request.retake_seed.as_deref(), songs)?;
+    Ok(Some(Retake { seeds, variance }))
+}
+
+/// Whether a song is to be edited.
+fn is_edit(request: &Request) -> bool {
+    request.flow_edit_morph.unwrap_or(false)
+}
+
+/// The share of a source that stays under the noise; 0 where there is none.
+pub(super) fn cover_noise_strength(
+    request: &Request,
+    has_source: bool,
+    notices: &mut Vec<Notice>,
+) -> Result<f64, Error> {
+    let strength = request.cover_noise_strength.unwrap_or(0.0);
+    let strength = real("cover-noise-strength", strength, 0.0, 1.0)?;
+    if strength > 0.0 && !has_source {
+        let text = "cover_noise_strength has no effect: there is no source to start from";
+        notices.push(Notice(text.into()));
+        return Ok(0.0);
+    }
+    Ok(strength)
+}
+
+/// Factor and addend of the finished latents.
+pub(super) fn latents(request: &Request) -> Result<(f32, f32), Error> {
+    let rescale = request.latent_rescale.unwrap_or(1.0);
+    let rescale = above("latent-rescale", rescale, 0.0, MOST_RESCALE)?;
+    let shift = request.latent_shift.unwrap_or(0.0);
+    let shift = real("latent-shift", shift, -MOST_SHIFT, MOST_SHIFT)?;
+    Ok((rescale as f32, shift as f32))
+}
+
+/// `song` is what it is edited to, and `songs` are the seeds.
+pub(super) fn flow_edit(
+    request: &Request,
+    song: &Song,
+    songs: &[u64],
+    notices: &mut Vec<Notice>,
+) -> Result<Option<FlowEdit>, Error> {
+    let share = |flag, value: Option<f64>, default| real(flag, value.unwrap_or(default), 0.0, 1.0);
+    let n_min = share("flow-edit-n-min", request.flow_edit_n_min, 0.0)?;
+    let n_max = share("flow-edit-n-max", request.flow_edit_n_max, 1.0)?;
+    let n_avg = whole("flow-edit-n-avg", request.flow_edit_n_avg.unwrap_or(1), 1, MOST_DRAWS)?;
+    if !is_edit(request) {
+        return Ok(None);
+    }
+    if n_min > n_max {
+        return Err(Error::Conflict(format!(
+            "`--flow-edit-n-min {n_min}` is above `--flow-edit-n-max {n_max}`"
+        )));
+    }
+    let source_caption = request.flow_edit_source_caption.clone().unwrap_or_default();
+    let source_lyrics = request.flow_edit_source_lyrics.clone().unwrap_or_default();
+    if source_caption.trim().is_empty() && source_lyrics.trim().is_empty() {
+        let text = "the edit knows nothing of the song as it is: flow_edit_source_caption and \
+                    flow_edit_source_lyrics are both empty";
+        notices.push(Notice(text.into()));
+    }
+    let seeds = match &request.retake_seed {
+        Some(given) => seeds::for_songs("retake-seed", Some(given), songs.len())?,
+        None => songs.to_vec(),
+    };
+    let window = Window { n_min, n_max, n_avg: n_avg as usize };
+    let metas = song.metas.to_text();
+    Ok(Some(FlowEdit {
+        caption_prompt: prompt::caption_prompt(&song.instruction, &source_caption, &metas),
+        lyric_prompt: prompt::lyric_prompt(song.vocal_language, &source_lyrics),
+        source_caption,
+        source_lyrics,
+        window,
+        seeds,
+    }))
+}
+
+/// Takes what an edit does without out of its plan, as upstream does, and says so; and ends the
+/// schedule at 0.
+pub(super) fn keep_to_edit(plan: &mut Plan, request: &Request, notices: &mut Vec<Notice>) {
+    if plan.flow_edit.is_none() {
+        return;
+    }
+    let mut unused = Vec::new();
+    if plan.solver != Solver::Euler {
+        unused.push(plan.solver.name());
+        plan.solver = Solver::Euler;
+    }
+    if plan.dcw.take().is_some() {
+        unused.push("dcw_enabled");
+    }
+    if let Some(guidance) = &mut plan.guidance
+        && !matches!(guidance.mode, GuidanceMode::Apg | GuidanceMode::Cfg)
+    {
+        unused.push(guidance.mode.name());
+        guidance.mode = GuidanceMode::Apg;
+    }
+    if std::mem::take(&mut plan.cover_noise_strength) > 0.0 {
+        unused.push("cover_noise_strength");
+    }
+    if request.retake_variance.is_some_and(|variance| variance > 0.0) {
+        unused.push("retake_variance");
+    }
+    if !unused.is_empty() {
+        let text =
+            format!("an edit takes Euler steps and no other start: {} not used", unused.join(", "));
+        notices.push(Notice(text));
+    }
+    if plan.terminal > 0.0 {
+        plan.timesteps.push(std::mem::take(&mut plan.terminal));
+    }
+}

@@ -1,0 +1,73 @@
+//! What every way of sampling must keep, and what each changes.
+
+use acestep_import::Folder;
+use acestep_runtime::{
+    Parts, Request, Residency, Unobserved,
+    pipeline::{denoise, prepare},
+};
+use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
+
+/// The first song's latents.
+fn latents(request: &Request, model: &Folder) -> Vec<f32> {
+    let plan = plan(request, model);
+    let parts = Parts::<Cpu, _>::new(model, place(), Residency::WhileUsed);
+    let prepared = prepare(&plan, &parts, &Unobserved).expect("conditioning");
+    let latents = denoise(&plan, &parts, prepared, &Unobserved).expect("latents");
+    latents.narrow(0, 0, 1).into_data().to_vec().expect("f32")
+}
+
+fn apart(a: &[f32], b: &[f32]) -> f32 {
+    largest_difference(a.iter().zip(b))
+}
+
+/// As in `batch`: rounding may differ with the size of a matrix product.
+const FLOAT_NOISE: f32 = 5e-5;
+
+/// Each setting alone, with its name.
+fn settings() -> Vec<(&'static str, Request)> {
+    let word = |word: &str| Some(word.to_owned());
+    vec![
+        ("heun", Request { sampler_mode: word("heun"), ..request() }),
+        ("dpm3m", Request { solver: word("dpm3m"), ..request() }),
+        ("stork4", Request { solver: word("stork4"), ..request() }),
+        ("norm", Request { velocity_norm_threshold: Some(0.5), ..request() }),
+        ("ema", Request { velocity_ema_factor: Some(0.3), ..request() }),
+        ("dcw", Request { dcw_enabled: Some(true), ..request() }),
+        (
+            "retake",
+            Request { retake_variance: Some(0.3), retake_seed: Some(vec![70]), ..request() },
+        ),
+        ("rescale", Request { latent_rescale: Some(0.8), ..request() }),
+        ("shift", Request { latent_shift: Some(0.1), ..request() }),
+    ]
+}
+
+#[test]
+fn every_setting_changes_the_song_and_its_batch_does_not() {
+    let model = turbo();
+    let plain = latents(&request(), &model);
+    for (name, request) in settings() {
+        let alone = latents(&request, &model);
+        let change = apart(&plain, &alone);
+        assert!(change > 1e-2, "{name} changes the latents by {change}");
+        let batch = latents(&Request { batch_size: Some(2), ..request }, &model);
+        let change = apart(&alone, &batch);
+        assert!(change < FLOAT_NOISE, "{name} in a batch: {change}");
+    }
+}
+
+#[test]
+fn every_guidance_gives_another_song() {
+    let model = base();
+    let of = |mode: &str| {
+        let guidance_mode = Some(mode.to_owned());
+        let request = Request { guidance_mode, inference_steps: Some(3), ..request() };
+        latents(&request, &model)
+    };
+    let made = ["apg", "cfg", "adg", "adg_w_norm", "adg_wo_clip"].map(of);
+    for (i, a) in made.iter().enumerate() {
+        for (j, b) in made.iter().enumerate().skip(i + 1) {
+            assert!(apart(a, b) > 1e-3, "{i} {j}: {}", apart(a, b));
+        }
+    }
+}
