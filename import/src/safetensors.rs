@@ -325,6 +325,26 @@ impl Tensors {
         Ok(values)
     }
 
+    /// The one number of tensor `name`, a float or a whole number; `None` if there are more.
+    ///
+    /// # Errors
+    /// As [`Tensors::read`].
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Error> {
+        let (file, Entry { dtype, range, .. }) = self.entry(name)?;
+        let bytes = self.files[*file].1.all().get(range.clone()).unwrap_or_default();
+        let eight = <[u8; 8]>::try_from(bytes).ok();
+        let four = <[u8; 4]>::try_from(bytes).ok();
+        Ok(match dtype.as_str() {
+            "I64" => eight.map(|bytes| i64::from_le_bytes(bytes) as f64),
+            "I32" => four.map(|bytes| f64::from(i32::from_le_bytes(bytes))),
+            "F64" => eight.map(f64::from_le_bytes),
+            _ => match self.values::<f32>(name)?[..] {
+                [number] => Some(f64::from(number)),
+                _ => None,
+            },
+        })
+    }
+
     fn entry(&self, name: &str) -> Result<&(usize, Entry), Error> {
         self.entries.get(name).ok_or_else(|| Error::MissingTensors {
             path: self.path.clone(),

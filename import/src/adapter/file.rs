@@ -50,7 +50,9 @@ impl Adapter {
         for name in tensors.names() {
             match key::read(name) {
                 Key::Of(module, role) => {
-                    tensors.check_dtype(name)?;
+                    if role != Role::Alpha {
+                        tensors.check_dtype(name)?;
+                    }
                     let group = groups.entry(module).or_default();
                     if let Some(other) = group.insert(role, name.to_owned()) {
                         let reason = format!("`{other}` and `{name}` are the same");

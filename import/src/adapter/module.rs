@@ -72,9 +72,10 @@ impl Module {
         };
         let (product, shape, rank) = Product::new(group, tensors).map_err(broken)?;
         let alpha = match group.get(&Role::Alpha) {
-            Some(tensor) => match tensors.values::<f32>(tensor)?[..] {
-                [alpha] => Some(f64::from(alpha)),
-                _ => return Err(broken("its alpha is not one number".to_owned())),
+            // torch makes whole numbers of Python's.
+            Some(tensor) => match tensors.number(tensor)?.filter(|alpha| alpha.is_finite()) {
+                Some(alpha) => Some(alpha),
+                None => return Err(broken("its alpha is not one number".to_owned())),
             },
             None => None,
         };

@@ -166,6 +166,16 @@ fn a_lora_adds_scale_times_alpha_over_rank_times_b_a() {
 }
 
 #[test]
+fn an_alpha_may_be_a_whole_number_and_must_be_one() {
+    let with = |alpha: Stored| File::lora(K, 32, 0.2).with(&format!("{K}.alpha"), alpha);
+    let alphas = |file: File| file.adapter().alphas();
+    assert_eq!(alphas(with(stored(Dtype::I64, &[], &[6.0]))), Some((6.0, 6.0)));
+    assert_eq!(alphas(with(stored(Dtype::BF16, &[1], &[6.0]))), Some((6.0, 6.0)));
+    let file = with(stored(Dtype::F32, &[], &[f32::NAN]));
+    assert!(message(file.open()).ends_with("its alpha is not one number"));
+}
+
+#[test]
 fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     let file = File::lora(&format!("base_model.model.{Q}"), 64, 0.3);
     let folder = file.folder.path().join("adapter");
