@@ -79,8 +79,20 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
     timbre: &Timbre<B>,
     observe: &dyn Observe,
 ) -> Result<Heard<B>, Error> {
-    let Read { caption, plain, lyrics } = read(parts, prompts, observe)?;
+    listen(parts, &read(parts, prompts, observe)?, timbre, observe)
+}
 
+/// The second half of [`encode`]: what was read, and a timbre, to one condition.
+///
+/// # Errors
+/// As [`encode`].
+pub fn listen<B: Backend, C: Checkpoint<B>>(
+    parts: &Parts<'_, B, C>,
+    read: &Read<B>,
+    timbre: &Timbre<B>,
+    observe: &dyn Observe,
+) -> Result<Heard<B>, Error> {
+    let Read { caption, plain, lyrics } = read;
     check(observe)?;
     let start = Instant::now();
     let heard = parts.guarded(Network::Conditioner, observe, || {
@@ -96,7 +108,7 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
             })
         };
         Ok(Heard {
-            first: finite("the condition encoder", listen(&caption))?,
+            first: finite("the condition encoder", listen(caption))?,
             later: match plain.as_ref().map(listen) {
                 Some(later) => Some(finite("the condition encoder", later)?),
                 None => None,
@@ -115,13 +127,18 @@ fn finite<B: Backend>(stage: &str, given: Packed<B>) -> Result<Packed<B>, Error>
 }
 
 /// Texts after the text encoder.
-struct Read<B: Backend> {
+#[derive(Debug, Clone)]
+pub struct Read<B: Backend> {
     caption: Packed<B>,
     plain: Option<Packed<B>>,
     lyrics: Packed<B>,
 }
 
-fn read<B: Backend, C: Checkpoint<B>>(
+/// The first half of [`encode`]: prompts through the text encoder.
+///
+/// # Errors
+/// As [`encode`].
+pub fn read<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     prompts: &[Prompt],
     observe: &dyn Observe,

@@ -1,9 +1,12 @@
 //! Plan -> source -> condition -> flow matching -> latents -> VAE -> audio.
 
+mod many;
+mod prepare;
+
 use std::time::Instant;
 
 use acestep_model::{Backend, Checkpoint};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use crate::{
     Error, Plan,
@@ -13,22 +16,16 @@ use crate::{
         loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
         splice::splice,
     },
-    condition::{self, Prompt, Timbre},
     device::trial::in_tiles,
-    exchange::{Array3, Conditioning},
-    flow::{
-        self, Start, Steering, Track, Tracks,
-        latents::adjusted,
-        region::{Region, injected_steps},
-    },
+    flow::{self, latents::adjusted},
     host::{audio_from_sound, from_host, to_host},
-    listen::CODES_AT_ONCE,
     observe::{Event, Observe, Stage, check},
-    plan::Task,
     residency::{Network, Parts},
-    sounds::Sound,
-    source, vae,
+    vae,
 };
+
+pub use many::generate_all;
+pub use prepare::{Prepared, prepare, prepare_all};
 
 /// A finished song and the seed that makes it again.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,15 +34,6 @@ pub struct Song {
     pub audio: Audio,
     /// The seed of its noise.
     pub seed: u64,
-}
-
-/// Everything that sampling starts from.
-#[derive(Debug, Clone)]
-pub struct Prepared<B: Backend> {
-    /// What the transformer follows.
-    pub tracks: Tracks<B>,
-    /// The initial noise, and what of a source is kept.
-    pub start: Start<B>,
 }
 
 /// Makes the songs of a plan.
@@ -64,108 +52,6 @@ pub fn generate<B: Backend, C: Checkpoint<B>>(
     render(plan, parts, prepared, observe)
 }
 // ANCHOR_END: generate
-
-/// The first half: prompts and codes to what sampling starts from.
-///
-/// # Errors
-/// As [`generate`].
-pub fn prepare<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Prepared<B>, Error> {
-    // What is not a network's is small, but on a card that is full it fails too.
-    parts.attempt(Stage::Condition, || prepared(plan, parts, observe))
-}
-
-fn prepared<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Prepared<B>, Error> {
-    let batch = plan.seeds.len();
-    let frames = plan.padded_frames;
-    let silence = parts.silence_latent()?; // [1, stored, C]
-    // ANCHOR: source
-    let target = source::target(plan, &silence, parts, observe)?; // [1, T, C]
-    let target = target.map(|target| source::padded(target, &silence, frames));
-    // ANCHOR_END: source
-    let timbre = timbre(plan, &silence, parts, observe)?;
-    let prompt = Prompt {
-        caption: plan.caption_prompt.clone(),
-        lyrics: plan.lyric_prompt.clone(),
-        plain_caption: plan.non_cover_prompt.clone(),
-    };
-    let heard = condition::encode(parts, &[prompt], &timbre, observe)?; // [1, L, H]
-    let plain_source = source::silence(&silence, frames);
-    let first_source = match &target {
-        _ if plan.has_codes() => {
-            let hints = hints(plan, parts, observe)?; // [1 or B, 5 N, C]
-            source::padded(hints, &silence, frames)
-        }
-        None => plain_source.clone(),
-        Some(target) if plan.is_cover() => coded(target, &silence, parts, observe)?,
-        Some(target) => match &plan.region {
-            // Lego hears what its track goes with.
-            Some(region) if plan.task == Task::Repaint => {
-                source::silenced(target.clone(), &region.frames, &silence)
-            }
-            _ => target.clone(),
-        },
-    };
-
-    // Noise is laid over the source itself, not over what its audio codes keep of it.
-    let under_noise = match &target {
-        Some(target) if plan.is_cover() && !plan.has_codes() => target.clone(),
-        _ => first_source.clone(),
-    };
-
-    // Every item of the batch hears the same, unless it has codes of its own.
-    let each = |x: Tensor<B, 3>| {
-        let [_, length, width] = x.dims();
-        x.expand([batch, length, width])
-    };
-    let anew = plan.region.as_ref().map(|region| &region.frames);
-    let mask = source::mask(anew, plan.mask_mode, frames);
-    let track = |hidden: Tensor<B, 3>, source: Tensor<B, 3>| Track {
-        condition: each(hidden),
-        context: each(source::context(source, &mask)),
-    };
-    let tracks = Tracks {
-        first: track(heard.first.hidden, first_source),
-        later: heard.later.map(|later| (plan.cover_steps(), track(later.hidden, plain_source))),
-        steering: plan.guidance.map(|guidance| Steering { guidance, null: heard.null }),
-    };
-    let region = match (&plan.region, target) {
-        (Some(region), Some(target)) => Some(Region {
-            clean: each(target),
-            anew: region.frames.clone(),
-            injected_steps: injected_steps(region.repaint.injection_ratio, plan.steps()),
-            crossfade_frames: region.repaint.crossfade_frames,
-        }),
-        _ => None,
-    };
-    let source = (plan.cover_noise_strength > 0.0).then(|| each(under_noise));
-    let start = Start { noise: initial_noise(plan, parts), source, region };
-    Ok(Prepared { tracks, start })
-}
-
-/// Whose timbre the song takes: that of its references, or that of silence.
-fn timbre<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Timbre<B>, Error> {
-    let frames = parts.configs().dit.timbre_fix_frame;
-    if plan.references.is_empty() {
-        return Ok(Timbre::of_silence(silence, frames, 1));
-    }
-    let reference =
-        |sound: &Sound| source::latents(&sound.excerpt(frames, plan.hop)?, parts, observe);
-    let references = plan.references.iter().map(reference).collect::<Result<_, _>>()?;
-    Ok(Timbre::of(references, 1))
-}
 
 /// The second half: what sampling starts from to songs.
 ///
@@ -222,61 +108,6 @@ pub fn sing<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Vec<Song>, Error> {
     let songs = decode(plan, parts, latents, observe)?; // B times [2, S]
     Ok(finish(plan, songs))
-}
-
-fn hints<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Tensor<B, 3>, Error> {
-    check(observe)?;
-    let start = Instant::now();
-    let hints = parts.guarded(Network::AudioCodec, observe, || {
-        observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
-        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
-        let hints = codec.decode(&plan.codes, parts.device());
-        require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
-        Ok(hints)
-    })?;
-    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
-    Ok(hints)
-}
-
-/// Latents as their audio codes have them: what a cover follows.
-///
-/// # Shapes
-/// - `target`, output: `[1, T, C]`
-fn coded<B: Backend, C: Checkpoint<B>>(
-    target: &Tensor<B, 3>,
-    silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Tensor<B, 3>, Error> {
-    check(observe)?;
-    let start = Instant::now();
-    let frames = target.dims()[1];
-    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
-    let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
-    let total = starts.len();
-    let coded = parts.guarded(Network::AudioCodec, observe, || {
-        observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
-        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
-        let mut pieces = Vec::with_capacity(total);
-        for (index, &start) in starts.iter().enumerate() {
-            check(observe)?;
-            let piece = target.clone().narrow(1, start, at_once.min(frames - start));
-            pieces.push(codec.round_trip(piece, silence.clone()));
-            observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
-        }
-        let coded = Tensor::cat(pieces, 1);
-        require_finite("the tokenizer of audio codes", &to_host(coded.clone()))?;
-        Ok(coded)
-    })?;
-    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
-    // The last code may reach beyond the end.
-    Ok(coded.narrow(1, 0, frames))
 }
 
 /// The first part of [`render`]: what sampling starts from to latents, `[B, T, C]`.
@@ -358,79 +189,4 @@ fn finish(plan: &Plan, songs: Vec<Audio>) -> Vec<Song> {
         Song { audio, seed }
     };
     plan.seeds.iter().zip(songs).map(finished).collect()
-}
-
-fn initial_noise<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    parts: &Parts<'_, B, C>,
-) -> Tensor<B, 3> {
-    let (frames, channels) = (plan.padded_frames, parts.configs().dit.audio_acoustic_hidden_dim);
-    let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
-    from_host(noise, frames, channels, parts.device())
-}
-
-impl<B: Backend> Prepared<B> {
-    /// What is exchanged with other programs: the first track and the noise.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if there is a second track, which the files cannot hold.
-    pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
-        if self.tracks.later.is_some() {
-            let why = "conditioning files hold one condition: --dump-conditioning needs \
-                       --audio-cover-strength 1";
-            return Err(Error::Conflict(why.into()));
-        }
-        if self.start.region.is_some() || self.start.source.is_some() {
-            let why = "conditioning files hold nothing of a source that is kept";
-            return Err(Error::Conflict(why.into()));
-        }
-        let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));
-        Ok(Conditioning {
-            encoder_hidden_states: array(&self.tracks.first.condition),
-            context_latents: array(&self.tracks.first.context),
-            initial_noise: array(&self.start.noise),
-        })
-    }
-
-    /// Takes what another program conditioned; guidance reads the checkpoint's null condition.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
-    /// [`Error::DeviceFailed`] if a card fails.
-    pub fn from_conditioning<C: Checkpoint<B>>(
-        conditioning: Conditioning,
-        plan: &Plan,
-        parts: &Parts<'_, B, C>,
-    ) -> Result<Self, Error> {
-        let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
-        let config = &parts.configs().dit;
-        let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
-        let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
-        let length = encoder_hidden_states.shape[1];
-        for (name, found, wanted) in [
-            ("encoder_hidden_states", encoder_hidden_states.shape, [batch, length, width]),
-            ("context_latents", context_latents.shape, [batch, frames, 2 * channels]),
-            ("initial_noise", initial_noise.shape, [batch, frames, channels]),
-        ] {
-            if found != wanted {
-                let why = format!("{name} is {found:?}, but this model and plan need {wanted:?}");
-                return Err(Error::Conflict(why));
-            }
-        }
-        let tensor = |array: Array3| {
-            Tensor::from_data(TensorData::new(array.data, array.shape), parts.device())
-        };
-        parts.attempt(Stage::Condition, || {
-            let steering = match plan.guidance {
-                Some(guidance) => {
-                    Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
-                }
-                None => None,
-            };
-            let condition = tensor(encoder_hidden_states);
-            let first = Track { condition, context: tensor(context_latents) };
-            let tracks = Tracks { first, later: None, steering };
-            Ok(Self { tracks, start: tensor(initial_noise).into() })
-        })
-    }
 }

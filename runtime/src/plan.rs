@@ -278,9 +278,19 @@ impl Plan {
         self.schedule().timesteps.len()
     }
 
-    /// Samples of one channel that are heard.
+    /// Samples of one channel that are made.
     pub fn samples(&self) -> usize {
         self.frames * self.hop
+    }
+
+    /// The same with what the source has after the last whole frame, which stays too.
+    pub fn heard_samples(&self) -> usize {
+        match self.seam() {
+            Some((seam, source)) if seam.region.end < self.samples() => {
+                self.samples().max(seam.source_start + source.samples())
+            }
+            _ => self.samples(),
+        }
     }
 
     /// How many songs.

@@ -24,6 +24,8 @@ use crate::{
 pub enum Residency {
     /// As long as it is used: one at a time.
     WhileUsed,
+    /// Until another one is used: one at a time, and read once by many songs.
+    Last,
     /// Once used, to the end.
     Kept,
 }
@@ -47,6 +49,14 @@ pub enum Network {
 
 impl Network {
     const COUNT: usize = 6;
+    const ALL: [Self; Self::COUNT] = [
+        Self::TextEncoder,
+        Self::Conditioner,
+        Self::AudioCodec,
+        Self::Dit,
+        Self::VaeDecoder,
+        Self::VaeEncoder,
+    ];
 
     /// The stage that it is loaded for.
     pub fn stage(self) -> Stage {
@@ -125,6 +135,11 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// The same as if it ran at `site`, which decides what becomes of a failure.
     pub fn at(self, site: Site) -> Self {
         Self { site, ..self }
+    }
+
+    /// How long they stay in memory.
+    pub fn residency(&self) -> Residency {
+        self.residency
     }
 
     /// Where the networks run, as far as failures and memory are concerned.
@@ -310,10 +325,14 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         if let Some(kept) = &*slot.borrow() {
             return Ok(kept.clone());
         }
+        if self.residency == Residency::Last {
+            Network::ALL.into_iter().for_each(|other| self.forget(other));
+            self.free();
+        }
         let place = self.place(network);
         let part = Rc::new(read(self.checkpoint, &place).map_err(Error::checkpoint)?);
         self.parameters.borrow_mut()[network as usize] = part.num_params() as u64;
-        if self.residency == Residency::Kept {
+        if self.residency != Residency::WhileUsed {
             slot.replace(Some(part.clone()));
         }
         Ok(part)

@@ -7,11 +7,12 @@ use std::{
 
 use acestep_import::Part;
 use acestep_runtime::{
-    Device, Error, Parts, Request, Residency, Unobserved,
+    Device, Error, Event, Observe, Parts, Request, Residency, Stage, Unobserved,
     device::{Site, memory::Room},
     generate,
+    pipeline::{generate_all, prepare_all},
 };
-use acestep_tests::{Altered, Change, Cpu, place, plan, request};
+use acestep_tests::{Altered, Change, Cpu, place, plan, request, turbo};
 use burn::module::Module;
 
 /// Counts how often a network is read.
@@ -40,6 +41,72 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.get(), 5);
+}
+
+/// Three requests, two of which have all words in common: five networks, and each read once. The
+/// prompts of those two go through the text encoder once.
+#[test]
+fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
+    let coded = |seed, caption: &str| Request {
+        audio_codes: Some(vec![vec![17; 10]]),
+        duration: None,
+        seed: Some(vec![seed]),
+        caption: Some(caption.into()),
+        ..request()
+    };
+    let model = Altered::new(Counted(Cell::new(0)));
+    let plans = [coded(7, "rain"), coded(8, "rain"), coded(7, "sun")]
+        .map(|request| plan(&request, &model.model));
+    let fresh = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let alone = plans.each_ref().map(|plan| generate(plan, &fresh, &Unobserved).expect("a song"));
+    model.change.0.set(0);
+
+    let last = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
+    let read = Cell::new(0);
+    let observer = Readings(&read);
+    let plans = plans.each_ref();
+    let prepared = prepare_all(&plans, &last, &observer);
+    assert_eq!(read.get(), 2, "of three prompts two are the same");
+    let mut songs = Vec::new();
+    generate_all(&plans, &last, prepared, &observer, |i, made| {
+        assert_eq!(i, songs.len());
+        songs.push(made?);
+        Ok::<_, Error>(())
+    })
+    .expect("songs");
+    assert_eq!(songs, alone);
+    assert_eq!(model.change.0.get(), 5);
+}
+
+/// Counts how often texts were read.
+struct Readings<'a>(&'a Cell<usize>);
+
+impl Observe for Readings<'_> {
+    fn event(&self, event: Event) {
+        if matches!(event, Event::Finished { stage: Stage::TextEncoder, .. }) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+}
+
+/// The second of three is no song.
+#[test]
+fn a_song_that_fails_stops_no_other() {
+    let model = turbo();
+    let good = plan(&request(), &model);
+    let mut bad = good.clone();
+    bad.timesteps[0] = f32::NAN;
+    let plans = [&good, &bad, &good];
+    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
+    let prepared = prepare_all(&plans, &parts, &Unobserved);
+    let mut made = Vec::new();
+    generate_all(&plans, &parts, prepared, &Unobserved, |_, songs| {
+        made.push(songs.map_err(|error| error.to_string()));
+        Ok::<_, Error>(())
+    })
+    .expect("nothing ends the run");
+    assert!(made[1].as_ref().is_err_and(|why| why.starts_with("the diffusion transformer gave")));
+    assert!(made[0].is_ok() && made[0] == made[2]);
 }
 
 /// A network that the device has no room for.

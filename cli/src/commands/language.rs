@@ -7,7 +7,7 @@ use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Observe,
     lm::{
-        self,
+        self, Held,
         compose::{self, Composed, Timing, Understood},
         constrain::genres::GenreVocabulary,
         settings::Settings,
@@ -85,20 +85,38 @@ pub(crate) fn compose(
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    engine.run(Compose { job, folder, observe })?
+    compose_all(std::slice::from_ref(job), folder, engine, observe)?.remove(0)
+}
+
+/// Lets it complete many requests; it is read once. One that fails stops no other.
+///
+/// # Errors
+/// [`Error::NoDevice`].
+pub(crate) fn compose_all(
+    jobs: &[compose::Job<'_>],
+    folder: &LanguageFolder,
+    engine: Engine,
+    observe: &dyn Observe,
+) -> Result<Vec<Result<Composed, Error>>, Error> {
+    engine.run(Compose { jobs, folder, observe })
 }
 
 struct Compose<'a> {
-    job: &'a compose::Job<'a>,
+    jobs: &'a [compose::Job<'a>],
     folder: &'a LanguageFolder,
     observe: &'a dyn Observe,
 }
 
 impl acestep_runtime::Job for Compose<'_> {
-    type Output = Result<Composed, Error>;
+    type Output = Vec<Result<Composed, Error>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        compose::compose::<B, _>(self.job, self.folder, &place, self.observe)
+        let Self { jobs, folder, observe } = self;
+        if let [job] = jobs {
+            return vec![compose::compose::<B, _>(job, folder, &place, observe)];
+        }
+        let held = Held::<B, _>::new(folder);
+        jobs.iter().map(|job| compose::compose::<B, _>(job, &held, &place, observe)).collect()
     }
 }
 

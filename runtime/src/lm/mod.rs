@@ -10,6 +10,7 @@
 //! | [`compose`] | the two phases: words, then codes |
 //! | [`generate`] | tokens one after the other |
 //! | `session`, `merge`, `guard` | the model in memory, its answer in the request, useless answers |
+//! | [`Held`] | the model in memory between requests |
 //! | [`snapshot`] | what was read, as a file |
 //! | [`judge`] | how well codes fit what was asked for |
 //! | [`replay`] | stored runs of the reference, once more |
@@ -28,6 +29,7 @@ pub mod cot;
 pub mod generate;
 mod guard;
 pub mod judge;
+mod held;
 mod merge;
 pub mod metadata;
 pub mod parse;
@@ -38,3 +40,5 @@ mod session;
 pub mod settings;
 pub mod snapshot;
 pub mod vocabulary;
+
+pub use held::Held;

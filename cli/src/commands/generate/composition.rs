@@ -107,14 +107,18 @@ impl Composition {
         engine: Engine,
         observe: &dyn Observe,
     ) -> Result<Composed, Error> {
-        let job = Job {
+        language::compose(&self.job(request), &self.folder, engine, observe)
+    }
+
+    /// What it is asked to do with `request`.
+    pub(super) fn job<'a>(&'a self, request: &'a Request) -> Job<'a> {
+        Job {
             request,
             ask: self.ask.clone(),
             writes_codes: self.writes_codes,
             settings: &self.settings,
             genres: self.genres.clone(),
-        };
-        language::compose(&job, &self.folder, engine, observe)
+        }
     }
 }
 

@@ -83,7 +83,7 @@ impl Resources {
         }
         let bytes = networks.iter().map(Used::bytes);
         let of_song: u64 = match residency {
-            Residency::WhileUsed => bytes.max().unwrap_or_default(),
+            Residency::WhileUsed | Residency::Last => bytes.max().unwrap_or_default(),
             Residency::Kept => bytes.sum(),
         };
         let mut weights_bytes = of_song;
@@ -177,7 +177,7 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
                 counted(plan.frames, "frame"),
                 plan.sample_rate as usize / plan.hop,
                 plan.padded_frames,
-                plan.samples(),
+                plan.heard_samples(),
                 plan.sample_rate,
             ),
         ),
@@ -236,7 +236,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "path": target.to_string(),
             "seed": job.seeds().map(|seeds| seeds[i]),
             "seconds": seconds(plan),
-            "samples": plan.samples(),
+            "samples": plan.heard_samples(),
             "sample_rate": plan.sample_rate,
         })
     };
@@ -274,7 +274,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "duration": seconds(plan),
             "frames": plan.frames,
             "padded_frames": plan.padded_frames,
-            "samples": plan.samples(),
+            "samples": plan.heard_samples(),
             "sample_rate": plan.sample_rate,
             "seeds": job.seeds(),
             "rng": job.seeds().map(|_| plan.noise.to_string()),
@@ -342,7 +342,7 @@ pub(super) fn infer_method(plan: &Plan) -> &'static str {
 
 /// What is heard of each song.
 fn seconds(plan: &Plan) -> f64 {
-    plan.samples() as f64 / f64::from(plan.sample_rate)
+    plan.heard_samples() as f64 / f64::from(plan.sample_rate)
 }
 
 fn lyrics(plan: &Plan, resources: &Resources) -> String {

@@ -1,0 +1,96 @@
+//! A language model that stays in memory from one request to the next.
+
+use std::cell::RefCell;
+
+use acestep_model::{Backend, LanguageCheckpoint, Place, Tokenizer, qwen3};
+use burn::tensor::DType;
+
+/// A checkpoint whose network is read once, however often it is asked for, until this value is gone.
+///
+/// In another float type it is read again, and the first is let go.
+#[derive(Debug)]
+pub struct Held<'a, B: Backend, C> {
+    checkpoint: &'a C,
+    model: RefCell<Option<(DType, qwen3::Causal<B>)>>,
+}
+
+impl<'a, B: Backend, C> Held<'a, B, C> {
+    /// Nothing is read yet.
+    pub fn new(checkpoint: &'a C) -> Self {
+        Self { checkpoint, model: RefCell::new(None) }
+    }
+}
+
+impl<B: Backend, C: LanguageCheckpoint<B>> LanguageCheckpoint<B> for Held<'_, B, C> {
+    type Error = C::Error;
+
+    fn config(&self) -> &qwen3::Config {
+        self.checkpoint.config()
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
+        self.checkpoint.tokenizer()
+    }
+
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Self::Error> {
+        let mut held = self.model.borrow_mut();
+        if let Some((_, model)) = held.as_ref().filter(|(dtype, _)| *dtype == place.dtype) {
+            // The weights are shared, not copied.
+            return Ok(model.clone());
+        }
+        // Two of them may be more than there is room for.
+        *held = None;
+        let model = self.checkpoint.language_model(place)?;
+        *held = Some((place.dtype, model.clone()));
+        Ok(model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, convert::Infallible};
+
+    use burn_flex::{Flex, FlexDevice};
+
+    use super::*;
+    use crate::test_goldens::{self, Json};
+
+    struct Counting {
+        tokenizer: Json,
+        config: qwen3::Config,
+        reads: Cell<usize>,
+    }
+
+    impl LanguageCheckpoint<Flex> for Counting {
+        type Error = Infallible;
+
+        fn config(&self) -> &qwen3::Config {
+            &self.config
+        }
+
+        fn tokenizer(&self) -> Result<&dyn Tokenizer, Infallible> {
+            Ok(&self.tokenizer)
+        }
+
+        fn language_model(&self, place: &Place<Flex>) -> Result<qwen3::Causal<Flex>, Infallible> {
+            self.reads.set(self.reads.get() + 1);
+            Ok(qwen3::Causal::init(&self.config, &place.device))
+        }
+    }
+
+    #[test]
+    fn it_is_read_once_for_each_type_that_follows_another() {
+        let folder = test_goldens::path("checkpoints_a/acestep-5Hz-lm-0.6B");
+        let text = std::fs::read_to_string(folder.join("config.json")).expect("a golden");
+        let config = qwen3::Config::from_json(&text).expect("a configuration");
+        let tokenizer = test_goldens::tokenizer();
+        let checkpoint = Counting { tokenizer, config, reads: Cell::new(0) };
+        let held = Held::<Flex, _>::new(&checkpoint);
+        let ask = |dtype| {
+            held.language_model(&Place { device: FlexDevice, dtype }).expect("a model");
+            checkpoint.reads.get()
+        };
+        assert_eq!([DType::F32, DType::F32, DType::BF16, DType::BF16].map(ask), [1, 1, 2, 2]);
+        assert_eq!(ask(DType::F32), 3);
+    }
+}
