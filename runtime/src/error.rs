@@ -410,7 +410,7 @@ impl Error {
                 return file_hint(*action, source).map(str::to_owned);
             }
             Self::SilentSource => "check that it is the right file".into(),
-            Self::TooLong { .. } => "cut the source, or add less to it".into(),
+            Self::TooLong { .. } => "cut the source, or add less before and after it".into(),
             Self::NoSource { .. } => "pass --src-audio FILE".into(),
             Self::NoTrack { .. } => {
                 format!("pass --track-name with one of {}", crate::plan::TRACKS.join(", "))

@@ -24,7 +24,7 @@ use crate::{
     vae,
 };
 
-pub use many::generate_all;
+pub use many::{Wanted, generate_all};
 pub use prepare::{Prepared, prepare, prepare_all};
 
 /// A finished song and the seed that makes it again.
@@ -90,8 +90,9 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     let followed = prepared.tracks.first.clone();
     // ANCHOR: render
     let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
-    let songs = sing(plan, parts, latents.clone(), observe)?;
+    // While the transformer may still be in memory.
     let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
+    let songs = sing(plan, parts, latents, observe)?;
     // ANCHOR_END: render
     Ok(Rendered { songs, aligned })
 }

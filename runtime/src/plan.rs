@@ -55,6 +55,8 @@ pub struct ModelInfo {
     pub sample_rate: u32,
     /// Latent frames of one audio code.
     pub frames_per_code: usize,
+    /// Latent frames that a timbre is taken from: 750 in the released models.
+    pub timbre_frames: usize,
     /// Audio codes that exist: 64 000 in the released models.
     pub codes: u32,
 }
@@ -66,7 +68,7 @@ pub struct Plan {
     pub task: Task,
     /// The song that it is made from; `None` for text2music, and where audio codes stand for it.
     pub source: Option<Sound>,
-    /// The songs whose timbre it takes; none = that of silence.
+    /// Pieces of the songs whose timbre it takes; none = that of silence.
     pub references: Vec<Sound>,
     /// Silence that is added to the source to be filled.
     pub added: Added,
@@ -211,7 +213,7 @@ impl Plan {
             is_turbo: model.is_turbo,
             noise,
             tiling: tiles::decide(request, padded_frames, &mut notices)?,
-            normalization_db: normalization(request, &work, &mut notices)?,
+            normalization_db: normalization(request, model, &work, &mut notices)?,
             task: work.task,
             source: work.source,
             references: work.references,
@@ -243,10 +245,10 @@ impl Plan {
             return None;
         };
         let rate = f64::from(self.sample_rate);
-        let sample = |seconds: f64| ((seconds + (-region.seconds.0).max(0.0)) * rate) as usize;
-        let most = source.samples() + self.added.before + self.added.after;
+        let before_s = (-region.seconds.0).max(0.0);
+        let sample = |seconds: f64| ((seconds + before_s) * rate).round() as usize;
         let seam = Seam {
-            region: sample(region.seconds.0)..sample(region.seconds.1).min(most),
+            region: sample(region.seconds.0)..sample(region.seconds.1),
             source_start: self.added.before,
             ramp: (region.repaint.crossfade_s * rate) as usize,
         };
@@ -286,10 +288,11 @@ impl Plan {
     /// The same with what the source has after the last whole frame, which stays too.
     pub fn heard_samples(&self) -> usize {
         match self.seam() {
-            Some((seam, source)) if seam.region.end < self.samples() => {
-                self.samples().max(seam.source_start + source.samples())
+            Some((seam, source)) => {
+                let end = seam.source_start + source.samples();
+                if seam.region.end < end { end.max(self.samples()) } else { self.samples() }
             }
-            _ => self.samples(),
+            None => self.samples(),
         }
     }
 
@@ -325,12 +328,13 @@ pub fn seeds(request: &Request) -> Result<Vec<u64>, Error> {
 /// Where a part of the source stays as it is, so does its loudness, unless it is asked for.
 fn normalization(
     request: &Request,
+    model: &ModelInfo,
     work: &task::Work,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<f32>, Error> {
     let decibels =
         limits::real("normalization-db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;
-    let keeps = work.region.is_some() && matches!(work.source, Some(Sound::Audio(_)));
+    let keeps = work.keeps(model);
     let asked = request.normalization_db.map(|_| true);
     let is_on = request.enable_normalization.or(asked).unwrap_or(!keeps);
     if is_on && keeps {

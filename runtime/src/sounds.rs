@@ -35,7 +35,7 @@ pub enum Sound {
 pub struct Sounds {
     /// What a cover, a repaint and the like are made from.
     pub source: Option<Sound>,
-    /// Whose timbre is taken.
+    /// Whose timbre is taken: [pieces](Sound::excerpt) of one length.
     pub references: Vec<Sound>,
 }
 
@@ -55,6 +55,14 @@ impl Sound {
             return Err(Error::SilentSource);
         }
         Ok(Self::Audio(Arc::new(audio)))
+    }
+
+    /// The same as a reference: the pieces of it that are listened to.
+    ///
+    /// # Errors
+    /// As [`Self::heard`]; also if nothing can be heard in the pieces.
+    pub fn reference(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
+        Self::heard(audio, model)?.excerpt(model.timbre_frames, model.hop)
     }
 
     /// Latents of `model`, `[1, T, C]`.

@@ -8,7 +8,7 @@
 //! | cover | the source's latents through its audio codes | 1 |
 //! | cover-nofsq, extract, complete | the source's latents | 1 |
 //! | repaint | the source's latents, with silence in the region | 1 in the region, else 0 |
-//! | lego | the source's latents | 1 in the region if there is one, else 0 |
+//! | lego | the source's latents | 1 in the region, else 0; 1 everywhere without a region |
 //!
 //! Source: upstream `_prepare_batch`, `_build_chunk_masks_and_src_latents`, `prepare_condition`.
 

@@ -162,3 +162,44 @@ fn thinking_has_no_part_in_a_song_that_follows_another() {
         .succeeded()
         .says("note: --thinking has no effect: the song follows its source");
 }
+
+/// What a saved song knows of itself stands in the way of no other task.
+#[test]
+fn a_saved_song_is_the_start_of_another_task() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let coded = ["rain", "--audio-codes", "1,2,3,4,5", "-o", "b.wav", "--save-request"];
+    generate(&place, &coded).succeeded();
+    let more = ["--request", "b.json", "--task", "repaint", "--src-audio", "a.wav"];
+    let args = [&more[..], &["--repainting-start", "2", "--dry-run", "--json"]].concat();
+    let run = generate(&place, &args)
+        .succeeded()
+        .says("note: the request's audio codes are not used: the song follows its source");
+    let plan = &run.json()["plan"];
+    assert_eq!((&plan["audio_codes"], &plan["task_type"]), (&0.into(), &"repaint".into()));
+    let prompt = plan["caption_prompt"].as_str().expect("a prompt");
+    assert!(prompt.starts_with("# Instruction\nRepaint the mask area"), "{prompt}");
+}
+
+#[test]
+fn a_request_is_not_saved_where_its_source_is_replaced() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    let before = place.read("a.wav");
+    let args = ["rain", "--task", "repaint", "--src-audio", "a.wav", "--repainting-start", "2"];
+    let args = [&args[..], &["-o", "a.wav", "--force", "--save-request"]].concat();
+    generate(&place, &args).failed(2).says("`a.wav` is both read and written");
+    assert_eq!(place.read("a.wav"), before);
+}
+
+#[test]
+fn no_outline_is_planned_for_a_song_that_follows_another() {
+    let place = Place::new();
+    source(&place, "a.wav");
+    place.write("r.json", r#"{"caption": "jazz", "task_type": "cover", "src_audio": "a.wav"}"#);
+    place
+        .run(&["plan", "--request", "r.json", "--model", "tiny"])
+        .failed(2)
+        .says("`cover` follows a song, and has no use for a plan's codes")
+        .says("hint: pass --no-codes");
+}

@@ -126,7 +126,7 @@ fn a_bad_request_names_the_file_and_the_fault() {
         (b"{\"caption\": \"\xff\"}", "the request `r.json` is not UTF-8 text: line 1"),
         (br#"{"captoin": "x"}"#, "hint: did you mean `caption`?"),
         (br#"{"caption": 5}"#, "cause: the request's `caption` is 5, but it must be a text"),
-        (br#"{"caption": "x", "src_audio": "a.wav"}"#, "is not in this version"),
+        (br#"{"caption": "x", "global_caption": "y"}"#, "is not in this version"),
     ] {
         place.write("r.json", text);
         let args = ["generate", "--model", "tiny", "--request", "r.json"];

@@ -8,9 +8,10 @@ use std::{
 use acestep_import::Part;
 use acestep_runtime::{
     Device, Error, Event, Observe, Parts, Request, Residency, Stage, Unobserved,
+    align::Wants,
     device::{Site, memory::Room},
     generate,
-    pipeline::{generate_all, prepare_all},
+    pipeline::{Wanted, generate_all, prepare_all},
 };
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, turbo};
 use burn::module::Module;
@@ -68,9 +69,10 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let prepared = prepare_all(&plans, &last, &observer);
     assert_eq!(read.get(), 2, "of three prompts two are the same");
     let mut songs = Vec::new();
-    generate_all(&plans, &last, prepared, &observer, |i, made| {
+    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default() });
+    generate_all(&wanted, &last, prepared, &observer, |i, made| {
         assert_eq!(i, songs.len());
-        songs.push(made?);
+        songs.push(made?.songs);
         Ok::<_, Error>(())
     })
     .expect("songs");
@@ -100,8 +102,9 @@ fn a_song_that_fails_stops_no_other() {
     let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
     let prepared = prepare_all(&plans, &parts, &Unobserved);
     let mut made = Vec::new();
-    generate_all(&plans, &parts, prepared, &Unobserved, |_, songs| {
-        made.push(songs.map_err(|error| error.to_string()));
+    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default() });
+    generate_all(&wanted, &parts, prepared, &Unobserved, |_, rendered| {
+        made.push(rendered.map(|it| it.songs).map_err(|error| error.to_string()));
         Ok::<_, Error>(())
     })
     .expect("nothing ends the run");

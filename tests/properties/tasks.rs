@@ -1,6 +1,6 @@
 //! Songs that are made from songs.
 
-use std::{f64::consts::TAU, sync::Arc};
+use std::f64::consts::TAU;
 
 use acestep_import::Folder;
 use acestep_runtime::{
@@ -98,6 +98,19 @@ fn what_is_added_before_and_after_a_song_leaves_it_as_it_is() {
     assert_eq!(longer.samples(), 336_000);
 }
 
+/// The last 20 ms are too few for a frame, and the region goes on to the end.
+#[test]
+fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
+    let model = turbo();
+    let source = song(5.22);
+    let request = Request { repainting_start: Some(3.0), ..asked("repaint") };
+    let song = made(&request, &model, &given(&model, &source)).audio;
+    assert_eq!(song.samples(), 130 * 1920);
+    assert_eq!(song.channels[0][..144_000], source.channels[0][..144_000]);
+    let last = song.samples() - 1;
+    assert_ne!(song.channels[0][last], source.channels[0][last]);
+}
+
 /// A source of latents has no samples to keep, but its latents stay.
 #[test]
 fn a_repaint_of_latents_keeps_the_latents_around_it() {
@@ -115,15 +128,18 @@ fn a_repaint_of_latents_keeps_the_latents_around_it() {
         repaint_latent_crossfade_frames: Some(5),
         ..asked("repaint")
     };
-    let plan = plan_of(&request, &model, &sounds);
-    let prepared = prepare(&plan, &parts, &Unobserved).expect("a start");
-    let made = to_host(denoise(&plan, &parts, prepared, &Unobserved).expect("latents"));
-    let frame = |values: &[f32], i: usize| values[i * channels..(i + 1) * channels].to_vec();
-    for i in (0..45).chain(105..150) {
-        assert_eq!(frame(&made, i), frame(&latents.data, i), "frame {i}");
-    }
-    for i in [47, 50, 75, 99, 102] {
-        assert_ne!(frame(&made, i), frame(&latents.data, i), "frame {i}");
+    let hard = Request { repaint_mode: Some("aggressive".into()), ..request.clone() };
+    for (request, kept, changed) in [(request, [45, 105], [47, 102]), (hard, [50, 100], [50, 99])] {
+        let plan = plan_of(&request, &model, &sounds);
+        let prepared = prepare(&plan, &parts, &Unobserved).expect("a start");
+        let made = to_host(denoise(&plan, &parts, prepared, &Unobserved).expect("latents"));
+        let frame = |values: &[f32], i: usize| values[i * channels..(i + 1) * channels].to_vec();
+        for i in (0..kept[0]).chain(kept[1]..150) {
+            assert_eq!(frame(&made, i), frame(&latents.data, i), "frame {i}");
+        }
+        for i in [changed[0], 50, 75, 99, changed[1]] {
+            assert_ne!(frame(&made, i), frame(&latents.data, i), "frame {i}");
+        }
     }
 }
 
@@ -165,7 +181,7 @@ fn a_reference_changes_the_sound_and_two_are_both_heard() {
         let channel: Vec<f32> =
             (0..96_000).map(|i| (0.4 * (TAU * hertz * f64::from(i) / 48e3).sin()) as f32).collect();
         let audio = Audio { channels: vec![channel], sample_rate: RATE };
-        Sound::heard(&audio, &info(&model)).expect("a sound")
+        Sound::reference(&audio, &info(&model)).expect("a sound")
     };
     let request = Request { duration: Some(2.0), ..asked("text2music") };
     let with =
@@ -187,11 +203,8 @@ fn a_silent_source_and_a_silent_reference_are_refused() {
     // Silent where it is heard, though not all of it is.
     let mut odd = vec![0.0; 200 * 48_000];
     odd[100 * 48_000..][..48_000].fill(0.5);
-    let odd = Arc::new(Audio { channels: vec![odd.clone(), odd], sample_rate: RATE });
-    let request = Request { duration: Some(1.0), ..asked("text2music") };
-    let sounds = Sounds { source: None, references: vec![Sound::Audio(odd)] };
-    let error = songs(&plan_of(&request, &model, &sounds), &model).expect_err("no timbre");
-    assert!(matches!(error, Error::SilentSource), "{error}");
+    let odd = Audio { channels: vec![odd], sample_rate: RATE };
+    assert!(matches!(Sound::reference(&odd, &info(&model)), Err(Error::SilentSource)));
 }
 
 /// One step each: a base model is slow.

@@ -68,6 +68,7 @@ pub fn info(model: &Folder) -> ModelInfo {
         hop: vae.hop(),
         sample_rate: vae.sampling_rate,
         frames_per_code: dit.pool_window_size,
+        timbre_frames: dit.timbre_fix_frame,
         codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
     }
 }

@@ -47,8 +47,7 @@ pub(crate) struct Editing {
         value_name = "FILE",
         visible_alias = "ref-audio",
         aliases = ["reference_audio", "ref_audio"],
-        value_hint = ValueHint::FilePath,
-        conflicts_with = "ref_latents"
+        value_hint = ValueHint::FilePath
     )]
     pub(crate) reference_audio: Vec<PathBuf>,
 
@@ -77,6 +76,9 @@ pub(crate) struct Editing {
     pub(crate) repainting_start: Option<f64>,
 
     /// repaint, lego: seconds at which it ends; may be after the song [default: its end].
+    ///
+    /// To add something before the song end at 0. -1 is the end of the song, also where the part begins
+    /// before it: acestep.cpp then ends at the beginning.
     #[arg(long, value_name = "SECONDS", alias = "repainting_end", allow_negative_numbers = true)]
     pub(crate) repainting_end: Option<f64>,
 

@@ -389,7 +389,7 @@ pub(crate) struct Output {
 impl Compute {
     /// How long networks stay in memory.
     pub(crate) fn residency(&self) -> Residency {
-        if self.keep_loaded { Residency::Kept } else { Residency::WhileUsed }
+        if self.keep_loaded { Residency::Kept } else { Residency::Last }
     }
 }
 

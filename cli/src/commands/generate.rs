@@ -239,6 +239,9 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
     let outputs = Outputs::decide(&args.output, plan.batch_size(), seeds)?;
     outputs.check(args.output.existing())?;
+    if args.output.save_request {
+        sounds::check_saved(&asked.request, outputs.files())?;
+    }
     let existing = args.output.existing();
     let named = Named { outputs: &outputs, seeds, existing };
     let mut after = After::decide(args, &named, &folder, &mut asked.notices)?;
@@ -494,7 +497,8 @@ fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
     let mut object = serde_json::Map::new();
     for (stage, elapsed) in stages {
         let key = stage.name().to_lowercase().replace(' ', "_");
-        object.insert(key, elapsed.as_secs_f64().into());
+        let before = object.get(&key).and_then(Value::as_f64).unwrap_or(0.0);
+        object.insert(key, (before + elapsed.as_secs_f64()).into());
     }
     object.insert("total".into(), total.as_secs_f64().into());
     object.into()

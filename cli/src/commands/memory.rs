@@ -62,15 +62,22 @@ pub(crate) fn listening(
     engine: Engine,
 ) -> Result<Vec<Need>, Error> {
     let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
-    let size = folder.size(Part::VaeEncoder)?.parameters;
-    let encoder = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, bytes);
-    // As it will be chosen.
-    let room = engine::room(engine.device);
-    let tiling = memory::tiling(Tiling::ENCODE, frames, &room, 0, encoder);
     let size = folder.size(Part::AudioCodec)?.parameters;
     let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
     let codec = Need::conditioner(&configs.dit, size, at_once, bytes);
-    Ok(vec![encoder(tiling), Need { stage: Stage::Codes, ..codec }])
+    Ok(vec![encoder(folder, frames, engine)?, Need { stage: Stage::Codes, ..codec }])
+}
+
+/// What it takes to encode sound of `frames` latent frames.
+///
+/// # Errors
+/// None after the model was opened.
+pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<Need, Error> {
+    let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
+    let size = folder.size(Part::VaeEncoder)?.parameters;
+    let need = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, bytes);
+    // As it will be chosen.
+    Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
 }
 
 /// Refuses a run that cannot fit.

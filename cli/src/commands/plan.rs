@@ -16,7 +16,7 @@ use acestep_runtime::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
     },
-    plan::singing,
+    plan::{Task as SongTask, singing},
 };
 use anyhow::Result;
 use serde_json::json;
@@ -115,6 +115,12 @@ fn run(
         task.notices.push(Notice(text));
     }
     task.request.audio_codes = None;
+    let kind = SongTask::of(&task.request)?;
+    if writes_codes && kind.has_source() {
+        let message =
+            format!("`{}` follows a song, and has no use for a plan's codes", kind.name());
+        return Err(Refusal::usage(message).hint("pass --no-codes, or leave --codes out").into());
+    }
     // Words and metadata are drawn once, whatever the number of songs.
     let drawn = if writes_codes { &seeds[..] } else { seeds.get(..1).unwrap_or_default() };
     let settings = Settings::resolve(&task.request, drawn, &mut task.notices)?;

@@ -83,7 +83,34 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
     };
     let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
     let context = || format!("the request `{}` cannot be used", path.display());
-    Request::from_json(&text).with_context(context)
+    let (mut request, notices) = Request::from_json(&text).with_context(context)?;
+    beside(&mut request, path);
+    Ok((request, notices))
+}
+
+/// The names in a request file are those of files beside it: they become whole paths.
+fn beside(request: &mut Request, file: &Path) {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
+    let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();
+    for name in names.chain(lists.flatten()) {
+        // A whole path stays as it is.
+        if let Some(path) = folder.join(&*name).to_str() {
+            *name = anywhere(path);
+        }
+    }
+}
+
+/// A path that means the same in every folder.
+pub(crate) fn anywhere(path: &str) -> String {
+    std::path::absolute(path)
+        .ok()
+        .and_then(|path| path.to_str().map(str::to_owned))
+        .unwrap_or_else(|| path.to_owned())
+}
+
+pub(crate) fn all_anywhere(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| anywhere(path)).collect()
 }
 
 /// A text as typed, or that of a file: `@FILE`, `@-`; `@@` begins a text with `@`.

@@ -25,22 +25,24 @@ pub struct Seam {
 
 /// `made` inside the region, `source` outside.
 ///
-/// What the source has after the last whole frame of `made` stays too, unless the region reaches
-/// that far.
+/// What the source has after the last whole frame of `made` stays too, unless the region reaches to
+/// the end of the source.
 pub fn splice(made: &mut Audio, source: &Audio, seam: &Seam) {
     let Seam { region, source_start, .. } = seam;
-    let samples = made.samples();
+    let (own, source_end) = (made.samples(), source_start + source.samples());
+    let keeps_end = region.end < source_end;
+    let samples = if keeps_end { own.max(source_end) } else { own };
+    let shares = Shares::new(seam, own, samples);
     for (song, source) in made.channels.iter_mut().zip(&source.channels) {
         for (i, sample) in song.iter_mut().enumerate() {
-            let share = share(i, samples, seam);
+            let share = shares.at(i);
             // No arithmetic touches what stays.
             if share < 1.0 {
                 let kept = i.checked_sub(*source_start).and_then(|i| source.get(i)).copied();
                 *sample = mixed(*sample, kept.unwrap_or(0.0), share);
             }
         }
-        let own = song.len();
-        if region.end < own
+        if keeps_end
             && let Some(rest) = own.checked_sub(*source_start).and_then(|i| source.get(i..))
         {
             song.extend(rest);
@@ -52,21 +54,37 @@ fn mixed(made: f32, source: f32, share: f32) -> f32 {
     if share == 0.0 { source } else { share * made + (1.0 - share) * source }
 }
 
-/// How much of a song of `samples` is heard at sample `i`: nothing outside the region.
-// ANCHOR: ramp
-fn share(i: usize, samples: usize, Seam { region, ramp, .. }: &Seam) -> f32 {
-    if !region.contains(&i) {
-        return 0.0;
-    }
-    let (inside, left) = (i - region.start, region.end - 1 - i);
-    // No longer than the region, or than what is beside it: at the ends of the song there is none.
-    let longest = (*ramp).min(region.len());
-    let [rise, fall] = [region.start, samples - region.end].map(|beside| longest.min(beside));
-    let rising = if inside < rise { (inside + 1) as f32 / rise as f32 } else { 1.0 };
-    // The later ramp wins where both meet.
-    if left < fall { left as f32 / fall as f32 } else { rising }
+/// How much of what was made is heard at each sample.
+struct Shares {
+    region: Range<usize>,
+    rise: usize,
+    fall: usize,
 }
-// ANCHOR_END: ramp
+
+impl Shares {
+    /// Of `own` samples that were made, in a song of `samples`.
+    fn new(seam: &Seam, own: usize, samples: usize) -> Self {
+        let region = seam.region.start.min(own)..seam.region.end.min(own);
+        // No longer than the region, or than what is beside it: at the ends of the song there is none.
+        let longest = seam.ramp.min(region.len());
+        let (rise, fall) = (longest.min(region.start), longest.min(samples - region.end));
+        Self { region, rise, fall }
+    }
+
+    /// Nothing outside the region, all of it inside between the ramps.
+    // ANCHOR: ramp
+    fn at(&self, i: usize) -> f32 {
+        let Self { region, rise, fall } = self;
+        if !region.contains(&i) {
+            return 0.0;
+        }
+        let (inside, left) = (i - region.start, region.end - 1 - i);
+        let rising = if inside < *rise { (inside + 1) as f32 / *rise as f32 } else { 1.0 };
+        // The later ramp wins where both meet.
+        if left < *fall { left as f32 / *fall as f32 } else { rising }
+    }
+    // ANCHOR_END: ramp
+}
 
 #[cfg(test)]
 mod tests {
@@ -120,5 +138,20 @@ mod tests {
         let mut made = song(vec![9.0; 4]);
         splice(&mut made, &song(vec![1.0; 6]), &Seam { region: 2..4, source_start: 0, ramp: 0 });
         assert_eq!(made.channels[0], [1.0, 1.0, 9.0, 9.0]);
+    }
+
+    /// Twenty samples are made of a source of 23: the last three are too few for a frame.
+    #[test]
+    fn a_region_that_ends_near_the_end_keeps_the_rest_of_the_source() {
+        let source: Vec<f32> = (0..23).map(|i| i as f32).collect();
+        for (end, rest) in [(19, 19..23), (20, 20..23), (22, 20..23), (23, 20..20), (40, 20..20)] {
+            let mut made = song(vec![-1.0; 20]);
+            let seam = Seam { region: 10..end, source_start: 0, ramp: 0 };
+            splice(&mut made, &song(source.clone()), &seam);
+            let mut expected = source[..10].to_vec();
+            expected.extend(vec![-1.0; end.min(20) - 10]);
+            expected.extend(&source[rest]);
+            assert_eq!(made.channels[0], expected, "{end}");
+        }
     }
 }

@@ -25,8 +25,10 @@ pub struct Region<B: Backend> {
     /// After so many steps the rest is put back to the source; see [`injected_steps`].
     pub injected_steps: usize,
     /// Frames of the ramp on either side at the end; 0 = no blend at all, so that what was made
-    /// outside the stretch is kept too.
+    /// outside the stretch is kept too, unless [`Self::keeps_latents`].
     pub crossfade_frames: usize,
+    /// Whether the rest is the source's also where there is no ramp.
+    pub keeps_latents: bool,
 }
 
 impl<B: Backend> Region<B> {
@@ -48,7 +50,7 @@ impl<B: Backend> Region<B> {
     /// # Shapes
     /// - `x`, output: `[B, T, C]`
     pub fn blended(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        if self.crossfade_frames == 0 {
+        if self.crossfade_frames == 0 && !self.keeps_latents {
             return x;
         }
         let mask = self.mask(&x, self.crossfade_frames);
@@ -101,7 +103,7 @@ mod tests {
 
     fn region(anew: Range<usize>, crossfade_frames: usize) -> Region<Flex> {
         let clean = song(&[10., 11., 12., 13., 14., 15.]);
-        Region { clean, anew, injected_steps: 0, crossfade_frames }
+        Region { clean, anew, injected_steps: 0, crossfade_frames, keeps_latents: false }
     }
 
     fn values(x: Tensor<Flex, 3>) -> Vec<f32> {

@@ -1,40 +1,54 @@
 //! Many songs, stage by stage: each network is read once, whatever their number.
 
 use acestep_model::{Backend, Checkpoint};
-use burn::tensor::Tensor;
 
-use super::{Prepared, Song, denoise, sing};
+use super::{Prepared, Rendered, denoise, sing};
 use crate::{
     Error, Plan,
+    align::{self, Wants},
     observe::Observe,
-    residency::{Parts, Residency},
+    residency::Parts,
 };
+
+/// A plan, and what is wanted of its songs besides their sound.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The songs.
+    pub plan: &'a Plan,
+    /// What is found in them.
+    pub wants: Wants,
+}
 
 /// Carries songs that are prepared to their end: first all of them to latents, then each to sound.
 ///
 /// `made(i, ..)` is told of the songs of plan `i` as soon as they are finished, or of why there are
-/// none; a plan that fails stops no other. With networks that are kept no longer than they are used
-/// `parts` should hold on to the [last](Residency::Last): else each is read for every plan.
+/// none; a plan that fails stops no other. `parts` should hold on to the
+/// [last](crate::Residency::Last) network, or to all: else each is read for every plan.
 ///
 /// # Errors
 /// The first that `made` gives, which ends the run.
 pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
-    plans: &[&Plan],
+    wanted: &[Wanted<'_>],
     parts: &Parts<'_, B, C>,
     prepared: Vec<Result<Prepared<B>, Error>>,
     observe: &dyn Observe,
-    mut made: impl FnMut(usize, Result<Vec<Song>, Error>) -> Result<(), E>,
+    mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
 ) -> Result<(), E> {
-    debug_assert!(plans.len() < 2 || parts.residency() != Residency::WhileUsed);
     // ANCHOR: many
-    let latents: Vec<Result<Tensor<B, 3>, Error>> = plans
-        .iter()
-        .zip(prepared)
-        .map(|(plan, prepared)| denoise(plan, parts, prepared?, observe))
-        .collect();
-    for (i, (plan, latents)) in plans.iter().zip(latents).enumerate() {
-        let songs = latents.and_then(|latents| sing(plan, parts, latents, observe));
-        made(i, songs)?;
+    let of = |(&Wanted { plan, wants }, prepared): (&Wanted<'_>, Result<Prepared<B>, Error>)| {
+        let prepared = prepared?;
+        let followed = prepared.tracks.first.clone();
+        let latents = denoise(plan, parts, prepared, observe)?;
+        // The same network: it is not read again.
+        let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
+        Ok((latents, aligned))
+    };
+    let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
+    for (i, (Wanted { plan, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
+        let rendered = latents.and_then(|(latents, aligned)| {
+            Ok(Rendered { songs: sing(plan, parts, latents, observe)?, aligned })
+        });
+        made(i, rendered)?;
     }
     // ANCHOR_END: many
     Ok(())

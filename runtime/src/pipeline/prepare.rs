@@ -181,9 +181,8 @@ fn timbre<B: Backend, C: Checkpoint<B>>(
     if plan.references.is_empty() {
         return Ok(Timbre::of_silence(silence, frames, 1));
     }
-    let reference =
-        |sound: &Sound| source::latents(&sound.excerpt(frames, plan.hop)?, parts, observe);
-    let references = plan.references.iter().map(reference).collect::<Result<_, _>>()?;
+    let latents = |sound: &Sound| source::latents(sound, parts, observe);
+    let references = plan.references.iter().map(latents).collect::<Result<_, _>>()?;
     Ok(Timbre::of(references, 1))
 }
 
@@ -249,6 +248,8 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
             anew: region.frames.clone(),
             injected_steps: injected_steps(region.repaint.injection_ratio, plan.steps()),
             crossfade_frames: region.repaint.crossfade_frames,
+            // Of a sound the samples are put back; of latents there are none.
+            keeps_latents: matches!(plan.source, Some(Sound::Latents(_))),
         }),
         _ => None,
     };

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::{
-    MOST_SECONDS, ModelInfo,
-    limits::{choice, real, whole},
+    MOST_SECONDS, ModelInfo, frames_from_seconds,
+    limits::{self, choice, real, whole},
 };
 use crate::{
     Error, Notice, Request,
@@ -190,6 +190,12 @@ impl Work {
         Some(self.source_samples? + self.added.before + self.added.after)
     }
 
+    /// Whether something of the source stays as it is.
+    pub(super) fn keeps(&self, model: &ModelInfo) -> bool {
+        let all = 0..self.samples().unwrap_or(0) / model.hop;
+        self.region.as_ref().is_some_and(|region| region.frames != all)
+    }
+
     /// The instruction of the task.
     pub(super) fn instruction(&self, request: &Request, has_codes: bool) -> String {
         let own = request.instruction.as_deref().map(str::trim);
@@ -205,7 +211,10 @@ impl Work {
             Task::CoverNofsq => Task::Cover,
             task => task,
         };
-        prompt::instruction(task.name(), request.track_name.as_deref(), &classes(request))
+        let track = request.track_name.as_deref().map(canonical);
+        let classes: Vec<String> = classes(request).into_iter().map(canonical).collect();
+        let classes: Vec<&str> = classes.iter().map(String::as_str).collect();
+        prompt::instruction(task.name(), track.as_deref(), &classes)
     }
 }
 
@@ -259,10 +268,12 @@ pub(super) fn decide(
         source_samples,
         source,
     };
-    if let Some(samples) =
-        source_samples.filter(|_| task == Task::Repaint || is_set && task == Task::Lego)
-    {
-        let repaint = repaint(request, &mut note)?;
+    let repaint = repaint(request, &mut note)?;
+    let has_region = task == Task::Repaint || is_set && task == Task::Lego;
+    if !has_region && has_repaint_settings(request) {
+        note(format!("how a repaint meets its surroundings has no effect on `{name}`"));
+    }
+    if let Some(samples) = source_samples.filter(|_| has_region) {
         region(&mut work, samples, request, model, repaint, &mut note)?;
     }
     if let Some(samples) = work.samples() {
@@ -293,25 +304,33 @@ fn region(
         MOST_SECONDS,
     )?;
     let end = match request.repainting_end {
-        Some(end) if end >= 0.0 => real("repainting-end", end, 0.0, MOST_SECONDS)?,
-        // Any negative end is that of the source, as upstream has it.
-        _ => source_s,
+        // Upstream's word for the end of the source.
+        None | Some(-1.0) => source_s,
+        Some(end) => real("repainting-end", end, 0.0, MOST_SECONDS)?,
     };
     let before_s = (-start).max(0.0);
     let after_s = (end - source_s).max(0.0);
-    work.added = Added { before: (before_s * rate) as usize, after: (after_s * rate) as usize };
+    let added = |seconds: f64| (seconds * rate).round() as usize;
+    work.added = Added { before: added(before_s), after: added(after_s) };
     let total = samples + work.added.before + work.added.after;
     let last = total / model.hop;
-    let frame = |seconds: f64| {
-        let samples = (seconds + before_s) * rate;
-        let hop = model.hop as f64;
-        ((samples - samples % hop) / hop).round() as usize
-    };
+    let frame =
+        |seconds: f64| frames_from_seconds(seconds + before_s, model.sample_rate, model.hop);
     let first = frame(start).min(last.saturating_sub(1));
-    let frames = first..frame(end).clamp(first + 1, last.max(first + 1));
+    // Without an end of its own it has all frames that there are.
+    let end_frame = if end == source_s { last } else { frame(end) };
+    let frames = first..end_frame.clamp(first + 1, last.max(first + 1));
     // ANCHOR_END: region
     if end <= start {
         let why = format!("the region ends at {end} s, but begins at {start} s");
+        return Err(Error::Conflict(why));
+    }
+    let frame_s = model.hop as f64 / rate;
+    if end - start < frame_s || start + before_s >= last as f64 * frame_s {
+        let why = format!(
+            "from {start} s to {end} s there is no whole latent frame of {frame_s} s to make: choose a \
+             longer region"
+        );
         return Err(Error::Conflict(why));
     }
     if start > source_s {
@@ -362,9 +381,10 @@ fn repaint(request: &Request, note: &mut impl FnMut(String)) -> Result<Repaint, 
         }
     };
     // ANCHOR_END: repaint
-    // Upstream's files carry 10 and 0, and use neither.
-    let is_default = own.0.is_none_or(|n| n == 10) && own.1.is_none_or(|s| s == 0.0);
-    if kind != 3 && !is_default {
+    if matches!(kind, 1 | 2) && request.repaint_strength.is_some_and(|strength| strength != 0.5) {
+        note(format!("--repaint-strength has no effect: `repaint_mode` is {mode}"));
+    }
+    if kind != 3 && has_own_widths(request) {
         note(format!(
             "the widths of the crossfades are those of `repaint_mode` {mode}; with `custom` they are \
              your own"
@@ -373,13 +393,36 @@ fn repaint(request: &Request, note: &mut impl FnMut(String)) -> Result<Repaint, 
     Ok(repaint)
 }
 
+/// Whether widths of crossfades are given: upstream's files carry 10 and 0, and use neither.
+fn has_own_widths(request: &Request) -> bool {
+    let (frames, seconds) =
+        (request.repaint_latent_crossfade_frames, request.repaint_wav_crossfade_sec);
+    frames.is_some_and(|n| n != 10) || seconds.is_some_and(|s| s != 0.0)
+}
+
+/// Whether something else is asked for than upstream's files always carry.
+fn has_repaint_settings(request: &Request) -> bool {
+    let mode = request.repaint_mode.as_deref().is_some_and(|mode| mode != "balanced");
+    mode || request.repaint_strength.is_some_and(|x| x != 0.5) || has_own_widths(request)
+}
+
 /// The tracks that `complete` adds; acestep.cpp writes them as one text.
 fn classes(request: &Request) -> Vec<&str> {
     match (&request.track_classes, &request.track_name) {
-        (Some(classes), _) => classes.iter().map(String::as_str).collect(),
-        (None, Some(track)) => track.split(['|', ',']).map(str::trim).collect(),
+        (Some(classes), _) => named(classes.iter().map(String::as_str)),
+        (None, Some(track)) => named(track.split(['|', ','])),
         (None, None) => Vec::new(),
     }
+}
+
+fn named<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    names.map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+/// A track as the model was taught it; what it was not taught stays as it is.
+fn canonical(name: &str) -> String {
+    let known = name.trim().to_lowercase().replace([' ', '-'], "_");
+    if TRACKS.contains(&known.as_str()) { known } else { name.trim().to_owned() }
 }
 
 /// What is said or refused of track names.
@@ -391,8 +434,8 @@ fn tracks(request: &Request, task: Task, note: &mut impl FnMut(String)) -> Resul
         _ => Vec::new(),
     };
     for name in named {
-        let known = name.trim().to_lowercase().replace([' ', '-'], "_");
-        if !TRACKS.contains(&known.as_str()) {
+        limits::text("track-name", name)?;
+        if !TRACKS.contains(&canonical(name).as_str()) {
             note(format!(
                 "the model does not know the track `{}`; it knows {}",
                 shortened(name),

@@ -12,6 +12,7 @@ fn turbo() -> ModelInfo {
         hop: 1920,
         sample_rate: 48_000,
         frames_per_code: 5,
+        timbre_frames: 750,
         codes: 64_000,
     }
 }
@@ -712,8 +713,10 @@ mod tasks {
     #[test]
     fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
         let (plan, notices) = planned(&task("repaint"), turbo(), 6.0);
-        assert_eq!(plan.region.map(|region| region.frames), Some(0..150));
+        assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
         assert!(notices[0].starts_with("the whole song is made anew"), "{notices:?}");
+        // Nothing stays, so nothing has a loudness to keep.
+        assert_eq!(plan.normalization_db, Some(-1.0));
         let asked =
             Request { repainting_start: Some(3.0), repainting_end: Some(2.0), ..task("repaint") };
         let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
@@ -722,6 +725,41 @@ mod tasks {
         let asked = Request { repainting_start: Some(-10.0), ..asked };
         let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("too long");
         assert_eq!(error.to_string(), "the song would be 609.9 s long, but 600 s is the most");
+    }
+
+    #[test]
+    fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
+        let refused = |start: f64, end: f64| {
+            let asked = Request {
+                repainting_start: Some(start),
+                repainting_end: Some(end),
+                ..task("repaint")
+            };
+            Plan::with_sounds(&asked, &turbo(), &given(5.5)).expect_err("no region").to_string()
+        };
+        assert!(
+            refused(1.0, 1.001).starts_with("from 1 s to 1.001 s there is no whole latent frame")
+        );
+        // The last whole frame ends at 5.48 s.
+        assert!(refused(5.48, 5.5).contains("no whole latent frame"));
+        assert!(refused(1.0, -2.0).starts_with("`--repainting-end -2` is out of range"));
+        assert!(refused(1.0, f64::NAN).starts_with("`--repainting-end NaN` is out of range"));
+        // Of what cannot be heard in the result nothing is refused.
+        let asked = Request { repainting_start: Some(1.16), ..task("repaint") };
+        let (plan, _) = planned(&asked, turbo(), 5.5);
+        assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
+        assert_eq!(plan.heard_samples(), 137 * 1920);
+        let asked = Request { repainting_end: Some(5.48), ..task("repaint") };
+        assert_eq!(planned(&asked, turbo(), 5.5).0.heard_samples(), 264_000);
+    }
+
+    #[test]
+    fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
+        let asked = Request { repaint_mode: Some("bogus".into()), ..task("cover") };
+        assert!(Plan::with_sounds(&asked, &turbo(), &given(6.0)).is_err());
+        let asked = Request { repaint_strength: Some(0.9), ..task("cover") };
+        let (_, notices) = planned(&asked, turbo(), 6.0);
+        assert_eq!(notices, ["how a repaint meets its surroundings has no effect on `cover`"]);
     }
 
     #[test]
@@ -740,8 +778,9 @@ mod tasks {
                 plan.region.expect("a region").repaint;
             ((injection_ratio, crossfade_frames, crossfade_s), notices.len())
         };
-        assert_eq!(of("conservative", 0.1), ((1.0, 25, 0.05), 1));
-        assert_eq!(of("aggressive", 0.1), ((0.0, 0, 0.0), 1));
+        // Neither the strength nor the widths have an effect.
+        assert_eq!(of("conservative", 0.1), ((1.0, 25, 0.05), 2));
+        assert_eq!(of("aggressive", 0.1), ((0.0, 0, 0.0), 2));
         assert_eq!(of("balanced", 1.0), ((0.0, 0, 0.0), 1));
         assert_eq!(of("balanced", 0.0), ((1.0, 25, 0.05), 1));
         assert_eq!(of("custom", 0.25), ((0.75, 7, 0.2), 0));
@@ -768,6 +807,9 @@ mod tasks {
         let (plan, notices) = planned(&asked, base(), 6.0);
         assert_eq!(plan.instruction, "Extract the DRUMS track from the audio:");
         assert!(notices.is_empty() && plan.region.is_none());
+        let spaced = Request { track_name: Some("backing vocals".into()), ..asked.clone() };
+        let instruction = planned(&spaced, base(), 6.0).0.instruction;
+        assert_eq!(instruction, "Extract the BACKING_VOCALS track from the audio:");
         let odd = Request { track_name: Some("theremin".into()), ..asked };
         assert!(planned(&odd, base(), 6.0).1[0].contains("does not know the track `theremin`"));
         let both = Request { track_name: Some("drums | bass".into()), ..task("complete") };

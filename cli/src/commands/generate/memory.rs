@@ -5,6 +5,7 @@ use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
     device::memory::{self, Need, Room, bytes_of},
+    listen::CODES_AT_ONCE,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
     vae::Tiling,
 };
@@ -32,9 +33,8 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     if let Some(composition) = composition {
         needs.extend(composition.needs(&job.asked.request, plan, *engine)?);
     }
-    if let Some(frames) = run::encoded_frames(plan, configs) {
-        let size = parameters(Part::VaeEncoder)?;
-        needs.push(Need::vae_encoder(&configs.vae, size, frames, Tiling::ENCODE, bytes));
+    if let Some(frames) = run::encoded_frames(plan) {
+        needs.push(common::encoder(folder, frames, *engine)?);
     }
     if !conditioned {
         let size = parameters(Part::TextEncoder)?;
@@ -42,13 +42,18 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     }
     if !conditioned || guided {
         // Where the condition is there, guidance reads what it steers away from.
-        let heard = if conditioned { 0 } else { heard };
+        let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
+        let heard = if conditioned { 0 } else { heard.max(timbres) };
         let size = parameters(Part::Conditioner)?;
         needs.push(Need::conditioner(&configs.dit, size, heard, bytes));
     }
     if plan.has_codes() || plan.is_cover() {
         let size = parameters(Part::AudioCodec)?;
-        let frames = plan.codes.len().max(1) * plan.padded_frames;
+        let frames = match plan.has_codes() {
+            true => plan.codes.len() * plan.padded_frames,
+            // In pieces.
+            false => plan.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
+        };
         let need = Need::conditioner(&configs.dit, size, frames, bytes);
         needs.push(Need { stage: Stage::Codes, ..need });
     }
@@ -88,7 +93,9 @@ pub(super) fn tiling(
     let bytes = bytes_of(engine.dtype);
     let mut others = 0;
     if residency == Residency::Kept {
-        for part in [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit] {
+        let encoder = run::encoded_frames(plan).map(|_| Part::VaeEncoder);
+        let parts = [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit];
+        for part in parts.into_iter().chain(encoder) {
             others += folder.size(part)?.parameters * bytes;
         }
     }

@@ -103,6 +103,14 @@ impl Outputs {
         Ok(Self { songs: names.paths.into_iter().map(Target::File).collect(), request, json })
     }
 
+    /// The songs' files.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.songs.iter().filter_map(|target| match target {
+            Target::File(path) => Some(path.as_path()),
+            Target::Stdout => None,
+        })
+    }
+
     /// Refuses what could not be written.
     ///
     /// # Errors

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, Format, KNOWN_MODELS, TINY};
-use acestep_runtime::{Error, Notice, Plan, Request, codes, files::Existing};
+use acestep_runtime::{
+    Error, Notice, Plan, Request, codes, files::Existing, plan::MaskMode, prompt::TEXT_TO_MUSIC,
+};
 use anyhow::{Context, Result};
 
 use super::{
     Args, adapters,
     describe::{infer_method, shortest},
-    sounds,
 };
 use crate::{
     args::language::put,
-    commands::text::{Stdin, Typed, text_or_file, write_text},
+    commands::text::{self, Stdin, Typed, text_or_file, write_text},
     error::{Refusal, import_hint},
 };
 
@@ -37,9 +38,6 @@ impl Asked {
             (None, None) => (KNOWN_MODELS[0].name.to_owned(), None),
         };
         let mut asked = Self { request, model, model_is_from, notices };
-        if let Some(file) = &args.song.words.request {
-            sounds::beside(&mut asked.request, file);
-        }
         asked.flags(args, &mut stdin)?;
         stdin.check()?;
         Ok(asked)
@@ -80,6 +78,12 @@ impl Asked {
         if let Some(value) = sampling.sampler.source_lyrics() {
             let lyrics = text_or_file("--flow-edit-source-lyrics", value, stdin)?;
             request.flow_edit_source_lyrics = Some(lyrics);
+        }
+        // As a song that was typed stands in the place of an outline that was not.
+        let editing_source = editing.src_audio.is_some() || editing.src_latents.is_some();
+        if editing_source && song.audio_codes.is_none() && request.audio_codes.take().is_some() {
+            let text = "the request's audio codes are not used: the song follows its source";
+            self.notices.push(Notice(text.into()));
         }
         // Of the schedule and of steps and shift, what was typed drops what was not.
         if sampling.timesteps.is_some() {
@@ -202,23 +206,27 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
             .src_audio
             .as_deref()
             .filter(|_| plan.source.is_some())
-            .map(sounds::anywhere),
+            .map(text::anywhere),
         src_latents: request
             .src_latents
             .as_deref()
             .filter(|_| plan.source.is_some())
-            .map(sounds::anywhere),
-        reference_audio: request.reference_audio.as_deref().map(sounds::all_anywhere),
-        ref_latents: request.ref_latents.as_deref().map(sounds::all_anywhere),
+            .map(text::anywhere),
+        reference_audio: request.reference_audio.as_deref().map(text::all_anywhere),
+        ref_latents: request.ref_latents.as_deref().map(text::all_anywhere),
         repainting_start: region.map(|region| region.seconds.0),
         repainting_end: region.map(|region| region.seconds.1),
-        chunk_mask_mode: Some(plan.mask_mode.name().to_owned()),
+        chunk_mask_mode: (plan.mask_mode != MaskMode::Explicit)
+            .then(|| plan.mask_mode.name().to_owned()),
         enable_normalization: Some(plan.normalization_db.is_some()),
         normalization_db: plan.normalization_db.map(shortest),
         audio_codes: has_codes.then(|| plan.codes.clone()),
         thinking: (!follows).then_some(false),
         audio_cover_strength: follows.then_some(plan.audio_cover_strength),
-        instruction: Some(plan.instruction.clone()),
+        // That of a task follows from the task, which may yet be changed.
+        instruction: (plan.instruction == TEXT_TO_MUSIC)
+            .then(|| TEXT_TO_MUSIC.to_owned())
+            .or_else(|| request.instruction.clone()),
         rng: Some(plan.noise.to_string()),
         vae_chunk: i64::try_from(plan.tiling.chunk).ok(),
         vae_overlap: i64::try_from(plan.tiling.overlap).ok(),

@@ -79,10 +79,10 @@ pub(super) fn needs_encoder(sounds: &Sounds) -> bool {
 }
 
 /// Latent frames of the longest sound that is encoded, if there is one.
-pub(super) fn encoded_frames(plan: &Plan, configs: &Configs) -> Option<usize> {
+pub(super) fn encoded_frames(plan: &Plan) -> Option<usize> {
     let source = matches!(plan.source, Some(Sound::Audio(_))).then_some(plan.frames);
-    let reference = plan.references.iter().any(|sound| matches!(sound, Sound::Audio(_)));
-    source.max(reference.then_some(configs.dit.timbre_fix_frame))
+    let references = plan.references.iter().filter(|sound| matches!(sound, Sound::Audio(_)));
+    source.max(references.map(|sound| sound.samples(plan.hop) / plan.hop).max())
 }
 
 /// Checks by the headers that there is a network that sound is encoded with.
@@ -119,6 +119,7 @@ impl acestep_runtime::Job for Describe<'_> {
             hop: vae.hop(),
             sample_rate: vae.sampling_rate,
             frames_per_code: dit.pool_window_size,
+            timbre_frames: dit.timbre_fix_frame,
             codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
         })
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use acestep_runtime::{
     Error, ModelInfo, Notice, Plan, Request,
-    audio::read,
+    audio::{Audio, read},
     latents,
     plan::Task,
     sounds::{Sound, Sounds},
@@ -67,33 +67,6 @@ fn text(path: &Path) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// The names in a request file are those of files beside it.
-pub(super) fn beside(request: &mut Request, file: &Path) {
-    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
-        return;
-    };
-    let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
-    let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();
-    for name in names.chain(lists.flatten()) {
-        // A whole path stays as it is.
-        if let Some(path) = folder.join(&*name).to_str() {
-            *name = path.to_owned();
-        }
-    }
-}
-
-/// A path that means the same in every folder.
-pub(super) fn anywhere(path: &str) -> String {
-    std::path::absolute(path)
-        .ok()
-        .and_then(|path| path.to_str().map(str::to_owned))
-        .unwrap_or_else(|| path.to_owned())
-}
-
-pub(super) fn all_anywhere(paths: &[String]) -> Vec<String> {
-    paths.iter().map(|path| anywhere(path)).collect()
-}
-
 /// Reads the songs that `request` names, as `model` hears them.
 ///
 /// # Errors
@@ -106,8 +79,15 @@ pub(super) fn read(
     // What is not followed is not read: its plan says so.
     let follows = Task::of(request)?.has_source() && !request.has_codes();
     let mut sounds = Sounds::default();
+    if request.src_audio.is_some() && request.src_latents.is_some() {
+        let why = "the request has both `src_audio` and `src_latents`: leave one of them out";
+        return Err(Error::Conflict(why.into()).into());
+    }
     if let Some(path) = request.src_audio.as_deref().filter(|_| follows) {
-        sounds.source = Some(heard(path, "source", model, notices)?);
+        let source = heard(path, notices)?;
+        let source =
+            Sound::heard(&source, model).map_err(|error| unusable(path, "source", error))?;
+        sounds.source = Some(source);
     } else if let Some(path) = request.src_latents.as_deref().filter(|_| follows) {
         sounds.source = Some(encoded(path, "source", model)?);
     } else if request.src_audio.is_some() || request.src_latents.is_some() {
@@ -118,18 +98,23 @@ pub(super) fn read(
         notices.push(Notice(format!("the source is not used: {why}")));
     }
     for path in request.reference_audio.iter().flatten() {
-        sounds.references.push(heard(path, "reference", model, notices)?);
+        let reference = Sound::reference(&heard(path, notices)?, model)
+            .map_err(|error| unusable(path, "reference", error))?;
+        sounds.references.push(reference);
     }
     for path in request.ref_latents.iter().flatten() {
-        sounds.references.push(encoded(path, "reference", model)?);
+        let reference = encoded(path, "reference", model)?
+            .excerpt(model.timbre_frames, model.hop)
+            .map_err(|error| unusable(path, "reference", error))?;
+        sounds.references.push(reference);
     }
     Ok(sounds)
 }
 
-fn heard(path: &str, what: &str, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Sound> {
+fn heard(path: &str, notices: &mut Vec<Notice>) -> Result<Audio> {
     let (audio, more) = read::read(Path::new(path))?;
     notices.extend(more);
-    Sound::heard(&audio, model).map_err(|error| unusable(path, what, error))
+    Ok(audio)
 }
 
 fn encoded(path: &str, what: &str, model: &ModelInfo) -> Result<Sound> {
@@ -144,6 +129,27 @@ fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
         None => refusal,
     };
     refusal.because(error).into()
+}
+
+/// Refuses to save a request whose source one of the songs in `outputs` would replace.
+pub(super) fn check_saved<'a>(
+    request: &Request,
+    outputs: impl Iterator<Item = &'a Path>,
+) -> Result<(), Refusal> {
+    let real = |path: &Path| path.canonicalize().ok();
+    let source = request.src_audio.iter().chain(&request.src_latents).map(String::as_str);
+    let inputs: Vec<PathBuf> =
+        source.chain(reference_paths(request)).filter_map(|path| real(Path::new(path))).collect();
+    for path in outputs {
+        if real(path).is_some_and(|path| inputs.contains(&path)) {
+            let message = format!(
+                "`{}` is both read and written: the saved request would not make the song again",
+                path.display()
+            );
+            return Err(Refusal::usage(message).hint("choose another --output"));
+        }
+    }
+    Ok(())
 }
 
 /// `task`, `source` and so on, as a person reads them.

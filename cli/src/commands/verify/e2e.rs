@@ -121,6 +121,7 @@ fn song<B: Backend>(
         anew,
         injected_steps: injected_steps(INJECTION, sampling.steps.len()),
         crossfade_frames: CROSSFADE,
+        keeps_latents: false,
     });
     let start = Start { noise: noise.clone(), source: None, region };
     let latents = flow::sample(&*parts.dit()?, &tracks, start, &sampling, no_noise, &Unobserved)?;

@@ -175,6 +175,7 @@ fn region<B: Backend>(
         anew: first..end,
         injected_steps: injected_steps(ratio, steps),
         crossfade_frames: crossfade as usize,
+        keeps_latents: false,
     }))
 }
 
