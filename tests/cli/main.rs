@@ -27,6 +27,7 @@ mod requests;
 mod sampler;
 mod songs;
 mod thinking;
+mod together;
 mod understand;
 mod verify;
 

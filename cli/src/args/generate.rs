@@ -107,9 +107,10 @@ pub(crate) struct Words {
     /// All this from a JSON file; flags override it.
     ///
     /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read; `-` is standard input.
-    /// The model that the file names is used, unless --model is given.
+    /// The model that the file names is used, unless --model is given. generate takes several, one
+    /// --request each, and reads every network once for all of them.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) request: Option<PathBuf>,
+    pub(crate) request: Vec<PathBuf>,
 }
 
 /// What is heard.
@@ -335,10 +336,15 @@ pub(crate) struct Compute {
 pub(crate) struct Output {
     /// The file to write [default: song-{seed}.wav].
     ///
-    /// It is song.wav if no seed decides anything. {seed} and {index} are filled in; several songs without either are told apart by _1, _2
-    /// before the extension. `-` is standard output.
+    /// It is song.wav if no seed decides anything, and the request's name with several of them. {seed},
+    /// {index} and {name}, which is that of the request file, are filled in; several songs of a request
+    /// without seed and index are told apart by _1, _2 before the extension. `-` is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+
+    /// What songs are called without --output, where there are several requests: as those are.
+    #[arg(skip)]
+    pub(crate) stem: Option<String>,
 
     /// Replaces files that exist.
     #[arg(long)]

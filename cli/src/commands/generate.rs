@@ -17,21 +17,24 @@ mod outputs;
 mod request;
 pub(super) mod run;
 mod sounds;
+mod together;
 
 use std::{
     io::{self, IsTerminal},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Notice, Plan, Request, Song, Stage,
+    Engine, Error, ModelInfo, Notice, Plan, Request, Residency, Song, Stage,
     audio::wav::{self, WavFormat},
     device::kernels::Kernels,
     files::Existing,
-    lm::{compose::Timing, metadata::Metadata},
-    pipeline::Rendered,
+    lm::{
+        compose::{Composed, Timing},
+        metadata::Metadata,
+    },
     vae::Tiling,
 };
 use anyhow::Result;
@@ -51,13 +54,14 @@ use crate::{
     report::{self, Report},
     settings,
 };
-use after::{After, Found, Named};
+use after::{After, Named};
 use composition::Composition;
 use describe::Resources;
 pub(crate) use describe::counted;
 use inputs::Inputs;
 use outputs::{Outputs, Target};
 use request::Asked;
+use together::Together;
 
 /// Everything that is decided before the first network is read.
 struct Job {
@@ -77,6 +81,7 @@ struct Job {
     info: ModelInfo,
     folder: Folder,
     engine: Engine,
+    residency: Residency,
     kernels: Kernels,
     /// Networks that were run again in f32, as noun phrases.
     widened: Vec<&'static str>,
@@ -90,87 +95,51 @@ struct Job {
     plan_notices: Vec<Notice>,
 }
 
-/// Makes songs, or says what would be made.
+/// Makes the songs of every request, or says what would be made.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// Whatever stands in the way, with its remedy. With several requests what stands in the way of one
+/// is said, and stops no other.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let mut job = decide(&args, &report)?;
-    for notice in &job.notices {
-        report.note(&notice.0);
+    let requests = together::requests(&args)?;
+    let mut jobs = Vec::with_capacity(requests.len());
+    for args in &requests {
+        let job = decide(args, &report).map_err(|error| together::named(error, args, &requests))?;
+        job.notices.iter().for_each(|notice| report.note(&notice.0));
+        jobs.push(job);
     }
+    together::check(&jobs)?;
     if args.output.dry_run {
-        job.say_plan(&report);
-        job.folder.measure_adapters(job.engine.dtype)?;
-        job.say_adapters(&report);
-        let resources = Resources::of(&job, args.compute.residency())?;
-        if args.output.json {
-            let mut object = describe::to_json(&job, &resources);
-            object["dry_run"] = true.into();
-            report.output(&format!("{object:#}"))?;
-        } else {
-            report.always(&describe::text(&job, &resources));
-        }
-        memory::check(&job, args.compute.residency())?;
-        return Ok(ExitCode::SUCCESS);
+        return plan_only(&mut jobs, &args, &report);
     }
-    memory::check(&job, args.compute.residency())?;
-    let start = Instant::now();
-    let progress = Progress::new(report);
-    if job.compose(&report, &progress)? {
-        // It may be longer now.
-        memory::check(&job, args.compute.residency())?;
-    }
-    job.keep(args.output.existing())?;
-    job.say_plan(&report);
-    report.line(&describe::headline(&job));
-    let songs = run::songs(&job, &args, &progress);
-    let judged = if songs.is_ok() { job.judge(&args, &progress) } else { Ok(vec![]) };
-    let outcome = progress.finish();
-    let stages = job.learn(outcome);
-    for line in job.say_adapters(&report) {
-        report.line(&line);
-    }
-    if songs.is_ok() {
-        engine::remember(&job.kernels, job.engine, &job.models());
-    }
-    let existing = args.output.existing();
-    let rendered = songs.inspect_err(|_| job.say_kept(&report))?;
-    let Rendered { songs, aligned } = rendered;
-    let written = job.write(&songs, existing).inspect_err(|_| job.say_kept(&report))?;
-    let found = Found::of(aligned, judged)?;
-    let more = job.write_after(&songs, &written, &found, existing)?;
-    if !args.output.json {
-        more.iter().try_for_each(|path| report::path(path))?;
-    }
-    let missing = job.missing_after(&found);
-    missing.iter().for_each(|notice| report.note(&notice.0));
-    let elapsed = start.elapsed();
+    jobs.iter().try_for_each(|job| memory::check(job, args.compute.residency()))?;
+    let mut run = Together::new(jobs, &args, report);
+    run.compose()?;
+    run.sing()?;
+    run.report()
+}
 
+/// Says what would be made, and makes nothing.
+fn plan_only(jobs: &mut [Job], args: &Args, report: &Report) -> Result<ExitCode> {
+    let mut objects = Vec::new();
+    for job in jobs.iter_mut() {
+        job.say_plan(report);
+        job.folder.measure_adapters(job.engine.dtype)?;
+        job.say_adapters(report);
+        let resources = Resources::of(job, args.compute.residency())?;
+        if args.output.json {
+            let mut object = describe::to_json(job, &resources);
+            object["dry_run"] = true.into();
+            objects.push(object);
+        } else {
+            report.always(&describe::text(job, &resources));
+        }
+    }
     if args.output.json {
-        let resources = Resources::of(&job, args.compute.residency())?;
-        let mut object = describe::to_json(&job, &resources);
-        object["outputs"] = (0..written.len())
-            .map(|index| {
-                let mut song = written[index].to_json();
-                song.extend(found.to_json(&job, index));
-                Value::from(song)
-            })
-            .collect();
-        if let Some(ranking) = after::ranking(&job, &found, &written) {
-            object["ranking"] = ranking;
-        }
-        if let Some(notices) = object["notices"].as_array_mut() {
-            notices.extend(missing.iter().map(|notice| notice.0.clone().into()));
-        }
-        object["elapsed"] = elapsed_json(&stages, elapsed);
-        report.output(&format!("{object:#}"))?;
+        report.output(&format!("{:#}", together::one_or_all(objects)))?;
     }
-    report.line(&summary(&job, &written, elapsed));
-    if let Some(table) = after::table(&found, &written) {
-        report.line(&table);
-    }
+    jobs.iter().try_for_each(|job| memory::check(job, args.compute.residency()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -186,9 +155,9 @@ pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
         memory::check(&job, args.compute.residency())?;
     }
     report.line(&describe::headline(&job));
-    let songs = run::songs(&job, args, &progress);
+    let made = run::songs(&[&job], args, &progress, |_, rendered| rendered.map(drop));
     progress.finish();
-    songs?;
+    made?;
     engine::remember(&job.kernels, job.engine, &job.models());
     Ok(())
 }
@@ -288,6 +257,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         info,
         folder,
         engine,
+        residency: args.compute.residency(),
         kernels,
         widened: vec![],
         format,
@@ -333,8 +303,9 @@ fn check_combination(args: &Args) -> Result<(), Refusal> {
 }
 
 /// A song that lies on the disk, or went to standard output.
-struct Written<'a> {
-    target: &'a Target,
+#[derive(Debug)]
+struct Written {
+    target: Target,
     /// `None` if it decided nothing.
     seed: Option<u64>,
     seconds: f64,
@@ -343,7 +314,7 @@ struct Written<'a> {
     channels: usize,
 }
 
-impl Written<'_> {
+impl Written {
     fn to_json(&self) -> serde_json::Map<String, Value> {
         let object = json!({
             "path": self.target.to_string(),
@@ -370,9 +341,9 @@ impl Job {
     }
 
     /// Takes over what turned out on the way, and gives what each stage took.
-    fn learn(&mut self, outcome: Outcome) -> Vec<(Stage, Duration)> {
-        self.notices.extend(outcome.notices);
-        self.widened = outcome.widened;
+    fn learn(&mut self, outcome: &Outcome) -> Vec<(Stage, Duration)> {
+        self.notices.extend(outcome.notices.iter().cloned());
+        self.widened = outcome.widened.clone();
         // Never more than there were, so that they fit.
         if let Some(Ok(used)) =
             outcome.vae_chunk.map(|chunk| Tiling { chunk, ..self.plan.tiling }.fitted())
@@ -380,7 +351,15 @@ impl Job {
             self.plan.tiling = used;
             self.is_stale = true;
         }
-        outcome.elapsed
+        outcome.elapsed.clone()
+    }
+
+    /// Writes the request once more, if the tiles turned out to be others than it says.
+    fn keep_tiles(&self) -> Result<()> {
+        if let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_stale) {
+            self.asked.save(&self.plan, &self.folder, path, Existing::Replace)?;
+        }
+        Ok(())
     }
 
     /// Lets the language model complete the request, and plans the song anew; whether it did.
@@ -389,9 +368,16 @@ impl Job {
     /// Those of the language model; what it decided can be refused as what was asked can.
     fn compose(&mut self, report: &Report, progress: &Progress) -> Result<bool> {
         let Some(composition) = &self.composition else { return Ok(false) };
-        let name = composition.folder.name();
-        report.line(&format!("{name} on {} · {}", self.engine, describe::origin(self)));
         let composed = composition.run(&self.asked.request, self.engine, progress)?;
+        self.take(composed, report)?;
+        Ok(true)
+    }
+
+    /// Takes over what the language model decided.
+    ///
+    /// # Errors
+    /// What it decided can be refused as what was asked can.
+    fn take(&mut self, composed: Composed, report: &Report) -> Result<()> {
         for notice in composed.changes {
             report.note(&notice.0);
             self.notices.push(notice);
@@ -404,7 +390,7 @@ impl Job {
         self.inputs.fit(&mut plan)?;
         self.asked.request = request;
         (self.plan, self.plan_notices) = (plan, notices);
-        Ok(true)
+        Ok(())
     }
 
     /// Writes the request, if it is saved, with what the language model decided: the song may yet
@@ -444,7 +430,7 @@ impl Job {
     }
 
     /// Writes the songs and, if asked for, the request; then names the files, unless JSON will.
-    fn write(&self, songs: &[Song], existing: Existing) -> Result<Vec<Written<'_>>> {
+    fn write(&self, songs: &[Song], existing: Existing) -> Result<Vec<Written>> {
         let mut paths = Vec::new();
         let result = self.write_all(songs, existing, &mut paths);
         // Also when a later one failed: these files are there.
@@ -459,7 +445,7 @@ impl Job {
         songs: &[Song],
         existing: Existing,
         paths: &mut Vec<&'a std::path::Path>,
-    ) -> Result<Vec<Written<'a>>> {
+    ) -> Result<Vec<Written>> {
         let mut written = Vec::new();
         for (target, song) in self.outputs.songs.iter().zip(songs) {
             if interrupt::was_pressed() {
@@ -473,7 +459,7 @@ impl Job {
                 Target::Stdout => report::bytes(&wav::to_bytes(&song.audio, self.format)?)?,
             }
             written.push(Written {
-                target,
+                target: target.clone(),
                 seed: self.seeds().map(|_| song.seed),
                 seconds: song.audio.seconds(),
                 samples: song.audio.samples(),
@@ -482,8 +468,7 @@ impl Job {
             });
         }
         if let Some(path) = &self.outputs.request {
-            if !self.is_kept || self.is_stale {
-                let existing = if self.is_kept { Existing::Replace } else { existing };
+            if !self.is_kept {
                 self.asked.save(&self.plan, &self.folder, path, existing)?;
             }
             paths.push(path);
@@ -505,7 +490,7 @@ fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
 }
 
 /// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s · song.wav`
-fn summary(job: &Job, written: &[Written<'_>], elapsed: Duration) -> String {
+fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
     let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
     let seconds: f64 = written.iter().map(|song| song.seconds).sum();
     format!(

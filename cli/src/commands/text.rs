@@ -48,9 +48,13 @@ impl Typed {
     /// # Errors
     /// If one of them cannot be read.
     pub(crate) fn read(words: &Words, stdin: &mut Stdin) -> Result<Self> {
-        let (mut request, notices) = match &words.request {
-            Some(path) => from_file(path, stdin)?,
-            None => (Request::default(), vec![]),
+        let (mut request, notices) = match &words.request[..] {
+            [] => (Request::default(), vec![]),
+            [path] => from_file(path, stdin)?,
+            [_, _, ..] => {
+                let message = "`--request` is given several times, which only generate takes";
+                return Err(Refusal::usage(message).hint("run it once for each file").into());
+            }
         };
         if let Some(value) = &words.lyrics {
             request.lyrics = Some(text_or_file("--lyrics", value, stdin)?);

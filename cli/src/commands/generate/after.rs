@@ -117,24 +117,27 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Takes what was found; a song that is too long for the language model stops nothing.
+    /// Takes what was found.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub(super) fn of(aligned: Result<Vec<Aligned>, Error>) -> Result<Self> {
+        Ok(Self { aligned: aligned?, judged: vec![], unjudged: None })
+    }
+
+    /// Takes what the language model says; a song that is too long for it stops nothing.
     ///
     /// # Errors
     /// What else went wrong.
-    pub(super) fn of(
-        aligned: Result<Vec<Aligned>, Error>,
-        judged: Result<Vec<LanguageScore>>,
-    ) -> Result<Self> {
-        let aligned = aligned?;
+    pub(super) fn take_judged(&mut self, judged: Result<Vec<LanguageScore>>) -> Result<()> {
         match judged {
-            Ok(judged) => Ok(Self { aligned, judged, unjudged: None }),
+            Ok(judged) => self.judged = judged,
             Err(error) => match error.downcast_ref() {
-                Some(Error::PromptTooLong { .. }) => {
-                    Ok(Self { aligned, judged: vec![], unjudged: Some(error.to_string()) })
-                }
-                _ => Err(error),
+                Some(Error::PromptTooLong { .. }) => self.unjudged = Some(error.to_string()),
+                _ => return Err(error),
             },
         }
+        Ok(())
     }
 
     /// As an object of each song, which has the keys of what was wanted.
@@ -199,7 +202,7 @@ impl Job {
     pub(super) fn write_after(
         &self,
         songs: &[Song],
-        written: &[Written<'_>],
+        written: &[Written],
         found: &Found,
         existing: Existing,
     ) -> Result<Vec<PathBuf>, Error> {

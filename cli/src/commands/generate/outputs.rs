@@ -74,7 +74,9 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 impl Outputs {
     /// Names the files of `count` songs, and of their `seeds` if those decide anything.
     pub(super) fn decide(output: &Output, count: usize, seeds: Option<&[u64]>) -> Result<Self> {
+        let of_request = output.stem.as_ref().map(|stem| format!("{stem}.wav"));
         let default = if seeds.is_some() { DEFAULT } else { DEFAULT_WITHOUT_SEED };
+        let default = of_request.as_deref().unwrap_or(default);
         let template = output.output.as_deref().unwrap_or(Path::new(default));
         let json = output.json;
         if is_stdout(template) {

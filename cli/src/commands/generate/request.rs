@@ -34,7 +34,7 @@ impl Asked {
         let Typed { request, notices } = Typed::read(&args.song.words, &mut stdin)?;
         let (model, model_is_from) = match (&args.compute.model, &request.model) {
             (Some(typed), _) => (typed.clone(), None),
-            (None, Some(written)) => (written.clone(), args.song.words.request.clone()),
+            (None, Some(written)) => (written.clone(), args.song.words.request.first().cloned()),
             (None, None) => (KNOWN_MODELS[0].name.to_owned(), None),
         };
         let mut asked = Self { request, model, model_is_from, notices };

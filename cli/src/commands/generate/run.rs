@@ -5,7 +5,7 @@ use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
 use acestep_runtime::{
     Engine, Error, ModelInfo, Parts, Plan, Residency, Stage,
     exchange::Array3,
-    pipeline::{self, Prepared, Rendered},
+    pipeline::{self, Prepared, Rendered, Wanted},
     sounds::{Sound, Sounds},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
 };
@@ -14,50 +14,82 @@ use burn::tensor::{Tensor, TensorData};
 use super::{Args, Job};
 use crate::{interrupt, progress::Progress};
 
-/// Makes the songs of `job` on its device.
+/// Makes the songs of `jobs`, which have model and device in common: stage by stage, so that each
+/// network is read once.
+///
+/// `made(k, ..)` is told of the songs of job `k` as soon as they are there, or of why there are none.
 ///
 /// # Errors
-/// Those of [`pipeline::generate`], and of writing conditioning.
-pub(super) fn songs(job: &Job, args: &Args, progress: &Progress) -> Result<Rendered, Error> {
-    job.engine.run(Songs { job, args, progress })?
+/// Those that `made` gives; [`Error::NoDevice`].
+pub(super) fn songs(
+    jobs: &[&Job],
+    args: &Args,
+    progress: &Progress,
+    made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some(first) = jobs.first() else { return Ok(()) };
+    first.engine.run(Songs { jobs, args, progress, made })?
 }
 
-struct Songs<'a> {
-    job: &'a Job,
+struct Songs<'a, F> {
+    jobs: &'a [&'a Job],
     args: &'a Args,
     progress: &'a Progress,
+    made: F,
 }
 
-impl acestep_runtime::Job for Songs<'_> {
-    type Output = Result<Rendered, Error>;
+impl<F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_runtime::Job
+    for Songs<'_, F>
+{
+    type Output = Result<(), Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { job, args, progress } = self;
-        let Job { plan, inputs, folder, .. } = job;
-        let parts = Parts::<B, Folder>::new(folder, place, args.compute.residency());
-        let mut prepared = match &inputs.conditioning {
+        let Self { jobs, args, progress, made } = self;
+        let Some(first) = jobs.first() else { return Ok(()) };
+        let parts = Parts::<B, Folder>::new(&first.folder, place, args.compute.residency());
+        // Conditioning of files is for one request.
+        let prepared = match &first.inputs.conditioning {
             Some((folder, conditioning)) => {
-                Prepared::from_conditioning(conditioning.clone(), plan, &parts).map_err(
+                let prepared =
+                    Prepared::from_conditioning(conditioning.clone(), &first.plan, &parts);
+                vec![prepared.map_err(|error| match error {
                     // What does not fit is the files' fault, not that of two flags.
-                    |error| match error {
-                        Error::Conflict(why) => Error::Conditioning { path: folder.clone(), why },
-                        other => other,
-                    },
-                )?
+                    Error::Conflict(why) => Error::Conditioning { path: folder.clone(), why },
+                    other => other,
+                })]
             }
-            None => pipeline::prepare(plan, &parts, progress)?,
+            None => {
+                let plans: Vec<&Plan> = jobs.iter().map(|job| &job.plan).collect();
+                pipeline::prepare_all(&plans, &parts, progress)
+            }
         };
-        if let Some((_, Array3 { shape, data })) = &inputs.noise {
-            let data = TensorData::new(data.clone(), *shape);
-            prepared.start.noise =
-                parts.attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, parts.device())))?;
-        }
-        if let Some(folder) = &args.sampling.dump_conditioning {
-            let conditioning = parts.attempt(Stage::Condition, || prepared.to_conditioning())?;
-            interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
-        }
-        pipeline::render_and_align(plan, job.after.wants, &parts, prepared, progress)
+        let finished = |(job, prepared): (&&Job, Result<Prepared<B>, Error>)| {
+            finished(job, prepared?, args, &parts)
+        };
+        let prepared = jobs.iter().zip(prepared).map(finished).collect();
+        let wanted: Vec<Wanted<'_>> =
+            jobs.iter().map(|job| Wanted { plan: &job.plan, wants: job.after.wants }).collect();
+        pipeline::generate_all(&wanted, &parts, prepared, progress, made)
     }
+}
+
+/// Puts noise of a file in, and writes the conditioning if that is wanted.
+fn finished<B: Backend>(
+    job: &Job,
+    mut prepared: Prepared<B>,
+    args: &Args,
+    parts: &Parts<'_, B, Folder>,
+) -> Result<Prepared<B>, Error> {
+    if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
+        let data = TensorData::new(data.clone(), *shape);
+        prepared.start.noise =
+            parts.attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, parts.device())))?;
+    }
+    if let Some(folder) = &args.sampling.dump_conditioning {
+        let conditioning = parts.attempt(Stage::Condition, || prepared.to_conditioning())?;
+        interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
+    }
+    Ok(prepared)
 }
 
 /// What the plan must know of the model in `folder`.

@@ -36,7 +36,7 @@ fn rows(found: &Found, songs: usize) -> Vec<Row<'_>> {
 }
 
 /// A line a song, the best first, under a line of headings; nothing if nothing was scored.
-pub(in super::super) fn table(found: &Found, written: &[Written<'_>]) -> Option<String> {
+pub(in super::super) fn table(found: &Found, written: &[Written]) -> Option<String> {
     let rows = rows(found, written.len());
     rows.iter().find_map(Row::key)?;
     let mut cells: Vec<Vec<String>> = vec![
@@ -71,11 +71,7 @@ pub(in super::super) fn table(found: &Found, written: &[Written<'_>]) -> Option<
 }
 
 /// The songs as a list, the best first; absent if nothing was scored.
-pub(in super::super) fn ranking(
-    job: &Job,
-    found: &Found,
-    written: &[Written<'_>],
-) -> Option<Value> {
+pub(in super::super) fn ranking(job: &Job, found: &Found, written: &[Written]) -> Option<Value> {
     if !job.after.judges {
         return None;
     }
@@ -136,11 +132,11 @@ mod tests {
     fn the_best_song_comes_first_and_what_was_not_scored_is_a_dash() {
         let targets: Vec<Target> =
             ["a.wav", "b.wav", "c.wav"].map(|name| Target::File(PathBuf::from(name))).into();
-        let written: Vec<Written<'_>> = targets
+        let written: Vec<Written> = targets
             .iter()
             .zip([7, 123, 9])
             .map(|(target, seed)| Written {
-                target,
+                target: target.clone(),
                 seed: Some(seed),
                 seconds: 1.0,
                 samples: 48_000,
