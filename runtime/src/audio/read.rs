@@ -10,6 +10,7 @@
 //! | a few packets that cannot be decoded | notice; silence stands in for them |
 //! | more than one packet in twenty | error |
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |
+//! | more than two channels | notice; the first two are read, as upstream does |
 //! | samples that are no numbers | error |
 //!
 //! What encoders put before and after the sound is taken off where the file says how much that is
@@ -153,6 +154,9 @@ fn heard(
     let in_seconds = |samples: u64| samples as f64 / f64::from(heard.audio.sample_rate.max(1));
     let seconds = in_seconds(heard.audio.samples() as u64);
     let promised_seconds = promised.map(in_seconds);
+    if heard.channels > 2 {
+        notices.push(format!("has {} channels: the first two are read", heard.channels));
+    }
     let lacks = promised_seconds.filter(|&promised| seconds + SLACK < promised);
     match ending {
         Ending::Long => {
@@ -290,6 +294,8 @@ impl Listening<'_> {
 #[derive(Debug)]
 struct Heard {
     audio: Audio,
+    /// Channels that there are, of which two at most are kept.
+    channels: usize,
     /// One packet's channels.
     scratch: Vec<Vec<f32>>,
     packets: usize,
@@ -301,7 +307,7 @@ struct Heard {
 impl Default for Heard {
     fn default() -> Self {
         let audio = Audio { channels: Vec::new(), sample_rate: 0 };
-        Self { audio, scratch: Vec::new(), packets: 0, damaged: 0, silence_before: 0 }
+        Self { audio, channels: 0, scratch: Vec::new(), packets: 0, damaged: 0, silence_before: 0 }
     }
 }
 
@@ -318,6 +324,7 @@ impl Heard {
             }
             let before = vec![0.0; self.silence_before];
             self.audio = Audio { channels: vec![before; planes], sample_rate: rate };
+            self.channels = sound.num_planes();
         }
         if (rate, planes) != (self.audio.sample_rate, self.audio.channels.len()) {
             let why = "its rate or its channels change in the middle";

@@ -132,7 +132,9 @@ fn tags_before_the_sound_are_stepped_over() {
 fn channels_beyond_the_second_are_not_read() {
     let channels = (0..6).map(|i| vec![i as f32 / 8.0; 10]).collect();
     let six = Audio { channels, sample_rate: 48_000 };
-    let (audio, _) = noticed("six.wav", &wav::to_bytes(&six, WavFormat::Float32).expect("a WAV"));
+    let bytes = wav::to_bytes(&six, WavFormat::Float32).expect("a WAV");
+    let (audio, notices) = noticed("six.wav", &bytes);
+    assert_eq!(notices, ["has 6 channels: the first two are read"]);
     assert_eq!(audio.channels, [[0.0; 10], [0.125; 10]]);
     let one = Audio { channels: vec![vec![0.5; 10]], sample_rate: 8_000 };
     let (audio, _) = noticed("one.wav", &wav::to_bytes(&one, WavFormat::Int16).expect("a WAV"));
