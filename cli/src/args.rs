@@ -13,6 +13,7 @@ pub(crate) mod adapter;
     reason = "flags are documented for the terminal: `[default: 0.1]`"
 )]
 pub(crate) mod after;
+pub(crate) mod codec;
 #[allow(
     rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `cuda[:N]`"
@@ -28,6 +29,7 @@ pub(crate) mod generate;
 pub(crate) mod language;
 pub(crate) mod plan;
 pub(crate) mod sampler;
+pub(crate) mod sound;
 pub(crate) mod thinking;
 
 /// Make music on your own machine.
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Adapter(adapter::Args),
     /// Draw a sound file: waveform, spectrogram, lines.
     Plot(Box<after::Plot>),
+    /// Turn a sound into latents, and latents into a sound.
+    Codec(codec::Codec),
     /// Compare this machine's results with the reference's.
     Verify(commands::verify::Args),
     /// Measure how fast each stage is.
@@ -147,6 +151,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ("understand", plan::UNDERSTAND_EXAMPLES),
         ("adapter", adapter::EXAMPLES),
         ("plot", after::PLOT_EXAMPLES),
+        ("codec", codec::EXAMPLES),
         ("doctor", doctor::EXAMPLES),
         ("warmup", doctor::WARMUP_EXAMPLES),
     ] {

@@ -86,6 +86,7 @@ fn is_usage(error: &acestep_runtime::Error) -> bool {
             | Error::NoSource { .. }
             | Error::NoTrack { .. }
             | Error::WrongModel { .. }
+            | Error::NotBuiltIn { .. }
     )
 }
 

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Understand(args) => commands::understand::run(&args, &cli.global),
         Command::Adapter(args) => commands::adapter::run(&args, &cli.global),
         Command::Plot(args) => commands::plot::run(&args, &cli.global),
+        Command::Codec(args) => commands::codec::run(&args, &cli.global),
         Command::Verify(args) => commands::verify::run(args, &cli.global),
         Command::Bench(args) => commands::bench::run(args, &cli.global),
         Command::Doctor(args) => commands::doctor::run(&args, &cli.global),

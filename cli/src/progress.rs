@@ -78,7 +78,7 @@ impl Progress {
         std::mem::take(&mut self.state.into_inner().outcome)
     }
 
-    /// Says that something is done again.
+    /// Says that something is done again, or turned out.
     fn again(&self, state: &mut State, notice: Notice) {
         if let Some(bar) = state.bar.take() {
             bar.finish_and_clear();
@@ -119,6 +119,7 @@ impl Observe for Progress {
                 state.outcome.widened.push(who);
                 self.again(state, overflow::notice(who, dtype));
             }
+            Event::Noticed(notice) => self.again(state, notice),
             Event::Again { stage, frames, why } => {
                 if stage == Stage::Vae {
                     state.outcome.vae_chunk = Some(frames);

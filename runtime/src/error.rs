@@ -219,6 +219,22 @@ pub enum Error {
     /// A picture could not be made into a file.
     #[error("the picture cannot be written as PNG: {0}")]
     Picture(String),
+    /// Audio that a format cannot hold.
+    #[error("this audio cannot be a {format}: {why}")]
+    Encode {
+        /// The format, as a person calls it.
+        format: &'static str,
+        /// What stands against it.
+        why: String,
+    },
+    /// A cargo feature that this build was made without.
+    #[error("{what} is not built into this program")]
+    NotBuiltIn {
+        /// What was asked for, as a noun phrase.
+        what: String,
+        /// The feature that has it.
+        feature: &'static str,
+    },
     /// A stage gave NaN or infinity.
     #[error("{stage} gave {count} values that are not finite, the first at {first}")]
     NotFinite {
@@ -505,6 +521,10 @@ impl Error {
                  generate --no-thinking makes songs without the language model"
                     .into()
             }
+            Self::NotBuiltIn { feature, .. } => format!(
+                "build it with `--features {feature}`, or choose another format, e.g. \
+                 `--audio-format flac`"
+            ),
             Self::Unheard { problem, .. } => problem.hint().into(),
             Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
             Self::OutOfRange { .. }
@@ -516,6 +536,7 @@ impl Error {
             | Self::BadCode { .. }
             | Self::TooShort { .. }
             | Self::Wav(_)
+            | Self::Encode { .. }
             | Self::Snapshot { .. }
             | Self::Cancelled
             | Self::Picture(_)

@@ -1,6 +1,7 @@
-//! Latents as files: what the VAE makes of sound, 25 frames a second of 64 numbers.
+//! Latents as files: what the VAE makes of sound, 25 frames a second of 64 numbers (of 16 in the
+//! tiny networks that are built in).
 //!
-//! | format | what is in it | bytes a frame |
+//! | format | what is in it | bytes a frame of 64 |
 //! |---|---|---|
 //! | `safetensors` | `latents`, `[T, 64]` f32 | 256 |
 //! | `vae` | `[T, 64]` f32, little-endian, nothing else | 256 |
@@ -102,11 +103,14 @@ impl FromStr for Format {
     }
 }
 
-/// Reads a file of latents in any [`Format`], told by its content: `[1, T, 64]`.
+/// Reads a file of latents in any [`Format`], told by its content: `[1, T, channels]`.
+///
+/// `channels` is what the model's VAE has, [`CHANNELS`] in those that are released; only a
+/// `.safetensors` says it itself.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be read, [`Error::Latents`] if it holds no latents.
-pub fn read(path: &Path) -> Result<Array3, Error> {
+/// [`Error::File`] if it cannot be read, [`Error::Latents`] if it holds no such latents.
+pub fn read(path: &Path, channels: usize) -> Result<Array3, Error> {
     let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     // Asked before it is opened: opening a pipe waits for its writer.
     let found = fs::metadata(path).map_err(failed)?;
@@ -120,23 +124,23 @@ pub fn read(path: &Path) -> Result<Array3, Error> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
     file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
-    from_bytes(&bytes).map(|(latents, _)| latents).map_err(bad)
+    from_bytes(&bytes, channels).map(|(latents, _)| latents).map_err(bad)
 }
 
 /// The same from memory, with the format that it was in.
 ///
 /// # Errors
 /// What is wrong, as the end of a sentence.
-pub fn from_bytes(bytes: &[u8]) -> Result<(Array3, Format), String> {
-    let (data, format) = if let Some(data) = nac::read(bytes, nac::EIGHT)? {
+pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), String> {
+    let (data, format) = if let Some(data) = nac::read(bytes, channels, nac::EIGHT)? {
         (data, Format::Nac8)
-    } else if let Some(data) = nac::read(bytes, nac::FOUR)? {
+    } else if let Some(data) = nac::read(bytes, channels, nac::FOUR)? {
         (data, Format::Nac4)
     } else if is_safetensors(bytes) {
-        (from_safetensors(bytes)?, Format::Safetensors)
+        (from_safetensors(bytes, channels)?, Format::Safetensors)
     } else {
-        if !bytes.len().is_multiple_of(4 * CHANNELS) {
-            let frame = 4 * CHANNELS;
+        let frame = 4 * channels;
+        if !bytes.len().is_multiple_of(frame) {
             return Err(format!(
                 "it is no .safetensors, .nac8 or .nac4, and its {} bytes are no whole frames of \
                  {frame} bytes",
@@ -151,10 +155,10 @@ pub fn from_bytes(bytes: &[u8]) -> Result<(Array3, Format), String> {
     if let Some(i) = data.iter().position(|x| !x.is_finite()) {
         return Err(format!("value {i} is {}", data[i]));
     }
-    Ok((Array3::new([1, data.len() / CHANNELS, CHANNELS], data), format))
+    Ok((Array3::new([1, data.len() / channels, channels], data), format))
 }
 
-/// Writes one song's latents, `[1, T, 64]`; the file appears whole or not at all.
+/// Writes one song's latents, `[1, T, C]`; the file appears whole or not at all.
 ///
 /// # Errors
 /// Those of [`to_bytes`] and of [`write_whole`].
@@ -177,25 +181,28 @@ pub fn save(
 /// A file of latents in memory.
 ///
 /// # Errors
-/// [`Error::Conflict`] if they are not one song's, `[1, T, 64]`; [`Error::NotFinite`].
+/// [`Error::Conflict`] if they are not one song's, `[1, T, C]`; [`Error::NotFinite`].
 pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
-    let [1, frames, CHANNELS] = latents.shape else {
-        let shape = latents.shape;
-        return Err(Error::Conflict(format!("latents of {shape:?} are not [1, T, {CHANNELS}]")));
+    let [1, frames, channels] = latents.shape else {
+        return Err(Error::Conflict(format!("latents of {:?} are not one song's", latents.shape)));
     };
+    // Two of four bits share a byte.
+    if format == Format::Nac4 && !channels.is_multiple_of(2) {
+        return Err(Error::Conflict(format!("nac4 holds no frames of {channels} numbers")));
+    }
     crate::audio::loudness::require_finite("the VAE", &latents.data)?;
     let raw = || latents.data.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     match format {
         Format::Vae => Ok(raw()),
-        Format::Nac8 => Ok(nac::write(&latents.data, nac::EIGHT)),
-        Format::Nac4 => Ok(nac::write(&latents.data, nac::FOUR)),
+        Format::Nac8 => Ok(nac::write(&latents.data, channels, nac::EIGHT)),
+        Format::Nac4 => Ok(nac::write(&latents.data, channels, nac::FOUR)),
         Format::Safetensors => {
             let bytes = raw();
             let metadata = HashMap::from([
                 ("format".to_owned(), "acestep latents".to_owned()),
                 ("frames_per_second".to_owned(), "25".to_owned()),
             ]);
-            TensorView::new(Dtype::F32, vec![frames, CHANNELS], &bytes)
+            TensorView::new(Dtype::F32, vec![frames, channels], &bytes)
                 .and_then(|view| safetensors::serialize([(NAME, view)], Some(metadata)))
                 .map_err(|e| Error::Conflict(format!("latents cannot be stored: {e}")))
         }
@@ -209,7 +216,7 @@ fn is_safetensors(bytes: &[u8]) -> bool {
     rest.first() == Some(&b'{') && u64::from_le_bytes(*length) < 100_000_000
 }
 
-fn from_safetensors(bytes: &[u8]) -> Result<Vec<f32>, String> {
+fn from_safetensors(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
     let view = tensors.tensor(NAME).map_err(|_| {
         let mut names = tensors.names();
@@ -218,8 +225,8 @@ fn from_safetensors(bytes: &[u8]) -> Result<Vec<f32>, String> {
         format!("it has no tensor `{NAME}`, but: {}", names.join(", "))
     })?;
     match view.shape() {
-        [_, CHANNELS] | [1, _, CHANNELS] => (),
-        shape => return Err(format!("`{NAME}` is {shape:?}, not [T, {CHANNELS}]")),
+        [_, width] | [1, _, width] if *width == channels => (),
+        shape => return Err(format!("`{NAME}` is {shape:?}, not [T, {channels}]")),
     }
     let pairs = || view.data().chunks_exact(2).map(|b| [b[0], b[1]]);
     match view.dtype() {

@@ -14,9 +14,10 @@
 //! | [`lm`] | the 5 Hz language model: prompts, plan, audio codes |
 //! | [`flow`] | timesteps, noise, guidance, solver |
 //! | [`vae`] | latents to sound and back, in tiles |
-//! | [`audio`] | sound files of many formats in, rates, loudness, WAV out |
+//! | [`audio`] | sound files of many formats in and out, rates, loudness, tags |
 //! | [`listen`] | sound to audio codes |
 //! | [`align`], [`score`], [`plot`] | after the song: when each line is sung, how good it is, a picture |
+//! | [`codec`] | sound to latents and back |
 //! | [`pipeline`] | the straight line through all of it |
 //! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
 //! | [`overflow`] | stages that are done again in f32 |
@@ -26,6 +27,7 @@
 
 pub mod align;
 pub mod audio;
+pub mod codec;
 pub mod codes;
 pub mod condition;
 pub mod device;

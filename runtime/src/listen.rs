@@ -60,6 +60,20 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
+    latents_with(audio, None, None, parts, observe)
+}
+
+/// [`latents_of`], with the user's own tiles, or drawn from the distribution by noise `[1, T, C]`.
+///
+/// # Errors
+/// As [`codes_of`].
+pub fn latents_with<B: Backend, C: Checkpoint<B>>(
+    audio: &Audio,
+    tiling: Option<Tiling>,
+    noise: Option<Tensor<B, 3>>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let config = &parts.configs().vae;
     let (samples, hop) = (audio.samples(), config.hop());
@@ -79,10 +93,12 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
         let bytes = bytes_of(parts.place(Network::VaeEncoder).dtype);
         let parameters = encoder.num_params() as u64;
         let need = |tiling| Need::vae_encoder(config, parameters, frames, tiling, bytes);
-        let tiling = memory::tiling(Tiling::ENCODE, frames, &site.room, 0, need);
+        let of_memory = || memory::tiling(Tiling::ENCODE, frames, &site.room, 0, need);
+        let tiling = tiling.unwrap_or_else(of_memory);
         let free = || parts.free();
         let work = |tiling| {
-            let latents = vae::encode(&encoder, sound.clone(), hop, tiling, observe)?;
+            let (sound, noise) = (sound.clone(), noise.clone());
+            let latents = vae::encode_with(&encoder, sound, noise, hop, tiling, observe)?;
             require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
             Ok(latents)
         };

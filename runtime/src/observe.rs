@@ -85,6 +85,8 @@ pub enum Event {
         /// The type that was too narrow.
         dtype: DType,
     },
+    /// Something turned out that the user should know.
+    Noticed(crate::Notice),
 }
 
 /// Watches a run.

@@ -9,14 +9,16 @@ use acestep_model::{Backend, Checkpoint};
 use burn::tensor::Tensor;
 
 use crate::{
-    Error, Plan,
+    Error, Notice, Plan,
     align::{self, Aligned, Wants},
     audio::{
         Audio,
-        loudness::{normalise_peak, prevent_clipping, require_finite, require_sound},
+        fade::fade,
+        loudness::{prevent_clipping, require_finite, require_sound},
         splice::splice,
     },
     device::trial::in_tiles,
+    exchange::Array3,
     flow::{self, latents::adjusted},
     host::{audio_from_sound, from_host, to_host},
     observe::{Event, Observe, Stage, check},
@@ -72,6 +74,8 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
 pub struct Rendered {
     /// The songs.
     pub songs: Vec<Song>,
+    /// What each was decoded from, `[1, T, C]`, without the frames that are not heard.
+    pub latents: Vec<Array3>,
     /// What was wanted of each. Where that fails, the songs are there all the same.
     pub aligned: Result<Vec<Aligned>, Error>,
 }
@@ -92,9 +96,23 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
     // While the transformer may still be in memory.
     let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
-    let songs = sing(plan, parts, latents, observe)?;
+    let songs = sing(plan, parts, latents.clone(), observe)?;
     // ANCHOR_END: render
-    Ok(Rendered { songs, aligned })
+    let latents = heard(plan, latents, parts)?;
+    Ok(Rendered { songs, latents, aligned })
+}
+
+/// What is heard of latents `[B, T, C]`, on the host, one array a song.
+fn heard<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    latents: Tensor<B, 3>,
+    parts: &Parts<'_, B, C>,
+) -> Result<Vec<Array3>, Error> {
+    let heard = latents.narrow(1, 0, plan.frames);
+    let [_, frames, channels] = heard.dims();
+    let values = parts.attempt(Stage::Diffusion, || Ok(to_host(heard)))?;
+    let song = |song: &[f32]| Array3::new([1, frames, channels], song.to_vec());
+    Ok(values.chunks(frames * channels).map(song).collect())
 }
 
 /// The last part of [`render`]: latents `[B, T, C]` to songs.
@@ -108,7 +126,7 @@ pub fn sing<B: Backend, C: Checkpoint<B>>(
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
     let songs = decode(plan, parts, latents, observe)?; // B times [2, S]
-    Ok(finish(plan, songs))
+    Ok(finish(plan, songs, observe))
 }
 
 /// The first part of [`render`]: what sampling starts from to latents, `[B, T, C]`.
@@ -176,17 +194,21 @@ fn decode<B: Backend, C: Checkpoint<B>>(
     Ok(songs)
 }
 
-/// Puts what was made into its source, if that stays, and sets the loudness of songs.
-fn finish(plan: &Plan, songs: Vec<Audio>) -> Vec<Song> {
+/// Puts what was made into its source, if that stays, sets the loudness of songs, and fades them in
+/// and out.
+fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
     let seam = plan.seam();
+    let several = songs.len() > 1;
     let finished = |(&seed, mut audio): (&u64, Audio)| {
         prevent_clipping(&mut audio);
         if let Some((seam, source)) = &seam {
             splice(&mut audio, source, seam);
         }
-        if let Some(decibels) = plan.normalization_db {
-            normalise_peak(&mut audio, decibels);
+        if let Some(Notice(text)) = plan.loudness.apply(&mut audio) {
+            let which = if several { format!("song of seed {seed}: ") } else { String::new() };
+            observe.event(Event::Noticed(Notice(format!("{which}{text}"))));
         }
+        fade(&mut audio, plan.fades);
         Song { audio, seed }
     };
     plan.seeds.iter().zip(songs).map(finished).collect()

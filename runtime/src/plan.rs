@@ -11,6 +11,7 @@ mod schedule;
 mod seeds;
 pub mod singing;
 mod song;
+pub mod sound;
 mod start;
 mod task;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod tiles;
 
 use crate::{
     Error, Notice, Request,
-    audio::{Audio, splice::Seam},
+    audio::{Audio, loudness::Loudness, splice::Seam},
     flow::{
         self, Sampling, dcw::Dcw, latents::retaken, noise::NoiseSource, schedule::Schedule,
         smoothing::Smoothing, solver::Solver,
@@ -143,8 +144,10 @@ pub struct Plan {
     pub noise: NoiseSource,
     /// How latents are cut for the VAE.
     pub tiling: Tiling,
-    /// Peak of the audio in dB below full scale; `None` = only never above full scale.
-    pub normalization_db: Option<f32>,
+    /// How loud the songs are made.
+    pub loudness: Loudness,
+    /// Seconds from silence at the start, and into it at the end.
+    pub fades: (f64, f64),
 }
 
 impl Plan {
@@ -213,7 +216,8 @@ impl Plan {
             is_turbo: model.is_turbo,
             noise,
             tiling: tiles::decide(request, padded_frames, &mut notices)?,
-            normalization_db: normalization(request, model, &work, &mut notices)?,
+            loudness: sound::loudness(request, work.keeps(model), &mut notices)?,
+            fades: sound::fades(request, song.duration_s, &mut notices)?,
             task: work.task,
             source: work.source,
             references: work.references,
@@ -323,24 +327,4 @@ impl Plan {
 /// Too many songs, or another number of them than of seeds.
 pub fn seeds(request: &Request) -> Result<Vec<u64>, Error> {
     seeds::decide(request, 1, NoiseSource::default(), &mut Vec::new())
-}
-
-/// Where a part of the source stays as it is, so does its loudness, unless it is asked for.
-fn normalization(
-    request: &Request,
-    model: &ModelInfo,
-    work: &task::Work,
-    notices: &mut Vec<Notice>,
-) -> Result<Option<f32>, Error> {
-    let decibels =
-        limits::real("normalization-db", request.normalization_db.unwrap_or(-1.0), -60.0, 0.0)?;
-    let keeps = work.keeps(model);
-    let asked = request.normalization_db.map(|_| true);
-    let is_on = request.enable_normalization.or(asked).unwrap_or(!keeps);
-    if is_on && keeps {
-        let text = "the loudness of the whole song is changed, also outside the region; \
-                    --no-normalization leaves it";
-        notices.push(Notice(text.into()));
-    }
-    Ok(is_on.then_some(decibels as f32))
 }

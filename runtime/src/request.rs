@@ -167,6 +167,31 @@ pub struct Request {
     /// The peak in dB below full scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub normalization_db: Option<f64>,
+    /// The integrated loudness in LUFS, in place of a peak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lufs: Option<f64>,
+    /// acestep.cpp's loudness: how many samples of a million may be clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_clip: Option<i64>,
+    /// Seconds in which the song rises from silence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fade_in_duration: Option<f64>,
+    /// Seconds in which it sinks into silence at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fade_out_duration: Option<f64>,
+    /// What is written: `wav16`, `flac`, `mp3`, ..; a [`Plan`](crate::Plan) does not read it, nor
+    /// what follows: see [`Encoding`](crate::audio::format::Encoding).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_format: Option<String>,
+    /// Of an MP3, in kilobits a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mp3_bitrate: Option<i64>,
+    /// Of an MP3, in samples a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mp3_sample_rate: Option<i64>,
+    /// Of an Opus file, in kilobits a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opus_bitrate: Option<i64>,
     /// Share of the steps that follow the audio codes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_cover_strength: Option<f64>,

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use acestep_model::{
     Backend,
-    oobleck::{Decoder, Encoder},
+    oobleck::{Decoder, Encoder, Posterior},
 };
 use burn::tensor::Tensor;
 
@@ -155,6 +155,25 @@ pub fn encode<B: Backend>(
     tiling: Tiling,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
+    encode_with(encoder, sound, None, hop, tiling, observe)
+}
+
+/// [`encode`], drawn from the distribution where there is noise: `mean + std noise`. The noise is
+/// the whole song's, so tiles change nothing.
+///
+/// # Shapes
+/// - `noise`: `[B, T, C]`
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_with<B: Backend>(
+    encoder: &Encoder<B>,
+    sound: Tensor<B, 3>,
+    noise: Option<Tensor<B, 3>>,
+    hop: usize,
+    tiling: Tiling,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
     let samples = sound.dims()[2];
     let tiling = tiling.fitted()?;
     let tiles = tiling.tiles(samples / hop);
@@ -168,8 +187,15 @@ pub fn encode<B: Backend>(
         let overlap_end = (core.end + tiling.overlap) * hop;
         let end = if is_last { samples } else { overlap_end.min(samples) };
         let start = window.start * hop;
-        let seen = encoder.forward(sound.clone().narrow(2, start, end - start)).mean;
-        latents.push(seen.narrow(2, core.start - window.start, core.len()));
+        let seen = encoder.forward(sound.clone().narrow(2, start, end - start));
+        let own = |x: Tensor<B, 3>| x.narrow(2, core.start - window.start, core.len());
+        latents.push(match &noise {
+            Some(noise) => {
+                let noise = noise.clone().narrow(1, core.start, core.len()).swap_dims(1, 2);
+                Posterior { mean: own(seen.mean), scale: own(seen.scale) }.sample(noise)
+            }
+            None => own(seen.mean),
+        });
         observe.event(Event::Advanced { stage: Stage::VaeEncoder, done: index + 1, total });
     }
     Ok(Tensor::cat(latents, 2).swap_dims(1, 2))

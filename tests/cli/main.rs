@@ -26,6 +26,7 @@ mod outputs;
 mod requests;
 mod sampler;
 mod songs;
+mod sound;
 mod thinking;
 mod together;
 mod understand;

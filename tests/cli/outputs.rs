@@ -52,7 +52,7 @@ fn names_that_cannot_be_are_refused_before_any_work() {
         place.tiny(&["rain", "-o", output]).failed(1).says(says);
     }
     for (output, says) in [
-        ("a.mp3", "this version writes WAV only, not `a.mp3`\n\nhint: name it `a.wav`"),
+        ("a.m4a", "this program does not write `a.m4a`\n\nhint: name it `a.flac`"),
         ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
     ] {
         place.tiny(&["rain", "-o", output]).failed(2).says(says);

@@ -200,6 +200,7 @@ impl Observe for Diary {
             Event::Finished { stage, .. } => (stage, None),
             Event::Overflowed { who, .. } => panic!("{who} does not overflow in f32"),
             Event::Again { stage, .. } => panic!("{stage:?} fits"),
+            Event::Noticed(notice) => panic!("{notice}"),
         };
         self.events.borrow_mut().push(entry);
     }

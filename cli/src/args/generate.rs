@@ -10,7 +10,7 @@ use clap::ValueHint;
 
 use super::{
     after::After, device::Where, editing::Editing, language::Language, sampler::Sampler,
-    thinking::Thinking,
+    sound::Sound, thinking::Thinking,
 };
 
 /// Shown under the long help.
@@ -49,6 +49,8 @@ pub(crate) struct Args {
     pub(crate) sampling: Sampling,
     #[command(flatten)]
     pub(crate) compute: Compute,
+    #[command(flatten)]
+    pub(crate) sound: Sound,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -104,11 +106,11 @@ pub(crate) struct Words {
     #[arg(long, value_name = "CODE", alias = "vocal_language")]
     pub(crate) vocal_language: Option<String>,
 
-    /// All this from a JSON file; flags override it.
+    /// All this from a JSON file or a song of ours; flags override it.
     ///
-    /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read; `-` is standard input.
-    /// The model that the file names is used, unless --model is given. generate takes several, one
-    /// --request each, and reads every network once for all of them.
+    /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read, and songs with our tags;
+    /// `-` is standard input. The model that the file names is used, unless --model is given. generate
+    /// takes several, one --request each, and reads every network once for all of them.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) request: Vec<PathBuf>,
 }
@@ -336,7 +338,8 @@ pub(crate) struct Compute {
 pub(crate) struct Output {
     /// The file to write [default: song-{seed}.wav].
     ///
-    /// It is song.wav if no seed decides anything, and the request's name with several of them. {seed},
+    /// Its ending says the format: .wav, .flac, .mp3 or .opus. It is song.wav if no seed decides
+    /// anything, and the request's name with several of them. {seed},
     /// {index} and {name}, which is that of the request file, are filled in; several songs of a request
     /// without seed and index are told apart by _1, _2 before the extension. `-` is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -345,6 +348,18 @@ pub(crate) struct Output {
     /// What songs are called without --output, where there are several requests: as those are.
     #[arg(skip)]
     pub(crate) stem: Option<String>,
+
+    /// Also writes the latents that the sound is decoded from, for `acestep codec decode`.
+    ///
+    /// .safetensors, .vae, .nac8 or .nac4, as the name ends; names as of --output.
+    #[arg(
+        long,
+        value_name = "FILE",
+        alias = "output_latents",
+        hide_short_help = true,
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) output_latents: Option<PathBuf>,
 
     /// Replaces files that exist.
     #[arg(long)]
@@ -357,31 +372,11 @@ pub(crate) struct Output {
     #[arg(long, alias = "save_request")]
     pub(crate) save_request: bool,
 
-    /// wav16, wav24 or wav32 [default: wav16].
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        alias = "audio_format",
-        hide_short_help = true,
-        default_value = "wav16",
-        hide_default_value = true
-    )]
-    pub(crate) audio_format: String,
-
-    /// The loudest sample, in dB below full scale, -60 to 0 [default: -1].
-    #[arg(
-        long,
-        value_name = "DB",
-        alias = "normalization_db",
-        hide_short_help = true,
-        allow_negative_numbers = true,
-        conflicts_with = "no_normalization"
-    )]
-    pub(crate) normalization_db: Option<f64>,
-
-    /// Leaves the loudness as it is, unless it is above full scale.
-    #[arg(long, alias = "no_normalization", hide_short_help = true)]
-    pub(crate) no_normalization: bool,
+    /// Writes no tags: else a song holds its caption, its seed and the request that makes it.
+    ///
+    /// `acestep generate --request SONG` makes it again from them.
+    #[arg(long, alias = "no_tags", hide_short_help = true)]
+    pub(crate) no_tags: bool,
 
     /// Says what would be done, and does nothing.
     #[arg(long, alias = "dry_run")]

@@ -13,7 +13,7 @@ mod composition;
 mod describe;
 mod inputs;
 mod memory;
-mod outputs;
+pub(super) mod outputs;
 mod request;
 pub(super) mod run;
 mod sounds;
@@ -21,6 +21,7 @@ mod together;
 
 use std::{
     io::{self, IsTerminal},
+    path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
@@ -28,9 +29,11 @@ use std::{
 use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
     Engine, Error, ModelInfo, Notice, Plan, Request, Residency, Song, Stage,
-    audio::wav::{self, WavFormat},
+    audio::{format::Encoding, tags::Tags, write},
     device::kernels::Kernels,
+    exchange::Array3,
     files::Existing,
+    latents,
     lm::{
         compose::{Composed, Timing},
         metadata::Metadata,
@@ -85,7 +88,9 @@ struct Job {
     kernels: Kernels,
     /// Networks that were run again in f32, as noun phrases.
     widened: Vec<&'static str>,
-    format: WavFormat,
+    encoding: Encoding,
+    /// Whether songs say what they are.
+    tagged: bool,
     inputs: Inputs,
     outputs: Outputs,
     /// What is made of the songs.
@@ -166,7 +171,13 @@ pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
 fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;
     let mut asked = Asked::read(args)?;
-    let format: WavFormat = args.output.audio_format.parse()?;
+    let format = outputs::format(
+        args.sound.audio_format.as_deref(),
+        args.output.output.as_deref(),
+        &mut asked.request,
+        &mut asked.notices,
+    )?;
+    let encoding = Encoding::resolve(&asked.request, format)?;
     let Started { engine, kernels, notices } = engine::start(&args.compute.place)?;
     asked.notices.extend(notices);
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);
@@ -206,7 +217,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         }
         asked.notices.push(Notice(text.into()));
     }
-    let outputs = Outputs::decide(&args.output, plan.batch_size(), seeds)?;
+    let outputs = Outputs::decide(&args.output, format, plan.batch_size(), seeds)?;
     outputs.check(args.output.existing())?;
     if args.output.save_request {
         sounds::check_saved(&asked.request, outputs.files())?;
@@ -260,7 +271,8 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         residency: args.compute.residency(),
         kernels,
         widened: vec![],
-        format,
+        encoding,
+        tagged: !args.output.no_tags,
         inputs,
         outputs,
         after,
@@ -285,7 +297,7 @@ fn check_combination(args: &Args) -> Result<(), Refusal> {
             .hint("name a file with --output"));
     }
     if to_stdout && !args.output.dry_run && io::stdout().is_terminal() {
-        return Err(Refusal::usage("standard output is a terminal, which cannot play a WAV")
+        return Err(Refusal::usage("standard output is a terminal, which cannot play a song")
             .hint("pipe it to a player, e.g. `| aplay`, or name a file with --output"));
     }
     if args.song.audio_codes.is_some() && args.thinking.typed() == Some(true) {
@@ -429,6 +441,38 @@ impl Job {
         }
     }
 
+    /// Writes what the songs were decoded from, if it is kept.
+    fn write_latents(&self, songs: &[Array3], existing: Existing) -> Result<(), Error> {
+        let Some((paths, format)) = &self.outputs.latents else { return Ok(()) };
+        paths.iter().zip(songs).try_for_each(|(path, song)| {
+            interrupt::whole(|| latents::save(path, song, *format, existing))
+        })
+    }
+
+    /// What song `index` says about itself.
+    fn tags(&self, index: usize) -> Tags {
+        const SHOWN: usize = 200;
+        let plan = &self.plan;
+        let is_kept = self.inputs.noise.is_none() && self.inputs.conditioning.is_none();
+        let seed = self.seeds().map(|seeds| format!("seed {} · ", seeds[index]));
+        Tags {
+            title: plan.caption.chars().take(SHOWN).collect(),
+            comment: format!(
+                "{} · {}{} · {}",
+                plan.caption,
+                seed.unwrap_or_default(),
+                self.folder.name(),
+                describe::counted(plan.steps(), "step"),
+            ),
+            software: concat!("acestep ", env!("CARGO_PKG_VERSION")).to_owned(),
+            // A request cannot hold what was read from other files.
+            request: match is_kept {
+                true => self.asked.of_song(plan, &self.folder, index).to_json(),
+                false => String::new(),
+            },
+        }
+    }
+
     /// Writes the songs and, if asked for, the request; then names the files, unless JSON will.
     fn write(&self, songs: &[Song], existing: Existing) -> Result<Vec<Written>> {
         let mut paths = Vec::new();
@@ -447,16 +491,22 @@ impl Job {
         paths: &mut Vec<&'a std::path::Path>,
     ) -> Result<Vec<Written>> {
         let mut written = Vec::new();
-        for (target, song) in self.outputs.songs.iter().zip(songs) {
+        for (index, (target, song)) in self.outputs.songs.iter().zip(songs).enumerate() {
             if interrupt::was_pressed() {
                 return Err(Error::Cancelled.into());
             }
+            let (audio, encoding) = (&song.audio, &self.encoding);
+            let tags = self.tagged.then(|| self.tags(index));
             match target {
                 Target::File(path) => {
-                    interrupt::whole(|| wav::save(path, &song.audio, self.format, existing))?;
+                    interrupt::whole(|| {
+                        write::save(path, audio, encoding, tags.as_ref(), existing)
+                    })?;
                     paths.push(path);
                 }
-                Target::Stdout => report::bytes(&wav::to_bytes(&song.audio, self.format)?)?,
+                Target::Stdout => {
+                    report::bytes(&write::to_bytes(audio, encoding, tags.as_ref())?)?;
+                }
             }
             written.push(Written {
                 target: target.clone(),
@@ -466,6 +516,9 @@ impl Job {
                 sample_rate: song.audio.sample_rate,
                 channels: song.audio.channels.len(),
             });
+        }
+        if let Some((latents, _)) = &self.outputs.latents {
+            paths.extend(latents.iter().map(PathBuf::as_path));
         }
         if let Some(path) = &self.outputs.request {
             if !self.is_kept {

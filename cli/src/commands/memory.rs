@@ -80,6 +80,18 @@ pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<
     Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
 }
 
+/// The network that turns `frames` latent frames into sound.
+///
+/// # Errors
+/// None after the model was opened.
+pub(crate) fn sounding(folder: &Folder, frames: usize, engine: Engine) -> Result<Need, Error> {
+    let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
+    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let decoder = |tiling| Need::vae(&configs.vae, size, 1, frames, tiling, bytes);
+    let room = engine::room(engine.device);
+    Ok(decoder(memory::tiling(Tiling::default(), frames, &room, 0, decoder)))
+}
+
 /// Refuses a run that cannot fit.
 ///
 /// # Errors

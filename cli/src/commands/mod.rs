@@ -3,6 +3,7 @@
 pub(crate) mod adapter;
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod codec;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod generate;

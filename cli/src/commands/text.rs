@@ -9,6 +9,7 @@ use std::{
 
 use acestep_runtime::{
     Action, Error, Notice, Request,
+    audio::tags::{self, Found},
     files::{Existing, check_target, write_whole},
 };
 use anyhow::{Context, Result};
@@ -83,7 +84,16 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
         stdin.users.push("--request -");
         read_stdin()?
     } else {
-        read_file(path)?
+        match tags::request_in(path)? {
+            Found::Request(text) if !text.is_empty() => text.into_bytes(),
+            Found::Request(_) | Found::None => {
+                let message = format!("the song `{}` has no request in its tags", path.display());
+                return Err(Refusal::new(message)
+                    .hint("only songs that this program made from a request have one")
+                    .into());
+            }
+            Found::NoSound => read_file(path)?,
+        }
     };
     let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
     let context = || format!("the request `{}` cannot be used", path.display());

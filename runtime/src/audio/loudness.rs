@@ -1,14 +1,60 @@
 //! Loudness, and guards against audio that is not worth a file.
 //!
-//! Peak normalisation to `d` dB multiplies by `10^(d / 20) / max |x|`.
+//! Peak normalisation to `d` dB multiplies by `10^(d / 20) / max |x|`. Loudness is measured as EBU
+//! R 128 has it (ITU-R BS.1770: integrated, gated, in LUFS), and so is the true peak, which lies
+//! between samples.
 //!
 //! Source: upstream `generate_music` (`normalize_audio`, `is_audio_silent`) and the handler's
-//! anti-clip.
+//! anti-clip; acestep.cpp `audio_normalize`.
 
 use burn::tensor::DType;
+use ebur128::{EbuR128, Mode};
 
 use super::Audio;
-use crate::Error;
+use crate::{Error, Notice};
+
+/// How loud songs are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loudness {
+    /// As they are, unless they are above full scale.
+    AsIs,
+    /// The peak in dB below full scale.
+    Peak(f32),
+    /// The integrated loudness in LUFS, as far as the true peak stays at [`MOST_TRUE_PEAK`].
+    Integrated(f32),
+    /// acestep.cpp's: so loud that of a million samples so many are clipped.
+    Clipped(u32),
+}
+
+impl Default for Loudness {
+    /// Upstream's.
+    fn default() -> Self {
+        Self::Peak(-1.0)
+    }
+}
+
+impl Loudness {
+    /// Makes a song so loud; what is to be said about it.
+    pub fn apply(self, audio: &mut Audio) -> Option<Notice> {
+        prevent_clipping(audio);
+        match self {
+            Self::AsIs => None,
+            Self::Peak(decibels) => {
+                normalise_peak(audio, decibels);
+                None
+            }
+            Self::Integrated(target) => normalise_integrated(audio, target),
+            Self::Clipped(millionths) => {
+                normalise_clipped(audio, millionths);
+                None
+            }
+        }
+    }
+}
+
+/// The most that the true peak may be where the loudness decides, in dB below full scale: a lossy
+/// format may go beyond full scale else.
+pub const MOST_TRUE_PEAK: f32 = -1.0;
 
 /// A peak below this is not amplified, as upstream has it: it would be noise of the arithmetic.
 const LEAST_PEAK: f32 = 1e-6;
@@ -42,6 +88,64 @@ pub fn normalise_peak(audio: &mut Audio, decibels: f32) {
     if peak >= LEAST_PEAK {
         let gain = 10f32.powf(decibels / 20.0) / peak;
         map(audio, |x| x * gain);
+    }
+}
+
+/// Brings the integrated loudness to `target` LUFS. A song whose true peak would pass
+/// [`MOST_TRUE_PEAK`] becomes less loud, and one that cannot be measured has its peak there; either
+/// is said.
+pub fn normalise_integrated(audio: &mut Audio, target: f32) -> Option<Notice> {
+    let Some(Measured { lufs, true_peak }) = measure(audio) else {
+        normalise_peak(audio, MOST_TRUE_PEAK);
+        return Some(Notice(format!(
+            "the loudness cannot be measured, because the song is shorter than 0.4 s or too quiet: \
+             its peak is at {MOST_TRUE_PEAK} dB instead"
+        )));
+    };
+    let wanted = f64::from(target) - lufs;
+    let possible = f64::from(MOST_TRUE_PEAK) - true_peak;
+    let gain = 10f64.powf(wanted.min(possible) / 20.0);
+    map(audio, |x| (f64::from(x) * gain) as f32);
+    (possible < wanted).then(|| {
+        Notice(format!(
+            "the loudness is {:.1} LUFS, not {target}: more would bring the true peak above \
+             {MOST_TRUE_PEAK} dB",
+            lufs + possible
+        ))
+    })
+}
+
+/// What EBU R 128 says of a song.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Integrated loudness, in LUFS.
+    pub lufs: f64,
+    /// True peak over all channels, in dB below full scale.
+    pub true_peak: f64,
+}
+
+/// Measures a song; `None` if it is shorter than 0.4 s, or all of it is below -70 LUFS.
+pub fn measure(audio: &Audio) -> Option<Measured> {
+    let channels = u32::try_from(audio.channels.len()).ok()?;
+    let mut meter = EbuR128::new(channels, audio.sample_rate, Mode::I | Mode::TRUE_PEAK).ok()?;
+    let planes: Vec<&[f32]> = audio.channels.iter().map(Vec::as_slice).collect();
+    meter.add_frames_planar_f32(&planes).ok()?;
+    let peaks = (0..channels).map(|channel| meter.true_peak(channel));
+    let peak = peaks.collect::<Result<Vec<_>, _>>().ok()?.into_iter().fold(0.0, f64::max);
+    let measured = Measured { lufs: meter.loudness_global().ok()?, true_peak: 20.0 * peak.log10() };
+    (measured.lufs.is_finite() && measured.true_peak.is_finite()).then_some(measured)
+}
+
+/// Brings the sample that `millionths` of all are louder than to full scale, and clips those;
+/// acestep.cpp's `peak_clip`, where 0 is the peak itself.
+pub fn normalise_clipped(audio: &mut Audio, millionths: u32) {
+    let mut sizes: Vec<f32> = audio.channels.iter().flatten().map(|x| x.abs()).collect();
+    let Some(last) = sizes.len().checked_sub(1) else { return };
+    let place = (last as f64 * (1.0 - f64::from(millionths) / 1e6)) as usize;
+    let (_, &mut size, _) = sizes.select_nth_unstable_by(place, f32::total_cmp);
+    if size >= LEAST_PEAK {
+        let gain = 1.0 / size;
+        map(audio, |x| (x * gain).clamp(-1.0, 1.0));
     }
 }
 
@@ -99,6 +203,71 @@ mod tests {
             assert!((peak(&audio) - 0.891_251).abs() < 1e-6);
             assert!((audio.channels[1][0] + 0.445_625).abs() < 1e-6);
         }
+    }
+
+    fn sine(hertz: f32, height: f32, seconds: f32) -> Audio {
+        let samples = (48_000.0 * seconds) as usize;
+        let step = std::f32::consts::TAU * hertz / 48_000.0;
+        let channel: Vec<f32> =
+            (0..samples).map(|i| height * (step * (i % 48_000) as f32).sin()).collect();
+        song(&channel, &channel)
+    }
+
+    /// EBU Tech 3341, case 1: a stereo sine of 1 kHz at -23 dBFS in both channels is -23 LUFS.
+    #[test]
+    fn loudness_is_measured_as_the_standard_has_it() {
+        let measured = measure(&sine(1000.0, 10f32.powf(-23.0 / 20.0), 20.0)).expect("loud");
+        assert!((measured.lufs + 23.0).abs() < 0.1, "{measured:?}");
+        assert!((measured.true_peak + 23.0).abs() < 0.1, "{measured:?}");
+    }
+
+    #[test]
+    fn loudness_is_brought_to_what_was_asked_up_or_down() {
+        for (height, target) in [(0.5, -23.0), (0.01, -16.0)] {
+            let mut audio = sine(440.0, height, 3.0);
+            assert_eq!(Loudness::Integrated(target).apply(&mut audio), None);
+            let lufs = measure(&audio).expect("loud").lufs;
+            assert!((lufs - f64::from(target)).abs() < 0.01, "{lufs}");
+        }
+    }
+
+    #[test]
+    fn a_peak_that_would_be_too_high_bounds_the_loudness_and_is_said() {
+        // One click a second among quiet tones.
+        let mut audio = sine(440.0, 0.02, 3.0);
+        for channel in &mut audio.channels {
+            channel.iter_mut().step_by(48_000).for_each(|x| *x = 0.5);
+        }
+        let notice = Loudness::Integrated(-14.0).apply(&mut audio).expect("a notice");
+        let measured = measure(&audio).expect("loud");
+        assert!((measured.true_peak + 1.0).abs() < 0.01, "{measured:?}");
+        let text = format!("the loudness is {:.1} LUFS, not -14: more", measured.lufs);
+        assert!(notice.0.starts_with(&text), "{notice}");
+    }
+
+    #[test]
+    fn a_song_that_cannot_be_measured_has_its_peak_and_says_so() {
+        let mut audio = sine(440.0, 0.5, 0.2);
+        let notice = Loudness::Integrated(-14.0).apply(&mut audio).expect("a notice");
+        assert!(notice.0.starts_with("the loudness cannot be measured"), "{notice}");
+        assert!((peak(&audio) - 0.891_251).abs() < 1e-5);
+    }
+
+    /// acestep.cpp: `absvals[(size_t)((n - 1) * pct)]` becomes 1, and what is above it is clipped.
+    #[test]
+    fn so_many_millionths_are_clipped() {
+        let ramp: Vec<f32> = (0..5_000).map(|i| (i as f32 + 1.0) / -10_000.0).collect();
+        let rest: Vec<f32> = (5_000..10_000).map(|i| (i as f32 + 1.0) / 10_000.0).collect();
+        let mut audio = song(&ramp, &rest);
+        // 9999 * (1 - 999e-6) = 9989.01: sample 9989, of which there is 0.999.
+        Loudness::Clipped(999).apply(&mut audio);
+        assert!((audio.channels[0][0] + 0.0001 / 0.999).abs() < 1e-9);
+        assert_eq!(audio.channels[1].iter().filter(|x| **x >= 1.0).count(), 11);
+        assert_eq!(peak(&audio), 1.0);
+        let mut audio = song(&[0.25, 0.1], &[-0.5, 0.0]);
+        Loudness::Clipped(0).apply(&mut audio);
+        assert_eq!(audio, song(&[0.5, 0.2], &[-1.0, 0.0]));
+        Loudness::Clipped(10).apply(&mut song(&[], &[]));
     }
 
     #[test]

@@ -1,11 +1,20 @@
 //! Sound: the last noun of the pipeline, and what is done to it before it is a file; the first one
 //! of a song that is listened to.
 
+pub mod fade;
+mod flac;
+pub mod format;
 pub mod loudness;
+#[cfg(feature = "mp3")]
+mod mp3;
+#[cfg(feature = "opus")]
+mod opus;
 pub mod read;
 pub mod resample;
 pub mod splice;
+pub mod tags;
 pub mod wav;
+pub mod write;
 
 /// A song as it is heard: one vector of samples a channel, all of the same length.
 #[derive(Debug, Clone, PartialEq)]

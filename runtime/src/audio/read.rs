@@ -1,4 +1,5 @@
-//! Sound files: WAV, AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, through symphonia.
+//! Sound files: WAV, AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, through symphonia;
+//! with the cargo feature `opus` Ogg Opus too, through libopus.
 //!
 //! What is wrong with a file is an error where sound would be missing, and a notice where it is
 //! heard as any player would:
@@ -16,11 +17,14 @@
 //! What encoders put before and after the sound is taken off where the file says how much that is
 //! (MP3 with a LAME tag, Ogg); an M4A begins with the encoder's delay, some 20 to 50 ms.
 
-use std::{fs::File, io, path::Path};
+use std::{fs::File, io, path::Path, sync::OnceLock};
 
 use symphonia::core::{
     audio::GenericAudioBufferRef,
-    codecs::audio::{AudioDecoder, AudioDecoderOptions, well_known::CODEC_ID_OPUS},
+    codecs::{
+        audio::{AudioDecoder, AudioDecoderOptions, well_known::CODEC_ID_OPUS},
+        registry::CodecRegistry,
+    },
     errors::Error as Decoding,
     formats::{
         FormatId, FormatReader, Track, TrackType,
@@ -56,6 +60,9 @@ pub enum Problem {
     /// A known container with something unknown in it.
     #[error("its sound is {0}, which this program does not decode")]
     Codec(String),
+    /// Opus, which this program was built without.
+    #[error("its sound is Opus, which this program was built without")]
+    NotBuiltIn,
     /// A container that is known by its first bytes, and no more.
     #[error("its header cannot be read: {0}")]
     Header(String),
@@ -80,6 +87,9 @@ impl Problem {
             Self::Unknown | Self::Codec(_) => {
                 "WAV, AIFF, FLAC, MP3, Ogg Vorbis and M4A are read; `ffmpeg -i FILE song.flac` \
                  converts most others"
+            }
+            Self::NotBuiltIn => {
+                "build it with `--features opus`, or convert it with `ffmpeg -i FILE song.flac`"
             }
             Self::Empty => "check that it is the right file",
             Self::Header(_) => {
@@ -206,10 +216,21 @@ fn decoder(track: &Track, format: FormatId) -> Result<Box<dyn AudioDecoder>, Fai
     // Without a LAME tag the length of an MP3 is a guess, and trimming to it would cut music off.
     let trims = !is_mpeg(format) || track.delay.is_some();
     let options = AudioDecoderOptions::default().gapless(trims);
-    symphonia::default::get_codecs().make_audio_decoder(parameters, &options).map_err(|error| {
-        unless_io(error, |why| {
-            Problem::Codec(if parameters.codec == CODEC_ID_OPUS { "Opus".into() } else { why })
-        })
+    codecs().make_audio_decoder(parameters, &options).map_err(|error| {
+        let is_absent = parameters.codec == CODEC_ID_OPUS && cfg!(not(feature = "opus"));
+        unless_io(error, |why| if is_absent { Problem::NotBuiltIn } else { Problem::Codec(why) })
+    })
+}
+
+/// Every decoder of this build.
+fn codecs() -> &'static CodecRegistry {
+    static CODECS: OnceLock<CodecRegistry> = OnceLock::new();
+    CODECS.get_or_init(|| {
+        let mut codecs = CodecRegistry::new();
+        symphonia::default::register_enabled_codecs(&mut codecs);
+        #[cfg(feature = "opus")]
+        codecs.register_audio_decoder::<symphonia_adapter_libopus::OpusDecoder>();
+        codecs
     })
 }
 
@@ -380,5 +401,7 @@ impl Heard {
     }
 }
 
+#[cfg(test)]
+mod corpus;
 #[cfg(test)]
 mod tests;

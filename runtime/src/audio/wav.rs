@@ -5,19 +5,12 @@
 //! too large to exist. (libsndfile, which upstream writes through, drops the fraction instead;
 //! rounding halves that error.)
 
-use std::{
-    io::{Seek, Write},
-    path::Path,
-    str::FromStr,
-};
+use std::io::{Seek, Write};
 
 use hound::{SampleFormat, WavSpec, WavWriter};
 
 use super::Audio;
-use crate::{
-    Action, Error,
-    files::{Existing, write_whole},
-};
+use crate::Error;
 
 /// How a sample is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,50 +35,10 @@ impl WavFormat {
     }
 }
 
-impl FromStr for WavFormat {
-    type Err = Error;
-
-    /// Reads `wav`, `wav16`, `wav24` or `wav32`.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text {
-            "wav" | "wav16" => Ok(Self::Int16),
-            "wav24" => Ok(Self::Int24),
-            "wav32" => Ok(Self::Float32),
-            _ => Err(Error::BadValue {
-                flag: "audio-format",
-                value: crate::error::shortened(text),
-                why: "this version writes wav16, wav24 and wav32".into(),
-            }),
-        }
-    }
-}
-
-/// Writes a WAV file, which appears whole or not at all.
+/// A WAV file in memory.
 ///
 /// # Errors
-/// [`Error::Wav`] if the audio has no channels, channels of different lengths, or over 4 GiB;
-/// else those of [`write_whole`].
-pub fn save(
-    path: &Path,
-    audio: &Audio,
-    format: WavFormat,
-    existing: Existing,
-) -> Result<(), Error> {
-    check(audio, format)?;
-    write_whole(path, existing, |file| {
-        write(file, audio, format).map_err(|error| match error {
-            WriteError::Audio(error) => error,
-            WriteError::Io(source) => {
-                Error::File { action: Action::Write, path: path.to_owned(), source }
-            }
-        })
-    })
-}
-
-/// A WAV file in memory, for standard output.
-///
-/// # Errors
-/// [`Error::Wav`] as in [`save`].
+/// [`Error::Wav`] if the audio has no channels, channels of different lengths, or over 4 GiB.
 pub fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
     let mut bytes = std::io::Cursor::new(Vec::new());
     write(&mut bytes, audio, format).map_err(|error| match error {
@@ -143,7 +96,7 @@ pub fn write<W: Write + Seek>(out: W, audio: &Audio, format: WavFormat) -> Resul
     Ok(writer.finalize()?)
 }
 
-fn integer(x: f32, bits: u16) -> i32 {
+pub(super) fn integer(x: f32, bits: u16) -> i32 {
     // In f64, because 24 bits and a rounding do not fit into an f32.
     let full = f64::from(1u32 << (bits - 1));
     (f64::from(x) * full).round().clamp(-full, full - 1.0) as i32
@@ -215,15 +168,6 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_file_equals_the_bytes() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("song.wav");
-        save(&path, &song(), WavFormat::Int16, Existing::Keep).expect("saved");
-        let expected = to_bytes(&song(), WavFormat::Int16).expect("a WAV file");
-        assert_eq!(std::fs::read(&path).expect("readable"), expected);
-    }
-
-    #[test]
     fn a_song_without_channels_or_with_uneven_ones_is_refused() {
         let audio = |channels| Audio { channels, sample_rate: 48_000 };
         assert!(to_bytes(&audio(vec![]), WavFormat::Int16).is_err());
@@ -231,15 +175,6 @@ mod tests {
         assert_eq!(
             error.expect_err("uneven").to_string(),
             "this audio cannot be a WAV file: its channels have different lengths: [2, 3]"
-        );
-    }
-
-    #[test]
-    fn a_format_we_do_not_write_is_named() {
-        let error = "mp3".parse::<WavFormat>().expect_err("not yet");
-        assert_eq!(
-            error.to_string(),
-            "`--audio-format mp3` cannot be used: this version writes wav16, wav24 and wav32"
         );
     }
 }

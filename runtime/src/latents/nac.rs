@@ -2,8 +2,6 @@
 
 use half::f16;
 
-use super::CHANNELS;
-
 /// Bytes before the frames: the magic word and how many frames there are.
 const HEADER: usize = 8;
 
@@ -29,13 +27,17 @@ impl Width {
     }
 
     /// Bytes of a frame's numbers.
-    fn bytes(self) -> usize {
-        CHANNELS * self.bits / 8
+    fn bytes(self, channels: usize) -> usize {
+        (channels * self.bits).div_ceil(8)
     }
 }
 
 /// The values of such a file; `None` if it begins with another word.
-pub(super) fn read(bytes: &[u8], width: Width) -> Result<Option<Vec<f32>>, String> {
+pub(super) fn read(
+    bytes: &[u8],
+    channels: usize,
+    width: Width,
+) -> Result<Option<Vec<f32>>, String> {
     if !bytes.starts_with(&width.magic) {
         return Ok(None);
     }
@@ -44,7 +46,7 @@ pub(super) fn read(bytes: &[u8], width: Width) -> Result<Option<Vec<f32>>, Strin
         return Err(format!("it is cut off within the header of a {name} file"));
     };
     let frames = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-    let frame = SCALE + width.bytes();
+    let frame = SCALE + width.bytes(channels);
     if u64::from(frames) * frame as u64 != body.len() as u64 {
         return Err(format!(
             "its header says {frames} frames of {frame} bytes, but {} bytes follow",
@@ -66,13 +68,13 @@ fn unpacked(byte: u8, width: Width) -> impl Iterator<Item = f32> {
     [Some(low), high].into_iter().flatten().map(f32::from)
 }
 
-/// Such a file of `[T, 64]` finite values.
-pub(super) fn write(values: &[f32], width: Width) -> Vec<u8> {
-    let frames = values.len() / CHANNELS;
-    let mut bytes = Vec::with_capacity(HEADER + frames * (SCALE + width.bytes()));
+/// Such a file of `[T, channels]` finite values.
+pub(super) fn write(values: &[f32], channels: usize, width: Width) -> Vec<u8> {
+    let frames = values.len() / channels;
+    let mut bytes = Vec::with_capacity(HEADER + frames * (SCALE + width.bytes(channels)));
     bytes.extend(width.magic);
     bytes.extend((frames as u32).to_le_bytes());
-    for frame in values.chunks_exact(CHANNELS) {
+    for frame in values.chunks_exact(channels) {
         let largest = frame.iter().fold(0.0f32, |most, x| most.max(x.abs()));
         bytes.extend(f16::from_f32(largest / width.most()).to_le_bytes());
         // As acestep.cpp does, by the scale before it was rounded. A frame so quiet that this is

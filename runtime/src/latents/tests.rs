@@ -11,7 +11,7 @@ fn wave(frames: usize) -> Array3 {
 }
 
 fn why(bytes: &[u8]) -> String {
-    from_bytes(bytes).expect_err("no latents")
+    from_bytes(bytes, CHANNELS).expect_err("no latents")
 }
 
 #[test]
@@ -21,8 +21,8 @@ fn every_format_is_told_by_its_content() {
         let path = folder.path().join(format!("{format}.txt"));
         save(&path, &wave(3), format, Existing::Keep).expect("saved");
         let bytes = fs::read(&path).expect("readable");
-        assert_eq!(from_bytes(&bytes).expect("latents").1, format);
-        let back = read(&path).expect("latents");
+        assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").1, format);
+        let back = read(&path, CHANNELS).expect("latents");
         assert_eq!(back.shape, [1, 3, 64]);
         assert_eq!(back == wave(3), format.is_exact(), "{format}");
         assert_eq!(
@@ -46,7 +46,7 @@ fn the_bytes_are_those_of_acestep_cpp() {
     assert_eq!(four.len(), 8 + 34);
     // 7 and -3 in a byte, then 2 and -7.
     assert_eq!(four[..12], *b"NAC4\x01\0\0\0\0\x3c\xd7\x92");
-    let (back, _) = from_bytes(&four).expect("latents");
+    let (back, _) = from_bytes(&four, CHANNELS).expect("latents");
     assert_eq!(back.data[..5], [7.0, -3.0, 2.0, -7.0, 0.0]);
 }
 
@@ -55,10 +55,24 @@ fn the_bytes_are_those_of_acestep_cpp() {
 fn the_number_that_nobody_writes_is_read() {
     let mut bytes = b"NAC4\x01\0\0\0\0\x3c\x88".to_vec();
     bytes.resize(8 + 34, 0);
-    assert_eq!(from_bytes(&bytes).expect("latents").0.data[..3], [-8.0, -8.0, 0.0]);
+    assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").0.data[..3], [-8.0, -8.0, 0.0]);
     let mut bytes = b"NAC8\x01\0\0\0\0\x3c\x80".to_vec();
     bytes.resize(8 + 66, 0);
-    assert_eq!(from_bytes(&bytes).expect("latents").0.data[..2], [-128.0, 0.0]);
+    assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").0.data[..2], [-128.0, 0.0]);
+}
+
+/// The tiny networks have 16.
+#[test]
+fn frames_may_be_of_other_numbers_than_sixty_four() {
+    let values: Vec<f32> = (0..48).map(|i| i as f32 - 7.0).collect();
+    let small = Array3::new([1, 3, 16], values);
+    for format in Format::ALL {
+        let bytes = to_bytes(&small, format).expect("a file");
+        assert_eq!(from_bytes(&bytes, 16).expect("latents").0.shape, [1, 3, 16], "{format}");
+        from_bytes(&bytes, CHANNELS).expect_err("of another model");
+    }
+    let odd = Array3::new([1, 1, 3], vec![1.0, 2.0, 3.0]);
+    assert!(matches!(to_bytes(&odd, Format::Nac4), Err(Error::Conflict(_))));
 }
 
 #[test]
@@ -71,7 +85,7 @@ fn what_holds_no_latents_says_why() {
     assert_eq!(why(b"NAC8\0\0\0\0"), "there is no frame in it");
     let mut cut = to_bytes(&wave(2), Format::Safetensors).expect("a file");
     cut.truncate(cut.len() - 7);
-    from_bytes(&cut).expect_err("cut off");
+    from_bytes(&cut, CHANNELS).expect_err("cut off");
     assert_eq!(why(&[0xff; 256]), "value 0 is NaN");
     let mut infinite = to_bytes(&wave(1), Format::Nac8).expect("a file");
     infinite[8..10].copy_from_slice(&f16::INFINITY.to_le_bytes());
@@ -86,9 +100,9 @@ fn a_foreign_safetensors_is_read_if_its_latents_are() {
     };
     let half: Vec<u8> = (0..128).flat_map(|i| f16::from_f32(i as f32).to_le_bytes()).collect();
     let bytes = stored("latents", Dtype::F16, vec![1, 2, 64], &half);
-    assert_eq!(from_bytes(&bytes).expect("latents").0.data[127], 127.0);
+    assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").0.data[127], 127.0);
     let bytes = stored("latents", Dtype::BF16, vec![2, 64], &half);
-    assert_eq!(from_bytes(&bytes).expect("latents").0.shape, [1, 2, 64]);
+    assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").0.shape, [1, 2, 64]);
     let bytes = stored("latents", Dtype::F16, vec![64, 2], &half);
     assert_eq!(why(&bytes), "`latents` is [64, 2], not [T, 64]");
     let bytes = stored("noise", Dtype::F16, vec![2, 64], &half);
@@ -104,9 +118,9 @@ fn only_one_song_of_numbers_is_stored() {
     let broken = song(vec![f32::NAN; 64]);
     assert!(matches!(to_bytes(&broken, Format::Nac8), Err(Error::NotFinite { .. })));
     let folder = tempfile::tempdir().expect("a folder");
-    let error = read(folder.path()).expect_err("a folder");
+    let error = read(folder.path(), CHANNELS).expect_err("a folder");
     assert!(error.to_string().ends_with("it is not a regular file"), "{error}");
-    assert!(matches!(read(&folder.path().join("absent")), Err(Error::File { .. })));
+    assert!(matches!(read(&folder.path().join("absent"), CHANNELS), Err(Error::File { .. })));
 }
 
 proptest! {
@@ -121,7 +135,7 @@ proptest! {
         let largest = latents.data.iter().fold(0.0f32, |most, x| most.max(x.abs()));
         for (format, most) in [(Format::Nac8, 127.0), (Format::Nac4, 7.0)] {
             let bytes = to_bytes(&latents, format).expect("a file");
-            let (back, found) = from_bytes(&bytes).expect("latents");
+            let (back, found) = from_bytes(&bytes, CHANNELS).expect("latents");
             prop_assert_eq!(found, format);
             let step = largest / most;
             let rounding = (step * 2f32.powi(-11)).max(2f32.powi(-25)) * most;
@@ -136,7 +150,7 @@ proptest! {
         let finite = |bits: u32| Some(f32::from_bits(bits)).filter(|x| x.is_finite()).unwrap_or(1.0);
         let latents = song(bits.into_iter().map(finite).collect());
         let bytes = to_bytes(&latents, Format::Safetensors).expect("a file");
-        let (back, _) = from_bytes(&bytes).expect("latents");
+        let (back, _) = from_bytes(&bytes, CHANNELS).expect("latents");
         prop_assert!(back.data.iter().zip(&latents.data).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 
@@ -145,6 +159,6 @@ proptest! {
         magic in prop_oneof![Just(&b""[..]), Just(&b"NAC8"[..]), Just(&b"NAC4"[..])],
         bytes in proptest::collection::vec(any::<u8>(), 0..600),
     ) {
-        let _ = from_bytes(&[magic, &bytes].concat());
+        let _ = from_bytes(&[magic, &bytes].concat(), CHANNELS);
     }
 }

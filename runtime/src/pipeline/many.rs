@@ -2,7 +2,7 @@
 
 use acestep_model::{Backend, Checkpoint};
 
-use super::{Prepared, Rendered, denoise, sing};
+use super::{Prepared, Rendered, denoise, heard, sing};
 use crate::{
     Error, Plan,
     align::{self, Wants},
@@ -46,7 +46,8 @@ pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
     let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
     for (i, (Wanted { plan, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
         let rendered = latents.and_then(|(latents, aligned)| {
-            Ok(Rendered { songs: sing(plan, parts, latents, observe)?, aligned })
+            let songs = sing(plan, parts, latents.clone(), observe)?;
+            Ok(Rendered { songs, latents: heard(plan, latents, parts)?, aligned })
         });
         made(i, rendered)?;
     }

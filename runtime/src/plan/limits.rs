@@ -54,7 +54,10 @@ pub(crate) fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Resu
 }
 
 /// A whole number in `low..=high`.
-pub(crate) fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32, Error> {
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32, Error> {
     match u32::try_from(value) {
         Ok(value) if (low..=high).contains(&value) => Ok(value),
         _ => {

@@ -48,7 +48,7 @@ fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
     assert_eq!(plan.shift, Some(3.0));
     assert_eq!(plan.guidance, None);
     assert_eq!(plan.solver, Solver::Euler);
-    assert_eq!(plan.normalization_db, Some(-1.0));
+    assert_eq!((plan.loudness, plan.fades), (Loudness::Peak(-1.0), (0.0, 0.0)));
     assert_eq!((plan.frames, plan.padded_frames, plan.samples()), (250, 250, 480_000));
     assert_eq!(plan.seeds, [7]);
 }
@@ -661,7 +661,7 @@ mod tasks {
         );
         assert!(plan.caption_prompt.contains("- duration: 7 seconds\n"));
         assert_eq!(notices, ["the source decides the length: 7.97 s instead of 30 s"]);
-        assert!(plan.is_cover() && plan.normalization_db == Some(-1.0));
+        assert!(plan.is_cover() && plan.loudness == Loudness::Peak(-1.0));
         let (plan, _) = planned(&task("cover_nofsq"), turbo(), 7.97);
         assert!(plan.task == Task::CoverNofsq && !plan.is_cover());
         assert!(plan.instruction.starts_with("Generate audio semantic tokens"));
@@ -685,7 +685,7 @@ mod tasks {
         assert_eq!(region.repaint, repaint);
         assert_eq!(plan.instruction, crate::prompt::REPAINT);
         // What stays keeps its loudness.
-        assert_eq!(plan.normalization_db, None);
+        assert_eq!(plan.loudness, Loudness::AsIs);
     }
 
     #[test]

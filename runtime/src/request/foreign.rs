@@ -10,8 +10,8 @@ use super::{
     Request,
     keys::{Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
     values::{
-        as_f64, count, flag, list, model, names, number, one_seed, positive, seeds, text, times,
-        whole, word, wrong,
+        as_f64, count, flag, kilobits, list, model, names, number, one_seed, positive, seeds, text,
+        times, whole, word, wrong,
     },
 };
 use crate::{Error, Notice, codes, error::shortened};
@@ -90,6 +90,7 @@ impl Reader {
                 Kind::Positive => positive(written, value)?.map(Value::from),
                 Kind::Number => number(written, value)?.map(Value::from),
                 Kind::Whole => whole(written, value)?.map(Value::from),
+                Kind::Kilobits => kilobits(written, value)?.map(Value::from),
                 Kind::Model => model(written, value)?.map(Value::from),
                 Kind::Numbers => list(value, |item| number(written, item))?.map(Value::from),
                 Kind::Flag => flag(written, value)?.map(Value::from),
@@ -237,10 +238,6 @@ fn is_neutral(neutral: Neutral, value: &Value) -> bool {
     };
     off || match neutral {
         Neutral::Empty => false,
-        Neutral::Is(x) => as_f64(value) == Some(x),
-        Neutral::Words(words) => {
-            value.as_str().is_some_and(|text| words.iter().any(|w| w.eq_ignore_ascii_case(text)))
-        }
         Neutral::Any => true,
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Number,
     /// Any whole number.
     Whole,
+    /// Kilobits a second, also as `128k`; 0 and -1 = not set.
+    Kilobits,
     /// True or false.
     Flag,
     /// One seed or several; -1 = not set.
@@ -88,6 +90,14 @@ pub(super) const OURS: &[(&str, Kind, &[&str])] = &[
     ("use_adg", Kind::Flag, &[]),
     ("enable_normalization", Kind::Flag, &[]),
     ("normalization_db", Kind::Number, &[]),
+    ("lufs", Kind::Number, &[]),
+    ("peak_clip", Kind::Whole, &[]),
+    ("fade_in_duration", Kind::Number, &[]),
+    ("fade_out_duration", Kind::Number, &[]),
+    ("audio_format", Kind::Word, &["output_format"]),
+    ("mp3_bitrate", Kind::Kilobits, &[]),
+    ("mp3_sample_rate", Kind::Count, &[]),
+    ("opus_bitrate", Kind::Kilobits, &[]),
     ("audio_cover_strength", Kind::Number, &[]),
     ("cover_noise_strength", Kind::Number, &[]),
     ("flow_edit_morph", Kind::Flag, &["flow_edit", "flow_edit_enabled"]),
@@ -144,22 +154,17 @@ pub(super) enum Role {
 pub(super) enum Neutral {
     /// There is none.
     Empty,
-    /// A number.
-    Is(f64),
-    /// One of these words, without regard to case.
-    Words(&'static [&'static str]),
     /// Every value.
     Any,
 }
 
-use Neutral::{Any, Empty, Is, Words};
+use Neutral::{Any, Empty};
 use Role::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
 
 /// What acestep.cpp calls the ways of asking its language model.
 pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
 
 const MODEL: Role = Chosen("--model");
-const FORMAT: Role = Chosen("--output and --audio-format");
 
 /// Keys of other programs: name, role, what passes without a word.
 pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
@@ -191,19 +196,12 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     // A file of a model.
     ("vae", MODEL, Empty),
     // The output.
-    ("audio_format", FORMAT, Words(&["wav", "wav16"])),
-    ("output_format", FORMAT, Words(&["wav", "wav16"])),
-    ("mp3_bitrate", Nothing, Any),
-    ("mp3_sample_rate", Nothing, Any),
     ("use_tiled_decode", Nothing, Any),
     // What upstream's page makes of a finished song.
     ("auto_lrc", Chosen("--lrc"), Empty),
     ("auto_score", Chosen("--score"), Empty),
     ("score_scale", Nothing, Any),
     ("use_random_seed", Nothing, Any),
-    ("peak_clip", Sound, Is(10.0)),
-    ("fade_in_duration", Sound, Is(0.0)),
-    ("fade_out_duration", Sound, Is(0.0)),
     ("global_caption", Sound, Empty),
 ];
 

@@ -140,7 +140,7 @@ fn what_becomes_the_condition_is_told_from_the_rest_by_its_keys() {
 
 /// Every key that acestep.cpp writes, at its default.
 #[test]
-fn acestep_cpps_defaults_ask_for_nothing() {
+fn acestep_cpps_defaults_ask_for_nothing_but_its_loudness_and_format() {
     let (request, notices) = read(
         r#"{"caption": "", "lyrics": "", "bpm": 0, "duration": 0, "keyscale": "",
             "timesignature": "", "vocal_language": "", "lm_batch_size": 1, "synth_batch_size": 1,
@@ -167,6 +167,9 @@ fn acestep_cpps_defaults_ask_for_nothing() {
         dcw_mode: Some("low".into()),
         latent_shift: Some(0.0),
         latent_rescale: Some(1.0),
+        peak_clip: Some(10),
+        audio_format: Some("wav16".into()),
+        mp3_bitrate: Some(128),
         lm_mode: Some("generate".into()),
         lm_temperature: Some(0.85),
         lm_cfg_scale: Some(2.0),
@@ -351,11 +354,25 @@ fn songs_of_the_language_model_and_of_the_synthesizer_multiply() {
     assert_eq!(read(r#"{"lm_batch_size": 2}"#).0.batch_size, Some(2));
 }
 
+/// Upstream's `"128k"` and acestep.cpp's 128 are one bitrate; `output_format` is `audio_format`.
 #[test]
-fn what_would_change_the_sound_and_is_not_built_is_an_error() {
-    let (message, _) = refusal(r#"{"peak_clip": 0}"#);
-    assert_eq!(message, "the request's `peak_clip` 0 is not in this version");
+fn what_is_written_is_read_in_both_spellings() {
+    let ours = |json| read(json).0;
+    for json in [
+        r#"{"audio_format": "mp3", "mp3_bitrate": "192k", "mp3_sample_rate": 44100}"#,
+        r#"{"output_format": "mp3", "mp3_bitrate": 192, "mp3_sample_rate": "44100"}"#,
+    ] {
+        let request = ours(json);
+        assert_eq!(request.audio_format.as_deref(), Some("mp3"), "{json}");
+        assert_eq!((request.mp3_bitrate, request.mp3_sample_rate), (Some(192), Some(44_100)));
+    }
+    let request = ours(r#"{"lufs": -14, "fade_in_duration": 0.5, "peak_clip": 0}"#);
+    assert_eq!((request.lufs, request.peak_clip), (Some(-14.0), Some(0)));
+    assert_eq!((request.fade_in_duration, request.fade_out_duration), (Some(0.5), None));
 }
+
+#[test]
+fn what_would_change_the_sound_and_is_not_built_is_an_error() {}
 
 /// Upstream writes the strengths always, and leaves it to the model whether they are used.
 #[test]

@@ -92,6 +92,14 @@ pub(super) fn whole(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     Ok(number(key, value)?.map(|x| x as i64))
 }
 
+/// Kilobits a second: a number, or upstream's `128k`.
+pub(super) fn kilobits(key: &str, value: &Value) -> Result<Option<i64>, Error> {
+    match value.as_str().and_then(|text| text.trim().strip_suffix(['k', 'K'])) {
+        Some(number) => count(key, &Value::from(number)),
+        None => count(key, value),
+    }
+}
+
 /// A model as this program calls it: `acestep-v15-sft-Q8_0` -> `acestep-v15-sft`. A file, ending in
 /// `.gguf`, and a path are themselves.
 pub(super) fn model(key: &str, value: &Value) -> Result<Option<String>, Error> {

@@ -200,7 +200,10 @@ impl Observe for Listener {
                 let what = stage.name();
                 told.again.push(format!("the {what} failed ({why}); again with {frames} frames"));
             }
-            Event::Loading(_) | Event::Advanced { .. } | Event::Finished { .. } => {}
+            Event::Loading(_)
+            | Event::Advanced { .. }
+            | Event::Finished { .. }
+            | Event::Noticed(_) => {}
         }
     }
 

@@ -3,6 +3,7 @@
 use acestep_import::Part;
 use acestep_runtime::{
     Device, Network, Plan, Residency,
+    audio::loudness::Loudness,
     device::{
         dtype,
         memory::{self, Need, Room, bytes_of},
@@ -221,6 +222,9 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
     for path in job.outputs.songs.iter().map(Target::to_string) {
         lines.push(("file", path));
     }
+    for path in job.outputs.latents.iter().flat_map(|(paths, _)| paths) {
+        lines.push(("file", path.display().to_string()));
+    }
     if let Some(path) = &job.outputs.request {
         lines.push(("file", path.display().to_string()));
     }
@@ -250,6 +254,8 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     };
     json!({
         "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
+        "latents": job.outputs.latents.iter().flat_map(|(paths, _)| paths)
+            .map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "request": job.outputs.request.as_ref().map(|path| path.display().to_string()),
         "language_model": job.composition.as_ref().map(|composition| {
             language::to_json(&composition.folder, composition.writes_codes, job.timing.as_ref())
@@ -296,7 +302,21 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "references": sounds::references_json(&job.asked.request, plan),
             "region": sounds::region_json(plan),
             "chunk_mask_mode": plan.mask_mode.name(),
-            "normalization_db": plan.normalization_db.map(shortest),
+            "audio_format": job.encoding.format.name(),
+            "normalization_db": match plan.loudness {
+                Loudness::Peak(decibels) => Some(shortest(decibels)),
+                _ => None,
+            },
+            "lufs": match plan.loudness {
+                Loudness::Integrated(lufs) => Some(shortest(lufs)),
+                _ => None,
+            },
+            "peak_clip": match plan.loudness {
+                Loudness::Clipped(millionths) => Some(millionths),
+                _ => None,
+            },
+            "fade_in_duration": plan.fades.0,
+            "fade_out_duration": plan.fades.1,
             "vae_chunk": plan.tiling.chunk,
             "vae_overlap": plan.tiling.overlap,
             "networks": resources.networks.iter().map(network).collect::<Vec<_>>(),

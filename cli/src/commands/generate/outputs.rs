@@ -7,8 +7,10 @@ use std::{
 };
 
 use acestep_runtime::{
-    Error,
+    Error, Notice, Request,
+    audio::format::Format,
     files::{Existing, check_target},
+    latents,
 };
 use anyhow::Result;
 
@@ -18,14 +20,13 @@ use crate::{
     error::Refusal,
 };
 
-/// The name of a song without `--output`: two seeds never meet.
-const DEFAULT: &str = "song-{seed}.wav";
+/// The name of a song without `--output`, before its extension: two seeds never meet.
+const DEFAULT: &str = "song-{seed}";
 /// The same if no seed decides anything.
-const DEFAULT_WITHOUT_SEED: &str = "song.wav";
+const DEFAULT_WITHOUT_SEED: &str = "song";
 
 /// What cannot be written, by its usual extension.
-const OTHER_FORMATS: [&str; 9] =
-    ["mp3", "flac", "ogg", "opus", "m4a", "aac", "wma", "aiff", "webm"];
+const OTHER_FORMATS: [&str; 7] = ["ogg", "m4a", "aac", "wma", "aiff", "aif", "webm"];
 
 /// Where a song goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,8 @@ impl fmt::Display for Target {
 pub(super) struct Outputs {
     /// One for each song.
     pub(super) songs: Vec<Target>,
+    /// The latents of each, if they are kept, and how they are stored.
+    pub(super) latents: Option<(Vec<PathBuf>, latents::Format)>,
     /// The request, if it is saved.
     pub(super) request: Option<PathBuf>,
     /// Whether standard output carries JSON.
@@ -67,26 +70,34 @@ pub(super) struct Outputs {
 }
 
 /// Whether `path` means standard output.
-pub(super) fn is_stdout(path: &Path) -> bool {
+pub(in crate::commands) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
 impl Outputs {
-    /// Names the files of `count` songs, and of their `seeds` if those decide anything.
-    pub(super) fn decide(output: &Output, count: usize, seeds: Option<&[u64]>) -> Result<Self> {
-        let of_request = output.stem.as_ref().map(|stem| format!("{stem}.wav"));
-        let default = if seeds.is_some() { DEFAULT } else { DEFAULT_WITHOUT_SEED };
-        let default = of_request.as_deref().unwrap_or(default);
-        let template = output.output.as_deref().unwrap_or(Path::new(default));
+    /// Names the files of `count` songs in `format`, and of their `seeds` if those decide anything.
+    pub(super) fn decide(
+        output: &Output,
+        format: Format,
+        count: usize,
+        seeds: Option<&[u64]>,
+    ) -> Result<Self> {
+        let stem = if seeds.is_some() { DEFAULT } else { DEFAULT_WITHOUT_SEED };
+        let stem = output.stem.as_deref().unwrap_or(stem);
+        let default = format!("{stem}.{}", format.extension());
+        let template = output.output.as_deref().unwrap_or(Path::new(&default));
         let json = output.json;
+        let latents = match &output.output_latents {
+            Some(path) => Some((names(path, count, seeds)?.paths, latents_format(path)?)),
+            None => None,
+        };
         if is_stdout(template) {
             if count > 1 {
                 let message = format!("{count} songs cannot share standard output");
                 return Err(Refusal::usage(message).hint("name a file with --output").into());
             }
-            return Ok(Self { songs: vec![Target::Stdout], request: None, json });
+            return Ok(Self { songs: vec![Target::Stdout], latents, request: None, json });
         }
-        check_extension(template)?;
         let names = names(template, count, seeds)?;
         // One request makes all songs: it bears the name that they share.
         let request = output.save_request.then(|| match names.numbered {
@@ -94,15 +105,24 @@ impl Outputs {
             false => names.paths[0].with_extension("json"),
         });
         let mut seen = HashSet::new();
-        for path in names.paths.iter().chain(&request) {
+        let more = latents.iter().flat_map(|(paths, _)| paths);
+        for path in names.paths.iter().chain(&request).chain(more) {
             if !seen.insert(path) {
                 let message = format!("`{}` would be written twice", path.display());
                 return Err(Refusal::usage(message)
-                    .hint("put {index} into --output, and let it end in .wav")
+                    .hint(format!(
+                        "put {{index}} into --output, and let it end in .{}",
+                        format.extension()
+                    ))
                     .into());
             }
         }
-        Ok(Self { songs: names.paths.into_iter().map(Target::File).collect(), request, json })
+        Ok(Self {
+            songs: names.paths.into_iter().map(Target::File).collect(),
+            latents,
+            request,
+            json,
+        })
     }
 
     /// The songs' files.
@@ -123,7 +143,8 @@ impl Outputs {
                 check_target(path, existing)?;
             }
         }
-        self.request.iter().try_for_each(|path| check_target(path, existing))
+        let latents = self.latents.iter().flat_map(|(paths, _)| paths);
+        self.request.iter().chain(latents).try_for_each(|path| check_target(path, existing))
     }
 }
 
@@ -141,16 +162,73 @@ pub(super) fn check_conditioning(folder: &Path, existing: Existing) -> Result<()
     check_target(&folder.join("conditioning.safetensors"), existing)
 }
 
+/// The format to write: as typed, else as the file's name ends, else as the request wants it.
+///
+/// # Errors
+/// If the name contradicts what was typed, or ends as something that is not written.
+pub(in crate::commands) fn format(
+    typed: Option<&str>,
+    output: Option<&Path>,
+    request: &mut Request,
+    notices: &mut Vec<Notice>,
+) -> Result<Format> {
+    let typed: Option<Format> = typed.map(str::parse).transpose()?;
+    let output = output.filter(|path| !is_stdout(path));
+    let named = output.and_then(Format::of);
+    let fits = |format: Format| named.is_none_or(|n| n.extension() == format.extension());
+    let path = output.unwrap_or(Path::new("")).display();
+    let format = match (typed, named) {
+        (Some(typed), _) if !fits(typed) => {
+            let message = format!("`--audio-format {typed}` contradicts the name `{path}`");
+            let hint = format!("name it .{}, or leave --audio-format out", typed.extension());
+            return Err(Refusal::usage(message).hint(hint).into());
+        }
+        (Some(typed), _) => typed,
+        (None, named) => {
+            if named.is_none() && request.audio_format.is_none() {
+                output.map_or(Ok(()), check_extension)?;
+            }
+            let asked = request.audio_format.as_deref();
+            let fitting = match (asked, named) {
+                (Some(asked), Some(named)) => {
+                    // One that is not known would not be written anyway.
+                    let asked = asked.parse::<Format>().ok().filter(|&asked| fits(asked));
+                    if asked.is_none() {
+                        notices.push(Notice(format!(
+                            "`{path}` is written as {named}, not as the request's audio_format {}",
+                            request.audio_format.as_deref().unwrap_or_default()
+                        )));
+                    }
+                    asked.unwrap_or(named)
+                }
+                (Some(asked), None) => asked.parse()?,
+                (None, named) => named.unwrap_or_default(),
+            };
+            output.filter(|_| named.is_none()).map_or(Ok(()), check_extension)?;
+            fitting
+        }
+    };
+    request.audio_format = (format != Format::default()).then(|| format.name().to_owned());
+    Ok(format)
+}
+
 fn check_extension(path: &Path) -> Result<(), Refusal> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
     match extension {
         Some(other) if OTHER_FORMATS.contains(&other.as_str()) => {
-            let message = format!("this version writes WAV only, not `{}`", path.display());
-            let instead = path.with_extension("wav");
+            let message = format!("this program does not write `{}`", path.display());
+            let instead = path.with_extension(if other == "ogg" { "opus" } else { "flac" });
             Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
         }
         _ => Ok(()),
     }
+}
+
+fn latents_format(path: &Path) -> Result<latents::Format, Refusal> {
+    latents::Format::of(path).ok_or_else(|| {
+        let message = format!("`--output-latents {}` does not say its format", path.display());
+        Refusal::usage(message).hint("let it end in .safetensors, .vae, .nac8 or .nac4")
+    })
 }
 
 /// A path for each seed.
@@ -235,7 +313,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_in() {
-        assert_eq!(paths(DEFAULT, &[7, 9]), ["song-7.wav", "song-9.wav"]);
+        assert_eq!(paths("song-{seed}.wav", &[7, 9]), ["song-7.wav", "song-9.wav"]);
         assert_eq!(paths("{index}/{seed}.wav", &[7, 9]), ["1/7.wav", "2/9.wav"]);
     }
 
@@ -253,5 +331,42 @@ mod tests {
         let error = check_placeholders("{bpm}.wav").expect_err("unknown");
         assert_eq!(error.to_string(), "`--output {bpm}.wav` has an unknown `{bpm}`");
         assert!(check_placeholders("a{b.wav").is_ok());
+    }
+
+    /// What is written, what stays in the request, and whether something was said.
+    fn decided(typed: Option<&str>, output: Option<&str>, asked: Option<&str>) -> Option<String> {
+        let mut request = Request { audio_format: asked.map(str::to_owned), ..Request::default() };
+        let mut notices = vec![];
+        let format = format(typed, output.map(Path::new), &mut request, &mut notices).ok()?;
+        let kept = request.audio_format.unwrap_or_default();
+        Some(format!("{format} {kept} {}", notices.len()))
+    }
+
+    #[test]
+    fn the_format_is_typed_or_named_or_asked_for() {
+        for (typed, output, asked, expected) in [
+            (None, None, None, Some("wav16  0")),
+            (None, None, Some("flac"), Some("flac flac 0")),
+            (None, Some("-"), Some("wav24"), Some("wav24 wav24 0")),
+            (None, Some("a.flac"), None, Some("flac flac 0")),
+            (None, Some("a.WAV"), Some("wav32"), Some("wav32 wav32 0")),
+            // A file's wish gives way to a name, and that is said.
+            (None, Some("a.wav"), Some("mp3"), Some("wav16  1")),
+            (None, Some("a.flac"), Some("aac"), Some("flac flac 1")),
+            (Some("wav24"), Some("a.wav"), Some("mp3"), Some("wav24 wav24 0")),
+            (Some("flac16"), Some("a.flac"), None, Some("flac16 flac16 0")),
+            (Some("opus"), Some("a.ogg"), None, Some("opus opus 0")),
+            (Some("flac"), Some("a.bin"), None, Some("flac flac 0")),
+            (Some("flac"), Some("a.wav"), None, None),
+            (Some("wav"), Some("a.mp3"), None, None),
+            (Some("aac"), None, None, None),
+            (None, None, Some("aac"), None),
+            (None, Some("a.m4a"), None, None),
+            (None, Some("a.ogg"), None, None),
+            (None, Some("a.ogg"), Some("flac"), None),
+        ] {
+            let found = decided(typed, output, asked);
+            assert_eq!(found.as_deref(), expected, "{typed:?} {output:?} {asked:?}");
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, Format, KNOWN_MODELS, TINY};
 use acestep_runtime::{
-    Error, Notice, Plan, Request, codes, files::Existing, plan::MaskMode, prompt::TEXT_TO_MUSIC,
+    Error, Notice, Plan, Request, audio::loudness::Loudness, codes, files::Existing,
+    plan::MaskMode, prompt::TEXT_TO_MUSIC,
 };
 use anyhow::{Context, Result};
 
@@ -58,7 +59,7 @@ impl Asked {
     }
 
     fn flags(&mut self, args: &Args, stdin: &mut Stdin) -> Result<()> {
-        let Args { song, editing, thinking, language, sampling, output, .. } = args;
+        let Args { song, editing, thinking, language, sampling, sound, .. } = args;
         let request = &mut self.request;
         let own_codes = match &song.audio_codes {
             Some(value) => Some(text_or_file("--audio-codes", value, stdin)?),
@@ -99,11 +100,7 @@ impl Asked {
         if sampling.batch_size.is_some() && is_list(&request.seed) {
             request.seed = None;
         }
-        if output.no_normalization {
-            request.enable_normalization = Some(false);
-        } else if output.normalization_db.is_some() {
-            request.enable_normalization = Some(true);
-        }
+        sound.put_over(request);
         language.put_over(request);
         put(&mut request.thinking, thinking.typed().as_ref());
         match thinking.typed() {
@@ -141,7 +138,6 @@ impl Asked {
         put(&mut request.timesteps, sampling.timesteps.as_ref());
         sampling.sampler.put_over(request, sampling.infer_method.as_ref());
         put(&mut request.rng, sampling.rng.as_ref());
-        put(&mut request.normalization_db, output.normalization_db.as_ref());
         put(&mut request.vae_chunk, args.compute.vae_chunk.as_ref());
         put(&mut request.vae_overlap, args.compute.vae_overlap.as_ref());
         Ok(())
@@ -163,6 +159,35 @@ impl Asked {
         };
         let text = Request { model: Some(model), ..resolved(&self.request, plan) }.to_json();
         write_text(path, &text, existing)
+    }
+
+    /// The request that makes song `index` of `plan` alone, as its tags have it. A song may be given
+    /// away, so files of one's own are named without their place.
+    pub(super) fn of_song(&self, plan: &Plan, folder: &Folder, index: usize) -> Request {
+        let model = match is_released(&self.model) {
+            true => self.model.clone(),
+            false => folder.name().to_owned(),
+        };
+        let all = resolved(&self.request, plan);
+        let name = |path: &String| {
+            let name = Path::new(path).file_name();
+            name.map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned())
+        };
+        let names = |paths: &Vec<String>| paths.iter().map(name).collect();
+        // Codes are of all songs, or each has its own.
+        let codes = |mut lists: Vec<Vec<u32>>| vec![lists.swap_remove(index.min(lists.len() - 1))];
+        Request {
+            model: Some(model),
+            seed: plan.seeds.get(index).map(|&seed| vec![seed]),
+            batch_size: Some(1),
+            src_audio: all.src_audio.as_ref().map(name),
+            src_latents: all.src_latents.as_ref().map(name),
+            reference_audio: all.reference_audio.as_ref().map(names),
+            ref_latents: all.ref_latents.as_ref().map(names),
+            adapter: all.adapter.as_ref().map(names),
+            audio_codes: all.audio_codes.filter(|lists| !lists.is_empty()).map(codes),
+            ..all
+        }
     }
 }
 
@@ -218,8 +243,11 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         repainting_end: region.map(|region| region.seconds.1),
         chunk_mask_mode: (plan.mask_mode != MaskMode::Explicit)
             .then(|| plan.mask_mode.name().to_owned()),
-        enable_normalization: Some(plan.normalization_db.is_some()),
-        normalization_db: plan.normalization_db.map(shortest),
+        enable_normalization: Some(plan.loudness != Loudness::AsIs),
+        normalization_db: match plan.loudness {
+            Loudness::Peak(decibels) => Some(shortest(decibels)),
+            _ => None,
+        },
         audio_codes: has_codes.then(|| plan.codes.clone()),
         thinking: (!follows).then_some(false),
         audio_cover_strength: follows.then_some(plan.audio_cover_strength),

@@ -118,7 +118,7 @@ fn heard(path: &str, notices: &mut Vec<Notice>) -> Result<Audio> {
 }
 
 fn encoded(path: &str, what: &str, model: &ModelInfo) -> Result<Sound> {
-    let latents = latents::read(Path::new(path))?;
+    let latents = latents::read(Path::new(path), model.channels)?;
     Sound::latents(latents, model).map_err(|error| unusable(path, what, error))
 }
 

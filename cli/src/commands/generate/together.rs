@@ -297,7 +297,8 @@ impl Job {
     /// Writes the songs and what is made of them; then names the files, unless JSON will.
     fn write_down(&self, rendered: Rendered, args: &Args) -> Result<(Vec<Written>, Found)> {
         let existing = args.output.existing();
-        let Rendered { songs, aligned } = rendered;
+        let Rendered { songs, latents, aligned } = rendered;
+        self.write_latents(&latents, existing)?;
         let written = self.write(&songs, existing)?;
         let found = Found::of(aligned)?;
         let more = self.write_after(&songs, &written, &found, existing)?;

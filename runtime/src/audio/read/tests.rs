@@ -186,14 +186,37 @@ fn what_is_no_sound_is_told_apart() {
     let silence = Audio { channels: vec![vec![]], sample_rate: 48_000 };
     let bytes = wav::to_bytes(&silence, WavFormat::Int16).expect("a WAV");
     assert_eq!(problem("nothing.wav", &bytes), Problem::Empty);
+}
+
+#[cfg(not(feature = "opus"))]
+#[test]
+fn opus_is_named_with_the_feature_that_reads_it() {
     let opus = fs::read(fixture("sine.opus")).expect("a fixture");
-    assert_eq!(problem("a.opus", &opus), Problem::Codec("Opus".into()));
-    let error = Error::Unheard { path: "a.opus".into(), problem: Problem::Codec("Opus".into()) };
+    assert_eq!(problem("a.opus", &opus), Problem::NotBuiltIn);
+    let error = Error::Unheard { path: "a.opus".into(), problem: Problem::NotBuiltIn };
     assert_eq!(
         error.to_string(),
-        "cannot listen to `a.opus`: its sound is Opus, which this program does not decode"
+        "cannot listen to `a.opus`: its sound is Opus, which this program was built without"
     );
-    assert!(error.hint().expect("a hint").contains("M4A"));
+    assert!(error.hint().expect("a hint").contains("--features opus"));
+}
+
+/// Opus is heard at 48 kHz, whatever it was made of.
+#[cfg(feature = "opus")]
+#[test]
+fn opus_is_heard_at_its_own_rate() {
+    let (audio, notices) = read(&fixture("sine.opus")).expect("a sound");
+    assert_eq!(notices, []);
+    assert_eq!((audio.sample_rate, audio.channels.len()), (48_000, 2));
+    assert!((audio.seconds() - 0.3).abs() < 0.01, "{}", audio.seconds());
+    let ideal = super::super::resample::to_stereo(&ideal(), 48_000).expect("sound");
+    let middle = 2_400..12_000;
+    for (channel, ideal) in audio.channels.iter().zip(&ideal.channels) {
+        let pairs = channel[middle.clone()].iter().zip(&ideal[middle.clone()]);
+        let square: f32 = pairs.map(|(a, b)| (a - b).powi(2)).sum();
+        let rms = (square / middle.len() as f32).sqrt();
+        assert!(rms < 2e-2, "{rms}");
+    }
 }
 
 #[test]

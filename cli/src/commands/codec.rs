@@ -1,0 +1,302 @@
+//! `acestep codec`: the autoencoder alone, sound to latents and back.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
+
+use acestep_import::{Folder, KNOWN_MODELS, Layout, Part, TINY};
+use acestep_model::{Backend, Place};
+use acestep_runtime::{
+    Engine, Error, Notice, Parts, Request, Residency,
+    audio::{
+        Audio,
+        fade::fade,
+        format::{Encoding, Format},
+        loudness::Loudness,
+        read, write,
+    },
+    codec,
+    exchange::Array3,
+    files::check_target,
+    flow::noise::NoiseSource,
+    latents,
+    plan::{limits::whole, sound},
+    vae::Tiling,
+};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{
+    engine::{self, Started},
+    generate::outputs::{self, is_stdout},
+    memory,
+};
+use crate::{
+    args::{
+        Global,
+        codec::{Codec, Common, Decode, Encode, Way},
+    },
+    error::Refusal,
+    interrupt,
+    progress::{self, Progress},
+    report::{self, Report},
+    settings,
+};
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn run(args: &Codec, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    match &args.way {
+        Way::Encode(args) => encode(args, &report)?,
+        Way::Decode(args) => decode(args, &report)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A model's folder and the engine that computes with it.
+struct Ready {
+    folder: Folder,
+    started: Started,
+}
+
+impl Ready {
+    fn open(common: &Common) -> Result<Self> {
+        let mut started = engine::start(&common.place.compute)?;
+        let layout = Layout::new(common.place.models_dir.clone().or_else(settings::models_dir));
+        let model = common.model.as_deref().unwrap_or(KNOWN_MODELS[0].name);
+        let folder = acestep_import::open(model, &layout)?;
+        if folder.name() == TINY {
+            let text = "tiny is a random network: what it encodes is not heard again";
+            started.notices.push(Notice(text.into()));
+        }
+        let models = [folder.name().to_owned()];
+        started.notices.extend(engine::first_run(&started.kernels, started.engine, &models));
+        Ok(Self { folder, started })
+    }
+
+    fn engine(&self) -> Engine {
+        self.started.engine
+    }
+
+    /// Remembers that this model has been through a run, and gives all notices.
+    fn finish(self, progress: Progress) -> Vec<Notice> {
+        let Started { engine, kernels, mut notices } = self.started;
+        engine::remember(&kernels, engine, &[self.folder.name()]);
+        notices.extend(progress.finish().notices);
+        notices
+    }
+}
+
+fn encode(args: &Encode, report: &Report) -> Result<()> {
+    let common = &args.common;
+    let named = common.output.as_deref().and_then(latents::Format::of);
+    let format = args.format.or(named).unwrap_or_default();
+    let output = target(common, &args.input, format.name())?;
+    let tiling = tiling(common, Tiling::ENCODE)?;
+    let (audio, heard) = read::read(&args.input)?;
+    let mut ready = Ready::open(common)?;
+    ready.started.notices.extend(heard);
+    if let (Some(typed), Some(named)) = (args.format, named.filter(|&named| named != format)) {
+        let text = format!("the file is {typed}, though its name ends in .{named}");
+        ready.started.notices.push(Notice(text));
+    }
+    let configs = ready.folder.configs();
+    let samples = audio.seconds() * f64::from(configs.vae.sampling_rate);
+    let frames = (samples / configs.vae.hop() as f64) as usize;
+    let needs =
+        memory::listening(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
+    // The first is the encoder; codes are not made.
+    memory::check(&needs[..1], false, ready.engine())?;
+
+    let seed = args.sample.then(|| args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())));
+    let how = codec::Encode { tiling, draw: seed.map(|seed| (NoiseSource::default(), seed)) };
+    ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
+    let start = Instant::now();
+    let progress = Progress::new(*report);
+    let job = There { audio: &audio, how, folder: &ready.folder, progress: &progress };
+    let made = ready.engine().run(job)?.context("cannot turn the sound into latents")?;
+    let [_, frames, channels] = made.shape;
+    match &output {
+        None => report::bytes(&latents::to_bytes(&made, format)?)?,
+        Some(path) => {
+            interrupt::whole(|| latents::save(path, &made, format, common.existing()))?;
+        }
+    }
+    let notices = ready.finish(progress);
+    let object = json!({
+        "format": format.name(),
+        "frames": frames,
+        "channels": channels,
+        "seconds": frames as f64 / 25.0,
+        "seed": seed,
+    });
+    let drawn = seed.map_or_else(String::new, |seed| format!("seed {seed} · "));
+    let what = format!("{drawn}{frames} frames of {channels} numbers");
+    finish(common, output.as_deref(), object, &notices, &what, start, report)
+}
+
+fn decode(args: &Decode, report: &Report) -> Result<()> {
+    let common = &args.common;
+    let mut notices = vec![];
+    let mut request = Request::default();
+    args.sound.put_over(&mut request);
+    let typed = args.sound.audio_format.as_deref();
+    let format = outputs::format(typed, common.output.as_deref(), &mut request, &mut notices)?;
+    let encoding = Encoding::resolve(&request, format)?;
+    let output = target(common, &args.input, format.extension())?;
+    let tiling = tiling(common, Tiling::default())?;
+    let mut ready = Ready::open(common)?;
+    let channels = ready.folder.configs().vae.decoder_input_channels;
+    let stored = latents::read(&args.input, channels)?;
+    let frames = stored.shape[1];
+    let need =
+        memory::sounding(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
+    memory::check(&[need], false, ready.engine())?;
+    // A codec changes nothing unless it is asked to.
+    if request.enable_normalization.is_none() {
+        request.enable_normalization = Some(false);
+    }
+    let loudness = sound::loudness(&request, false, &mut notices)?;
+    let fades = sound::fades(&request, frames as f64 / 25.0, &mut notices)?;
+    ready.started.notices.extend(notices);
+    ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
+
+    let start = Instant::now();
+    let progress = Progress::new(*report);
+    let job = Back { latents: &stored, tiling, folder: &ready.folder, progress: &progress };
+    let mut audio = ready.engine().run(job)?.context("cannot turn the latents into sound")?;
+    let said = finished(&mut audio, loudness, fades, format);
+    said.iter().for_each(|notice| report.note(&notice.0));
+    match &output {
+        None => report::bytes(&write::to_bytes(&audio, &encoding, None)?)?,
+        Some(path) => {
+            interrupt::whole(|| write::save(path, &audio, &encoding, None, common.existing()))?;
+        }
+    }
+    let mut notices = ready.finish(progress);
+    notices.extend(said);
+    let object = json!({
+        "format": format.name(),
+        "frames": frames,
+        "samples": audio.samples(),
+        "sample_rate": audio.sample_rate,
+        "channels": audio.channels.len(),
+        "seconds": audio.seconds(),
+    });
+    let what = format!("{:.1} s of audio", audio.seconds());
+    finish(common, output.as_deref(), object, &notices, &what, start, report)
+}
+
+/// Sets loudness and fades. Floats are kept as the decoder gives them, even above full scale.
+fn finished(
+    audio: &mut Audio,
+    loudness: Loudness,
+    fades: (f64, f64),
+    format: Format,
+) -> Option<Notice> {
+    let is_exact = format == Format::Wav32 && loudness == Loudness::AsIs;
+    let said = if is_exact { None } else { loudness.apply(audio) };
+    fade(audio, fades);
+    said
+}
+
+/// Where it goes, checked; `None` is standard output.
+fn target(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
+    let own = || PathBuf::from(input.file_stem().unwrap_or_default()).with_extension(extension);
+    let path = common.output.clone().unwrap_or_else(own);
+    if is_stdout(&path) {
+        if common.json {
+            let message = "`--output -` and `--json` both want standard output";
+            return Err(Refusal::usage(message).hint("name a file with --output").into());
+        }
+        return Ok(None);
+    }
+    if same(input, &path) {
+        let message = format!("`{}` would be written over itself", path.display());
+        return Err(Refusal::usage(message).hint("name another file with --output").into());
+    }
+    check_target(&path, common.existing())?;
+    Ok(Some(path))
+}
+
+/// Whether both names lead to one file.
+fn same(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The tiles that were typed; `None` if none were.
+fn tiling(common: &Common, usual: Tiling) -> Result<Option<Tiling>, Error> {
+    const MOST: u32 = 1_000_000;
+    if common.vae_chunk.is_none() && common.vae_overlap.is_none() {
+        return Ok(None);
+    }
+    let chunk = common.vae_chunk.map(|n| whole("vae-chunk", n, 1, MOST)).transpose()?;
+    let overlap = common.vae_overlap.map(|n| whole("vae-overlap", n, 0, MOST)).transpose()?;
+    let chunk = chunk.map_or(usual.chunk, |n| n as usize);
+    let overlap = overlap.map_or(usual.overlap, |n| n as usize);
+    Tiling { chunk, overlap }.fitted().map(Some)
+}
+
+/// Names what was written.
+fn finish(
+    common: &Common,
+    output: Option<&Path>,
+    mut object: Value,
+    notices: &[Notice],
+    what: &str,
+    start: Instant,
+    report: &Report,
+) -> Result<()> {
+    let name = output.map_or("-".to_owned(), |path| path.display().to_string());
+    if common.json {
+        object["path"] = name.clone().into();
+        object["notices"] = notices.iter().map(|notice| notice.0.clone()).collect();
+        object["elapsed"] = start.elapsed().as_secs_f64().into();
+        report.output(&format!("{object:#}"))?;
+    } else if let Some(path) = output {
+        report::path(path)?;
+    }
+    report.line(&format!("{what} in {} · {name}", progress::seconds(start.elapsed())));
+    Ok(())
+}
+
+struct There<'a> {
+    audio: &'a Audio,
+    how: codec::Encode,
+    folder: &'a Folder,
+    progress: &'a Progress,
+}
+
+impl acestep_runtime::Job for There<'_> {
+    type Output = Result<Array3, Error>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        let Self { audio, how, folder, progress } = self;
+        folder.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)?;
+        let parts = Parts::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        codec::encode(audio, how, &parts, progress)
+    }
+}
+
+struct Back<'a> {
+    latents: &'a Array3,
+    tiling: Option<Tiling>,
+    folder: &'a Folder,
+    progress: &'a Progress,
+}
+
+impl acestep_runtime::Job for Back<'_> {
+    type Output = Result<Audio, Error>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        let Self { latents, tiling, folder, progress } = self;
+        folder.check::<B>(&place.device, &[Part::VaeDecoder]).map_err(Error::checkpoint)?;
+        let parts = Parts::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        codec::decode(latents, tiling, &parts, progress)
+    }
+}

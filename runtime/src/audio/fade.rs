@@ -1,0 +1,60 @@
+//! Songs that begin from silence and end in it.
+//!
+//! Source: upstream `apply_fade` (`np.linspace`, both ends included).
+
+use super::Audio;
+
+/// Raises the first `seconds.0` from silence and lowers the last `seconds.1` into it, along a
+/// straight line: the first (last) sample becomes 0, and the last (first) of the slope stays as it
+/// is. A slope longer than the song is as long as the song.
+pub fn fade(audio: &mut Audio, seconds: (f64, f64)) {
+    let (rate, samples) = (f64::from(audio.sample_rate), audio.samples());
+    // Halves to even, as Python rounds.
+    let length = |s: f64| ((s * rate).round_ties_even() as usize).min(samples);
+    let (inwards, outwards) = (length(seconds.0), length(seconds.1));
+    for channel in &mut audio.channels {
+        channel[..inwards].iter_mut().enumerate().for_each(|(i, x)| *x *= slope(i, inwards));
+        let last = &mut channel[samples - outwards..];
+        last.iter_mut().rev().enumerate().for_each(|(i, x)| *x *= slope(i, outwards));
+    }
+}
+
+/// Value `i` of `n` from 0 to 1; of a single one it is 0, as `linspace` has it.
+fn slope(i: usize, n: usize) -> f32 {
+    if n < 2 { 0.0 } else { (i as f64 / (n - 1) as f64) as f32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faded(samples: usize, seconds: (f64, f64)) -> Vec<f32> {
+        let mut audio = Audio { channels: vec![vec![1.0; samples]; 2], sample_rate: 10 };
+        fade(&mut audio, seconds);
+        assert_eq!(audio.channels[0], audio.channels[1]);
+        audio.channels.swap_remove(0)
+    }
+
+    /// `linspace(0, 1, 5)` on the first five and `linspace(1, 0, 3)` on the last three.
+    #[test]
+    fn both_slopes_include_their_ends() {
+        let expected = [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0];
+        assert_eq!(faded(10, (0.5, 0.3)), expected);
+        assert_eq!(faded(4, (0.0, 0.0)), [1.0; 4]);
+    }
+
+    #[test]
+    fn slopes_end_with_the_song_and_may_meet() {
+        assert_eq!(faded(3, (9.0, 0.0)), [0.0, 0.5, 1.0]);
+        assert_eq!(faded(3, (9.0, 9.0)), [0.0, 0.25, 0.0]);
+        assert_eq!(faded(3, (0.1, 0.0)), [0.0, 1.0, 1.0]);
+        assert_eq!(faded(0, (1.0, 1.0)), [0.0; 0]);
+    }
+
+    /// 0.25 s of 10 Hz are 2.5 samples, which Python rounds to 2.
+    #[test]
+    fn a_half_sample_is_rounded_to_even() {
+        assert_eq!(faded(4, (0.25, 0.0)), [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(faded(4, (0.35, 0.0)), [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0]);
+    }
+}

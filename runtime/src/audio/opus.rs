@@ -1,0 +1,96 @@
+//! Ogg Opus files, through libopus: packets of 20 ms at 48 kHz, and a page for every second.
+//!
+//! Source: RFC 6716 (Opus), RFC 7845 (Opus in Ogg).
+
+use ogg::writing::{PacketWriteEndInfo, PacketWriter};
+use opus::{Application, Bitrate, Channels, Encoder};
+
+use super::{Audio, write::check};
+use crate::Error;
+
+/// The only rate that Opus is heard at.
+const RATE: u32 = 48_000;
+
+/// Samples of a packet: 20 ms.
+const PACKET: usize = 960;
+
+/// Packets of a page.
+const PAGE: usize = 50;
+
+/// The most bytes that a packet may have, as libopus recommends.
+const MOST_BYTES: usize = 4_000;
+
+/// Which stream of the file it is; there is no other.
+const SERIAL: u32 = 1;
+
+/// An Ogg Opus file of `bitrate` kilobits a second.
+///
+/// # Errors
+/// [`Error::Encode`] for more than two channels and other rates than 48 kHz.
+pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
+    let failed = |why: String| Error::Encode { format: "Opus", why };
+    check(audio).map_err(failed)?;
+    if audio.sample_rate != RATE {
+        return Err(failed(format!("its rate is {} Hz, not {RATE} Hz", audio.sample_rate)));
+    }
+    let (count, channels) = match audio.channels.len() {
+        1 => (1u8, Channels::Mono),
+        2 => (2u8, Channels::Stereo),
+        more => return Err(failed(format!("it has {more} channels"))),
+    };
+    let opus = |error: opus::Error| failed(error.to_string());
+    let mut encoder = Encoder::new(RATE, channels, Application::Audio).map_err(opus)?;
+    let bits = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);
+    encoder.set_bitrate(Bitrate::Bits(bits)).map_err(opus)?;
+    // What the encoder needs to begin: players leave out as much at the start.
+    let delay = encoder.get_lookahead().map_err(opus)?.unsigned_abs() as usize;
+
+    let mut writer = PacketWriter::new(Vec::new());
+    let io = |error: std::io::Error| failed(error.to_string());
+    let end_page = PacketWriteEndInfo::EndPage;
+    writer.write_packet(head(count, delay), SERIAL, end_page, 0).map_err(io)?;
+    writer.write_packet(no_comments(), SERIAL, end_page, 0).map_err(io)?;
+    // So many packets that the last one holds the last sample, delayed.
+    let end = audio.samples() + delay;
+    let packets = end.div_ceil(PACKET).max(1);
+    for packet in 0..packets {
+        let sample = |i: usize, c: usize| audio.channels[c].get(i).copied().unwrap_or(0.0);
+        let input: Vec<f32> = (packet * PACKET..(packet + 1) * PACKET)
+            .flat_map(|i| (0..usize::from(count)).map(move |c| sample(i, c)))
+            .collect();
+        let bytes = encoder.encode_vec_float(&input, MOST_BYTES).map_err(opus)?;
+        let is_last = packet + 1 == packets;
+        let info = if is_last {
+            PacketWriteEndInfo::EndStream
+        } else if (packet + 1).is_multiple_of(PAGE) {
+            end_page
+        } else {
+            PacketWriteEndInfo::NormalPacket
+        };
+        // The last page says where the sound ends within its last packet.
+        let heard = if is_last { end } else { (packet + 1) * PACKET };
+        writer.write_packet(bytes, SERIAL, info, heard as u64).map_err(io)?;
+    }
+    Ok(writer.into_inner())
+}
+
+/// RFC 7845, 5.1.
+fn head(channels: u8, delay: usize) -> Vec<u8> {
+    let mut head = b"OpusHead\x01".to_vec();
+    head.push(channels);
+    head.extend((delay as u16).to_le_bytes());
+    head.extend(RATE.to_le_bytes());
+    // No gain, and no table of channels.
+    head.extend([0, 0, 0]);
+    head
+}
+
+/// RFC 7845, 5.2: the encoder's name, and no comment; tags come later.
+fn no_comments() -> Vec<u8> {
+    let vendor = opus::version();
+    let mut tags = b"OpusTags".to_vec();
+    tags.extend((vendor.len() as u32).to_le_bytes());
+    tags.extend(vendor.as_bytes());
+    tags.extend(0u32.to_le_bytes());
+    tags
+}

@@ -1,0 +1,123 @@
+//! Small sounds of every width, rate and layout, written here byte by byte.
+
+use std::{f64::consts::TAU, fs};
+
+use super::*;
+use crate::audio::resample::to_stereo;
+
+/// How a sample is stored in a WAV file: its code, its bits, its bytes.
+type Store = (u16, u16, fn(f64) -> Vec<u8>);
+
+const STORES: [Store; 6] = [
+    (1, 8, |x| vec![(x * 127.0 + 128.0).round() as u8]),
+    (1, 16, |x| ((x * 32_767.0).round() as i16).to_le_bytes().to_vec()),
+    (1, 24, |x| ((x * 8_388_607.0).round() as i32).to_le_bytes()[..3].to_vec()),
+    (1, 32, |x| ((x * 2_147_483_647.0).round() as i32).to_le_bytes().to_vec()),
+    (3, 32, |x| (x as f32).to_le_bytes().to_vec()),
+    (3, 64, |x| x.to_le_bytes().to_vec()),
+];
+
+/// A sine of 300 Hz, in every channel at half the height of the one before.
+fn value(i: usize, channel: usize, rate: u32) -> f64 {
+    0.8 / f64::from(1u32 << channel) * (TAU * 300.0 * i as f64 / f64::from(rate)).sin()
+}
+
+fn wav(store: Store, rate: u32, channels: u16, samples: usize) -> Vec<u8> {
+    let (code, bits, bytes) = store;
+    let data: Vec<u8> = (0..samples)
+        .flat_map(|i| (0..channels).flat_map(move |c| bytes(value(i, c.into(), rate))))
+        .collect();
+    let frame = channels * bits / 8;
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + data.len() as u32).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0");
+    file.extend([code, channels].iter().flat_map(|x| x.to_le_bytes()));
+    file.extend([rate, rate * u32::from(frame)].iter().flat_map(|x| x.to_le_bytes()));
+    file.extend([frame, bits].iter().flat_map(|x| x.to_le_bytes()));
+    file.extend(b"data");
+    file.extend((data.len() as u32).to_le_bytes());
+    file.extend(data);
+    file
+}
+
+/// Read under a name that says nothing true.
+fn heard(bytes: &[u8], name: &str) -> Result<(Audio, Vec<Notice>), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).expect("written");
+    read(&path)
+}
+
+#[test]
+fn every_width_rate_and_layout_becomes_the_same_sound() {
+    for store in STORES {
+        for rate in [8_000, 11_025, 22_050, 44_100, 48_000, 96_000, 192_000] {
+            for channels in [1, 2, 6] {
+                let what = format!("{} bits, {rate} Hz, {channels} channels", store.1);
+                let samples = rate as usize / 10 + 1;
+                let bytes = wav(store, rate, channels, samples);
+                let (audio, notices) = heard(&bytes, "a.mp3").expect(&what);
+                assert_eq!((audio.sample_rate, audio.samples()), (rate, samples), "{what}");
+                assert_eq!(notices.len(), usize::from(channels == 6), "{what}");
+                let stereo = to_stereo(&audio, 48_000).expect(&what);
+                let wanted = (samples * 48_000).div_ceil(rate as usize);
+                assert_eq!((stereo.channels.len(), stereo.samples()), (2, wanted), "{what}");
+                // A step of eight bits, and what the filter does to 300 Hz.
+                let most = if store.1 == 8 { 8e-3 } else { 1.5e-3 };
+                let second = usize::from(channels > 1);
+                for (channel, source) in stereo.channels.iter().zip([0, second]) {
+                    for (i, &x) in channel.iter().enumerate().take(wanted - 100).skip(100) {
+                        let off = (f64::from(x) - value(i, source, 48_000)).abs();
+                        assert!(off < most, "{what}: {off} at {i}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_whole_or_an_error_in_every_width() {
+    for store in STORES {
+        let bytes = wav(store, 22_050, 2, 2_000);
+        let half = heard(&bytes[..bytes.len() / 2], "a.wav");
+        let cut = |found: &Error| {
+            matches!(found, Error::Unheard { problem: Problem::CutShort { .. }, .. })
+        };
+        assert!(half.as_ref().is_err_and(cut), "{} bits: {half:?}", store.1);
+        let nothing = heard(&wav(store, 22_050, 2, 0), "a.wav");
+        let empty = |found: &Error| matches!(found, Error::Unheard { problem: Problem::Empty, .. });
+        assert!(nothing.as_ref().is_err_and(empty), "{} bits: {nothing:?}", store.1);
+    }
+}
+
+/// Ten minutes of the least that there is, and what they become.
+#[test]
+fn ten_minutes_are_heard_to_their_end() {
+    let bytes = wav(STORES[0], 8_000, 1, 600 * 8_000);
+    let (audio, notices) = heard(&bytes, "a.wav").expect("a sound");
+    assert_eq!((audio.samples(), notices.len()), (4_800_000, 0));
+    let stereo = to_stereo(&audio, 48_000).expect("a sound");
+    assert_eq!(stereo.samples(), 28_800_000);
+    let i = 28_799_000;
+    assert!((f64::from(stereo.channels[1][i]) - value(i, 0, 48_000)).abs() < 8e-3);
+}
+
+/// The rate is a float of 80 bits: 44 100 is 0xAC44 shifted to the top, with an exponent of 15.
+#[test]
+fn an_aiff_is_heard() {
+    let samples: Vec<u8> = (0..4_410)
+        .flat_map(|i| ((value(i, 0, 44_100) * 32_767.0).round() as i16).to_be_bytes())
+        .collect();
+    let mut bytes = b"FORM".to_vec();
+    bytes.extend((46 + samples.len() as u32).to_be_bytes());
+    bytes.extend(b"AIFFCOMM\0\0\0\x12\0\x01");
+    bytes.extend(4_410u32.to_be_bytes());
+    bytes.extend(b"\0\x10\x40\x0e\xac\x44\0\0\0\0\0\0SSND");
+    bytes.extend((8 + samples.len() as u32).to_be_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(samples);
+    let (audio, notices) = heard(&bytes, "a.wav").expect("a sound");
+    assert_eq!((audio.sample_rate, audio.samples(), notices.len()), (44_100, 4_410, 0));
+    assert!((f64::from(audio.channels[0][37]) - value(37, 0, 44_100)).abs() < 1e-4);
+}

@@ -1,0 +1,216 @@
+use std::f64::consts::TAU;
+
+use super::*;
+use crate::audio::{
+    read::read,
+    tags::{Found, request_in},
+};
+
+const RATE: u32 = 48_000;
+
+/// A second and some, of two tones and noise in the last bits.
+fn song() -> Audio {
+    let mut state = 1u32;
+    let mut channel = |hertz: f64| {
+        let mut sample = |i: usize| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let noise = f64::from(state) / 2f64.powi(32) * 1e-4;
+            (0.6 * (TAU * hertz * i as f64 / f64::from(RATE)).sin() + noise) as f32
+        };
+        (0..50_001).map(&mut sample).collect::<Vec<f32>>()
+    };
+    Audio { channels: vec![channel(440.0), channel(660.0)], sample_rate: RATE }
+}
+
+fn tags() -> Tags {
+    Tags {
+        title: "rain \u{2014} \u{96e8}\nslow".into(),
+        comment: "a song of rain".into(),
+        software: "acestep 0.1.0".into(),
+        request: r#"{"caption": "rain — 雨", "seed": 7}"#.into(),
+    }
+}
+
+/// What this build writes.
+fn formats() -> Vec<Format> {
+    Format::all().filter(|format| format.require().is_ok()).collect()
+}
+
+/// The file's bytes read back, and the folder that holds it.
+fn written(format: Format, tags: Option<&Tags>) -> (Audio, Vec<u8>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The name says nothing: readers go by the content.
+    let path = folder.path().join("song");
+    save(&path, &song(), &Encoding::new(format), tags, Existing::Keep).expect("saved");
+    let (audio, notices) = read(&path).unwrap_or_else(|error| panic!("{format}: {error}"));
+    assert_eq!(notices, [], "{format}");
+    let bytes = std::fs::read(&path).expect("readable");
+    (audio, bytes, folder)
+}
+
+/// The root mean square of the difference.
+fn difference(a: &Audio, b: &Audio) -> f64 {
+    assert_eq!((a.samples(), a.channels.len()), (b.samples(), b.channels.len()));
+    let pairs = || a.channels.iter().flatten().zip(b.channels.iter().flatten());
+    let sum: f64 = pairs().map(|(&a, &b)| f64::from(a - b).powi(2)).sum();
+    (sum / pairs().count() as f64).sqrt()
+}
+
+/// Nothing is longer, later or louder than what was written, tags or not.
+#[test]
+fn what_is_written_is_read_back() {
+    for format in formats() {
+        let most = match format {
+            Format::Wav16 | Format::Flac16 => 1.0e-5,
+            Format::Wav24 | Format::Flac => 5e-8,
+            Format::Wav32 => 0.0,
+            Format::Mp3 | Format::Opus => 2e-2,
+        };
+        let (plain, ..) = written(format, None);
+        assert_eq!(plain.sample_rate, RATE, "{format}");
+        let difference = difference(&plain, &song());
+        assert!(difference <= most, "{format}: {difference:e}");
+        let (tagged, ..) = written(format, Some(&tags()));
+        assert_eq!(plain, tagged, "{format}");
+    }
+}
+
+/// Bit by bit: FLAC loses nothing of the integers that the WAV has.
+#[test]
+fn a_flac_has_the_samples_of_the_wav() {
+    for (flac, wav) in [(Format::Flac, Format::Wav24), (Format::Flac16, Format::Wav16)] {
+        let (flac, flac_bytes, _) = written(flac, None);
+        let (wav, wav_bytes, _) = written(wav, None);
+        assert_eq!(flac, wav);
+        assert!(flac_bytes.len() < wav_bytes.len() * 9 / 10);
+    }
+    // Extremes, silence, a single sample, one channel, and no sample at all.
+    for channels in [
+        vec![vec![1.0, -1.0, 1.5, -1.5, f32::MIN_POSITIVE]; 2],
+        vec![vec![0.0; 4096], vec![-0.0; 4096]],
+        vec![vec![0.25]],
+    ] {
+        let audio = Audio { channels, sample_rate: 44_100 };
+        let folder = tempfile::tempdir().expect("a folder");
+        let [flac, wav] = [Format::Flac, Format::Wav24].map(|format| {
+            let path = folder.path().join(format.name());
+            save(&path, &audio, &Encoding::new(format), None, Existing::Keep).expect("saved");
+            read(&path).expect("a sound")
+        });
+        assert_eq!(flac, wav);
+    }
+}
+
+#[test]
+fn a_tagged_file_gives_its_request_back() {
+    for format in formats() {
+        let (_, tagged, folder) = written(format, Some(&tags()));
+        let path = folder.path().join("song");
+        assert_eq!(
+            request_in(&path).expect("readable"),
+            Found::Request(tags().request),
+            "{format}"
+        );
+        let (_, plain, other) = written(format, None);
+        assert_eq!(request_in(&other.path().join("song")).expect("readable"), Found::None);
+        assert!(tagged.len() > plain.len(), "{format}");
+        // What other programs show.
+        let has = |text: &str| tagged.windows(text.len()).any(|w| w == text.as_bytes());
+        assert!(has("rain \u{2014} \u{96e8} slow") && has("a song of rain"), "{format}");
+        assert!(has("acestep 0.1.0"), "{format}");
+        // The same song is the same file.
+        assert_eq!(tagged, written(format, Some(&tags())).1, "{format}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.json");
+    std::fs::write(&path, "{}").expect("written");
+    assert_eq!(request_in(&path).expect("readable"), Found::NoSound);
+    assert!(request_in(&folder.path().join("absent")).is_err());
+    // Nothing but the first bytes.
+    for head in [&b"RIFF\0\0\0\0WAVE"[..], b"fLaC", b"OggS", b"ID3\x04", b"\xff\xfb\x90"] {
+        std::fs::write(&path, head).expect("written");
+        assert_eq!(request_in(&path).expect("readable"), Found::None, "{head:?}");
+    }
+}
+
+/// A long request, as of ten minutes of codes.
+#[test]
+fn a_long_request_fits() {
+    let codes = (0..3000).map(|i| (i * 21 % 64_000).to_string()).collect::<Vec<_>>().join(",");
+    let request = format!("{{\"audio_codes\": \"{codes}\"}}");
+    for format in formats() {
+        let tags = Tags { request: request.clone(), ..tags() };
+        let (audio, _, folder) = written(format, Some(&tags));
+        assert_eq!(audio.samples(), song().samples(), "{format}");
+        let found = request_in(&folder.path().join("song")).expect("readable");
+        assert_eq!(found, Found::Request(request.clone()), "{format}");
+    }
+}
+
+#[test]
+fn audio_that_no_file_can_hold_is_refused() {
+    for format in formats() {
+        for channels in [vec![], vec![vec![0.0; 2], vec![0.0; 3]]] {
+            let audio = Audio { channels, sample_rate: RATE };
+            let error = to_bytes(&audio, &Encoding::new(format), None).expect_err("uneven");
+            assert!(matches!(error, Error::Wav(_) | Error::Encode { .. }), "{format}: {error}");
+        }
+    }
+    let absent = Format::all().filter(|format| format.require().is_err());
+    for format in absent {
+        let error = to_bytes(&song(), &Encoding::new(format), None).expect_err("not built in");
+        assert!(error.to_string().contains("is not built into this program"), "{error}");
+    }
+}
+
+#[test]
+fn a_failed_encoding_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let audio = Audio { channels: vec![], sample_rate: RATE };
+    let encoding = Encoding::new(Format::Flac);
+    save(&folder.path().join("a.flac"), &audio, &encoding, None, Existing::Keep)
+        .expect_err("no channels");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+/// 48 000 samples a second become 44 100, and more kilobits more bytes.
+#[cfg(feature = "mp3")]
+#[test]
+fn an_mp3_has_the_rate_and_the_bitrate_that_were_asked_for() {
+    let encoding = |bitrate, rate| Encoding {
+        mp3_bitrate: bitrate,
+        mp3_sample_rate: rate,
+        ..Encoding::new(Format::Mp3)
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("song.mp3");
+    for (bitrate, rate) in [(128, 48_000), (320, 44_100), (32, 48_000)] {
+        let wanted = encoding(bitrate, rate);
+        save(&path, &song(), &wanted, None, Existing::Replace).expect("saved");
+        let (audio, notices) = read(&path).expect("a sound");
+        assert_eq!((audio.sample_rate, notices.len()), (rate, 0));
+        let seconds = song().seconds();
+        assert!((audio.seconds() - seconds).abs() < 1e-3, "{}", audio.seconds());
+        let bytes = path.metadata().expect("a file").len() as f64;
+        let expected = f64::from(bitrate) * 125.0 * seconds;
+        assert!((bytes / expected - 1.0).abs() < 0.15, "{bitrate}: {bytes}");
+    }
+}
+
+#[cfg(feature = "opus")]
+#[test]
+fn an_opus_file_of_more_kilobits_is_larger_and_nearer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("song.opus");
+    let mut last = (0, f64::MAX);
+    for opus_bitrate in [24, 96, 256] {
+        let encoding = Encoding { opus_bitrate, ..Encoding::new(Format::Opus) };
+        save(&path, &song(), &encoding, None, Existing::Replace).expect("saved");
+        let (audio, _) = read(&path).expect("a sound");
+        let now = (path.metadata().expect("a file").len(), difference(&audio, &song()));
+        assert!(now.0 > last.0 && now.1 < last.1, "{opus_bitrate}: {now:?} after {last:?}");
+        last = now;
+    }
+    let slow = Audio { sample_rate: 44_100, ..song() };
+    to_bytes(&slow, &Encoding::new(Format::Opus), None).expect_err("not its rate");
+}

@@ -1,0 +1,113 @@
+//! The autoencoder alone: a sound to latents, and latents to a sound.
+//!
+//! Source: upstream `tiled_encode`, `tiled_decode`; acestep.cpp `neural-codec`.
+
+use std::time::Instant;
+
+use acestep_model::{Backend, Checkpoint};
+use burn::{
+    module::Module,
+    tensor::{Tensor, TensorData},
+};
+
+use crate::{
+    Error,
+    audio::{Audio, loudness::require_finite, resample::to_stereo},
+    device::{
+        memory::{self, Need, bytes_of},
+        trial::in_tiles,
+    },
+    exchange::Array3,
+    flow::noise::NoiseSource,
+    host::{audio_from_sound, from_host, to_host},
+    listen::latents_with,
+    observe::{Event, Observe, Stage, check},
+    residency::{Network, Parts},
+    vae::{self, Tiling},
+};
+
+/// How a sound becomes latents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Encode {
+    /// The user's own tiles; else upstream's, or smaller ones where memory is short.
+    pub tiling: Option<Tiling>,
+    /// The generator and the seed of a draw from the distribution; else its mean.
+    pub draw: Option<(NoiseSource, u64)>,
+}
+
+/// The latents of a sound of any rate and any channels: `[1, T, C]`, 25 frames a second.
+///
+/// Samples after the last whole frame of 40 ms have none of their own.
+///
+/// # Errors
+/// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode; [`Error::Checkpoint`];
+/// [`Error::NotFinite`]; [`Error::DeviceFailed`]; [`Error::Cancelled`].
+pub fn encode<B: Backend, C: Checkpoint<B>>(
+    audio: &Audio,
+    how: Encode,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Array3, Error> {
+    let config = &parts.configs().vae;
+    let audio = to_stereo(audio, config.sampling_rate)?;
+    let (frames, channels) = (audio.samples() / config.hop(), config.decoder_input_channels);
+    let noise = match how.draw {
+        Some((source, seed)) if frames > 0 => {
+            let values = source.initial_noise(seed, frames, channels);
+            let tensor = || Ok(from_host(values.clone(), frames, channels, parts.device()));
+            Some(parts.attempt(Stage::VaeEncoder, tensor)?)
+        }
+        _ => None,
+    };
+    let latents = latents_with(&audio, how.tiling, noise, parts, observe)?;
+    Ok(Array3::new(latents.dims(), to_host(latents)))
+}
+
+/// The sound of one song's latents, `[1, T, C]`; its loudness is as the decoder gives it.
+///
+/// # Errors
+/// [`Error::Conflict`] for latents of another model; as [`encode`] otherwise.
+pub fn decode<B: Backend, C: Checkpoint<B>>(
+    latents: &Array3,
+    tiling: Option<Tiling>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Audio, Error> {
+    check(observe)?;
+    let config = &parts.configs().vae;
+    let [batch, frames, channels] = latents.shape;
+    if batch != 1 || frames == 0 || channels != config.decoder_input_channels {
+        return Err(Error::Conflict(format!(
+            "latents of {:?} are not one song's for a VAE of {} channels",
+            latents.shape, config.decoder_input_channels
+        )));
+    }
+    let start = Instant::now();
+    let (stage, hop) = (Stage::Vae, config.hop());
+    let data = TensorData::new(latents.data.clone(), latents.shape);
+    let latents: Tensor<B, 3> =
+        parts.attempt(stage, || Ok(Tensor::from_data(data, parts.device())))?;
+    let songs = parts.guarded(Network::VaeDecoder, observe, || {
+        observe.event(Event::Loading(stage));
+        let decoder = parts.vae_decoder()?;
+        let site = parts.site();
+        let bytes = bytes_of(parts.place(Network::VaeDecoder).dtype);
+        let parameters = decoder.num_params() as u64;
+        let need = |tiling| Need::vae(config, parameters, 1, frames, tiling, bytes);
+        let of_memory = || memory::tiling(Tiling::default(), frames, &site.room, 0, need);
+        let tiling = tiling.unwrap_or_else(of_memory);
+        let free = || parts.free();
+        let work = |tiling| {
+            let sound = vae::decode(&decoder, latents.clone(), hop, tiling, observe)?;
+            let songs = audio_from_sound(sound, config.sampling_rate);
+            let mut channels = songs.iter().flat_map(|song| &song.channels);
+            channels.try_for_each(|channel| require_finite("the VAE", channel))?;
+            Ok(songs)
+        };
+        in_tiles(site.device, stage, frames, tiling, observe, free, work)
+    })?;
+    observe.event(Event::Finished { stage, elapsed: start.elapsed() });
+    let silent = Audio { channels: Vec::new(), sample_rate: config.sampling_rate };
+    // There is one.
+    Ok(songs.into_iter().next().unwrap_or(silent))
+}

@@ -1,0 +1,226 @@
+//! What is written besides a plain WAV: formats, loudness, fades, tags; and latents.
+
+use crate::{Place, Run};
+
+/// The samples of a WAV file of floats, both channels in turn.
+fn floats(place: &Place, name: &str) -> Vec<f32> {
+    let bytes = place.read(name);
+    let reader = hound::WavReader::new(&bytes[..]).expect("a WAV");
+    reader.into_samples::<f32>().map(|x| x.expect("a sample")).collect()
+}
+
+fn peak(samples: &[f32]) -> f32 {
+    samples.iter().fold(0.0, |peak, x| peak.max(x.abs()))
+}
+
+fn codec(place: &Place, args: &[&str]) -> Run {
+    place.run(&[&["codec"], args, &["--model", "tiny"]].concat())
+}
+
+#[test]
+fn the_name_says_the_format_and_the_flag_may_not_contradict_it() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "7", "-o", "a.flac"]).succeeded();
+    assert_eq!(place.read("a.flac")[..4], *b"fLaC");
+    let run = place.tiny(&["rain", "--seed", "7", "--format", "flac16"]).succeeded();
+    assert_eq!(run.text(), "song-7.flac\n");
+    assert!(place.read("song-7.flac").len() < place.read("a.flac").len());
+    place
+        .tiny(&["rain", "-o", "b.wav", "--audio-format", "flac"])
+        .failed(2)
+        .says("`--audio-format flac` contradicts the name `b.wav`\n\nhint: name it .flac");
+    place.tiny(&["rain", "--audio-format", "aac"]).failed(2).says("AAC is not written");
+    let args = ["rain", "-o", "-", "--audio-format", "flac", "--seed", "7"];
+    assert_eq!(place.tiny(&args).succeeded().stdout, place.read("a.flac"));
+    // A file's wish gives way to a name.
+    place.write("a.json", r#"{"caption": "rain", "output_format": "mp3", "duration": 1}"#);
+    let args = ["generate", "--model", "tiny", "--request", "a.json", "-o", "c.wav"];
+    let run = place.run(&args).succeeded();
+    run.says("note: `c.wav` is written as wav16, not as the request's audio_format mp3");
+}
+
+#[test]
+fn a_format_that_is_not_built_in_names_its_feature() {
+    let place = Place::new();
+    for (name, feature) in [("a.mp3", "mp3"), ("a.opus", "opus")] {
+        let run = place.tiny(&["rain", "-o", name]);
+        if run.code == Some(0) {
+            // It is.
+            assert!(place.read(name).len() > 1000, "{name}");
+            continue;
+        }
+        run.failed(2)
+            .says(&format!("writing {feature} is not built into this program"))
+            .says(&format!("hint: build it with `--features {feature}`, or choose another"));
+    }
+}
+
+#[test]
+fn a_song_is_made_again_from_its_own_tags() {
+    let place = Place::new();
+    for name in ["a.wav", "a.flac"] {
+        let args = ["rain on \"tin\"", "--seed", "7", "--bpm", "90", "-o", name];
+        place.tiny(&[&args[..], &["--batch-size", "2", "--force"]].concat()).succeeded();
+        let (stem, extension) = name.split_once('.').expect("an extension");
+        let second = format!("{stem}_2.{extension}");
+        let again = format!("again.{extension}");
+        let args = ["generate", "--request", &second, "-o", &again, "--json"];
+        let object = place.run(&args).succeeded().json();
+        // The second song alone.
+        assert_eq!(object["outputs"][0]["seed"], 8);
+        assert_eq!(place.read(&again), place.read(&second), "{name}");
+    }
+    let bytes = place.read("a_1.wav");
+    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(has("INAM") && has("rain on \"tin\" · seed 7 · tiny · 8 steps"));
+    assert!(has(&format!("acestep {}", env!("CARGO_PKG_VERSION"))));
+
+    place.tiny(&["rain", "--seed", "7", "-o", "plain.wav", "--no-tags"]).succeeded();
+    assert_eq!(place.read("plain.wav").len(), 44 + 4 * 48_000);
+    place
+        .run(&["generate", "--request", "plain.wav"])
+        .failed(1)
+        .says("the song `plain.wav` has no request in its tags");
+}
+
+/// -6 dB, then a quarter of a second up and half a second down.
+#[test]
+fn loudness_and_fades_are_what_was_asked_for() {
+    let place = Place::new();
+    let song = |name: &str, args: &[&str]| {
+        let common = ["rain", "--seed", "7", "-o", name, "--audio-format", "wav32"];
+        place.tiny(&[&common, args].concat()).succeeded()
+    };
+    song("a.wav", &[]);
+    song("b.wav", &["--fade-in", "0.25", "--fade-out-duration", "0.5"]);
+    let (plain, faded) = (floats(&place, "a.wav"), floats(&place, "b.wav"));
+    assert_eq!((faded[0], faded[1], faded[2 * 47_999]), (0.0, 0.0, 0.0));
+    assert_eq!(plain[2 * 12_000..2 * 24_000], faded[2 * 12_000..2 * 24_000]);
+    let middle = 2 * 36_000;
+    let slope = (48_000 - 36_000 - 1) as f32 / 23_999.0;
+    assert!((faded[middle] - plain[middle] * slope).abs() < 1e-6);
+
+    song("c.wav", &["--peak-clip", "0"]);
+    assert!((peak(&floats(&place, "c.wav")) - 1.0).abs() < 1e-6);
+    let run = song("d.wav", &["--lufs", "-30", "--json"]);
+    assert_eq!(run.json()["plan"]["lufs"], -30.0);
+    assert!(peak(&floats(&place, "d.wav")) < peak(&plain));
+    // Noise cannot be as loud as this without going over.
+    let run = song("e.wav", &["--lufs", "-5", "--json"]);
+    let notices = run.json()["notices"].to_string();
+    assert!(
+        notices.contains("LUFS, not -5: more would bring the true peak above -1 dB"),
+        "{notices}"
+    );
+    let args = ["rain", "--lufs", "-14", "--peak-clip", "10"];
+    place.tiny(&args).failed(2).says("cannot be used with");
+    place.tiny(&["rain", "--lufs", "3"]).failed(2).says("`--lufs 3` is out of range");
+}
+
+#[test]
+fn a_saved_request_keeps_format_loudness_and_fades() {
+    let place = Place::new();
+    let args = ["rain", "--seed", "7", "-o", "a.flac", "--save-request", "--fade-in", "0.1"];
+    place.tiny(&[&args[..], &["--lufs", "-30"]].concat()).succeeded();
+    let saved = place.json("a.json");
+    assert_eq!(saved["audio_format"], "flac");
+    assert_eq!((&saved["lufs"], &saved["fade_in_duration"]), (&(-30.0).into(), &0.1.into()));
+    let args = ["generate", "--request", "a.json", "-o", "b.flac"];
+    place.run(&args).succeeded();
+    assert_eq!(place.read("a.flac"), place.read("b.flac"));
+}
+
+#[test]
+fn a_sound_goes_through_the_codec_and_back() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
+    let run = codec(&place, &["encode", "a.wav"]).succeeded();
+    assert_eq!(run.text(), "a.safetensors\n");
+    run.says("25 frames of 16 numbers in");
+    let run = codec(&place, &["decode", "a.safetensors", "-o", "b.flac", "--json"]).succeeded();
+    let object = run.json();
+    assert_eq!((&object["frames"], &object["samples"]), (&25.into(), &48_000.into()));
+    assert_eq!(place.read("b.flac")[..4], *b"fLaC");
+    // The same latents in acestep.cpp's files: 16 numbers here, 64 in the released models.
+    for (name, bytes) in [("a.vae", 25 * 64), ("a.nac8", 8 + 25 * 18), ("a.nac4", 8 + 25 * 10)] {
+        codec(&place, &["encode", "a.wav", "-o", name]).succeeded();
+        assert_eq!(place.read(name).len(), bytes, "{name}");
+        let wave = format!("{name}.wav");
+        codec(&place, &["decode", name, "-o", &wave, "--format", "wav32"]).succeeded();
+    }
+    codec(&place, &["decode", "a.safetensors", "--format", "wav32", "-o", "c.wav"]).succeeded();
+    assert_eq!(floats(&place, "c.wav"), floats(&place, "a.vae.wav"));
+    assert_ne!(floats(&place, "c.wav"), floats(&place, "a.nac8.wav"));
+    let to_stdout = codec(&place, &["encode", "a.wav", "--format", "nac8", "-o", "-"]);
+    assert_eq!(to_stdout.succeeded().stdout, place.read("a.nac8"));
+    // In tiles it is the same up to rounding.
+    let tiles = ["encode", "a.wav", "-o", "d.vae", "--vae-chunk", "22", "--vae-overlap", "9"];
+    codec(&place, &tiles).succeeded();
+    let values = |name: &str| -> Vec<f32> {
+        place.read(name).chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    };
+    let pairs = || values("a.vae").into_iter().zip(values("d.vae"));
+    assert!(pairs().all(|(a, b)| (a - b).abs() < 1e-4));
+}
+
+#[test]
+fn latents_are_drawn_by_a_seed() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "7", "-o", "a.wav"]).succeeded();
+    for (name, args) in [
+        ("a.vae", &["--sample", "--seed", "1"][..]),
+        ("b.vae", &["--sample", "--seed", "1"]),
+        ("c.vae", &["--sample", "--seed", "2"]),
+        ("d.vae", &[]),
+    ] {
+        codec(&place, &[&["encode", "a.wav", "-o", name], args].concat()).succeeded();
+    }
+    assert_eq!(place.read("a.vae"), place.read("b.vae"));
+    assert_ne!(place.read("a.vae"), place.read("c.vae"));
+    assert_ne!(place.read("a.vae"), place.read("d.vae"));
+    codec(&place, &["encode", "a.wav", "--seed", "1", "-o", "e.vae"]).failed(2);
+}
+
+/// What `generate` keeps of a song is what its sound was decoded from.
+#[test]
+fn the_latents_of_a_song_are_decoded_to_it() {
+    let place = Place::new();
+    let args = ["rain", "--seed", "7", "-o", "a.wav", "--output-latents", "a.safetensors"];
+    let args = [&args[..], &["--audio-format", "wav32", "--no-normalization"]].concat();
+    let run = place.tiny(&args).succeeded();
+    assert_eq!(run.text(), "a.wav\na.safetensors\n");
+    let args = ["decode", "a.safetensors", "-o", "b.wav", "--format", "wav32"];
+    codec(&place, &args).succeeded();
+    // Less what lies after the song: it is sampled with 128 frames.
+    let (song, decoded) = (floats(&place, "a.wav"), floats(&place, "b.wav"));
+    assert_eq!(song.len(), decoded.len());
+    let (song, decoded) = (&song[..2 * 15 * 1920], &decoded[..2 * 15 * 1920]);
+    // A song above full scale is divided by its peak.
+    let scale = peak(decoded) / peak(song);
+    let most = song.iter().zip(decoded).map(|(a, b)| (a * scale - b).abs()).fold(0.0, f32::max);
+    assert!(scale >= 1.0 && most < 1e-4 * peak(decoded), "{scale} {most}");
+    place
+        .tiny(&["rain", "--output-latents", "a.bin"])
+        .failed(2)
+        .says("`--output-latents a.bin` does not say its format");
+}
+
+#[test]
+fn what_is_no_sound_and_no_latents_is_refused() {
+    let place = Place::new();
+    place.write("notes.txt", "la la la");
+    codec(&place, &["encode", "notes.txt"]).failed(1).says("it is no sound file");
+    codec(&place, &["decode", "notes.txt"])
+        .failed(1)
+        .says("`notes.txt` cannot be used as latents: it is no .safetensors, .nac8 or .nac4")
+        .says("hint: `acestep codec encode SONG` writes latents");
+    place.write("empty.vae", "");
+    codec(&place, &["decode", "empty.vae"]).failed(1).says("there is no frame in it");
+    place.tiny(&["rain", "-o", "a.wav"]).succeeded();
+    codec(&place, &["encode", "a.wav", "-o", "a.wav", "--force"])
+        .failed(2)
+        .says("`a.wav` would be written over itself");
+    codec(&place, &["encode", "a.wav", "--format", "mp3"]).failed(2).says("safetensors, vae, nac8");
+    codec(&place, &["encode", "a.wav", "--vae-chunk", "0"]).failed(2).says("--vae-chunk 0");
+    codec(&place, &["encode", "absent.wav"]).failed(1).says("cannot read `absent.wav`");
+}
