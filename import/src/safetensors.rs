@@ -274,10 +274,12 @@ impl Tensors {
         })
     }
 
-    /// Reads tensor `name` in the sizes that the file gives it; see [`Self::read_as`].
+    /// Reads tensor `name` in the sizes that the file gives it as `dtype`: F32, F16, BF16 or any other
+    /// float that Burn can convert to.
     ///
     /// # Errors
-    /// The same.
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Cut`] if the file has shrunk since it
+    /// was opened; [`Error::BeyondF16`].
     pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
         self.read_as(name, self.shape(name)?.to_vec(), dtype)
     }

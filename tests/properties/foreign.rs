@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Directory, Folder, Format, LanguageFolder, Layout, open, open_language_model, open_tiny,
-    open_tiny_language_model,
+    Directory, DitFolder, Folder, Format, Kind, LanguageFolder, Layout, Part, open,
+    open_language_model, open_tiny, open_tiny_language_model,
 };
 use acestep_model::{Checkpoint, Tokenizer};
 use acestep_tests::{
@@ -204,6 +204,36 @@ fn a_file_without_config_is_known_by_its_sizes() {
     assert_eq!(model.configs().vae.channel_multiples, tiny.configs().vae.channel_multiples);
     assert!(model.is_turbo(), "by its name");
     assert!(model.notices()[0].contains("by its name it is a turbo model"));
+}
+
+/// The encoders of an XL model have a width of their own, which brings the keys of its release.
+#[test]
+fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
+    let dir = temporary();
+    let released = acestep_tests::root().join("tests/goldens/checkpoints_xl/acestep-v15-xl-turbo");
+    let file = dir.path().join("xl_turbo.safetensors");
+    std::fs::copy(released.join("model.safetensors"), &file).expect("a copy");
+    let layout = Layout::new([]);
+    let open = |path: &Path| {
+        let directory = acestep_import::directory(path, Kind::Dit, &layout).expect("one");
+        DitFolder::open(directory).expect("a model")
+    };
+    let (own, exact) = (open(&file), open(&released));
+    let of = |folder: &DitFolder| {
+        let config = folder.config();
+        (
+            [config.encoder_hidden_size, config.encoder_intermediate_size],
+            [config.encoder_num_attention_heads, config.encoder_num_key_value_heads],
+            [config.hidden_size, config.intermediate_size, config.num_hidden_layers],
+            [config.num_attention_heads, config.num_key_value_heads, config.head_dim],
+            [config.fsq_dim, config.text_hidden_dim, config.timbre_hidden_dim],
+            [config.num_lyric_encoder_hidden_layers, config.num_timbre_encoder_hidden_layers],
+            [config.pool_window_size, config.patch_size, config.in_channels],
+        )
+    };
+    assert_eq!(of(&own), of(&exact));
+    assert!(own.config().encoder_hidden_size.is_some());
+    own.check::<Cpu>(&DEVICE, &[Part::Conditioner, Part::AudioCodec, Part::Dit]).expect("it fits");
 }
 
 #[test]

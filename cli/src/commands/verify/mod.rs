@@ -51,8 +51,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     goldens: Option<PathBuf>,
 
-    /// The directory with the checkpoints that the goldens were made with; by default
-    /// `checkpoints_NAME` beside the goldens `NAME`.
+    /// The directory with the checkpoints that the goldens were made with, as directories or GGUF
+    /// files; by default `checkpoints_NAME` beside the goldens `NAME`.
     #[arg(long, value_name = "DIR", requires = "goldens")]
     models: Option<PathBuf>,
 
