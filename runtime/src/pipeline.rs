@@ -19,7 +19,11 @@ use crate::{
     },
     device::trial::in_tiles,
     exchange::Array3,
-    flow::{self, latents::adjusted},
+    flow::{
+        self, Track,
+        edit::{Edit, Side},
+        latents::adjusted,
+    },
     host::{audio_from_sound, from_host, to_host},
     observe::{Event, Observe, Stage, check},
     residency::{Network, Parts},
@@ -27,7 +31,7 @@ use crate::{
 };
 
 pub use many::{Wanted, generate_all};
-pub use prepare::{Prepared, prepare, prepare_all};
+pub use prepare::{Edited, Prepared, prepare, prepare_all};
 
 /// A finished song and the seed that makes it again.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,7 +144,7 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
-    let Prepared { tracks, start: from } = prepared;
+    let Prepared { tracks, start: from, edited } = prepared;
     let start = Instant::now();
     let [_, frames, channels] = from.noise.dims();
     let step_noise = |step: usize| {
@@ -151,7 +155,28 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     let latents = parts.guarded(Network::Dit, observe, || {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
-        let latents = flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, observe)?;
+        let latents = match (&plan.flow_edit, &edited) {
+            (Some(settings), Some(Edited { song, source })) => {
+                let side = |track: &Track<B>| Side {
+                    track: track.clone(),
+                    steering: tracks.steering.clone(),
+                };
+                let edit = Edit {
+                    song: song.clone(),
+                    source: side(source),
+                    target: side(&tracks.first),
+                    window: settings.window,
+                };
+                let mut streams: Vec<_> =
+                    settings.seeds.iter().map(|&seed| plan.noise.stream(seed)).collect();
+                let draw = || {
+                    let noise = streams.iter_mut().flat_map(|it| it.draw(frames, channels));
+                    from_host(noise.collect(), frames, channels, parts.device())
+                };
+                flow::edit::edit(&dit, &edit, &sampling, draw, observe)?
+            }
+            _ => flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, observe)?,
+        };
         let latents = adjusted(latents, plan.latent_rescale, plan.latent_shift);
         require_finite("the diffusion transformer", &to_host(latents.clone()))?;
         Ok(latents)

@@ -226,9 +226,6 @@ impl Plan {
             mask_mode: work.mask_mode,
         };
         start::keep_to_edit(&mut plan, request, &mut notices);
-        if plan.flow_edit.is_some() {
-            return Err(Error::NotInThisVersion("flow_edit_morph".into()));
-        }
         Ok((plan, notices))
     }
 

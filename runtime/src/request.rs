@@ -365,6 +365,13 @@ impl Request {
         }
     }
 
+    /// Whether the song is made from another one: by its task, or because that one is edited.
+    pub fn follows_source(&self) -> bool {
+        // A task that is no task is refused by the plan.
+        let by_task = crate::plan::Task::of(self).is_ok_and(crate::plan::Task::has_source);
+        by_task || self.flow_edit_morph == Some(true)
+    }
+
     /// Whether there is an outline.
     pub fn has_codes(&self) -> bool {
         self.audio_codes.iter().flatten().any(|list| !list.is_empty())

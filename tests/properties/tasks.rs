@@ -236,6 +236,39 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
     assert_eq!(part.channels[0][96_000..], source.channels[0][96_000..]);
 }
 
+/// A song that is edited from what it is to the same stays as it is; to something else it does not,
+/// and the fewer steps edit, the more of it stays.
+#[test]
+fn an_edit_to_the_same_words_changes_nothing() {
+    let model = turbo();
+    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
+    let source = song(5.2);
+    let sounds = given(&model, &source);
+    let request = Request {
+        flow_edit_morph: Some(true),
+        flow_edit_source_caption: Some("a calm piano melody, rain".into()),
+        flow_edit_source_lyrics: Some("[Verse]\nIt rains on the roof".into()),
+        ..asked("text2music")
+    };
+    let edited = |request: &Request| {
+        let plan = plan_of(request, &model, &sounds);
+        assert_eq!(plan.frames, 130);
+        let prepared = prepare(&plan, &parts, &Unobserved).expect("a start");
+        to_host(denoise(&plan, &parts, prepared, &Unobserved).expect("latents"))
+    };
+    let Some(Sound::Audio(heard)) = &sounds.source else { panic!("a sound") };
+    let latents = to_host(latents_of(heard, &parts, &Unobserved).expect("latents"));
+    let change = |other: &[f32]| largest_difference(latents.iter().zip(other));
+    let same = change(&edited(&request));
+    assert!(same < 1e-5, "{same}");
+    let other = Request { caption: Some("fast techno".into()), ..request };
+    let (all, few) = (
+        change(&edited(&other)),
+        change(&edited(&Request { flow_edit_n_min: Some(0.75), ..other.clone() })),
+    );
+    assert!(few > 1e-3 && few < all, "{few} {all}");
+}
+
 /// Two songs of a batch differ inside the region alone.
 #[test]
 fn a_batch_of_repaints_shares_its_source() {

@@ -72,14 +72,26 @@ pub(crate) struct Editing {
     pub(crate) audio_cover_strength: Option<f64>,
 
     /// repaint, lego: seconds at which the part begins; below 0 it is before the song [default: 0].
-    #[arg(long, value_name = "SECONDS", alias = "repainting_start", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        alias = "repainting_start",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
     pub(crate) repainting_start: Option<f64>,
 
     /// repaint, lego: seconds at which it ends; may be after the song [default: its end].
     ///
     /// To add something before the song end at 0. -1 is the end of the song, also where the part begins
     /// before it: acestep.cpp then ends at the beginning.
-    #[arg(long, value_name = "SECONDS", alias = "repainting_end", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        alias = "repainting_end",
+        hide_short_help = true,
+        allow_negative_numbers = true
+    )]
     pub(crate) repainting_end: Option<f64>,
 
     /// How a repaint meets its surroundings [default: balanced].
@@ -135,7 +147,13 @@ pub(crate) struct Editing {
     ///
     /// woodwinds, brass, fx, synth, strings, percussion, keyboard, guitar, bass, drums,
     /// backing_vocals or vocals.
-    #[arg(long, value_name = "TRACK", visible_alias = "track", alias = "track_name")]
+    #[arg(
+        long,
+        value_name = "TRACK",
+        visible_alias = "track",
+        alias = "track_name",
+        hide_short_help = true
+    )]
     pub(crate) track_name: Option<String>,
 
     /// complete: the tracks to add, e.g. drums,bass.

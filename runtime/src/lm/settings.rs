@@ -13,7 +13,7 @@ use crate::{
     Error, Notice, Request,
     error::shortened,
     plan::{
-        MOST_SECONDS, Task,
+        MOST_SECONDS,
         limits::{self, above, choice, real, whole},
     },
 };
@@ -49,8 +49,7 @@ impl Thinking {
     /// not to think, it still does what is asked for by name (`use_cot_*`, or an `lm_mode` in which
     /// it writes the texts); upstream calls that the task `dit`.
     pub fn of(request: &Request, is_tiny: bool) -> Self {
-        // A task that is no task is refused by the plan.
-        if request.has_codes() || Task::of(request).is_ok_and(Task::has_source) {
+        if request.has_codes() || request.follows_source() {
             return Self::Off;
         }
         let Request { use_cot_metas, use_cot_caption, use_cot_language, .. } = request;

@@ -20,7 +20,7 @@ use crate::{
     host::{from_host, to_host},
     listen::CODES_AT_ONCE,
     observe::{Event, Observe, Stage, check},
-    plan::Task,
+    plan::{FlowEdit, Task},
     residency::{Network, Parts},
     sounds::Sound,
     source,
@@ -33,6 +33,17 @@ pub struct Prepared<B: Backend> {
     pub tracks: Tracks<B>,
     /// The initial noise, and what of a source is kept.
     pub start: Start<B>,
+    /// The song that is edited, if one is.
+    pub edited: Option<Edited<B>>,
+}
+
+/// A song that is edited.
+#[derive(Debug, Clone)]
+pub struct Edited<B: Backend> {
+    /// Its latents, `[B, T, C]`.
+    pub song: Tensor<B, 3>,
+    /// The song as it is, in words.
+    pub source: Track<B>,
 }
 
 /// The first half: prompts, codes and sounds to what sampling starts from.
@@ -66,6 +77,18 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
         |a, b| same_words(a, b) && same_timbre(a, b),
         |i| condition::listen(parts, &texts[i], &timbres[i], observe), // [1, L, H]
     );
+    // An edit follows the song as it is, too.
+    let plain_texts = stages.each(same_edit, |i| match plans[i].flow_edit.as_ref().map(as_it_is) {
+        Some(prompt) => condition::read(parts, &[prompt], observe).map(Some),
+        None => Ok(None),
+    });
+    let as_heard = stages.each(
+        |a, b| same_edit(a, b) && same_timbre(a, b),
+        |i| match &plain_texts[i] {
+            Some(texts) => condition::listen(parts, texts, &timbres[i], observe).map(Some),
+            None => Ok(None),
+        },
+    );
     let followed = stages.each(same_outline, |i| {
         followed(plans[i], &targets[i], &silence[i], parts, observe) // [1 or B, T, C]
     });
@@ -73,8 +96,13 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
         |_, _| false,
         |i| {
             parts.attempt(Stage::Condition, || {
-                let (followed, target) = (followed[i].clone(), targets[i].clone());
-                Ok(prepared(plans[i], heard[i].clone(), followed, target, &silence[i], parts))
+                let ingredients = Ingredients {
+                    heard: heard[i].clone(),
+                    as_it_is: as_heard[i].clone(),
+                    followed: followed[i].clone(),
+                    target: targets[i].clone(),
+                };
+                Ok(prepared(plans[i], ingredients, &silence[i], parts))
             })
         },
     );
@@ -145,6 +173,20 @@ fn same_words(a: &Plan, b: &Plan) -> bool {
     prompt(a) == prompt(b)
 }
 
+fn same_edit(a: &Plan, b: &Plan) -> bool {
+    let [a, b] = [a, b].map(|plan| plan.flow_edit.as_ref().map(as_it_is));
+    a == b
+}
+
+/// The texts of a song as it is, which is to be edited.
+fn as_it_is(edit: &FlowEdit) -> Prompt {
+    Prompt {
+        caption: edit.caption_prompt.clone(),
+        lyrics: edit.lyric_prompt.clone(),
+        plain_caption: None,
+    }
+}
+
 fn same_outline(a: &Plan, b: &Plan) -> bool {
     same_source(a, b) && (a.task, &a.codes, &a.region) == (b.task, &b.codes, &b.region)
 }
@@ -198,7 +240,11 @@ fn followed<B: Backend, C: Checkpoint<B>>(
         let hints = hints(plan, parts, observe)?; // [1 or B, 5 N, C]
         return Ok(source::padded(hints, silence, plan.padded_frames));
     }
-    let Some(target) = target else { return Ok(source::silence(silence, plan.padded_frames)) };
+    let target = match target {
+        Some(target) if plan.task.has_source() => target,
+        // An edit of words alone hears its song only in what it starts from.
+        _ => return Ok(source::silence(silence, plan.padded_frames)),
+    };
     Ok(match &plan.region {
         _ if plan.is_cover() => coded(target, silence, parts, observe)?,
         // Lego hears what its track goes with.
@@ -209,15 +255,23 @@ fn followed<B: Backend, C: Checkpoint<B>>(
     })
 }
 
+/// What the stages made for one song.
+struct Ingredients<B: Backend> {
+    heard: Heard<B>,
+    /// What an edit starts from, in words.
+    as_it_is: Option<Heard<B>>,
+    followed: Tensor<B, 3>,
+    target: Option<Tensor<B, 3>>,
+}
+
 /// Everything of one song together.
 fn prepared<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    heard: Heard<B>,
-    followed: Tensor<B, 3>,
-    target: Option<Tensor<B, 3>>,
+    ingredients: Ingredients<B>,
     silence: &Tensor<B, 3>,
     parts: &Parts<'_, B, C>,
 ) -> Prepared<B> {
+    let Ingredients { heard, as_it_is, followed, target } = ingredients;
     let (batch, frames) = (plan.seeds.len(), plan.padded_frames);
     // Noise is laid over the source itself, not over what its audio codes keep of it.
     let under_noise = match &target {
@@ -237,6 +291,13 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
     };
     let plain =
         |later: Tensor<B, 3>| (plan.cover_steps(), track(later, source::silence(silence, frames)));
+    let edited = match (as_it_is, &target) {
+        (Some(as_it_is), Some(target)) => Some(Edited {
+            song: each(target.clone()),
+            source: track(as_it_is.first.hidden, followed.clone()),
+        }),
+        _ => None,
+    };
     let tracks = Tracks {
         first: track(heard.first.hidden, followed),
         later: heard.later.map(|later| plain(later.hidden)),
@@ -254,7 +315,7 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
         _ => None,
     };
     let source = (plan.cover_noise_strength > 0.0).then(|| each(under_noise));
-    Prepared { tracks, start: Start { noise: initial_noise(plan, parts), source, region } }
+    Prepared { tracks, start: Start { noise: initial_noise(plan, parts), source, region }, edited }
 }
 
 fn hints<B: Backend, C: Checkpoint<B>>(
@@ -332,7 +393,8 @@ impl<B: Backend> Prepared<B> {
                        --audio-cover-strength 1";
             return Err(Error::Conflict(why.into()));
         }
-        if self.start.region.is_some() || self.start.source.is_some() {
+        let Start { region, source, .. } = &self.start;
+        if region.is_some() || source.is_some() || self.edited.is_some() {
             let why = "conditioning files hold nothing of a source that is kept";
             return Err(Error::Conflict(why.into()));
         }
@@ -382,7 +444,7 @@ impl<B: Backend> Prepared<B> {
             let condition = tensor(encoder_hidden_states);
             let first = Track { condition, context: tensor(context_latents) };
             let tracks = Tracks { first, later: None, steering };
-            Ok(Self { tracks, start: tensor(initial_noise).into() })
+            Ok(Self { tracks, start: tensor(initial_noise).into(), edited: None })
         })
     }
 }

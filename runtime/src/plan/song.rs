@@ -50,7 +50,7 @@ pub(super) fn decide(
     notices.extend(singing::notice(&lyrics, duration_s));
     let strength = request.audio_cover_strength.unwrap_or(1.0);
     let strength = real("audio-cover-strength", strength, 0.0, 1.0)?;
-    let follows = !codes.is_empty() || work.source.is_some();
+    let follows = !codes.is_empty() || work.source.is_some() && work.task.has_source();
     if strength < 1.0 && !follows {
         let text = "--audio-cover-strength is not used: there are neither audio codes nor a source";
         notices.push(Notice(text.into()));

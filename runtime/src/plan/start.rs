@@ -156,6 +156,10 @@ pub(super) fn keep_to_edit(plan: &mut Plan, request: &Request, notices: &mut Vec
     if std::mem::take(&mut plan.cover_noise_strength) > 0.0 {
         unused.push("cover_noise_strength");
     }
+    if plan.audio_cover_strength < 1.0 {
+        (plan.audio_cover_strength, plan.non_cover_prompt) = (1.0, None);
+        unused.push("audio_cover_strength");
+    }
     if request.retake_variance.is_some_and(|variance| variance > 0.0) {
         unused.push("retake_variance");
     }

@@ -231,6 +231,21 @@ pub(super) fn decide(
         return Err(Error::WrongModel { task: name, model: model.name.clone() });
     }
     let codes = request.has_codes();
+    let is_edit = request.flow_edit_morph == Some(true);
+    let follows = task.has_source() || is_edit;
+    if is_edit && !matches!(task, Task::TextToMusic | Task::Cover) {
+        let why = format!("`--flow-edit-morph` goes with text2music and cover, not with `{name}`");
+        return Err(Error::Conflict(why));
+    }
+    if is_edit && codes {
+        let why = "`--flow-edit-morph` edits a song, not audio codes: leave them out";
+        return Err(Error::Conflict(why.into()));
+    }
+    if is_edit && model.is_turbo {
+        let text =
+            "upstream edits with base and sft models only; with turbo less of the song may stay";
+        note(text.into());
+    }
     if codes && !task.takes_codes() {
         let why =
             format!("`--task-type {name}` follows a song, and not audio codes: leave them out");
@@ -241,12 +256,13 @@ pub(super) fn decide(
             note("the source is not used: there are audio codes, which win".into());
             None
         }
-        Some(_) if !task.has_source() => {
+        Some(_) if !follows => {
             let text =
                 "the source is not used: text2music takes none; did you mean --task-type cover?";
             note(text.into());
             None
         }
+        None if is_edit => return Err(Error::NoSource { task: "text2music --flow-edit-morph" }),
         None if task.has_source() && !codes => return Err(Error::NoSource { task: name }),
         source => source.clone(),
     };

@@ -11,7 +11,6 @@ use acestep_runtime::{
         constrain::genres::GenreVocabulary,
         settings::{self, Settings, Thinking},
     },
-    plan::Task,
 };
 use anyhow::Result;
 
@@ -137,7 +136,7 @@ fn without(args: &Args, request: &Request) -> Option<Notice> {
     if args.sampling.conditioning.is_some() {
         return None;
     }
-    let follows = Task::of(request).is_ok_and(Task::has_source);
+    let follows = request.follows_source();
     let remedy = match (request.has_codes(), request.thinking) {
         (true, _) => "the audio codes are there already",
         (false, _) if follows => "the song follows its source",

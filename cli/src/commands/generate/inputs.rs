@@ -6,7 +6,6 @@ use acestep_runtime::{
     ModelInfo, Notice, Plan, Request,
     exchange::{Array3, Conditioning, load_array},
     flow::solver::Solver,
-    plan::Task,
     sounds::Sounds,
 };
 use anyhow::Result;
@@ -46,7 +45,7 @@ impl Inputs {
         if let (Some((path, noise)), None) = (&self.noise, &self.conditioning)
             && request.duration.is_none()
             && !request.has_codes()
-            && !Task::of(request).is_ok_and(Task::has_source)
+            && !request.follows_source()
         {
             let length = seconds(noise.shape[1]);
             request.duration = Some(length);

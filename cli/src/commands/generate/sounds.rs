@@ -77,7 +77,8 @@ pub(super) fn read(
     notices: &mut Vec<Notice>,
 ) -> Result<Sounds> {
     // What is not followed is not read: its plan says so.
-    let follows = Task::of(request)?.has_source() && !request.has_codes();
+    Task::of(request)?;
+    let follows = request.follows_source() && !request.has_codes();
     let mut sounds = Sounds::default();
     if request.src_audio.is_some() && request.src_latents.is_some() {
         let why = "the request has both `src_audio` and `src_latents`: leave one of them out";
