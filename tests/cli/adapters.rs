@@ -2,7 +2,10 @@
 
 use serde_json::{Map, json};
 
-use crate::Place;
+use crate::{
+    Place,
+    foreign::{Weights, write_comfy_checkpoint, write_gguf_models},
+};
 
 /// A safetensors file of f32.
 fn file(tensors: &[(&str, &[usize], f32)]) -> Vec<u8> {
@@ -43,17 +46,17 @@ fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
     song("plain.wav", &[]);
     let run = song("voice.wav", &["--adapter", "voice.safetensors"]);
     run.says("tiny + voice on cpu").says("adapter voice: 1 weight changed by ");
-    assert_ne!(place.read("voice.wav"), place.read("plain.wav"));
+    assert_ne!(place.sound("voice.wav"), place.sound("plain.wav"));
     song("half.wav", &["--adapter", "voice.safetensors:0.5"]).says("tiny + voice (0.5) on cpu");
-    assert_ne!(place.read("half.wav"), place.read("voice.wav"));
-    assert_ne!(place.read("half.wav"), place.read("plain.wav"));
+    assert_ne!(place.sound("half.wav"), place.sound("voice.wav"));
+    assert_ne!(place.sound("half.wav"), place.sound("plain.wav"));
     song("none.wav", &["--adapter", "voice.safetensors", "--adapter-scale", "0"])
         .says("note: the adapter `voice.safetensors` has the scale 0: it changes nothing");
-    assert_eq!(place.read("none.wav"), place.read("plain.wav"));
+    assert_eq!(place.sound("none.wav"), place.sound("plain.wav"));
     song("zeros.wav", &["--adapter", "zeros.safetensors"])
         .says("adapter zeros: 1 weight not changed at all")
         .says("note: the adapter zeros changes nothing: all its changes are zero");
-    assert_eq!(place.read("zeros.wav"), place.read("plain.wav"));
+    assert_eq!(place.sound("zeros.wav"), place.sound("plain.wav"));
     // Two halves are a whole, up to the last bit of a sum.
     let halves = ["--adapter", "voice.safetensors:0.5"];
     song("halves.wav", &[halves, halves].concat());
@@ -81,11 +84,11 @@ fn a_saved_request_keeps_its_adapters_and_makes_the_song_again() {
     let again = |more: &[&str], name: &str| {
         let common = ["generate", "--request", "a.json", "-o", name];
         place.run(&[&common, more].concat()).succeeded();
-        place.read(name)
+        place.sound(name)
     };
-    assert_eq!(again(&[], "b.wav"), place.read("a.wav"));
-    assert_ne!(again(&["--no-adapter"], "c.wav"), place.read("a.wav"));
-    assert_ne!(again(&["--adapter-scale", "1"], "d.wav"), place.read("a.wav"));
+    assert_eq!(again(&[], "b.wav"), place.sound("a.wav"));
+    assert_ne!(again(&["--no-adapter"], "c.wav"), place.sound("a.wav"));
+    assert_ne!(again(&["--adapter-scale", "1"], "d.wav"), place.sound("a.wav"));
     // acestep.cpp's keys.
     place.write(
         "cpp.json",
@@ -93,7 +96,30 @@ fn a_saved_request_keeps_its_adapters_and_makes_the_song_again() {
     );
     let common = ["generate", "--request", "cpp.json", "--model", "tiny", "--duration", "1"];
     place.run(&[&common[..], &["--seed", "7", "-o", "e.wav"]].concat()).succeeded();
-    assert_eq!(place.read("e.wav"), place.read("a.wav"));
+    assert_eq!(place.sound("e.wav"), place.sound("a.wav"));
+}
+
+#[test]
+fn an_adapter_does_the_same_to_other_peoples_files_of_a_model() {
+    let place = Place::new();
+    place.write("voice.safetensors", lora(0.3));
+    write_gguf_models(&place.path("models"), Weights::F32);
+    write_gguf_models(&place.path("quantised"), Weights::Q8_0);
+    write_comfy_checkpoint(&place.path("comfy"));
+    let song = |model: &str, models: &str, output: &str| {
+        let args = ["generate", "rain", "--no-thinking", "--duration", "1", "--seed", "7"];
+        let more = ["--model", model, "--models-dir", models, "-o", output];
+        place
+            .run(&[&args[..], &more, &["--adapter", "voice.safetensors"]].concat())
+            .succeeded()
+            .says("adapter voice: 1 weight changed by ");
+        place.sound(output)
+    };
+    let own = song("tiny", "models", "own.wav");
+    assert_eq!(song("turbo", "models", "gguf.wav"), own);
+    assert_eq!(song("comfy/tiny_turbo_aio.safetensors", "models", "comfy.wav"), own);
+    // Coarser weights, and the same change.
+    assert_ne!(song("turbo", "quantised", "quantised.wav"), own);
 }
 
 #[test]

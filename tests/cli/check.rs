@@ -85,7 +85,7 @@ fn the_built_in_results_are_compared_once_and_those_in_bf16_have_rows_of_their_o
     // As many as `verify` compares.
     assert_eq!(
         (&json["parts"][0]["passed"], &json["parts"][0]["skipped"]),
-        (&601.into(), &70.into())
+        (&613.into(), &58.into())
     );
     let rows = json["verified"].as_array().expect("rows");
     for component in ["DiT", "VAE decoder", "text encoder", "language model"] {

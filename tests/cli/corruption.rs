@@ -60,7 +60,7 @@ fn an_unharmed_copy_makes_the_same_song_as_the_built_in_one() {
     let args = ["generate", "rain", "--duration", "1", "--seed", "7", "--no-thinking"];
     place.run(&[&args[..], &["--model", model, "-o", "a.wav"]].concat()).succeeded();
     place.run(&[&args[..], &["--model", "tiny", "-o", "b.wav"]].concat()).succeeded();
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_eq!(place.sound("a.wav"), place.sound("b.wav"));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_wrong_directory_says_what_it_is() {
     place.checkpoint();
     refused(&place, &place.path("vae"), "vae").says("holds the Oobleck audio autoencoder");
     refused(&place, &place.path("Qwen3-Embedding-0.6B"), "Qwen3").says("holds a Qwen3");
-    refused(&place, &place.path("vae/config.json"), "is not a directory");
+    refused(&place, &place.path("vae/config.json"), "it is neither GGUF nor safetensors");
 }
 
 #[test]

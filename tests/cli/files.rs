@@ -77,7 +77,7 @@ fn songs_of_other_peoples_files_are_the_same_songs() {
             model,
         ];
         place.run(&args).succeeded();
-        place.read(output)
+        place.sound(output)
     };
     let exact = song("tiny", "a.wav");
     assert!(song("turbo", "b.wav") == exact);

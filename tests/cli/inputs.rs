@@ -69,7 +69,7 @@ fn dumped_conditioning_makes_the_same_song() {
         ]
     );
     place.tiny(&["--conditioning", "deep/folder", "-o", "b.wav"]).succeeded();
-    assert_eq!(place.read("a.wav"), place.read("b.wav"));
+    assert_eq!(place.sound("a.wav"), place.sound("b.wav"));
     // Without a duration every frame is heard, also those that a short song is padded with.
     let args = ["generate", "--model", "tiny", "--conditioning", "deep/folder", "--json"];
     assert_eq!(place.run(&args).succeeded().json()["outputs"][0]["samples"], 128 * 1920);
@@ -93,7 +93,7 @@ fn dumped_noise_stands_for_the_seed() {
         [("dump/initial_noise.bin", "b.wav"), ("dump/conditioning.safetensors", "c.wav")]
     {
         let run = place.tiny(&["rain", "--noise", noise, "-o", output]).succeeded();
-        assert_eq!(place.read("a.wav"), place.read(output));
+        assert_eq!(place.sound("a.wav"), place.sound(output));
         assert!(run.stderr.contains(&format!("noise of {noise} · 8 steps")), "{}", run.stderr);
     }
     let args = ["generate", "--model", "tiny", "rain", "--noise", "dump/initial_noise.bin"];
@@ -140,7 +140,7 @@ fn a_seed_beside_noise_from_a_file_is_only_for_stochastic_steps() {
             let args = ["--infer-method", "sde", "--seed", seed, "-o", output, "--force"];
             let run = with(&args).succeeded();
             assert!(run.stderr.contains(&format!(", seed {seed} · 8 steps")), "{}", run.stderr);
-            place.read(output)
+            place.sound(output)
         };
         assert_eq!(sde("7", "b.wav"), sde("7", "c.wav"));
         assert_ne!(sde("7", "b.wav"), sde("8", "c.wav"));

@@ -121,6 +121,12 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
+    /// The samples of a WAV file of 16 bits: tags differ where the songs do not.
+    fn sound(&self, name: &str) -> Vec<i16> {
+        let mut file = hound::WavReader::open(self.path(name)).expect("a WAV file");
+        file.samples().map(|sample| sample.expect("a sample")).collect()
+    }
+
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), bytes).expect("writes");
     }

@@ -182,7 +182,8 @@ fn a_dry_run_says_that_it_would_think() {
     let run = place.tiny(&args).succeeded();
     insta::assert_snapshot!("dry-run-thinking", run.stderr);
     let object = place.tiny(&[&args[..], &["--json"]].concat()).succeeded().json();
-    let model = json!({ "model": "tiny", "model_path": "built-in/acestep-5Hz-lm-0.6B", "writes_codes": true });
+    let model = json!({ "model": "tiny", "model_path": "built-in/acestep-5Hz-lm-0.6B",
+        "model_format": "built in", "model_types": ["F32"], "writes_codes": true });
     assert_eq!(object["language_model"], model);
     assert_eq!(object["plan"]["networks"][0]["name"], "language model");
     let says = "note: the language model decides the length; 30 s stands for it here";

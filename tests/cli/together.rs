@@ -65,6 +65,14 @@ fn what_is_for_one_request_is_refused_with_several() {
         .run(&[&two[..], &["-o", "-"]].concat())
         .failed(2)
         .says("`--output -` is for one request, but there are 2");
+    place
+        .run(&[&two[..], &["--save-request", "--force"]].concat())
+        .failed(2)
+        .says("`a.json` is a request, and would be replaced");
+    place
+        .run(&[&two[..], &["--lyrics", "@-"]].concat())
+        .failed(2)
+        .says("`@-` is for one request, but there are 2");
     place.write("d.json", r#"{"caption": "x", "bpm": 7}"#);
     place
         .run(&["generate", "--model", "tiny", "--request", "a.json", "--request", "d.json"])

@@ -8,7 +8,7 @@ use clap::ValueHint;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "From another song")]
 pub(crate) struct Editing {
-    /// text2music, cover, repaint, .. [default: text2music].
+    /// text2music, cover, repaint, ..
     ///
     /// text2music: music from words, and from audio codes. cover: the outline of another song, in
     /// another style. cover-nofsq: the same from more than its outline, so closer to it. repaint: a
@@ -39,9 +39,9 @@ pub(crate) struct Editing {
     )]
     pub(crate) src_latents: Option<PathBuf>,
 
-    /// A song whose sound is taken: voice, instruments, room; for every task.
+    /// A song whose sound is taken.
     ///
-    /// Three pieces of it are heard, 30 s in all. Given several times, each is heard.
+    /// Voice, instruments, room; for every task. Three pieces of it are heard, 30 s in all. Given several times, each is heard.
     #[arg(
         long,
         value_name = "FILE",

@@ -91,11 +91,11 @@ pub(crate) struct Words {
     pub(crate) bpm: Option<i64>,
 
     /// Key, e.g. "F# minor".
-    #[arg(long, value_name = "KEY", alias = "key_scale")]
+    #[arg(long, value_name = "KEY", alias = "key_scale", hide_short_help = true)]
     pub(crate) keyscale: Option<String>,
 
     /// Beats of a bar: 2, 3, 4 or 6.
-    #[arg(long, value_name = "N", alias = "time_signature")]
+    #[arg(long, value_name = "N", alias = "time_signature", hide_short_help = true)]
     pub(crate) timesignature: Option<String>,
 
     /// Length in seconds, up to 600 [default: the plan's, else 30].
@@ -165,7 +165,7 @@ pub(crate) struct Sampling {
     )]
     pub(crate) inference_steps: Option<i64>,
 
-    /// How closely to follow the caption; not turbo [default: 7].
+    /// Strength of guidance; not turbo [default: 7].
     #[arg(
         long,
         value_name = "X",
@@ -200,7 +200,7 @@ pub(crate) struct Sampling {
     pub(crate) cfg_interval_end: Option<f64>,
 
     /// Leans the steps to the noise [default: turbo 3, else 1].
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) shift: Option<f64>,
 
     /// The times of the steps, falling from 1 to 0; in place of steps and shift.
@@ -298,7 +298,13 @@ pub(crate) struct Compute {
     ///
     /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
     /// [env: ACESTEP_MODELS_DIR]
-    #[arg(long, value_name = "DIR", alias = "models_dir", value_hint = ValueHint::DirPath)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        alias = "models_dir",
+        hide_short_help = true,
+        value_hint = ValueHint::DirPath
+    )]
     pub(crate) models_dir: Option<PathBuf>,
 
     #[command(flatten)]

@@ -103,8 +103,8 @@ struct Job {
 /// Makes the songs of every request, or says what would be made.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy. With several requests what stands in the way of one
-/// is said, and stops no other.
+/// Whatever stands in the way, with its remedy. What can be refused before any work is; of several
+/// requests one that fails later is said, and stops no other.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let requests = together::requests(&args)?;
@@ -114,11 +114,14 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         job.notices.iter().for_each(|notice| report.note(&notice.0));
         jobs.push(job);
     }
-    together::check(&jobs)?;
+    together::check(&jobs, &args)?;
     if args.output.dry_run {
         return plan_only(&mut jobs, &args, &report);
     }
-    jobs.iter().try_for_each(|job| memory::check(job, args.compute.residency()))?;
+    for (job, own) in jobs.iter().zip(&requests) {
+        memory::check(job, args.compute.residency())
+            .map_err(|error| together::named(error, own, &requests))?;
+    }
     let mut run = Together::new(jobs, &args, report);
     run.compose()?;
     run.sing()?;
@@ -142,7 +145,7 @@ fn plan_only(jobs: &mut [Job], args: &Args, report: &Report) -> Result<ExitCode>
         }
     }
     if args.output.json {
-        report.output(&format!("{:#}", together::one_or_all(objects)))?;
+        report.output(&format!("{:#}", together::one_or_all(objects, jobs.len())))?;
     }
     jobs.iter().try_for_each(|job| memory::check(job, args.compute.residency()))?;
     Ok(ExitCode::SUCCESS)
@@ -234,8 +237,8 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
                            for the steps that leave its codes";
             return Err(Refusal::usage(message).hint("pass --audio-cover-strength 1").into());
         }
-        if plan.region.is_some() {
-            let message = "conditioning files hold nothing of the song around a part";
+        if plan.region.is_some() || plan.flow_edit.is_some() || plan.cover_noise_strength > 0.0 {
+            let message = "conditioning files hold nothing of the song that is started from";
             return Err(Refusal::usage(message).hint("leave --dump-conditioning out").into());
         }
         outputs::check_conditioning(folder, args.output.existing())?;

@@ -18,7 +18,13 @@ use std::{
 use burn::tensor::{DType, TensorData};
 use half::{bf16, f16};
 
-use super::{Adapter, AdapterError, delta::energy, file::counted, module::Module, target::Targets};
+use super::{
+    Adapter, AdapterError,
+    delta::energy,
+    file::counted,
+    module::Module,
+    target::{LAYERS_BEYOND, Targets},
+};
 use crate::{Error, error::Names, safetensors::is_beyond_f16};
 
 /// Adapters that fit a model, each with the user's scale.
@@ -192,6 +198,17 @@ impl Fitted {
                 count: counted(names.len(), "module"),
                 names: Names(names),
                 what: of(&unmatched),
+            });
+        }
+        // No transformer of the family has the same widths and more layers: these are a language
+        // model's, whose modules have the same names.
+        if let Some((module, _)) = unmatched.iter().find(|(_, what)| *what == LAYERS_BEYOND) {
+            return Err(AdapterError::NotAnAdapter {
+                path: path(),
+                reason: format!(
+                    "`{module}` is of a layer that {model} does not have, while its widths fit: it is \
+                     one of a language model, most likely"
+                ),
             });
         }
         let (targets, measured) = (targets.len(), Mutex::default());

@@ -78,12 +78,14 @@ impl Settings {
         };
         let mut this = Self::default();
         if let Some(of_diffusers) = object("lora_adapter_metadata")? {
-            let own: Map<String, Value> = of_diffusers
+            let prefixed: Map<String, Value> = of_diffusers
                 .iter()
                 .filter_map(|(key, value)| {
                     Some((key.strip_prefix("transformer.")?.to_owned(), value.clone()))
                 })
                 .collect();
+            // A pipeline saves the settings of each of its networks, a network its own.
+            let own = if prefixed.is_empty() { of_diffusers } else { prefixed };
             refuse(path, &own)?;
             this = Self::from_object(&own, "`lora_adapter_metadata`: ").map_err(bad)?;
         }
@@ -134,7 +136,7 @@ impl Settings {
             let factor = rank.or(self.lokr_rank).map_or(1.0, |rank| alpha / rank as f64);
             return Ok(Scale { factor, alpha: own_alpha });
         }
-        let name = module.strip_prefix("base_model.model.").unwrap_or(module);
+        let name = super::target::without_prefixes(module);
         let nominal = find(&self.ranks, name).or(self.rank);
         if let (Some(rank), Some(nominal)) = (rank, nominal)
             && rank != nominal

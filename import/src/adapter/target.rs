@@ -16,6 +16,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+/// What is said of modules in layers behind the last.
+pub(super) const LAYERS_BEYOND: &str = "layers that a larger model has";
+
 /// What may stand before a name with dots, several times over and in any order.
 const PREFIXES: &[&str] = &[
     "base_model.model.",
@@ -109,7 +112,7 @@ impl Targets {
         } else if bare.contains("transformer_blocks") || bare.contains("speaker_embedder") {
             "ACE-Step 1 or another model"
         } else if self.is_layer_beyond(bare) {
-            "layers that a larger model has"
+            LAYERS_BEYOND
         } else {
             "no network that is known"
         }

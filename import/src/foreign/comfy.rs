@@ -28,8 +28,11 @@ use crate::{
     language_tokenizer::AUDIO_CODE_0,
 };
 
-/// More rows than any table of the text encoder has; a language model has 217204.
-const MOST_ROWS_OF_TEXT: usize = 160_000;
+/// Rows of the text encoder's table. Other networks of Qwen3's have 151936, in the same shapes
+/// otherwise, and a language model has 217204.
+const MOST_ROWS_OF_TEXT: usize = 151_669;
+/// Fewer than any language model with audio codes has.
+const LEAST_ROWS_OF_LANGUAGE: usize = 160_000;
 
 /// Where the networks of a checkpoint are; no prefix in a file of one.
 const PREFIXES: [(Kind, &[&str]); 4] = [
@@ -124,9 +127,11 @@ pub(super) fn holds(path: &Path, wanted: Kind) -> bool {
     let Ok(entries) = entries else { return false };
     match prefix(&entries, wanted) {
         None => false,
-        Some("") if matches!(wanted, Kind::TextEncoder | Kind::LanguageModel) => {
-            let is_text = rows(&entries).is_some_and(|rows| rows <= MOST_ROWS_OF_TEXT);
-            is_text == (wanted == Kind::TextEncoder)
+        Some("") if wanted == Kind::TextEncoder => {
+            rows(&entries).is_some_and(|rows| rows <= MOST_ROWS_OF_TEXT)
+        }
+        Some("") if wanted == Kind::LanguageModel => {
+            rows(&entries).is_none_or(|rows| rows > LEAST_ROWS_OF_LANGUAGE)
         }
         Some(_) => true,
     }

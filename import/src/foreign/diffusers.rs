@@ -165,6 +165,10 @@ fn config(root: &Path) -> Result<String, Error> {
         [of(0)?, of(1)?, of(2)?, of(3)?]
     };
     config.retain(|key, _| !key.starts_with('_'));
+    // As the pipeline reads it: either of the two says it.
+    if config.get("model_version").and_then(Value::as_str) == Some("turbo") {
+        config.insert("is_turbo".to_owned(), json!(true));
+    }
     for (key, from) in [
         ("text_hidden_dim", &encoder),
         ("timbre_hidden_dim", &encoder),

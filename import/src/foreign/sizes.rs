@@ -36,7 +36,7 @@ impl Sizes<'_> {
             .0
             .names()
             .filter_map(|name| name.strip_prefix(prefix)?.split('.').next()?.parse::<usize>().ok());
-        indices.max().map_or(0, |last| last + 1)
+        indices.max().map_or(0, |last| last.saturating_add(1))
     }
 
     /// Query heads, key heads and width of a head of attention `prefix`.

@@ -70,12 +70,24 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Option<PathBuf> {
     };
     let single = || comfy.iter().find_map(|name| only(&place.join(name), "safetensors", wanted));
     let directory = place.join(name);
-    if directory.is_dir() {
-        // ComfyUI's directory of autoencoders has the same name.
-        let is_released = directory.join("config.json").is_file();
-        return Some(if is_released { None } else { single() }.unwrap_or(directory));
+    // One that lacks its config.json is cut, and to be told so.
+    if directory.join("config.json").is_file() || has_released_weights(&directory) {
+        return Some(directory);
     }
-    gguf(place, name).or_else(|| only(place, "gguf", wanted)).or_else(single)
+    // ComfyUI's directory of autoencoders has the same name.
+    let other = single()
+        .or_else(|| gguf(place, name).filter(|path| foreign::is_a(path, wanted)))
+        .or_else(|| only(place, "gguf", wanted));
+    let is_empty = directory.is_dir() && files_in(&directory, "safetensors").is_empty();
+    other.or_else(|| is_empty.then_some(directory))
+}
+
+/// Whether `directory` holds weights by the name that they have in a release.
+fn has_released_weights(directory: &Path) -> bool {
+    let stems = ["model", "diffusion_pytorch_model"];
+    let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let files = files_in(directory, "safetensors");
+    files.iter().filter_map(stem).any(|stem| stems.iter().any(|own| stem.starts_with(own)))
 }
 
 /// The only file of `place` that is of the kind `wanted` by its content.

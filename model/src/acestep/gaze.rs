@@ -157,7 +157,12 @@ mod tests {
     fn other_sizes_need_the_key_and_a_wrong_one_is_refused() {
         let error = config(|_| ()).alignment_heads().expect_err("nothing is known");
         assert!(error.to_string().contains("`lyric_alignment_layers_config` is None"), "{error}");
-        let with = |value| config(|c| c.lyric_alignment_layers_config = Some(value));
+        let with = |value| {
+            config(|c| {
+                (c.num_hidden_layers, c.num_attention_heads) = (4, 4);
+                c.lyric_alignment_layers_config = Some(value);
+            })
+        };
         let heads = with(json!({"1": [3, 0], "3": [2]})).alignment_heads().expect("known");
         assert_eq!(heads[0], Heads { layer: 1, heads: vec![3, 0] });
         assert_eq!(heads[1], Heads { layer: 3, heads: vec![2] });

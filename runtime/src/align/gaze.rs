@@ -129,7 +129,8 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     if lyrics.ids.is_empty() {
         return Ok(vec![Aligned::default(); batch]);
     }
-    let last = 1.0 / plan.steps().max(1) as f32;
+    // Of the whole schedule, also where a source is kept and its beginning left out.
+    let last = 1.0 / plan.timesteps.len().max(1) as f32;
     let noise = plan.noise.initial_noise(SEED, frames, channels);
     let start = Instant::now();
     let pictures = if wants.score { 2 * batch } else { batch };

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_region_to_the_end_leaves_no_rest_of_the_source() {
         let mut made = song(vec![9.0; 4]);
-        splice(&mut made, &song(vec![1.0; 6]), &Seam { region: 2..4, source_start: 0, ramp: 0 });
+        splice(&mut made, &song(vec![1.0; 6]), &Seam { region: 2..6, source_start: 0, ramp: 0 });
         assert_eq!(made.channels[0], [1.0, 1.0, 9.0, 9.0]);
     }
 

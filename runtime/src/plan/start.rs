@@ -103,6 +103,12 @@ pub(super) fn flow_edit(
     let n_max = share("flow-edit-n-max", request.flow_edit_n_max, 1.0)?;
     let n_avg = whole("flow-edit-n-avg", request.flow_edit_n_avg.unwrap_or(1), 1, MOST_DRAWS)?;
     if !is_edit(request) {
+        let words = [&request.flow_edit_source_caption, &request.flow_edit_source_lyrics];
+        let has_words = words.into_iter().flatten().any(|text| !text.trim().is_empty());
+        if has_words || (n_min, n_max, n_avg) != (0.0, 1.0, 1) {
+            let text = "the settings of an edit have no effect without flow_edit_morph";
+            notices.push(Notice(text.into()));
+        }
         return Ok(None);
     }
     if n_min > n_max {

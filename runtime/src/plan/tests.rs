@@ -716,7 +716,7 @@ mod tasks {
         assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
         assert!(notices[0].starts_with("the whole song is made anew"), "{notices:?}");
         // Nothing stays, so nothing has a loudness to keep.
-        assert_eq!(plan.normalization_db, Some(-1.0));
+        assert_eq!(plan.loudness, Loudness::Peak(-1.0));
         let asked =
             Request { repainting_start: Some(3.0), repainting_end: Some(2.0), ..task("repaint") };
         let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");

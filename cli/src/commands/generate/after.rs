@@ -6,7 +6,10 @@
 mod files;
 mod table;
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use acestep_import::{Folder, LanguageFolder, Layout};
 use acestep_model::{Backend, Place};
@@ -43,6 +46,11 @@ pub(super) struct After {
 }
 
 impl After {
+    /// Every file.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
+        self.files.all()
+    }
+
     /// Decides what is made, and refuses what could not be.
     ///
     /// # Errors

@@ -92,6 +92,11 @@ impl Inputs {
                 "--retake-variance turns the noise of the seed, but the noise is from a file";
             return Err(Refusal::usage(message).hint("leave one of them out").into());
         }
+        if plan.flow_edit.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
+            let message = "--flow-edit-morph draws its noise anew for each step, from a seed";
+            let hint = "leave --noise and --conditioning out";
+            return Err(Refusal::usage(message).hint(hint).into());
+        }
         if let Some((folder, conditioning)) = &self.conditioning {
             let frames = conditioning.initial_noise.shape[1];
             if plan.frames > frames {

@@ -125,6 +125,12 @@ impl Outputs {
         })
     }
 
+    /// Every file.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
+        let latents = self.latents.iter().flat_map(|(paths, _)| paths);
+        self.files().chain(self.request.iter().chain(latents).map(PathBuf::as_path))
+    }
+
     /// The songs' files.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.songs.iter().filter_map(|target| match target {
@@ -201,7 +207,16 @@ pub(in crate::commands) fn format(
                     }
                     asked.unwrap_or(named)
                 }
-                (Some(asked), None) => asked.parse()?,
+                // Other programs' files always name one: what is not written stops no song.
+                (Some(asked), None) => match asked.parse().and_then(Format::require) {
+                    Ok(format) => format,
+                    Err(error) => {
+                        let text =
+                            format!("the song is WAV, not {asked} as the request has it: {error}");
+                        notices.push(Notice(text));
+                        Format::default()
+                    }
+                },
                 (None, named) => named.unwrap_or_default(),
             };
             output.filter(|_| named.is_none()).map_or(Ok(()), check_extension)?;
@@ -360,7 +375,8 @@ mod tests {
             (Some("flac"), Some("a.wav"), None, None),
             (Some("wav"), Some("a.mp3"), None, None),
             (Some("aac"), None, None, None),
-            (None, None, Some("aac"), None),
+            // What is not written stops no song of another program's request.
+            (None, None, Some("aac"), Some("wav16  1")),
             (None, Some("a.m4a"), None, None),
             (None, Some("a.ogg"), None, None),
             (None, Some("a.ogg"), Some("flac"), None),

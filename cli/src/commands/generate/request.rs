@@ -179,6 +179,11 @@ impl Asked {
         Request {
             model: Some(model),
             seed: plan.seeds.get(index).map(|&seed| vec![seed]),
+            retake_seed: all
+                .retake_seed
+                .as_ref()
+                .and_then(|seeds| seeds.get(index.min(seeds.len().checked_sub(1)?)))
+                .map(|&seed| vec![seed]),
             batch_size: Some(1),
             src_audio: all.src_audio.as_ref().map(name),
             src_latents: all.src_latents.as_ref().map(name),
@@ -223,7 +228,11 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
             Some(_) => request.infer_method.clone(),
             None => Some(infer_method(plan).to_owned()),
         },
-        retake_seed: plan.retake.as_ref().map(|retake| retake.seeds.clone()),
+        retake_seed: match (&plan.retake, &plan.flow_edit) {
+            (Some(retake), _) => Some(retake.seeds.clone()),
+            (None, Some(edit)) => request.retake_seed.as_ref().map(|_| edit.seeds.clone()),
+            (None, None) => None,
+        },
         seed: Some(plan.seeds.clone()),
         batch_size: Some(plan.batch_size() as i64),
         task_type: Some(plan.task.name().to_owned()),

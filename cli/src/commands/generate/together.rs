@@ -15,7 +15,7 @@ use std::{
 
 use acestep_runtime::{Error, Notice, lm::compose::Composed, pipeline::Rendered};
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Args, Job, Resources, Written,
@@ -39,7 +39,11 @@ pub(super) fn requests(args: &Args) -> Result<Vec<Args>, Refusal> {
     let files = &args.song.words.request;
     if let [_, _, ..] = &files[..] {
         let sampling = &args.sampling;
+        let reads_stdin = |text: Option<&str>| text == Some("@-");
+        let texts = [args.song.words.lyrics.as_deref(), args.song.audio_codes.as_deref()];
         for (flag, is_given) in [
+            ("@-", texts.into_iter().any(reads_stdin)),
+            ("--flow-edit-source-lyrics @-", reads_stdin(sampling.sampler.source_lyrics())),
             ("--conditioning", sampling.conditioning.is_some()),
             ("--dump-conditioning", sampling.dump_conditioning.is_some()),
             ("--output -", args.output.output.as_deref().is_some_and(is_stdout)),
@@ -58,8 +62,17 @@ pub(super) fn requests(args: &Args) -> Result<Vec<Args>, Refusal> {
         if files.len() > 1 {
             args.output.stem = Some(name.to_owned());
         }
-        if let Some(template) = args.output.output.as_ref().and_then(|path| path.to_str()) {
-            args.output.output = Some(template.replace("{name}", name).into());
+        let after = &mut args.after;
+        for template in [
+            &mut args.output.output,
+            &mut args.output.output_latents,
+            &mut after.output_lrc,
+            &mut after.output_vtt,
+            &mut after.output_plot,
+        ] {
+            if let Some(text) = template.as_ref().and_then(|path| path.to_str()) {
+                *template = Some(text.replace("{name}", name).into());
+            }
         }
         args
     };
@@ -77,28 +90,32 @@ pub(super) fn named(error: anyhow::Error, args: &Args, all: &[Args]) -> anyhow::
     }
 }
 
-/// Refuses two songs in one file.
+/// Refuses two outputs in one file, and outputs in the place of the requests.
 ///
 /// # Errors
 /// The file.
-pub(super) fn check(jobs: &[Job]) -> Result<(), Refusal> {
+pub(super) fn check(jobs: &[Job], args: &Args) -> Result<(), Refusal> {
+    let files = &args.song.words.request;
+    let requests: Vec<_> = files.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let mut seen = HashSet::new();
-    let requests = jobs.iter().filter_map(|job| job.outputs.request.as_deref());
-    for path in jobs.iter().flat_map(|job| job.outputs.files()).chain(requests) {
+    for path in jobs.iter().flat_map(|job| job.outputs.all().chain(job.after.all())) {
         if !seen.insert(path) {
             let message = format!("`{}` would be written twice", path.display());
             return Err(Refusal::usage(message).hint("put {name} into --output"));
+        }
+        if path.canonicalize().is_ok_and(|path| requests.contains(&path)) {
+            let message = format!("`{}` is a request, and would be replaced", path.display());
+            return Err(
+                Refusal::usage(message).hint("choose another --output, e.g. {name}-song.wav")
+            );
         }
     }
     Ok(())
 }
 
-/// The object of one run, or a list of those of several.
-pub(super) fn one_or_all(mut objects: Vec<Value>) -> Value {
-    match objects.len() {
-        1 => objects.remove(0),
-        _ => objects.into(),
-    }
+/// The object of a run of one request, or a list of those of several.
+pub(super) fn one_or_all(mut objects: Vec<Value>, requests: usize) -> Value {
+    if requests < 2 && objects.len() == 1 { objects.remove(0) } else { objects.into() }
 }
 
 /// A run of all requests.
@@ -158,15 +175,16 @@ impl<'a> Together<'a> {
             let engine = self.jobs[group[0]].engine;
             let composed = language::compose_all(&asks, &first.folder, engine, &self.progress)?;
             for (i, composed) in group.into_iter().zip(composed) {
-                let taken = self.take(i, composed);
+                // What it wrote is kept at once: whatever follows may fail.
+                let taken = self
+                    .take(i, composed)
+                    .and_then(|()| self.jobs[i].keep(self.args.output.existing()));
                 self.keep_going(i, taken)?;
             }
         }
-        for i in 0..self.jobs.len() {
-            if matches!(self.made[i], Made::Open) {
-                let kept = self.jobs[i].keep(self.args.output.existing());
-                self.keep_going(i, kept)?;
-                self.jobs[i].say_plan(&self.report);
+        for (job, made) in self.jobs.iter_mut().zip(&self.made) {
+            if matches!(made, Made::Open) {
+                job.say_plan(&self.report);
             }
         }
         Ok(())
@@ -261,7 +279,12 @@ impl<'a> Together<'a> {
                 Made::Done(done) => done,
                 Made::Open => continue,
                 Made::Failed(error) => {
-                    report.failure(&error.context(job.name()));
+                    let error = error.context(job.failure());
+                    objects.push(json!({
+                        "outputs": [],
+                        "error": error.chain().map(ToString::to_string).collect::<Vec<_>>(),
+                    }));
+                    report.failure(&error);
                     code = exit(FAILED);
                     continue;
                 }
@@ -281,17 +304,17 @@ impl<'a> Together<'a> {
             }
         }
         if args.output.json {
-            report.output(&format!("{:#}", one_or_all(objects)))?;
+            report.output(&format!("{:#}", one_or_all(objects, jobs.len())))?;
         }
         Ok(code)
     }
 }
 
 impl Job {
-    /// How several requests are told apart.
-    fn name(&self) -> String {
+    /// What a failure of one of several requests is about.
+    fn failure(&self) -> String {
         let song = self.outputs.songs.first().map(ToString::to_string).unwrap_or_default();
-        format!("there is no `{song}`")
+        format!("the song `{song}` was not finished")
     }
 
     /// Writes the songs and what is made of them; then names the files, unless JSON will.

@@ -9,7 +9,7 @@ use crate::audio::resample::to_stereo;
 type Store = (u16, u16, fn(f64) -> Vec<u8>);
 
 const STORES: [Store; 6] = [
-    (1, 8, |x| vec![(x * 127.0 + 128.0).round() as u8]),
+    (1, 8, |x| vec![(x * 128.0 + 128.0).round() as u8]),
     (1, 16, |x| ((x * 32_767.0).round() as i16).to_le_bytes().to_vec()),
     (1, 24, |x| ((x * 8_388_607.0).round() as i32).to_le_bytes()[..3].to_vec()),
     (1, 32, |x| ((x * 2_147_483_647.0).round() as i32).to_le_bytes().to_vec()),

@@ -57,6 +57,11 @@ impl Files {
         Ok(files)
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
+        [&self.lrc, &self.vtt, &self.plot].into_iter().flatten().map(PathBuf::as_path)
+    }
+
     /// The files of a song, each with what it is.
     pub(super) fn of_song(&self, index: usize) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let all = [("lrc", &self.lrc), ("vtt", &self.vtt), ("plot", &self.plot)];
