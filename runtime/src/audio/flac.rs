@@ -16,21 +16,29 @@ pub(super) fn to_bytes(audio: &Audio, bits: u16) -> Result<Vec<u8>, Error> {
     let interleaved =
         |i: usize| audio.channels.iter().map(move |channel| integer(channel[i], bits));
     let samples: Vec<i32> = (0..audio.samples()).flat_map(interleaved).collect();
-    let config = flacenc::config::Encoder::default()
-        .into_verified()
-        .map_err(|(_, error)| failed(error.to_string()))?;
-    let rate = audio.sample_rate as usize;
-    let source = MemSource::from_samples(&samples, channels, bits.into(), rate);
+    let source =
+        || MemSource::from_samples(&samples, channels, bits.into(), audio.sample_rate as usize);
+    let predicted = encoded(flacenc::config::Encoder::default(), source()).map_err(failed)?;
+    if predicted.len() <= samples.len() * usize::from(bits) / 8 {
+        return Ok(predicted);
+    }
+    // What prediction leaves of loud noise in 24 bits is too large for flacenc's Rice codes, whose
+    // parameter ends at 14: then the samples themselves are shorter.
+    let mut plain = flacenc::config::Encoder::default();
+    (plain.subframe_coding.use_fixed, plain.subframe_coding.use_lpc) = (false, false);
+    let plain = encoded(plain, source()).map_err(failed)?;
+    Ok(if plain.len() < predicted.len() { plain } else { predicted })
+}
+
+fn encoded(config: flacenc::config::Encoder, source: MemSource) -> Result<Vec<u8>, String> {
+    let config = config.into_verified().map_err(|(_, error)| error.to_string())?;
     let block = config.block_size;
     let mut stream = flacenc::encode_with_fixed_block_size(&config, source, block)
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| error.to_string())?;
     // flacenc counts the last block, which may be shorter; readers take the file for one of varying
     // blocks then, and give up.
-    stream
-        .stream_info_mut()
-        .set_block_sizes(block, block)
-        .map_err(|error| failed(error.to_string()))?;
+    stream.stream_info_mut().set_block_sizes(block, block).map_err(|error| error.to_string())?;
     let mut sink = ByteSink::new();
-    stream.write(&mut sink).map_err(|error| failed(error.to_string()))?;
+    stream.write(&mut sink).map_err(|error| error.to_string())?;
     Ok(sink.into_inner())
 }

@@ -1,9 +1,9 @@
 //! MP3 files, through LAME (LGPL, so a feature of its own): a constant bitrate, and a first frame
 //! that tells players what to cut off at both ends.
 
-use mp3lame_encoder::{Bitrate, Builder, DualPcm, Encoder, FlushNoGap, MonoPcm, Quality};
+use mp3lame_encoder::{Bitrate, Builder, DualPcm, Encoder, FlushGap, MonoPcm, Quality};
 
-use super::{Audio, write::check};
+use super::{Audio, resample::to_stereo, write::check};
 use crate::Error;
 
 /// Samples that LAME is given at once: half a second.
@@ -12,13 +12,19 @@ const AT_ONCE: usize = 24_000;
 /// What LAME says it may need at the end.
 const FLUSH_BYTES: usize = 7_200;
 
-/// An MP3 of `bitrate` kilobits a second at `sample_rate`, to which LAME resamples.
+/// An MP3 of `bitrate` kilobits a second at `sample_rate`, to which it is resampled.
 ///
 /// # Errors
 /// [`Error::Encode`].
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "MP3", why };
     check(audio).map_err(failed)?;
+    // LAME resamples too, and then is wrong about what players are to cut off at the end.
+    let resampled = match audio.sample_rate == sample_rate {
+        true => None,
+        false => Some(to_stereo(audio, sample_rate)?),
+    };
+    let audio = resampled.as_ref().unwrap_or(audio);
     let mut encoder = encoder(audio, bitrate, sample_rate).map_err(failed)?;
     let mut bytes = Vec::new();
     for start in (0..audio.samples()).step_by(AT_ONCE) {
@@ -35,7 +41,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<
         written.map_err(|error| failed(error.to_string()))?;
     }
     bytes.reserve(FLUSH_BYTES);
-    encoder.flush_to_vec::<FlushNoGap>(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    encoder.flush_to_vec::<FlushGap>(&mut bytes).map_err(|error| failed(error.to_string()))?;
     // LAME has left room for a first frame, whose values are known only now.
     let mut first = Vec::with_capacity(encoder.lame_tag_size());
     if encoder.lame_tag_encode_to_vec(&mut first).is_some() && first.len() <= bytes.len() {

@@ -208,14 +208,19 @@ fn opus_is_heard_at_its_own_rate() {
     let (audio, notices) = read(&fixture("sine.opus")).expect("a sound");
     assert_eq!(notices, []);
     assert_eq!((audio.sample_rate, audio.channels.len()), (48_000, 2));
-    assert!((audio.seconds() - 0.3).abs() < 0.01, "{}", audio.seconds());
+    assert_eq!(audio.samples(), 4_800);
     let ideal = super::super::resample::to_stereo(&ideal(), 48_000).expect("sound");
-    let middle = 2_400..12_000;
+    let middle = 1_200..3_600;
     for (channel, ideal) in audio.channels.iter().zip(&ideal.channels) {
-        let pairs = channel[middle.clone()].iter().zip(&ideal[middle.clone()]);
-        let square: f32 = pairs.map(|(a, b)| (a - b).powi(2)).sum();
-        let rms = (square / middle.len() as f32).sqrt();
-        assert!(rms < 2e-2, "{rms}");
+        // Its low tones are coded at a lower rate, and come some samples late or early.
+        let off = |place: usize| {
+            let pairs = channel[middle.clone()].iter().zip(&ideal[place..]);
+            let square: f32 = pairs.map(|(a, b)| (a - b).powi(2)).sum();
+            (square / middle.len() as f32).sqrt()
+        };
+        let near = middle.start - 9..middle.start + 9;
+        let nearest = near.map(off).fold(f32::INFINITY, f32::min);
+        assert!(nearest < 2e-2, "{nearest}");
     }
 }
 
