@@ -74,7 +74,11 @@ impl Adapter {
         let modules = groups
             .into_iter()
             .map(|(name, group)| Module::new(name, &group, &tensors, &settings))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        if settings.is_dora && !modules.iter().any(Module::has_lengths) {
+            let reason = "`use_dora` is true, but no module has the lengths of DoRA".to_owned();
+            return Err(AdapterError::BadSettings { path, reason }.into());
+        }
         let this = Self {
             path,
             tensors: Arc::new(tensors),

@@ -71,9 +71,20 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
     if file == PEFT[0] || (file == PEFT[1] && directory.has(PEFT[0])) {
         return of_directory(parent);
     }
+    // Settings beside the only adapter of a directory are its own, whatever it was renamed to.
+    let settings = match directory.has(PEFT[0]) && is_only_safetensors(parent) {
+        true => Some((PEFT[0], directory.text(PEFT[0])?)),
+        false => None,
+    };
     // Without the dot of a bare name, so that messages say what was typed.
     let directory = Directory::Disk(path.parent().unwrap_or(parent).to_owned());
-    Ok(Location { directory, file, settings: None })
+    Ok(Location { directory, file, settings })
+}
+
+fn is_only_safetensors(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| path.extension().is_some_and(|own| own == "safetensors")).count() == 1
 }
 
 fn of_directory(path: &Path) -> Result<Location, Error> {

@@ -24,6 +24,8 @@ pub(super) struct Settings {
     alphas: Vec<(Regex, f64)>,
     ranks: Vec<(Regex, usize)>,
     is_rank_stabilised: bool,
+    /// Whether the weights were given lengths of their own.
+    pub(super) is_dora: bool,
     /// The rank of LoKr modules none of whose sides is a product.
     lokr_rank: Option<usize>,
     /// Settings that are not known and say something.
@@ -115,6 +117,7 @@ impl Settings {
             alphas: patterns(object, "alpha_pattern", finite).map_err(say)?,
             ranks: patterns(object, "rank_pattern", whole).map_err(say)?,
             is_rank_stabilised: object.get("use_rslora") == Some(&Value::Bool(true)),
+            is_dora: object.get("use_dora") == Some(&Value::Bool(true)),
             ..Self::default()
         })
     }

@@ -195,6 +195,20 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
             assert_only(&found, Q, &with_lora(&own(Q), &a, &b, 4, scale));
         }
     }
+    // Renamed, with nothing but its settings beside it.
+    let renamed = file.folder.path().join("renamed");
+    std::fs::create_dir(&renamed).expect("a folder");
+    std::fs::write(renamed.join("voice.safetensors"), file.bytes()).expect("written");
+    let text = r#"{"peft_type": "LORA", "r": 4, "lora_alpha": 8}"#;
+    std::fs::write(renamed.join("adapter_config.json"), text).expect("written");
+    let voice = Adapter::open(&renamed.join("voice.safetensors")).expect("an adapter");
+    assert_only(&weights(vec![(voice, 1.0)]), Q, &with_lora(&own(Q), &a, &b, 4, 2.0));
+    std::fs::write(&settings, r#"{"r": 4, "lora_alpha": 8, "use_dora": true}"#).expect("written");
+    let error = message(Adapter::open(&folder));
+    assert!(
+        error.ends_with("`use_dora` is true, but no module has the lengths of DoRA"),
+        "{error}"
+    );
     std::fs::write(&settings, r#"{"r": 8, "lora_alpha": 8}"#).expect("written");
     let error = message(Adapter::open(&folder));
     assert!(error.contains("its rank is 4, but the settings say 8"), "{error}");
