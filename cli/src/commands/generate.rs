@@ -23,6 +23,7 @@ use std::{
     io::{self, IsTerminal},
     path::PathBuf,
     process::ExitCode,
+    rc::Rc,
     time::Duration,
 };
 
@@ -82,7 +83,8 @@ struct Job {
     /// Whether the plan is another than it was then.
     is_stale: bool,
     info: ModelInfo,
-    folder: Folder,
+    /// The model; requests of one run that have it in common share it.
+    folder: Rc<Folder>,
     engine: Engine,
     residency: Residency,
     kernels: Kernels,
@@ -269,7 +271,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
         is_kept: false,
         is_stale: false,
         info,
-        folder,
+        folder: Rc::new(folder),
         engine,
         residency: args.compute.residency(),
         kernels,

@@ -50,6 +50,13 @@ pub(super) fn open(path: &Path, wanted: Kind) -> Result<Foreign, Error> {
         let (wanted, found) = (wanted.name(), kind.name().to_owned());
         return Err(Error::WrongDirectory { path: path.to_owned(), wanted, found });
     }
+    // acestep.cpp's converter puts `model.` before every name of a language model that lacks it.
+    if kind == Kind::LanguageModel {
+        tensors = tensors.renamed(|name| match name {
+            "model.lm_head.weight" => "lm_head.weight".to_owned(),
+            other => other.to_owned(),
+        })?;
+    }
     let mut texts = vec![("config.json", path.to_owned(), config(path, &header)?)];
     if let Some((vocabulary, merges)) = tokenizer(path, &header)? {
         texts.push(("vocab.json", path.to_owned(), vocabulary));

@@ -207,6 +207,9 @@ impl<'a> Together<'a> {
             Some((model, request.adapter.clone(), format!("{:?}", request.adapter_scale)))
         };
         for group in grouped(&self.jobs, key) {
+            // What its adapters did is known to all of them.
+            let folder = self.jobs[group[0]].folder.clone();
+            group.iter().for_each(|&i| self.jobs[i].folder = folder.clone());
             let is_open = |i: &usize| matches!(self.made[*i], Made::Open);
             let group: Vec<usize> = group.into_iter().filter(is_open).collect();
             let jobs: Vec<&Job> = group.iter().map(|&i| &self.jobs[i]).collect();
