@@ -1,4 +1,5 @@
-//! Many requests in one run: each network is read once, whatever their number.
+//! Many requests in one run: each network is read once, whatever their number. Only the language model
+//! that scores finished songs is read anew for each request.
 //!
 //! ```text
 //! requests -> jobs -> language model for all -> songs of all, stage by stage -> what is said
