@@ -156,6 +156,55 @@ fn a_dry_run_says_what_an_adapter_would_change() {
 }
 
 #[test]
+fn a_directory_does_not_hide_an_adapter_of_its_name_unseen() {
+    let place = Place::new();
+    let with = |alpha: f32| file(&[(A, &[4, 64], 0.3), (B, &[64, 4], 0.3), (ALPHA, &[], alpha)]);
+    for folder in ["voice", "models/adapters"] {
+        std::fs::create_dir_all(place.path(folder)).expect("a folder");
+    }
+    place.write("models/adapters/voice.safetensors", with(16.0));
+    place.write("voice/recording.wav", "");
+    let args = ["rain", "--adapter", "voice", "--models-dir", "models", "--dry-run"];
+    place
+        .tiny(&args)
+        .succeeded()
+        .says("adapter   voice (models/adapters/voice.safetensors): LoRA, rank 4, alpha 16,")
+        .says("note: `voice` holds no adapter, `models/adapters/voice.safetensors` is used");
+    place.write("voice/style.safetensors", with(8.0));
+    place
+        .tiny(&args)
+        .succeeded()
+        .says("adapter   style (voice/style.safetensors): LoRA, rank 4, alpha 8,")
+        .says("note: of the adapters called `voice`, `voice` is used, not `models/adapters/voice.safetensors`");
+}
+
+#[test]
+fn a_file_of_comfyuis_training_shows_what_it_changes() {
+    const NORM: &str = "diffusion_model.decoder.layers.0.self_attn_norm.diff";
+    const BIAS: &str = "diffusion_model.decoder.proj_out.1.diff_b";
+    let place = Place::new();
+    let tensors: [(&str, &[usize], f32); 5] = [
+        (A, &[4, 64], 0.3),
+        (B, &[64, 4], 0.3),
+        (ALPHA, &[], 1.0),
+        (NORM, &[64], 0.1),
+        (BIAS, &[16], 0.1),
+    ];
+    place.write("comfy.safetensors", file(&tensors));
+    let args = ["adapter", "show", "comfy.safetensors", "--model", "tiny"];
+    let run = place.run(&args).succeeded();
+    for line in [
+        "kind      LoRA and differences, rank 4, alpha 1\n",
+        "size      593 numbers for 3 weights\n",
+        "changes   1 x diffusion_model.decoder.layers.*.self_attn_norm [64]\n",
+        "changes   1 x diffusion_model.decoder.proj_out.1.bias [16]\n",
+        "model     tiny: 3 of ",
+    ] {
+        assert!(run.text().contains(line), "{line}: {}", run.text());
+    }
+}
+
+#[test]
 fn what_cannot_be_used_is_refused_with_a_remedy_before_any_work() {
     let place = Place::new();
     let refused = |args: &[&str], code: i32, says: &str| {

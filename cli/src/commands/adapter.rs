@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
         ),
         ("for", fits(&adapter).to_owned()),
     ];
-    for ((name, [rows, columns]), count) in &groups {
-        lines.push(("changes", format!("{count} x {name} [{rows}, {columns}]")));
+    for ((name, shape), count) in &groups {
+        lines.push(("changes", format!("{count} x {name} {shape:?}")));
     }
     let mut model = Value::Null;
     if let Some(name) = &show.model {
@@ -127,10 +127,10 @@ pub(super) fn kind(adapter: &Adapter) -> String {
 }
 
 /// Modules that differ in their layer alone, counted: name with `*` for the layer, and shape.
-fn groups(adapter: &Adapter) -> BTreeMap<(String, [usize; 2]), usize> {
+fn groups(adapter: &Adapter) -> BTreeMap<(String, Vec<usize>), usize> {
     let mut groups = BTreeMap::new();
     for (name, shape) in adapter.modules() {
-        *groups.entry((without_layer(name), shape)).or_default() += 1;
+        *groups.entry((without_layer(&name), shape.to_vec())).or_default() += 1;
     }
     groups
 }

@@ -9,6 +9,7 @@
 //! | LoRA | `s B A` |
 //! | LoKr | `s (w1 ⊗ w2)` |
 //! | LoHa | `s (w1_a w1_b) ∘ (w2_a w2_b)` |
+//! | difference | `u D` |
 //! | DoRA of PEFT | `m (W + D) / |W + D| - W`, rows |
 //! | DoRA of LyCORIS | `(W + D) (u m / (|W + D| + eps) + 1 - u) - W`, rows or columns |
 //!

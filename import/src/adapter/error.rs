@@ -89,7 +89,7 @@ pub enum AdapterError {
         /// The weight's shape.
         expected: Vec<usize>,
         /// What the adapter is for.
-        found: [usize; 2],
+        found: Vec<usize>,
         /// The likely reason, as text that follows; may be empty.
         likely: &'static str,
     },

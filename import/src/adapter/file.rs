@@ -14,8 +14,9 @@ use serde_json::Value;
 use super::{
     AdapterError,
     key::{self, Key, Role},
-    location::{self, Location},
+    location::{self, Found, Location},
     module::Module,
+    name,
     settings::Settings,
 };
 use crate::{Directory, Error, Layout, Tensors, error::Names};
@@ -29,6 +30,8 @@ pub struct Adapter {
     /// Tensors that are no adapter's.
     spare: Vec<String>,
     unknown_settings: Vec<String>,
+    /// What else is worth saying of its settings and its place, a sentence each.
+    notices: Vec<String>,
 }
 
 impl Adapter {
@@ -38,53 +41,57 @@ impl Adapter {
     /// [`Error::Adapter`] for what is absent, foreign, incomplete, contradictory or not built;
     /// those of a safetensors file that is cut or malformed.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let Location { directory, file, settings } = location::locate(path)?;
+        let Location { directory, file, settings, lacks_settings } = location::locate(path)?;
         let tensors = Tensors::open_file(&directory, &file)?;
+        let settings_path = match &settings {
+            Some((name, _)) => directory.path(name),
+            None => tensors.path().to_owned(),
+        };
         let settings = match settings {
-            Some((name, text)) => Settings::peft(&directory.path(name), &text)?,
-            None => Settings::metadata(tensors.path(), &metadata(&directory, &file)?)?,
+            Some((_, text)) => Settings::peft(&settings_path, &text)?,
+            None => Settings::metadata(&settings_path, &metadata(&directory, &file)?)?,
         };
         let path = tensors.path().to_owned();
-        let mut groups = BTreeMap::<&str, BTreeMap<Role, String>>::new();
-        let mut spare = Vec::new();
-        for name in tensors.names() {
-            match key::read(name) {
-                Key::Of(module, role) => {
-                    if role != Role::Alpha {
-                        tensors.check_dtype(name)?;
-                    }
-                    let group = groups.entry(module).or_default();
-                    if let Some(other) = group.insert(role, name.to_owned()) {
-                        let reason = format!("`{other}` and `{name}` are the same");
-                        let module = module.to_owned();
-                        return Err(AdapterError::Broken { path, module, reason }.into());
-                    }
-                }
-                Key::Refused(what) => {
-                    let what = format!("{what} in `{name}`");
-                    return Err(AdapterError::NotSupported { path, what }.into());
-                }
-                Key::Unknown => spare.push(name.to_owned()),
-            }
-        }
+        let (groups, mut spare) = grouped(&tensors)?;
         if groups.is_empty() {
             let reason = foreign(&tensors);
             return Err(AdapterError::NotAnAdapter { path, reason }.into());
         }
-        let modules = groups
-            .into_iter()
-            .map(|(name, group)| Module::new(name, &group, &tensors, &settings))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut modules = Vec::new();
+        for (name, group) in groups {
+            let of_group = Module::of_group(name, &group, &tensors, &settings)?;
+            if !of_group.iter().any(Module::is_product) {
+                // ComfyUI reads none beside a difference either.
+                spare.extend(group.get(&Role::Alpha).cloned());
+            }
+            modules.extend(of_group);
+        }
+        let products = || modules.iter().filter(|module| module.is_product());
+        settings.check_kind(products().map(Module::kind)).map_err(|reason| {
+            Error::from(AdapterError::BadSettings { path: settings_path, reason })
+        })?;
+        if lacks_settings && products().any(|module| module.alpha.is_none()) {
+            let path = path.parent().unwrap_or(&path).to_owned();
+            let found =
+                "adapter_config.json, which says how strongly it works, is missing, and so \
+                         is the alpha of its modules"
+                    .to_owned();
+            return Err(AdapterError::NotADirectoryOfOne { path, found }.into());
+        }
         if settings.is_dora && !modules.iter().any(Module::has_lengths) {
             let reason = "`use_dora` is true, but no module has the lengths of DoRA".to_owned();
             return Err(AdapterError::BadSettings { path, reason }.into());
         }
+        let not_used =
+            |odd: String| format!("{odd}, in the adapter `{}`: it is not used", path.display());
+        let notices = settings.odd.into_iter().map(not_used).collect();
         let this = Self {
             path,
             tensors: Arc::new(tensors),
             modules,
             spare,
             unknown_settings: settings.unknown,
+            notices,
         };
         this.check_values()?;
         Ok(this)
@@ -96,19 +103,16 @@ impl Adapter {
     /// # Errors
     /// As [`Adapter::open`].
     pub fn find(name: &str, layout: &Layout) -> Result<Self, Error> {
-        Self::open(&location::find(name, layout)?)
+        let Found { path, notices } = location::find(name, layout)?;
+        let mut this = Self::open(&path)?;
+        this.notices.extend(notices);
+        Ok(this)
     }
 
-    /// What it is called: its file without the ending; of PEFT the directory.
+    /// What it is called: its file without the ending, or the directory around it where a tool gives
+    /// all files the same name.
     pub fn name(&self) -> String {
-        let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let folder = |path: &Path| path.parent().and_then(Path::file_name).map(PathBuf::from);
-        match stem(&self.path) {
-            Some(name) if name == "adapter_model" => {
-                folder(&self.path).map_or(name, |folder| folder.display().to_string())
-            }
-            name => name.unwrap_or_default(),
-        }
+        name::name(&self.path)
     }
 
     /// The file of its tensors.
@@ -116,7 +120,7 @@ impl Adapter {
         &self.path
     }
 
-    /// `LoRA`, `LoKr`, `LoHa`, several of them, and whether with DoRA.
+    /// `LoRA`, `LoKr`, `LoHa`, `differences`, several of them, and whether with DoRA.
     pub fn kind(&self) -> String {
         let kinds: BTreeSet<_> = self.modules.iter().map(|module| module.kind()).collect();
         let kinds = kinds.into_iter().collect::<Vec<_>>().join(" and ");
@@ -140,20 +144,24 @@ impl Adapter {
         alphas().min_by(f64::total_cmp).zip(alphas().max_by(f64::total_cmp))
     }
 
-    /// What the file calls its modules, and the sizes `[out, in]` of their weights.
-    pub fn modules(&self) -> impl Iterator<Item = (&str, [usize; 2])> {
-        self.modules.iter().map(|module| (module.name.as_str(), module.shape))
+    /// What the file calls what it changes, and the sizes: of a product `[out, in]`, of a difference
+    /// its own.
+    pub fn modules(&self) -> impl Iterator<Item = (String, &[usize])> {
+        self.modules.iter().map(|module| (module.title(), module.shape.as_slice()))
     }
 
     /// How many numbers its tensors have.
     pub fn parameters(&self) -> u64 {
-        let size = |name: &str| self.tensors.shape(name).map_or(0, |s| s.iter().product::<usize>());
+        // An empty tensor may have sizes whose product is beyond every number.
+        let size = |shape: &[usize]| shape.iter().copied().fold(1, usize::saturating_mul);
+        let size = |name: &str| self.tensors.shape(name).map_or(0, size);
         self.tensors.names().map(|name| size(name) as u64).sum()
     }
 
-    /// What is in the file or its settings and is not used, one sentence each.
+    /// What is in the file or its settings and is not used, and what else has its name, one sentence
+    /// each.
     pub fn unused(&self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut said = self.notices.clone();
         let name = self.path.display();
         if !self.spare.is_empty() {
             said.push(format!(
@@ -169,6 +177,12 @@ impl Adapter {
             ));
         }
         said
+    }
+
+    /// Tensors that are no known kind of change.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
+        let names = self.spare.iter().map(String::as_str);
+        names.filter(|name| key::read(name) == Key::Unknown)
     }
 
     pub(super) fn list(&self) -> &[Module] {
@@ -189,6 +203,41 @@ impl Adapter {
         }
         Ok(())
     }
+}
+
+/// Tensors of modules, by their roles, and those that are no adapter's.
+type Grouped<'a> = (BTreeMap<&'a str, BTreeMap<Role, String>>, Vec<String>);
+
+/// Sorts `tensors` by the modules that they change.
+///
+/// # Errors
+/// [`AdapterError::NotSupported`], [`AdapterError::Broken`] if one is there twice; a type that no
+/// weight has.
+fn grouped(tensors: &Tensors) -> Result<Grouped<'_>, Error> {
+    let path = || tensors.path().to_owned();
+    let mut groups = BTreeMap::<&str, BTreeMap<Role, String>>::new();
+    let mut spare = Vec::new();
+    for name in tensors.names() {
+        match key::read(name) {
+            Key::Of(module, role) => {
+                if role != Role::Alpha {
+                    tensors.check_dtype(name)?;
+                }
+                let group = groups.entry(module).or_default();
+                if let Some(other) = group.insert(role, name.to_owned()) {
+                    let reason = format!("`{other}` and `{name}` are the same");
+                    let module = module.to_owned();
+                    return Err(AdapterError::Broken { path: path(), module, reason }.into());
+                }
+            }
+            Key::Refused(what) => {
+                let what = format!("{what} in `{name}`");
+                return Err(AdapterError::NotSupported { path: path(), what }.into());
+            }
+            Key::Unknown => spare.push(name.to_owned()),
+        }
+    }
+    Ok((groups, spare))
 }
 
 /// The text pairs in the header of a safetensors file that is known to be well-formed.

@@ -19,6 +19,10 @@ pub(super) enum Role {
     KronPart(Side, Side),
     /// A factor of LoHa: of the first or second product, the left or right one.
     Hada(Side, Side),
+    /// What is added to the weight as it stands.
+    Difference,
+    /// What is added to the bias.
+    BiasDifference,
     /// The numerator of the scale.
     Alpha,
     /// DoRA's lengths of rows, as PEFT trains them.
@@ -37,12 +41,12 @@ pub(super) enum Side {
 use Side::{First, Second};
 
 /// A key, read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key<'a> {
     /// Something of a module.
     Of(&'a str, Role),
     /// A change of a kind that is not built, as a noun phrase.
-    Refused(&'static str),
+    Refused(String),
     /// No name of an adapter's tensor.
     Unknown,
 }
@@ -71,34 +75,57 @@ const ENDINGS: &[(&str, Role)] = &[
     (".hada_w2_b", Role::Hada(Second, Second)),
     (".lora_magnitude_vector", Role::Magnitude),
     (".dora_scale", Role::DoraScale),
+    (".diff", Role::Difference),
+    (".diff_b", Role::BiasDifference),
+    // What LyCORIS calls them where the module is a norm.
+    (".w_norm", Role::Difference),
+    (".b_norm", Role::BiasDifference),
     (".alpha", Role::Alpha),
 ];
 
-/// (Ending, what it is). They would change the sound: to leave them out silently would be wrong.
+/// (Ending in small letters, what it is). They would change the sound: to leave them out silently
+/// would be wrong.
 const REFUSED: &[(&str, &str)] = &[
-    (".lora_mid", "a Tucker decomposition (`lora_mid`)"),
-    (".lokr_t2", "a Tucker decomposition (`lokr_t2`)"),
-    (".hada_t1", "a Tucker decomposition (`hada_t1`)"),
-    (".hada_t2", "a Tucker decomposition (`hada_t2`)"),
-    (".lora_embedding_A", "a change of an embedding (`lora_embedding_A`)"),
-    (".lora_embedding_B", "a change of an embedding (`lora_embedding_B`)"),
-    (".diff", "a whole difference of a weight (`diff`)"),
-    (".diff_b", "a difference of a bias (`diff_b`)"),
-    (".w_norm", "a difference of a norm (`w_norm`)"),
-    (".b_norm", "a difference of a norm (`b_norm`)"),
-    (".set_weight", "a replaced weight (`set_weight`)"),
-    (".reshape_weight", "a weight of another shape (`reshape_weight`)"),
-    (".oft_blocks", "an orthogonal change (OFT, `oft_blocks`)"),
-    (".oft_diag", "an orthogonal change (OFT, `oft_diag`)"),
-    (".oft_r", "an orthogonal change (OFT, `oft_R`)"),
-    (".a1", "a GLoRA (`a1`)"),
-    (".a2", "a GLoRA (`a2`)"),
-    (".b1", "a GLoRA (`b1`)"),
-    (".b2", "a GLoRA (`b2`)"),
-    (".on_input", "an IA3 (`on_input`)"),
-    (".ia3_l", "an IA3 (`ia3_l`)"),
-    (".vera_lambda_b", "a VeRA (`vera_lambda_b`)"),
-    (".vera_lambda_d", "a VeRA (`vera_lambda_d`)"),
+    (".lora_mid", "a Tucker decomposition"),
+    (".lokr_t2", "a Tucker decomposition"),
+    (".hada_t1", "a Tucker decomposition"),
+    (".hada_t2", "a Tucker decomposition"),
+    (".lora_embedding_a", "a change of an embedding"),
+    (".lora_embedding_b", "a change of an embedding"),
+    (".lora_e", "an AdaLoRA"),
+    (".ranknum", "an AdaLoRA"),
+    (".set_weight", "a replaced weight"),
+    (".reshape_weight", "a weight of another shape"),
+    (".rescale", "an OFT"),
+    (".a1", "a GLoRA"),
+    (".a2", "a GLoRA"),
+    (".b1", "a GLoRA"),
+    (".b2", "a GLoRA"),
+    (".on_input", "an IA3"),
+];
+
+/// (What a part of the name begins with, in small letters, what it is).
+const REFUSED_FAMILIES: &[(&str, &str)] = &[
+    (".modules_to_save.", "a module that was trained as a whole"),
+    (".oft_", "an OFT"),
+    (".boft_", "a BOFT"),
+    (".glora_", "a GLoRA"),
+    (".ia3_", "an IA3"),
+    (".vera_lambda_", "a VeRA"),
+    (".pvera_lambda_", "a VeRA"),
+    (".vblora_", "a VB-LoRA"),
+    (".randlora_", "a RandLoRA"),
+    (".fourierft_", "a FourierFT"),
+    (".hra_", "an HRA"),
+    (".delora_", "a DeLoRA"),
+    (".gralora_", "a GraLoRA"),
+    (".hira_", "a HiRA"),
+    (".miss_", "a MiSS"),
+    (".shira_", "a SHiRA"),
+    (".road_", "a RoAd"),
+    (".c3a_", "a C3A"),
+    (".waveft_", "a WaveFT"),
+    (".ln_tuning_", "a trained norm"),
 ];
 
 /// Reads `key`.
@@ -106,16 +133,27 @@ pub(super) fn read(key: &str) -> Key<'_> {
     for &(ending, role) in ENDINGS {
         if let Some((module, rest)) = split(key, ending) {
             return match rest {
-                ".bias" => Key::Refused("a bias of its LoRA (`lora_bias`)"),
+                ".bias" => Key::Refused("a bias of its LoRA (`lora_bias`)".to_owned()),
                 _ if is_rest(rest) => Key::Of(module, role),
                 _ => Key::Unknown,
             };
         }
     }
-    let refused = |(ending, what): &(&str, &'static str)| {
-        split(key, ending).filter(|(_, rest)| is_rest(rest)).map(|_| Key::Refused(what))
+    // PEFT writes `oft_R`, LyCORIS has written `oft_blocks`: capitals tell nothing apart.
+    let small = key.to_ascii_lowercase();
+    let ending = |(ending, what): &(&str, &'static str)| {
+        let (module, rest) = split(&small, ending)?;
+        is_rest(rest).then_some((module.len(), *what))
     };
-    REFUSED.iter().find_map(refused).unwrap_or(Key::Unknown)
+    let family = |(begin, what): &(&str, &'static str)| Some((small.rfind(begin)?, *what));
+    let found = REFUSED.iter().find_map(ending);
+    match found.or_else(|| REFUSED_FAMILIES.iter().find_map(family)) {
+        Some((at, what)) => {
+            let part = key[at + 1..].split('.').next().unwrap_or_default();
+            Key::Refused(format!("{what} (`{part}`)"))
+        }
+        None => Key::Unknown,
+    }
 }
 
 /// The module before `ending`, and what follows: nothing, or something that begins with a dot.
@@ -155,6 +193,10 @@ mod tests {
             ("lora_magnitude_vector.weight", Role::Magnitude),
             ("lora_magnitude_vector.default.weight", Role::Magnitude),
             ("dora_scale", Role::DoraScale),
+            ("diff", Role::Difference),
+            ("diff_b", Role::BiasDifference),
+            ("w_norm", Role::Difference),
+            ("b_norm", Role::BiasDifference),
             ("alpha", Role::Alpha),
         ] {
             assert_eq!(read(&format!("{Q}.{ending}")), Key::Of(Q, role), "{ending}");
@@ -168,10 +210,20 @@ mod tests {
             ("q.lokr_t2", "a Tucker decomposition (`lokr_t2`)"),
             ("q.lora_mid.weight", "a Tucker decomposition (`lora_mid`)"),
             ("q.lora_B.bias", "a bias of its LoRA (`lora_bias`)"),
-            ("q.diff", "a whole difference of a weight (`diff`)"),
             ("q.a1.weight", "a GLoRA (`a1`)"),
+            ("q.lora_E", "an AdaLoRA (`lora_E`)"),
+            ("q.lora_E.default", "an AdaLoRA (`lora_E`)"),
+            ("q.oft_R.weight", "an OFT (`oft_R`)"),
+            ("q.oft_R.default.weight", "an OFT (`oft_R`)"),
+            ("q.OFT_blocks", "an OFT (`OFT_blocks`)"),
+            ("q.boft_R", "a BOFT (`boft_R`)"),
+            ("q.randlora_lambda.default", "a RandLoRA (`randlora_lambda`)"),
+            (
+                "q.modules_to_save.default.bias",
+                "a module that was trained as a whole (`modules_to_save`)",
+            ),
         ] {
-            assert_eq!(read(key), Key::Refused(what), "{key}");
+            assert_eq!(read(key), Key::Refused(what.to_owned()), "{key}");
         }
         for key in ["q.weight", "q.bias", "alpha", ".alpha", "q.lora_A.a.b.weight", "q.lokr_w3"] {
             assert_eq!(read(key), Key::Unknown, "{key}");

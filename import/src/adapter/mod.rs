@@ -1,15 +1,18 @@
-//! Adapters: LoRA, LoKr, LoHa and DoRA, added to the weights of the diffusion transformer while it
+//! Adapters: LoRA, LoKr, LoHa, DoRA and whole differences, added to the weights of the diffusion transformer while it
 //! is read.
 //!
 //! | module | what |
 //! |---|---|
 //! | `location` | the path of an adapter to its files |
+//! | `name` | what it is called |
 //! | `key` | a tensor's name to module and role |
 //! | `settings` | rank, alpha, and what is not built |
 //! | `file` | [`Adapter`]: the modules of a file, checked |
-//! | `module` | the tensors of one module, and what they add to its weight |
+//! | `module` | the tensors of one module, and what they add to its parameters |
+//! | `product` | the products that a change can be |
 //! | `target` | what tools call the transformer's modules |
-//! | `merge` | [`Adapters`]: adapters on a model, and the sum |
+//! | `fit` | [`Fitted`]: an adapter on a model, by module and parameter |
+//! | `merge` | [`Adapters`]: several on a model, and the sum |
 //! | `delta` | the arithmetic |
 //!
 //! An adapter costs nothing while a song is made: its network has the shapes it had, and one weight
@@ -18,10 +21,13 @@
 mod delta;
 mod error;
 mod file;
+mod fit;
 mod key;
 mod location;
 mod merge;
 mod module;
+mod name;
+mod product;
 mod settings;
 mod target;
 #[cfg(test)]
@@ -29,5 +35,6 @@ mod tests;
 
 pub use error::AdapterError;
 pub use file::Adapter;
+pub use fit::Fitted;
+pub use merge::Adapters;
 pub(crate) use merge::Shared;
-pub use merge::{Adapters, Fitted};

@@ -16,6 +16,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::module::Parameter;
+
 /// What is said of modules in layers behind the last.
 pub(super) const LAYERS_BEYOND: &str = "layers that a larger model has";
 
@@ -41,58 +43,94 @@ const DIFFUSERS: &[(&str, &str)] = &[
     ("_attn.v_proj", "_attn.to_v"),
     ("_attn.o_proj", "_attn.to_out.0"),
     ("_attn.o_proj", "_attn.to_out"),
+    ("_attn.q_norm", "_attn.norm_q"),
+    ("_attn.k_norm", "_attn.norm_k"),
 ];
 
-/// The first patch convolution: our path, and what files call it.
-const PATCHES: (&str, [&str; 2]) = ("proj_in", ["proj_in.1", "proj_in_conv"]);
+/// The patch convolutions: our path, and what files call it. Their weights are laid out as matrices
+/// of `[first size, all others]`, as ComfyUI does that trains them; no other tool trains the second.
+const PATCHES: [(&str, [&str; 2]); 2] =
+    [("proj_in", ["proj_in.1", "proj_in_conv"]), ("proj_out", ["proj_out.1", "proj_out_conv"])];
 
-/// The weights of a transformer that an adapter may change.
+/// The parameters of a transformer, which an adapter may change.
 #[derive(Debug)]
 pub(super) struct Targets {
-    /// Module paths to shapes of their weights.
+    /// Paths to shapes.
     shapes: BTreeMap<String, Vec<usize>>,
-    /// Every spelling without prefixes to a module path.
+    /// Every spelling without prefixes to the path of a module, or of a parameter without one.
     spellings: HashMap<String, String>,
 }
 
 impl Targets {
-    /// Of the parameters of the transformer, path to shape, those that are matrices, and the
-    /// convolution that begins it.
+    /// Of the parameters of the transformer, path to shape.
     pub(super) fn new(parameters: impl IntoIterator<Item = (String, Vec<usize>)>) -> Self {
         let mut this = Self { shapes: BTreeMap::new(), spellings: HashMap::new() };
         for (path, shape) in parameters {
-            let Some(module) = path.strip_suffix(".weight") else { continue };
-            if shape.len() != 2 && module != PATCHES.0 {
-                continue;
-            }
+            let module = module_of(&path);
             let mut names = vec![module.to_owned()];
             for (ours, theirs) in DIFFUSERS.iter().filter(|(ours, _)| module.ends_with(ours)) {
                 names.push(module.replace(ours, theirs));
             }
-            if module == PATCHES.0 {
-                names.extend(PATCHES.1.map(str::to_owned));
+            if let Some((_, others)) = PATCHES.iter().find(|(ours, _)| *ours == module) {
+                names.extend(others.map(str::to_owned));
             }
             for name in names {
                 this.spellings.insert(name.replace('.', "_"), module.to_owned());
                 this.spellings.insert(name, module.to_owned());
             }
-            this.shapes.insert(module.to_owned(), shape);
+            this.shapes.insert(path, shape);
         }
         this
     }
 
+    /// How many can be changed by products.
+    pub(super) fn matrices(&self) -> usize {
+        self.shapes.iter().filter(|(path, shape)| is_matrix(path, shape)).count()
+    }
+
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn all(&self) -> usize {
         self.shapes.len()
     }
 
-    /// The path of the module that an adapter calls `name`, and the shape of its weight.
-    pub(super) fn find(&self, name: &str) -> Option<(&str, &[usize])> {
+    /// The path and the shape of what `parameter` is of the module that an adapter calls `name`.
+    pub(super) fn find(&self, name: &str, parameter: Parameter) -> Option<(&str, &[usize])> {
+        let module = self.module(name)?;
+        let get = |path: &str| {
+            let (path, shape) = self.shapes.get_key_value(path)?;
+            Some((path.as_str(), shape.as_slice()))
+        };
+        match parameter {
+            Parameter::Matrix => {
+                get(&format!("{module}.weight")).filter(|(path, shape)| is_matrix(path, shape))
+            }
+            Parameter::Any => get(&format!("{module}.weight")).or_else(|| get(module)),
+            Parameter::Bias => get(&format!("{module}.bias")),
+        }
+    }
+
+    /// Whether `tensor` is called like something of a module of the transformer, or like one of its
+    /// parameters.
+    pub(super) fn has(&self, tensor: &str) -> bool {
+        let mut name = tensor;
+        loop {
+            if self.module(name).is_some() {
+                return true;
+            }
+            // What follows the module may be of two parts: `default.weight`.
+            match name.rsplit_once('.') {
+                Some((shorter, _)) => name = shorter,
+                None => return false,
+            }
+        }
+    }
+
+    /// The path of the module that an adapter calls `name`.
+    fn module(&self, name: &str) -> Option<&str> {
         let bare = without_prefixes(name);
         let flat = FLAT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
         let flat = flat.map(|name| name.strip_prefix("decoder_").unwrap_or(name));
-        let path = self.spellings.get(flat.unwrap_or(bare))?;
-        self.shapes.get_key_value(path).map(|(path, shape)| (path.as_str(), shape.as_slice()))
+        self.spellings.get(flat.unwrap_or(bare)).map(String::as_str)
     }
 
     /// What `name`, which is none of these, seems to belong to.
@@ -111,6 +149,9 @@ impl Targets {
             "the VAE"
         } else if bare.contains("transformer_blocks") || bare.contains("speaker_embedder") {
             "ACE-Step 1 or another model"
+        } else if self.module(name).is_some() {
+            // Its parameter is not there, or is no matrix.
+            "a network like this one with more parameters"
         } else if self.is_layer_beyond(bare) {
             LAYERS_BEYOND
         } else {
@@ -129,6 +170,17 @@ impl Targets {
                 && self.shapes.keys().any(|path| path.starts_with(&first(0)))
         })
     }
+}
+
+/// The module of the parameter at `path`; one that is of no module is taken for one.
+fn module_of(path: &str) -> &str {
+    path.strip_suffix(".weight").or_else(|| path.strip_suffix(".bias")).unwrap_or(path)
+}
+
+/// Whether the parameter at `path` is a weight that a product can be added to.
+fn is_matrix(path: &str, shape: &[usize]) -> bool {
+    let module = path.strip_suffix(".weight");
+    module.is_some_and(|module| shape.len() == 2 || PATCHES.iter().any(|(ours, _)| *ours == module))
 }
 
 /// `name` without every known prefix.
@@ -155,13 +207,14 @@ mod tests {
             shape("time_embed.linear_1.bias", &[64]),
             shape("proj_in.weight", &[64, 48, 2]),
             shape("proj_out.weight", &[64, 16, 2]),
+            shape("proj_out.bias", &[16]),
         ])
     }
 
     #[test]
     fn every_tools_spelling_finds_the_module() {
         let targets = targets();
-        assert_eq!(targets.len(), 5);
+        assert_eq!((targets.matrices(), targets.all()), (6, 10));
         for (name, path) in [
             ("base_model.model.layers.0.self_attn.q_proj", "layers.0.self_attn.q_proj"),
             ("base_model.model.decoder.layers.0.self_attn.q_proj", "layers.0.self_attn.q_proj"),
@@ -178,10 +231,50 @@ mod tests {
             ("lora_transformer_layers_0_self_attn_to_q", "layers.0.self_attn.q_proj"),
             ("decoder.proj_in.1", "proj_in"),
             ("transformer.proj_in_conv", "proj_in"),
+            ("diffusion_model.decoder.proj_out.1", "proj_out"),
         ] {
-            assert_eq!(targets.find(name).map(|(path, _)| path), Some(path), "{name}");
+            let found = targets.find(name, Parameter::Matrix).map(|(path, _)| path);
+            assert_eq!(found, Some(&*format!("{path}.weight")), "{name}");
         }
-        assert_eq!(targets.find("proj_in").expect("there").1, [64, 48, 2]);
+        assert_eq!(targets.find("proj_in", Parameter::Matrix).expect("there").1, [64, 48, 2]);
+    }
+
+    #[test]
+    fn a_difference_finds_a_parameter_of_any_shape() {
+        use Parameter::{Any, Bias, Matrix};
+        let targets = targets();
+        for (name, parameter, found) in [
+            ("diffusion_model.decoder.layers.0.mlp_norm", Any, Some("layers.0.mlp_norm.weight")),
+            ("layers.0.mlp_norm", Matrix, None),
+            ("layers.0.mlp_norm", Bias, None),
+            ("lycoris_layers_0_mlp_norm", Any, Some("layers.0.mlp_norm.weight")),
+            ("diffusion_model.decoder.proj_out.1", Any, Some("proj_out.weight")),
+            ("diffusion_model.decoder.proj_out.1", Bias, Some("proj_out.bias")),
+            ("decoder.time_embed.linear_1", Bias, Some("time_embed.linear_1.bias")),
+            ("layers.0.scale_shift_table", Any, Some("layers.0.scale_shift_table")),
+            ("layers.0.scale_shift_table", Bias, None),
+            ("encoder.norm", Any, None),
+        ] {
+            let place = targets.find(name, parameter).map(|(path, _)| path);
+            assert_eq!(place, found, "{name} {parameter:?}");
+        }
+    }
+
+    #[test]
+    fn a_tensor_is_the_models_by_its_name() {
+        let targets = targets();
+        for (tensor, is) in [
+            ("base_model.model.layers.0.mlp_norm.weight", true),
+            ("base_model.model.proj_out.1.bias", true),
+            ("layers.0.scale_shift_table", true),
+            ("layers.0.self_attn.q_proj.strange.default", true),
+            ("lycoris_layers_0_mlp_up_proj.strange", true),
+            ("note", false),
+            ("encoder.norm.weight", false),
+            ("base_model.model.layers.0", false),
+        ] {
+            assert_eq!(targets.has(tensor), is, "{tensor}");
+        }
     }
 
     /// PEFT around a causal language model has one `model.` more than around the decoder, and its
@@ -197,10 +290,10 @@ mod tests {
             ("transformer_blocks.0.attn.to_q", "ACE-Step 1 or another model"),
             ("layers.7.self_attn.q_proj", "layers that a larger model has"),
             ("lycoris_layers_30_mlp_up_proj", "layers that a larger model has"),
-            ("layers.0.mlp_norm", "no network that is known"),
-            ("proj_out.1", "no network that is known"),
+            ("layers.0.mlp_norm", "a network like this one with more parameters"),
+            ("layers.0.mlp_gate", "no network that is known"),
         ] {
-            assert_eq!(targets.find(name), None, "{name}");
+            assert_eq!(targets.find(name, Parameter::Matrix), None, "{name}");
             assert_eq!(targets.other(name), other, "{name}");
         }
     }

@@ -1,0 +1,264 @@
+//! An adapter on one model: which of its modules changes which parameter, and what is to be said.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{
+    Adapter, AdapterError,
+    delta::energy,
+    file::counted,
+    module::Module,
+    target::{LAYERS_BEYOND, Targets},
+};
+use crate::{Error, error::Names};
+
+/// An adapter on a model.
+#[derive(Debug)]
+pub struct Fitted {
+    adapter: Adapter,
+    scale: f64,
+    /// Paths of parameters to the place in the adapter's list of modules.
+    places: HashMap<String, usize>,
+    /// Weights of the network that could be changed.
+    targets: usize,
+    /// Modules that the model does not have, and what they seem to be of.
+    unmatched: Vec<(String, &'static str)>,
+    /// Parameters to the sums of squares of the change and of the weight, once they were read.
+    measured: Mutex<BTreeMap<String, [f64; 2]>>,
+}
+
+impl Fitted {
+    /// Fits `adapter` with the user's `scale` to the parameters of the transformer of `model`.
+    ///
+    /// # Errors
+    /// [`AdapterError::NoMatch`], [`AdapterError::WrongShape`], [`AdapterError::Twice`],
+    /// [`AdapterError::NotSupported`] for what it has beside its changes,
+    /// [`AdapterError::NotAnAdapter`] of this model but of another kind.
+    pub(super) fn new(
+        adapter: Adapter,
+        scale: f64,
+        model: &str,
+        targets: &Targets,
+    ) -> Result<Self, AdapterError> {
+        let path = || adapter.path().to_owned();
+        let mut places = HashMap::new();
+        let mut unmatched = Vec::new();
+        for (place, module) in adapter.list().iter().enumerate() {
+            let Some((target, shape)) = targets.find(&module.name, module.parameter) else {
+                unmatched.push((module.title(), targets.other(&module.name)));
+                continue;
+            };
+            if !module.fits(shape) {
+                return Err(AdapterError::WrongShape {
+                    path: path(),
+                    module: module.title(),
+                    expected: shape.to_vec(),
+                    found: module.shape.clone(),
+                    likely: likely(shape, &module.shape),
+                });
+            }
+            if let Some(other) = places.insert(target.to_owned(), place) {
+                return Err(AdapterError::Twice {
+                    path: path(),
+                    first: adapter.list()[other].title(),
+                    second: module.title(),
+                });
+            }
+        }
+        refuse_unknown(&adapter, targets)?;
+        if places.is_empty() {
+            let names = unmatched.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+            return Err(AdapterError::NoMatch {
+                path: path(),
+                model: model.to_owned(),
+                count: counted(names.len(), "module"),
+                names: Names(names),
+                what: of(&unmatched),
+            });
+        }
+        // No transformer of the family has the same widths and more layers: these are a language
+        // model's, whose modules have the same names.
+        if let Some((module, _)) = unmatched.iter().find(|(_, what)| *what == LAYERS_BEYOND) {
+            return Err(AdapterError::NotAnAdapter {
+                path: path(),
+                reason: format!(
+                    "`{module}` is of a layer that {model} does not have, while its widths fit: it is \
+                     one of a language model, most likely"
+                ),
+            });
+        }
+        let is_product = |module: &Module| module.is_product();
+        let targets = match adapter.list().iter().all(is_product) {
+            true => targets.matrices(),
+            false => targets.all(),
+        };
+        let measured = Mutex::default();
+        Ok(Self { adapter, scale, places, targets, unmatched, measured })
+    }
+
+    /// The adapter.
+    pub fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        self.adapter.path()
+    }
+
+    /// The user's scale: 1 = as it was trained, 0 = not at all.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// How many weights it changes, and how many there are that one could.
+    pub fn matched(&self) -> (usize, usize) {
+        (self.places.len(), self.targets)
+    }
+
+    /// How many of its modules the model does not have.
+    pub fn unmatched(&self) -> usize {
+        self.unmatched.len()
+    }
+
+    /// The length of the change by that of the weights it changes, once they were read: `|D| / |W|`,
+    /// all of them as one long row.
+    pub fn change(&self) -> Option<f64> {
+        if self.scale == 0.0 {
+            return Some(0.0);
+        }
+        let measured = self.measured();
+        if measured.len() < self.places.len() {
+            return None;
+        }
+        let sum = |i: usize| measured.values().map(|of| of[i]).sum::<f64>();
+        let (change, weight) = (sum(0), sum(1));
+        Some(if change == 0.0 { 0.0 } else { (change / weight).sqrt() })
+    }
+
+    /// What is worth saying before it is used, one sentence each.
+    pub fn notices(&self) -> Vec<String> {
+        let mut said = self.adapter.unused();
+        let name = self.path().display();
+        if !self.unmatched.is_empty() {
+            let names = self.unmatched.iter().map(|(name, _)| name.clone()).collect();
+            let (are, have, seem) = match self.unmatched.len() {
+                1 => ("is", "it", "it seems"),
+                _ => ("are", "them", "they seem"),
+            };
+            said.push(format!(
+                "{} of the adapter `{name}` {are} not used, the model does not have {have}; {seem} to \
+                 be of {}: {}",
+                counted(self.unmatched.len(), "module"),
+                of(&self.unmatched),
+                Names(names)
+            ));
+        }
+        if self.scale == 0.0 {
+            said.push(format!("the adapter `{name}` has the scale 0: it changes nothing"));
+        }
+        said.extend(self.without_alpha());
+        said
+    }
+
+    /// What is to be said of modules without an alpha.
+    fn without_alpha(&self) -> Option<String> {
+        let name = self.path().display();
+        let has = |with: bool| {
+            let products = self.adapter.list().iter().filter(|module| module.is_product());
+            products.filter(|module| module.alpha.is_some() == with).count()
+        };
+        match (has(true), has(false)) {
+            (_, 0) => None,
+            (0, _) => Some(format!(
+                "the adapter `{name}` does not say its alpha: it works as if that were its rank"
+            )),
+            (with, 1) => Some(format!(
+                "the adapter `{name}` does not say the alpha of 1 of its {} modules: it works as if \
+                 that were its rank",
+                with + 1
+            )),
+            (with, without) => Some(format!(
+                "the adapter `{name}` does not say the alpha of {without} of its {} modules: they \
+                 work as if that were their rank",
+                with + without
+            )),
+        }
+    }
+
+    /// Whether it changes the parameter at `path`.
+    pub(super) fn changes(&self, path: &str) -> bool {
+        self.module(path).is_some()
+    }
+
+    /// The change of the parameter at `path`, if there is one, whose own values are `weight`. It is
+    /// measured on the way.
+    ///
+    /// # Errors
+    /// If its file has been cut since it was opened.
+    pub(super) fn change_of(&self, path: &str, weight: &[f32]) -> Result<Option<Vec<f32>>, Error> {
+        let Some(module) = self.module(path) else { return Ok(None) };
+        let change = module.change(self.adapter.tensors(), weight, self.scale)?;
+        self.measured().insert(path.to_owned(), [energy(&change), energy(weight)]);
+        Ok(Some(change))
+    }
+
+    /// What changes the parameter at `path`; at scale 0 nothing does, whatever DoRA's lengths are.
+    fn module(&self, path: &str) -> Option<&Module> {
+        let place = self.places.get(path).filter(|_| self.scale != 0.0)?;
+        self.adapter.list().get(*place)
+    }
+
+    fn measured(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, [f64; 2]>> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `the text encoder and the conditioner`
+fn of(unmatched: &[(String, &'static str)]) -> String {
+    let mut names: Vec<_> = unmatched.iter().map(|(_, other)| *other).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(" and ")
+}
+
+/// Why the shapes may differ.
+fn likely(expected: &[usize], found: &[usize]) -> &'static str {
+    /// Hidden sizes of the released transformers, 2B and XL.
+    const WIDTHS: [usize; 2] = [2048, 2560];
+    let has = |shape: &[usize], width| shape.contains(&width);
+    match WIDTHS {
+        [small, xl] if has(expected, small) && has(found, xl) => {
+            ": it was trained on an XL model, and this is one of 2B"
+        }
+        [small, xl] if has(expected, xl) && has(found, small) => {
+            ": it was trained on a model of 2B, and this is an XL one"
+        }
+        _ if expected.len() == 2 && *found == [expected[1], expected[0]] => {
+            ": it is for the weight laid on its side"
+        }
+        _ => "",
+    }
+}
+
+/// Refuses tensors of the model's modules that are no change of a known kind: to leave them out makes
+/// another song, and to replace a module, as PEFT does, is no matter of scale.
+fn refuse_unknown(adapter: &Adapter, targets: &Targets) -> Result<(), AdapterError> {
+    let names: Vec<_> =
+        adapter.unknown().filter(|tensor| targets.has(tensor)).map(str::to_owned).collect();
+    let (are, such) = match names.len() {
+        0 => return Ok(()),
+        1 => ("is", "is one"),
+        _ => ("are", "are"),
+    };
+    let what = format!(
+        "{} of the model's modules that {are} no change of a known kind, as PEFT's \
+         `modules_to_save` {such}: {}",
+        counted(names.len(), "tensor"),
+        Names(names)
+    );
+    Err(AdapterError::NotSupported { path: adapter.path().to_owned(), what })
+}

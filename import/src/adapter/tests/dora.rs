@@ -1,0 +1,72 @@
+//! DoRA: the lengths of rows and columns.
+
+use super::*;
+
+/// `m (W + s B A) / |W + s B A|`, row by row: each row of the result has the length `m`.
+#[test]
+fn dora_of_peft_gives_each_row_its_length() {
+    let file = File::lora(&format!("base_model.model.{Q}"), 64, 0.3).with(
+        &format!("base_model.model.{Q}.lora_magnitude_vector"),
+        {
+            let lengths: Vec<f32> = (0..64).map(|i| 0.5 + 0.1 * i as f32).collect();
+            stored(Dtype::F32, &[64], &lengths)
+        },
+    );
+    let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+    let lengths = file.values("magnitude_vector");
+    for scale in [1.0, 0.25] {
+        let mut wanted = with_lora(&own(Q), &a, &b, 4, scale);
+        for (row, length) in wanted.chunks_exact_mut(64).zip(&lengths) {
+            let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+            row.iter_mut().for_each(|x| *x *= length / norm);
+        }
+        let found = weights(vec![(file.adapter(), scale)]);
+        assert_only(&found, Q, &wanted);
+        for (row, length) in found[&format!("{Q}.weight")].chunks_exact(64).zip(&lengths) {
+            let norm = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            assert!((norm - length).abs() < 1e-5, "{norm} and {length}");
+        }
+    }
+}
+
+/// `(W + D) (u m / (|W + D| + eps) + 1 - u)`, of rows or of columns by the shape of the lengths.
+#[test]
+fn dora_of_lycoris_is_blended_by_the_scale() {
+    for of_columns in [false, true] {
+        let shape = if of_columns { [1, 64] } else { [64, 1] };
+        let lengths: Vec<f32> = (0..64).map(|i| 2.0 + 0.1 * i as f32).collect();
+        let file = File::lora(&format!("lycoris_{}", Q.replace('.', "_")), 64, 0.3).with(
+            &format!("lycoris_{}.dora_scale", Q.replace('.', "_")),
+            stored(Dtype::F32, &shape, &lengths),
+        );
+        let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+        for user in [1.0, 0.3] {
+            let sum = with_lora(&own(Q), &a, &b, 4, 1.0);
+            let at = |line: usize, k: usize| if of_columns { k * 64 + line } else { line * 64 + k };
+            let mut wanted = sum.clone();
+            for (line, &length) in lengths.iter().enumerate() {
+                let norm = (0..64).map(|k| sum[at(line, k)].powi(2)).sum::<f64>().sqrt();
+                let factor = user * f64::from(length) / (norm + 7.8125e-3) + 1.0 - user;
+                (0..64).for_each(|k| wanted[at(line, k)] *= factor);
+            }
+            assert_only(&weights(vec![(file.adapter(), user)]), Q, &wanted);
+        }
+    }
+}
+
+#[test]
+fn two_adapters_add_in_any_order_and_dora_sees_the_checkpoints_own_weight() {
+    let lora = File::lora(Q, 64, 0.3);
+    let dora = File::lora(Q, 64, 0.7)
+        .with(&format!("{Q}.lora_magnitude_vector"), stored(Dtype::F32, &[64], &[3.0; 64]));
+    let name = format!("{Q}.weight");
+    let alone = |file: &File| weights(vec![(file.adapter(), 1.0)]).remove(&name).expect("it");
+    let (first, second) = (alone(&lora), alone(&dora));
+    let wanted: Vec<f64> = own(Q)
+        .iter()
+        .zip(first.iter().zip(&second))
+        .map(|(&w, (&x, &y))| f64::from(x) + f64::from(y) - f64::from(w))
+        .collect();
+    assert_only(&weights(vec![(lora.adapter(), 1.0), (dora.adapter(), 1.0)]), Q, &wanted);
+    assert_only(&weights(vec![(dora.adapter(), 1.0), (lora.adapter(), 1.0)]), Q, &wanted);
+}

@@ -1,0 +1,80 @@
+//! LoRA, LoKr and LoHa: what they add.
+
+use super::*;
+
+#[test]
+fn a_lora_adds_scale_times_alpha_over_rank_times_b_a() {
+    let file = File::lora(&format!("base_model.model.{K}"), 32, 0.2)
+        .with(&format!("base_model.model.{K}.alpha"), stored(Dtype::F32, &[], &[6.0]));
+    let found = weights(vec![(file.adapter(), 0.5)]);
+    let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+    assert_only(&found, K, &with_lora(&own(K), &a, &b, 4, 0.5 * 6.0 / 4.0));
+}
+
+#[test]
+fn an_alpha_may_be_a_whole_number_and_must_be_one() {
+    let with = |alpha: Stored| File::lora(K, 32, 0.2).with(&format!("{K}.alpha"), alpha);
+    let alphas = |file: File| file.adapter().alphas();
+    assert_eq!(alphas(with(stored(Dtype::I64, &[], &[6.0]))), Some((6.0, 6.0)));
+    assert_eq!(alphas(with(stored(Dtype::BF16, &[1], &[6.0]))), Some((6.0, 6.0)));
+    let file = with(stored(Dtype::F32, &[], &[f32::NAN]));
+    assert!(message(file.open()).ends_with("its alpha is not one number"));
+}
+
+/// `np.kron(w1, w2)[i, j] = w1[i / c, j / d] w2[i % c, j % d]`.
+#[test]
+fn a_lokr_adds_the_kronecker_product_whole_or_of_products() {
+    let alpha = || stored(Dtype::F32, &[], &[2.0]);
+    let kron = |w1: &[f64], w2: &[f64], scale: f64| -> Vec<f64> {
+        // 96 x 64 of 6 x 8 and 16 x 8.
+        let base = own(UP);
+        let cell = |i: usize| {
+            let (row, column) = (i / 64, i % 64);
+            let (outer, inner) = (row / 16 * 8 + column / 8, row % 16 * 8 + column % 8);
+            f64::from(base[i]) + scale * w1[outer] * w2[inner]
+        };
+        (0..base.len()).map(cell).collect()
+    };
+    let name = "lycoris_layers_0_mlp_up_proj";
+    let of = |role: &str| format!("{name}.lokr_{role}");
+
+    let whole = File::new([
+        (of("w1").as_str(), tensor(&[6, 8], 0.4)),
+        (of("w2").as_str(), tensor(&[16, 8], 0.5)),
+        (&format!("{name}.alpha"), alpha()),
+    ]);
+    let (w1, w2) = (whole.values("w1"), whole.values("w2"));
+    // Without a note of its rank LyCORIS's quotient is 1.
+    assert_only(&weights(vec![(whole.adapter(), 3.0)]), UP, &kron(&w1, &w2, 3.0));
+    let noted = whole.metadata("lokr_config", r#"{"linear_dim": 8}"#);
+    assert_only(&weights(vec![(noted.adapter(), 1.0)]), UP, &kron(&w1, &w2, 2.0 / 8.0));
+
+    let parts = File::new([
+        (of("w1").as_str(), tensor(&[6, 8], 0.4)),
+        (of("w2_a").as_str(), tensor(&[16, 4], 0.6)),
+        (of("w2_b").as_str(), tensor(&[4, 8], 0.7)),
+        (&format!("{name}.alpha"), alpha()),
+    ]);
+    let (a, b) = (parts.values("w2_a"), parts.values("w2_b"));
+    let w2 = with_lora(&[0.0; 128], &b, &a, 4, 1.0);
+    assert_only(&weights(vec![(parts.adapter(), 1.0)]), UP, &kron(&w1, &w2, 2.0 / 4.0));
+}
+
+#[test]
+fn a_loha_adds_the_product_of_two_products_number_by_number() {
+    let of = |role: &str| format!("diffusion_model.{Q}.hada_{role}");
+    let file = File::new([
+        (of("w1_a").as_str(), tensor(&[64, 2], 0.1)),
+        (of("w1_b").as_str(), tensor(&[2, 64], 0.2)),
+        (of("w2_a").as_str(), tensor(&[64, 2], 0.3)),
+        (of("w2_b").as_str(), tensor(&[2, 64], 0.4)),
+        (&format!("diffusion_model.{Q}.alpha"), stored(Dtype::F32, &[1], &[1.0])),
+    ]);
+    let product = |n: u8| {
+        let (a, b) = (file.values(&format!("w{n}_a")), file.values(&format!("w{n}_b")));
+        with_lora(&[0.0; 64 * 64], &b, &a, 2, 1.0)
+    };
+    let sum = own(Q).into_iter().zip(product(1)).zip(product(2));
+    let wanted: Vec<f64> = sum.map(|((w, x), y)| f64::from(w) + x * y / 2.0).collect();
+    assert_only(&weights(vec![(file.adapter(), 1.0)]), Q, &wanted);
+}
