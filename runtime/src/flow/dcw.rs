@@ -24,6 +24,18 @@ pub enum DcwMode {
     Pix,
 }
 
+impl DcwMode {
+    /// Upstream's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Double => "double",
+            Self::Pix => "pix",
+        }
+    }
+}
+
 /// The correction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dcw {

@@ -129,6 +129,12 @@ pub(super) fn dcw(
     let mode = mode.transpose()?;
     let asked_by_strength = scaler.unwrap_or(0.0) > 0.0 || high_scaler.unwrap_or(0.0) > 0.0;
     if !request.dcw_enabled.unwrap_or(asked_by_strength) {
+        // Who gives a strength of 0, or says that it is off, knows.
+        let is_known = request.dcw_enabled.is_some() || scaler.is_some() || high_scaler.is_some();
+        if !is_known && (mode.is_some() || request.dcw_wavelet.is_some()) {
+            let text = "dcw_mode and dcw_wavelet have no effect without dcw_enabled or dcw_scaler";
+            notices.push(Notice(text.into()));
+        }
         return Ok(None);
     }
     if let Some(wavelet) = request.dcw_wavelet.as_deref().filter(|name| *name != "haar") {
@@ -151,21 +157,25 @@ pub(super) fn dcw(
     } else {
         (mode.unwrap_or(DcwMode::Low), scaler.unwrap_or(0.0), high_scaler.unwrap_or(0.0))
     };
+    if mode != DcwMode::Double && request.dcw_high_scaler.is_some_and(|given| given > 0.0) {
+        let text = format!(
+            "dcw_high_scaler has no effect in mode {}: it belongs to mode double",
+            mode.name()
+        );
+        notices.push(Notice(text));
+    }
+    if scaler == 0.0 && (mode != DcwMode::Double || high_scaler == 0.0) {
+        let text =
+            format!("DCW is asked for, but in mode {} of strength 0: it is off", mode.name());
+        notices.push(Notice(text));
+        return Ok(None);
+    }
     let dcw = Dcw { mode, scaler: scaler as f32, high_scaler: high_scaler as f32 };
     notices.push(Notice(format!(
         "DCW corrects every step (mode {}, {scaler}{}); upstream has it on for turbo unless told \
          otherwise, here it is off unless asked for",
-        mode_name(mode),
+        mode.name(),
         if mode == DcwMode::Double { format!(" and {high_scaler}") } else { String::new() },
     )));
     Ok(Some(dcw))
-}
-
-fn mode_name(mode: DcwMode) -> &'static str {
-    match mode {
-        DcwMode::Low => "low",
-        DcwMode::High => "high",
-        DcwMode::Double => "double",
-        DcwMode::Pix => "pix",
-    }
 }

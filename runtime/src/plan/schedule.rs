@@ -3,6 +3,7 @@
 use super::{
     Guidance, GuidanceMode, ModelInfo,
     limits::{above, choice, real, whole},
+    start,
 };
 use crate::{
     Error, Notice, Request,
@@ -49,7 +50,7 @@ fn times(
         if steps.is_some() || shift.is_some() {
             notices.push(Notice("steps and shift are not used: the timesteps are given".into()));
         }
-        return Ok((custom(times, model, notices)?, None));
+        return Ok((custom(times, start::is_edit(request), model, notices)?, None));
     }
     if !model.is_turbo {
         let steps = steps.unwrap_or(BASE_STEPS as u32) as usize;
@@ -73,8 +74,13 @@ fn times(
     Ok((schedule::turbo(used), Some(used)))
 }
 
-/// The user's own times, which must fall from at most 1 to at least 0.
-fn custom(times: &[f64], model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Schedule, Error> {
+/// The user's own times, which must fall from at most 1 to at least 0; to 0 they may be brought later.
+fn custom(
+    times: &[f64],
+    ends_at_zero: bool,
+    model: &ModelInfo,
+    notices: &mut Vec<Notice>,
+) -> Result<Schedule, Error> {
     for &t in times {
         real("timesteps", t, 0.0, 1.0)?;
     }
@@ -94,7 +100,7 @@ fn custom(times: &[f64], model: &ModelInfo, notices: &mut Vec<Notice>) -> Result
     if !model.is_turbo {
         let few = || bad("there must be at least two: where the first step begins and ends");
         let schedule = schedule::base_custom(falling).ok_or_else(few)?;
-        if schedule.terminal > 0.0 {
+        if schedule.terminal > 0.0 && !ends_at_zero {
             notices.push(Notice(format!(
                 "sampling stops at time {}, with that much noise left; end the timesteps with 0 to \
                  remove all of it",
@@ -133,7 +139,14 @@ fn guidance(
             "`--cfg-interval-start {start}` is above `--cfg-interval-end {stop}`"
         )));
     }
+    let has_interval = (start, stop) != (0.0, 1.0);
     if model.is_turbo {
+        if has_interval {
+            notices.push(Notice(format!(
+                "{} is distilled to need no guidance; its interval is not used",
+                model.name
+            )));
+        }
         if let Some(scale) = scale.filter(|&scale| scale != 1.0) {
             notices.push(Notice(format!(
                 "{} is distilled to need no guidance; --guidance-scale {scale} is not used",
@@ -150,6 +163,10 @@ fn guidance(
         return Ok(None);
     }
     let scale = scale.unwrap_or(BASE_GUIDANCE) as f32;
+    if scale == 1.0 && (has_interval || mode != GuidanceMode::Apg) {
+        let text = "guidance_scale 1 is no guidance: its mode and interval have no effect";
+        notices.push(Notice(text.into()));
+    }
     let interval = (start as f32, stop as f32);
     Ok((scale != 1.0).then_some(Guidance { scale, mode, interval }))
 }

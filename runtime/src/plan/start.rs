@@ -62,7 +62,7 @@ pub(super) fn retake(
 }
 
 /// Whether a song is to be edited.
-fn is_edit(request: &Request) -> bool {
+pub(super) fn is_edit(request: &Request) -> bool {
     request.flow_edit_morph.unwrap_or(false)
 }
 
@@ -175,6 +175,8 @@ pub(super) fn keep_to_edit(plan: &mut Plan, request: &Request, notices: &mut Vec
         notices.push(Notice(text));
     }
     if plan.terminal > 0.0 {
+        let text = format!("an edit ends at time 0: a step from {} is added", plan.terminal);
+        notices.push(Notice(text));
         plan.timesteps.push(std::mem::take(&mut plan.terminal));
     }
 }

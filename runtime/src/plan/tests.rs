@@ -147,7 +147,13 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
     };
     let with = |mode, scaler, high_scaler| (Some(Dcw { mode, scaler, high_scaler }), 1);
     assert_eq!(dcw(&|_| ()), (None, 0));
-    assert_eq!(dcw(&|r| r.dcw_mode = Some("low".into())), (None, 0));
+    assert_eq!(dcw(&|r| r.dcw_mode = Some("low".into())), (None, 1));
+    assert_eq!(dcw(&|r| r.dcw_wavelet = Some("haar".into())), (None, 1));
+    // As acestep.cpp writes its defaults.
+    let defaults = |r: &mut Request| {
+        (r.dcw_mode, r.dcw_scaler, r.dcw_high_scaler) = (Some("low".into()), Some(0.0), Some(0.0));
+    };
+    assert_eq!(dcw(&defaults), (None, 0));
     assert_eq!(dcw(&|r| r.dcw_enabled = Some(true)), with(DcwMode::Double, 0.05, 0.02));
     assert_eq!(dcw(&|r| r.dcw_scaler = Some(0.1)), with(DcwMode::Low, 0.1, 0.0));
     let off = |r: &mut Request| (r.dcw_enabled, r.dcw_scaler) = (Some(false), Some(0.1));
@@ -155,7 +161,11 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
     let own = |r: &mut Request| {
         (r.dcw_enabled, r.dcw_mode, r.dcw_scaler) = (Some(true), Some("high".into()), Some(0.0));
     };
-    assert_eq!(dcw(&own), with(DcwMode::High, 0.0, 0.02));
+    assert_eq!(dcw(&own), (None, 1));
+    // The strength of another mode: the correction, and a word.
+    let other = |r: &mut Request| (r.dcw_scaler, r.dcw_high_scaler) = (Some(0.1), Some(0.2));
+    assert_eq!(dcw(&other).1, 2);
+    assert_eq!(dcw(&|r| r.dcw_high_scaler = Some(0.2)), (None, 2));
     // acestep.cpp corrects no stochastic steps, upstream does.
     let sde = |r: &mut Request| (r.solver, r.dcw_scaler) = (Some("sde".into()), Some(0.1));
     assert_eq!(dcw(&sde), (None, 1));
@@ -446,6 +456,27 @@ fn a_batch_counts_its_seeds_up_and_a_list_is_taken_as_it_is() {
     assert!(drawn[0] <= u64::from(u32::MAX));
 }
 
+/// What is asked of guidance, and cannot be, is said.
+#[test]
+fn guidance_that_is_not_there_has_no_interval() {
+    let asked = |scale| Request {
+        cfg_interval_end: Some(0.5),
+        guidance_scale: scale,
+        guidance_mode: Some("cfg".into()),
+        ..request()
+    };
+    let said = |request, model: ModelInfo| {
+        let (plan, notices) = resolve(request, model);
+        assert_eq!(plan.guidance, None);
+        notices
+    };
+    let of_turbo = said(asked(None), turbo());
+    assert!(of_turbo[0].ends_with("no guidance; its interval is not used"), "{of_turbo:?}");
+    let of_base = said(asked(Some(1.0)), base());
+    assert_eq!(of_base, ["guidance_scale 1 is no guidance: its mode and interval have no effect"]);
+    assert_eq!(said(Request { guidance_scale: Some(1.0), ..request() }, base()), [""; 0]);
+}
+
 #[test]
 fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
     let asked = || Request { timesteps: Some(vec![0.97, 0.5, 0.2]), ..request() };
@@ -640,6 +671,21 @@ mod tasks {
         let samples = (seconds * 48_000.0) as usize;
         let audio = Audio { channels: vec![vec![0.5; samples]; 2], sample_rate: 48_000 };
         Sounds { source: Some(Sound::Audio(Arc::new(audio))), references: vec![] }
+    }
+
+    #[test]
+    fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
+        let edit = Request {
+            timesteps: Some(vec![0.97, 0.5, 0.2]),
+            flow_edit_morph: Some(true),
+            flow_edit_source_caption: Some("rain".into()),
+            ..request()
+        };
+        let (plan, notices) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
+        assert_eq!((plan.timesteps, plan.terminal), (vec![0.97, 0.5, 0.2], 0.0));
+        let text = "an edit ends at time 0: a step from 0.2 is added";
+        assert_eq!(notices.last(), Some(&Notice(text.into())), "{notices:?}");
+        assert!(!notices.iter().any(|notice| notice.0.contains("sampling stops")));
     }
 
     fn task(name: &str) -> Request {

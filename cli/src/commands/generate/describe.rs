@@ -1,5 +1,7 @@
 //! A decided run in words and in JSON.
 
+mod sampler;
+
 use acestep_import::Part;
 use acestep_runtime::{
     Device, Network, Plan, Residency,
@@ -9,12 +11,13 @@ use acestep_runtime::{
         memory::{self, Need, Room, bytes_of},
     },
     error::size,
-    flow::solver::Solver,
     lm,
 };
 use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};
+
+pub(super) use sampler::infer_method;
 
 use super::{Job, adapters, outputs::Target, run, sounds};
 use crate::commands::language;
@@ -184,8 +187,6 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
         ),
         ("caption", format!("{} ({} tokens)", first_line(&plan.caption), resources.caption_tokens)),
         ("lyrics", lyrics(plan, resources)),
-        ("steps", steps(plan)),
-        ("guidance", guidance(plan)),
         (
             "noise",
             match job.seeds() {
@@ -197,6 +198,7 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
     let of_model = adapters::lines(folder).into_iter().map(|line| ("adapter", line));
     lines.splice(1..1, of_model);
     lines.extend(sounds::lines(&job.asked.request, plan));
+    lines.extend(sampler::lines(plan));
     if plan.has_codes() {
         let codes = counted(plan.codes_per_song(), "code");
         let each = if plan.codes.len() > 1 { " for each song" } else { "" };
@@ -252,7 +254,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "dtype": dtype::name(used.dtype),
         })
     };
-    json!({
+    let mut object = json!({
         "outputs": job.outputs.songs.iter().enumerate().map(song).collect::<Vec<_>>(),
         "latents": job.outputs.latents.iter().flat_map(|(paths, _)| paths)
             .map(|path| path.display().to_string()).collect::<Vec<_>>(),
@@ -284,17 +286,6 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "sample_rate": plan.sample_rate,
             "seeds": job.seeds(),
             "rng": job.seeds().map(|_| plan.noise.to_string()),
-            "inference_steps": plan.steps(),
-            "shift": plan.shift.map(shortest),
-            "timesteps": plan.schedule().timesteps.iter().copied().map(shortest).collect::<Vec<_>>(),
-            "terminal": shortest(plan.terminal),
-            "infer_method": infer_method(plan),
-            "solver": plan.solver.name(),
-            "guidance": plan.guidance.map(|guidance| json!({
-                "scale": shortest(guidance.scale),
-                "mode": guidance.mode.name(),
-                "interval": [shortest(guidance.interval.0), shortest(guidance.interval.1)],
-            })),
             "audio_codes": plan.codes_per_song(),
             "cover_steps": follows.then(|| plan.cover_steps()),
             "task_type": plan.task.name(),
@@ -323,7 +314,11 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
             "weights_bytes": resources.weights_bytes,
             "memory": memory_json(resources),
         },
-    })
+    });
+    if let Some(plan_json) = object["plan"].as_object_mut() {
+        plan_json.extend(sampler::to_json(plan));
+    }
+    object
 }
 
 fn memory_json(resources: &Resources) -> Value {
@@ -352,14 +347,6 @@ pub(crate) fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// Upstream's name of the way, without the kind of its steps.
-pub(super) fn infer_method(plan: &Plan) -> &'static str {
-    match plan.solver {
-        Solver::Sde(_) => "sde",
-        Solver::Euler | Solver::Heun | Solver::Dpm3m | Solver::Stork4 => "ode",
-    }
-}
-
 /// What is heard of each song.
 fn seconds(plan: &Plan) -> f64 {
     plan.heard_samples() as f64 / f64::from(plan.sample_rate)
@@ -372,30 +359,6 @@ fn lyrics(plan: &Plan, resources: &Resources) -> String {
         0 => format!("none, language {language} ({tokens} tokens)"),
         1 => format!("{}, language {language} ({tokens} tokens)", first_line(&plan.lyrics)),
         lines => format!("{lines} lines, language {language} ({tokens} tokens)"),
-    }
-}
-
-fn steps(plan: &Plan) -> String {
-    const SHOWN: usize = 8;
-    let schedule = plan.schedule();
-    let times = schedule.timesteps.iter().take(SHOWN);
-    let times: Vec<_> = times.map(|t| format!("{t:.4}")).collect();
-    let solver = match plan.solver {
-        Solver::Euler => infer_method(plan),
-        solver => solver.name(),
-    };
-    let more = if plan.steps() > SHOWN { " .." } else { "" };
-    let times = times.join(" ");
-    format!("{} ({}): {times}{more} -> {}", plan.steps(), solver, plan.terminal)
-}
-
-fn guidance(plan: &Plan) -> String {
-    match plan.guidance {
-        None => "none".to_owned(),
-        Some(guidance) => {
-            let (from, to) = guidance.interval;
-            format!("{} ({}), at times {from} to {to}", guidance.scale, guidance.mode.name())
-        }
     }
 }
 
