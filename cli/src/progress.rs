@@ -42,7 +42,24 @@ pub(crate) struct Progress {
 struct State {
     bar: Option<ProgressBar>,
     steps: Option<Steps>,
-    outcome: Outcome,
+    /// Of each request that anything was done for.
+    outcomes: Vec<Outcome>,
+}
+
+impl State {
+    fn outcome(&mut self, request: usize) -> &mut Outcome {
+        if self.outcomes.len() <= request {
+            self.outcomes.resize_with(request + 1, Outcome::default);
+        }
+        &mut self.outcomes[request]
+    }
+}
+
+/// Shows the work on one request of several, and keeps its outcome apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    progress: &'a Progress,
+    request: usize,
 }
 
 /// How a run went, beside what it was to make.
@@ -72,20 +89,32 @@ impl Progress {
         Self { style: report.progress_style(), report, state: RefCell::default() }
     }
 
-    /// Takes the moving line away, and gives how the run went.
+    /// Watches the work on request `request`.
+    pub(crate) fn of(&self, request: usize) -> Of<'_> {
+        Of { progress: self, request }
+    }
+
+    /// Takes the moving line away, and gives how the run of one request went.
     pub(crate) fn finish(self) -> Outcome {
+        self.finish_all(1).remove(0)
+    }
+
+    /// The same for each of several requests.
+    pub(crate) fn finish_all(self, requests: usize) -> Vec<Outcome> {
         // Dropping the state takes the line away.
-        std::mem::take(&mut self.state.into_inner().outcome)
+        let mut outcomes = std::mem::take(&mut self.state.into_inner().outcomes);
+        outcomes.resize_with(requests, Outcome::default);
+        outcomes
     }
 
     /// Says that something is done again, or turned out.
-    fn again(&self, state: &mut State, notice: Notice) {
+    fn again(&self, state: &mut State, request: usize, notice: Notice) {
         if let Some(bar) = state.bar.take() {
             bar.finish_and_clear();
         }
         state.steps = None;
         self.report.note(&notice.0);
-        state.outcome.notices.push(notice);
+        state.outcome(request).notices.push(notice);
     }
 
     fn show(&self, state: &mut State, text: String) {
@@ -102,10 +131,8 @@ impl Progress {
         });
         bar.set_message(text);
     }
-}
 
-impl Observe for Progress {
-    fn event(&self, event: Event) {
+    fn event_of(&self, request: usize, event: Event) {
         let state = &mut *self.state.borrow_mut();
         match event {
             Event::Loading(stage) => self.show(state, line(stage, "loading")),
@@ -116,20 +143,20 @@ impl Observe for Progress {
                 self.show(state, line(stage, &under_way(stage, steps, steps.start.elapsed())));
             }
             Event::Overflowed { who, dtype } => {
-                state.outcome.widened.push(who);
-                self.again(state, overflow::notice(who, dtype));
+                state.outcome(request).widened.push(who);
+                self.again(state, request, overflow::notice(who, dtype));
             }
-            Event::Noticed(notice) => self.again(state, notice),
+            Event::Noticed(notice) => self.again(state, request, notice),
             Event::Again { stage, frames, why } => {
                 if stage == Stage::Vae {
-                    state.outcome.vae_chunk = Some(frames);
+                    state.outcome(request).vae_chunk = Some(frames);
                 }
                 let what = stage.name();
                 let text = format!(
                     "the device failed in the {what} stage, most likely for lack of memory ({why}): \
                      again with {frames} frames at once"
                 );
-                self.again(state, Notice(text));
+                self.again(state, request, Notice(text));
             }
             Event::Finished { stage, elapsed } => {
                 let text = over(stage, state.steps.take(), elapsed);
@@ -140,13 +167,30 @@ impl Observe for Progress {
                 if self.style != Style::Silent {
                     self.report.line(&text);
                 }
-                state.outcome.elapsed.push((stage, elapsed));
+                state.outcome(request).elapsed.push((stage, elapsed));
             }
         }
+    }
+}
+
+/// The only request.
+impl Observe for Progress {
+    fn event(&self, event: Event) {
+        self.event_of(0, event);
     }
 
     fn cancelled(&self) -> bool {
         interrupt::was_pressed()
+    }
+}
+
+impl Observe for Of<'_> {
+    fn event(&self, event: Event) {
+        self.progress.event_of(self.request, event);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.progress.cancelled()
     }
 }
 
@@ -263,6 +307,18 @@ mod tests {
             assert!(notice.0.starts_with(start) && notice.0.contains("(no memory)"), "{notice}");
         }
         assert!(notices[3].0.starts_with("the diffusion transformer overflowed in f16"));
+    }
+
+    #[test]
+    fn what_is_said_of_one_request_is_not_said_of_another() {
+        let report = Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false };
+        let progress = Progress::new(report);
+        let elapsed = Duration::from_secs(3);
+        progress.of(2).event(Event::Noticed(Notice("quiet".into())));
+        progress.of(0).event(Event::Finished { stage: Stage::Vae, elapsed });
+        let outcomes = progress.finish_all(4);
+        let told: Vec<_> = outcomes.iter().map(|o| (o.notices.len(), o.elapsed.len())).collect();
+        assert_eq!(told, [(0, 1), (0, 0), (1, 0), (0, 0)]);
     }
 
     #[test]

@@ -24,8 +24,12 @@ impl Busy {
     }
 
     fn start(place: &Place, args: &[&str]) -> Self {
+        Self::start_with(place, args, Stdio::null())
+    }
+
+    fn start_with(place: &Place, args: &[&str], stdout: Stdio) -> Self {
         let mut command = place.command(args);
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
@@ -92,4 +96,32 @@ fn a_press_while_the_language_model_writes_leaves_no_file() {
         assert!(rest.ends_with("press Ctrl-C again to stop at once\nstopped\n"), "{rest}");
         assert!(place.files().is_empty(), "{:?}", place.files());
     }
+}
+
+/// The first song is written while the second, which is long and in small tiles, is decoded.
+#[test]
+fn songs_that_are_finished_are_named_when_the_others_are_not() {
+    let place = Place::new();
+    place.write("a.json", r#"{"caption": "rain", "duration": 1, "seed": 7}"#);
+    place.write("b.json", r#"{"caption": "sun", "duration": 150, "seed": 7, "vae_chunk": 64}"#);
+    let told = std::fs::File::create(place.path("told")).expect("a file");
+    let two = ["generate", "--model", "tiny", "--request", "a.json", "--request", "b.json"];
+    let busy = Busy::start_with(&place, &[&two[..], &["--json"]].concat(), told.into());
+    let start = Instant::now();
+    while !place.path("a.wav").exists() {
+        assert!(start.elapsed() < Duration::from_secs(120), "no song");
+        thread::sleep(Duration::from_millis(20));
+    }
+    busy.interrupt();
+    let (code, rest) = busy.end();
+    assert_eq!(code, Some(130), "{rest}");
+    assert!(
+        rest.contains("1.0 s of audio in") && rest.contains("note: not made: `b.wav`"),
+        "{rest}"
+    );
+    assert_eq!(place.files(), ["a.json", "a.wav", "b.json", "told"]);
+    let objects = place.json("told");
+    assert_eq!(objects[0]["outputs"][0]["path"], "a.wav");
+    assert_eq!(objects[1]["outputs"], serde_json::json!([]));
+    assert_eq!(objects[1]["error"][0], "stopped");
 }

@@ -85,3 +85,81 @@ fn what_is_for_one_request_is_refused_with_several() {
         .says("`--request` is given several times");
     assert_eq!(place.files(), ["a.json", "b.json", "c.json", "d.json"]);
 }
+
+/// Notices and times are those of the request, not of the run.
+#[test]
+fn what_is_said_of_one_request_stands_at_no_other() {
+    let place = Place::new();
+    requests(&place);
+    place.write("d.json", r#"{"caption": "x", "duration": 1, "seed": 1, "lufs": -5}"#);
+    let two = ["--request", "b.json", "--request", "d.json", "--json"];
+    let run = place.run(&[&["generate", "--model", "tiny"], &two[..]].concat()).succeeded();
+    let objects = run.json();
+    let said = |i: usize| objects[i]["notices"].to_string().contains("LUFS");
+    assert_eq!([said(0), said(1)], [false, true], "{objects:#}");
+    let time = |i: usize, stage: &str| objects[i]["elapsed"][stage].as_f64().expect("seconds");
+    // The first is written before the second is decoded.
+    assert!(time(0, "total") < time(1, "total"));
+    let stages = |i: usize| -> f64 {
+        let stages = objects[i]["elapsed"].as_object().expect("an object");
+        stages.iter().filter(|(key, _)| *key != "total").filter_map(|(_, s)| s.as_f64()).sum()
+    };
+    assert!(stages(0) + stages(1) <= time(1, "total"), "{objects:#}");
+}
+
+/// Scores are the same however many requests share the language model.
+#[test]
+fn songs_of_several_requests_are_judged_as_each_alone() {
+    let place = Place::new();
+    let coded = |seed: u64, codes: &str| {
+        let lyrics = "[Verse]\nla";
+        serde_json::json!({
+            "caption": "rain", "lyrics": lyrics, "seed": seed, "bpm": 90, "audio_codes": codes,
+        })
+    };
+    place.write("a.json", coded(7, "3,500,17,17,80").to_string());
+    place.write("b.json", coded(8, "1,2,3,4,5").to_string());
+    let model = ["generate", "--model", "tiny", "--score", "--json"];
+    let both = place
+        .run(&[&model[..], &["--request", "a.json", "--request", "b.json"]].concat())
+        .succeeded()
+        .json();
+    let scores = |object: &Value| object["outputs"][0]["scores"]["language_model"].clone();
+    for (i, name) in ["a", "b"].into_iter().enumerate() {
+        let request = format!("{name}.json");
+        let output = format!("{name}-alone.wav");
+        let alone = ["--request", &request, "-o", &output];
+        let alone = place.run(&[&model[..], &alone].concat()).succeeded().json();
+        assert!(scores(&alone)["caption"].is_number(), "{alone:#}");
+        assert_eq!(scores(&both[i]), scores(&alone), "{name}");
+    }
+}
+
+/// The picture is larger than a file may be; the song is not.
+#[cfg(unix)]
+#[test]
+fn what_fails_after_the_song_is_written_is_said_beside_it() {
+    let place = Place::new();
+    requests(&place);
+    let run = |requests: &str| {
+        let program = env!("CARGO_BIN_EXE_acestep");
+        let flags = format!("--model tiny --plot --json --force --batch-size 1 {requests}");
+        let script = format!("trap '' XFSZ; ulimit -f 250; exec '{program}' generate {flags}");
+        let mut command = std::process::Command::new("bash");
+        let output = command.args(["-c", &script]).current_dir(place.path(".")).output();
+        let run = crate::Run::from(output.expect("bash"));
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        (run.json(), run.stderr)
+    };
+    let (object, said) = run("--request a.json -o a.wav");
+    assert!(said.contains("cannot write `a.png`"), "{said}");
+    assert_eq!(object["outputs"][0]["path"], "a.wav");
+    assert!(object["error"][0].as_str().is_some_and(|why| why.contains("a.png")), "{object:#}");
+    assert!(place.path("a.wav").exists() && !place.path("a.png").exists());
+
+    let (objects, said) = run("--request a.json --request c.json");
+    let sentence = "the song `a.wav` is written, but not all that was wanted of it";
+    assert!(said.contains(sentence), "{said}");
+    assert_eq!(objects[1]["outputs"][0]["path"], "c.wav");
+    assert!(objects[1]["error"].is_array());
+}

@@ -66,11 +66,11 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
-    let prepared = prepare_all(&plans, &last, &observer);
+    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default(), observe: &observer });
+    let prepared = prepare_all(&wanted, &last);
     assert_eq!(read.get(), 2, "of three prompts two are the same");
     let mut songs = Vec::new();
-    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default() });
-    generate_all(&wanted, &last, prepared, &observer, |i, made| {
+    generate_all(&wanted, &last, prepared, |i, made| {
         assert_eq!(i, songs.len());
         songs.push(made?.songs);
         Ok::<_, Error>(())
@@ -100,10 +100,10 @@ fn a_song_that_fails_stops_no_other() {
     bad.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
     let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
-    let prepared = prepare_all(&plans, &parts, &Unobserved);
+    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default(), observe: &Unobserved });
+    let prepared = prepare_all(&wanted, &parts);
     let mut made = Vec::new();
-    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default() });
-    generate_all(&wanted, &parts, prepared, &Unobserved, |_, rendered| {
+    generate_all(&wanted, &parts, prepared, |_, rendered| {
         made.push(rendered.map(|it| it.songs).map_err(|error| error.to_string()));
         Ok::<_, Error>(())
     })

@@ -11,10 +11,12 @@ mod adapters;
 mod after;
 mod composition;
 mod describe;
+mod ending;
 mod inputs;
 mod memory;
 pub(super) mod outputs;
 mod request;
+mod requests;
 pub(super) mod run;
 mod sounds;
 mod together;
@@ -24,12 +26,11 @@ use std::{
     path::PathBuf,
     process::ExitCode,
     rc::Rc,
-    time::Duration,
 };
 
 use acestep_import::{Folder, Layout, TINY};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Notice, Plan, Request, Residency, Song, Stage,
+    Engine, Error, ModelInfo, Notice, Plan, Request, Residency, Song,
     audio::{format::Encoding, tags::Tags, write},
     device::kernels::Kernels,
     exchange::Array3,
@@ -39,7 +40,6 @@ use acestep_runtime::{
         compose::{Composed, Timing},
         metadata::Metadata,
     },
-    vae::Tiling,
 };
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ use crate::{
     },
     error::Refusal,
     interrupt,
-    progress::{self, Outcome, Progress},
+    progress::Progress,
     report::{self, Report},
     settings,
 };
@@ -109,25 +109,24 @@ struct Job {
 /// requests one that fails later is said, and stops no other.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    let requests = together::requests(&args)?;
+    let requests = requests::of(&args)?;
     let mut jobs = Vec::with_capacity(requests.len());
     for args in &requests {
-        let job = decide(args, &report).map_err(|error| together::named(error, args, &requests))?;
+        let job = decide(args, &report).map_err(|error| requests::named(error, args, &requests))?;
         job.notices.iter().for_each(|notice| report.note(&notice.0));
         jobs.push(job);
     }
-    together::check(&jobs, &args)?;
+    requests::check(&jobs, &args)?;
     if args.output.dry_run {
         return plan_only(&mut jobs, &args, &report);
     }
     for (job, own) in jobs.iter().zip(&requests) {
         memory::check(job, args.compute.residency())
-            .map_err(|error| together::named(error, own, &requests))?;
+            .map_err(|error| requests::named(error, own, &requests))?;
     }
     let mut run = Together::new(jobs, &args, report);
-    run.compose()?;
-    run.sing()?;
-    run.report()
+    let ended = run.run();
+    run.report(ended)
 }
 
 /// Says what would be made, and makes nothing.
@@ -147,7 +146,7 @@ fn plan_only(jobs: &mut [Job], args: &Args, report: &Report) -> Result<ExitCode>
         }
     }
     if args.output.json {
-        report.output(&format!("{:#}", together::one_or_all(objects, jobs.len())))?;
+        report.output(&format!("{:#}", requests::one_or_all(objects, jobs.len())))?;
     }
     jobs.iter().try_for_each(|job| memory::check(job, args.compute.residency()))?;
     Ok(ExitCode::SUCCESS)
@@ -165,7 +164,7 @@ pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
         memory::check(&job, args.compute.residency())?;
     }
     report.line(&describe::headline(&job));
-    let made = run::songs(&[&job], args, &progress, |_, rendered| rendered.map(drop));
+    let made = run::songs(&[(&job, progress.of(0))], args, |_, rendered| rendered.map(drop));
     progress.finish();
     made?;
     engine::remember(&job.kernels, job.engine, &job.models());
@@ -231,7 +230,7 @@ fn decide(args: &Args, report: &Report) -> Result<Job> {
     let named = Named { outputs: &outputs, seeds, existing };
     let mut after = After::decide(args, &named, &folder, &mut asked.notices)?;
     if composition.is_none() {
-        after.find_judge(&asked.request, folder.name(), &layout, engine, &mut asked.notices)?;
+        after.find_judge(args, &mut asked, &plan, folder.name(), &layout, engine)?;
     }
     if let Some(folder) = &args.sampling.dump_conditioning {
         if plan.non_cover_prompt.is_some() {
@@ -357,28 +356,6 @@ impl Job {
         [self.folder.name().to_owned()].into_iter().chain(language).collect()
     }
 
-    /// Takes over what turned out on the way, and gives what each stage took.
-    fn learn(&mut self, outcome: &Outcome) -> Vec<(Stage, Duration)> {
-        self.notices.extend(outcome.notices.iter().cloned());
-        self.widened = outcome.widened.clone();
-        // Never more than there were, so that they fit.
-        if let Some(Ok(used)) =
-            outcome.vae_chunk.map(|chunk| Tiling { chunk, ..self.plan.tiling }.fitted())
-        {
-            self.plan.tiling = used;
-            self.is_stale = true;
-        }
-        outcome.elapsed.clone()
-    }
-
-    /// Writes the request once more, if the tiles turned out to be others than it says.
-    fn keep_tiles(&self) -> Result<()> {
-        if let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_stale) {
-            self.asked.save(&self.plan, &self.folder, path, Existing::Replace)?;
-        }
-        Ok(())
-    }
-
     /// Lets the language model complete the request, and plans the song anew; whether it did.
     ///
     /// # Errors
@@ -418,14 +395,6 @@ impl Job {
             self.is_kept = true;
         }
         Ok(())
-    }
-
-    /// Says where the language model's work is, if the song came to nothing.
-    fn say_kept(&self, report: &Report) {
-        let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_kept) else { return };
-        let what = if self.plan.has_codes() { "codes" } else { "words" };
-        let path = path.display();
-        report.note(&format!("the request with the language model's {what} is kept in `{path}`"));
     }
 
     /// Says what is wrong with what the adapters did, and gives what they did.
@@ -478,10 +447,11 @@ impl Job {
         }
     }
 
-    /// Writes the songs and, if asked for, the request; then names the files, unless JSON will.
-    fn write(&self, songs: &[Song], existing: Existing) -> Result<Vec<Written>> {
+    /// Writes the songs, each told to `written`, and, if asked for, the request; then names the files,
+    /// unless JSON will.
+    fn write(&self, songs: &[Song], existing: Existing, written: &mut Vec<Written>) -> Result<()> {
         let mut paths = Vec::new();
-        let result = self.write_all(songs, existing, &mut paths);
+        let result = self.write_all(songs, existing, &mut paths, written);
         // Also when a later one failed: these files are there.
         if !self.outputs.json {
             paths.into_iter().try_for_each(report::path)?;
@@ -494,8 +464,8 @@ impl Job {
         songs: &[Song],
         existing: Existing,
         paths: &mut Vec<&'a std::path::Path>,
-    ) -> Result<Vec<Written>> {
-        let mut written = Vec::new();
+        written: &mut Vec<Written>,
+    ) -> Result<()> {
         for (index, (target, song)) in self.outputs.songs.iter().zip(songs).enumerate() {
             if interrupt::was_pressed() {
                 return Err(Error::Cancelled.into());
@@ -531,31 +501,6 @@ impl Job {
             }
             paths.push(path);
         }
-        Ok(written)
+        Ok(())
     }
-}
-
-/// Seconds of each stage, and of everything.
-fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
-    let mut object = serde_json::Map::new();
-    for (stage, elapsed) in stages {
-        let key = stage.name().to_lowercase().replace(' ', "_");
-        let before = object.get(&key).and_then(Value::as_f64).unwrap_or(0.0);
-        object.insert(key, (before + elapsed.as_secs_f64()).into());
-    }
-    object.insert("total".into(), total.as_secs_f64().into());
-    object.into()
-}
-
-/// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s · song.wav`
-fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
-    let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
-    let seconds: f64 = written.iter().map(|song| song.seconds).sum();
-    format!(
-        "{} · {} · {seconds:.1} s of audio in {} · {}",
-        describe::origin(job),
-        describe::counted(job.plan.steps(), "step"),
-        progress::seconds(elapsed),
-        targets.join(", ")
-    )
 }

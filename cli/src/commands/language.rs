@@ -17,6 +17,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::text::{read_file, utf8};
+use crate::progress;
 
 /// Finds the language model: `choice`, else the built-in one beside the built-in model, else the
 /// first that lies among the models. Its headers are compared with the network; no weight is read.
@@ -85,38 +86,41 @@ pub(crate) fn compose(
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    compose_all(std::slice::from_ref(job), folder, engine, observe)?.remove(0)
+    engine.run(Compose { jobs: &[(job.clone(), observe)], folder })?.remove(0)
 }
 
-/// Lets it complete many requests; it is read once. One that fails stops no other.
+/// Lets it complete many requests, each shown by its own watcher; it is read once. One that fails
+/// stops no other.
 ///
 /// # Errors
 /// [`Error::NoDevice`].
 pub(crate) fn compose_all(
-    jobs: &[compose::Job<'_>],
+    jobs: &[(compose::Job<'_>, progress::Of<'_>)],
     folder: &LanguageFolder,
     engine: Engine,
-    observe: &dyn Observe,
 ) -> Result<Vec<Result<Composed, Error>>, Error> {
-    engine.run(Compose { jobs, folder, observe })
+    let jobs: Vec<_> = jobs.iter().map(|(job, of)| (job.clone(), of as &dyn Observe)).collect();
+    engine.run(Compose { jobs: &jobs, folder })
 }
 
 struct Compose<'a> {
-    jobs: &'a [compose::Job<'a>],
+    jobs: &'a [(compose::Job<'a>, &'a dyn Observe)],
     folder: &'a LanguageFolder,
-    observe: &'a dyn Observe,
 }
 
 impl acestep_runtime::Job for Compose<'_> {
     type Output = Vec<Result<Composed, Error>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { jobs, folder, observe } = self;
-        if let [job] = jobs {
-            return vec![compose::compose::<B, _>(job, folder, &place, observe)];
+        let Self { jobs, folder } = self;
+        if let [(job, observe)] = jobs {
+            return vec![compose::compose::<B, _>(job, folder, &place, *observe)];
         }
         let held = Held::<B, _>::new(folder);
-        jobs.iter().map(|job| compose::compose::<B, _>(job, &held, &place, observe)).collect()
+        let compose = |(job, observe): &(compose::Job<'_>, &dyn Observe)| {
+            compose::compose::<B, _>(job, &held, &place, *observe)
+        };
+        jobs.iter().map(compose).collect()
     }
 }
 

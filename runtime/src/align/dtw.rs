@@ -2,7 +2,8 @@
 //! back.
 //!
 //! Source: Sakoe & Chiba 1978; the order of comparisons, which decides between paths that cost the
-//! same, is upstream's `dtw_cpu`.
+//! same, is upstream's `dtw_cpu`. Its table of costs is f64: it is made as f32 times infinity, which
+//! numba, unlike numpy, widens.
 
 use super::Matrix;
 

@@ -135,48 +135,45 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     let start = Instant::now();
     let pictures = if wants.score { 2 * batch } else { batch };
     let stage = Stage::Alignment;
-    let maps = parts.guarded(Network::Dit, observe, || {
-        observe.event(Event::Loading(stage));
-        let dit = parts.dit()?;
-        observe.event(Event::Advanced { stage, done: 0, total: pictures });
-        let noise: Tensor<B, 3> = from_host(noise.clone(), frames, channels, parts.device());
-        let item = |x: &Tensor<B, 3>, index: usize| x.clone().narrow(0, index, 1);
-        let mut all = Vec::new();
-        for index in 0..batch {
-            let heard = dit.attend_to(item(&track.condition, index));
-            let context = item(&track.context, index);
-            let mut maps = |t: f32| {
-                check(observe)?;
-                let xt = noise.clone() * t + item(latents, index) * (1.0 - t);
-                let gaze = dit.gaze(xt, context.clone(), &[t], &heard, &heads);
-                let maps = to_maps(gaze, &lyrics)?;
-                all.push(maps);
-                let done = all.len();
-                observe.event(Event::Advanced { stage, done, total: pictures });
-                Ok::<_, Error>(())
-            };
-            maps(last)?;
-            if wants.score {
-                maps(1.0)?;
-            }
-        }
-        Ok(all)
-    })?;
     let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
-    let mut songs = Vec::new();
-    for maps in maps.chunks(pictures / batch) {
-        let mut song = Aligned::default();
-        if wants.lines {
-            song.lines = found_lines(&maps[0], &lyrics, parts, seconds, heard)?;
+    let sung = alignment::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
+    let songs = parts.guarded(Network::Dit, observe, || {
+        observe.event(Event::Loading(stage));
+        let dit = parts.dit()?;
+        let mut done = 0;
+        observe.event(Event::Advanced { stage, done, total: pictures });
+        let noise: Tensor<B, 3> = from_host(noise.clone(), frames, channels, parts.device());
+        let item = |x: &Tensor<B, 3>, index: usize| x.clone().narrow(0, index, 1);
+        let mut songs = Vec::with_capacity(batch);
+        for index in 0..batch {
+            let attended = dit.attend_to(item(&track.condition, index));
+            let context = item(&track.context, index);
+            // Pictures are large, half a gigabyte for a long song: no two of them are kept.
+            let mut picture = |t: f32| {
+                check(observe)?;
+                let xt = noise.clone() * t + item(latents, index) * (1.0 - t);
+                let gaze = dit.gaze(xt, context.clone(), &[t], &attended, &heads);
+                let maps = to_maps(gaze, &lyrics)?;
+                done += 1;
+                observe.event(Event::Advanced { stage, done, total: pictures });
+                Ok::<_, Error>(maps)
+            };
+            let score = |maps: &[Map]| alignment::of(&Matrix::mean(maps), &sung);
+            let in_song = picture(last)?;
+            let mut song = Aligned::default();
+            if wants.lines {
+                song.lines = found_lines(&in_song, &lyrics, parts, seconds, heard)?;
+            }
+            if wants.score {
+                let of_song = score(&in_song);
+                drop(in_song);
+                song.score = Some(Scores { outline: score(&picture(1.0)?), song: of_song });
+            }
+            songs.push(song);
         }
-        if let [in_song, in_noise] = maps {
-            let sung = alignment::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
-            let score = |maps: &Vec<Map>| alignment::of(&Matrix::mean(maps), &sung);
-            song.score = Some(Scores { outline: score(in_noise), song: score(in_song) });
-        }
-        songs.push(song);
-    }
+        Ok(songs)
+    })?;
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });
     Ok(songs)
 }

@@ -134,6 +134,28 @@ impl Need {
         }
     }
 
+    /// The look of `heads` of the diffusion transformer's heads at a condition of `tokens`, over a
+    /// finished song of `frames` latent frames.
+    pub fn alignment(
+        config: &acestep::Config,
+        parameters: u64,
+        heads: usize,
+        frames: usize,
+        tokens: usize,
+        bytes: u64,
+    ) -> Self {
+        let song = Self::diffusion(config, parameters, 1, frames, tokens, bytes);
+        let patches = frames.div_ceil(config.patch_size.max(1));
+        // What each head looks at is kept, in f32; the scores before it, and a copy by rows.
+        let looks = product(&[heads, patches, tokens]) * 4;
+        Self {
+            stage: Stage::Alignment,
+            work: song.work + 3 * looks,
+            largest: song.largest.max(looks),
+            ..song
+        }
+    }
+
     /// A language model that writes for `rows` rows, each of at most `positions` tokens.
     pub fn language_model(
         config: &qwen3::Config,
@@ -247,14 +269,17 @@ fn product(sizes: &[usize]) -> u64 {
 }
 
 /// The most that is needed at once. Networks are loaded one at a time, or else `kept` from their
-/// stage on; the language model is gone before the first of the song's.
+/// stage on; the language model is gone before the first of the song's, and comes back after the last.
 pub fn peak(needs: &[Need], kept: bool) -> u64 {
     if !kept {
         return needs.iter().map(Need::total).max().unwrap_or(0);
     }
+    let is_language = |stage| matches!(stage, Stage::LmText | Stage::LmCodes | Stage::Score);
     let (language, song): (Vec<&Need>, Vec<&Need>) =
-        needs.iter().partition(|need| matches!(need.stage, Stage::LmText | Stage::LmCodes));
-    let weights: u64 = song.iter().map(|need| need.weights).sum();
+        needs.iter().partition(|need| is_language(need.stage));
+    // Two stages of one network, which is kept once.
+    let networks = song.iter().filter(|need| need.stage != Stage::Alignment);
+    let weights: u64 = networks.map(|need| need.weights).sum();
     let work = song.iter().map(|need| need.work + need.cache).max().unwrap_or(0);
     let alone = language.iter().map(|need| need.total()).max().unwrap_or(0);
     (weights + work).max(alone)
@@ -369,6 +394,22 @@ mod tests {
         let (widest, sound) = (128 * 750 * 1920 * 4, 2 * 2250 * 1920 * 4);
         assert_eq!(need.work, 4 * widest + sound);
         assert_eq!((need.weights, need.largest), (40, 2 * widest));
+    }
+
+    /// Ten minutes: 8 heads, 7500 patches, 2000 tokens of condition.
+    #[test]
+    fn pictures_of_where_heads_look_are_most_of_what_alignment_needs() {
+        let text =
+            include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
+        let config = acestep::Config::from_json(text).expect("a configuration");
+        let need = |heads| Need::alignment(&config, 10, heads, 15_000, 2000, 4);
+        let song = Need::diffusion(&config, 10, 1, 15_000, 2000, 4);
+        let looks = 8 * 7500 * 2000 * 4;
+        assert_eq!(need(8).work, song.work + 3 * looks);
+        assert_eq!((need(8).weights, need(8).cache), (song.weights, song.cache));
+        // One network, and the language model alone.
+        let all = [song, need(8), Need { stage: Stage::Score, ..Need { weights: 1, ..need(0) } }];
+        assert_eq!(peak(&all, true), need(8).total());
     }
 
     #[test]

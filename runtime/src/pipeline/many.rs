@@ -10,13 +10,22 @@ use crate::{
     residency::Parts,
 };
 
-/// A plan, and what is wanted of its songs besides their sound.
-#[derive(Debug, Clone, Copy)]
+/// A plan, what is wanted of its songs besides their sound, and who watches them come to be.
+#[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     /// The songs.
     pub plan: &'a Plan,
     /// What is found in them.
     pub wants: Wants,
+    /// Who is told of the work on them, and of that on no others.
+    pub observe: &'a dyn Observe,
+}
+
+impl std::fmt::Debug for Wanted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { plan, wants, observe: _ } = self;
+        f.debug_struct("Wanted").field("plan", plan).field("wants", wants).finish_non_exhaustive()
+    }
 }
 
 /// Carries songs that are prepared to their end: first all of them to latents, then each to sound.
@@ -31,11 +40,13 @@ pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
     wanted: &[Wanted<'_>],
     parts: &Parts<'_, B, C>,
     prepared: Vec<Result<Prepared<B>, Error>>,
-    observe: &dyn Observe,
     mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
 ) -> Result<(), E> {
     // ANCHOR: many
-    let of = |(&Wanted { plan, wants }, prepared): (&Wanted<'_>, Result<Prepared<B>, Error>)| {
+    let of = |(&Wanted { plan, wants, observe }, prepared): (
+        &Wanted<'_>,
+        Result<Prepared<B>, Error>,
+    )| {
         let prepared = prepared?;
         let followed = prepared.tracks.first.clone();
         let latents = denoise(plan, parts, prepared, observe)?;
@@ -44,7 +55,7 @@ pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
         Ok((latents, aligned))
     };
     let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
-    for (i, (Wanted { plan, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
+    for (i, (&Wanted { plan, observe, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
         let rendered = latents.and_then(|(latents, aligned)| {
             let songs = sing(plan, parts, latents.clone(), observe)?;
             Ok(Rendered { songs, latents: heard(plan, latents, parts)?, aligned })

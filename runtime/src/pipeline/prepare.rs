@@ -8,8 +8,10 @@ use std::time::Instant;
 use acestep_model::{Backend, Checkpoint};
 use burn::tensor::{Tensor, TensorData};
 
+use super::Wanted;
 use crate::{
     Error, Plan,
+    align::Wants,
     audio::loudness::require_finite,
     condition::{self, Heard, Prompt, Timbre},
     exchange::{Array3, Conditioning},
@@ -55,42 +57,46 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Prepared<B>, Error> {
-    prepare_all(&[plan], parts, observe).remove(0)
+    prepare_all(&[Wanted { plan, wants: Wants::default(), observe }], parts).remove(0)
 }
 
 /// The same for many plans, stage by stage; a plan that fails stops no other.
+///
+/// What plans have in common is watched by the first of them.
 pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
-    plans: &[&Plan],
+    wanted: &[Wanted<'_>],
     parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
 ) -> Vec<Result<Prepared<B>, Error>> {
-    let mut stages = Stages { plans, failures: plans.iter().map(|_| None).collect() };
+    let plans: Vec<&Plan> = wanted.iter().map(|of| of.plan).collect();
+    let observe: Vec<&dyn Observe> = wanted.iter().map(|of| of.observe).collect();
+    let mut stages = Stages { plans: &plans, failures: plans.iter().map(|_| None).collect() };
     // What is not a network's is small, but on a card that is full it fails too.
     let small =
         |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| parts.attempt(Stage::Condition, work);
     // ANCHOR: stages
     let silence = stages.each(|_, _| true, |_| small(&|| parts.silence_latent())); // [1, stored, C]
-    let targets = stages.each(same_source, |i| target(plans[i], &silence[i], parts, observe));
-    let timbres = stages.each(same_timbre, |i| timbre(plans[i], &silence[i], parts, observe));
-    let texts = stages.each(same_words, |i| condition::read(parts, &[prompt(plans[i])], observe));
+    let targets = stages.each(same_source, |i| target(plans[i], &silence[i], parts, observe[i]));
+    let timbres = stages.each(same_timbre, |i| timbre(plans[i], &silence[i], parts, observe[i]));
+    let texts =
+        stages.each(same_words, |i| condition::read(parts, &[prompt(plans[i])], observe[i]));
     let heard = stages.each(
         |a, b| same_words(a, b) && same_timbre(a, b),
-        |i| condition::listen(parts, &texts[i], &timbres[i], observe), // [1, L, H]
+        |i| condition::listen(parts, &texts[i], &timbres[i], observe[i]), // [1, L, H]
     );
     // An edit follows the song as it is, too.
     let plain_texts = stages.each(same_edit, |i| match plans[i].flow_edit.as_ref().map(as_it_is) {
-        Some(prompt) => condition::read(parts, &[prompt], observe).map(Some),
+        Some(prompt) => condition::read(parts, &[prompt], observe[i]).map(Some),
         None => Ok(None),
     });
     let as_heard = stages.each(
         |a, b| same_edit(a, b) && same_timbre(a, b),
         |i| match &plain_texts[i] {
-            Some(texts) => condition::listen(parts, texts, &timbres[i], observe).map(Some),
+            Some(texts) => condition::listen(parts, texts, &timbres[i], observe[i]).map(Some),
             None => Ok(None),
         },
     );
     let followed = stages.each(same_outline, |i| {
-        followed(plans[i], &targets[i], &silence[i], parts, observe) // [1 or B, T, C]
+        followed(plans[i], &targets[i], &silence[i], parts, observe[i]) // [1 or B, T, C]
     });
     let prepared = stages.each(
         |_, _| false,

@@ -6,18 +6,16 @@
 mod files;
 mod table;
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::Path};
 
 use acestep_import::{Folder, LanguageFolder, Layout};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Action, Engine, Error, Notice, Observe, Plan, Request, Song,
+    Action, Engine, Error, Notice, Plan, Request, Song,
     align::{Aligned, Wants, gaze, lrc},
     files::{Existing, write_whole},
     lm::{
+        Held,
         judge::{self, Subject},
         metadata::{Metadata, Scalar},
         settings::Settings,
@@ -29,8 +27,8 @@ use acestep_runtime::{
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::{Args, Job, Written};
-use crate::{commands::language, error::Refusal, interrupt};
+use super::{Args, Job, Written, request::Asked};
+use crate::{commands::language, error::Refusal, interrupt, progress::Of, report};
 pub(super) use files::{Files, Named};
 pub(super) use table::{ranking, table};
 
@@ -41,8 +39,8 @@ pub(super) struct After {
     judges: bool,
     scale: f64,
     files: Files,
-    /// Who judges codes that no language model of this run writes.
-    language: Option<LanguageFolder>,
+    /// Who judges codes that no language model of this run writes, and how it reads them.
+    language: Option<(LanguageFolder, Settings)>,
 }
 
 impl After {
@@ -85,23 +83,28 @@ impl After {
         Ok(Self { wants, judges: flags.score, scale, files, language: None })
     }
 
-    /// Finds who judges `request`'s own codes.
+    /// Finds who judges the codes that the request itself has.
     ///
     /// # Errors
-    /// If there is a language model that cannot be read.
+    /// If there is a language model that cannot be read, or is to be read as none can be.
     pub(super) fn find_judge(
         &mut self,
-        request: &Request,
+        args: &Args,
+        asked: &mut Asked,
+        plan: &Plan,
         model: &str,
         layout: &Layout,
         engine: Engine,
-        notices: &mut Vec<Notice>,
     ) -> Result<()> {
+        let Asked { request, notices, .. } = asked;
         if !self.judges || !request.has_codes() {
             return Ok(());
         }
         match language::open(request.lm_model.as_deref(), model, layout, engine) {
-            Ok(folder) => self.language = Some(folder),
+            Ok(folder) => {
+                let settings = Settings::resolve(request, &plan.seeds, &mut vec![])?;
+                self.language = Some((folder, args.language.drawing.bound(settings)?));
+            }
             Err(error) => match error.downcast_ref() {
                 Some(acestep_import::Error::Absent { .. }) => {
                     let text = "there is no language model: how well the audio codes fit is not \
@@ -137,13 +140,14 @@ impl Found {
     ///
     /// # Errors
     /// What else went wrong.
-    pub(super) fn take_judged(&mut self, judged: Result<Vec<LanguageScore>>) -> Result<()> {
+    pub(super) fn take_judged(
+        &mut self,
+        judged: Result<Vec<LanguageScore>, Error>,
+    ) -> Result<(), Error> {
         match judged {
             Ok(judged) => self.judged = judged,
-            Err(error) => match error.downcast_ref() {
-                Some(Error::PromptTooLong { .. }) => self.unjudged = Some(error.to_string()),
-                _ => return Err(error),
-            },
+            Err(error @ Error::PromptTooLong { .. }) => self.unjudged = Some(error.to_string()),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -172,38 +176,44 @@ impl Found {
     }
 }
 
+/// What the language model is asked about the songs of one request.
+pub(super) struct Question<'a> {
+    codes: &'a [Vec<u32>],
+    metadata: Metadata,
+    lyrics: &'a str,
+    scale: f64,
+    settings: &'a Settings,
+    songs: usize,
+    of: Of<'a>,
+}
+
 impl Job {
-    /// Lets the language model judge the codes of the songs, if that is wanted and there are both.
-    ///
-    /// # Errors
-    /// Those of [`judge::judge`].
-    pub(super) fn judge(&self, args: &Args, observe: &dyn Observe) -> Result<Vec<LanguageScore>> {
+    /// Who judges the songs and how it reads them, if that is wanted and there are codes to judge.
+    pub(super) fn judge(&self) -> Option<(&LanguageFolder, &Settings)> {
         let Self { after, plan, composition, .. } = self;
-        let folder = composition.as_ref().map(|of| &of.folder).or(after.language.as_ref());
-        let (true, true, Some(folder)) = (after.judges, !plan.codes.is_empty(), folder) else {
-            return Ok(vec![]);
-        };
-        let settings = match composition {
-            Some(composition) => composition.settings.clone(),
-            None => {
-                let settings = Settings::resolve(&self.asked.request, &plan.seeds, &mut vec![])?;
-                args.language.drawing.bound(settings)?
-            }
-        };
-        let metadata = judged_metadata(self.metadata.as_ref(), &self.asked.request, plan);
-        let lyrics = if gaze::has_words(&plan.lyrics) { &plan.lyrics } else { "" };
-        let codes = &plan.codes;
-        let subject = Subject { codes, metadata: &metadata, lyrics, scale: after.scale };
-        let judging = Judging { subject, settings: &settings, folder, observe };
-        let mut scores = self.engine.run(judging)??;
-        // One outline may be that of all songs.
-        if let [one] = &scores[..] {
-            scores = vec![one.clone(); plan.batch_size()];
+        if !after.judges || plan.codes.is_empty() {
+            return None;
         }
-        Ok(scores)
+        let own = composition.as_ref().map(|own| (&own.folder, &own.settings));
+        own.or(after.language.as_ref().map(|(folder, settings)| (folder, settings)))
     }
 
-    /// Writes what was made of the songs; gives the files.
+    /// What the judge is asked.
+    pub(super) fn question<'a>(&'a self, of: Of<'a>) -> Option<Question<'a>> {
+        let (_, settings) = self.judge()?;
+        Some(Question {
+            codes: &self.plan.codes,
+            metadata: judged_metadata(self.metadata.as_ref(), &self.asked.request, &self.plan),
+            // `[Instrumental]` too: that is what it would write for such a song.
+            lyrics: self.plan.lyrics.trim(),
+            scale: self.after.scale,
+            settings,
+            songs: self.plan.batch_size(),
+            of,
+        })
+    }
+
+    /// Writes what was made of the songs; then names the files, unless JSON will.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -213,8 +223,7 @@ impl Job {
         written: &[Written],
         found: &Found,
         existing: Existing,
-    ) -> Result<Vec<PathBuf>, Error> {
-        let mut paths = Vec::new();
+    ) -> Result<()> {
         for (index, song) in songs.iter().enumerate() {
             let lines = found.aligned.get(index).map_or(&[][..], |aligned| &aligned.lines);
             for (kind, path) in self.after.files.of_song(index) {
@@ -236,10 +245,12 @@ impl Job {
                     })
                 };
                 interrupt::whole(|| write_whole(path, existing, fill))?;
-                paths.push(path.clone());
+                if !self.outputs.json {
+                    report::path(path)?;
+                }
             }
         }
-        Ok(paths)
+        Ok(())
     }
 
     /// Says what was wanted and cannot be.
@@ -278,18 +289,39 @@ fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -
     }
 }
 
+/// Lets the language model in `folder` answer many questions; it is read once. One that it cannot
+/// answer stops no other.
+///
+/// # Errors
+/// [`Error::NoDevice`]; each answer may be one of [`judge::judge`].
+pub(super) fn judge_all(
+    questions: &[Question<'_>],
+    folder: &LanguageFolder,
+    engine: Engine,
+) -> Result<Vec<Result<Vec<LanguageScore>, Error>>, Error> {
+    engine.run(Judging { questions, folder })
+}
+
 struct Judging<'a> {
-    subject: Subject<'a>,
-    settings: &'a Settings,
+    questions: &'a [Question<'a>],
     folder: &'a LanguageFolder,
-    observe: &'a dyn Observe,
 }
 
 impl acestep_runtime::Job for Judging<'_> {
-    type Output = Result<Vec<LanguageScore>, Error>;
+    type Output = Vec<Result<Vec<LanguageScore>, Error>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { subject, settings, folder, observe } = self;
-        judge::judge::<B, _>(&subject, settings, folder, &place, observe)
+        let held = Held::<B, _>::new(self.folder);
+        let answer = |question: &Question<'_>| {
+            let Question { codes, metadata, lyrics, scale, settings, songs, of } = question;
+            let subject = Subject { codes, metadata, lyrics, scale: *scale };
+            let mut scores = judge::judge::<B, _>(&subject, settings, &held, &place, of)?;
+            // One outline may be that of all songs.
+            if let [one] = &scores[..] {
+                scores = vec![one.clone(); *songs];
+            }
+            Ok(scores)
+        };
+        self.questions.iter().map(answer).collect()
     }
 }

@@ -4,6 +4,7 @@ use acestep_import::{Folder, Part};
 use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
+    align::gaze,
     device::memory::{self, Need, Room, bytes_of},
     listen::CODES_AT_ONCE,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
@@ -59,7 +60,20 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     }
     let size = parameters(Part::Dit)?;
     needs.push(Need::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, bytes));
+    if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
+        let heads = gaze::heads(&configs.dit).unwrap_or_default();
+        let heads = heads.iter().map(|of| of.heads.len()).sum();
+        let frames = plan.padded_frames;
+        needs.push(Need::alignment(&configs.dit, size, heads, frames, heard, bytes));
+    }
     needs.push(sound(folder, configs, plan, plan.tiling, bytes)?);
+    if let Some((judge, _)) = job.judge() {
+        let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
+        let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
+        let size = judge.size()?.parameters;
+        let need = Need::language_model(judge.config(), size, 1, words + codes, bytes);
+        needs.push(Need { stage: Stage::Score, ..need });
+    }
     Ok(needs)
 }
 

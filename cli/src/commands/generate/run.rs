@@ -12,40 +12,44 @@ use acestep_runtime::{
 use burn::tensor::{Tensor, TensorData};
 
 use super::{Args, Job};
-use crate::{interrupt, progress::Progress};
+use crate::{interrupt, progress};
 
-/// Makes the songs of `jobs`, which have model and device in common: stage by stage, so that each
-/// network is read once.
+/// Makes the songs of `jobs`, which have model and device in common, each shown by its own watcher:
+/// stage by stage, so that each network is read once.
 ///
 /// `made(k, ..)` is told of the songs of job `k` as soon as they are there, or of why there are none.
 ///
 /// # Errors
 /// Those that `made` gives; [`Error::NoDevice`].
 pub(super) fn songs(
-    jobs: &[&Job],
+    jobs: &[(&Job, progress::Of<'_>)],
     args: &Args,
-    progress: &Progress,
     made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let Some(first) = jobs.first() else { return Ok(()) };
-    first.engine.run(Songs { jobs, args, progress, made })?
+    let Some((first, _)) = jobs.first() else { return Ok(()) };
+    first.engine.run(Songs { jobs, args, made })?
 }
 
 struct Songs<'a, F> {
-    jobs: &'a [&'a Job],
+    jobs: &'a [(&'a Job, progress::Of<'a>)],
     args: &'a Args,
-    progress: &'a Progress,
     made: F,
 }
 
-impl<F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_runtime::Job
-    for Songs<'_, F>
+impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_runtime::Job
+    for Songs<'a, F>
 {
     type Output = Result<(), Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Self { jobs, args, progress, made } = self;
-        let Some(first) = jobs.first() else { return Ok(()) };
+        let Self { jobs, args, made } = self;
+        let Some((first, _)) = jobs.first() else { return Ok(()) };
+        let wanted = |(job, observe): &'a (&'a Job, progress::Of<'a>)| Wanted {
+            plan: &job.plan,
+            wants: job.after.wants,
+            observe,
+        };
+        let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
         let parts = Parts::<B, Folder>::new(&first.folder, place, args.compute.residency());
         // Conditioning of files is for one request.
         let prepared = match &first.inputs.conditioning {
@@ -58,18 +62,13 @@ impl<F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_runt
                     other => other,
                 })]
             }
-            None => {
-                let plans: Vec<&Plan> = jobs.iter().map(|job| &job.plan).collect();
-                pipeline::prepare_all(&plans, &parts, progress)
-            }
+            None => pipeline::prepare_all(&wanted, &parts),
         };
-        let finished = |(job, prepared): (&&Job, Result<Prepared<B>, Error>)| {
+        let finished = |((job, _), prepared): (&(&Job, _), Result<Prepared<B>, Error>)| {
             finished(job, prepared?, args, &parts)
         };
         let prepared = jobs.iter().zip(prepared).map(finished).collect();
-        let wanted: Vec<Wanted<'_>> =
-            jobs.iter().map(|job| Wanted { plan: &job.plan, wants: job.after.wants }).collect();
-        pipeline::generate_all(&wanted, &parts, prepared, progress, made)
+        pipeline::generate_all(&wanted, &parts, prepared, made)
     }
 }
 
