@@ -3,29 +3,32 @@
 //! Every stage does its work for all songs before the next begins, so that each network is read once,
 //! and what songs have in common is computed once.
 
-use std::time::Instant;
+mod exchange;
+mod outline;
+mod stages;
 
 use acestep_model::{Backend, Checkpoint};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::Wanted;
 use crate::{
     Error, Plan,
     align::Wants,
-    audio::loudness::require_finite,
-    condition::{self, Heard, Prompt, Timbre},
-    exchange::{Array3, Conditioning},
+    condition::{self, Heard, Timbre},
     flow::{
         Start, Steering, Track, Tracks,
         region::{Region, injected_steps},
     },
-    host::{from_host, to_host},
-    listen::CODES_AT_ONCE,
-    observe::{Event, Observe, Stage, check},
-    plan::{FlowEdit, Task},
-    residency::{Network, Parts},
+    host::from_host,
+    observe::{Observe, Stage},
+    plan::Task,
+    residency::Parts,
     sounds::Sound,
     source,
+};
+use outline::{coded, hints};
+use stages::{
+    Stages, as_it_is, prompt, same_edit, same_outline, same_source, same_timbre, same_words,
 };
 
 /// Everything that sampling starts from.
@@ -114,95 +117,6 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
     );
     // ANCHOR_END: stages
     stages.end(prepared)
-}
-
-/// What the stages of many songs have come to.
-struct Stages<'a> {
-    plans: &'a [&'a Plan],
-    failures: Vec<Option<Error>>,
-}
-
-/// A result of a stage for each plan; whoever failed has none, and is not asked again.
-struct Done<T>(Vec<Option<T>>);
-
-impl<T> std::ops::Index<usize> for Done<T> {
-    type Output = T;
-
-    /// # Panics
-    /// If plan `i` has failed.
-    fn index(&self, i: usize) -> &T {
-        self.0[i].as_ref().expect("only plans that have not failed go on")
-    }
-}
-
-impl Stages<'_> {
-    /// Does the work of a stage for every plan; what `same` says that two have in common is done once.
-    fn each<T: Clone>(
-        &mut self,
-        same: impl Fn(&Plan, &Plan) -> bool,
-        mut work: impl FnMut(usize) -> Result<T, Error>,
-    ) -> Done<T> {
-        let mut done: Vec<Option<T>> = Vec::with_capacity(self.plans.len());
-        for (i, plan) in self.plans.iter().enumerate() {
-            let result = if self.failures[i].is_some() {
-                None
-            } else if let Some(shared) =
-                (0..i).find(|&j| done[j].is_some() && same(plan, self.plans[j]))
-            {
-                done[shared].clone()
-            } else {
-                work(i).map_err(|error| self.failures[i] = Some(error)).ok()
-            };
-            done.push(result);
-        }
-        Done(done)
-    }
-
-    fn end<T>(self, done: Done<T>) -> Vec<Result<T, Error>> {
-        let of = |(done, failure): (Option<T>, Option<Error>)| match (done, failure) {
-            (_, Some(failure)) => Err(failure),
-            (done, None) => Ok(done.expect("whoever has not failed is done")),
-        };
-        done.0.into_iter().zip(self.failures).map(of).collect()
-    }
-}
-
-fn same_source(a: &Plan, b: &Plan) -> bool {
-    (&a.source, a.added, a.padded_frames) == (&b.source, b.added, b.padded_frames)
-}
-
-fn same_timbre(a: &Plan, b: &Plan) -> bool {
-    a.references == b.references
-}
-
-fn same_words(a: &Plan, b: &Plan) -> bool {
-    prompt(a) == prompt(b)
-}
-
-fn same_edit(a: &Plan, b: &Plan) -> bool {
-    let [a, b] = [a, b].map(|plan| plan.flow_edit.as_ref().map(as_it_is));
-    a == b
-}
-
-/// The texts of a song as it is, which is to be edited.
-fn as_it_is(edit: &FlowEdit) -> Prompt {
-    Prompt {
-        caption: edit.caption_prompt.clone(),
-        lyrics: edit.lyric_prompt.clone(),
-        plain_caption: None,
-    }
-}
-
-fn same_outline(a: &Plan, b: &Plan) -> bool {
-    same_source(a, b) && (a.task, &a.codes, &a.region) == (b.task, &b.codes, &b.region)
-}
-
-fn prompt(plan: &Plan) -> Prompt {
-    Prompt {
-        caption: plan.caption_prompt.clone(),
-        lyrics: plan.lyric_prompt.clone(),
-        plain_caption: plan.non_cover_prompt.clone(),
-    }
 }
 
 /// The latents of the source as long as what is sampled, `[1, T, C]`.
@@ -324,61 +238,6 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
     Prepared { tracks, start: Start { noise: initial_noise(plan, parts), source, region }, edited }
 }
 
-fn hints<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Tensor<B, 3>, Error> {
-    check(observe)?;
-    let start = Instant::now();
-    let hints = parts.guarded(Network::AudioCodec, observe, || {
-        observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
-        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
-        let hints = codec.decode(&plan.codes, parts.device());
-        require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
-        Ok(hints)
-    })?;
-    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
-    Ok(hints)
-}
-
-/// Latents as their audio codes have them: what a cover follows.
-///
-/// # Shapes
-/// - `target`, output: `[1, T, C]`
-fn coded<B: Backend, C: Checkpoint<B>>(
-    target: &Tensor<B, 3>,
-    silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
-    observe: &dyn Observe,
-) -> Result<Tensor<B, 3>, Error> {
-    check(observe)?;
-    let start = Instant::now();
-    let frames = target.dims()[1];
-    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
-    let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
-    let total = starts.len();
-    let coded = parts.guarded(Network::AudioCodec, observe, || {
-        observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
-        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
-        let mut pieces = Vec::with_capacity(total);
-        for (index, &start) in starts.iter().enumerate() {
-            check(observe)?;
-            let piece = target.clone().narrow(1, start, at_once.min(frames - start));
-            pieces.push(codec.round_trip(piece, silence.clone()));
-            observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
-        }
-        let coded = Tensor::cat(pieces, 1);
-        require_finite("the tokenizer of audio codes", &to_host(coded.clone()))?;
-        Ok(coded)
-    })?;
-    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
-    // The last code may reach beyond the end.
-    Ok(coded.narrow(1, 0, frames))
-}
-
 fn initial_noise<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -386,71 +245,4 @@ fn initial_noise<B: Backend, C: Checkpoint<B>>(
     let (frames, channels) = (plan.padded_frames, parts.configs().dit.audio_acoustic_hidden_dim);
     let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
     from_host(noise, frames, channels, parts.device())
-}
-
-impl<B: Backend> Prepared<B> {
-    /// What is exchanged with other programs: the first track and the noise.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if there is a second track, which the files cannot hold.
-    pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
-        if self.tracks.later.is_some() {
-            let why = "conditioning files hold one condition: --dump-conditioning needs \
-                       --audio-cover-strength 1";
-            return Err(Error::Conflict(why.into()));
-        }
-        let Start { region, source, .. } = &self.start;
-        if region.is_some() || source.is_some() || self.edited.is_some() {
-            let why = "conditioning files hold nothing of a source that is kept";
-            return Err(Error::Conflict(why.into()));
-        }
-        let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));
-        Ok(Conditioning {
-            encoder_hidden_states: array(&self.tracks.first.condition),
-            context_latents: array(&self.tracks.first.context),
-            initial_noise: array(&self.start.noise),
-        })
-    }
-
-    /// Takes what another program conditioned; guidance reads the checkpoint's null condition.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
-    /// [`Error::DeviceFailed`] if a card fails.
-    pub fn from_conditioning<C: Checkpoint<B>>(
-        conditioning: Conditioning,
-        plan: &Plan,
-        parts: &Parts<'_, B, C>,
-    ) -> Result<Self, Error> {
-        let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
-        let config = &parts.configs().dit;
-        let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
-        let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
-        let length = encoder_hidden_states.shape[1];
-        for (name, found, wanted) in [
-            ("encoder_hidden_states", encoder_hidden_states.shape, [batch, length, width]),
-            ("context_latents", context_latents.shape, [batch, frames, 2 * channels]),
-            ("initial_noise", initial_noise.shape, [batch, frames, channels]),
-        ] {
-            if found != wanted {
-                let why = format!("{name} is {found:?}, but this model and plan need {wanted:?}");
-                return Err(Error::Conflict(why));
-            }
-        }
-        let tensor = |array: Array3| {
-            Tensor::from_data(TensorData::new(array.data, array.shape), parts.device())
-        };
-        parts.attempt(Stage::Condition, || {
-            let steering = match plan.guidance {
-                Some(guidance) => {
-                    Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
-                }
-                None => None,
-            };
-            let condition = tensor(encoder_hidden_states);
-            let first = Track { condition, context: tensor(context_latents) };
-            let tracks = Tracks { first, later: None, steering };
-            Ok(Self { tracks, start: tensor(initial_noise).into(), edited: None })
-        })
-    }
 }

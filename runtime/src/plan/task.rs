@@ -1,20 +1,20 @@
 //! What is done: music from nothing, or from a song that exists.
 //!
-//! Source: upstream `TASK_TYPES`, `prepare_padding_info`, `_build_chunk_masks_and_src_latents` and
-//! `_resolve_repaint_config`.
+//! Source: upstream `TASK_TYPES` and `_build_chunk_masks_and_src_latents`.
 
-use std::ops::Range;
+mod region;
+mod tracks;
 
-use super::{
-    MOST_SECONDS, ModelInfo, frames_from_seconds,
-    limits::{self, choice, real, whole},
-};
+use super::{MOST_SECONDS, ModelInfo, limits::choice};
 use crate::{
-    Error, Notice, Request,
-    error::shortened,
-    prompt,
+    Error, Notice, Request, prompt,
     sounds::{Sound, Sounds},
 };
+
+pub use region::{Region, Repaint};
+use region::{has_repaint_settings, region, repaint};
+pub use tracks::TRACKS;
+use tracks::{canonical, classes, tracks};
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,26 +34,6 @@ pub enum Task {
     /// The tracks that a song lacks.
     Complete,
 }
-
-/// The tracks that the models were trained on.
-pub const TRACKS: [&str; 12] = [
-    "woodwinds",
-    "brass",
-    "fx",
-    "synth",
-    "strings",
-    "percussion",
-    "keyboard",
-    "guitar",
-    "bass",
-    "drums",
-    "backing_vocals",
-    "vocals",
-];
-
-/// Longest ramp where a repaint meets its source.
-const MOST_CROSSFADE_FRAMES: u32 = 250;
-const MOST_CROSSFADE_SECONDS: f64 = 20.0;
 
 impl Task {
     /// All of them, the default first.
@@ -138,28 +118,6 @@ impl MaskMode {
             Self::Twos => "twos",
         }
     }
-}
-
-/// How a region meets what is around it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Repaint {
-    /// Share of the steps after which the source is put back around the region.
-    pub injection_ratio: f64,
-    /// Latent frames on either side in which source and song are mixed.
-    pub crossfade_frames: usize,
-    /// The same of the sound, in seconds.
-    pub crossfade_s: f64,
-}
-
-/// The part of a song that is made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Region {
-    /// In latent frames of the song with what is added to its ends.
-    pub frames: Range<usize>,
-    /// In seconds of the source: below 0 is before it.
-    pub seconds: (f64, f64),
-    /// How it meets the rest.
-    pub repaint: Repaint,
 }
 
 /// Samples of silence that are added to a source to be filled.
@@ -299,182 +257,4 @@ pub(super) fn decide(
         }
     }
     Ok(work)
-}
-
-/// The region in frames, and what it adds to the ends of the source.
-// ANCHOR: region
-fn region(
-    work: &mut Work,
-    samples: usize,
-    request: &Request,
-    model: &ModelInfo,
-    repaint: Repaint,
-    note: &mut impl FnMut(String),
-) -> Result<(), Error> {
-    let rate = f64::from(model.sample_rate);
-    let source_s = samples as f64 / rate;
-    let start = real(
-        "repainting-start",
-        request.repainting_start.unwrap_or(0.0),
-        -MOST_SECONDS,
-        MOST_SECONDS,
-    )?;
-    let end = match request.repainting_end {
-        // Upstream's word for the end of the source.
-        None | Some(-1.0) => source_s,
-        Some(end) => real("repainting-end", end, 0.0, MOST_SECONDS)?,
-    };
-    let before_s = (-start).max(0.0);
-    let after_s = (end - source_s).max(0.0);
-    let added = |seconds: f64| (seconds * rate).round() as usize;
-    work.added = Added { before: added(before_s), after: added(after_s) };
-    let total = samples + work.added.before + work.added.after;
-    let last = total / model.hop;
-    let frame =
-        |seconds: f64| frames_from_seconds(seconds + before_s, model.sample_rate, model.hop);
-    let first = frame(start).min(last.saturating_sub(1));
-    // Without an end of its own it has all frames that there are.
-    let end_frame = if end == source_s { last } else { frame(end) };
-    let frames = first..end_frame.clamp(first + 1, last.max(first + 1));
-    // ANCHOR_END: region
-    if end <= start {
-        let why = format!("the region ends at {end} s, but begins at {start} s");
-        return Err(Error::Conflict(why));
-    }
-    let frame_s = model.hop as f64 / rate;
-    if end - start < frame_s || start + before_s >= last as f64 * frame_s {
-        let why = format!(
-            "from {start} s to {end} s there is no whole latent frame of {frame_s} s to make: choose a \
-             longer region"
-        );
-        return Err(Error::Conflict(why));
-    }
-    if start > source_s {
-        note(format!(
-            "the region begins {:.2} s after the end of the source: that much silence stays between",
-            start - source_s
-        ));
-    }
-    if frames == (0..last) {
-        let how = "--repainting-start and --repainting-end choose a part";
-        note(format!("the whole song is made anew; {how}"));
-    }
-    work.region = Some(Region { frames, seconds: (start, end), repaint });
-    Ok(())
-}
-
-/// Mode and strength in numbers; `custom` takes them as they are.
-// ANCHOR: repaint
-fn repaint(request: &Request, note: &mut impl FnMut(String)) -> Result<Repaint, Error> {
-    let own = (request.repaint_latent_crossfade_frames, request.repaint_wav_crossfade_sec);
-    let mode = request.repaint_mode.as_deref().unwrap_or("balanced");
-    let kinds = [("balanced", 0), ("conservative", 1), ("aggressive", 2), ("custom", 3)];
-    let kind: u8 = choice("repaint-mode", Some(mode), &kinds)?;
-    let strength = real("repaint-strength", request.repaint_strength.unwrap_or(0.5), 0.0, 1.0)?;
-    let kept = 1.0 - strength;
-    let balanced = Repaint {
-        injection_ratio: kept,
-        crossfade_frames: (25.0 * kept).round_ties_even() as usize,
-        crossfade_s: 0.05 * kept,
-    };
-    let repaint = match kind {
-        0 => balanced,
-        1 => Repaint { injection_ratio: 1.0, crossfade_frames: 25, crossfade_s: 0.05 },
-        2 => Repaint { injection_ratio: 0.0, crossfade_frames: 0, crossfade_s: 0.0 },
-        _ => {
-            let frames = own
-                .0
-                .map(|n| whole("repaint-latent-crossfade-frames", n, 0, MOST_CROSSFADE_FRAMES));
-            let seconds =
-                own.1.map(|s| real("repaint-wav-crossfade-sec", s, 0.0, MOST_CROSSFADE_SECONDS));
-            Repaint {
-                injection_ratio: kept,
-                crossfade_frames: frames
-                    .transpose()?
-                    .map_or(balanced.crossfade_frames, |n| n as usize),
-                crossfade_s: seconds.transpose()?.unwrap_or(balanced.crossfade_s),
-            }
-        }
-    };
-    // ANCHOR_END: repaint
-    if matches!(kind, 1 | 2) && request.repaint_strength.is_some_and(|strength| strength != 0.5) {
-        note(format!("--repaint-strength has no effect: `repaint_mode` is {mode}"));
-    }
-    if kind != 3 && has_own_widths(request) {
-        note(format!(
-            "the widths of the crossfades are those of `repaint_mode` {mode}; with `custom` they are \
-             your own"
-        ));
-    }
-    Ok(repaint)
-}
-
-/// Whether widths of crossfades are given: upstream's files carry 10 and 0, and use neither.
-fn has_own_widths(request: &Request) -> bool {
-    let (frames, seconds) =
-        (request.repaint_latent_crossfade_frames, request.repaint_wav_crossfade_sec);
-    frames.is_some_and(|n| n != 10) || seconds.is_some_and(|s| s != 0.0)
-}
-
-/// Whether something else is asked for than upstream's files always carry.
-fn has_repaint_settings(request: &Request) -> bool {
-    let mode = request.repaint_mode.as_deref().is_some_and(|mode| mode != "balanced");
-    mode || request.repaint_strength.is_some_and(|x| x != 0.5) || has_own_widths(request)
-}
-
-/// The tracks that `complete` adds; acestep.cpp writes them as one text.
-fn classes(request: &Request) -> Vec<&str> {
-    match (&request.track_classes, &request.track_name) {
-        (Some(classes), _) => named(classes.iter().map(String::as_str)),
-        (None, Some(track)) => named(track.split(['|', ','])),
-        (None, None) => Vec::new(),
-    }
-}
-
-fn named<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    names.map(str::trim).filter(|name| !name.is_empty()).collect()
-}
-
-/// A track as the model was taught it; what it was not taught stays as it is.
-fn canonical(name: &str) -> String {
-    let known = name.trim().to_lowercase().replace([' ', '-'], "_");
-    if TRACKS.contains(&known.as_str()) { known } else { name.trim().to_owned() }
-}
-
-/// What is said or refused of track names.
-fn tracks(request: &Request, task: Task, note: &mut impl FnMut(String)) -> Result<(), Error> {
-    let (track, several) = (request.track_name.as_deref(), request.track_classes.is_some());
-    let named = match task {
-        Task::Complete => classes(request),
-        Task::Lego | Task::Extract => track.into_iter().collect(),
-        _ => Vec::new(),
-    };
-    for name in named {
-        limits::text("track-name", name)?;
-        if !TRACKS.contains(&canonical(name).as_str()) {
-            note(format!(
-                "the model does not know the track `{}`; it knows {}",
-                shortened(name),
-                TRACKS.join(", ")
-            ));
-        }
-    }
-    let own = request.instruction.as_deref().is_some_and(|text| {
-        let text = text.trim();
-        !text.is_empty() && text != prompt::TEXT_TO_MUSIC
-    });
-    match task {
-        Task::Lego | Task::Extract if track.is_none() && !own => {
-            return Err(Error::NoTrack { task: task.name() });
-        }
-        Task::Lego | Task::Extract if several => {
-            note("--track-classes has no effect: it is for `complete`".into());
-        }
-        Task::Lego | Task::Extract | Task::Complete => (),
-        _ if track.is_some() || several => {
-            note(format!("track names have no effect on `{}`", task.name()));
-        }
-        _ => (),
-    }
-    Ok(())
 }

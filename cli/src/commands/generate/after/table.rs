@@ -121,7 +121,7 @@ mod tests {
 
     use acestep_runtime::{align::Aligned, score::alignment::Alignment};
 
-    use super::{super::super::Target, *};
+    use super::{super::super::outputs::Target, *};
 
     fn words(score: f64) -> Aligned {
         let of = Alignment { coverage: 1.0, monotonicity: 1.0, confidence: score, score };

@@ -1,0 +1,138 @@
+//! Songs as files, and what they say about themselves.
+
+use std::path::{Path, PathBuf};
+
+use acestep_runtime::{
+    Error, Song,
+    audio::{tags::Tags, write},
+    exchange::Array3,
+    files::Existing,
+    latents,
+};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::{Job, describe, outputs::Target};
+use crate::{interrupt, report};
+
+/// A song that lies on the disk, or went to standard output.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) target: Target,
+    /// `None` if it decided nothing.
+    pub(super) seed: Option<u64>,
+    pub(super) seconds: f64,
+    pub(super) samples: usize,
+    pub(super) sample_rate: u32,
+    pub(super) channels: usize,
+}
+
+impl Written {
+    pub(super) fn to_json(&self) -> serde_json::Map<String, Value> {
+        let object = json!({
+            "path": self.target.to_string(),
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "samples": self.samples,
+            "sample_rate": self.sample_rate,
+            "channels": self.channels,
+        });
+        object.as_object().cloned().unwrap_or_default()
+    }
+}
+
+impl Job {
+    /// Writes what the songs were decoded from, if it is kept.
+    pub(super) fn write_latents(&self, songs: &[Array3], existing: Existing) -> Result<(), Error> {
+        let Some((paths, format)) = &self.outputs.latents else { return Ok(()) };
+        paths.iter().zip(songs).try_for_each(|(path, song)| {
+            interrupt::whole(|| latents::save(path, song, *format, existing))
+        })
+    }
+
+    /// What song `index` says about itself.
+    fn tags(&self, index: usize) -> Tags {
+        const SHOWN: usize = 200;
+        let plan = &self.plan;
+        let is_kept = self.inputs.noise.is_none() && self.inputs.conditioning.is_none();
+        let seed = self.seeds().map(|seeds| format!("seed {} · ", seeds[index]));
+        Tags {
+            title: plan.caption.chars().take(SHOWN).collect(),
+            comment: format!(
+                "{} · {}{} · {}",
+                plan.caption,
+                seed.unwrap_or_default(),
+                self.folder.name(),
+                describe::counted(plan.steps(), "step"),
+            ),
+            software: concat!("acestep ", env!("CARGO_PKG_VERSION")).to_owned(),
+            // A request cannot hold what was read from other files.
+            request: match is_kept {
+                true => self.asked.of_song(plan, &self.folder, index).to_json(),
+                false => String::new(),
+            },
+        }
+    }
+
+    /// Writes the songs, each told to `written`, and, if asked for, the request; then names the files,
+    /// unless JSON will.
+    pub(super) fn write(
+        &self,
+        songs: &[Song],
+        existing: Existing,
+        written: &mut Vec<Written>,
+    ) -> Result<()> {
+        let mut paths = Vec::new();
+        let result = self.write_all(songs, existing, &mut paths, written);
+        // Also when a later one failed: these files are there.
+        if !self.outputs.json {
+            paths.into_iter().try_for_each(report::path)?;
+        }
+        result
+    }
+
+    fn write_all<'a>(
+        &'a self,
+        songs: &[Song],
+        existing: Existing,
+        paths: &mut Vec<&'a Path>,
+        written: &mut Vec<Written>,
+    ) -> Result<()> {
+        for (index, (target, song)) in self.outputs.songs.iter().zip(songs).enumerate() {
+            if interrupt::was_pressed() {
+                return Err(Error::Cancelled.into());
+            }
+            let (audio, encoding) = (&song.audio, &self.encoding);
+            let tags = self.tagged.then(|| self.tags(index));
+            match target {
+                Target::File(path) => {
+                    interrupt::whole(|| {
+                        write::save(path, audio, encoding, tags.as_ref(), existing)
+                    })?;
+                    paths.push(path);
+                }
+                Target::Stdout => {
+                    report::bytes(&write::to_bytes(audio, encoding, tags.as_ref())?)?;
+                }
+            }
+            written.push(Written {
+                target: target.clone(),
+                seed: self.seeds().map(|_| song.seed),
+                seconds: song.audio.seconds(),
+                samples: song.audio.samples(),
+                sample_rate: song.audio.sample_rate,
+                channels: song.audio.channels.len(),
+            });
+        }
+        if let Some((latents, _)) = &self.outputs.latents {
+            paths.extend(latents.iter().map(PathBuf::as_path));
+        }
+        if let Some(path) = &self.outputs.request {
+            if !self.is_kept {
+                self.asked.save(&self.plan, &self.folder, path, existing)?;
+            }
+            paths.push(path);
+        }
+        Ok(())
+    }
+}

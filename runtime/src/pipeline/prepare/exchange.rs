@@ -1,0 +1,81 @@
+//! What sampling starts from as files that other programs read.
+
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::{Tensor, TensorData};
+
+use super::Prepared;
+use crate::{
+    Error, Plan,
+    exchange::{Array3, Conditioning},
+    flow::{Start, Steering, Track, Tracks},
+    host::to_host,
+    observe::Stage,
+    residency::Parts,
+};
+
+impl<B: Backend> Prepared<B> {
+    /// What is exchanged with other programs: the first track and the noise.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if there is a second track, which the files cannot hold.
+    pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
+        if self.tracks.later.is_some() {
+            let why = "conditioning files hold one condition: --dump-conditioning needs \
+                       --audio-cover-strength 1";
+            return Err(Error::Conflict(why.into()));
+        }
+        let Start { region, source, .. } = &self.start;
+        if region.is_some() || source.is_some() || self.edited.is_some() {
+            let why = "conditioning files hold nothing of a source that is kept";
+            return Err(Error::Conflict(why.into()));
+        }
+        let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));
+        Ok(Conditioning {
+            encoder_hidden_states: array(&self.tracks.first.condition),
+            context_latents: array(&self.tracks.first.context),
+            initial_noise: array(&self.start.noise),
+        })
+    }
+
+    /// Takes what another program conditioned; guidance reads the checkpoint's null condition.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
+    /// [`Error::DeviceFailed`] if a card fails.
+    pub fn from_conditioning<C: Checkpoint<B>>(
+        conditioning: Conditioning,
+        plan: &Plan,
+        parts: &Parts<'_, B, C>,
+    ) -> Result<Self, Error> {
+        let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
+        let config = &parts.configs().dit;
+        let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
+        let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
+        let length = encoder_hidden_states.shape[1];
+        for (name, found, wanted) in [
+            ("encoder_hidden_states", encoder_hidden_states.shape, [batch, length, width]),
+            ("context_latents", context_latents.shape, [batch, frames, 2 * channels]),
+            ("initial_noise", initial_noise.shape, [batch, frames, channels]),
+        ] {
+            if found != wanted {
+                let why = format!("{name} is {found:?}, but this model and plan need {wanted:?}");
+                return Err(Error::Conflict(why));
+            }
+        }
+        let tensor = |array: Array3| {
+            Tensor::from_data(TensorData::new(array.data, array.shape), parts.device())
+        };
+        parts.attempt(Stage::Condition, || {
+            let steering = match plan.guidance {
+                Some(guidance) => {
+                    Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
+                }
+                None => None,
+            };
+            let condition = tensor(encoder_hidden_states);
+            let first = Track { condition, context: tensor(context_latents) };
+            let tracks = Tracks { first, later: None, steering };
+            Ok(Self { tracks, start: tensor(initial_noise).into(), edited: None })
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Audio codes as latents: what a song follows where an outline of it is given.
+
+use std::time::Instant;
+
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::Tensor;
+
+use crate::{
+    Error, Plan,
+    audio::loudness::require_finite,
+    host::to_host,
+    listen::CODES_AT_ONCE,
+    observe::{Event, Observe, Stage, check},
+    residency::{Network, Parts},
+};
+
+/// The audio codes of a plan, `[1 or B, 5 N, C]`.
+pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    let hints = parts.guarded(Network::AudioCodec, observe, || {
+        observe.event(Event::Loading(Stage::Codes));
+        let codec = parts.audio_codec()?;
+        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
+        let hints = codec.decode(&plan.codes, parts.device());
+        require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
+        Ok(hints)
+    })?;
+    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
+    Ok(hints)
+}
+
+/// Latents as their audio codes have them: what a cover follows.
+///
+/// # Shapes
+/// - `target`, output: `[1, T, C]`
+pub(super) fn coded<B: Backend, C: Checkpoint<B>>(
+    target: &Tensor<B, 3>,
+    silence: &Tensor<B, 3>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    let frames = target.dims()[1];
+    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
+    let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
+    let total = starts.len();
+    let coded = parts.guarded(Network::AudioCodec, observe, || {
+        observe.event(Event::Loading(Stage::Codes));
+        let codec = parts.audio_codec()?;
+        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
+        let mut pieces = Vec::with_capacity(total);
+        for (index, &start) in starts.iter().enumerate() {
+            check(observe)?;
+            let piece = target.clone().narrow(1, start, at_once.min(frames - start));
+            pieces.push(codec.round_trip(piece, silence.clone()));
+            observe.event(Event::Advanced { stage: Stage::Codes, done: index + 1, total });
+        }
+        let coded = Tensor::cat(pieces, 1);
+        require_finite("the tokenizer of audio codes", &to_host(coded.clone()))?;
+        Ok(coded)
+    })?;
+    observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
+    // The last code may reach beyond the end.
+    Ok(coded.narrow(1, 0, frames))
+}

@@ -1,0 +1,253 @@
+//! Steps, solvers, guidance, and what is done around them.
+
+use super::*;
+
+#[test]
+fn turbo_takes_eight_steps_of_shift_3_without_guidance() {
+    let (plan, notices) = resolve(request(), turbo());
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (8, 0.954_545_44, 0.0));
+    assert_eq!(plan.shift, Some(3.0));
+    assert_eq!(plan.guidance, None);
+    assert_eq!(plan.solver, Solver::Euler);
+    assert_eq!((plan.loudness, plan.fades), (Loudness::Peak(-1.0), (0.0, 0.0)));
+    assert_eq!((plan.frames, plan.padded_frames, plan.samples()), (250, 250, 480_000));
+    assert_eq!(plan.seeds, [7]);
+}
+
+#[test]
+fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
+    let named = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: Option<&str>| {
+        let request = Request {
+            infer_method: infer_method.map(Into::into),
+            sampler_mode: sampler_mode.map(Into::into),
+            solver: solver.map(Into::into),
+            ..request()
+        };
+        let solver = |model| resolve(request.clone(), model).0.solver;
+        (solver(turbo()), solver(base()))
+    };
+    let both = |solver| (solver, solver);
+    let sde = (Solver::Sde(SdeTimes::Schedule), Solver::Sde(SdeTimes::Even));
+    assert_eq!(named(Some("ode"), Some("euler"), None), both(Solver::Euler));
+    assert_eq!(named(None, Some("heun"), None), both(Solver::Heun));
+    assert_eq!(named(Some("sde"), None, None), sde);
+    assert_eq!(named(None, None, Some("euler")), both(Solver::Euler));
+    assert_eq!(named(Some("sde"), None, Some("sde")), both(Solver::Sde(SdeTimes::Schedule)));
+    assert_eq!(named(Some("ode"), None, Some("dpm3m")), both(Solver::Dpm3m));
+    assert_eq!(named(None, Some("euler"), Some("stork4")), both(Solver::Stork4));
+    let two = |infer_method: Option<&str>, sampler_mode: Option<&str>, solver: &str| {
+        refusal(Request {
+            infer_method: infer_method.map(Into::into),
+            sampler_mode: sampler_mode.map(Into::into),
+            solver: Some(solver.into()),
+            ..request()
+        })
+    };
+    let expected = "`--solver dpm3m` and `--sampler-mode heun` name two solvers; use one of them";
+    assert_eq!(two(None, Some("heun"), "dpm3m"), expected);
+    let expected = "`--solver euler` and `--infer-method sde` name two solvers; use one of them";
+    assert_eq!(two(Some("sde"), None, "euler"), expected);
+    assert_eq!(
+        two(None, None, "rk4"),
+        "`--solver rk4` cannot be used: use euler or sde or dpm3m or stork4"
+    );
+}
+
+#[test]
+fn settings_of_the_sampler_without_effect_are_said() {
+    let said = |request: Request| resolve(request, base()).1;
+    let sde = Request {
+        infer_method: Some("sde".into()),
+        sampler_mode: Some("heun".into()),
+        ..request()
+    };
+    assert_eq!(said(sde), ["sampler_mode heun has no effect with infer_method sde"]);
+    let substeps = |solver: Option<&str>, n| {
+        said(Request { solver: solver.map(Into::into), stork_substeps: Some(n), ..request() })
+    };
+    assert_eq!(substeps(Some("stork4"), 10), Vec::<String>::new());
+    assert!(substeps(Some("stork4"), 20)[0].contains("the exact integral"));
+    assert!(substeps(None, 20)[0].contains("it belongs to the solver stork4"));
+    let retake = Request { retake_seed: Some(vec![1]), ..request() };
+    assert_eq!(said(retake), ["retake_seed has no effect without retake_variance"]);
+    let both =
+        |mode: &str| Request { use_adg: Some(true), guidance_mode: Some(mode.into()), ..request() };
+    assert_eq!(said(both("cfg")), ["use_adg has no effect: guidance_mode cfg is given"]);
+    assert_eq!(said(both("adg_w_norm")), Vec::<String>::new());
+}
+
+#[test]
+fn guidance_has_upstreams_names() {
+    let mode = |request: Request| resolve(request, base()).0.guidance.expect("guided").mode;
+    for (name, expected) in [
+        ("apg", GuidanceMode::Apg),
+        ("apg_classic", GuidanceMode::Apg),
+        ("cfg", GuidanceMode::Cfg),
+        ("adg", GuidanceMode::Adg),
+        ("adg_w_norm", GuidanceMode::AdgWithNorm),
+        ("adg_wo_clip", GuidanceMode::AdgWithoutClip),
+    ] {
+        assert_eq!(mode(Request { guidance_mode: Some(name.into()), ..request() }), expected);
+    }
+    assert_eq!(mode(Request { use_adg: Some(true), ..request() }), GuidanceMode::Adg);
+    let named = Request { use_adg: Some(true), guidance_mode: Some("cfg".into()), ..request() };
+    assert_eq!(mode(named), GuidanceMode::Cfg);
+    let (plan, notices) = resolve(Request { use_adg: Some(true), ..request() }, turbo());
+    assert_eq!(plan.guidance, None);
+    assert!(notices[0].contains("--guidance-mode adg is not used"), "{notices:?}");
+}
+
+/// Upstream's defaults with `dcw_enabled`, acestep.cpp's with a strength alone.
+#[test]
+fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
+    let dcw = |change: &dyn Fn(&mut Request)| {
+        let mut request = request();
+        change(&mut request);
+        let (plan, notices) = resolve(request, turbo());
+        (plan.dcw, notices.len())
+    };
+    let with = |mode, scaler, high_scaler| (Some(Dcw { mode, scaler, high_scaler }), 1);
+    assert_eq!(dcw(&|_| ()), (None, 0));
+    assert_eq!(dcw(&|r| r.dcw_mode = Some("low".into())), (None, 1));
+    assert_eq!(dcw(&|r| r.dcw_wavelet = Some("haar".into())), (None, 1));
+    // As acestep.cpp writes its defaults.
+    let defaults = |r: &mut Request| {
+        (r.dcw_mode, r.dcw_scaler, r.dcw_high_scaler) = (Some("low".into()), Some(0.0), Some(0.0));
+    };
+    assert_eq!(dcw(&defaults), (None, 0));
+    assert_eq!(dcw(&|r| r.dcw_enabled = Some(true)), with(DcwMode::Double, 0.05, 0.02));
+    assert_eq!(dcw(&|r| r.dcw_scaler = Some(0.1)), with(DcwMode::Low, 0.1, 0.0));
+    let off = |r: &mut Request| (r.dcw_enabled, r.dcw_scaler) = (Some(false), Some(0.1));
+    assert_eq!(dcw(&off), (None, 0));
+    let own = |r: &mut Request| {
+        (r.dcw_enabled, r.dcw_mode, r.dcw_scaler) = (Some(true), Some("high".into()), Some(0.0));
+    };
+    assert_eq!(dcw(&own), (None, 1));
+    // The strength of another mode: the correction, and a word.
+    let other = |r: &mut Request| (r.dcw_scaler, r.dcw_high_scaler) = (Some(0.1), Some(0.2));
+    assert_eq!(dcw(&other).1, 2);
+    assert_eq!(dcw(&|r| r.dcw_high_scaler = Some(0.2)), (None, 2));
+    // acestep.cpp corrects no stochastic steps, upstream does.
+    let sde = |r: &mut Request| (r.solver, r.dcw_scaler) = (Some("sde".into()), Some(0.1));
+    assert_eq!(dcw(&sde), (None, 1));
+    let sde = |r: &mut Request| (r.solver, r.dcw_enabled) = (Some("sde".into()), Some(true));
+    assert_eq!(dcw(&sde), with(DcwMode::Double, 0.05, 0.02));
+    let db4 = Request { dcw_enabled: Some(true), dcw_wavelet: Some("db4".into()), ..request() };
+    assert_eq!(
+        refusal(db4),
+        "`--dcw-wavelet db4` cannot be used: of the wavelets only haar is built"
+    );
+}
+
+#[test]
+fn a_retake_is_the_same_noise_turned_to_another() {
+    let retake = |variance, seeds: Option<Vec<u64>>| Request {
+        duration: Some(6.0),
+        retake_variance: Some(variance),
+        retake_seed: seeds,
+        batch_size: Some(2),
+        ..request()
+    };
+    let (plain, _) = resolve(retake(0.0, None), turbo());
+    let (other, _) = resolve(Request { seed: Some(vec![40]), ..retake(0.0, None) }, turbo());
+    let (half, notices) = resolve(retake(0.5, Some(vec![40])), turbo());
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!(half.retake, Some(Retake { seeds: vec![40, 41], variance: 0.5 }));
+    let expected = (plain.initial_noise(1)[5] + other.initial_noise(1)[5]) * 0.5f32.sqrt();
+    assert!((half.initial_noise(1)[5] - expected).abs() < 1e-6);
+    let (drawn, _) = resolve(retake(0.5, None), turbo());
+    assert_eq!(drawn.retake.expect("a retake").seeds.len(), 2);
+    let three = refusal(retake(0.5, Some(vec![1, 2, 3])));
+    assert_eq!(three, "`--retake-seed` has 3 seeds, but there are 2 songs");
+}
+
+/// Of turbo's eight times the last three begin at 9/14 and below.
+#[test]
+fn a_kept_source_leaves_fewer_steps() {
+    let request = Request {
+        audio_codes: Some(vec![vec![5; 50]]),
+        cover_noise_strength: Some(0.4),
+        audio_cover_strength: Some(0.5),
+        duration: None,
+        ..request()
+    };
+    let (plan, notices) = resolve(request.clone(), turbo());
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!((plan.timesteps.len(), plan.steps(), plan.cover_steps()), (8, 3, 1));
+    assert_eq!(plan.sampling().steps[0].t, 9.0 / 14.0);
+    let alone = Request { audio_codes: None, duration: Some(10.0), ..request };
+    let (plan, notices) = resolve(Request { audio_cover_strength: None, ..alone }, turbo());
+    assert_eq!((plan.steps(), plan.cover_noise_strength), (8, 0.0));
+    assert_eq!(notices, ["cover_noise_strength has no effect: there is no source to start from"]);
+}
+
+#[test]
+fn smoothing_and_the_adjustment_of_latents_are_off_at_upstreams_zeros() {
+    let zeros = Request {
+        velocity_norm_threshold: Some(0.0),
+        velocity_ema_factor: Some(0.0),
+        latent_shift: Some(0.0),
+        latent_rescale: Some(1.0),
+        ..request()
+    };
+    let (plan, _) = resolve(zeros, base());
+    assert_eq!(plan.smoothing, Smoothing::default());
+    assert_eq!((plan.latent_rescale, plan.latent_shift), (1.0, 0.0));
+    let set =
+        Request { velocity_norm_threshold: Some(2.0), velocity_ema_factor: Some(0.1), ..request() };
+    let (plan, _) = resolve(set, base());
+    let expected = Smoothing { norm_threshold: Some(2.0), ema_factor: Some(0.1) };
+    assert_eq!((plan.smoothing, plan.sampling().smoothing), (expected, expected));
+}
+
+#[test]
+fn base_takes_fifty_steps_with_projected_guidance_of_7() {
+    let (plan, notices) = resolve(request(), base());
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!((plan.steps(), plan.timesteps[1], plan.terminal), (50, 0.98, 0.0));
+    assert_eq!(plan.shift, Some(1.0));
+    let expected = Guidance { scale: 7.0, mode: GuidanceMode::Apg, interval: (0.0, 1.0) };
+    assert_eq!(plan.guidance, Some(expected));
+}
+
+#[test]
+fn a_guidance_of_1_is_none() {
+    let (plan, _) = resolve(Request { guidance_scale: Some(1.0), ..request() }, base());
+    assert_eq!(plan.guidance, None);
+}
+
+/// What is asked of guidance, and cannot be, is said.
+#[test]
+fn guidance_that_is_not_there_has_no_interval() {
+    let asked = |scale| Request {
+        cfg_interval_end: Some(0.5),
+        guidance_scale: scale,
+        guidance_mode: Some("cfg".into()),
+        ..request()
+    };
+    let said = |request, model: ModelInfo| {
+        let (plan, notices) = resolve(request, model);
+        assert_eq!(plan.guidance, None);
+        notices
+    };
+    let of_turbo = said(asked(None), turbo());
+    assert!(of_turbo[0].ends_with("no guidance; its interval is not used"), "{of_turbo:?}");
+    let of_base = said(asked(Some(1.0)), base());
+    assert_eq!(of_base, ["guidance_scale 1 is no guidance: its mode and interval have no effect"]);
+    assert_eq!(said(Request { guidance_scale: Some(1.0), ..request() }, base()), [""; 0]);
+}
+
+#[test]
+fn own_times_of_base_end_where_they_say_and_of_turbo_snap() {
+    let asked = || Request { timesteps: Some(vec![0.97, 0.5, 0.2]), ..request() };
+    let (plan, notices) = resolve(asked(), base());
+    assert_eq!((plan.timesteps, plan.terminal, plan.shift), (vec![0.97, 0.5], 0.2, None));
+    assert!(notices[0].starts_with("sampling stops at time 0.2"), "{notices:?}");
+    let (plan, notices) = resolve(asked(), turbo());
+    assert_eq!(plan.timesteps, [0.954_545_44, 0.5, 0.222_222_22]);
+    assert_eq!(
+        notices,
+        ["turbo knows 20 times, of which the nearest are used: 0.9545, 0.5000, 0.2222"]
+    );
+}

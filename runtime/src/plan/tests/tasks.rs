@@ -1,0 +1,259 @@
+//! Songs that are made from others.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    exchange::Array3,
+    plan::{Added, MaskMode, Task},
+    sounds::{Sound, Sounds},
+};
+
+/// So many seconds of something.
+fn given(seconds: f64) -> Sounds {
+    let samples = (seconds * 48_000.0) as usize;
+    let audio = Audio { channels: vec![vec![0.5; samples]; 2], sample_rate: 48_000 };
+    Sounds { source: Some(Sound::Audio(Arc::new(audio))), references: vec![] }
+}
+
+#[test]
+fn own_times_of_an_edit_end_at_zero_whatever_they_say() {
+    let edit = Request {
+        timesteps: Some(vec![0.97, 0.5, 0.2]),
+        flow_edit_morph: Some(true),
+        flow_edit_source_caption: Some("rain".into()),
+        ..request()
+    };
+    let (plan, notices) = Plan::with_sounds(&edit, &base(), &given(10.0)).expect("a plan");
+    assert_eq!((plan.timesteps, plan.terminal), (vec![0.97, 0.5, 0.2], 0.0));
+    let text = "an edit ends at time 0: a step from 0.2 is added";
+    assert_eq!(notices.last(), Some(&Notice(text.into())), "{notices:?}");
+    assert!(!notices.iter().any(|notice| notice.0.contains("sampling stops")));
+}
+
+fn task(name: &str) -> Request {
+    Request { task_type: Some(name.into()), duration: None, ..request() }
+}
+
+fn planned(request: &Request, model: ModelInfo, seconds: f64) -> (Plan, Vec<String>) {
+    let (plan, notices) = Plan::with_sounds(request, &model, &given(seconds)).expect("a plan");
+    (plan, notices.into_iter().map(|notice| notice.0).collect())
+}
+
+#[test]
+fn the_source_decides_the_length_and_the_prompt_states_it() {
+    let asked = Request { duration: Some(30.0), ..task("cover") };
+    let (plan, notices) = planned(&asked, turbo(), 7.97);
+    assert_eq!((plan.task, plan.frames, plan.samples()), (Task::Cover, 199, 382_080));
+    assert!(plan.caption_prompt.contains("# Instruction\nGenerate audio semantic tokens based"));
+    assert!(plan.caption_prompt.contains("- duration: 7 seconds\n"));
+    assert_eq!(notices, ["the source decides the length: 7.97 s instead of 30 s"]);
+    assert!(plan.is_cover() && plan.loudness == Loudness::Peak(-1.0));
+    let (plan, _) = planned(&task("cover_nofsq"), turbo(), 7.97);
+    assert!(plan.task == Task::CoverNofsq && !plan.is_cover());
+    assert!(plan.instruction.starts_with("Generate audio semantic tokens"));
+}
+
+/// Golden `e2e.repaint`: 1.2 s to 3.4 s of 5.3 s are frames 30 to 85.
+#[test]
+fn a_region_is_cut_to_whole_frames() {
+    let asked =
+        Request { repainting_start: Some(1.2), repainting_end: Some(3.4), ..task("repaint") };
+    let (plan, notices) = planned(&asked, turbo(), 5.3);
+    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!((plan.frames, plan.padded_frames), (132, 132));
+    let (seam, source) = plan.seam().expect("a region in a song");
+    assert_eq!((seam.region, seam.source_start), (57_600..163_200, 0));
+    assert_eq!((seam.ramp, source.samples()), (1200, 254_400));
+    let region = plan.region.expect("a region");
+    assert_eq!(region.frames, 30..85);
+    // 12.5 is halfway: to the even neighbour.
+    let repaint = Repaint { injection_ratio: 0.5, crossfade_frames: 12, crossfade_s: 0.025 };
+    assert_eq!(region.repaint, repaint);
+    assert_eq!(plan.instruction, crate::prompt::REPAINT);
+    // What stays keeps its loudness.
+    assert_eq!(plan.loudness, Loudness::AsIs);
+}
+
+#[test]
+fn a_region_beyond_the_ends_makes_the_song_longer() {
+    let asked =
+        Request { repainting_start: Some(-2.5), repainting_end: Some(0.0), ..task("repaint") };
+    let (plan, _) = planned(&asked, turbo(), 6.0);
+    assert_eq!(plan.added, Added { before: 120_000, after: 0 });
+    assert_eq!((plan.frames, plan.duration_s), (212, 8.5));
+    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..62));
+    assert_eq!(plan.seam().map(|(seam, _)| seam.region), Some(0..120_000));
+    assert!(plan.caption_prompt.contains("- duration: 6 seconds\n"));
+
+    let asked =
+        Request { repainting_start: Some(6.0), repainting_end: Some(9.0), ..task("repaint") };
+    let (plan, notices) = planned(&asked, turbo(), 6.0);
+    assert_eq!(plan.added, Added { before: 0, after: 144_000 });
+    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(150..225));
+    assert_eq!(notices, Vec::<String>::new());
+    let asked = Request { repainting_start: Some(7.0), ..asked };
+    let (_, notices) = planned(&asked, turbo(), 6.0);
+    assert!(notices[0].starts_with("the region begins 1.00 s after the end of the source"));
+}
+
+#[test]
+fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
+    let (plan, notices) = planned(&task("repaint"), turbo(), 6.0);
+    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
+    assert!(notices[0].starts_with("the whole song is made anew"), "{notices:?}");
+    // Nothing stays, so nothing has a loudness to keep.
+    assert_eq!(plan.loudness, Loudness::Peak(-1.0));
+    let asked =
+        Request { repainting_start: Some(3.0), repainting_end: Some(2.0), ..task("repaint") };
+    let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
+    assert_eq!(error.to_string(), "the region ends at 2 s, but begins at 3 s");
+    let asked = Request { repainting_end: Some(599.9), ..task("repaint") };
+    let asked = Request { repainting_start: Some(-10.0), ..asked };
+    let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("too long");
+    assert_eq!(error.to_string(), "the song would be 609.9 s long, but 600 s is the most");
+}
+
+#[test]
+fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
+    let refused = |start: f64, end: f64| {
+        let asked =
+            Request { repainting_start: Some(start), repainting_end: Some(end), ..task("repaint") };
+        Plan::with_sounds(&asked, &turbo(), &given(5.5)).expect_err("no region").to_string()
+    };
+    assert!(refused(1.0, 1.001).starts_with("from 1 s to 1.001 s there is no whole latent frame"));
+    // The last whole frame ends at 5.48 s.
+    assert!(refused(5.48, 5.5).contains("no whole latent frame"));
+    assert!(refused(1.0, -2.0).starts_with("`--repainting-end -2` is out of range"));
+    assert!(refused(1.0, f64::NAN).starts_with("`--repainting-end NaN` is out of range"));
+    // Of what cannot be heard in the result nothing is refused.
+    let asked = Request { repainting_start: Some(1.16), ..task("repaint") };
+    let (plan, _) = planned(&asked, turbo(), 5.5);
+    assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
+    assert_eq!(plan.heard_samples(), 137 * 1920);
+    let asked = Request { repainting_end: Some(5.48), ..task("repaint") };
+    assert_eq!(planned(&asked, turbo(), 5.5).0.heard_samples(), 264_000);
+}
+
+#[test]
+fn settings_of_a_repaint_are_checked_and_said_whatever_the_task() {
+    let asked = Request { repaint_mode: Some("bogus".into()), ..task("cover") };
+    assert!(Plan::with_sounds(&asked, &turbo(), &given(6.0)).is_err());
+    let asked = Request { repaint_strength: Some(0.9), ..task("cover") };
+    let (_, notices) = planned(&asked, turbo(), 6.0);
+    assert_eq!(notices, ["how a repaint meets its surroundings has no effect on `cover`"]);
+}
+
+#[test]
+fn modes_of_a_repaint_are_upstreams() {
+    let of = |mode: &str, strength: f64| {
+        let asked = Request {
+            repaint_mode: Some(mode.into()),
+            repaint_strength: Some(strength),
+            repaint_latent_crossfade_frames: Some(7),
+            repaint_wav_crossfade_sec: Some(0.2),
+            repainting_end: Some(1.0),
+            ..task("repaint")
+        };
+        let (plan, notices) = planned(&asked, turbo(), 6.0);
+        let Repaint { injection_ratio, crossfade_frames, crossfade_s } =
+            plan.region.expect("a region").repaint;
+        ((injection_ratio, crossfade_frames, crossfade_s), notices.len())
+    };
+    // Neither the strength nor the widths have an effect.
+    assert_eq!(of("conservative", 0.1), ((1.0, 25, 0.05), 2));
+    assert_eq!(of("aggressive", 0.1), ((0.0, 0, 0.0), 2));
+    assert_eq!(of("balanced", 1.0), ((0.0, 0, 0.0), 1));
+    assert_eq!(of("balanced", 0.0), ((1.0, 25, 0.05), 1));
+    assert_eq!(of("custom", 0.25), ((0.75, 7, 0.2), 0));
+}
+
+#[test]
+fn tracks_need_a_base_model_a_source_and_a_name() {
+    let asked = Request { track_name: Some("Drums".into()), ..task("extract") };
+    let refused = |request: &Request, model: ModelInfo, sounds: &Sounds| {
+        Plan::with_sounds(request, &model, sounds).expect_err("a refusal").to_string()
+    };
+    assert_eq!(
+        refused(&asked, turbo(), &given(6.0)),
+        "turbo cannot do `extract`: only base and sft models were trained for it"
+    );
+    assert_eq!(
+        refused(&asked, base(), &Sounds::default()),
+        "`--task-type extract` needs a song to start from"
+    );
+    assert_eq!(
+        refused(&task("lego"), base(), &given(6.0)),
+        "`--task-type lego` needs the name of a track"
+    );
+    let (plan, notices) = planned(&asked, base(), 6.0);
+    assert_eq!(plan.instruction, "Extract the DRUMS track from the audio:");
+    assert!(notices.is_empty() && plan.region.is_none());
+    let spaced = Request { track_name: Some("backing vocals".into()), ..asked.clone() };
+    let instruction = planned(&spaced, base(), 6.0).0.instruction;
+    assert_eq!(instruction, "Extract the BACKING_VOCALS track from the audio:");
+    let odd = Request { track_name: Some("theremin".into()), ..asked };
+    assert!(planned(&odd, base(), 6.0).1[0].contains("does not know the track `theremin`"));
+    let both = Request { track_name: Some("drums | bass".into()), ..task("complete") };
+    let (plan, notices) = planned(&both, base(), 6.0);
+    assert_eq!(plan.instruction, "Complete the input track with DRUMS | BASS:");
+    assert_eq!(notices, Vec::<String>::new());
+}
+
+#[test]
+fn lego_has_a_region_only_if_it_is_asked_for() {
+    let asked = Request { track_name: Some("bass".into()), ..task("lego") };
+    let whole =
+        Request { repainting_start: Some(0.0), repainting_end: Some(-1.0), ..asked.clone() };
+    assert_eq!(planned(&whole, base(), 6.0).0.region, None);
+    let part = Request { repainting_end: Some(2.0), ..asked };
+    let (plan, _) = planned(&part, base(), 6.0);
+    assert_eq!(plan.region.map(|region| region.frames), Some(0..50));
+}
+
+#[test]
+fn codes_win_over_a_source_and_go_with_no_region() {
+    let coded = |name: &str| Request { audio_codes: Some(vec![vec![7; 10]]), ..task(name) };
+    let (plan, notices) = planned(&coded("cover"), turbo(), 6.0);
+    assert!(plan.source.is_none() && plan.has_codes() && plan.frames == 50);
+    assert_eq!(notices, ["the source is not used: there are audio codes, which win"]);
+    let error = Plan::with_sounds(&coded("repaint"), &turbo(), &given(6.0));
+    assert!(matches!(error, Err(Error::Conflict(_))));
+}
+
+#[test]
+fn text2music_takes_no_source_and_says_so() {
+    let asked = Request { duration: Some(10.0), ..task("text2music") };
+    let (plan, notices) = planned(&asked, turbo(), 6.0);
+    assert!(plan.source.is_none() && plan.frames == 250);
+    assert!(notices[0].starts_with("the source is not used: text2music takes none"));
+    let unknown = Request { task_type: Some("remix".into()), ..asked };
+    let error = Plan::resolve(&unknown, &turbo()).expect_err("no task").to_string();
+    assert!(error.starts_with("`--task-type remix` cannot be used: use text2music"), "{error}");
+}
+
+#[test]
+fn auto_of_upstreams_files_is_explicit() {
+    for (name, mode) in [
+        ("auto", MaskMode::Explicit),
+        ("explicit", MaskMode::Explicit),
+        ("ones", MaskMode::Ones),
+        ("twos", MaskMode::Twos),
+    ] {
+        let asked = Request { chunk_mask_mode: Some(name.into()), ..request() };
+        assert_eq!(resolve(asked, turbo()).0.mask_mode, mode);
+    }
+}
+
+#[test]
+fn latents_are_a_source_without_a_seam() {
+    let latents = Array3::new([1, 200, 64], vec![0.5; 200 * 64]);
+    let source = Sound::latents(latents, &turbo()).expect("turbo's");
+    let sounds = Sounds { source: Some(source), references: vec![] };
+    let asked = Request { repainting_start: Some(4.0), ..task("repaint") };
+    let (plan, _) = Plan::with_sounds(&asked, &turbo(), &sounds).expect("a plan");
+    assert_eq!((plan.frames, plan.seam()), (200, None));
+    assert_eq!(plan.region.map(|region| region.frames), Some(100..200));
+    let other = Array3::new([1, 2, 8], vec![0.5; 16]);
+    assert!(Sound::latents(other, &turbo()).is_err());
+}
