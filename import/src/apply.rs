@@ -115,7 +115,7 @@ fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
     }
     let found = tensors.shape(g)?.to_vec();
     let path = tensors.file_of(g).to_owned();
-    Err(Error::WrongShape { path, tensor: g.to_owned(), expected, found })
+    Err(Error::WrongShape { path, tensor: g.to_owned(), by: "its `weight_v`", expected, found })
 }
 
 /// The values and bytes that a part has in its files.
@@ -194,12 +194,7 @@ fn check<B: Backend, M: Module<B>>(
     for (path, source) in sources {
         let expected = &expected[path];
         if !tensors.fits(source.name(), expected)? {
-            return Err(Error::WrongShape {
-                path: tensors.file_of(source.name()).to_owned(),
-                tensor: source.name().to_owned(),
-                expected: expected.clone(),
-                found: tensors.shape(source.name())?.to_vec(),
-            });
+            return Err(tensors.wrong_shape(source.name(), expected.clone()));
         }
     }
     Ok(expected)

@@ -127,11 +127,20 @@ impl Folder {
         }
     }
 
-    /// Compares the headers of all files with the networks of `parts`, so that what does not fit is
-    /// found before the first network is read or run. No weight is read or initialised.
+    /// Refuses a model that does without `part`: see [`DitFolder::require`].
     ///
     /// # Errors
-    /// Names the tensors that are missing, unused or of another shape.
+    /// [`Error::MissingPiece`], which says what can be made without it.
+    pub fn require(&self, part: Part) -> Result<(), Error> {
+        self.dit.require(part)
+    }
+
+    /// Compares the headers of all files with the networks of `parts`, so that what does not fit is
+    /// found before the first network is read or run; the tokenizer and the latent of silence are read.
+    /// No weight is read or initialised.
+    ///
+    /// # Errors
+    /// Names the tensors that are missing, unused or of another shape, or the piece that is nowhere.
     pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
         self.text_encoder.check::<B>(device, parts)?;
         self.dit.check::<B>(device, parts)?;

@@ -11,7 +11,7 @@ use std::{
 
 use memmap2::Mmap;
 
-use crate::{Error, Format, foreign::Foreign};
+use crate::{Error, Format, foreign::Foreign, pointer};
 
 /// Where files are read from.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ impl Directory {
                     files.iter().find(|(name, _)| *name == file).ok_or_else(missing)?;
                 Ok(Bytes::Static(content))
             }
-            Self::Foreign(foreign) => Err(foreign.missing(file)),
+            Self::Foreign(foreign) => Err(foreign.missing()),
         }
     }
 
@@ -106,11 +106,12 @@ impl Directory {
                 fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?
             }
             Self::Foreign(foreign) => {
-                let text = foreign.text(file).ok_or_else(|| foreign.missing(file))?;
+                let text = foreign.text(file).ok_or_else(|| foreign.missing())?;
                 return Ok(text.to_owned());
             }
             _ => self.open(file)?.all().to_vec(),
         };
+        pointer::refuse(&path, &content)?;
         String::from_utf8(content)
             .map_err(|error| Error::NotJson { path, reason: format!("not UTF-8: {error}") })
     }

@@ -39,6 +39,19 @@ impl fmt::Display for Places {
     }
 }
 
+/// Files with what is wrong with each, one a line.
+fn listed(files: &[(PathBuf, String)]) -> String {
+    let line = |(path, reason): &(PathBuf, String)| {
+        format!("\n  found `{}`, but it does not fit: {reason}", path.display())
+    };
+    files.iter().map(line).collect()
+}
+
+/// Files, one a line.
+fn paths(files: &[PathBuf]) -> String {
+    files.iter().map(|path| format!("\n  found `{}`", path.display())).collect()
+}
+
 /// Why a checkpoint could not be found, read or turned into a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -96,7 +109,8 @@ pub enum Error {
         remedy: String,
     },
     /// Another program's file lacks a piece that a release has.
-    #[error("`{}` holds no {piece}, and there is none beside it{looked_for}", path.display())]
+    #[error("`{}` holds no {piece}, and none that fits was found{}{looked_for}",
+        path.display(), listed(tried))]
     MissingPiece {
         /// The file or directory.
         path: PathBuf,
@@ -104,7 +118,19 @@ pub enum Error {
         piece: &'static str,
         /// Where it was looked for.
         looked_for: Places,
+        /// What was found, and why each does not fit.
+        tried: Vec<(PathBuf, String)>,
         /// How to get it.
+        remedy: String,
+    },
+    /// Several files could be a network that a model needs.
+    #[error("{what} can be any of several files{}", paths(found))]
+    Ambiguous {
+        /// What was looked for, as a noun phrase.
+        what: String,
+        /// The files.
+        found: Vec<PathBuf>,
+        /// What to do.
         remedy: String,
     },
     /// The file ends before its header says.
@@ -196,13 +222,15 @@ pub enum Error {
         /// Another one.
         second: String,
     },
-    /// A tensor has other sizes than `config.json` implies.
-    #[error("tensor `{tensor}` of `{}` is {found:?}, but by config.json it is {expected:?}", path.display())]
+    /// A tensor has other sizes than what describes the network implies.
+    #[error("tensor `{tensor}` of `{}` is {found:?}, but by {by} it is {expected:?}", path.display())]
     WrongShape {
         /// The safetensors file.
         path: PathBuf,
         /// The tensor's name in the file.
         tensor: String,
+        /// What says so.
+        by: &'static str,
         /// What the network has.
         expected: Vec<usize>,
         /// What the file has.
@@ -325,7 +353,8 @@ impl Error {
         let text = match self {
             Self::Absent { remedy, .. }
             | Self::Foreign { remedy, .. }
-            | Self::MissingPiece { remedy, .. } => remedy,
+            | Self::MissingPiece { remedy, .. }
+            | Self::Ambiguous { remedy, .. } => remedy,
             Self::Io { .. } => "check that the path is right and that you may read it",
             Self::MissingFile { .. } | Self::MissingShard { .. } => {
                 "the download is probably incomplete: fetch the missing file into that directory"
@@ -357,7 +386,7 @@ impl Error {
             | Self::UnusedTensors { .. }
             | Self::SameParameter { .. }
             | Self::WrongShape { .. } => {
-                "config.json and the weights must come from the same release: fetch both again"
+                "the weights, and config.json where there is one, must come from the same release: fetch them again"
             }
             Self::BadConfig { .. } => {
                 "use the config.json that was released with the weights, unchanged"

@@ -21,13 +21,16 @@ use std::{
 
 use burn::tensor::TensorData;
 
-use crate::{Directory, Error, Tensors, error::Places, kind::Kind, silence};
+use crate::{Directory, Error, Part, Tensors, error::Places, kind::Kind, pointer, silence};
 
 mod comfy;
+mod config;
 mod diffusers;
 mod gguf;
 mod oobleck;
+mod pieces;
 mod sizes;
+mod vocabulary;
 
 /// Whose layout a model's files have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,31 +59,44 @@ impl fmt::Display for Format {
     }
 }
 
+/// A text of a released directory: its name there, where this one is from, its content.
+type Text = (&'static str, PathBuf, String);
+
 /// One network's share of another program's file or directory.
 #[derive(Debug)]
 pub struct Foreign {
     /// The file or directory.
     root: PathBuf,
     format: Format,
-    /// The texts of a released directory: name there, where this one is from, content.
-    texts: Vec<(&'static str, PathBuf, String)>,
+    /// The texts of a released directory.
+    texts: Vec<Text>,
     tensors: Tensors,
     silence: Silence,
     /// What is worth saying when it is used: lower case, no full stop.
     notices: Vec<String>,
-    /// Where missing texts were looked for.
+    /// Where a missing tokenizer was looked for.
     looked_for: Vec<PathBuf>,
+    /// The tokenizers that were found and do not fit.
+    tried: pieces::Tried,
+    /// A network that such a directory may do without, and does.
+    lacks: Option<Lack>,
 }
 
-/// Where the latent of silence is.
-#[derive(Debug)]
-enum Silence {
+/// A network that is not there.
+#[derive(Debug, Clone)]
+struct Lack {
+    part: Part,
+    looked_for: Vec<PathBuf>,
+    remedy: String,
+}
+
+/// The latent of silence, for a network that needs one.
+#[derive(Debug, Default)]
+struct Silence {
     /// A tensor, `[T, C]` or `[1, T, C]`.
-    Tensor(Tensors, &'static str),
-    /// Nowhere yet: in the first of these directories that has its file.
-    Beside(Vec<PathBuf>),
-    /// Not this network's business.
-    None,
+    held: Option<(Tensors, &'static str)>,
+    /// Where it is looked for if it is not held.
+    near: Vec<PathBuf>,
 }
 
 impl Foreign {
@@ -111,20 +127,22 @@ impl Foreign {
         Some(text)
     }
 
-    /// The error for a text that is neither here nor beside.
-    pub(crate) fn missing(&self, file: &str) -> Error {
-        let is_tokenizer = file != "config.json";
-        let (piece, remedy) = match is_tokenizer {
-            true => (
-                "tokenizer",
-                "put tokenizer.json (or vocab.json and merges.txt) of Qwen3-Embedding-0.6B, or of \
-                 the language model for that, into one of these",
-            ),
-            false => ("configuration", "put the config.json of the release beside it"),
-        };
-        let looked_for = Places(self.looked_for.clone());
-        let remedy = remedy.to_owned();
-        Error::MissingPiece { path: self.root.clone(), piece, looked_for, remedy }
+    /// The error for a text that is neither here nor beside: the tokenizer, as a configuration is
+    /// always made.
+    pub(crate) fn missing(&self) -> Error {
+        pieces::no_tokenizer(&self.root, &self.looked_for, &self.tried)
+    }
+
+    /// The error for `part`, if it is a network that is not here and may be.
+    pub(crate) fn lack_of(&self, part: Part) -> Option<Error> {
+        let Lack { looked_for, remedy, .. } = self.lacks.as_ref().filter(|of| of.part == part)?;
+        Some(Error::MissingPiece {
+            path: self.root.clone(),
+            piece: part.name(),
+            looked_for: Places(looked_for.clone()),
+            tried: Vec::new(),
+            remedy: remedy.clone(),
+        })
     }
 
     /// The latent of silence, `[1, T, C]`.
@@ -132,44 +150,21 @@ impl Foreign {
     /// # Errors
     /// [`Error::MissingPiece`], [`Error::BadSilence`].
     pub(crate) fn silence(&self, channels: usize) -> Result<TensorData, Error> {
-        match &self.silence {
-            Silence::Tensor(tensors, name) => {
-                let bad = |reason: String| Error::BadSilence { path: self.root.clone(), reason };
-                let shape = tensors.shape(name)?;
-                let frames = match *shape {
-                    [frames, c] | [1, frames, c] if c == channels => frames,
-                    _ => return Err(bad(format!("it is {shape:?} instead of [T, {channels}]"))),
-                };
-                let values: Vec<f32> = tensors.values(name)?;
-                if values.iter().any(|value| !value.is_finite()) {
-                    return Err(bad("it has values that are not finite".into()));
-                }
+        let mut tried = pieces::Tried::new();
+        if let Some((tensors, name)) = &self.silence.held {
+            match silence::of_tensor(&self.root, tensors, name, channels)? {
+                Some(latent) => return Ok(latent),
                 // What diffusers fills in where its converter found none.
-                if values.iter().all(|&value| value == 0.0) {
-                    return Err(bad("it is nothing but zeros, which no silence is".into()));
-                }
-                Ok(TensorData::new(values, [1, frames, channels]))
+                None => tried.push((
+                    tensors.file_of(name).to_owned(),
+                    "it is nothing but zeros, which no silence is".into(),
+                )),
             }
-            Silence::Beside(places) => {
-                let at = places.iter().map(|place| Directory::Disk(place.clone()));
-                match at.into_iter().find(silence::is_in) {
-                    Some(directory) => silence::read(&directory, channels),
-                    None => Err(self.no_silence(places)),
-                }
-            }
-            Silence::None => Err(self.no_silence(&[])),
         }
-    }
-
-    fn no_silence(&self, places: &[PathBuf]) -> Error {
-        Error::MissingPiece {
-            path: self.root.clone(),
-            piece: "latent of silence",
-            looked_for: Places(places.iter().map(|dir| dir.join(silence::PT)).collect()),
-            remedy: "put the silence_latent.pt of the model's release beside it: `hf download \
-                     ACE-Step/Ace-Step1.5 acestep-v15-turbo/silence_latent.pt`"
-                .into(),
-        }
+        pieces::silence(&self.silence.near, channels).map_err(|(looked_for, more)| {
+            tried.extend(more);
+            pieces::no_silence(self, looked_for, tried)
+        })
     }
 }
 
@@ -180,9 +175,9 @@ impl Foreign {
 /// Whatever is cut, contradictory, of another kind or not read; the message names the file.
 pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Directory, Error> {
     let foreign = match recognise(path)? {
-        Some(Format::Gguf) => gguf::open(path, wanted)?,
+        Some(Format::Gguf) => gguf::open(path, wanted, places)?,
         Some(Format::Single) => comfy::open(path, wanted, places)?,
-        Some(Format::Diffusers) => match diffusers::open(path, wanted)? {
+        Some(Format::Diffusers) => match diffusers::open(path, wanted, places)? {
             diffusers::Opened::AsReleased(path) => return Ok(Directory::Disk(path)),
             diffusers::Opened::Foreign(foreign) => *foreign,
         },
@@ -212,6 +207,16 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
     })
 }
 
+/// Whether there is a GGUF file at `path`.
+fn is_gguf(path: &Path) -> bool {
+    matches!(recognise(path), Ok(Some(Format::Gguf)))
+}
+
+/// The name that the GGUF file at `path` gives itself.
+pub(crate) fn name_inside(path: &Path) -> Option<String> {
+    is_gguf(path).then(|| gguf::name(path))?
+}
+
 /// Whether the file or directory at `path` holds the network `wanted` beside that of a diffusion
 /// model: a checkpoint of several networks.
 pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
@@ -220,6 +225,11 @@ pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
         Ok(Some(Format::Single)) => comfy::holds(path, wanted),
         _ => false,
     }
+}
+
+/// Whether the file at `path` is another network of this model than `wanted`, by its header.
+pub(crate) fn is_another(path: &Path, wanted: Kind) -> bool {
+    matches!(expect(path, wanted), Err(Error::WrongDirectory { .. }))
 }
 
 /// Whether the file at `path` is of the kind `wanted`, by its header.
@@ -237,8 +247,46 @@ pub(crate) fn gguf_tensors(path: &Path) -> Result<Tensors, Error> {
     gguf::tensors(path)
 }
 
+/// Refuses what lies at `path` if its first bytes or names say that it is not of the kind `wanted`,
+/// before anything is looked for that it would need. A released directory is read later.
+///
+/// # Errors
+/// What it is, and what to do with it.
+pub(crate) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
+    match recognise(path)? {
+        None => Err(not_a_model(path)),
+        Some(Format::Gguf) => gguf::expect(path, wanted),
+        Some(Format::Single) => comfy::expect(path, wanted),
+        Some(Format::Released) if path.join(ADAPTER).is_file() && !path.join(CONFIG).is_file() => {
+            Err(an_adapter(path))
+        }
+        Some(Format::Diffusers | Format::Released | Format::BuiltIn) => Ok(()),
+    }
+}
+
+/// PEFT's settings.
+const ADAPTER: &str = "adapter_config.json";
+const CONFIG: &str = "config.json";
+
+/// The error for an adapter in the place of a model.
+fn an_adapter(path: &Path) -> Error {
+    Error::Foreign {
+        path: path.to_owned(),
+        reason: "it is an adapter (LoRA or of its kin), which changes a model and is none".into(),
+        remedy: format!("pass it as `--adapter {}`, and a model as --model", path.display()),
+    }
+}
+
 /// The error for a file of another kind.
-pub(crate) fn not_a_model(path: &Path) -> Error {
+fn not_a_model(path: &Path) -> Error {
+    let mut first = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut first));
+    if let Err(source) = read {
+        return Error::Io { path: path.to_owned(), source };
+    }
+    if let Err(error) = pointer::refuse(path, &first) {
+        return error;
+    }
     let is_pickle =
         path.extension().is_some_and(|e| e == "pt" || e == "pth" || e == "ckpt" || e == "bin");
     let remedy = match is_pickle {

@@ -16,7 +16,7 @@ use serde::{
 };
 use serde_json::Value;
 
-use crate::Error;
+use crate::{Error, pointer};
 
 /// The longest header that is read, as in the reference implementation.
 const LIMIT: u64 = 100_000_000;
@@ -40,9 +40,7 @@ pub(crate) struct Entry {
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>, Error> {
     let broken = |reason: String| Error::BadHeader { path: path.to_owned(), reason };
     let found = bytes.len() as u64;
-    if bytes.starts_with(b"version https://git-lfs") {
-        return Err(broken("it is a Git LFS pointer, not the file itself".into()));
-    }
+    pointer::refuse(path, bytes)?;
     let cut = |needed| Error::Cut { path: path.to_owned(), needed, found };
     let length = bytes.first_chunk::<LENGTH_BYTES>().ok_or_else(|| cut(LENGTH_BYTES as u64))?;
     let claimed = u64::from_le_bytes(*length);
@@ -249,6 +247,7 @@ mod tests {
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
         let error = parse(Path::new("w"), pointer).expect_err("a pointer");
         assert!(error.to_string().contains("Git LFS pointer"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("git lfs pull")), "{error}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a directory holds, by its `config.json`.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
 use crate::{Directory, Error, language_tokenizer::AUDIO_CODE_0};
@@ -53,7 +55,7 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
         reason: error.to_string(),
     })?;
     let declared = match declared(&value) {
-        Ok(Kind::TextEncoder) => qwen3(directory, wanted),
+        Ok(Kind::TextEncoder) => qwen3(directory, &value, wanted),
         other => other,
     };
     match declared {
@@ -77,18 +79,31 @@ pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
     }
 }
 
+/// Tokens of Qwen3's released networks of texts alone: the base vocabulary, and fewer than any language
+/// model with audio codes has.
+const OF_TEXTS: RangeInclusive<u64> = 151_643..=160_000;
+
 /// Which of the two Qwen3 networks lies in `directory`: only the language model's tokenizer knows
-/// audio codes. Without a tokenizer.json it is what was `wanted`: `vocab.json` is the same in both,
-/// and the number of rows tells once the tokenizer is put together.
-fn qwen3(directory: &Directory, wanted: Kind) -> Result<Kind, String> {
+/// audio codes. Without a tokenizer.json the number of tokens tells if it is a released one's; else it
+/// is what was `wanted`: `vocab.json` is the same in both, and the number of rows tells once the
+/// tokenizer is put together.
+fn qwen3(directory: &Directory, config: &Value, wanted: Kind) -> Result<Kind, String> {
     let file = "tokenizer.json";
     // One that cannot be read is the tokenizer's error, not this one.
     let text = directory.has(file).then(|| directory.text(file).ok()).flatten();
+    let tokens = config.get("vocab_size").and_then(Value::as_u64);
     match (text.map(|text| text.contains(AUDIO_CODE_0)), wanted) {
-        (Some(true), _) | (None, Kind::LanguageModel) => Ok(Kind::LanguageModel),
+        (Some(true), _) => Ok(Kind::LanguageModel),
         (Some(false), Kind::LanguageModel) => {
             Err("a Qwen3 model whose tokenizer has no audio codes, such as the text encoder".into())
         }
+        (None, Kind::LanguageModel) => match tokens.filter(|tokens| OF_TEXTS.contains(tokens)) {
+            Some(tokens) => Err(format!(
+                "a Qwen3 network with no audio codes among its {tokens} tokens, such as the text \
+                 encoder"
+            )),
+            None => Ok(Kind::LanguageModel),
+        },
         (Some(false) | None, _) => Ok(Kind::TextEncoder),
     }
 }

@@ -58,7 +58,9 @@ impl LanguageTokenizer {
         }
         let vocabulary = vocabulary(&inner);
         if vocabulary > rows {
-            return bad(format!("it has {vocabulary} ids, but config.json has vocab_size {rows}"));
+            return bad(format!(
+                "it has {vocabulary} ids, but the network has {rows} rows for them"
+            ));
         }
         Ok(Self { inner, vocabulary })
     }

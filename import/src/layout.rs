@@ -13,6 +13,7 @@
 use std::path::{Path, PathBuf, absolute};
 
 use crate::{Error, error::Places, foreign, kind::Kind};
+use files::Found;
 
 pub(crate) mod files;
 pub(crate) mod language;
@@ -126,20 +127,22 @@ impl Layout {
     /// it, then among the models.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists where was looked and says how to get it; [`Error::Io`].
+    /// [`Error::Absent`], which lists where was looked and says how to get it; [`Error::Ambiguous`];
+    /// [`Error::Foreign`] and [`Error::WrongDirectory`] for a file that is no such model;
+    /// [`Error::Io`].
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
         let of_file = files::model_of(choice);
         let known = KNOWN_MODELS.iter().find(|model| {
             [model.name, model.directory].contains(&choice)
                 || of_file.as_deref() == Some(model.directory)
         });
-        let candidates = self.candidates(choice, known);
+        let candidates = self.candidates(choice, known, Kind::Dit);
         let dit = first_place(candidates, format!("model `{choice}`"), || self.remedy(known))?;
+        foreign::expect(&dit, Kind::Dit)?;
         let directory = files::stem(&dit);
-        let name = KNOWN_MODELS
-            .iter()
-            .find(|model| model.directory == directory)
-            .map_or(directory, |model| model.name.to_owned());
+        // A file of another name was found by what it calls itself.
+        let known = known.or_else(|| KNOWN_MODELS.iter().find(|own| own.directory == directory));
+        let name = known.map_or(directory, |model| model.name.to_owned());
         let vae = self.companion(&dit, Kind::Vae, VAE, "the audio autoencoder `vae`")?;
         let text_encoder =
             self.companion(&dit, Kind::TextEncoder, TEXT_ENCODER, "the text encoder")?;
@@ -153,7 +156,11 @@ impl Layout {
 
     /// Whether something lies among the models that `model` names.
     pub fn has(&self, model: &KnownModel) -> bool {
-        self.candidates(model.name, Some(model)).iter().any(|path| path.exists())
+        let kind = match language::KNOWN_LANGUAGE_MODELS.contains(model) {
+            true => Kind::LanguageModel,
+            false => Kind::Dit,
+        };
+        self.candidates(model.name, Some(model), kind).iter().any(|path| path.exists())
     }
 
     /// Where `name` lies if it is among the models.
@@ -161,8 +168,9 @@ impl Layout {
         self.models_dirs.iter().map(move |dir| dir.join(name))
     }
 
-    /// Where `choice` may lie, which is the name of the `known` model if there is one.
-    fn candidates(&self, choice: &str, known: Option<&KnownModel>) -> Vec<PathBuf> {
+    /// Where `choice` may lie, a network of `kind`, which is the name of the `known` model if there is
+    /// one.
+    fn candidates(&self, choice: &str, known: Option<&KnownModel>, kind: Kind) -> Vec<PathBuf> {
         let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);
         let mut candidates = Vec::new();
         if known.is_some() && files::model_of(choice).is_some() {
@@ -174,7 +182,7 @@ impl Layout {
             let directory = known.map_or(choice, |model| model.directory);
             for dir in &self.models_dirs {
                 candidates.push(dir.join(directory));
-                candidates.extend(files::gguf(dir, directory));
+                candidates.extend(files::gguf(dir, directory, kind));
                 if known.is_none() && !choice.is_empty() {
                     let more =
                         ["checkpoints", "diffusion_models"].map(|own| dir.join(own).join(choice));
@@ -190,7 +198,7 @@ impl Layout {
     }
 
     /// Finds the network `wanted`, whose directory is `name`, in `dit`, beside it, else among the
-    /// models.
+    /// models; a place with several decides nothing.
     fn companion(
         &self,
         dit: &Path,
@@ -209,8 +217,17 @@ impl Layout {
                 places.push(place.clone());
             }
         }
-        if let Some(found) = places.iter().find_map(|place| files::companion(place, wanted)) {
-            return Ok(found);
+        let mut several = Vec::new();
+        for place in &places {
+            match files::companion(place, wanted) {
+                Found::Nothing => (),
+                Found::One(path) => return Ok(path),
+                Found::Several(found) => several.extend(found),
+            }
+        }
+        if !several.is_empty() {
+            let (what, remedy) = (what.to_owned(), files::remedy(wanted));
+            return Err(Error::Ambiguous { what, found: several, remedy });
         }
         let candidates = places.iter().map(|place| place.join(name)).collect();
         let include = format!("\"{name}/*\"");
@@ -256,9 +273,6 @@ fn first_place(
 ) -> Result<PathBuf, Error> {
     match candidates.iter().find(|path| path.exists()) {
         None => Err(Error::Absent { what, looked_for: Places(candidates), remedy: remedy() }),
-        Some(path) if matches!(foreign::recognise(path), Ok(None)) => {
-            Err(foreign::not_a_model(path))
-        }
         Some(path) => absolute(path).map_err(|source| Error::Io { path: path.clone(), source }),
     }
 }

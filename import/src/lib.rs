@@ -17,6 +17,7 @@
 //! | `directory` | files on disk or in the program |
 //! | `adapter` | LoRA and its kin on the weights of the transformer: [`Adapter`], [`Adapters`] |
 //! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
+//! | `pointer` | what stands for a file in a clone without its large files |
 //! | `tokenizer`, `language_tokenizer` | text to token ids, and back |
 //! | `error` | every message and its remedy |
 //!
@@ -42,6 +43,7 @@ mod layout;
 mod names;
 mod origin;
 mod pickle;
+mod pointer;
 mod safetensors;
 mod silence;
 mod single;

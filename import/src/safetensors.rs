@@ -29,6 +29,9 @@ use crate::{
 
 const STEMS: [&str; 2] = ["model.safetensors", "diffusion_pytorch_model.safetensors"];
 
+/// What describes a released network.
+const CONFIG: &str = "config.json";
+
 /// Bytes that are converted before their pages are given back.
 const CHUNK: usize = 16 << 20;
 
@@ -41,6 +44,8 @@ pub struct Tensors {
     entries: BTreeMap<String, (usize, Entry)>,
     /// Whether sizes of 1 may be there or not: other programs drop and add them.
     loose: bool,
+    /// What says which sizes the network has, for messages.
+    described_by: &'static str,
 }
 
 #[derive(Deserialize)]
@@ -125,7 +130,7 @@ impl Tensors {
             }
             files.push((path, Arc::new(bytes)));
         }
-        Ok(Self { path: directory.path(name), files, entries, loose: false })
+        Ok(Self { path: directory.path(name), files, entries, loose: false, described_by: CONFIG })
     }
 
     /// The tensors of the file at `path`, whose places are known. Sizes of 1 may be there or not.
@@ -135,7 +140,8 @@ impl Tensors {
         entries: BTreeMap<String, Entry>,
     ) -> Self {
         let entries = entries.into_iter().map(|(name, entry)| (name, (0, entry))).collect();
-        Self { files: vec![(path.clone(), Arc::new(bytes))], path, entries, loose: true }
+        let files = vec![(path.clone(), Arc::new(bytes))];
+        Self { files, path, entries, loose: true, described_by: CONFIG }
     }
 
     /// These tensors under the names that `rename` gives them.
@@ -173,7 +179,19 @@ impl Tensors {
                 entries.insert(tensor, (at, entry));
             }
         }
-        Ok(Self { path, files, entries, loose: true })
+        Ok(Self { path, files, entries, loose: true, described_by: CONFIG })
+    }
+
+    /// The same tensors of a network whose sizes `what` says, instead of a config.json.
+    pub(crate) fn described_by(self, what: &'static str) -> Self {
+        Self { described_by: what, ..self }
+    }
+
+    /// The error for tensor `name`, which is not of the sizes `expected`.
+    pub(crate) fn wrong_shape(&self, name: &str, expected: Vec<usize>) -> Error {
+        let found = self.shape(name).map(<[usize]>::to_vec).unwrap_or_default();
+        let (path, tensor) = (self.file_of(name).to_owned(), name.to_owned());
+        Error::WrongShape { path, tensor, by: self.described_by, expected, found }
     }
 
     /// The type of tensor `name` as its file spells it.

@@ -6,7 +6,10 @@
 //!
 //! Source: PyTorch's zip serialisation; upstream loads the tensor and swaps its last two axes.
 
-use std::io::{Cursor, Read};
+use std::{
+    io::{Cursor, Read},
+    path::Path,
+};
 
 use burn::tensor::TensorData;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
@@ -15,6 +18,7 @@ use crate::{
     Directory, Error, Tensors,
     convert::{FileType, convert},
     pickle::Described,
+    pointer,
 };
 
 pub(crate) const PT: &str = "silence_latent.pt";
@@ -59,6 +63,33 @@ pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData,
     Ok(TensorData::new(transposed.collect(), [1, frames, channels]))
 }
 
+/// The latent in tensor `name`, `[T, C]` or `[1, T, C]`, of the file or directory `root`; `None` if it
+/// is nothing but zeros.
+///
+/// # Errors
+/// [`Error::BadSilence`], and those of a safetensors file.
+pub(crate) fn of_tensor(
+    root: &Path,
+    tensors: &Tensors,
+    name: &str,
+    channels: usize,
+) -> Result<Option<TensorData>, Error> {
+    let bad = |reason: String| Error::BadSilence { path: root.to_owned(), reason };
+    let shape = tensors.shape(name)?;
+    let frames = match *shape {
+        [frames, c] | [1, frames, c] if c == channels => frames,
+        _ => return Err(bad(format!("it is {shape:?} instead of [T, {channels}]"))),
+    };
+    let values: Vec<f32> = tensors.values(name)?;
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(bad("it has values that are not finite".into()));
+    }
+    if values.iter().all(|&value| value == 0.0) {
+        return Ok(None);
+    }
+    Ok(Some(TensorData::new(values, [1, frames, channels])))
+}
+
 /// Whether `directory` has a file for it.
 pub(crate) fn is_in(directory: &Directory) -> bool {
     directory.has(PT) || directory.has(SAFETENSORS)
@@ -79,6 +110,7 @@ fn values_of_safetensors(directory: &Directory, channels: usize) -> Result<Vec<f
 
 fn values_of_pt(directory: &Directory, channels: usize) -> Result<Vec<f32>, Error> {
     let bytes = directory.open(PT)?;
+    pointer::refuse(&directory.path(PT), bytes.all())?;
     values_of_zip(bytes.all(), channels)
         .map_err(|reason| Error::BadSilence { path: directory.path(PT), reason })
 }

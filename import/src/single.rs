@@ -99,12 +99,25 @@ impl<C> Single<C> {
         apply::size(&self.tensors, part)
     }
 
+    /// Refuses a directory that does without `part`, as a pipeline of diffusers may do without the
+    /// audio codec.
+    ///
+    /// # Errors
+    /// [`Error::MissingPiece`].
+    pub fn require(&self, part: Part) -> Result<(), Error> {
+        match &self.directory {
+            Directory::Foreign(foreign) => foreign.lack_of(part).map_or(Ok(()), Err),
+            Directory::Disk(_) | Directory::Embedded(..) => Ok(()),
+        }
+    }
+
     pub(crate) fn load<B: Backend, M: Module<B>>(
         &self,
         module: M,
         part: Part,
         place: &Place<B>,
     ) -> Result<M, Error> {
+        self.require(part)?;
         let adapters = self.adapters.as_ref().filter(|_| part == Part::Dit);
         apply::load(module, &self.tensors, part, place.dtype, adapters)
     }
@@ -200,13 +213,20 @@ impl DitFolder {
     }
 
     /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every
-    /// tensor there, of its shape, and none left over. No weight is read or initialised.
+    /// tensor there, of its shape, and none left over; and reads the latent of silence, without which
+    /// none of them can be used. No weight is read or initialised.
+    ///
+    /// An audio codec that the directory does without is no error here: [`Self::require`] asks for it.
     ///
     /// # Errors
-    /// Names the tensors.
+    /// Names the tensors, or where the latent of silence was looked for.
     pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
         let config = &self.config;
+        if parts.iter().any(|part| Part::OF_DIT_FILE.contains(part)) {
+            silence::read(&self.directory, config.audio_acoustic_hidden_dim)?;
+        }
         parts.iter().try_for_each(|&part| match part {
+            Part::AudioCodec if self.require(part).is_err() => Ok(()),
             Part::Conditioner => {
                 self.compare::<B, _>(&acestep::Conditioner::init(config, device), part)
             }

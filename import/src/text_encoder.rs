@@ -39,16 +39,17 @@ impl TextEncoderFolder {
         self.weights.load(module, Part::TextEncoder, place)
     }
 
-    /// As [`crate::DitFolder::check`].
+    /// As [`crate::DitFolder::check`]; reads the tokenizer.
     ///
     /// # Errors
-    /// Names the tensors.
+    /// Names the tensors, or where the tokenizer was looked for.
     pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
         if !parts.contains(&Part::TextEncoder) {
             return Ok(());
         }
         let module = qwen3::Model::init(self.weights.config(), device);
-        self.weights.compare::<B, _>(&module, Part::TextEncoder)
+        self.weights.compare::<B, _>(&module, Part::TextEncoder)?;
+        self.tokenizer().map(drop)
     }
 
     /// Ids of `text`, cut to `max_tokens` with the appended special token last.
@@ -80,7 +81,7 @@ impl TextEncoderFolder {
         let tokenizer = TextTokenizer::open(self.weights.directory())?;
         let (ids, rows) = (tokenizer.vocabulary(), self.weights.config().vocab_size);
         if ids > rows {
-            let reason = format!("it has {ids} ids, but config.json has vocab_size {rows}");
+            let reason = format!("it has {ids} ids, but the network has {rows} rows for them");
             return Err(self.bad_tokenizer(reason));
         }
         Ok(self.tokenizer.get_or_init(|| tokenizer))

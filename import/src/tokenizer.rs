@@ -13,6 +13,8 @@ use crate::{Directory, Error, Part};
 
 mod assemble;
 
+pub(crate) use assemble::ADDED_TOKENS;
+
 /// What the text encoder appends, and the first token after the base vocabulary.
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
@@ -119,7 +121,7 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
         let json = assemble::tokenizer_json(directory, owner)?;
         ("vocab.json", serde_json::from_value(json).map_err(|error| error.to_string()))
     } else if let Directory::Foreign(foreign) = directory {
-        return Err(foreign.missing("tokenizer.json"));
+        return Err(foreign.missing());
     } else {
         let alternatives = ", and so are `vocab.json` and `merges.txt`".to_owned();
         return Err(Error::MissingFile { path: directory.path("tokenizer.json"), alternatives });

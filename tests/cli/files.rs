@@ -2,7 +2,10 @@
 
 use crate::{
     Place,
-    foreign::{Weights, released, write_comfy_checkpoint, write_gguf_models},
+    foreign::{
+        Weights, released, write_comfy_checkpoint, write_comfy_split, write_diffusers,
+        write_gguf_models,
+    },
 };
 
 #[test]
@@ -82,6 +85,46 @@ fn songs_of_other_peoples_files_are_the_same_songs() {
     let exact = song("tiny", "a.wav");
     assert!(song("turbo", "b.wav") == exact);
     assert!(song("comfy/tiny_turbo_aio.safetensors", "c.wav") == exact);
+}
+
+/// All of it is known before the language model has worked for minutes.
+#[test]
+fn what_a_file_lacks_is_told_before_anything_is_made() {
+    let place = Place::new();
+    write_gguf_models(&place.path("models"), Weights::F32);
+    write_diffusers(&place.path("models/pipeline"));
+    for name in ["audio_tokenizer", "audio_token_detokenizer"] {
+        std::fs::remove_dir_all(place.path("models/pipeline").join(name)).expect("removed");
+    }
+    let with = |model: &str, more: &[&str]| {
+        let args = ["generate", "rain", "--models-dir", "models", "--duration", "1", "--seed", "7"];
+        place.run(&[&args[..], &["--model", model], more].concat())
+    };
+    // The language model would write codes, which this pipeline cannot read.
+    let run = with("pipeline", &[]).failed(1).says("holds no audio codec");
+    let run = run.says("pass --no-thinking");
+    assert!(!run.stderr.contains("tokens"), "the language model ran: {}", run.stderr);
+    with("pipeline", &["--audio-codes", "1,2,3,4,5"]).failed(1).says("holds no audio codec");
+    with("pipeline", &["--no-thinking", "-o", "a.wav"]).succeeded();
+    let args = ["understand", "a.wav", "--models-dir", "models", "--model", "pipeline"];
+    place.run(&args).failed(1).says("holds no audio codec");
+
+    write_comfy_split(&place.path("comfy"));
+    std::fs::remove_file(place.path("comfy/silence_latent.pt")).expect("removed");
+    let file = "comfy/diffusion_models/tiny_turbo.safetensors";
+    // The GGUF files among the models hold one.
+    with(file, &["--dry-run"]).succeeded();
+    let held = place.path("models/acestep-v15-turbo-F32.gguf");
+    std::fs::remove_file(held).expect("removed");
+    with(file, &["--dry-run"])
+        .failed(1)
+        .says("holds no latent of silence, and none that fits was found")
+        .says("hint: put silence_latent.pt of the model's release into `");
+
+    let encoder = "comfy/text_encoders/qwen_tiny.safetensors";
+    let lm =
+        |path: &str| place.run(&["plan", "rain", "--models-dir", "models", "--lm-model", path]);
+    lm(encoder).failed(1).says("no audio codes among its 446 tokens");
 }
 
 #[test]

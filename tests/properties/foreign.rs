@@ -213,6 +213,8 @@ fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
     let released = acestep_tests::root().join("tests/goldens/checkpoints_xl/acestep-v15-xl-turbo");
     let file = dir.path().join("xl_turbo.safetensors");
     std::fs::copy(released.join("model.safetensors"), &file).expect("a copy");
+    let silence = "silence_latent.pt";
+    std::fs::copy(released.join(silence), dir.path().join(silence)).expect("a copy");
     let layout = Layout::new([]);
     let open = |path: &Path| {
         let directory = acestep_import::directory(path, Kind::Dit, &layout).expect("one");
@@ -253,24 +255,324 @@ fn refused(choice: &str, dir: &Path) -> String {
     format!("{error}\n{}", error.hint().unwrap_or_default())
 }
 
+/// The parts that a song of a text needs, by their headers, and the pieces that go with them.
+const PARTS: [Part; 5] =
+    [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
+
+/// Finding a piece missing must not cost a run of the language model: `check` reads no weight.
 #[test]
-fn what_a_file_does_not_hold_is_named_with_what_to_do() {
+fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() {
+    let dir = temporary();
+    let at = |name: &str| dir.path().join(name);
+    write_comfy_checkpoint(dir.path());
+    let check = || {
+        let model = open("tiny_turbo_aio.safetensors", &layout(dir.path())).expect("a model");
+        let error = model.check::<Cpu>(&DEVICE, &PARTS).err()?;
+        Some(format!("{error}\n{}", error.hint().unwrap_or_default()))
+    };
+    assert_eq!(check(), None);
+    std::fs::rename(at("silence_latent.pt"), at("moved.pt")).expect("moved");
+    let text = check().expect("no silence");
+    assert!(text.contains("holds no latent of silence"), "{text}");
+    let place = dir.path().display();
+    assert!(text.contains(&format!("put silence_latent.pt of the model's release into `{place}`")));
+    // A file of another width is left, and told.
+    let broken = at("acestep-v15-base");
+    std::fs::create_dir(&broken).expect("a directory");
+    std::fs::write(broken.join("silence_latent.pt"), "no zip").expect("written");
+    let text = check().expect("no silence that fits");
+    assert!(text.contains("silence_latent.pt`, but it does not fit: `"), "{text}");
+    // The directory of any known model has one that fits.
+    let turbo = at("acestep-v15-turbo");
+    std::fs::create_dir(&turbo).expect("a directory");
+    std::fs::rename(at("moved.pt"), turbo.join("silence_latent.pt")).expect("moved");
+    assert_eq!(check(), None);
+
+    let tokenizer = at("Qwen3-Embedding-0.6B");
+    std::fs::rename(&tokenizer, at("elsewhere")).expect("moved");
+    let text = check().expect("no tokenizer");
+    assert!(text.contains("holds no tokenizer"), "{text}");
+    assert!(text.contains(&format!("of the release into `{place}`")), "{text}");
+    // That of a GGUF file among the models does.
+    let models = temporary();
+    write_gguf_models(models.path(), Weights::F32);
+    let file = "Qwen3-Embedding-0.6B-F32.gguf";
+    std::fs::copy(models.path().join(file), at(file)).expect("a copy");
+    assert_eq!(check(), None);
+}
+
+/// Another network's vocabulary has other ids: the song would be of another text.
+#[test]
+fn a_tokenizer_that_does_not_fit_is_left_for_the_next() {
     let dir = temporary();
     write_comfy_checkpoint(dir.path());
-    let model = || open("tiny_turbo_aio.safetensors", &layout(dir.path())).expect("a model");
-    std::fs::remove_file(dir.path().join("silence_latent.pt")).expect("removed");
-    let error = Checkpoint::<Cpu>::silence_latent(&model(), &DEVICE).expect_err("no silence");
-    assert!(error.to_string().contains("holds no latent of silence"), "{error}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("silence_latent.pt")), "{error}");
-    std::fs::remove_dir_all(dir.path().join("Qwen3-Embedding-0.6B")).expect("removed");
-    let error = Checkpoint::<Cpu>::token_ids(&model(), "a", 8).expect_err("no tokenizer");
-    assert!(error.to_string().contains("holds no tokenizer"), "{error}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("tokenizer.json")), "{error}");
+    let vocabulary = |count: usize| {
+        let ids: serde_json::Map<String, serde_json::Value> =
+            (0..count).map(|id| (format!("t{id}"), id.into())).collect();
+        serde_json::Value::Object(ids).to_string()
+    };
+    std::fs::write(dir.path().join("vocab.json"), vocabulary(2000)).expect("written");
+    std::fs::write(dir.path().join("merges.txt"), "").expect("written");
+    let path = dir.path().join("tiny_turbo_aio.safetensors");
+    is_the_same(&open(&path.to_string_lossy(), &Layout::new([])).expect("one"), Format::Single);
+    let language = || open_language_model(Some(&path.to_string_lossy()), &Layout::new([]));
+    is_the_same_language_model(&language().expect("one"));
 
+    let own = dir.path().join("Qwen3-Embedding-0.6B");
+    std::fs::write(own.join("vocab.json"), "version https://git-lfs.github.com/spec/v1\n")
+        .expect("written");
+    let error = language().expect("a model").tokenizer().expect_err("none fits").to_string();
+    assert!(
+        error.contains("its 2000 tokens and 26 added ones are more than the 958 rows"),
+        "{error}"
+    );
+    assert!(error.contains("vocab.json is a Git LFS pointer"), "{error}");
+}
+
+#[test]
+fn a_gguf_file_without_pieces_finds_those_beside_it() {
+    let dir = temporary();
+    write_gguf_models(dir.path(), Weights::F32);
+    let released = acestep_tests::foreign::released();
+    let without = |directory: &str, architecture: &str| {
+        let from = released.join(directory);
+        let config = std::fs::read_to_string(from.join("config.json")).expect("a config");
+        let values = [
+            ("general.architecture", value_text(architecture)),
+            ("acestep.config_json", value_text(&config)),
+        ];
+        let tensors = acestep_tests::foreign::read(&from.join("model.safetensors"));
+        let path = dir.path().join(format!("{directory}-F32.gguf"));
+        write_gguf(&path, &values, &tensors, |_, _| Weights::F32);
+    };
+    without("acestep-v15-turbo", "acestep-dit");
+    without("Qwen3-Embedding-0.6B", "acestep-text-enc");
+    std::fs::remove_file(dir.path().join("acestep-5Hz-lm-0.6B-F32.gguf")).expect("removed");
+    let open = || open("turbo", &layout(dir.path())).expect("a model");
+    let error = open().check::<Cpu>(&DEVICE, &PARTS).expect_err("no tokenizer");
+    assert!(error.to_string().contains("holds no tokenizer"), "{error}");
+    let hint = error.hint().expect("a hint");
+    assert!(hint.contains(&format!("into `{}`", dir.path().display())), "{hint}");
+
+    // As the hints say.
+    for (from, file) in [
+        ("Qwen3-Embedding-0.6B", "vocab.json"),
+        ("Qwen3-Embedding-0.6B", "merges.txt"),
+        ("acestep-v15-turbo", "silence_latent.pt"),
+    ] {
+        let content = std::fs::read(released.join(from).join(file)).expect("a golden");
+        std::fs::write(dir.path().join(file), content).expect("written");
+    }
+    is_the_same(&open(), Format::Gguf);
+}
+
+/// One config.json in a directory of several checkpoints is that of one of them at most.
+#[test]
+fn a_config_beside_several_checkpoints_is_taken_for_its_own_alone() {
+    let dir = temporary();
+    write_comfy_checkpoint(dir.path());
+    let config = dir.path().join("config.json");
+    let set = |key: &str, value: serde_json::Value| {
+        let text = std::fs::read_to_string(&config).expect("a config");
+        let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        json[key] = value;
+        std::fs::write(&config, json.to_string()).expect("written");
+    };
+    let open = |name: &str| open(name, &layout(dir.path())).expect("a model");
+    let tiny = open_tiny().expect("built in");
+    set("is_turbo", true.into());
+    // Of sizes that are the same, its own name tells.
+    let base = "tiny_base_aio.safetensors";
+    std::fs::copy(dir.path().join("tiny_turbo_aio.safetensors"), dir.path().join(base))
+        .expect("a copy");
+    let model = open("tiny_turbo_aio.safetensors");
+    assert!(model.is_turbo() && model.notices().is_empty(), "{:?}", model.notices());
+    let model = open(base);
+    assert!(!model.is_turbo());
+    let notice = &model.notices()[0];
+    assert!(
+        notice.contains("config.json` is not used for `tiny_base_aio.safetensors`"),
+        "{notice}"
+    );
+    assert!(notice.contains("a turbo model's, which this is not by its name"), "{notice}");
+    // Alone, the file of the user's is believed.
+    std::fs::remove_file(dir.path().join("tiny_turbo_aio.safetensors")).expect("removed");
+    assert!(open(base).is_turbo());
+
+    for (key, value) in [("num_hidden_layers", 7), ("hidden_size", 2048)] {
+        let own = serde_json::json!(value);
+        let text = std::fs::read_to_string(&config).expect("a config");
+        set(key, own);
+        let model = open(base);
+        let notice = &model.notices()[0];
+        assert!(
+            notice.contains(&format!("its `{key}` is {value}, and by its tensors")),
+            "{notice}"
+        );
+        assert!(of_model(&model) == of_model(&tiny));
+        std::fs::write(&config, text).expect("written");
+    }
+    std::fs::write(&config, "{").expect("written");
+    assert!(open(base).notices()[0].contains("it is not JSON"));
+}
+
+#[test]
+fn what_says_the_sizes_is_named_where_a_tensor_has_others() {
+    let dir = temporary();
+    write_comfy_checkpoint(dir.path());
+    std::fs::remove_file(dir.path().join("config.json")).expect("removed");
+    let path = dir.path().join("tiny_turbo_aio.safetensors");
+    let mut tensors = acestep_tests::foreign::read(&path);
+    let name = "model.diffusion_model.decoder.layers.1.mlp.up_proj.weight";
+    let stored = tensors.get_mut(name).expect("a tensor");
+    stored.shape[0] -= 1;
+    stored.values.truncate(stored.shape.iter().product());
+    acestep_tests::foreign::write(&path, &tensors);
+    let model = open(&path.to_string_lossy(), &Layout::new([])).expect("a model");
+    let error = model.check::<Cpu>(&DEVICE, &PARTS).expect_err("another shape").to_string();
+    assert!(error.contains("but by the sizes of its other tensors it is ["), "{error}");
+}
+
+/// diffusers registers the two halves of the audio codec as optional.
+#[test]
+fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
+    let dir = temporary();
+    let pipeline = dir.path().join("pipeline");
+    let tiny = open_tiny().expect("built in");
+    for missing in [&["audio_tokenizer"][..], &["audio_tokenizer", "audio_token_detokenizer"]] {
+        write_diffusers(&pipeline);
+        for name in missing {
+            std::fs::remove_dir_all(pipeline.join(name)).expect("removed");
+        }
+        let model = open("pipeline", &layout(dir.path())).expect("a model");
+        model.check::<Cpu>(&DEVICE, &PARTS).expect("all that a text needs");
+        let song = |model: &Folder| songs(&plan(&request(), model), model).expect("a song");
+        assert_eq!(song(&model), song(&tiny));
+        model.require(Part::Dit).expect("there");
+        for error in [
+            model.require(Part::AudioCodec).expect_err("none"),
+            Checkpoint::<Cpu>::audio_codec(&model, &place()).expect_err("none"),
+        ] {
+            assert!(error.to_string().contains("holds no audio codec"), "{error}");
+            let hint = error.hint().expect("a hint");
+            assert!(hint.contains("--no-thinking") && hint.contains("audio_tokenizer"), "{hint}");
+        }
+    }
+    // An old directory that the index no longer lists is no codec.
+    write_diffusers(&pipeline);
+    let index = r#"{"_class_name": "AceStepPipeline", "audio_tokenizer": [null, null]}"#;
+    std::fs::write(pipeline.join("model_index.json"), index).expect("written");
+    let model = open("pipeline", &layout(dir.path())).expect("a model");
+    assert!(model.require(Part::AudioCodec).is_err());
+    // The others are needed.
+    std::fs::remove_dir_all(pipeline.join("condition_encoder")).expect("removed");
+    assert!(refused("pipeline", dir.path()).contains("holds no condition_encoder"));
+}
+
+#[test]
+fn a_pipelines_zeros_are_no_silence() {
+    let dir = temporary();
     let pipeline = dir.path().join("pipeline");
     write_diffusers(&pipeline);
-    std::fs::remove_dir_all(pipeline.join("audio_tokenizer")).expect("removed");
-    assert!(refused("pipeline", dir.path()).contains("holds no audio_tokenizer"));
+    let file = pipeline.join("condition_encoder/diffusion_pytorch_model.safetensors");
+    let mut tensors = acestep_tests::foreign::read(&file);
+    tensors.get_mut("silence_latent").expect("a tensor").values.fill(0.0);
+    acestep_tests::foreign::write(&file, &tensors);
+    let open = || open("pipeline", &layout(dir.path())).expect("a model");
+    let error = open().check::<Cpu>(&DEVICE, &PARTS).expect_err("zeros").to_string();
+    assert!(error.contains("it is nothing but zeros"), "{error}");
+    let silence = acestep_tests::foreign::released().join("acestep-v15-turbo/silence_latent.pt");
+    std::fs::copy(silence, dir.path().join("silence_latent.pt")).expect("a copy");
+    is_the_same(&open(), Format::Diffusers);
+}
+
+#[test]
+fn a_text_encoder_is_no_language_model() {
+    let dir = temporary();
+    write_comfy_split(dir.path());
+    let path = dir.path().join("text_encoders/qwen_tiny.safetensors");
+    let refused = |path: &Path| {
+        let choice = path.to_string_lossy();
+        open_language_model(Some(&choice), &layout(dir.path())).expect_err("refused").to_string()
+    };
+    let text = refused(&path);
+    assert!(text.contains("no audio codes among its 446 tokens"), "{text}");
+    // Of a released size the header alone tells, with no tokenizer near.
+    let shape = [151_669, 0];
+    let stored = acestep_tests::foreign::Stored { shape: shape.into(), values: vec![] };
+    let tensors = [("embed_tokens.weight".to_owned(), stored)].into();
+    let path = dir.path().join("qwen.safetensors");
+    acestep_tests::foreign::write(&path, &tensors);
+    let text = refused(&path);
+    assert!(text.contains("no audio codes among its 151669 tokens"), "{text}");
+    // diffusers keeps the tokenizer in another directory.
+    let pipeline = dir.path().join("pipeline");
+    write_diffusers(&pipeline);
+    let config = pipeline.join("text_encoder/config.json");
+    let text = std::fs::read_to_string(&config).expect("a config");
+    let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    json["vocab_size"] = 151_669.into();
+    std::fs::write(&config, json.to_string()).expect("written");
+    let text = refused(&pipeline.join("text_encoder"));
+    assert!(text.contains("no audio codes among its 151669 tokens"), "{text}");
+}
+
+#[test]
+fn gguf_files_are_known_by_what_they_say_of_themselves() {
+    let dir = temporary();
+    write_gguf_models(dir.path(), Weights::F32);
+    let at = |name: &str| dir.path().join(name);
+    std::fs::rename(at("acestep-v15-turbo-F32.gguf"), at("a.gguf")).expect("renamed");
+    std::fs::rename(at("acestep-5Hz-lm-0.6B-F32.gguf"), at("b.gguf")).expect("renamed");
+    // An autoencoder is no diffusion model, whatever it is called.
+    std::fs::copy(at("vae-F32.gguf"), at("acestep-v15-turbo-BF16.gguf")).expect("a copy");
+    let layout = layout(dir.path());
+    let model = open("turbo", &layout).expect("a model");
+    assert_eq!((model.name(), model.path()), ("turbo", at("a.gguf").as_path()));
+    is_the_same(&model, Format::Gguf);
+    is_the_same_language_model(&open_language_model(None, &layout).expect("one"));
+}
+
+#[test]
+fn several_files_that_fit_are_told() {
+    let dir = temporary();
+    write_comfy_split(dir.path());
+    let vae = dir.path().join("vae");
+    std::fs::copy(vae.join("tiny_vae.safetensors"), vae.join("other.safetensors")).expect("a copy");
+    let text = refused("tiny_turbo.safetensors", dir.path());
+    assert!(text.contains("the audio autoencoder `vae` can be any of several files"), "{text}");
+    assert!(text.contains("other.safetensors`\n  found `"), "{text}");
+    let published = "ace_1.5_vae.safetensors";
+    assert!(text.contains(published), "{text}");
+    std::fs::rename(vae.join("tiny_vae.safetensors"), vae.join(published)).expect("renamed");
+    is_the_same(&open("tiny_turbo.safetensors", &layout(dir.path())).expect("one"), Format::Single);
+}
+
+#[test]
+fn pointers_and_adapters_are_called_what_they_are() {
+    let dir = temporary();
+    let at = |name: &str| dir.path().join(name);
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4790000000\n";
+    for name in ["turbo.safetensors", "acestep-v15-turbo-Q8_0.gguf"] {
+        std::fs::write(at(name), pointer).expect("written");
+        let text = refused(name, dir.path());
+        assert!(text.contains("it is a Git LFS pointer, not the file itself"), "{text}");
+        assert!(text.contains("git lfs pull"), "{text}");
+    }
+    let stored = acestep_tests::foreign::Stored { shape: vec![1, 2], values: vec![0.0; 2] };
+    let name = "base_model.model.layers.0.self_attn.q_proj.lora_A.weight".to_owned();
+    let peft = at("peft");
+    acestep_tests::foreign::write(
+        &peft.join("adapter_model.safetensors"),
+        &[(name, stored)].into(),
+    );
+    std::fs::write(peft.join("adapter_config.json"), "{}").expect("written");
+    for path in [peft.join("adapter_model.safetensors"), peft] {
+        let path = path.to_string_lossy().into_owned();
+        let text = refused(&path, dir.path());
+        assert!(text.contains("it is an adapter (LoRA or of its kin)"), "{text}");
+        assert!(text.contains(&format!("pass it as `--adapter {path}`")), "{text}");
+    }
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl Source {
         let (audio, more) = read::read(path)?;
         notices.extend(more);
         let folder = Box::new(acestep_import::open(model, layout)?);
+        folder.require(Part::AudioCodec)?;
         Ok(Self::Sound { audio, folder })
     }
 

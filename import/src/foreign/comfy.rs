@@ -7,30 +7,34 @@
 //! | text encoder | `text_encoders.qwen3_06b.transformer.`, none | released |
 //! | language model | `text_encoders.qwen3_2b.transformer.`, `..qwen3_4b..`, none | released |
 //!
-//! Such a file has no config.json: one beside it is taken, else the sizes of the tensors tell. It
-//! has neither a tokenizer nor a latent of silence, both of which ComfyUI carries in its code; they
-//! are looked for beside it.
+//! Such a file has no config.json: one beside it is taken if it fits, else the sizes of the tensors
+//! tell. It has neither a tokenizer nor a latent of silence, both of which ComfyUI carries in its
+//! code; they are looked for beside it and among the models.
 //!
 //! Source: ComfyUI `comfy/supported_models.py` (`ACEStep15`), `comfy/text_encoders/ace15.py`,
 //! `comfy/sd.py`.
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
-use super::{Foreign, Format, Silence, oobleck, sizes};
+use super::{
+    Foreign, Format, Silence, config, oobleck,
+    pieces::{self, near},
+    sizes,
+};
 use crate::{
-    Directory, Error, TEXT_ENCODER, Tensors,
+    Directory, Error, Tensors,
     header::{self, Entry},
     kind::Kind,
-    language_tokenizer::AUDIO_CODE_0,
 };
 
 /// Rows of the text encoder's table. Other networks of Qwen3's have 151936, in the same shapes
 /// otherwise, and a language model has 217204.
 const MOST_ROWS_OF_TEXT: usize = 151_669;
+/// As many as any Qwen3 of the released vocabulary has.
+const LEAST_ROWS_OF_TEXT: usize = 151_643;
 /// Fewer than any language model with audio codes has.
 const LEAST_ROWS_OF_LANGUAGE: usize = 160_000;
 
@@ -70,7 +74,7 @@ fn markers(kind: Kind) -> &'static [&'static str] {
 pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Foreign, Error> {
     let bytes = Directory::open_file(path)?;
     let entries = header::parse(path, bytes.all())?;
-    let prefix = prefix(&entries, wanted).ok_or_else(|| other_kind(path, &entries, wanted))?;
+    let prefix = find(path, &entries, wanted)?;
     refuse_eight_bits(path, &entries, prefix)?;
     let own = entries
         .into_iter()
@@ -83,33 +87,30 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
             .renamed(|name| oobleck::released(name, stages).unwrap_or_else(|| name.to_owned()))?;
     }
 
-    let is_qwen3 = matches!(wanted, Kind::TextEncoder | Kind::LanguageModel);
-    let config = sizes::beside(path, &tensors, is_qwen3).filter(|text| declares(text, wanted));
-    let is_told = config.is_some();
-    let (config, from) = match config {
-        Some(text) => (text, path.with_file_name("config.json")),
-        None => (
-            match wanted {
-                Kind::Dit => sizes::dit(&tensors)?,
-                Kind::Vae => sizes::vae(&tensors)?,
-                Kind::TextEncoder | Kind::LanguageModel => sizes::qwen3(&tensors)?,
-            },
-            path.to_owned(),
-        ),
-    };
-    let mut texts = vec![("config.json", from, config)];
-    let places = near(path, places);
-    if is_qwen3 {
-        texts.extend(tokenizer(wanted, &places)?);
+    let near = near(path, places);
+    let config = config::of(path, wanted, &tensors)?;
+    let mut notices: Vec<_> = config.notice.into_iter().collect();
+    if !config.is_file {
+        tensors = tensors.described_by("the sizes of its other tensors");
+        if wanted == Kind::Dit {
+            notices.push(config::named(path));
+        }
     }
-    let notices = match wanted {
-        Kind::Dit if !is_told => vec![is_turbo_by_name(path)],
-        _ => Vec::new(),
-    };
-    let silence = match wanted {
-        Kind::Dit => Silence::Beside(places.clone()),
-        Kind::Vae | Kind::TextEncoder | Kind::LanguageModel => Silence::None,
-    };
+    let mut texts = vec![("config.json", config.from, config.text)];
+    let mut tokenizer = pieces::Tokenizer::default();
+    let mut silence = Silence::default();
+    match wanted {
+        Kind::TextEncoder | Kind::LanguageModel => {
+            let rows = sizes::rows(&tensors)?;
+            tokenizer = pieces::tokenizer(wanted, rows, &near);
+            if tokenizer.texts.is_empty() && tokenizer.has_no_codes {
+                return Err(without_codes(path, rows));
+            }
+            texts.append(&mut tokenizer.texts);
+        }
+        Kind::Dit => silence.near = near,
+        Kind::Vae => (),
+    }
     Ok(Foreign {
         root: path.to_owned(),
         format: Format::Single,
@@ -117,8 +118,45 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
         tensors,
         silence,
         notices,
-        looked_for: tokenizer_places(wanted, &places),
+        looked_for: tokenizer.looked_for,
+        tried: tokenizer.tried,
+        lacks: None,
     })
+}
+
+/// Refuses the file at `path` if it does not hold the network `wanted`, by its header.
+///
+/// # Errors
+/// What it holds instead.
+pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
+    let entries = header::parse(path, Directory::open_file(path)?.all())?;
+    find(path, &entries, wanted).map(drop)
+}
+
+/// The prefix of the network `wanted`.
+fn find(
+    path: &Path,
+    entries: &BTreeMap<String, Entry>,
+    wanted: Kind,
+) -> Result<&'static str, Error> {
+    let prefix = prefix(entries, wanted).ok_or_else(|| other_kind(path, entries, wanted))?;
+    match (wanted, prefix, rows(entries)) {
+        (Kind::LanguageModel, "", Some(rows @ LEAST_ROWS_OF_TEXT..=LEAST_ROWS_OF_LANGUAGE)) => {
+            Err(without_codes(path, rows))
+        }
+        _ => Ok(prefix),
+    }
+}
+
+/// The error for a Qwen3 with `rows` rows that are all texts'.
+fn without_codes(path: &Path, rows: usize) -> Error {
+    Error::WrongDirectory {
+        path: path.to_owned(),
+        wanted: Kind::LanguageModel.name(),
+        found: format!(
+            "a Qwen3 network with no audio codes among its {rows} tokens, such as the text encoder"
+        ),
+    }
 }
 
 /// Whether the file at `path` holds the network `wanted`; not if it cannot be read.
@@ -151,6 +189,18 @@ fn prefix(entries: &BTreeMap<String, Entry>, kind: Kind) -> Option<&'static str>
     prefixes.iter().find(has).copied()
 }
 
+/// What is in the names of every adapter's tensors, of one kind or another.
+const ADAPTERS: [&str; 8] = [
+    ".lora_A.",
+    ".lora_B.",
+    ".lora_down.",
+    ".lora_up.",
+    "_lora.down.",
+    ".lora.down.",
+    ".lokr_w",
+    ".hada_w",
+];
+
 fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> Error {
     let is_first =
         entries.keys().any(|name| name.contains("lyric_embs.") || name.contains("genre_embedder."));
@@ -160,6 +210,9 @@ fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> E
             reason: "it is a checkpoint of ACE-Step 1, not of 1.5".into(),
             remedy: "take one of ACE-Step 1.5, such as ace_step_1.5_turbo_aio.safetensors".into(),
         };
+    }
+    if entries.keys().any(|name| ADAPTERS.iter().any(|part| name.contains(part))) {
+        return super::an_adapter(path);
     }
     let held: Vec<_> = PREFIXES
         .iter()
@@ -196,81 +249,4 @@ fn refuse_eight_bits(
         reason: format!("its weights are in 8 bits (tensor `{name}` is {})", entry.dtype),
         remedy: "take the file in BF16, or a GGUF file in Q8_0, which is as small".into(),
     })
-}
-
-/// Whether config.json `text` is of the kind `wanted`.
-fn declares(text: &str, wanted: Kind) -> bool {
-    serde_json::from_str(text).is_ok_and(|config| {
-        matches!(
-            (crate::kind::declared(&config), wanted),
-            (Ok(Kind::Dit), Kind::Dit)
-                | (Ok(Kind::Vae), Kind::Vae)
-                | (Ok(Kind::TextEncoder), Kind::TextEncoder | Kind::LanguageModel)
-        )
-    })
-}
-
-/// The directory of the file, the one above, and `places`: ComfyUI's models lie in directories by
-/// kind.
-fn near(path: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
-    let mut near: Vec<PathBuf> = path.ancestors().skip(1).take(2).map(Path::to_owned).collect();
-    near.retain(|place| !place.as_os_str().is_empty());
-    for place in places {
-        if !near.contains(place) {
-            near.push(place.clone());
-        }
-    }
-    near
-}
-
-/// Where a tokenizer may lie.
-fn tokenizer_places(wanted: Kind, places: &[PathBuf]) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    for place in places {
-        all.push(place.clone());
-        if wanted == Kind::LanguageModel {
-            let known =
-                crate::KNOWN_LANGUAGE_MODELS.iter().map(|model| place.join(model.directory));
-            all.extend(known.filter(|path| path.is_dir()));
-        }
-        all.push(place.join(TEXT_ENCODER));
-    }
-    all
-}
-
-/// The tokenizer's files of the first place that has them.
-fn tokenizer(
-    wanted: Kind,
-    places: &[PathBuf],
-) -> Result<Vec<(&'static str, PathBuf, String)>, Error> {
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(&path);
-        text.map_err(|source| Error::Io { path: path.clone(), source }).map(|text| (path, text))
-    };
-    for place in tokenizer_places(wanted, places) {
-        let whole = place.join("tokenizer.json");
-        if whole.is_file() {
-            let (path, text) = read(whole)?;
-            // The other network's, unless it has or lacks the audio codes.
-            if text.contains(AUDIO_CODE_0) == (wanted == Kind::LanguageModel) {
-                return Ok(vec![("tokenizer.json", path, text)]);
-            }
-        }
-        let halves = [place.join("vocab.json"), place.join("merges.txt")];
-        if halves.iter().all(|path| path.is_file()) {
-            let [vocabulary, merges] = halves;
-            let ((from, vocabulary), (other, merges)) = (read(vocabulary)?, read(merges)?);
-            return Ok(vec![("vocab.json", from, vocabulary), ("merges.txt", other, merges)]);
-        }
-    }
-    Ok(Vec::new())
-}
-
-fn is_turbo_by_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let turbo = if name.to_lowercase().contains("turbo") { "a" } else { "not a" };
-    format!(
-        "`{name}` does not say how it was trained: by its name it is {turbo} turbo model; put the \
-         release's config.json beside it to be sure"
-    )
 }

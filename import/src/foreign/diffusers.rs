@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `transformer` | `decoder.*` | `proj_in_conv` to `proj_in.1`, `proj_out_conv` to `proj_out.1` |
 //! | `condition_encoder` | `encoder.*`, `null_condition_emb`, the latent of silence | |
-//! | `audio_tokenizer`, `audio_token_detokenizer` | `tokenizer.*`, `detokenizer.*` | |
+//! | `audio_tokenizer`, `audio_token_detokenizer`, optional | `tokenizer.*`, `detokenizer.*` | |
 //! | `vae` | itself | |
 //! | `text_encoder`, `tokenizer` | Qwen3-Embedding-0.6B | |
 //!
@@ -16,10 +16,16 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Foreign, Format, Silence};
-use crate::{Directory, Error, Tensors, kind::Kind, silence};
+use super::{
+    Foreign, Format, Lack, Silence,
+    pieces::{self, near},
+    sizes,
+};
+use crate::{Directory, Error, Part, Tensors, kind::Kind, silence};
+
+mod config;
 
 /// The file that a pipeline is known by.
 pub(super) const INDEX: &str = "model_index.json";
@@ -33,6 +39,9 @@ const PARTS: [(&str, &str); 4] = [
     ("audio_tokenizer", "tokenizer."),
     ("audio_token_detokenizer", "detokenizer."),
 ];
+
+/// The two halves of the audio codec, which a pipeline can do without.
+const CODEC: [&str; 2] = ["audio_tokenizer", "audio_token_detokenizer"];
 
 /// (In a released name, in that of diffusers.)
 const RENAMED: [(&str, &str); 8] = [
@@ -54,16 +63,16 @@ pub(super) enum Opened {
     Foreign(Box<Foreign>),
 }
 
-/// Opens the network `wanted` of the pipeline at `root`.
+/// Opens the network `wanted` of the pipeline at `root`; `places` are where its pieces may lie.
 ///
 /// # Errors
 /// Names what is missing, cut or of another kind.
-pub(super) fn open(root: &Path, wanted: Kind) -> Result<Opened, Error> {
-    check_class(root)?;
+pub(super) fn open(root: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Opened, Error> {
+    let index = index(root)?;
     match wanted {
         Kind::Vae => part(root, "vae").map(Opened::AsReleased),
-        Kind::TextEncoder => text_encoder(root).map(Box::new).map(Opened::Foreign),
-        Kind::Dit => dit(root).map(Box::new).map(Opened::Foreign),
+        Kind::TextEncoder => text_encoder(root, places).map(Box::new).map(Opened::Foreign),
+        Kind::Dit => dit(root, &index, places).map(Box::new).map(Opened::Foreign),
         Kind::LanguageModel => Err(Error::WrongDirectory {
             path: root.to_owned(),
             wanted: wanted.name(),
@@ -72,11 +81,12 @@ pub(super) fn open(root: &Path, wanted: Kind) -> Result<Opened, Error> {
     }
 }
 
-fn check_class(root: &Path) -> Result<(), Error> {
+/// What lists the networks; of the class of this model.
+fn index(root: &Path) -> Result<Map<String, Value>, Error> {
     let index = json_of(root, INDEX)?;
     let class = index.get("_class_name").and_then(Value::as_str).unwrap_or_default();
     if class == CLASS {
-        return Ok(());
+        return Ok(index);
     }
     Err(Error::Foreign {
         path: root.to_owned(),
@@ -96,7 +106,30 @@ fn part(root: &Path, name: &'static str) -> Result<PathBuf, Error> {
         path: root.to_owned(),
         piece: name,
         looked_for: crate::Places(vec![path]),
-        remedy: "fetch the whole repository again: every directory of it is needed".into(),
+        tried: Vec::new(),
+        remedy: "fetch the whole repository again: only `audio_tokenizer` and \
+                 `audio_token_detokenizer` may be missing"
+            .into(),
+    })
+}
+
+/// Where the audio codec is not there: diffusers registers both halves of it as optional, and needs
+/// both for what it does with audio codes.
+fn codec_lack(root: &Path, index: &Map<String, Value>) -> Option<Lack> {
+    // Without one it is listed as `[null, null]`; an older file may lie there still.
+    let is_listed = |name: &str| match index.get(name) {
+        Some(Value::Array(pair)) => pair.iter().any(|class| !class.is_null()),
+        other => !matches!(other, Some(Value::Null)),
+    };
+    let is_here = |name: &&str| is_listed(name) && root.join(name).is_dir();
+    let missing: Vec<_> = CODEC.iter().filter(|name| !is_here(name)).collect();
+    (!missing.is_empty()).then(|| Lack {
+        part: Part::AudioCodec,
+        looked_for: missing.into_iter().map(|name| root.join(name)).collect(),
+        remedy: "this pipeline makes songs without audio codes only: pass --no-thinking, and no \
+                 codes and no cover; for the rest take one that has `audio_tokenizer` and \
+                 `audio_token_detokenizer`"
+            .into(),
     })
 }
 
@@ -106,10 +139,12 @@ fn json_of(directory: &Path, file: &str) -> Result<Map<String, Value>, Error> {
         .map_err(|error| Error::NotJson { path: directory.join(file), reason: error.to_string() })
 }
 
-fn dit(root: &Path) -> Result<Foreign, Error> {
+fn dit(root: &Path, index: &Map<String, Value>, places: &[PathBuf]) -> Result<Foreign, Error> {
+    let lacks = codec_lack(root, index);
+    let is_here = |name: &str| lacks.is_none() || !CODEC.contains(&name);
     let mut all = Vec::new();
     let mut silence = None;
-    for (name, prefix) in PARTS {
+    for (name, prefix) in PARTS.into_iter().filter(|(name, _)| is_here(name)) {
         let mut tensors = Tensors::open(&Directory::Disk(part(root, name)?))?;
         if tensors.has(SILENCE) {
             silence = Some(tensors.clone());
@@ -121,28 +156,29 @@ fn dit(root: &Path) -> Result<Foreign, Error> {
     // The converter leaves a copy that was not rounded to the type of the weights.
     let is_beside = silence::is_in(&Directory::Disk(root.to_owned()));
     let mut notices = Vec::new();
-    let silence = match silence {
-        Some(tensors) if !is_beside => {
-            let dtype = tensors.dtype(SILENCE).unwrap_or_default();
-            if dtype != "F32" {
-                notices.push(format!(
-                    "the latent of silence is rounded to {dtype}, which changes the sound a \
-                     little: put the release's silence_latent.pt into `{}`",
-                    root.display()
-                ));
-            }
-            Silence::Tensor(tensors, SILENCE)
+    let held = silence.filter(|_| !is_beside).map(|tensors| (tensors, SILENCE));
+    if let Some((tensors, name)) = &held {
+        let dtype = tensors.dtype(name).unwrap_or_default();
+        if dtype != "F32" {
+            notices.push(format!(
+                "the latent of silence is rounded to {dtype}, which changes the sound a little: \
+                 put the release's silence_latent.pt into `{}`",
+                root.display()
+            ));
         }
-        _ => Silence::Beside(vec![root.to_owned()]),
-    };
+    }
+    let silence = Silence { held, near: near(&root.join(INDEX), places) };
+    let config = config::of(root, lacks.is_none())?;
     Ok(Foreign {
         root: root.to_owned(),
         format: Format::Diffusers,
-        texts: vec![("config.json", root.join("transformer/config.json"), config(root)?)],
+        texts: vec![("config.json", root.join("transformer/config.json"), config)],
         tensors,
         silence,
         notices,
         looked_for: Vec::new(),
+        tried: Vec::new(),
+        lacks,
     })
 }
 
@@ -158,85 +194,9 @@ fn released(name: &str, prefix: &str) -> String {
     format!("{prefix}{}", &name[1..])
 }
 
-/// The released config.json: that of the transformer, with what the others say of themselves.
-fn config(root: &Path) -> Result<String, Error> {
-    let [mut config, encoder, tokenizer, detokenizer] = {
-        let of = |at: usize| json_of(&part(root, PARTS[at].0)?, "config.json");
-        [of(0)?, of(1)?, of(2)?, of(3)?]
-    };
-    config.retain(|key, _| !key.starts_with('_'));
-    // As the pipeline reads it: either of the two says it.
-    if config.get("model_version").and_then(Value::as_str) == Some("turbo") {
-        config.insert("is_turbo".to_owned(), json!(true));
-    }
-    for (key, from) in [
-        ("text_hidden_dim", &encoder),
-        ("timbre_hidden_dim", &encoder),
-        ("num_lyric_encoder_hidden_layers", &encoder),
-        ("num_timbre_encoder_hidden_layers", &encoder),
-        ("pool_window_size", &tokenizer),
-        ("fsq_dim", &tokenizer),
-        ("fsq_input_levels", &tokenizer),
-        ("fsq_input_num_quantizers", &tokenizer),
-        ("num_attention_pooler_hidden_layers", &tokenizer),
-    ] {
-        if let Some(value) = from.get(key) {
-            config.insert(key.to_owned(), value.clone());
-        }
-    }
-    // One set of sizes stands for all encoders, and one of habits for all networks.
-    let widths = ["hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"];
-    // Encoders of their own width, and what goes with them, are the XL models' alone: elsewhere the
-    // release does not have these keys.
-    let is_wider = widths.iter().any(|key| encoder.get(*key) != config.get(*key));
-    config.remove("encoder_hidden_size");
-    for key in widths {
-        for (name, other) in [(PARTS[2].0, &tokenizer), (PARTS[3].0, &detokenizer)] {
-            agree(root, key, &encoder, (name, other))?;
-        }
-        if let Some(value) = encoder.get(key).filter(|_| is_wider) {
-            config.insert(format!("encoder_{key}"), value.clone());
-        }
-    }
-    let own: Map<_, _> = config.clone();
-    for key in ["head_dim", "rope_theta", "rms_norm_eps", "sliding_window"] {
-        for (name, other) in [(1, &encoder), (2, &tokenizer), (3, &detokenizer)] {
-            agree(root, key, &own, (PARTS[name].0, other))?;
-        }
-    }
-    for (key, value) in [
-        ("model_type", json!("acestep")),
-        // 30 s at 25 Hz, as the pipeline has it.
-        ("timbre_fix_frame", json!(750)),
-        ("use_sliding_window", json!(true)),
-    ] {
-        config.insert(key.to_owned(), value);
-    }
-    Ok(Value::Object(config).to_string())
-}
-
-/// Refuses networks that differ in `key`.
-fn agree(
-    root: &Path,
-    key: &str,
-    first: &Map<String, Value>,
-    (name, other): (&str, &Map<String, Value>),
-) -> Result<(), Error> {
-    match (first.get(key), other.get(key)) {
-        (Some(own), Some(value)) if own != value => Err(Error::Foreign {
-            path: root.join(name).join("config.json"),
-            reason: format!(
-                "its `{key}` is {value}, where another network of the pipeline has {own}"
-            ),
-            remedy: "take the pipeline as it was released, unchanged".into(),
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn text_encoder(root: &Path) -> Result<Foreign, Error> {
+fn text_encoder(root: &Path, places: &[PathBuf]) -> Result<Foreign, Error> {
     let directory = part(root, "text_encoder")?;
-    let tokenizer = part(root, "tokenizer")?;
+    let tokenizer = root.join("tokenizer");
     let mut config = json_of(&directory, "config.json")?;
     // transformers 5 keeps the angles in an object of their own.
     if let Some(Value::Object(rope)) = config.remove("rope_parameters") {
@@ -254,14 +214,24 @@ fn text_encoder(root: &Path) -> Result<Foreign, Error> {
             texts.push((file, tokenizer.join(file), from.text(file)?));
         }
     }
+    let tensors = Tensors::open(&Directory::Disk(directory.clone()))?;
+    let mut missing = pieces::Tokenizer::default();
+    if texts.len() == 1 {
+        let mut near = near(&root.join(INDEX), places);
+        near.insert(0, tokenizer);
+        missing = pieces::tokenizer(Kind::TextEncoder, sizes::rows(&tensors)?, &near);
+        texts.append(&mut missing.texts);
+    }
     Ok(Foreign {
-        root: directory.clone(),
+        root: directory,
         format: Format::Diffusers,
         texts,
-        tensors: Tensors::open(&Directory::Disk(directory))?,
-        silence: Silence::None,
+        tensors,
+        silence: Silence::default(),
         notices: Vec::new(),
-        looked_for: vec![tokenizer],
+        looked_for: missing.looked_for,
+        tried: missing.tried,
+        lacks: None,
     })
 }
 

@@ -1,8 +1,10 @@
-//! A GGUF file of acestep.cpp, which holds all that its network needs.
+//! A GGUF file of acestep.cpp, which holds all that its network needs, unless pieces were not there
+//! when it was made.
 //!
 //! | key | what |
 //! |---|---|
 //! | `general.architecture` | `acestep-dit`, `acestep-lm`, `acestep-text-enc` or `acestep-vae` |
+//! | `general.name` | the directory that it was made of: `acestep-v15-turbo` |
 //! | `acestep.config_json` | the released config.json, whole |
 //! | `acestep.is_turbo` | only where it is true |
 //! | `tokenizer.ggml.tokens`, `.merges` | vocab.json and merges.txt: the base vocabulary |
@@ -12,12 +14,17 @@
 //!
 //! Source: acestep.cpp `convert.py`, `tools/quantize.cpp`, `src/model-registry.h`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use burn::tensor::TensorData;
 use serde_json::{Map, Value as Json};
 
-use super::{Foreign, Format, Silence};
-use crate::{Directory, Error, Tensors, kind::Kind, tokenizer::END_OF_TEXT};
+use super::{
+    Foreign, Format, Silence, Text,
+    pieces::{self, near},
+    sizes,
+};
+use crate::{Directory, Error, Tensors, kind::Kind, silence, tokenizer::END_OF_TEXT};
 use header::Header;
 use reader::Value;
 
@@ -25,6 +32,7 @@ mod header;
 mod reader;
 
 const ARCHITECTURE: &str = "general.architecture";
+const NAME: &str = "general.name";
 const CONFIG: &str = "acestep.config_json";
 const IS_TURBO: &str = "acestep.is_turbo";
 const TOKENS: &str = "tokenizer.ggml.tokens";
@@ -39,52 +47,97 @@ const ARCHITECTURES: [(&str, Kind); 4] = [
     ("acestep-vae", Kind::Vae),
 ];
 
-/// Opens the file at `path`, which has to be of the kind `wanted`.
+/// Opens the file at `path`, which has to be of the kind `wanted`; `places` are where its pieces may
+/// lie, if it was converted without them.
 ///
 /// # Errors
 /// Names what is missing, cut, of another kind or of a type that is not read.
-pub(super) fn open(path: &Path, wanted: Kind) -> Result<Foreign, Error> {
+pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Foreign, Error> {
     let (header, mut tensors) = parse(path)?;
-    let kind = kind(path, &header)?;
-    if kind != wanted {
-        let (wanted, found) = (wanted.name(), kind.name().to_owned());
-        return Err(Error::WrongDirectory { path: path.to_owned(), wanted, found });
-    }
+    check(path, kind(path, header.text(ARCHITECTURE))?, wanted)?;
     // acestep.cpp's converter puts `model.` before every name of a language model that lacks it.
-    if kind == Kind::LanguageModel {
+    if wanted == Kind::LanguageModel {
         tensors = tensors.renamed(|name| match name {
             "model.lm_head.weight" => "lm_head.weight".to_owned(),
             other => other.to_owned(),
         })?;
     }
+    let near = near(path, places);
     let mut texts = vec![("config.json", path.to_owned(), config(path, &header)?)];
-    if let Some((vocabulary, merges)) = tokenizer(path, &header)? {
-        texts.push(("vocab.json", path.to_owned(), vocabulary));
-        texts.push(("merges.txt", path.to_owned(), merges));
-    }
-    let silence = match kind {
-        Kind::Dit if tensors.has(SILENCE) => {
-            let silence = Silence::Tensor(tensors.clone(), SILENCE);
-            tensors.leave_out(SILENCE);
-            silence
+    let mut missing = pieces::Tokenizer::default();
+    let mut silence = Silence::default();
+    match wanted {
+        Kind::TextEncoder | Kind::LanguageModel => match tokenizer(path, &header)? {
+            Some(own) => texts.extend(own),
+            None => {
+                missing = pieces::tokenizer(wanted, sizes::rows(&tensors)?, &near);
+                texts.append(&mut missing.texts);
+            }
+        },
+        Kind::Dit => {
+            if tensors.has(SILENCE) {
+                silence.held = Some((tensors.clone(), SILENCE));
+                tensors.leave_out(SILENCE);
+            }
+            silence.near = near;
         }
-        Kind::Dit => Silence::Beside(path.parent().map(Path::to_owned).into_iter().collect()),
-        Kind::Vae | Kind::TextEncoder | Kind::LanguageModel => Silence::None,
-    };
+        Kind::Vae => (),
+    }
     Ok(Foreign {
         root: path.to_owned(),
         format: Format::Gguf,
         texts,
-        tensors,
+        tensors: tensors.described_by("its `acestep.config_json`"),
         silence,
         notices: Vec::new(),
-        looked_for: vec![path.to_owned()],
+        looked_for: missing.looked_for,
+        tried: missing.tried,
+        lacks: None,
     })
+}
+
+/// Refuses the file at `path` if it is not of the kind `wanted`.
+///
+/// # Errors
+/// What it is instead.
+pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
+    let bytes = Directory::open_file(path)?;
+    let [architecture] = header::first_texts(path, bytes.all(), [ARCHITECTURE])?;
+    check(path, kind(path, architecture.as_deref())?, wanted)
+}
+
+fn check(path: &Path, kind: Kind, wanted: Kind) -> Result<(), Error> {
+    if kind == wanted {
+        return Ok(());
+    }
+    let (wanted, found) = (wanted.name(), kind.name().to_owned());
+    Err(Error::WrongDirectory { path: path.to_owned(), wanted, found })
 }
 
 /// Whether the file at `path` is of the kind `wanted`; not if it cannot be read.
 pub(super) fn is_a(path: &Path, wanted: Kind) -> bool {
-    parse(path).and_then(|(header, _)| kind(path, &header)).is_ok_and(|kind| kind == wanted)
+    super::is_gguf(path) && expect(path, wanted).is_ok()
+}
+
+/// The name that the file at `path` gives itself: that of the directory that it was made of.
+pub(super) fn name(path: &Path) -> Option<String> {
+    let bytes = Directory::open_file(path).ok()?;
+    let [name] = header::first_texts(path, bytes.all(), [NAME]).ok()?;
+    name
+}
+
+/// vocab.json and merges.txt of the file at `path`, if it has them.
+pub(super) fn vocabulary(path: &Path) -> Option<[Text; 2]> {
+    let (header, _) = parse(path).ok()?;
+    tokenizer(path, &header).ok()?
+}
+
+/// The latent of silence of the file at `path`, if it has one.
+pub(super) fn silence(path: &Path, channels: usize) -> Option<Result<TensorData, Error>> {
+    let (_, tensors) = parse(path).ok()?;
+    tensors
+        .has(SILENCE)
+        .then(|| silence::of_tensor(path, &tensors, SILENCE, channels).transpose())?
 }
 
 #[cfg(test)]
@@ -99,8 +152,8 @@ fn parse(path: &Path) -> Result<(Header, Tensors), Error> {
     Ok((header, Tensors::from_entries(path.to_owned(), bytes, entries)))
 }
 
-fn kind(path: &Path, header: &Header) -> Result<Kind, Error> {
-    let architecture = header.text(ARCHITECTURE).unwrap_or_default();
+fn kind(path: &Path, architecture: Option<&str>) -> Result<Kind, Error> {
+    let architecture = architecture.unwrap_or_default();
     let known = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
     let (_, kind) = known.ok_or_else(|| Error::Foreign {
         path: path.to_owned(),
@@ -135,7 +188,7 @@ fn config(path: &Path, header: &Header) -> Result<String, Error> {
 }
 
 /// vocab.json and merges.txt, if the file has them.
-fn tokenizer(path: &Path, header: &Header) -> Result<Option<(String, String)>, Error> {
+fn tokenizer(path: &Path, header: &Header) -> Result<Option<[Text; 2]>, Error> {
     let (Some(tokens), Some(merges)) = (header.texts(TOKENS), header.texts(MERGES)) else {
         return Ok(None);
     };
@@ -149,5 +202,9 @@ fn tokenizer(path: &Path, header: &Header) -> Result<Option<(String, String)>, E
     }
     let vocabulary: Map<String, Json> =
         tokens.iter().enumerate().map(|(id, token)| (token.clone(), id.into())).collect();
-    Ok(Some((Json::Object(vocabulary).to_string(), merges.join("\n"))))
+    let vocabulary = Json::Object(vocabulary).to_string();
+    Ok(Some([
+        ("vocab.json", path.to_owned(), vocabulary),
+        ("merges.txt", path.to_owned(), merges.join("\n")),
+    ]))
 }

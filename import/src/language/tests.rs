@@ -228,5 +228,5 @@ fn a_tokenizer_with_more_ids_than_rows_is_refused() {
     let (_temporary, path) = copy();
     edit_config(&path, "vocab_size", 957.into());
     let error = open(&path).expect("a config").tokenizer().expect_err("too many").to_string();
-    assert!(error.ends_with("it has 958 ids, but config.json has vocab_size 957"), "{error}");
+    assert!(error.ends_with("it has 958 ids, but the network has 957 rows for them"), "{error}");
 }

@@ -154,7 +154,7 @@ fn what_the_file_appends_cuts_or_pads_is_left_undone() -> Result<(), Error> {
 fn each_way_to_be_no_tokenizer_of_a_language_model_is_told() {
     type Change = fn(&mut Value);
     let cases: [(Change, usize, &str); 6] = [
-        (|_| (), 957, "it has 958 ids, but config.json has vocab_size 957"),
+        (|_| (), 957, "it has 958 ids, but the network has 957 rows for them"),
         (
             |json| json["added_tokens"].as_array_mut().expect("tokens").truncate(26),
             ROWS,

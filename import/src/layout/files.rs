@@ -1,12 +1,13 @@
 //! Models that are files among the models, not directories: GGUF as acestep.cpp calls them, and
-//! ComfyUI's directories by kind.
+//! ComfyUI's directories by kind. What a file is, its content says.
 
 use std::{
+    cmp::Reverse,
     fs,
     path::{Path, PathBuf},
 };
 
-use super::{TEXT_ENCODER, VAE};
+use super::{KNOWN_MODELS, TEXT_ENCODER, VAE, language::KNOWN_LANGUAGE_MODELS};
 use crate::{foreign, kind::Kind};
 
 /// What the names of GGUF files end with, the finest first.
@@ -34,14 +35,39 @@ pub(super) fn model_of(name: &str) -> Option<String> {
     is_plain.then(|| stem(Path::new(name)))
 }
 
-/// The finest GGUF file of model `name` in `place`: `acestep-v15-turbo-Q8_0.gguf`.
-pub(super) fn gguf(place: &Path, name: &str) -> Option<PathBuf> {
+/// The finest GGUF file in `place` of model `name`, a network of the kind `wanted`:
+/// `acestep-v15-turbo-Q8_0.gguf`, or one of another name that calls itself so inside.
+///
+/// What is of another kind by its content is left, whatever its name; what cannot be read is not, so
+/// that it is told.
+pub(super) fn gguf(place: &Path, name: &str, wanted: Kind) -> Option<PathBuf> {
+    let files = files_in(place, "gguf");
     let of = |path: &PathBuf| {
         let stem = path.file_stem()?.to_str()?;
         rank(stem.strip_prefix(name)?.strip_prefix('-')?)
     };
-    let files = files_in(place, "gguf").into_iter();
-    files.filter_map(|path| Some((of(&path)?, path))).min().map(|(_, path)| path)
+    let mut named: Vec<_> = files.iter().filter_map(|path| Some((of(path)?, path))).collect();
+    named.sort();
+    if let Some((_, path)) = named.into_iter().find(|(_, path)| !foreign::is_another(path, wanted))
+    {
+        return Some(path.clone());
+    }
+    let is_of_other = |path: &Path| stem(path) != name && is_known(&stem(path));
+    let calls_itself = |path: &&PathBuf| {
+        !is_of_other(path)
+            && foreign::is_a(path, wanted)
+            && foreign::name_inside(path).as_deref() == Some(name)
+    };
+    // Their names tell no type: of the same weights the larger file has the finer ones.
+    let size = |path: &&PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+    let found = files.iter().filter(calls_itself);
+    found.min_by_key(|path| Reverse(size(path))).cloned()
+}
+
+/// Whether `name` is that of a released directory.
+fn is_known(name: &str) -> bool {
+    let models = KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS);
+    models.map(|model| model.directory).chain([VAE, TEXT_ENCODER]).any(|known| known == name)
 }
 
 fn rank(kind: &str) -> Option<usize> {
@@ -49,7 +75,7 @@ fn rank(kind: &str) -> Option<usize> {
 }
 
 /// The files of `place` with that ending, in alphabetical order.
-fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut paths: Vec<_> = paths
@@ -60,26 +86,83 @@ fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The network `wanted`, one of a model beside its diffusion transformer, in `place`: a directory, a
-/// GGUF file, a safetensors file in a directory of ComfyUI.
-pub(super) fn companion(place: &Path, wanted: Kind) -> Option<PathBuf> {
-    let (name, comfy): (_, &[&str]) = match wanted {
-        Kind::Vae => (VAE, &["vae"]),
-        Kind::TextEncoder => (TEXT_ENCODER, &["text_encoders", "clip"]),
+/// What there is of a network in a place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Nothing,
+    One(PathBuf),
+    /// Of several none is meant more than the others.
+    Several(Vec<PathBuf>),
+}
+
+/// What a network beside the diffusion model is called.
+struct Names {
+    /// The released directory.
+    directory: &'static str,
+    /// ComfyUI's directories, and what the file is called there when it is fetched.
+    comfy: &'static [&'static str],
+    published: &'static str,
+}
+
+/// `None` for what is no companion.
+fn names(wanted: Kind) -> Option<Names> {
+    let (directory, comfy, published): (_, &[&str], _) = match wanted {
+        Kind::Vae => (VAE, &["vae"], "ace_1.5_vae.safetensors"),
+        Kind::TextEncoder => {
+            (TEXT_ENCODER, &["text_encoders", "clip"], "qwen_0.6b_ace15.safetensors")
+        }
         Kind::Dit | Kind::LanguageModel => return None,
     };
-    let single = || comfy.iter().find_map(|name| only(&place.join(name), "safetensors", wanted));
+    Some(Names { directory, comfy, published })
+}
+
+/// How to say which of several files is meant.
+pub(super) fn remedy(wanted: Kind) -> String {
+    let names = names(wanted);
+    let names =
+        names.map(|names| format!("`{}` or `{}-BF16.gguf`", names.published, names.directory));
+    format!(
+        "take the others away, or give the one that is meant the name under which it is published: \
+         {}",
+        names.unwrap_or_default()
+    )
+}
+
+/// The network `wanted`, one of a model beside its diffusion transformer, in `place`: a directory, a
+/// GGUF file, a safetensors file in a directory of ComfyUI.
+pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
+    let Some(Names { directory: name, comfy, published }) = names(wanted) else {
+        return Found::Nothing;
+    };
     let directory = place.join(name);
     // One that lacks its config.json is cut, and to be told so.
     if directory.join("config.json").is_file() || has_released_weights(&directory) {
-        return Some(directory);
+        return Found::One(directory);
     }
     // ComfyUI's directory of autoencoders has the same name.
-    let other = single()
-        .or_else(|| gguf(place, name).filter(|path| foreign::is_a(path, wanted)))
-        .or_else(|| only(place, "gguf", wanted));
+    let mut candidates = Vec::new();
+    for place in comfy.iter().map(|own| place.join(own)) {
+        let files: Vec<_> = of_kind(&place, "safetensors", wanted).collect();
+        let meant = files.iter().find(|path| path.file_name() == Some(published.as_ref()));
+        match (meant, &files[..]) {
+            (Some(path), _) => return Found::One(path.clone()),
+            (None, [only]) => return Found::One(only.clone()),
+            (None, _) => candidates.extend(files),
+        }
+    }
+    if let Some(path) = gguf(place, name, wanted) {
+        return Found::One(path);
+    }
+    let files: Vec<_> = of_kind(place, "gguf", wanted).collect();
+    if let ([only], []) = (&files[..], &candidates[..]) {
+        return Found::One(only.clone());
+    }
+    candidates.extend(files);
+    if !candidates.is_empty() {
+        return Found::Several(candidates);
+    }
     let is_empty = directory.is_dir() && files_in(&directory, "safetensors").is_empty();
-    other.or_else(|| is_empty.then_some(directory))
+    if is_empty { Found::One(directory) } else { Found::Nothing }
 }
 
 /// Whether `directory` holds weights by the name that they have in a release.
@@ -90,11 +173,77 @@ fn has_released_weights(directory: &Path) -> bool {
     files.iter().filter_map(stem).any(|stem| stems.iter().any(|own| stem.starts_with(own)))
 }
 
-/// The only file of `place` that is of the kind `wanted` by its content.
-fn only(place: &Path, ending: &str, wanted: Kind) -> Option<PathBuf> {
-    let mut found = files_in(place, ending).into_iter();
-    let mut next = || found.find(|path| foreign::is_a(path, wanted));
-    let first = next()?;
-    // Of several none is meant more than the others.
-    next().is_none().then_some(first)
+/// The files of `place` that are of the kind `wanted` by their content.
+fn of_kind(place: &Path, ending: &str, wanted: Kind) -> impl Iterator<Item = PathBuf> {
+    files_in(place, ending).into_iter().filter(move |path| foreign::is_a(path, wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A GGUF file of version 3 with two values and no tensors.
+    fn gguf_file(architecture: &str, name: &str) -> Vec<u8> {
+        let text = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
+        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+        bytes.extend([0_u64, 2].map(u64::to_le_bytes).concat());
+        for (key, value) in [("general.architecture", architecture), ("general.name", name)] {
+            bytes.extend([text(key), 8_u32.to_le_bytes().into(), text(value)].concat());
+        }
+        bytes
+    }
+
+    fn directory(files: &[(&str, &str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (file, architecture, name) in files {
+            fs::write(dir.path().join(file), gguf_file(architecture, name)).expect("a file");
+        }
+        dir
+    }
+
+    #[test]
+    fn a_gguf_file_is_known_by_what_it_says_of_itself() {
+        const TURBO: &str = "acestep-v15-turbo";
+        for (files, expected) in [
+            // The name of the file, where the content does not speak against it.
+            (
+                &[("acestep-v15-turbo-Q8_0.gguf", "acestep-dit", "x")][..],
+                Some("acestep-v15-turbo-Q8_0.gguf"),
+            ),
+            (
+                &[
+                    ("acestep-v15-turbo-F32.gguf", "acestep-vae", "vae"),
+                    ("acestep-v15-turbo-Q8_0.gguf", "acestep-dit", TURBO),
+                ],
+                Some("acestep-v15-turbo-Q8_0.gguf"),
+            ),
+            // Another name.
+            (&[("song.gguf", "acestep-dit", TURBO)], Some("song.gguf")),
+            (&[("song.gguf", "acestep-lm", TURBO)], None),
+            (&[("song.gguf", "acestep-dit", "acestep-v15-base")], None),
+            // A file that is called as another model is that.
+            (&[("acestep-v15-base-Q8_0.gguf", "acestep-dit", TURBO)], None),
+        ] {
+            let dir = directory(files);
+            let found = gguf(dir.path(), TURBO, Kind::Dit);
+            assert_eq!(found, expected.map(|name| dir.path().join(name)), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_companions_that_with_the_published_name_is_taken_or_all_are_told() {
+        let dir = directory(&[
+            ("a.gguf", "acestep-vae", "sound-a"),
+            ("b.gguf", "acestep-vae", "sound-b"),
+            ("text.gguf", "acestep-text-enc", "text"),
+        ]);
+        let paths = ["a.gguf", "b.gguf"].map(|name| dir.path().join(name));
+        assert_eq!(companion(dir.path(), Kind::Vae), Found::Several(paths.into()));
+        let text = dir.path().join("text.gguf");
+        assert_eq!(companion(dir.path(), Kind::TextEncoder), Found::One(text));
+        let named = dir.path().join("vae-BF16.gguf");
+        fs::write(&named, gguf_file("acestep-vae", "sound-c")).expect("a file");
+        assert_eq!(companion(dir.path(), Kind::Vae), Found::One(named));
+        assert!(remedy(Kind::Vae).contains("`vae-BF16.gguf`"));
+    }
 }

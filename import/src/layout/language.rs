@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{KnownModel, Layout, MAIN_REPO, files, first_place, known};
-use crate::Error;
+use crate::{Error, foreign, kind::Kind};
 
 /// The released language models, the default first.
 pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
@@ -45,12 +45,13 @@ impl Layout {
             Some(choice) => self.chosen_language_model(choice)?,
             None => self.any_language_model()?,
         };
+        foreign::expect(&path, Kind::LanguageModel)?;
         Ok(LanguagePath { name: name_of(&path), path })
     }
 
     fn chosen_language_model(&self, choice: &str) -> Result<PathBuf, Error> {
         let known = find(choice);
-        let candidates = self.candidates(choice, known);
+        let candidates = self.candidates(choice, known, Kind::LanguageModel);
         first_place(candidates, format!("language model `{choice}`"), || match known {
             Some(model) => format!("run `{}`", self.download_language_model(model)),
             None => {
@@ -66,7 +67,7 @@ impl Layout {
         let [default, ..] = &KNOWN_LANGUAGE_MODELS;
         let candidates = KNOWN_LANGUAGE_MODELS
             .iter()
-            .flat_map(|model| self.candidates(model.name, Some(model)))
+            .flat_map(|model| self.candidates(model.name, Some(model), Kind::LanguageModel))
             .collect();
         first_place(candidates, "the language model".to_owned(), || {
             let command = self.download_language_model(default);

@@ -49,6 +49,9 @@ const ADDED: [(&str, bool); 26] = [
     ("</think>", false),
 ];
 
+/// How many they are.
+pub(crate) const ADDED_TOKENS: usize = ADDED.len();
+
 /// The tokenizer.json of `owner` that `vocab.json` and `merges.txt` stand for.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use acestep_import::{Layout, TINY};
+use acestep_import::{Layout, Part, TINY};
 use acestep_runtime::{Error, Notice, Plan, Request, audio::format::Encoding};
 use anyhow::Result;
 
@@ -70,6 +70,11 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
     inputs.fit(&mut plan)?;
     let composition = Composition::decide(args, &mut asked, &plan, folder.name(), &layout, engine)?;
+    // Before the language model writes what could not be read.
+    let writes_codes = composition.as_ref().is_some_and(|of| of.writes_codes);
+    if writes_codes || plan.has_codes() || plan.is_cover() {
+        folder.require(Part::AudioCodec)?;
+    }
     let seeds = inputs.seeds(&plan);
     if seeds.is_none() && asked.request.seed.is_some() {
         let text = "the noise is from a file: a seed has no effect";

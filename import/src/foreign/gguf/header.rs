@@ -55,15 +55,7 @@ impl Header {
 /// read.
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
     let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
-    let mut reader = Reader::of(bytes);
-    let version = version(&mut reader).map_err(|reason| Error::Foreign {
-        path: path.to_owned(),
-        reason,
-        remedy: "convert it again with a program of 2024 or later: versions 2 and 3 are read"
-            .into(),
-    })?;
-    debug_assert!((2..=3).contains(&version));
-    let (tensors, values) = (reader.u64().map_err(broken)?, reader.u64().map_err(broken)?);
+    let (mut reader, [tensors, values]) = begin(path, bytes)?;
     let values = read_values(&mut reader, values).map_err(broken)?;
     let described = read_tensors(&mut reader, tensors).map_err(broken)?;
 
@@ -96,6 +88,47 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
         }
     }
     Ok(Header { values, tensors: entries })
+}
+
+/// The texts at `keys` of the file whose content is `bytes`, read no further than the last of them:
+/// programs write those that tell what a file is before the lists of tokens.
+///
+/// # Errors
+/// As [`parse`], as far as it is read.
+pub(super) fn first_texts<const N: usize>(
+    path: &Path,
+    bytes: &[u8],
+    keys: [&str; N],
+) -> Result<[Option<String>; N], Error> {
+    let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
+    let (mut reader, [_, count]) = begin(path, bytes)?;
+    let mut found = [const { None }; N];
+    for _ in 0..count {
+        let (key, kind) = (reader.text().map_err(broken)?, reader.u32().map_err(broken)?);
+        let value = reader.value(kind, 0).map_err(broken)?;
+        if let (Some(at), Value::Text(text)) = (keys.iter().position(|own| *own == key), value) {
+            found[at] = Some(text);
+        }
+        if found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Reads version and counts, those of tensors and of values.
+fn begin<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Reader<'a>, [u64; 2]), Error> {
+    let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
+    let mut reader = Reader::of(bytes);
+    let version = version(&mut reader).map_err(|reason| Error::Foreign {
+        path: path.to_owned(),
+        reason,
+        remedy: "convert it again with a program of 2024 or later: versions 2 and 3 are read"
+            .into(),
+    })?;
+    debug_assert!((2..=3).contains(&version));
+    let counts = [reader.u64().map_err(broken)?, reader.u64().map_err(broken)?];
+    Ok((reader, counts))
 }
 
 /// The types that are read, for messages.

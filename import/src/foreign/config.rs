@@ -1,0 +1,150 @@
+//! The config.json that lies beside a single file, if it is that file's.
+//!
+//! A directory of checkpoints has at most one, which can be that of any of them, or of none: it is
+//! taken only where it fits the tensors. Models of the same sizes differ in how they were trained,
+//! which no tensor tells: where several lie together, a file's own name is believed before it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::{comfy, sizes};
+use crate::{Error, Tensors, kind::Kind};
+
+const FILE: &str = "config.json";
+
+/// A config.json and where it is from.
+pub(super) struct Config {
+    pub(super) from: PathBuf,
+    pub(super) text: String,
+    /// Whether there is a file of that name, which was taken.
+    pub(super) is_file: bool,
+    /// Why one was not taken.
+    pub(super) notice: Option<String>,
+}
+
+/// The config.json of `tensors`, a network of `kind` in the file at `path`: the one beside it, else
+/// what the sizes tell.
+///
+/// # Errors
+/// If neither can be had.
+pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, Error> {
+    let told = sizes::told(kind, tensors)?;
+    let from = path.with_file_name(FILE);
+    let notice = match beside(&from, kind) {
+        Beside::Nothing => None,
+        Beside::Broken(reason) => Some(reason),
+        Beside::Found(text, config) => match is_of_another(path, kind, &told, &config) {
+            None => return Ok(Config { from, text, is_file: true, notice: None }),
+            reason => reason,
+        },
+    };
+    let notice = notice
+        .map(|reason| format!("`{}` is not used for `{}`: {reason}", from.display(), name(path)));
+    let text = sizes::config(kind, tensors, told)?;
+    Ok(Config { from: path.to_owned(), text, is_file: false, notice })
+}
+
+/// What lies beside a file.
+enum Beside {
+    /// No config.json, or that of another kind of network: whole checkpoints hold several.
+    Nothing,
+    /// One that cannot be read, and why.
+    Broken(String),
+    Found(String, Map<String, Value>),
+}
+
+fn beside(from: &Path, kind: Kind) -> Beside {
+    if !from.is_file() {
+        return Beside::Nothing;
+    }
+    let text = match std::fs::read_to_string(from) {
+        Ok(text) => text,
+        Err(error) => return Beside::Broken(format!("it cannot be read ({error})")),
+    };
+    let config: Value = match serde_json::from_str(&text) {
+        Ok(config) => config,
+        Err(error) => return Beside::Broken(format!("it is not JSON ({error})")),
+    };
+    let declared = crate::kind::declared(&config);
+    let fits = match kind {
+        // Both are a Qwen3.
+        Kind::LanguageModel => declared == Ok(Kind::TextEncoder),
+        kind => declared == Ok(kind),
+    };
+    match config {
+        Value::Object(config) if fits => Beside::Found(text, config),
+        _ => Beside::Nothing,
+    }
+}
+
+/// Why `config` is not that of the file at `path`, whose tensors say what is `told`.
+fn is_of_another(
+    path: &Path,
+    kind: Kind,
+    told: &Map<String, Value>,
+    config: &Map<String, Value>,
+) -> Option<String> {
+    if let Some((key, value, own)) = sizes::difference(told, config) {
+        return Some(format!(
+            "its `{key}` is {value}, and by its tensors the file's is {own}; the sizes of the \
+             tensors tell"
+        ));
+    }
+    if kind != Kind::Dit {
+        return None;
+    }
+    let (said, named) = (is_turbo(config)?, is_turbo_by_name(path)?);
+    (said != named && has_others(path)).then(|| {
+        let whose = if said {
+            "a turbo model's, which this is not"
+        } else {
+            "no turbo model's, which this is"
+        };
+        format!(
+            "it is {whose} by its name, and several checkpoints lie there; give each, with its \
+             config.json, a directory of its own to be sure"
+        )
+    })
+}
+
+/// Whether `config` says that the model is a turbo, if it says anything.
+fn is_turbo(config: &Map<String, Value>) -> Option<bool> {
+    config.get("is_turbo").and_then(Value::as_bool).or_else(|| {
+        let version = config.get("model_version")?.as_str()?;
+        Some(version.to_lowercase().contains("turbo"))
+    })
+}
+
+/// What the file's name says of it, if it says anything.
+fn is_turbo_by_name(path: &Path) -> Option<bool> {
+    let name = name(path).to_lowercase();
+    if name.contains("turbo") {
+        return Some(true);
+    }
+    ["base", "sft"].iter().any(|word| name.contains(word)).then_some(false)
+}
+
+/// Whether other diffusion models lie beside the file at `path`.
+fn has_others(path: &Path) -> bool {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    // `Path::parent` of a bare name is empty, which is no directory.
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let files = crate::layout::files::files_in(parent, "safetensors");
+    let mut others = files.iter().filter(|other| other.file_name() != path.file_name());
+    others.any(|other| comfy::holds(other, Kind::Dit))
+}
+
+/// What is said where nothing but its name tells how the file at `path` was trained.
+pub(super) fn named(path: &Path) -> String {
+    let turbo = if is_turbo_by_name(path) == Some(true) { "a" } else { "not a" };
+    format!(
+        "`{}` does not say how it was trained: by its name it is {turbo} turbo model; put the \
+         release's config.json beside it to be sure",
+        name(path)
+    )
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

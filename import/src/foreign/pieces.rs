@@ -1,0 +1,208 @@
+//! Pieces that a file does not hold: its tokenizer, the latent of silence.
+//!
+//! They are looked for beside it and among the models, there in the directories of the released
+//! models and in GGUF files too. What is found and does not fit is left, and told if nothing else
+//! fits.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use burn::tensor::TensorData;
+
+use super::{
+    Foreign, Text, gguf,
+    vocabulary::{self, Unfit},
+};
+use crate::{
+    Directory, Error, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, TEXT_ENCODER, error::Places, kind::Kind,
+    layout::files::files_in, pointer, silence,
+};
+
+/// What a released tokenizer consists of, whole or in halves.
+const WHOLE: &str = "tokenizer.json";
+const HALVES: [&str; 2] = ["vocab.json", "merges.txt"];
+
+/// Files that were found and do not fit, each with the reason.
+pub(super) type Tried = Vec<(PathBuf, String)>;
+
+/// The directory of the file at `path`, the one above, and `places`: ComfyUI's models lie in
+/// directories by kind.
+pub(super) fn near(path: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
+    let mut near: Vec<PathBuf> = path.ancestors().skip(1).take(2).map(Path::to_owned).collect();
+    // The directory of a bare name is the working one.
+    near.retain(|place| !place.as_os_str().is_empty());
+    for place in places {
+        if !near.contains(place) {
+            near.push(place.clone());
+        }
+    }
+    near
+}
+
+/// A tokenizer as it was found, or what was found instead.
+#[derive(Debug, Default)]
+pub(super) struct Tokenizer {
+    /// Its files; empty if none fits.
+    pub(super) texts: Vec<Text>,
+    pub(super) looked_for: Vec<PathBuf>,
+    pub(super) tried: Tried,
+    /// Whether a tokenizer of texts alone fills the table: no audio code has a row.
+    pub(super) has_no_codes: bool,
+}
+
+/// The first tokenizer near that fits a network of `kind` with a table of `rows` rows.
+pub(super) fn tokenizer(kind: Kind, rows: usize, near: &[PathBuf]) -> Tokenizer {
+    let mut found = Tokenizer { looked_for: tokenizer_places(kind, near), ..Default::default() };
+    for place in found.looked_for.clone() {
+        let whole = place.join(WHOLE);
+        if whole.is_file() {
+            let texts = texts(&place, [WHOLE]).map_err(Unfit::from).and_then(|texts| {
+                vocabulary::check_whole((kind, rows), &texts[0].2)?;
+                Ok(texts.into())
+            });
+            found.take(whole, texts);
+        }
+        let [vocabulary, merges] = HALVES.map(|name| place.join(name));
+        if found.texts.is_empty() && vocabulary.is_file() && merges.is_file() {
+            let texts = texts(&place, HALVES).map_err(Unfit::from).and_then(|texts| {
+                vocabulary::check_pair((kind, rows), &texts[0].2, &texts[1].2)?;
+                Ok(texts.into())
+            });
+            found.take(vocabulary, texts);
+        }
+        if !found.texts.is_empty() {
+            return found;
+        }
+    }
+    for (path, texts) in near.iter().flat_map(|place| of_gguf(place)) {
+        let fits = vocabulary::check_pair((kind, rows), &texts[0].2, &texts[1].2);
+        found.take(path, fits.map(|()| texts.into()));
+        if !found.texts.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
+impl Tokenizer {
+    fn take(&mut self, path: PathBuf, texts: Result<Vec<Text>, Unfit>) {
+        match texts {
+            Ok(texts) => self.texts = texts,
+            Err(unfit) => {
+                self.has_no_codes |= unfit == Unfit::NoCodes;
+                self.tried.push((path, unfit.reason()));
+            }
+        }
+    }
+}
+
+/// The `names` of `place`.
+fn texts<const N: usize>(place: &Path, names: [&'static str; N]) -> Result<[Text; N], String> {
+    let mut texts = Vec::new();
+    for name in names {
+        let path = place.join(name);
+        let bytes = fs::read(&path).map_err(|error| format!("{name}: {error}"))?;
+        if pointer::is_one(&bytes) {
+            return Err(format!("{name} {}", pointer::REASON));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| format!("{name}: {error}"))?;
+        texts.push((name, path, text));
+    }
+    texts.try_into().map_err(|_| "not every file was read".to_owned())
+}
+
+/// The base vocabularies of the GGUF files of `place`.
+fn of_gguf(place: &Path) -> impl Iterator<Item = (PathBuf, [Text; 2])> {
+    files_in(place, "gguf").into_iter().filter_map(|path| {
+        let is_one = |kind| gguf::is_a(&path, kind);
+        if !is_one(Kind::TextEncoder) && !is_one(Kind::LanguageModel) {
+            return None;
+        }
+        let texts = gguf::vocabulary(&path)?;
+        Some((path, texts))
+    })
+}
+
+/// Where a tokenizer may lie.
+fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for place in near {
+        all.push(place.clone());
+        if kind == Kind::LanguageModel {
+            let known = KNOWN_LANGUAGE_MODELS.iter().map(|model| place.join(model.directory));
+            all.extend(known.filter(|path| path.is_dir()));
+        }
+        all.push(place.join(TEXT_ENCODER));
+    }
+    all
+}
+
+/// The error for a tokenizer that is not there.
+pub(super) fn no_tokenizer(path: &Path, looked_for: &[PathBuf], tried: &Tried) -> Error {
+    let place = looked_for.first().map_or_else(|| Path::new("."), PathBuf::as_path);
+    Error::MissingPiece {
+        path: path.to_owned(),
+        piece: "tokenizer",
+        looked_for: Places(looked_for.to_vec()),
+        tried: tried.clone(),
+        remedy: format!(
+            "put tokenizer.json, or vocab.json and merges.txt, of the release into `{}`: those of \
+             {TEXT_ENCODER}, or of the language model for that",
+            place.display()
+        ),
+    }
+}
+
+/// The first latent of silence of `channels` near, `[1, T, C]`.
+///
+/// # Errors
+/// Where was looked, and what was found and does not fit.
+pub(super) fn silence(
+    near: &[PathBuf],
+    channels: usize,
+) -> Result<TensorData, (Vec<PathBuf>, Tried)> {
+    let mut tried = Tried::new();
+    let mut looked_for = Vec::new();
+    for place in near {
+        let known = KNOWN_MODELS.iter().map(|model| place.join(model.directory));
+        let known = known.filter(|path| path.is_dir());
+        for place in [place.clone()].into_iter().chain(known) {
+            let directory = Directory::Disk(place.clone());
+            if silence::is_in(&directory) {
+                match silence::read(&directory, channels) {
+                    Ok(latent) => return Ok(latent),
+                    Err(error) => tried.push((place.join(silence::PT), error.to_string())),
+                }
+            }
+            looked_for.push(place.join(silence::PT));
+        }
+    }
+    let files = near.iter().flat_map(|place| files_in(place, "gguf"));
+    for path in files.filter(|path| gguf::is_a(path, Kind::Dit)) {
+        match gguf::silence(&path, channels) {
+            None => (),
+            Some(Ok(latent)) => return Ok(latent),
+            Some(Err(error)) => tried.push((path, error.to_string())),
+        }
+    }
+    Err((looked_for, tried))
+}
+
+/// The error for a latent of silence that is not there.
+pub(super) fn no_silence(of: &Foreign, looked_for: Vec<PathBuf>, tried: Tried) -> Error {
+    let place = looked_for.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
+    let remedy = format!(
+        "put silence_latent.pt of the model's release into `{}`: `hf download \
+         ACE-Step/Ace-Step1.5 acestep-v15-turbo/silence_latent.pt` fetches it and says where it lies",
+        place.display()
+    );
+    Error::MissingPiece {
+        path: of.root().to_owned(),
+        piece: "latent of silence",
+        looked_for: Places(looked_for),
+        tried,
+        remedy,
+    }
+}

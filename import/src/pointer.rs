@@ -1,0 +1,32 @@
+//! Git LFS pointers: three lines of text that stand for a large file in a clone without its files.
+//!
+//! Source: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>.
+
+use std::path::Path;
+
+use crate::Error;
+
+/// How every pointer begins.
+const START: &[u8] = b"version https://git-lfs";
+/// What is wrong with it, after "it" or a name.
+pub(crate) const REASON: &str = "is a Git LFS pointer, not the file itself";
+
+/// Whether `bytes` are those of a pointer.
+pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    bytes.starts_with(START)
+}
+
+/// Refuses a pointer in the place of the file at `path`, which begins with `bytes`.
+///
+/// # Errors
+/// [`Error::Foreign`] if it is one.
+pub(crate) fn refuse(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    if !is_one(bytes) {
+        return Ok(());
+    }
+    Err(Error::Foreign {
+        path: path.to_owned(),
+        reason: format!("it {REASON}"),
+        remedy: "run `git lfs pull` in its directory, or fetch the file with `hf download`".into(),
+    })
+}
