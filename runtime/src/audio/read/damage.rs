@@ -1,0 +1,150 @@
+//! FLACs of three seconds with a byte that is another: 33 packets of 4096 samples, the last shorter.
+
+use std::{f64::consts::TAU, fs};
+
+use super::{heard::Heard, *};
+use crate::audio::flac;
+
+const RATE: u32 = 44_100;
+const SAMPLES: usize = 132_300;
+const BLOCK: usize = 4096;
+/// The total of samples in its header, of which the first four bits belong to what is before.
+const TOTAL: std::ops::Range<usize> = 21..26;
+/// The checksum of all samples in its header.
+const CHECKSUM: std::ops::Range<usize> = 26..42;
+
+fn song() -> Audio {
+    let channel = |hertz: f64| {
+        let sample = |i: usize| (0.5 * (TAU * hertz * i as f64 / f64::from(RATE)).sin()) as f32;
+        (0..SAMPLES).map(sample).collect()
+    };
+    Audio { channels: vec![channel(441.0), channel(833.0)], sample_rate: RATE }
+}
+
+fn whole() -> Vec<u8> {
+    flac::to_bytes(&song(), 16).expect("a FLAC")
+}
+
+/// Without a total and a checksum, as ffmpeg writes to a pipe.
+fn of_a_pipe() -> Vec<u8> {
+    let mut bytes = whole();
+    bytes[TOTAL.start] &= 0xf0;
+    bytes[TOTAL.start + 1..CHECKSUM.end].fill(0);
+    bytes
+}
+
+fn heard(bytes: &[u8]) -> Result<(Audio, Vec<String>), Problem> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.flac");
+    fs::write(&path, bytes).expect("written");
+    match read(&path) {
+        Ok((audio, notices)) => {
+            let name = format!("`{}` ", path.display());
+            let text = |n: Notice| n.0.strip_prefix(&name).expect("its name").to_owned();
+            Ok((audio, notices.into_iter().map(text).collect()))
+        }
+        Err(Error::Unheard { problem, .. }) => Err(problem),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// `whole` with silence in the packets of `damaged`.
+fn silent_in(mut whole: Audio, damaged: std::ops::Range<usize>) -> Audio {
+    for channel in &mut whole.channels {
+        channel[damaged.start * BLOCK..damaged.end * BLOCK].fill(0.0);
+    }
+    whole
+}
+
+#[test]
+fn a_damaged_packet_is_silent_and_what_follows_stays_where_it_was() {
+    let (ideal, notices) = heard(&whole()).expect("whole");
+    assert_eq!((ideal.samples(), notices.len()), (SAMPLES, 0));
+    for (place, packet) in [(0.5, None), (0.0, Some(0))] {
+        let mut bytes = whole();
+        // Behind the header and the first packet's own.
+        let at = 42 + 600 + ((bytes.len() - 42) as f64 * place) as usize;
+        bytes[at] ^= 0x55;
+        let (audio, notices) = heard(&bytes).expect("nearly whole");
+        assert_eq!(notices, ["has 1 packet of 33 that cannot be decoded: it is silent"]);
+        let is_silent = |i: &usize| audio.channels[0][i * BLOCK + 1..][..BLOCK / 2] == [0.0; 2048];
+        let first = (0..32).find(is_silent).expect("a silent packet");
+        assert!(packet.is_none_or(|packet| packet == first), "{first}");
+        assert_eq!(audio, silent_in(ideal.clone(), first..first + 1));
+    }
+}
+
+/// Two of 33 are more than one in twenty.
+#[test]
+fn more_damaged_packets_are_an_error() {
+    let mut bytes = whole();
+    let length = bytes.len();
+    for at in [length / 3, length * 2 / 3] {
+        bytes[at] ^= 0x55;
+    }
+    let text = "it is damaged: 2 of its 33 packets cannot be decoded";
+    assert_eq!(heard(&bytes).expect_err("damaged").to_string(), text);
+}
+
+#[test]
+fn a_last_packet_that_is_missing_is_an_error() {
+    let mut bytes = whole();
+    let length = bytes.len();
+    bytes[length - 20] ^= 0x55;
+    let Err(Problem::CutShort { seconds }) = heard(&bytes) else { panic!("a packet is missing") };
+    assert!((seconds - (32 * BLOCK) as f64 / f64::from(RATE)).abs() < 1e-9, "{seconds}");
+}
+
+#[test]
+fn other_samples_than_those_of_the_checksum_are_an_error() {
+    let mut bytes = whole();
+    bytes[CHECKSUM.start] ^= 1;
+    let text = "it is damaged: its samples are not those of its checksum";
+    assert_eq!(heard(&bytes).expect_err("another song").to_string(), text);
+}
+
+#[test]
+fn a_flac_without_a_length_ends_with_a_whole_packet() {
+    let bytes = of_a_pipe();
+    let (audio, notices) = heard(&bytes).expect("whole");
+    assert_eq!((&audio, notices.len()), (&heard(&whole()).expect("whole").0, 0));
+    let cut = heard(&bytes[..bytes.len() / 2]);
+    let Err(Problem::CutShort { seconds }) = cut else { panic!("{cut:?}") };
+    assert!((1.0..2.0).contains(&seconds), "{seconds}");
+}
+
+/// Packets are numbered from the beginning of the longer stream.
+#[test]
+fn what_was_cut_out_of_a_longer_stream_begins_without_silence() {
+    let bytes = of_a_pipe();
+    let start = bytes.windows(2).position(|w| w == [0xff, 0xf8]).expect("a packet");
+    let is_second = |at: &usize| bytes[*at..at + 3] == bytes[start..start + 3] && bytes[at + 4] == 1;
+    let second = (start + 5..bytes.len() - 4).find(is_second).expect("a second packet");
+    let (audio, notices) = heard(&[&bytes[..start], &bytes[second..]].concat()).expect("whole");
+    assert_eq!((audio.samples(), notices.len()), (SAMPLES - BLOCK, 0));
+}
+
+#[test]
+fn a_tag_behind_a_flac_is_no_sound_of_it() {
+    let mut bytes = whole();
+    bytes.extend(b"TAG");
+    bytes.extend([b'x'; 125]);
+    let (audio, notices) = heard(&bytes).expect("whole");
+    assert_eq!((audio.samples(), notices.len()), (SAMPLES, 0));
+}
+
+#[test]
+fn what_is_said_counts_the_damaged() {
+    let heard = |packets, damaged| {
+        let mut heard = Heard::default();
+        (heard.packets, heard.damaged) = (packets, damaged);
+        heard.check()
+    };
+    assert_eq!(heard(100, 0), Ok(vec![]));
+    let text = "has 5 packets of 100 that cannot be decoded: they are silent";
+    assert_eq!(heard(100, 5), Ok(vec![text.to_owned()]));
+    assert_eq!(
+        heard(100, 6),
+        Err(Problem::Damaged("6 of its 100 packets cannot be decoded".into()))
+    );
+}

@@ -1,0 +1,117 @@
+//! What has been decoded of a file so far, and silence where a packet could not be.
+
+use symphonia::core::{audio::GenericAudioBufferRef, packet::Packet};
+
+use super::{MOST_SECONDS, Problem};
+use crate::audio::Audio;
+
+/// Rates between a bad telephone and the best converters; anything else is a damaged header.
+const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
+
+/// Of so many packets one may be damaged.
+const DAMAGE: usize = 20;
+
+/// What has been decoded.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) audio: Audio,
+    /// Channels that there are, of which two at most are kept.
+    pub(super) channels: usize,
+    /// One packet's channels.
+    scratch: Vec<Vec<f32>>,
+    pub(super) packets: usize,
+    pub(super) damaged: usize,
+    /// Samples of damaged packets before the first whole one.
+    silence_before: usize,
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        let audio = Audio { channels: Vec::new(), sample_rate: 0 };
+        Self { audio, channels: 0, scratch: Vec::new(), packets: 0, damaged: 0, silence_before: 0 }
+    }
+}
+
+impl Heard {
+    pub(super) fn push(&mut self, sound: &GenericAudioBufferRef<'_>) -> Result<(), Problem> {
+        let (rate, planes) = (sound.spec().rate(), sound.num_planes().min(2));
+        if self.audio.channels.is_empty() {
+            if !RATES.contains(&rate) {
+                return Err(Problem::Damaged(format!(
+                    "{rate} samples a second are outside {} to {}",
+                    RATES.start(),
+                    RATES.end()
+                )));
+            }
+            let most = MOST_SECONDS as usize * rate as usize;
+            let before = vec![0.0; self.silence_before.min(most + 1)];
+            self.audio = Audio { channels: vec![before; planes], sample_rate: rate };
+            self.channels = sound.num_planes();
+        }
+        if (rate, planes) != (self.audio.sample_rate, self.audio.channels.len()) {
+            let why = "its rate or its channels change in the middle";
+            return Err(Problem::Damaged(why.into()));
+        }
+        sound.copy_to_vecs_planar(&mut self.scratch);
+        for (channel, new) in self.audio.channels.iter_mut().zip(&self.scratch) {
+            channel.extend_from_slice(new);
+        }
+        Ok(())
+    }
+
+    /// Silence in place of a packet, so that what follows stays where it was.
+    pub(super) fn push_silence(&mut self, packet: &Packet) {
+        self.damaged += 1;
+        // More than any packet lasts; what is damaged may claim anything.
+        self.extend_silent(packet.dur.get().min(1 << 16));
+    }
+
+    /// Silence of `samples` in place of packets that the container kept to itself; one lasts `each`.
+    pub(super) fn push_gap(&mut self, samples: u64, each: u64) {
+        let packets = usize::try_from(samples.div_ceil(each.max(1))).unwrap_or(usize::MAX);
+        self.damaged = self.damaged.saturating_add(packets);
+        self.packets = self.packets.saturating_add(packets);
+        self.extend_silent(samples);
+    }
+
+    fn extend_silent(&mut self, samples: u64) {
+        let samples = usize::try_from(samples).unwrap_or(usize::MAX);
+        if self.audio.channels.is_empty() {
+            self.silence_before = self.silence_before.saturating_add(samples);
+        }
+        let most = self.most_samples() + 1;
+        for channel in &mut self.audio.channels {
+            channel.resize(channel.len().saturating_add(samples).min(most), 0.0);
+        }
+    }
+
+    fn most_samples(&self) -> usize {
+        MOST_SECONDS as usize * self.audio.sample_rate as usize
+    }
+
+    /// Cuts what is too long.
+    pub(super) fn is_long(&mut self) -> bool {
+        let most = self.most_samples();
+        let is_long = self.audio.samples() > most;
+        if is_long {
+            self.audio.crop(most);
+        }
+        is_long
+    }
+
+    /// What is to be said about damaged packets.
+    pub(super) fn check(&self) -> Result<Vec<String>, Problem> {
+        let Self { packets, damaged, .. } = *self;
+        if damaged > packets / DAMAGE {
+            let why = format!("{damaged} of its {packets} packets cannot be decoded");
+            return Err(Problem::Damaged(why));
+        }
+        Ok(match damaged {
+            0 => vec![],
+            1 => vec![format!("has 1 packet of {packets} that cannot be decoded: it is silent")],
+            _ => vec![format!(
+                "has {damaged} packets of {packets} that cannot be decoded: they are silent"
+            )],
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a sound file cannot be heard, and how to mend it.
+
+/// Why a file cannot be heard.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Nothing that this program knows.
+    #[error("it is no sound file that this program knows")]
+    Unknown,
+    /// A known container with something unknown in it, as a noun.
+    #[error("its sound is {0}, which this program does not decode")]
+    Codec(String),
+    /// Opus, which this program was built without.
+    #[error("its sound is Opus, which this program was built without")]
+    NotBuiltIn,
+    /// A container that is known by its first bytes, and no more.
+    #[error("its header cannot be read: {0}")]
+    Header(String),
+    /// There is nothing in it.
+    #[error("there is no sound in it")]
+    Empty,
+    /// It ends before it should.
+    #[error("it ends after {seconds:.2} s, before its end")]
+    CutShort {
+        /// What was there.
+        seconds: f64,
+    },
+    /// It cannot be what was written.
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+}
+
+impl Problem {
+    /// How to mend it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unknown | Self::Codec(_) => {
+                "WAV, AIFF, FLAC, MP3, Ogg Vorbis and M4A are read; `ffmpeg -i FILE song.flac` \
+                 converts most others"
+            }
+            Self::NotBuiltIn => {
+                "build it with `--features opus`, or convert it with `ffmpeg -i FILE song.flac`"
+            }
+            Self::Empty => "check that it is the right file",
+            Self::Header(_) => {
+                "it may be damaged: copy or download it again; or convert it with \
+                 `ffmpeg -i FILE song.flac`"
+            }
+            Self::CutShort { .. } | Self::Damaged(_) => {
+                "copy or download it again; `ffmpeg -i FILE song.flac` saves what can be heard"
+            }
+        }
+    }
+}
