@@ -45,6 +45,22 @@ const NAME: &str = "latents";
 /// No file of latents is larger: this is eleven hours of sound.
 const MOST_BYTES: u64 = 1 << 28;
 
+/// No latents are as large as this: those of songs lie within some tens.
+const MOST_VALUE: f32 = 1e4;
+
+/// Other files by their first bytes: their lengths are whole frames now and then.
+const FOREIGN: [(&[u8], &str); 9] = [
+    (b"RIFF", "a WAV file"),
+    (b"fLaC", "a FLAC file"),
+    (b"OggS", "an Ogg file"),
+    (b"ID3", "an MP3 file"),
+    (b"FORM", "an AIFF file"),
+    (b"GGUF", "a GGUF file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+];
+
 /// How latents are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -95,7 +111,8 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|format| text == format.name()).ok_or_else(|| Error::BadValue {
+        let fits = |format: &Self| text.trim().eq_ignore_ascii_case(format.name());
+        Self::ALL.into_iter().find(fits).ok_or_else(|| Error::BadValue {
             flag: "format",
             value: crate::error::shortened(text),
             why: "use safetensors, vae, nac8 or nac4".into(),
@@ -139,6 +156,9 @@ pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), Str
     } else if is_safetensors(bytes) {
         (from_safetensors(bytes, channels)?, Format::Safetensors)
     } else {
+        if let Some(what) = foreign(bytes) {
+            return Err(format!("it is {what}"));
+        }
         let frame = 4 * channels;
         if !bytes.len().is_multiple_of(frame) {
             return Err(format!(
@@ -147,7 +167,12 @@ pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), Str
                 bytes.len()
             ));
         }
-        (floats(bytes), Format::Vae)
+        let values = floats(bytes);
+        // Nothing but its values tells such a file from any other.
+        if let Some(i) = values.iter().position(|x| x.is_nan() || x.abs() > MOST_VALUE) {
+            return Err(format!("value {i} is {:.1e}: these are no latents", values[i]));
+        }
+        (values, Format::Vae)
     };
     if data.is_empty() {
         return Err("there is no frame in it".into());
@@ -181,7 +206,8 @@ pub fn save(
 /// A file of latents in memory.
 ///
 /// # Errors
-/// [`Error::Conflict`] if they are not one song's, `[1, T, C]`; [`Error::NotFinite`].
+/// [`Error::Conflict`] if they are not one song's, `[1, T, C]`, or larger than the format holds;
+/// [`Error::NotFinite`].
 pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
     let [1, frames, channels] = latents.shape else {
         return Err(Error::Conflict(format!("latents of {:?} are not one song's", latents.shape)));
@@ -194,8 +220,8 @@ pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
     let raw = || latents.data.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     match format {
         Format::Vae => Ok(raw()),
-        Format::Nac8 => Ok(nac::write(&latents.data, channels, nac::EIGHT)),
-        Format::Nac4 => Ok(nac::write(&latents.data, channels, nac::FOUR)),
+        Format::Nac8 => nac::write(&latents.data, channels, nac::EIGHT).map_err(Error::Conflict),
+        Format::Nac4 => nac::write(&latents.data, channels, nac::FOUR).map_err(Error::Conflict),
         Format::Safetensors => {
             let bytes = raw();
             let metadata = HashMap::from([
@@ -214,6 +240,17 @@ pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
 fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk::<8>() else { return false };
     rest.first() == Some(&b'{') && u64::from_le_bytes(*length) < 100_000_000
+}
+
+/// What `bytes` are, if they begin as another file does.
+fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    let by_name = FOREIGN.iter().find(|(first, _)| bytes.starts_with(first));
+    match by_name {
+        Some((_, what)) => Some(what),
+        None if bytes.get(4..8) == Some(b"ftyp") => Some("an M4A file"),
+        None if bytes.starts_with(b"{") && std::str::from_utf8(bytes).is_ok() => Some("JSON"),
+        None => None,
+    }
 }
 
 fn from_safetensors(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {

@@ -68,15 +68,23 @@ fn unpacked(byte: u8, width: Width) -> impl Iterator<Item = f32> {
     [Some(low), high].into_iter().flatten().map(f32::from)
 }
 
-/// Such a file of `[T, channels]` finite values.
-pub(super) fn write(values: &[f32], channels: usize, width: Width) -> Vec<u8> {
+/// Such a file of `[T, channels]` finite values, if an f16 can hold the scale of each frame.
+pub(super) fn write(values: &[f32], channels: usize, width: Width) -> Result<Vec<u8>, String> {
     let frames = values.len() / channels;
     let mut bytes = Vec::with_capacity(HEADER + frames * (SCALE + width.bytes(channels)));
     bytes.extend(width.magic);
     bytes.extend((frames as u32).to_le_bytes());
-    for frame in values.chunks_exact(channels) {
+    for (i, frame) in values.chunks_exact(channels).enumerate() {
         let largest = frame.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-        bytes.extend(f16::from_f32(largest / width.most()).to_le_bytes());
+        let scale = f16::from_f32(largest / width.most());
+        if !scale.is_finite() {
+            return Err(format!(
+                "nac{} cannot hold frame {i}, whose largest number is {largest:.1e}: use safetensors \
+                 or vae",
+                width.bits
+            ));
+        }
+        bytes.extend(scale.to_le_bytes());
         // As acestep.cpp does, by the scale before it was rounded. A frame so quiet that this is
         // infinite has a scale of 0.
         let inverse = Some(width.most() / largest).filter(|x| x.is_finite()).unwrap_or(0.0);
@@ -91,5 +99,5 @@ pub(super) fn write(values: &[f32], channels: usize, width: Width) -> Vec<u8> {
             bytes.extend(frame.chunks_exact(2).map(pair));
         }
     }
-    bytes
+    Ok(bytes)
 }
