@@ -82,32 +82,52 @@ pub fn decode<B: Backend, C: Checkpoint<B>>(
             latents.shape, config.decoder_input_channels
         )));
     }
-    let start = Instant::now();
-    let (stage, hop) = (Stage::Vae, config.hop());
     let data = TensorData::new(latents.data.clone(), latents.shape);
-    let latents: Tensor<B, 3> =
-        parts.attempt(stage, || Ok(Tensor::from_data(data, parts.device())))?;
+    let tensor = || Ok(Tensor::from_data(data.clone(), parts.device()));
+    let latents = parts.attempt(Stage::Vae, tensor)?;
+    let mut songs = sounds_of(latents, tiling, parts, observe, |song| {
+        song.channels.iter().try_for_each(|channel| require_finite("the VAE", channel))
+    })?;
+    // One went in.
+    Ok(songs.swap_remove(0))
+}
+
+/// The sounds of latents `[B, T, C]`, each finished by `finish`; what that refuses as not finite is
+/// decoded again in f32.
+///
+/// Without tiles of the user's own they are upstream's, or smaller ones where memory is short. Where a
+/// card has too little memory after all, they are halved, and halved again.
+pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
+    latents: Tensor<B, 3>,
+    tiling: Option<Tiling>,
+    parts: &Parts<'_, B, C>,
+    observe: &dyn Observe,
+    finish: impl Fn(&mut Audio) -> Result<(), Error>,
+) -> Result<Vec<Audio>, Error> {
+    check(observe)?;
+    let start = Instant::now();
+    let config = &parts.configs().vae;
+    let (stage, hop) = (Stage::Vae, config.hop());
+    let [batch, frames, _] = latents.dims();
     let songs = parts.guarded(Network::VaeDecoder, observe, || {
         observe.event(Event::Loading(stage));
         let decoder = parts.vae_decoder()?;
         let site = parts.site();
         let bytes = bytes_of(parts.place(Network::VaeDecoder).dtype);
         let parameters = decoder.num_params() as u64;
-        let need = |tiling| Need::vae(config, parameters, 1, frames, tiling, bytes);
+        let need = |tiling| Need::vae(config, parameters, batch, frames, tiling, bytes);
         let of_memory = || memory::tiling(Tiling::default(), frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let free = || parts.free();
         let work = |tiling| {
             let sound = vae::decode(&decoder, latents.clone(), hop, tiling, observe)?;
-            let songs = audio_from_sound(sound, config.sampling_rate);
-            let mut channels = songs.iter().flat_map(|song| &song.channels);
-            channels.try_for_each(|channel| require_finite("the VAE", channel))?;
-            Ok(songs)
+            // Only values that were read are known to have been computed.
+            Ok(audio_from_sound(sound, config.sampling_rate))
         };
-        in_tiles(site.device, stage, frames, tiling, observe, free, work)
+        let mut songs = in_tiles(site.device, stage, frames, tiling, observe, free, work)?;
+        songs.iter_mut().try_for_each(&finish)?;
+        Ok(songs)
     })?;
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });
-    let silent = Audio { channels: Vec::new(), sample_rate: config.sampling_rate };
-    // There is one.
-    Ok(songs.into_iter().next().unwrap_or(silent))
+    Ok(songs)
 }

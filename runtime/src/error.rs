@@ -210,9 +210,6 @@ pub enum Error {
         /// The model.
         model: String,
     },
-    /// Audio that no WAV can hold.
-    #[error("this audio cannot be a WAV file: {0}")]
-    Wav(String),
     /// Which heads of the model follow the lyrics is not known.
     #[error("where the lyrics are sung in a song of this model cannot be found")]
     NoAlignment(#[source] acestep_model::ConfigError),
@@ -425,6 +422,7 @@ impl Error {
             Self::File { action, source, .. } => {
                 return file_hint(*action, source).map(str::to_owned);
             }
+            Self::TooShort { least, .. } => format!("it takes at least {least:.2} s"),
             Self::SilentSource => "check that it is the right file".into(),
             Self::TooLong { .. } => "cut the source, or add less before and after it".into(),
             Self::NoSource { .. } => "pass --src-audio FILE".into(),
@@ -534,8 +532,6 @@ impl Error {
             | Self::UnknownKey { near: None, .. }
             | Self::RequestValue { .. }
             | Self::BadCode { .. }
-            | Self::TooShort { .. }
-            | Self::Wav(_)
             | Self::Encode { .. }
             | Self::Snapshot { .. }
             | Self::Cancelled

@@ -14,20 +14,19 @@ use crate::{
     audio::{
         Audio,
         fade::fade,
-        loudness::{prevent_clipping, require_finite, require_sound},
+        loudness::{Loudness, prevent_clipping, require_finite, require_sound},
         splice::splice,
     },
-    device::trial::in_tiles,
+    codec::sounds_of,
     exchange::Array3,
     flow::{
         self, Track,
         edit::{Edit, Side},
         latents::adjusted,
     },
-    host::{audio_from_sound, from_host, to_host},
+    host::{from_host, to_host},
     observe::{Event, Observe, Stage, check},
     residency::{Network, Parts},
-    vae,
 };
 
 pub use many::{Wanted, generate_all};
@@ -186,37 +185,16 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Sound that can be heard, one song a seed, cut to what was asked.
-///
-/// Where a card has too little memory after all, the tiles are halved, and halved again.
 fn decode<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Audio>, Error> {
-    check(observe)?;
-    let start = Instant::now();
-    let config = &parts.configs().vae;
-    let device = parts.site().device;
-    let frames = latents.dims()[1];
-    let songs = parts.guarded(Network::VaeDecoder, observe, || {
-        observe.event(Event::Loading(Stage::Vae));
-        let decoder = parts.vae_decoder()?;
-        let free = || parts.free();
-        let work = |tiling| {
-            let sound = vae::decode(&decoder, latents.clone(), config.hop(), tiling, observe)?;
-            // Only values that were read are known to have been computed.
-            Ok(audio_from_sound(sound, config.sampling_rate))
-        };
-        let mut songs = in_tiles(device, Stage::Vae, frames, plan.tiling, observe, free, work)?;
-        for song in &mut songs {
-            song.crop(plan.samples());
-            require_sound("the VAE", song)?;
-        }
-        Ok(songs)
-    })?;
-    observe.event(Event::Finished { stage: Stage::Vae, elapsed: start.elapsed() });
-    Ok(songs)
+    sounds_of(latents, Some(plan.tiling), parts, observe, |song| {
+        song.crop(plan.samples());
+        require_sound("the VAE", song)
+    })
 }
 
 /// Puts what was made into its source, if that stays, sets the loudness of songs, and fades them in
@@ -225,11 +203,12 @@ fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
     let seam = plan.seam();
     let several = songs.len() > 1;
     let finished = |(&seed, mut audio): (&u64, Audio)| {
-        prevent_clipping(&mut audio);
+        // Another loudness would be set from any other height just the same.
+        let quieter = prevent_clipping(&mut audio).filter(|_| plan.loudness == Loudness::AsIs);
         if let Some((seam, source)) = &seam {
             splice(&mut audio, source, seam);
         }
-        if let Some(Notice(text)) = plan.loudness.apply(&mut audio) {
+        if let Some(Notice(text)) = plan.loudness.apply(&mut audio).or(quieter) {
             let which = if several { format!("song of seed {seed}: ") } else { String::new() };
             observe.event(Event::Noticed(Notice(format!("{which}{text}"))));
         }

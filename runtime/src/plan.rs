@@ -16,7 +16,7 @@ mod start;
 mod task;
 #[cfg(test)]
 mod tests;
-mod tiles;
+pub mod tiles;
 
 use crate::{
     Error, Notice, Request,
@@ -215,7 +215,12 @@ impl Plan {
             latent_shift,
             is_turbo: model.is_turbo,
             noise,
-            tiling: tiles::decide(request, padded_frames, &mut notices)?,
+            tiling: tiles::decide(
+                (request.vae_chunk, request.vae_overlap),
+                Tiling::default(),
+                padded_frames,
+                &mut notices,
+            )?,
             loudness: sound::loudness(request, work.keeps(model), &mut notices)?,
             fades: sound::fades(request, song.duration_s, &mut notices)?,
             task: work.task,

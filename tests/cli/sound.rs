@@ -13,6 +13,22 @@ fn peak(samples: &[f32]) -> f32 {
     samples.iter().fold(0.0, |peak, x| peak.max(x.abs()))
 }
 
+/// A WAV file of 16 bits at 48 kHz, in both channels a sine of 480 Hz.
+fn write_wav(place: &Place, name: &str, samples: usize) {
+    let spec = hound::WavSpec {
+        channels: 2,
+        sample_rate: 48_000,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut writer = hound::WavWriter::create(place.path(name), spec).expect("a WAV");
+    for i in 0..samples {
+        let value = (8_000.0 * (i as f64 * std::f64::consts::TAU / 100.0).sin()) as i16;
+        writer.write_sample(value).and_then(|()| writer.write_sample(value)).expect("written");
+    }
+    writer.finalize().expect("written");
+}
+
 fn codec(place: &Place, args: &[&str]) -> Run {
     place.run(&[&["codec"], args, &["--model", "tiny"]].concat())
 }
@@ -197,6 +213,7 @@ fn the_latents_of_a_song_are_decoded_to_it() {
     let (song, decoded) = (&song[..2 * 15 * 1920], &decoded[..2 * 15 * 1920]);
     // A song above full scale is divided by its peak.
     let scale = peak(decoded) / peak(song);
+    assert_eq!(run.stderr.contains("which was above full scale"), scale > 1.0, "{}", run.stderr);
     let most = song.iter().zip(decoded).map(|(a, b)| (a * scale - b).abs()).fold(0.0, f32::max);
     assert!(scale >= 1.0 && most < 1e-4 * peak(decoded), "{scale} {most}");
     place
@@ -223,4 +240,134 @@ fn what_is_no_sound_and_no_latents_is_refused() {
     codec(&place, &["encode", "a.wav", "--format", "mp3"]).failed(2).says("safetensors, vae, nac8");
     codec(&place, &["encode", "a.wav", "--vae-chunk", "0"]).failed(2).says("--vae-chunk 0");
     codec(&place, &["encode", "absent.wav"]).failed(1).says("cannot read `absent.wav`");
+}
+
+#[test]
+fn the_codec_writes_beside_its_input_and_keeps_all_of_its_name() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("sub")).expect("a folder");
+    write_wav(&place, "sub/song.v2.wav", 4_000);
+    let run = codec(&place, &["encode", "sub/song.v2.wav"]).succeeded();
+    assert_eq!(run.text(), "sub/song.v2.safetensors\n");
+    let run = codec(&place, &["decode", "sub/song.v2.safetensors", "--format", "flac"]).succeeded();
+    assert_eq!(run.text(), "sub/song.v2.flac\n");
+    assert_eq!(crate::names(&place.path("sub")).len(), 3);
+    codec(&place, &["encode", ".."]).failed(1).says("cannot read `..`");
+    codec(&place, &["decode", ".."]).failed(1).says("`..` cannot be used as latents");
+}
+
+#[test]
+fn a_name_that_lies_about_its_file_is_refused() {
+    let place = Place::new();
+    write_wav(&place, "a.wav", 4_000);
+    let refused = |args: &[&str], text: &str| {
+        codec(&place, &[&["encode", "a.wav"], args].concat()).failed(2).says(text);
+    };
+    refused(&["-o", "b.bin"], "`--output b.bin` does not say its format\n\nhint: let it end in");
+    refused(&["-o", "b.flac"], "`--output b.flac` does not say its format");
+    let text = "`--format vae` contradicts the name `b.nac8`\n\nhint: name it .vae, or leave";
+    refused(&["-o", "b.nac8", "--format", "vae"], text);
+    refused(&["-o", "b.m4a", "--format", "vae"], "`--format vae` contradicts the name `b.m4a`");
+    let wrong = "'mp3' for '--format <FORMAT>': use safetensors, vae, nac8 or nac4\n";
+    refused(&["--format", "mp3"], wrong);
+    codec(&place, &["encode", "a.wav", "-o", "b.bin", "--format", "NAC8"]).succeeded();
+    assert_eq!(place.read("b.bin")[..4], *b"NAC8");
+    for name in ["a.nac8", "a.json", "a.PNG"] {
+        place
+            .tiny(&["rain", "-o", name])
+            .failed(2)
+            .says(&format!("`{name}` is no name of a song\n\nhint: name it `a.wav`"));
+    }
+    let args = ["decode", "b.bin", "-o", "c.vae", "--format", "flac"];
+    codec(&place, &args).failed(2).says("hint: name it `c.flac`");
+    for name in ["a.jpg", "a"] {
+        let run = place.run(&["plot", "a.wav", "-o", name]).failed(2);
+        run.says(&format!("`--output {name}` is no name of a PNG file")).says("name it `a.png`");
+    }
+    assert_eq!(place.files(), ["a.wav", "b.bin"]);
+}
+
+#[test]
+fn a_picture_replaces_neither_its_song_nor_its_words() {
+    let place = Place::new();
+    write_wav(&place, "song.png", 4_000);
+    place.write("words.png", "[00:00.01]la");
+    let text = "would be written over itself";
+    place.run(&["plot", "song.png", "--force"]).failed(2).says(text);
+    let args = ["plot", "song.png", "--lrc", "words.png", "-o", "./words.png", "--force"];
+    place.run(&args).failed(2).says(text);
+    assert_eq!(place.read("song.png").len(), 44 + 4 * 4_000);
+    place.run(&["plot", "song.png", "--lrc", "words.png", "-o", "c.png"]).succeeded();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_sound_may_come_through_a_pipe() {
+    let place = Place::new();
+    write_wav(&place, "a.wav", 4_000);
+    codec(&place, &["encode", "a.wav", "-o", "a.vae"]).succeeded();
+    let args = ["codec", "encode", "/dev/stdin", "-o", "b.vae", "--model", "tiny"];
+    place.run_with_stdin(&args, &place.read("a.wav")).succeeded();
+    assert_eq!(place.read("a.vae"), place.read("b.vae"));
+    place.run_with_stdin(&args, b"").failed(1).says("there is no sound in it");
+}
+
+/// 4000 samples are two frames of 1920, and 160 more.
+#[test]
+fn what_the_codec_drops_is_counted_and_too_little_is_said_at_once() {
+    let place = Place::new();
+    write_wav(&place, "a.wav", 4_000);
+    let object = codec(&place, &["encode", "a.wav", "--json"]).succeeded().json();
+    assert_eq!((&object["samples"], &object["dropped"]), (&4_000.into(), &160.into()));
+    write_wav(&place, "b.wav", 480);
+    // Before the device is opened, of which there is none.
+    codec(&place, &["encode", "b.wav", "--device", "cuda:99"])
+        .failed(1)
+        .says("0.010 s of sound are too short to listen to")
+        .says("hint: it takes at least 0.04 s");
+    codec(&place, &["decode", "a.wav", "--device", "cuda:99"])
+        .failed(1)
+        .says("`a.wav` cannot be used as latents: it is a WAV file");
+}
+
+#[test]
+fn tiles_of_the_codec_that_can_be_heard_are_said() {
+    let place = Place::new();
+    write_wav(&place, "a.wav", 48_000);
+    let tiles = ["encode", "a.wav", "-o", "a.vae", "--vae-chunk", "12", "--vae-overlap", "4"];
+    codec(&place, &tiles).succeeded().says("a VAE overlap of 4 frames can be heard where chunks");
+}
+
+/// Latents far beyond those of a song make a sound far above full scale.
+#[test]
+fn sound_above_full_scale_is_divided_by_its_peak_and_that_is_said() {
+    let place = Place::new();
+    let loud: Vec<u8> =
+        (0..25 * 16).flat_map(|i| (300.0 * (i as f32 * 0.7).sin()).to_le_bytes()).collect();
+    place.write("a.vae", loud);
+    let args = ["decode", "a.vae", "-o", "a.wav", "--format", "wav32"];
+    let run = codec(&place, &args).succeeded();
+    assert!(!run.stderr.contains("full scale"), "{}", run.stderr);
+    let height = peak(&floats(&place, "a.wav"));
+    assert!(height > 1.0, "{height}");
+    let text = format!(
+        "note: the sound is {:.2} dB quieter than the VAE gave it, which was above full scale; \
+         --format wav32 keeps it",
+        20.0 * height.log10()
+    );
+    codec(&place, &["decode", "a.vae", "-o", "b.wav"]).succeeded().says(&text);
+    let largest = place.sound("b.wav").into_iter().map(|x| i32::from(x).abs()).max();
+    // Full scale below zero is one step more than above.
+    assert!(matches!(largest, Some(32_767 | 32_768)), "{largest:?}");
+    // What goes in above full scale is clipped.
+    let run = codec(&place, &["encode", "a.wav", "-o", "c.vae"]).succeeded();
+    let above = floats(&place, "a.wav").iter().filter(|x| x.abs() > 1.0).count();
+    run.says(&format!("`a.wav` has {above} samples above full scale: they are clipped"));
+}
+
+#[test]
+fn a_bitrate_of_another_format_is_said() {
+    let place = Place::new();
+    let run = place.tiny(&["rain", "-o", "a.wav", "--mp3-bitrate", "320"]).succeeded();
+    run.says("note: mp3_bitrate 320 kbit/s is not used: wav16 is written");
 }

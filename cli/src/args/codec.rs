@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acestep_runtime::{files::Existing, latents::Format};
+use acestep_runtime::{Error, files::Existing, latents::Format};
 use clap::{Subcommand, ValueHint};
 
 use super::{plan::Place, sound::Sound};
@@ -37,13 +37,15 @@ pub(crate) enum Way {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Encode {
     /// The sound: WAV, FLAC, MP3, Ogg Vorbis, M4A, ..
+    ///
+    /// What it has after its last whole frame of 40 ms is dropped; --json says how many samples.
     #[arg(value_name = "SOUND", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
     /// safetensors, vae, nac8 or nac4 [default: as --output ends, else safetensors].
     ///
     /// vae, nac8 and nac4 are acestep.cpp's; nac8 and nac4 round to eight and four bits.
-    #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>)]
+    #[arg(long, value_name = "FORMAT", value_parser = latents_format)]
     pub(crate) format: Option<Format>,
 
     /// Draws the latents from their distribution, as upstream does, in place of its mean.
@@ -81,7 +83,8 @@ pub(crate) struct Decode {
 /// What both ways have in common.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Common {
-    /// The file to write; - is standard output [default: the input's name, ended anew].
+    /// The file to write; - is standard output [default: beside the input, with its name
+    /// and another extension].
     #[arg(
         short,
         long,
@@ -126,6 +129,14 @@ pub(crate) struct Common {
         help_heading = "Model and device"
     )]
     pub(crate) vae_overlap: Option<i64>,
+}
+
+/// Reads a format; clap names the flag and the value itself.
+fn latents_format(text: &str) -> Result<Format, String> {
+    text.parse().map_err(|error| match error {
+        Error::BadValue { why, .. } => why,
+        other => other.to_string(),
+    })
 }
 
 impl Common {

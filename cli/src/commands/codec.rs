@@ -19,10 +19,9 @@ use acestep_runtime::{
     },
     codec,
     exchange::Array3,
-    files::check_target,
     flow::noise::NoiseSource,
     latents,
-    plan::{limits::whole, sound},
+    plan::{sound, tiles},
     vae::Tiling,
 };
 use anyhow::{Context, Result};
@@ -31,7 +30,7 @@ use serde_json::{Value, json};
 use super::{
     engine::{self, Started},
     generate::outputs::{self, is_stdout},
-    memory,
+    memory, target,
 };
 use crate::{
     args::{
@@ -64,12 +63,16 @@ struct Ready {
     started: Started,
 }
 
+/// The folder of the model that was typed, whose settings say what it takes.
+fn open(common: &Common) -> Result<Folder> {
+    let layout = Layout::new(common.place.models_dir.clone().or_else(settings::models_dir));
+    let model = common.model.as_deref().unwrap_or(KNOWN_MODELS[0].name);
+    Ok(acestep_import::open(model, &layout)?)
+}
+
 impl Ready {
-    fn open(common: &Common) -> Result<Self> {
+    fn start(common: &Common, folder: Folder) -> Result<Self> {
         let mut started = engine::start(&common.place.compute)?;
-        let layout = Layout::new(common.place.models_dir.clone().or_else(settings::models_dir));
-        let model = common.model.as_deref().unwrap_or(KNOWN_MODELS[0].name);
-        let folder = acestep_import::open(model, &layout)?;
         if folder.name() == TINY {
             let text = "tiny is a random network: what it encodes is not heard again";
             started.notices.push(Notice(text.into()));
@@ -94,20 +97,28 @@ impl Ready {
 
 fn encode(args: &Encode, report: &Report) -> Result<()> {
     let common = &args.common;
-    let named = common.output.as_deref().and_then(latents::Format::of);
-    let format = args.format.or(named).unwrap_or_default();
-    let output = target(common, &args.input, format.name())?;
-    let tiling = tiling(common, Tiling::ENCODE)?;
-    let (audio, heard) = read::read(&args.input)?;
-    let mut ready = Ready::open(common)?;
-    ready.started.notices.extend(heard);
-    if let (Some(typed), Some(named)) = (args.format, named.filter(|&named| named != format)) {
-        let text = format!("the file is {typed}, though its name ends in .{named}");
-        ready.started.notices.push(Notice(text));
+    let (audio, mut notices) = read::read(&args.input)?;
+    let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
+        Some(path) => {
+            target::check(path, &[&args.input], common.existing())?;
+            outputs::latents_format("output", args.format, path)?
+        }
+        None => args.format.unwrap_or_default(),
+    };
+    let output = destination(common, &args.input, format.name())?;
+    let folder = open(common)?;
+    let vae = &folder.configs().vae;
+    let (rate, hop) = (u64::from(vae.sampling_rate), vae.hop());
+    let samples = audio.samples() as u64 * rate;
+    let samples = samples.div_ceil(u64::from(audio.sample_rate)) as usize;
+    let frames = samples / hop;
+    if frames == 0 {
+        let least = hop as f64 / rate as f64;
+        return Err(Error::TooShort { seconds: audio.seconds(), least }.into());
     }
-    let configs = ready.folder.configs();
-    let samples = audio.seconds() * f64::from(configs.vae.sampling_rate);
-    let frames = (samples / configs.vae.hop() as f64) as usize;
+    let tiling = tiling(common, Tiling::ENCODE, frames, &mut notices)?;
+    let mut ready = Ready::start(common, folder)?;
+    ready.started.notices.extend(notices);
     let needs =
         memory::listening(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
     // The first is the encoder; codes are not made.
@@ -132,6 +143,8 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
         "format": format.name(),
         "frames": frames,
         "channels": channels,
+        "samples": samples,
+        "dropped": samples - frames * hop,
         "seconds": frames as f64 / 25.0,
         "seed": seed,
     });
@@ -147,13 +160,13 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     args.sound.put_over(&mut request);
     let typed = args.sound.audio_format.as_deref();
     let format = outputs::format(typed, common.output.as_deref(), &mut request, &mut notices)?;
-    let encoding = Encoding::resolve(&request, format)?;
-    let output = target(common, &args.input, format.extension())?;
-    let tiling = tiling(common, Tiling::default())?;
-    let mut ready = Ready::open(common)?;
-    let channels = ready.folder.configs().vae.decoder_input_channels;
-    let stored = latents::read(&args.input, channels)?;
+    let encoding = Encoding::resolve(&request, format, &mut notices)?;
+    let folder = open(common)?;
+    let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
+    let output = destination(common, &args.input, format.extension())?;
     let frames = stored.shape[1];
+    let tiling = tiling(common, Tiling::default(), frames, &mut notices)?;
+    let mut ready = Ready::start(common, folder)?;
     let need =
         memory::sounding(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
     memory::check(&[need], false, ready.engine())?;
@@ -199,16 +212,21 @@ fn finished(
     fades: (f64, f64),
     format: Format,
 ) -> Option<Notice> {
-    let is_exact = format == Format::Wav32 && loudness == Loudness::AsIs;
-    let said = if is_exact { None } else { loudness.apply(audio) };
+    let said = match loudness {
+        Loudness::AsIs if format == Format::Wav32 => None,
+        Loudness::AsIs => {
+            let keeps = |Notice(text)| Notice(format!("{text}; --format wav32 keeps it"));
+            loudness.apply(audio).map(keeps)
+        }
+        _ => loudness.apply(audio),
+    };
     fade(audio, fades);
     said
 }
 
 /// Where it goes, checked; `None` is standard output.
-fn target(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
-    let own = || PathBuf::from(input.file_stem().unwrap_or_default()).with_extension(extension);
-    let path = common.output.clone().unwrap_or_else(own);
+fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
+    let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
     if is_stdout(&path) {
         if common.json {
             let message = "`--output -` and `--json` both want standard output";
@@ -216,30 +234,21 @@ fn target(common: &Common, input: &Path, extension: &str) -> Result<Option<PathB
         }
         return Ok(None);
     }
-    if same(input, &path) {
-        let message = format!("`{}` would be written over itself", path.display());
-        return Err(Refusal::usage(message).hint("name another file with --output").into());
-    }
-    check_target(&path, common.existing())?;
+    target::check(&path, &[input], common.existing())?;
     Ok(Some(path))
 }
 
-/// Whether both names lead to one file.
-fn same(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-/// The tiles that were typed; `None` if none were.
-fn tiling(common: &Common, usual: Tiling) -> Result<Option<Tiling>, Error> {
-    const MOST: u32 = 1_000_000;
-    if common.vae_chunk.is_none() && common.vae_overlap.is_none() {
-        return Ok(None);
+/// The tiles that were typed, for `frames`; `None` if none were.
+fn tiling(
+    common: &Common,
+    usual: Tiling,
+    frames: usize,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<Tiling>, Error> {
+    match (common.vae_chunk, common.vae_overlap) {
+        (None, None) => Ok(None),
+        asked => tiles::decide(asked, usual, frames, notices).map(Some),
     }
-    let chunk = common.vae_chunk.map(|n| whole("vae-chunk", n, 1, MOST)).transpose()?;
-    let overlap = common.vae_overlap.map(|n| whole("vae-overlap", n, 0, MOST)).transpose()?;
-    let chunk = chunk.map_or(usual.chunk, |n| n as usize);
-    let overlap = overlap.map_or(usual.overlap, |n| n as usize);
-    Tiling { chunk, overlap }.fitted().map(Some)
 }
 
 /// Names what was written.

@@ -11,6 +11,7 @@ pub(crate) mod language;
 pub(crate) mod memory;
 pub(crate) mod plan;
 pub(crate) mod plot;
+pub(crate) mod target;
 pub(crate) mod text;
 pub(crate) mod understand;
 pub(crate) mod verify;

@@ -1,16 +1,22 @@
 //! `acestep plot`: a picture of any sound file.
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use acestep_runtime::{
     align::lrc,
     audio::read,
-    files::{Existing, check_target},
+    files::Existing,
     plot::{self, Subject},
 };
 use anyhow::Result;
 
-use super::text::{read_file, utf8};
+use super::{
+    target,
+    text::{read_file, utf8},
+};
 use crate::{
     args::{Global, after::Plot},
     error::Refusal,
@@ -25,7 +31,9 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     let path = args.output.clone().unwrap_or_else(|| args.song.with_extension("png"));
-    check_target(&path, existing)?;
+    check_extension(&path)?;
+    let inputs: Vec<_> = [&args.song].into_iter().chain(&args.lrc).map(PathBuf::as_path).collect();
+    target::check(&path, &inputs, existing)?;
     let lines = match &args.lrc {
         Some(file) => {
             let text = utf8(read_file(file)?, &format!("`{}`", file.display()))?;
@@ -46,4 +54,13 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     interrupt::whole(|| picture.save(&path, existing))?;
     report::path(&path)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A picture is always a PNG, so its name says so.
+fn check_extension(path: &Path) -> Result<(), Refusal> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
+        return Ok(());
+    }
+    let message = format!("`--output {}` is no name of a PNG file", path.display());
+    Err(Refusal::usage(message).hint(format!("name it `{}`", path.with_extension("png").display())))
 }

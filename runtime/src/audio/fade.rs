@@ -19,7 +19,8 @@ pub fn fade(audio: &mut Audio, seconds: (f64, f64)) {
     }
 }
 
-/// Value `i` of `n` from 0 to 1; of a single one it is 0, as `linspace` has it.
+/// Value `i` of `n` from 0 to 1; of a single one it is 0, at either end of a song. (Upstream's fade
+/// out of a single sample, `linspace(1, 0, 1)`, would leave it as it is.)
 fn slope(i: usize, n: usize) -> f32 {
     if n < 2 { 0.0 } else { (i as f64 / (n - 1) as f64) as f32 }
 }

@@ -4,7 +4,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::{Error, Request, error::shortened, plan::limits::whole};
+use crate::{Error, Notice, Request, error::shortened, plan::limits::whole};
 
 /// A format of sound files that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -129,12 +129,16 @@ impl Encoding {
         Self { format, mp3_bitrate: 128, mp3_sample_rate: 48_000, opus_bitrate: 128 }
     }
 
-    /// `format` as `request` wants it.
+    /// `format` as `request` wants it; what has no effect is said.
     ///
     /// # Errors
     /// [`Error::NotBuiltIn`], or [`Error::OutOfRange`] for a bitrate or a rate that the format does
     /// not have.
-    pub fn resolve(request: &Request, format: Format) -> Result<Self, Error> {
+    pub fn resolve(
+        request: &Request,
+        format: Format,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Self, Error> {
         let format = format.require()?;
         let mut encoding = Self::new(format);
         if let Some(asked) = request.mp3_bitrate {
@@ -156,6 +160,19 @@ impl Encoding {
         }
         if let Some(asked) = request.opus_bitrate {
             encoding.opus_bitrate = whole("opus-bitrate", asked, 6, 510)?;
+        }
+        let usual = Self::new(format);
+        let bitrate = "kbit/s";
+        // Other programs' requests have the defaults in them whatever they write.
+        for (key, of, asked, usual, unit) in [
+            ("mp3_bitrate", Format::Mp3, encoding.mp3_bitrate, usual.mp3_bitrate, bitrate),
+            ("mp3_sample_rate", Format::Mp3, encoding.mp3_sample_rate, usual.mp3_sample_rate, "Hz"),
+            ("opus_bitrate", Format::Opus, encoding.opus_bitrate, usual.opus_bitrate, bitrate),
+        ] {
+            if format != of && asked != usual {
+                let text = format!("{key} {asked} {unit} is not used: {format} is written");
+                notices.push(Notice(text));
+            }
         }
         Ok(encoding)
     }
@@ -210,7 +227,7 @@ mod tests {
 
     #[test]
     fn bitrates_and_rates_that_do_not_exist_are_refused() {
-        let resolved = |request: Request| Encoding::resolve(&request, Format::Wav16);
+        let resolved = |request: Request| Encoding::resolve(&request, Format::Wav16, &mut vec![]);
         let plain = resolved(Request::default()).expect("defaults");
         assert_eq!(
             (plain.mp3_bitrate, plain.mp3_sample_rate, plain.opus_bitrate),
@@ -233,5 +250,22 @@ mod tests {
         ] {
             assert!(matches!(resolved(bad), Err(Error::OutOfRange { .. })));
         }
+    }
+
+    #[test]
+    fn what_another_format_would_use_is_said() {
+        let request = Request {
+            mp3_bitrate: Some(320),
+            mp3_sample_rate: Some(48_000),
+            opus_bitrate: Some(96),
+            ..Request::default()
+        };
+        let mut notices = vec![];
+        Encoding::resolve(&request, Format::Flac, &mut notices).expect("in range");
+        let texts = [
+            "mp3_bitrate 320 kbit/s is not used: flac is written",
+            "opus_bitrate 96 kbit/s is not used: flac is written",
+        ];
+        assert_eq!(notices, texts.map(|text| Notice(text.into())));
     }
 }

@@ -36,9 +36,9 @@ impl Default for Loudness {
 impl Loudness {
     /// Makes a song so loud; what is to be said about it.
     pub fn apply(self, audio: &mut Audio) -> Option<Notice> {
-        prevent_clipping(audio);
+        let quieter = prevent_clipping(audio);
         match self {
-            Self::AsIs => None,
+            Self::AsIs => quieter,
             Self::Peak(decibels) => {
                 normalise_peak(audio, decibels);
                 None
@@ -74,12 +74,18 @@ pub fn rms(audio: &Audio) -> f32 {
     (sum / count.max(1) as f64).sqrt() as f32
 }
 
-/// Divides by the peak if it is above 1, so that nothing clips; quieter songs stay as they are.
-pub fn prevent_clipping(audio: &mut Audio) {
+/// Divides by the peak if it is above 1, so that nothing clips, which is said; quieter songs stay as
+/// they are.
+pub fn prevent_clipping(audio: &mut Audio) -> Option<Notice> {
     let peak = peak(audio);
-    if peak > 1.0 {
-        map(audio, |x| x / peak);
+    if peak <= 1.0 {
+        return None;
     }
+    map(audio, |x| x / peak);
+    let decibels = 20.0 * peak.log10();
+    Some(Notice(format!(
+        "the sound is {decibels:.2} dB quieter than the VAE gave it, which was above full scale"
+    )))
 }
 
 /// Brings the peak to `decibels` below full scale (0 = full scale), up or down.
@@ -187,11 +193,16 @@ mod tests {
     #[test]
     fn only_a_song_that_would_clip_is_divided_by_its_peak() {
         let mut loud = song(&[0.5, -2.0], &[1.0, 0.0]);
-        prevent_clipping(&mut loud);
+        let notice = Loudness::AsIs.apply(&mut loud).expect("a notice");
         assert_eq!(loud, song(&[0.25, -1.0], &[0.5, 0.0]));
+        // 20 log10(2) = 6.0206.
+        let text = "the sound is 6.02 dB quieter than the VAE gave it, which was above full scale";
+        assert_eq!(notice.0, text);
         let mut quiet = song(&[0.5], &[-1.0]);
-        prevent_clipping(&mut quiet);
+        assert_eq!(Loudness::AsIs.apply(&mut quiet), None);
         assert_eq!(quiet, song(&[0.5], &[-1.0]));
+        // A peak that is asked for is heard all the same.
+        assert_eq!(Loudness::Peak(-1.0).apply(&mut song(&[2.0], &[0.0])), None);
     }
 
     /// -1 dB is a peak of 10^(-1/20) = 0.891251.

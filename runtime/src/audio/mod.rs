@@ -13,7 +13,7 @@ pub mod read;
 pub mod resample;
 pub mod splice;
 pub mod tags;
-pub mod wav;
+mod wav;
 pub mod write;
 
 /// A song as it is heard: one vector of samples a channel, all of the same length.

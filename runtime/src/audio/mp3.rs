@@ -3,7 +3,7 @@
 
 use mp3lame_encoder::{Bitrate, Builder, DualPcm, Encoder, FlushGap, MonoPcm, Quality};
 
-use super::{Audio, resample::to_stereo, write::check};
+use super::{Audio, loudness::peak, resample::to_stereo, write::check};
 use crate::Error;
 
 /// Samples that LAME is given at once: half a second.
@@ -11,6 +11,10 @@ const AT_ONCE: usize = 24_000;
 
 /// What LAME says it may need at the end.
 const FLUSH_BYTES: usize = 7_200;
+
+/// What LAME multiplies all sound by, so that what it leaves out clips nothing: the more bits, the
+/// less (`presets.c`). Each is for bitrates from the first number on.
+const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95)];
 
 /// An MP3 of `bitrate` kilobits a second at `sample_rate`, to which it is resampled.
 ///
@@ -24,7 +28,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<
         true => None,
         false => Some(to_stereo(audio, sample_rate)?),
     };
-    let audio = resampled.as_ref().unwrap_or(audio);
+    let audio = &louder(resampled.as_ref().unwrap_or(audio), bitrate);
     let mut encoder = encoder(audio, bitrate, sample_rate).map_err(failed)?;
     let mut bytes = Vec::new();
     for start in (0..audio.samples()).step_by(AT_ONCE) {
@@ -48,6 +52,15 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<
         bytes[..first.len()].copy_from_slice(&first);
     }
     Ok(bytes)
+}
+
+/// Undoes what LAME does to the loudness, as far as there is room up to full scale: a song has the
+/// same loudness in every format, but for one whose peak is so high that LAME's reason holds.
+fn louder(audio: &Audio, bitrate: u32) -> Audio {
+    let factor = QUIETER.iter().find(|(least, _)| bitrate >= *least).map_or(1.0, |(_, x)| *x);
+    let gain = (1.0 / factor).min(1.0 / peak(audio)).max(1.0);
+    let channels = audio.channels.iter().map(|c| c.iter().map(|x| x * gain).collect()).collect();
+    Audio { channels, sample_rate: audio.sample_rate }
 }
 
 fn encoder(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Encoder, String> {

@@ -1,6 +1,7 @@
 //! A part that was made anew, put into the sound that it is a part of.
 //!
-//! Outside the region every sample is the source's; inside it the song is heard, and straight ramps
+//! Outside the region every sample is the source's, as it was heard: at the networks' rate, and clipped
+//! to full scale. Inside it the song is heard, and straight ramps
 //! at both ends of the region lead from one to the other. Of upstream's two versions one has the
 //! ramps outside, where they would change the source. Where `repaint_mode` is `aggressive` upstream
 //! splices nothing, and the whole song goes through the VAE; here it meets its source without a ramp

@@ -5,16 +5,16 @@
 //! too large to exist. (libsndfile, which upstream writes through, drops the fraction instead;
 //! rounding halves that error.)
 
-use std::io::{Seek, Write};
+use std::io::Cursor;
 
 use hound::{SampleFormat, WavSpec, WavWriter};
 
-use super::Audio;
+use super::{Audio, write::check};
 use crate::Error;
 
 /// How a sample is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WavFormat {
+pub(super) enum WavFormat {
     /// 16-bit integers: what every player reads.
     #[default]
     Int16,
@@ -26,7 +26,7 @@ pub enum WavFormat {
 
 impl WavFormat {
     /// Bits of a sample.
-    pub fn bits(self) -> u16 {
+    pub(super) fn bits(self) -> u16 {
         match self {
             Self::Int16 => 16,
             Self::Int24 => 24,
@@ -38,40 +38,11 @@ impl WavFormat {
 /// A WAV file in memory.
 ///
 /// # Errors
-/// [`Error::Wav`] if the audio has no channels, channels of different lengths, or over 4 GiB.
-pub fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
-    let mut bytes = std::io::Cursor::new(Vec::new());
-    write(&mut bytes, audio, format).map_err(|error| match error {
-        WriteError::Audio(error) => error,
-        WriteError::Io(source) => Error::Wav(source.to_string()),
-    })?;
-    Ok(bytes.into_inner())
-}
-
-/// Why [`write()`] failed: the caller knows the file's name.
-#[derive(Debug)]
-pub enum WriteError {
-    /// No WAV file can hold this.
-    Audio(Error),
-    /// The file cannot be written.
-    Io(std::io::Error),
-}
-
-impl From<hound::Error> for WriteError {
-    fn from(error: hound::Error) -> Self {
-        match error {
-            hound::Error::IoError(source) => Self::Io(source),
-            other => Self::Audio(Error::Wav(other.to_string())),
-        }
-    }
-}
-
-/// Writes a WAV file to anything with a position.
-///
-/// # Errors
-/// [`WriteError`].
-pub fn write<W: Write + Seek>(out: W, audio: &Audio, format: WavFormat) -> Result<(), WriteError> {
-    let channels = check(audio, format).map_err(WriteError::Audio)?;
+/// [`Error::Encode`] if the audio has no channels, channels of different lengths, or over 4 GiB.
+pub(super) fn to_bytes(audio: &Audio, format: WavFormat) -> Result<Vec<u8>, Error> {
+    let failed = |why: String| Error::Encode { format: "WAV file", why };
+    check(audio).map_err(failed)?;
+    let channels = channels_that_fit(audio, format).map_err(failed)?;
     let sample_format = match format {
         WavFormat::Int16 | WavFormat::Int24 => SampleFormat::Int,
         WavFormat::Float32 => SampleFormat::Float,
@@ -82,18 +53,24 @@ pub fn write<W: Write + Seek>(out: W, audio: &Audio, format: WavFormat) -> Resul
         bits_per_sample: format.bits(),
         sample_format,
     };
+    let mut bytes = Cursor::new(Vec::new());
+    written(&mut bytes, spec, audio).map_err(|error| failed(error.to_string()))?;
+    Ok(bytes.into_inner())
+}
+
+fn written(out: &mut Cursor<Vec<u8>>, spec: WavSpec, audio: &Audio) -> Result<(), hound::Error> {
     let mut writer = WavWriter::new(out, spec)?;
     for i in 0..audio.samples() {
         for channel in &audio.channels {
-            match format {
-                WavFormat::Int16 | WavFormat::Int24 => {
-                    writer.write_sample(integer(channel[i], format.bits()))?;
+            match spec.sample_format {
+                SampleFormat::Int => {
+                    writer.write_sample(integer(channel[i], spec.bits_per_sample))?;
                 }
-                WavFormat::Float32 => writer.write_sample(channel[i])?,
+                SampleFormat::Float => writer.write_sample(channel[i])?,
             }
         }
     }
-    Ok(writer.finalize()?)
+    writer.finalize()
 }
 
 pub(super) fn integer(x: f32, bits: u16) -> i32 {
@@ -102,21 +79,14 @@ pub(super) fn integer(x: f32, bits: u16) -> i32 {
     (f64::from(x) * full).round().clamp(-full, full - 1.0) as i32
 }
 
-/// The number of channels, if this is something a WAV file can hold.
-fn check(audio: &Audio, format: WavFormat) -> Result<u16, Error> {
-    let wav = |why: String| Err(Error::Wav(why));
-    let channels = match u16::try_from(audio.channels.len()) {
-        Ok(channels) if channels > 0 => channels,
-        _ => return wav(format!("it has {} channels", audio.channels.len())),
-    };
-    if audio.channels.iter().any(|channel| channel.len() != audio.samples()) {
-        let lengths: Vec<_> = audio.channels.iter().map(Vec::len).collect();
-        return wav(format!("its channels have different lengths: {lengths:?}"));
-    }
+/// The number of channels, if a WAV file can count them and their bytes.
+fn channels_that_fit(audio: &Audio, format: WavFormat) -> Result<u16, String> {
+    let channels = u16::try_from(audio.channels.len())
+        .map_err(|_| format!("it has {} channels", audio.channels.len()))?;
     // The format counts bytes in 32 bits; 100 are more than any header.
     let bytes = audio.samples() as u64 * u64::from(channels) * u64::from(format.bits() / 8);
     if bytes > u64::from(u32::MAX) - 100 {
-        return wav(format!("{bytes} bytes are more than a WAV file can have (4 GiB)"));
+        return Err(format!("{bytes} bytes are more than a WAV file can have (4 GiB)"));
     }
     Ok(channels)
 }

@@ -1,7 +1,7 @@
 //! How latents are cut for the VAE.
 
 use super::limits::whole;
-use crate::{Error, Notice, Request, vae::Tiling};
+use crate::{Error, Notice, vae::Tiling};
 
 /// More frames than any song has.
 const MOST_FRAMES: u32 = 1_000_000;
@@ -9,19 +9,20 @@ const MOST_FRAMES: u32 = 1_000_000;
 /// With as many frames to either side a tile sounds as it would in the whole song.
 const EXACT_OVERLAP: usize = 9;
 
-/// `frames` are sampled.
-pub(super) fn decide(
-    request: &Request,
+/// Tiles for `frames` as `chunk` and `overlap` ask for them, else as is `usual`.
+///
+/// # Errors
+/// [`Error::OutOfRange`].
+pub fn decide(
+    (chunk, overlap): (Option<i64>, Option<i64>),
+    usual: Tiling,
     frames: usize,
     notices: &mut Vec<Notice>,
 ) -> Result<Tiling, Error> {
-    let Tiling { mut chunk, mut overlap } = Tiling::default();
-    if let Some(asked) = request.vae_chunk {
-        chunk = whole("vae-chunk", asked, 1, MOST_FRAMES)? as usize;
-    }
-    if let Some(asked) = request.vae_overlap {
-        overlap = whole("vae-overlap", asked, 0, MOST_FRAMES)? as usize;
-    }
+    let chunk = chunk.map(|asked| whole("vae-chunk", asked, 1, MOST_FRAMES)).transpose()?;
+    let overlap = overlap.map(|asked| whole("vae-overlap", asked, 0, MOST_FRAMES)).transpose()?;
+    let chunk = chunk.map_or(usual.chunk, |asked| asked as usize);
+    let overlap = overlap.map_or(usual.overlap, |asked| asked as usize);
     let fitted = Tiling { chunk, overlap }.fitted()?;
     if fitted.overlap != overlap {
         notices.push(Notice(format!(

@@ -40,7 +40,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         &mut asked.request,
         &mut asked.notices,
     )?;
-    let encoding = Encoding::resolve(&asked.request, format)?;
+    let encoding = Encoding::resolve(&asked.request, format, &mut asked.notices)?;
     let Started { engine, kernels, notices } = engine::start(&args.compute.place)?;
     asked.notices.extend(notices);
     let models = args.compute.models_dir.clone().or_else(settings::models_dir);

@@ -28,6 +28,9 @@ const DEFAULT_WITHOUT_SEED: &str = "song";
 /// What cannot be written, by its usual extension.
 const OTHER_FORMATS: [&str; 7] = ["ogg", "m4a", "aac", "wma", "aiff", "aif", "webm"];
 
+/// What is written, but is no song.
+const NO_SONGS: [&str; 8] = ["safetensors", "vae", "nac8", "nac4", "json", "lrc", "vtt", "png"];
+
 /// Where a song goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
@@ -88,7 +91,10 @@ impl Outputs {
         let template = output.output.as_deref().unwrap_or(Path::new(&default));
         let json = output.json;
         let latents = match &output.output_latents {
-            Some(path) => Some((names(path, count, seeds)?.paths, latents_format(path)?)),
+            Some(path) => Some((
+                names(path, count, seeds)?.paths,
+                latents_format("output-latents", None, path)?,
+            )),
             None => None,
         };
         if is_stdout(template) {
@@ -180,6 +186,12 @@ pub(in crate::commands) fn format(
 ) -> Result<Format> {
     let typed: Option<Format> = typed.map(str::parse).transpose()?;
     let output = output.filter(|path| !is_stdout(path));
+    if let Some(path) = output.filter(|path| ends_as(path, &NO_SONGS)) {
+        let message = format!("`{}` is no name of a song", path.display());
+        let instead = path.with_extension(typed.unwrap_or_default().extension());
+        let hint = format!("name it `{}`", instead.display());
+        return Err(Refusal::usage(message).hint(hint).into());
+    }
     let named = output.and_then(Format::of);
     let fits = |format: Format| named.is_none_or(|n| n.extension() == format.extension());
     let path = output.unwrap_or(Path::new("")).display();
@@ -228,22 +240,43 @@ pub(in crate::commands) fn format(
 }
 
 fn check_extension(path: &Path) -> Result<(), Refusal> {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-    match extension {
-        Some(other) if OTHER_FORMATS.contains(&other.as_str()) => {
-            let message = format!("this program does not write `{}`", path.display());
-            let instead = path.with_extension(if other == "ogg" { "opus" } else { "flac" });
-            Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
-        }
-        _ => Ok(()),
+    if !ends_as(path, &OTHER_FORMATS) {
+        return Ok(());
     }
+    let message = format!("this program does not write `{}`", path.display());
+    let instead = path.with_extension(if ends_as(path, &["ogg"]) { "opus" } else { "flac" });
+    Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
 }
 
-fn latents_format(path: &Path) -> Result<latents::Format, Refusal> {
-    latents::Format::of(path).ok_or_else(|| {
-        let message = format!("`--output-latents {}` does not say its format", path.display());
-        Refusal::usage(message).hint("let it end in .safetensors, .vae, .nac8 or .nac4")
-    })
+fn ends_as(path: &Path, extensions: &[&str]) -> bool {
+    let is = |own: &std::ffi::OsStr| extensions.iter().any(|other| own.eq_ignore_ascii_case(other));
+    path.extension().is_some_and(is)
+}
+
+/// The format of a file of latents, which `flag` names: as `typed`, else as the name ends.
+///
+/// # Errors
+/// If the name contradicts what was typed, or says nothing where nothing was.
+pub(in crate::commands) fn latents_format(
+    flag: &str,
+    typed: Option<latents::Format>,
+    path: &Path,
+) -> Result<latents::Format, Refusal> {
+    let named = latents::Format::of(path);
+    let is_sound = Format::of(path).is_some() || ends_as(path, &OTHER_FORMATS);
+    let lies = is_sound || ends_as(path, &NO_SONGS);
+    match (typed, named) {
+        (Some(typed), named) if named != Some(typed) && lies => {
+            let message = format!("`--format {typed}` contradicts the name `{}`", path.display());
+            let hint = format!("name it .{typed}, or leave --format out");
+            Err(Refusal::usage(message).hint(hint))
+        }
+        (Some(format), _) | (None, Some(format)) => Ok(format),
+        (None, None) => {
+            let message = format!("`--{flag} {}` does not say its format", path.display());
+            Err(Refusal::usage(message).hint("let it end in .safetensors, .vae, .nac8 or .nac4"))
+        }
+    }
 }
 
 /// A path for each seed.

@@ -143,7 +143,9 @@ fn sound_cases<B: Backend>(
     let [batch, channels, samples] = sound.dims();
     let device = sound.device();
     let mut songs = audio_from_sound(sound, rate);
-    songs.iter_mut().for_each(prevent_clipping);
+    for song in &mut songs {
+        prevent_clipping(song);
+    }
     let values: Vec<f32> = songs.into_iter().flat_map(|song| song.channels.concat()).collect();
     let sound: Tensor<B, 3> =
         Tensor::from_data(TensorData::new(values, [batch, channels, samples]), &device);

@@ -118,7 +118,8 @@ fn a_flac_without_a_length_ends_with_a_whole_packet() {
 fn what_was_cut_out_of_a_longer_stream_begins_without_silence() {
     let bytes = of_a_pipe();
     let start = bytes.windows(2).position(|w| w == [0xff, 0xf8]).expect("a packet");
-    let is_second = |at: &usize| bytes[*at..at + 3] == bytes[start..start + 3] && bytes[at + 4] == 1;
+    let is_second =
+        |at: &usize| bytes[*at..at + 3] == bytes[start..start + 3] && bytes[at + 4] == 1;
     let second = (start + 5..bytes.len() - 4).find(is_second).expect("a second packet");
     let (audio, notices) = heard(&[&bytes[..start], &bytes[second..]].concat()).expect("whole");
     assert_eq!((audio.samples(), notices.len()), (SAMPLES - BLOCK, 0));

@@ -146,7 +146,8 @@ impl<'a> Listening<'a> {
         let cut = Err(Problem::CutShort { seconds });
         match ending {
             Ending::Long => {
-                let whole = promised.map_or(String::new(), |s| format!(" of {:.0} s", in_seconds(s)));
+                let whole =
+                    promised.map_or(String::new(), |s| format!(" of {:.0} s", in_seconds(s)));
                 return Ok(Some(format!("is long: its first {MOST_SECONDS} s{whole} are read")));
             }
             Ending::Chained => {

@@ -85,7 +85,8 @@ fn every_format_is_heard() {
 fn an_m4a_begins_with_the_delay_of_its_encoder() {
     let bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
     let (audio, notices) = noticed("a.m4a", &bytes);
-    let text = "is AAC: it begins some 20 to 50 ms late, with what its encoder put before the sound";
+    let text =
+        "is AAC: it begins some 20 to 50 ms late, with what its encoder put before the sound";
     assert_eq!(notices, [text]);
     assert!((SAMPLES..SAMPLES + 3 * 1024).contains(&audio.samples()), "{}", audio.samples());
     let difference = difference(&audio, 1024.0);
