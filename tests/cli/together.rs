@@ -151,15 +151,35 @@ fn what_fails_after_the_song_is_written_is_said_beside_it() {
         assert_eq!(run.code, Some(1), "{}", run.stderr);
         (run.json(), run.stderr)
     };
-    let (object, said) = run("--request a.json -o a.wav");
-    assert!(said.contains("cannot write `a.png`"), "{said}");
+    let (object, said) = run("--request c.json -o a.wav --lrc --save-request");
+    assert!(said.contains("cannot write `a.png`") && !said.contains("no words"), "{said}");
+    let output = &object["outputs"][0];
+    assert_eq!([&output["lrc"], &object["request"]], ["a.lrc", "a.json"]);
+    assert_eq!(output.get("plot"), None);
     assert_eq!(object["outputs"][0]["path"], "a.wav");
     assert!(object["error"][0].as_str().is_some_and(|why| why.contains("a.png")), "{object:#}");
     assert!(place.path("a.wav").exists() && !place.path("a.png").exists());
+    requests(&place);
 
     let (objects, said) = run("--request a.json --request c.json");
     let sentence = "the song `a.wav` is written, but not all that was wanted of it";
     assert!(said.contains(sentence), "{said}");
     assert_eq!(objects[1]["outputs"][0]["path"], "c.wav");
     assert!(objects[1]["error"].is_array());
+}
+
+/// Whoever reads names and has had enough is no failure.
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_stops_no_song() {
+    let place = Place::new();
+    requests(&place);
+    let program = env!("CARGO_BIN_EXE_acestep");
+    let flags = "--model tiny --request a.json --request b.json --request c.json --lrc";
+    let script = format!("'{program}' generate {flags} | head -1; exit ${{PIPESTATUS[0]}}");
+    let mut command = std::process::Command::new("bash");
+    let output = command.args(["-c", &script]).current_dir(place.path(".")).output();
+    let run = crate::Run::from(output.expect("bash"));
+    assert_eq!((run.code, run.text()), (Some(0), "a_1.wav\n"), "{}", run.stderr);
+    assert!(place.path("b.wav").exists() && place.path("c.lrc").exists());
 }

@@ -107,25 +107,37 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     }
     requests::check(&jobs, &args)?;
     if args.output.dry_run {
-        return plan_only(&mut jobs, &args, &report);
+        return plan_only(&mut jobs, &args, &requests, &report);
     }
-    for (job, own) in jobs.iter().zip(&requests) {
-        memory::check(job, args.compute.residency())
-            .map_err(|error| requests::named(error, own, &requests))?;
-    }
+    check_memory(&jobs, &args, &requests)?;
     let mut run = Together::new(jobs, &args, report);
     let ended = run.run();
     run.report(ended)
 }
 
+/// Refuses requests that cannot fit into memory.
+fn check_memory(jobs: &[Job], args: &Args, requests: &[Args]) -> Result<()> {
+    let check = |(job, own): (&Job, &Args)| {
+        memory::check(job, args.compute.residency())
+            .map_err(|error| requests::named(error, own, requests))
+    };
+    jobs.iter().zip(requests).try_for_each(check)
+}
+
 /// Says what would be made, and makes nothing.
-fn plan_only(jobs: &mut [Job], args: &Args, report: &Report) -> Result<ExitCode> {
+fn plan_only(
+    jobs: &mut [Job],
+    args: &Args,
+    requests: &[Args],
+    report: &Report,
+) -> Result<ExitCode> {
     let mut objects = Vec::new();
-    for job in jobs.iter_mut() {
+    for (job, own) in jobs.iter_mut().zip(requests) {
+        let named = |error| requests::named(error, own, requests);
         job.say_plan(report);
-        job.folder.measure_adapters(job.engine.dtype)?;
-        job.say_adapters(report);
-        let resources = Resources::of(job, args.compute.residency())?;
+        job.folder.measure_adapters(job.engine.dtype).map_err(|error| named(error.into()))?;
+        job.say_adapters(Some(report));
+        let resources = Resources::of(job, args.compute.residency()).map_err(named)?;
         if args.output.json {
             let mut object = describe::to_json(job, &resources);
             object["dry_run"] = true.into();
@@ -137,7 +149,7 @@ fn plan_only(jobs: &mut [Job], args: &Args, report: &Report) -> Result<ExitCode>
     if args.output.json {
         report.output(&format!("{:#}", requests::one_or_all(objects, jobs.len())))?;
     }
-    jobs.iter().try_for_each(|job| memory::check(job, args.compute.residency()))?;
+    check_memory(jobs, args, requests)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -213,11 +225,11 @@ impl Job {
         Ok(())
     }
 
-    /// Says what is wrong with what the adapters did, and gives what they did.
-    fn say_adapters(&mut self, report: &Report) -> Vec<String> {
+    /// Says what is wrong with what the adapters did, unless that was said, and gives what they did.
+    fn say_adapters(&mut self, report: Option<&Report>) -> Vec<String> {
         let (lines, notices) = adapters::outcome(&self.folder);
         for notice in notices {
-            report.note(&notice.0);
+            report.inspect(|report| report.note(&notice.0));
             self.notices.push(notice);
         }
         lines

@@ -129,6 +129,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     if lyrics.ids.is_empty() {
         return Ok(vec![Aligned::default(); batch]);
     }
+    check(observe)?;
     // Of the whole schedule, also where a source is kept and its beginning left out.
     let last = 1.0 / plan.timesteps.len().max(1) as f32;
     let noise = plan.noise.initial_noise(SEED, frames, channels);

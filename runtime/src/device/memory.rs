@@ -4,11 +4,14 @@
 //! Weights and caches are counted exactly. What a stage works with is an estimate: the tensors that
 //! are alive at its widest place, with attention that keeps no score matrix.
 
-use acestep_model::{acestep, oobleck, qwen3};
+use acestep_model::{
+    acestep::{self, Heads},
+    oobleck, qwen3,
+};
 use burn::tensor::DType;
 
 use super::{Device, Listing};
-use crate::{Error, observe::Stage, vae::Tiling};
+use crate::{Error, lm::judge::SCORED_AT_ONCE, observe::Stage, vae::Tiling};
 
 /// What one stage needs, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,24 +137,29 @@ impl Need {
         }
     }
 
-    /// The look of `heads` of the diffusion transformer's heads at a condition of `tokens`, over a
+    /// The look of some `heads` of the diffusion transformer at a condition of `tokens`, over a
     /// finished song of `frames` latent frames.
     pub fn alignment(
         config: &acestep::Config,
         parameters: u64,
-        heads: usize,
+        heads: &[Heads],
         frames: usize,
         tokens: usize,
         bytes: u64,
     ) -> Self {
         let song = Self::diffusion(config, parameters, 1, frames, tokens, bytes);
         let patches = frames.div_ceil(config.patch_size.max(1));
-        // What each head looks at is kept, in f32; the scores before it, and a copy by rows.
-        let looks = product(&[heads, patches, tokens]) * 4;
+        // What each head looks at, in f32, and a copy of it by rows; before that, the scores of a layer.
+        let look = product(&[patches, tokens]) * 4;
+        let all: usize = heads.iter().map(|of| of.heads.len()).sum();
+        let most = heads.iter().map(|of| of.heads.len()).max().unwrap_or(0);
+        // What enters each layer up to the last that is asked.
+        let layers = heads.iter().map(|of| of.layer + 1).max().unwrap_or(0);
+        let entering = product(&[layers, patches, config.hidden_size]) * bytes;
         Self {
             stage: Stage::Alignment,
-            work: song.work + 3 * looks,
-            largest: song.largest.max(looks),
+            work: song.work + entering + (2 * all + most) as u64 * look,
+            largest: song.largest.max(most as u64 * look),
             ..song
         }
     }
@@ -181,6 +189,13 @@ impl Need {
             cache: 2 * config.num_hidden_layers as u64 * one,
             largest: table(config, bytes).max(one),
         }
+    }
+
+    /// A language model that judges songs, with a prompt and an answer of at most `positions` tokens.
+    pub fn judge(config: &qwen3::Config, parameters: u64, positions: usize, bytes: u64) -> Self {
+        let reader = Self::language_model(config, parameters, 1, positions, bytes);
+        let scores = product(&[config.vocab_size, SCORED_AT_ONCE]) * 4;
+        Self { stage: Stage::Score, work: reader.work + 2 * scores, ..reader }
     }
 
     /// The encoder of sound, of `frames` frames in all, `tiling.chunk` of them at a time.
@@ -396,20 +411,22 @@ mod tests {
         assert_eq!((need.weights, need.largest), (40, 2 * widest));
     }
 
-    /// Ten minutes: 8 heads, 7500 patches, 2000 tokens of condition.
+    /// Ten minutes: 7500 patches, 300 tokens, three heads of two layers; a picture is 9 MB.
     #[test]
-    fn pictures_of_where_heads_look_are_most_of_what_alignment_needs() {
+    fn alignment_needs_pictures_twice_and_the_stream_of_every_layer_it_goes_through() {
         let text =
             include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
         let config = acestep::Config::from_json(text).expect("a configuration");
-        let need = |heads| Need::alignment(&config, 10, heads, 15_000, 2000, 4);
-        let song = Need::diffusion(&config, 10, 1, 15_000, 2000, 4);
-        let looks = 8 * 7500 * 2000 * 4;
-        assert_eq!(need(8).work, song.work + 3 * looks);
-        assert_eq!((need(8).weights, need(8).cache), (song.weights, song.cache));
-        // One network, and the language model alone.
-        let all = [song, need(8), Need { stage: Stage::Score, ..Need { weights: 1, ..need(0) } }];
-        assert_eq!(peak(&all, true), need(8).total());
+        let heads = [Heads { layer: 1, heads: vec![0] }, Heads { layer: 2, heads: vec![1, 2] }];
+        let need = Need::alignment(&config, 10, &heads, 15_000, 300, 4);
+        let song = Need::diffusion(&config, 10, 1, 15_000, 300, 4);
+        let streams = 3 * 7500 * config.hidden_size as u64 * 4;
+        assert_eq!(need.work, song.work + streams + 8 * 9_000_000);
+        assert_eq!((need.weights, need.cache), (song.weights, song.cache));
+        assert_eq!(need.largest, song.largest.max(18_000_000));
+        // One network; and the language model alone.
+        let judge = Need { stage: Stage::Score, weights: 1, ..song };
+        assert_eq!(peak(&[song, need, judge], true), need.total());
     }
 
     #[test]

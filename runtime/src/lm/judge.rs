@@ -27,7 +27,7 @@ use crate::{
 
 /// Tokens of an answer that are scored at once: their scores are as many numbers as the vocabulary
 /// has tokens, each.
-const SCORED_AT_ONCE: usize = 32;
+pub(crate) const SCORED_AT_ONCE: usize = 32;
 
 /// What songs should be like.
 #[derive(Debug, Clone, Copy)]

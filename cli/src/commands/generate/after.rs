@@ -6,7 +6,11 @@
 mod files;
 mod table;
 
-use std::{io::Write, path::Path};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use acestep_import::{Folder, LanguageFolder, Layout};
 use acestep_model::{Backend, Place};
@@ -27,8 +31,8 @@ use acestep_runtime::{
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::{Args, Job, Written, request::Asked};
-use crate::{commands::language, error::Refusal, interrupt, progress::Of, report};
+use super::{Args, Job, request::Asked, together::Done};
+use crate::{commands::language, error::Refusal, interrupt, progress::Of};
 pub(super) use files::{Files, Named};
 pub(super) use table::{ranking, table};
 
@@ -152,8 +156,9 @@ impl Found {
         Ok(())
     }
 
-    /// As an object of each song, which has the keys of what was wanted.
-    pub(super) fn to_json(&self, job: &Job, index: usize) -> Map<String, Value> {
+    /// As an object of each song, which has the keys of what was wanted, and of `files` those that
+    /// are its own.
+    pub(super) fn to_json(&self, job: &Job, index: usize, files: &[PathBuf]) -> Map<String, Value> {
         let after = &job.after;
         let mut object = Map::new();
         let aligned = self.aligned.get(index);
@@ -167,8 +172,7 @@ impl Found {
             object.insert("scores".into(), table::to_json(judged, words));
         }
         for (key, path) in after.files.of_song(index) {
-            let there = key == "plot" || aligned.is_some_and(|aligned| !aligned.lines.is_empty());
-            if there {
+            if files.contains(path) {
                 object.insert(key.into(), path.display().to_string().into());
             }
         }
@@ -213,23 +217,22 @@ impl Job {
         })
     }
 
-    /// Writes what was made of the songs; then names the files, unless JSON will.
+    /// Writes what was made of the songs, and tells `done` of each file.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub(super) fn write_after(
         &self,
         songs: &[Song],
-        written: &[Written],
-        found: &Found,
         existing: Existing,
+        done: &mut Done,
     ) -> Result<()> {
         for (index, song) in songs.iter().enumerate() {
-            let lines = found.aligned.get(index).map_or(&[][..], |aligned| &aligned.lines);
+            let lines = done.found.aligned.get(index).map_or(&[][..], |aligned| &aligned.lines);
             for (kind, path) in self.after.files.of_song(index) {
                 let bytes = match kind {
                     "plot" => {
-                        let title = written[index].target.title();
+                        let title = done.written[index].target.title();
                         let subject = plot::Subject { audio: &song.audio, title: &title, lines };
                         plot::draw(&subject).to_png()?
                     }
@@ -245,9 +248,7 @@ impl Job {
                     })
                 };
                 interrupt::whole(|| write_whole(path, existing, fill))?;
-                if !self.outputs.json {
-                    report::path(path)?;
-                }
+                done.files.push(path.clone());
             }
         }
         Ok(())
@@ -257,8 +258,9 @@ impl Job {
     pub(super) fn missing_after(&self, found: &Found) -> Vec<Notice> {
         let after = &self.after;
         let mut notices = Vec::new();
-        let has_lines = found.aligned.iter().any(|aligned| !aligned.lines.is_empty());
-        if after.wants.lines && !has_lines {
+        // Nothing at all if it was not come to, or failed.
+        let no_lines = found.aligned.iter().all(|aligned| aligned.lines.is_empty());
+        if after.wants.lines && no_lines && !found.aligned.is_empty() {
             notices.push(Notice("the song has no words: no times of lines are written".into()));
         }
         if after.judges && self.plan.codes.is_empty() {
@@ -290,7 +292,7 @@ fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -
 }
 
 /// Lets the language model in `folder` answer many questions; it is read once. One that it cannot
-/// answer stops no other.
+/// answer stops no other. With each comes the time since the run has `begun`.
 ///
 /// # Errors
 /// [`Error::NoDevice`]; each answer may be one of [`judge::judge`].
@@ -298,17 +300,22 @@ pub(super) fn judge_all(
     questions: &[Question<'_>],
     folder: &LanguageFolder,
     engine: Engine,
-) -> Result<Vec<Result<Vec<LanguageScore>, Error>>, Error> {
-    engine.run(Judging { questions, folder })
+    begun: Instant,
+) -> Result<Vec<(Answer, Duration)>, Error> {
+    engine.run(Judging { questions, folder, begun })
 }
+
+/// A score for each song.
+type Answer = Result<Vec<LanguageScore>, Error>;
 
 struct Judging<'a> {
     questions: &'a [Question<'a>],
     folder: &'a LanguageFolder,
+    begun: Instant,
 }
 
 impl acestep_runtime::Job for Judging<'_> {
-    type Output = Vec<Result<Vec<LanguageScore>, Error>>;
+    type Output = Vec<(Answer, Duration)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let held = Held::<B, _>::new(self.folder);
@@ -322,6 +329,7 @@ impl acestep_runtime::Job for Judging<'_> {
             }
             Ok(scores)
         };
-        self.questions.iter().map(answer).collect()
+        let timed = |question| (answer(question), self.begun.elapsed());
+        self.questions.iter().map(timed).collect()
     }
 }

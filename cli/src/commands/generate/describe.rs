@@ -91,9 +91,10 @@ impl Resources {
             Residency::Kept => bytes.sum(),
         };
         let mut weights_bytes = of_song;
-        if let Some(composition) = &job.composition {
-            // It is gone before the first network of the song is read.
-            let parameters = composition.folder.size()?.parameters;
+        let composer = job.composition.as_ref().map(|composition| &composition.folder);
+        if let Some(folder) = composer.or(job.judge().map(|(folder, _)| folder)) {
+            // It is gone before the first network of the song is read, and back after the last.
+            let parameters = folder.size()?.parameters;
             let model = Used::of(Part::LanguageModel, parameters, job);
             weights_bytes = of_song.max(model.bytes());
             networks.insert(0, model);
@@ -150,10 +151,7 @@ pub(super) fn headline(job: &Job) -> String {
 pub(super) fn origin(job: &Job) -> String {
     let noise = job.inputs.noise.as_ref().map(|(path, _)| path);
     let file = noise.or(job.inputs.conditioning.as_ref().map(|(folder, _)| folder));
-    let seeds = job.seeds().map(|seeds| match seeds {
-        [seed] => format!("seed {seed}"),
-        seeds => format!("seeds {}", listed(seeds)),
-    });
+    let seeds = job.seeds().map(of_seeds);
     let file = file.map(|path| format!("noise of {}", path.display()));
     file.into_iter().chain(seeds).collect::<Vec<_>>().join(", ")
 }
@@ -371,8 +369,10 @@ fn first_line(text: &str) -> String {
     line.chars().take(SHOWN).chain("...".chars()).collect()
 }
 
-fn listed(seeds: &[u64]) -> String {
-    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+/// `seed 7`, `seeds 7, 8`
+fn of_seeds(seeds: &[u64]) -> String {
+    let listed = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    if seeds.len() == 1 { format!("seed {listed}") } else { format!("seeds {listed}") }
 }
 
 /// `91.0 k`, `2.39 G`: three digits are enough.

@@ -1,19 +1,20 @@
 //! What is said of a run when it is over, also of one that was interrupted or went wrong: the songs
 //! that are written are named in any case.
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
-use acestep_runtime::{Error, Notice, Stage, files::Existing, vae::Tiling};
+use acestep_import::Folder;
+use acestep_runtime::{Error, Notice, Stage, files::Existing, lm, overflow, vae::Tiling};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
-    Job, Resources, Written, after, describe, requests,
-    together::{Done, Made, Together, is_cancelled},
+    Args, Job, Resources, Written, after, describe, requests,
+    together::{Done, Made, Together},
 };
 use crate::{
     commands::engine,
-    error::{FAILED, exit},
+    error::{FAILED, code_of, exit},
     progress::{self, Outcome},
     report::Report,
 };
@@ -23,85 +24,163 @@ impl Together<'_> {
     /// failure if one of them has failed.
     ///
     /// # Errors
-    /// What has ended the run, or failed if it is the only request; if standard output is closed, or
-    /// a request cannot be written.
+    /// What has ended the run, or failed if it is the only request; if standard output is closed.
     pub(super) fn report(self, ended: Result<()>) -> Result<ExitCode> {
-        let Self { mut jobs, args, report, start: _, progress, made } = self;
-        let is_alone = jobs.len() == 1;
-        let mut objects = Vec::new();
-        let mut code = ExitCode::SUCCESS;
-        let mut alone = None;
-        let mut open = Vec::new();
-        let outcomes = progress.finish_all(jobs.len());
-        for ((job, made), outcome) in jobs.iter_mut().zip(made).zip(&outcomes) {
+        let Self { jobs, args, report, progress, made, groups, .. } = self;
+        let mut outcomes = progress.finish_all(jobs.len());
+        spread(&groups, &mut outcomes, &jobs);
+        let mut said = Said { is_alone: jobs.len() == 1, ..Said::default() };
+        for ((mut job, made), outcome) in jobs.into_iter().zip(made).zip(&outcomes) {
             job.learn(outcome);
-            job.say_adapters(&report).iter().for_each(|line| report.line(line));
-            let (error, why) = match made {
-                Made::Done(mut done) => {
-                    let mut error = done.error.take();
-                    // The others are whole, but for this one no more can be said.
-                    let is_whole = done.written.len() == job.outputs.songs.len();
-                    if error.is_none() && !is_whole {
-                        error = Some(Error::Cancelled.into());
-                    }
-                    let missing = job.missing_after(&done.found);
-                    missing.iter().for_each(|notice| report.note(&notice.0));
-                    if is_whole {
-                        engine::remember(&job.kernels, job.engine, &job.models());
-                        job.keep_tiles()?;
-                    }
-                    if args.output.json {
-                        let mut object = job.to_json(&done, &missing)?;
-                        object["elapsed"] = elapsed_json(&outcome.elapsed, done.after);
-                        if let Some(error) = &error {
-                            object["error"] = chain(error);
-                        }
-                        objects.push(object);
-                    }
-                    report.line(&summary(job, &done.written, done.after));
-                    if let Some(table) = after::table(&done.found, &done.written) {
-                        report.line(&table);
-                    }
-                    (
-                        error.filter(|error| !is_cancelled(error)),
-                        "is written, but not all that was wanted of it",
-                    )
-                }
+            said.adapters(&mut job, &report);
+            match made {
+                Made::Done(done) => said.done(&job, done, outcome, args, &report),
                 Made::Open => {
                     job.say_kept(&report);
-                    open.push(job.first_song());
-                    if !is_alone && let Err(error) = &ended {
-                        objects.push(json!({"outputs": [], "error": chain(error)}));
+                    said.not_made.extend(job.outputs.songs.iter().map(ToString::to_string));
+                    if let Err(error) = &ended {
+                        said.nothing(&job, error);
                     }
-                    continue;
                 }
                 Made::Failed(error) => {
                     job.say_kept(&report);
-                    if !is_alone {
-                        objects.push(json!({"outputs": [], "error": chain(&error)}));
-                    }
-                    (Some(error), "was not finished")
+                    said.nothing(&job, &error);
+                    said.failed(&job, error, "was not finished", &report);
                 }
-            };
-            match error {
-                Some(error) if is_alone => alone = Some(error),
-                Some(error) => {
-                    let song = job.first_song();
-                    report.failure(&error.context(format!("the song `{song}` {why}")));
-                    code = exit(FAILED);
-                }
-                None => (),
             }
         }
-        if args.output.json && !objects.is_empty() {
-            report.output(&format!("{:#}", requests::one_or_all(objects, jobs.len())))?;
-        }
-        if !is_alone && !open.is_empty() {
-            let open = open.iter().map(|song| format!("`{song}`")).collect::<Vec<_>>().join(", ");
-            report.note(&format!("not made: {open}"));
+        let Said { is_alone, objects, not_made, failure, code, .. } = said;
+        let told = match args.output.json && !objects.is_empty() {
+            true => {
+                let requests = if is_alone { 1 } else { outcomes.len() };
+                report.output(&format!("{:#}", requests::one_or_all(objects, requests)))
+            }
+            false => Ok(()),
+        };
+        if !is_alone && !not_made.is_empty() {
+            let songs: Vec<_> = not_made.iter().map(|song| format!("`{song}`")).collect();
+            report.note(&format!("not made: {}", songs.join(", ")));
         }
         ended?;
-        alone.map_or(Ok(code), Err)
+        failure.map_or(Ok(()), Err)?;
+        told?;
+        Ok(exit(code))
+    }
+}
+
+/// A network that one request needed in f32 stays in f32 for those after it, which nobody tells them.
+fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
+    for group in groups {
+        let mut widened: Vec<&'static str> = Vec::new();
+        for &i in group {
+            let (own, dtype) = (outcomes[i].widened.clone(), jobs[i].engine.dtype);
+            for who in widened.iter().filter(|who| !own.contains(who)) {
+                outcomes[i].widened.push(who);
+                outcomes[i].notices.push(overflow::notice(who, dtype));
+            }
+            // The language model is read anew for each.
+            widened.extend(own.into_iter().filter(|&who| who != lm::NAME));
+        }
+    }
+}
+
+/// What is said of all requests.
+#[derive(Default)]
+struct Said {
+    is_alone: bool,
+    objects: Vec<Value>,
+    not_made: Vec<String>,
+    /// Of the only request.
+    failure: Option<anyhow::Error>,
+    code: u8,
+    /// Models of which it is said what their adapters did.
+    models: Vec<Rc<Folder>>,
+}
+
+impl Said {
+    /// Once for each model; every request has the notices.
+    fn adapters(&mut self, job: &mut Job, report: &Report) {
+        let is_new = !self.models.iter().any(|model| Rc::ptr_eq(model, &job.folder));
+        let lines = job.say_adapters(is_new.then_some(report));
+        if is_new {
+            lines.iter().for_each(|line| report.line(line));
+            self.models.push(job.folder.clone());
+        }
+    }
+
+    fn done(&mut self, job: &Job, mut done: Done, outcome: &Outcome, args: &Args, report: &Report) {
+        let missing = job.missing_after(&done.found);
+        missing.iter().for_each(|notice| report.note(&notice.0));
+        let songs = &job.outputs.songs;
+        let is_whole = done.written.len() == songs.len();
+        if is_whole {
+            engine::remember(&job.kernels, job.engine, &job.models());
+            done.error = done.error.or_else(|| job.keep_tiles().err());
+        } else {
+            let unwritten = &songs[done.written.len()..];
+            self.not_made.extend(unwritten.iter().map(ToString::to_string));
+            if job.outputs.request.as_ref().is_some_and(|path| !done.files.contains(path)) {
+                job.say_kept(report);
+            }
+        }
+        // What else can have ended it?
+        let stopped = (!done.is_finished && done.error.is_none()).then_some(Error::Cancelled);
+        if args.output.json && !(self.is_alone && done.written.is_empty()) {
+            match job.to_json(&done, &missing) {
+                Ok(mut object) => {
+                    object["elapsed"] = elapsed_json(&outcome.elapsed, done.after);
+                    if let Some(error) = &done.error {
+                        object["error"] = chain(error);
+                    } else if let Some(error) = &stopped {
+                        object["error"] = json!([error.to_string()]);
+                    }
+                    self.objects.push(object);
+                }
+                Err(error) => {
+                    self.nothing(job, &error);
+                    done.error.get_or_insert(error);
+                }
+            }
+        }
+        if !done.written.is_empty() {
+            report.line(&summary(job, &done.written, done.after));
+        }
+        if let Some(table) = after::table(&done.found, &done.written) {
+            report.line(&table);
+        }
+        if let Some(error) = done.error {
+            let why = match done.written.len() {
+                0 => "is not written",
+                _ => "is written, but not all that was wanted of it",
+            };
+            self.failed(job, error, why, report);
+        }
+    }
+
+    /// A request without a song as an object in the list of all.
+    fn nothing(&mut self, job: &Job, error: &anyhow::Error) {
+        if !self.is_alone {
+            let kept = job.outputs.request.as_ref().filter(|_| job.is_kept);
+            self.objects.push(json!({
+                "outputs": [],
+                "request": kept.map(|path| path.display().to_string()),
+                "error": chain(error),
+            }));
+        }
+    }
+
+    /// The failure of the only request is that of the program.
+    fn failed(&mut self, job: &Job, error: anyhow::Error, why: &str, report: &Report) {
+        if self.is_alone {
+            self.failure = Some(error);
+            return;
+        }
+        // Whoever closes standard output has had enough, which is no failure.
+        if code_of(&error) != 0 {
+            self.code = FAILED;
+        }
+        let song = job.outputs.songs.first().map(ToString::to_string).unwrap_or_default();
+        report.failure(&error.context(format!("the song `{song}` {why}")));
     }
 }
 
@@ -111,22 +190,21 @@ fn chain(error: &anyhow::Error) -> Value {
 }
 
 impl Job {
-    /// What one of several requests is called.
-    fn first_song(&self) -> String {
-        self.outputs.songs.first().map(ToString::to_string).unwrap_or_default()
-    }
-
     fn to_json(&self, done: &Done, missing: &[Notice]) -> Result<Value> {
-        let Done { written, found, .. } = done;
+        let Done { written, files, found, .. } = done;
         let resources = Resources::of(self, self.residency)?;
         let mut object = describe::to_json(self, &resources);
         object["outputs"] = (0..written.len())
             .map(|index| {
                 let mut song = written[index].to_json();
-                song.extend(found.to_json(self, index));
+                song.extend(found.to_json(self, index, files));
                 Value::from(song)
             })
             .collect();
+        let shown = |path: &PathBuf| files.contains(path).then(|| path.display().to_string());
+        object["request"] = self.outputs.request.as_ref().and_then(shown).into();
+        let latents = self.outputs.latents.iter().flat_map(|(paths, _)| paths);
+        object["latents"] = latents.filter_map(shown).collect();
         if let Some(ranking) = after::ranking(self, found, written) {
             object["ranking"] = ranking;
         }

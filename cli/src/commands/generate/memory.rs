@@ -62,17 +62,17 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     needs.push(Need::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, bytes));
     if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
-        let heads = heads.iter().map(|of| of.heads.len()).sum();
-        let frames = plan.padded_frames;
-        needs.push(Need::alignment(&configs.dit, size, heads, frames, heard, bytes));
+        // No token is shorter than a byte.
+        let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
+        let (frames, tokens) = (plan.padded_frames, heard.min(words));
+        needs.push(Need::alignment(&configs.dit, size, &heads, frames, tokens, bytes));
     }
     needs.push(sound(folder, configs, plan, plan.tiling, bytes)?);
     if let Some((judge, _)) = job.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
-        let need = Need::language_model(judge.config(), size, 1, words + codes, bytes);
-        needs.push(Need { stage: Stage::Score, ..need });
+        needs.push(Need::judge(judge.config(), size, words + codes, bytes));
     }
     Ok(needs)
 }

@@ -68,8 +68,6 @@ pub(super) struct Outputs {
     pub(super) latents: Option<(Vec<PathBuf>, latents::Format)>,
     /// The request, if it is saved.
     pub(super) request: Option<PathBuf>,
-    /// Whether standard output carries JSON.
-    pub(super) json: bool,
 }
 
 /// Whether `path` means standard output.
@@ -89,7 +87,6 @@ impl Outputs {
         let stem = output.stem.as_deref().unwrap_or(stem);
         let default = format!("{stem}.{}", format.extension());
         let template = output.output.as_deref().unwrap_or(Path::new(&default));
-        let json = output.json;
         let latents = match &output.output_latents {
             Some(path) => Some((
                 names(path, count, seeds)?.paths,
@@ -102,7 +99,7 @@ impl Outputs {
                 let message = format!("{count} songs cannot share standard output");
                 return Err(Refusal::usage(message).hint("name a file with --output").into());
             }
-            return Ok(Self { songs: vec![Target::Stdout], latents, request: None, json });
+            return Ok(Self { songs: vec![Target::Stdout], latents, request: None });
         }
         let names = names(template, count, seeds)?;
         // One request makes all songs: it bears the name that they share.
@@ -123,12 +120,7 @@ impl Outputs {
                     .into());
             }
         }
-        Ok(Self {
-            songs: names.paths.into_iter().map(Target::File).collect(),
-            latents,
-            request,
-            json,
-        })
+        Ok(Self { songs: names.paths.into_iter().map(Target::File).collect(), latents, request })
     }
 
     /// Every file.

@@ -6,7 +6,10 @@
 //!
 //! One request is a run of one.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use acestep_runtime::{Error, lm::compose::Composed, pipeline::Rendered};
 use anyhow::Result;
@@ -14,9 +17,16 @@ use anyhow::Result;
 use super::{
     Args, Job, Written,
     after::{self, Found},
-    describe, memory, run,
+    describe, memory,
+    outputs::Target,
+    run,
 };
-use crate::{commands::language, progress::Progress, report::Report};
+use crate::{
+    commands::language,
+    interrupt,
+    progress::Progress,
+    report::{self, Report},
+};
 
 /// A run of all requests.
 pub(super) struct Together<'a> {
@@ -27,6 +37,8 @@ pub(super) struct Together<'a> {
     pub(super) progress: Progress,
     /// What became of each.
     pub(super) made: Vec<Made>,
+    /// Requests that were sung together, in their order.
+    pub(super) groups: Vec<Vec<usize>>,
 }
 
 /// What became of a request.
@@ -38,14 +50,18 @@ pub(super) enum Made {
     Failed(anyhow::Error),
 }
 
-/// Songs that are written, and what was found in them.
+/// What is written, and what was found in it.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) written: Vec<Written>,
+    /// Other files that are written: latents, the request, and what was made of the songs.
+    pub(super) files: Vec<PathBuf>,
     pub(super) found: Found,
     /// When, after the run began.
     pub(super) after: Duration,
-    /// What went wrong when there were songs already.
+    /// Whether nothing is left to do.
+    pub(super) is_finished: bool,
+    /// What went wrong on the way.
     pub(super) error: Option<anyhow::Error>,
 }
 
@@ -58,7 +74,7 @@ impl<'a> Together<'a> {
     pub(super) fn new(jobs: Vec<Job>, args: &'a Args, report: Report) -> Self {
         let made = jobs.iter().map(|_| Made::Open).collect();
         let progress = Progress::new(report);
-        Self { jobs, args, report, start: Instant::now(), progress, made }
+        Self { jobs, args, report, start: Instant::now(), progress, made, groups: vec![] }
     }
 
     /// Does everything; what fails is kept for the report, and stops no other request.
@@ -90,13 +106,15 @@ impl<'a> Together<'a> {
             let Some(first) = self.jobs[group[0]].composition.as_ref() else { continue };
             let engine = self.jobs[group[0]].engine;
             let composed = language::compose_all(&asks, &first.folder, engine)?;
+            let mut results = Vec::new();
             for (i, composed) in group.into_iter().zip(composed) {
                 // What it wrote is kept at once: whatever follows may fail.
                 let taken = self
                     .take(i, composed)
                     .and_then(|()| self.jobs[i].keep(self.args.output.existing()));
-                self.keep_going(i, taken)?;
+                results.push((i, taken));
             }
+            self.keep_going(results)?;
         }
         for (job, made) in self.jobs.iter_mut().zip(&self.made) {
             if matches!(made, Made::Open) {
@@ -137,16 +155,17 @@ impl<'a> Together<'a> {
                 made.push(rendered.map(|rendered| job.write_down(rendered, args, self.start)));
                 Ok::<_, Error>(())
             });
-            for (i, made) in group.into_iter().zip(made) {
+            let mut results = Vec::new();
+            for (&i, made) in group.iter().zip(made) {
                 let result = made.map_err(Into::into).and_then(|mut done| {
                     let error = done.error.take();
-                    if !done.written.is_empty() {
-                        self.made[i] = Made::Done(done);
-                    }
+                    self.made[i] = Made::Done(done);
                     error.map_or(Ok(()), Err)
                 });
-                self.keep_going(i, result)?;
+                results.push((i, result));
             }
+            self.groups.push(group);
+            self.keep_going(results)?;
             run?;
         }
         Ok(())
@@ -156,38 +175,48 @@ impl<'a> Together<'a> {
     fn judge(&mut self) -> Result<()> {
         let key = |job: &Job| Some(job.judge()?.0.directory().root().to_owned());
         for group in grouped(&self.jobs, key) {
-            let is_done = |i: &usize| matches!(self.made[*i], Made::Done(_));
-            let group: Vec<usize> = group.into_iter().filter(is_done).collect();
+            let is_whole = |i: &usize| match &self.made[*i] {
+                Made::Done(done) => done.error.is_none(),
+                Made::Open | Made::Failed(_) => false,
+            };
+            let group: Vec<usize> = group.into_iter().filter(is_whole).collect();
             let question = |&i: &usize| self.jobs[i].question(self.progress.of(i));
             let questions: Vec<_> = group.iter().filter_map(question).collect();
             let Some((folder, _)) = group.first().and_then(|&i| self.jobs[i].judge()) else {
                 continue;
             };
-            let judged = after::judge_all(&questions, folder, self.jobs[group[0]].engine)?;
-            for (i, judged) in group.into_iter().zip(judged) {
+            let engine = self.jobs[group[0]].engine;
+            let judged = after::judge_all(&questions, folder, engine, self.start)?;
+            let mut results = Vec::new();
+            for (i, (judged, after)) in group.into_iter().zip(judged) {
                 let Made::Done(done) = &mut self.made[i] else { continue };
                 let taken = done.found.take_judged(judged);
-                done.after = self.start.elapsed();
-                self.keep_going(i, taken.map_err(Into::into))?;
+                (done.after, done.is_finished) = (after, taken.is_ok());
+                results.push((i, taken.map_err(Into::into)));
             }
+            self.keep_going(results)?;
         }
         Ok(())
     }
 
-    /// Keeps what went wrong with a request, so that the others go on.
+    /// Keeps what went wrong with requests, so that the others go on.
     ///
     /// # Errors
     /// Only that the user has had enough.
-    fn keep_going(&mut self, i: usize, result: Result<()>) -> Result<()> {
-        let Err(error) = result else { return Ok(()) };
-        if is_cancelled(&error) {
-            return Err(error);
+    fn keep_going(&mut self, results: Vec<(usize, Result<()>)>) -> Result<()> {
+        let mut cancelled = Ok(());
+        for (i, result) in results {
+            let Err(error) = result else { continue };
+            if is_cancelled(&error) {
+                cancelled = Err(error);
+                continue;
+            }
+            match &mut self.made[i] {
+                Made::Done(done) => done.error = Some(error),
+                made => *made = Made::Failed(error),
+            }
         }
-        match &mut self.made[i] {
-            Made::Done(done) => done.error = Some(error),
-            made => *made = Made::Failed(error),
-        }
-        Ok(())
+        cancelled
     }
 }
 
@@ -196,7 +225,11 @@ impl Job {
     /// JSON will.
     fn write_down(&self, rendered: Rendered, args: &Args, start: Instant) -> Done {
         let mut done = Done::default();
-        done.error = self.write_into(&mut done, rendered, args).err();
+        let written = self.write_into(&mut done, rendered, args);
+        done.is_finished = written.is_ok() && self.judge().is_none();
+        // Also where a later one failed: these files are there.
+        let named = if args.output.json { Ok(()) } else { done.name_files() };
+        done.error = written.and(named).err();
         done.after = start.elapsed();
         done
     }
@@ -204,10 +237,26 @@ impl Job {
     fn write_into(&self, done: &mut Done, rendered: Rendered, args: &Args) -> Result<()> {
         let existing = args.output.existing();
         let Rendered { songs, latents, aligned } = rendered;
-        self.write_latents(&latents, existing)?;
-        self.write(&songs, existing, &mut done.written)?;
-        done.found = Found::of(aligned)?;
-        self.write_after(&songs, &done.written, &done.found, existing)
+        if interrupt::was_pressed() {
+            return Err(Error::Cancelled.into());
+        }
+        let found = Found::of(aligned).map(|found| done.found = found);
+        self.write_latents(&latents, existing, &mut done.files)?;
+        self.write(&songs, existing, done)?;
+        found?;
+        self.write_after(&songs, existing, done)
+    }
+}
+
+impl Done {
+    /// Songs first.
+    fn name_files(&self) -> Result<()> {
+        let song = |written: &Written| match &written.target {
+            Target::File(path) => Some(path.clone()),
+            Target::Stdout => None,
+        };
+        let songs: Vec<_> = self.written.iter().filter_map(song).collect();
+        Ok(songs.iter().chain(&self.files).try_for_each(|path| report::path(path))?)
     }
 }
 

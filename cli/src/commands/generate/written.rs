@@ -1,6 +1,6 @@
 //! Songs as files, and what they say about themselves.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use acestep_runtime::{
     Error, Song,
@@ -12,7 +12,7 @@ use acestep_runtime::{
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{Job, describe, outputs::Target};
+use super::{Job, describe, outputs::Target, together::Done};
 use crate::{interrupt, report};
 
 /// A song that lies on the disk, or went to standard output.
@@ -43,11 +43,18 @@ impl Written {
 
 impl Job {
     /// Writes what the songs were decoded from, if it is kept.
-    pub(super) fn write_latents(&self, songs: &[Array3], existing: Existing) -> Result<(), Error> {
+    pub(super) fn write_latents(
+        &self,
+        songs: &[Array3],
+        existing: Existing,
+        files: &mut Vec<PathBuf>,
+    ) -> Result<(), Error> {
         let Some((paths, format)) = &self.outputs.latents else { return Ok(()) };
-        paths.iter().zip(songs).try_for_each(|(path, song)| {
-            interrupt::whole(|| latents::save(path, song, *format, existing))
-        })
+        for (path, song) in paths.iter().zip(songs) {
+            interrupt::whole(|| latents::save(path, song, *format, existing))?;
+            files.push(path.clone());
+        }
+        Ok(())
     }
 
     /// What song `index` says about itself.
@@ -74,30 +81,8 @@ impl Job {
         }
     }
 
-    /// Writes the songs, each told to `written`, and, if asked for, the request; then names the files,
-    /// unless JSON will.
-    pub(super) fn write(
-        &self,
-        songs: &[Song],
-        existing: Existing,
-        written: &mut Vec<Written>,
-    ) -> Result<()> {
-        let mut paths = Vec::new();
-        let result = self.write_all(songs, existing, &mut paths, written);
-        // Also when a later one failed: these files are there.
-        if !self.outputs.json {
-            paths.into_iter().try_for_each(report::path)?;
-        }
-        result
-    }
-
-    fn write_all<'a>(
-        &'a self,
-        songs: &[Song],
-        existing: Existing,
-        paths: &mut Vec<&'a Path>,
-        written: &mut Vec<Written>,
-    ) -> Result<()> {
+    /// Writes the songs and, if asked for, the request, and tells `done` of each.
+    pub(super) fn write(&self, songs: &[Song], existing: Existing, done: &mut Done) -> Result<()> {
         for (index, (target, song)) in self.outputs.songs.iter().zip(songs).enumerate() {
             if interrupt::was_pressed() {
                 return Err(Error::Cancelled.into());
@@ -109,13 +94,12 @@ impl Job {
                     interrupt::whole(|| {
                         write::save(path, audio, encoding, tags.as_ref(), existing)
                     })?;
-                    paths.push(path);
                 }
                 Target::Stdout => {
                     report::bytes(&write::to_bytes(audio, encoding, tags.as_ref())?)?;
                 }
             }
-            written.push(Written {
+            done.written.push(Written {
                 target: target.clone(),
                 seed: self.seeds().map(|_| song.seed),
                 seconds: song.audio.seconds(),
@@ -124,14 +108,11 @@ impl Job {
                 channels: song.audio.channels.len(),
             });
         }
-        if let Some((latents, _)) = &self.outputs.latents {
-            paths.extend(latents.iter().map(PathBuf::as_path));
-        }
         if let Some(path) = &self.outputs.request {
             if !self.is_kept {
                 self.asked.save(&self.plan, &self.folder, path, existing)?;
             }
-            paths.push(path);
+            done.files.push(path.clone());
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use acestep_runtime::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{listed, shortest};
+use super::{counted, of_seeds, shortest};
 
 /// `steps`, `guidance`, and what is not as usual.
 pub(super) fn lines(plan: &Plan) -> Vec<(&'static str, String)> {
@@ -28,7 +28,7 @@ pub(super) fn lines(plan: &Plan) -> Vec<(&'static str, String)> {
         lines.push(("DCW", format!("{}, {scaler}{}", mode.name(), high.unwrap_or_default())));
     }
     if let Some(Retake { seeds, variance }) = &plan.retake {
-        lines.push(("retake", format!("{variance} of the way to seed {}", listed(seeds))));
+        lines.push(("retake", format!("{variance} of the way to {}", of_seeds(seeds))));
     }
     if plan.cover_noise_strength > 0.0 {
         let text = format!("{} of the source under the noise", plan.cover_noise_strength);
@@ -36,10 +36,14 @@ pub(super) fn lines(plan: &Plan) -> Vec<(&'static str, String)> {
     }
     if let Some(FlowEdit { source_caption, window, seeds, .. }) = &plan.flow_edit {
         let steps = window.steps(plan.steps());
-        let (first, last, draws) = (steps.start, steps.end, window.n_avg);
+        let when = match steps.is_empty() {
+            true => "in no step".to_owned(),
+            false => format!("in steps {} to {}", steps.start + 1, steps.end),
+        };
         let text = format!(
-            "from {source_caption:?} in steps {first} to {last}, noises a step {draws}, seed {}",
-            listed(seeds)
+            "from {source_caption:?} {when}, {} a step, {}",
+            counted(window.n_avg, "noise"),
+            of_seeds(seeds)
         );
         lines.push(("edit", text));
     }
