@@ -217,10 +217,11 @@ impl Layout {
                 places.push(place.clone());
             }
         }
-        let mut several = Vec::new();
+        let (mut several, mut empty) = (Vec::new(), None);
         for place in &places {
             match files::companion(place, wanted) {
                 Found::Nothing => (),
+                Found::Empty(directory) => drop(empty.get_or_insert(directory)),
                 Found::One(path) => return Ok(path),
                 Found::Several(found) => several.extend(found),
             }
@@ -228,6 +229,10 @@ impl Layout {
         if !several.is_empty() {
             let (what, remedy) = (what.to_owned(), files::remedy(wanted));
             return Err(Error::Ambiguous { what, found: several, remedy });
+        }
+        // What is missing in it says more than that nothing is there.
+        if let Some(directory) = empty {
+            return Ok(directory);
         }
         let candidates = places.iter().map(|place| place.join(name)).collect();
         let include = format!("\"{name}/*\"");

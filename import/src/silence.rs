@@ -41,13 +41,13 @@ pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData,
     if let Directory::Foreign(foreign) = directory {
         return foreign.silence(channels);
     }
-    let (file, values) = if directory.has(PT) {
-        (PT, values_of_pt(directory, channels)?)
-    } else if directory.has(SAFETENSORS) {
-        (SAFETENSORS, values_of_safetensors(directory, channels)?)
-    } else {
+    let Some(file) = file_in(directory) else {
         let alternatives = format!(", and so is `{SAFETENSORS}`");
         return Err(Error::MissingFile { path: directory.path(PT), alternatives });
+    };
+    let values = match file {
+        PT => values_of_pt(directory, channels)?,
+        _ => values_of_safetensors(directory, channels)?,
     };
     let bad =
         |reason: &str| Error::BadSilence { path: directory.path(file), reason: reason.into() };
@@ -90,9 +90,9 @@ pub(crate) fn of_tensor(
     Ok(Some(TensorData::new(values, [1, frames, channels])))
 }
 
-/// Whether `directory` has a file for it.
-pub(crate) fn is_in(directory: &Directory) -> bool {
-    directory.has(PT) || directory.has(SAFETENSORS)
+/// The file that `directory` has for it.
+pub(crate) fn file_in(directory: &Directory) -> Option<&'static str> {
+    [PT, SAFETENSORS].into_iter().find(|file| directory.has(file))
 }
 
 fn values_of_safetensors(directory: &Directory, channels: usize) -> Result<Vec<f32>, Error> {

@@ -99,6 +99,11 @@ fn what_has_no_place_or_no_words_is_said() {
     let piped = [&SONG[..], &["--seed", "7", "-o", "-"]].concat();
     place.tiny(&[&piped[..], &["--lrc"]].concat()).failed(2).says("--output-lrc");
     place.tiny(&[&piped[..], &["--plot"]].concat()).failed(2).says("--output-plot");
+    place
+        .tiny(&named(&["--output-plot", "{name}.jpg"]))
+        .failed(2)
+        .says("`--output-plot song.jpg` is no name of a PNG file")
+        .says("name it `song.png`");
     place.tiny(&named(&["--output-lrc", "song.wav"])).failed(2).says("written twice");
     place.tiny(&[&piped[..], &["--output-lrc", "song.lrc"]].concat()).succeeded();
     assert_eq!(place.files(), ["song.lrc"]);

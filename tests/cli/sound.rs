@@ -310,6 +310,11 @@ fn a_sound_may_come_through_a_pipe() {
     place.run_with_stdin(&args, &place.read("a.wav")).succeeded();
     assert_eq!(place.read("a.vae"), place.read("b.vae"));
     place.run_with_stdin(&args, b"").failed(1).says("there is no sound in it");
+    for verb in [&["codec", "encode"][..], &["plot"]] {
+        let args = [verb, &["/dev/stdin"]].concat();
+        let run = place.run_with_stdin(&args, &place.read("a.wav")).failed(2);
+        run.says("`/dev/stdin` is a pipe").says("with --output");
+    }
 }
 
 /// 4000 samples are two frames of 1920, and 160 more.

@@ -97,6 +97,9 @@ impl Ready {
 
 fn encode(args: &Encode, report: &Report) -> Result<()> {
     let common = &args.common;
+    if common.output.is_none() {
+        target::check_place(&args.input)?;
+    }
     let (audio, mut notices) = read::read(&args.input)?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {

@@ -1,9 +1,6 @@
 //! `acestep plot`: a picture of any sound file.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use acestep_runtime::{
     align::lrc,
@@ -30,8 +27,11 @@ use crate::{
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    if args.output.is_none() {
+        target::check_place(&args.song)?;
+    }
     let path = args.output.clone().unwrap_or_else(|| args.song.with_extension("png"));
-    check_extension(&path)?;
+    target::check_png("output", &path)?;
     let inputs: Vec<_> = [&args.song].into_iter().chain(&args.lrc).map(PathBuf::as_path).collect();
     target::check(&path, &inputs, existing)?;
     let lines = match &args.lrc {
@@ -54,13 +54,4 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     interrupt::whole(|| picture.save(&path, existing))?;
     report::path(&path)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A picture is always a PNG, so its name says so.
-fn check_extension(path: &Path) -> Result<(), Refusal> {
-    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
-        return Ok(());
-    }
-    let message = format!("`--output {}` is no name of a PNG file", path.display());
-    Err(Refusal::usage(message).hint(format!("name it `{}`", path.with_extension("png").display())))
 }

@@ -1,4 +1,4 @@
-//! Where a command writes that makes one file of another.
+//! Where commands may write.
 
 use std::path::Path;
 
@@ -17,6 +17,25 @@ pub(crate) fn check(path: &Path, inputs: &[&Path], existing: Existing) -> Result
         return Err(Refusal::usage(message).hint("name another file with --output").into());
     }
     Ok(check_target(path, existing)?)
+}
+
+/// Refuses the name of a picture, given by `flag`, that says that it is something else.
+pub(crate) fn check_png(flag: &str, path: &Path) -> Result<(), Refusal> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
+        return Ok(());
+    }
+    let message = format!("`--{flag} {}` is no name of a PNG file", path.display());
+    let instead = path.with_extension("png");
+    Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
+}
+
+/// Refuses to write beside what has no place, such as a pipe.
+pub(crate) fn check_place(input: &Path) -> Result<(), Refusal> {
+    if input.metadata().is_ok_and(|of| !of.is_file() && !of.is_dir()) {
+        let message = format!("`{}` is a pipe, and no file can lie beside it", input.display());
+        return Err(Refusal::usage(message).hint("name the file that is written with --output"));
+    }
+    Ok(())
 }
 
 /// Whether both names lead to one file.

@@ -68,7 +68,7 @@ impl Adapter {
         }
         let products = || modules.iter().filter(|module| module.is_product());
         settings.check_kind(products().map(Module::kind)).map_err(|reason| {
-            Error::from(AdapterError::BadSettings { path: settings_path, reason })
+            Error::from(AdapterError::BadSettings { path: settings_path.clone(), reason })
         })?;
         if lacks_settings && products().any(|module| module.alpha.is_none()) {
             let path = path.parent().unwrap_or(&path).to_owned();
@@ -80,7 +80,7 @@ impl Adapter {
         }
         if settings.is_dora && !modules.iter().any(Module::has_lengths) {
             let reason = "`use_dora` is true, but no module has the lengths of DoRA".to_owned();
-            return Err(AdapterError::BadSettings { path, reason }.into());
+            return Err(AdapterError::BadSettings { path: settings_path, reason }.into());
         }
         let not_used =
             |odd: String| format!("{odd}, in the adapter `{}`: it is not used", path.display());

@@ -156,6 +156,11 @@ pub(super) fn read(key: &str) -> Key<'_> {
     }
 }
 
+/// Whether `key` names what an adapter does to a module; a strength alone does nothing.
+pub(crate) fn is_change(key: &str) -> bool {
+    matches!(read(key), Key::Of(_, role) if role != Role::Alpha)
+}
+
 /// The module before `ending`, and what follows: nothing, or something that begins with a dot.
 fn split<'a>(key: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
     let at = key.rfind(ending)?;

@@ -111,7 +111,8 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
     };
     // Without the dot of a bare name, so that messages say what was typed.
     let directory = Directory::Disk(path.parent().unwrap_or(parent).to_owned());
-    Ok(Location { directory, file, settings, lacks_settings: false })
+    let lacks_settings = file == PEFT[1] && settings.is_none();
+    Ok(Location { directory, file, settings, lacks_settings })
 }
 
 /// Looks into the directory `path` and those in it where training puts an adapter: for a file that

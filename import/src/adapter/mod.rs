@@ -1,5 +1,5 @@
-//! Adapters: LoRA, LoKr, LoHa, DoRA and whole differences, added to the weights of the diffusion transformer while it
-//! is read.
+//! Adapters: LoRA, LoKr, LoHa, DoRA and whole differences, added to the weights of the diffusion
+//! transformer while it is read.
 //!
 //! | module | what |
 //! |---|---|
@@ -36,5 +36,6 @@ mod tests;
 pub use error::AdapterError;
 pub use file::Adapter;
 pub use fit::Fitted;
+pub(crate) use key::is_change;
 pub use merge::Adapters;
 pub(crate) use merge::Shared;

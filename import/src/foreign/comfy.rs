@@ -25,7 +25,7 @@ use super::{
     sizes,
 };
 use crate::{
-    Directory, Error, Tensors,
+    Directory, Error, Tensors, adapter,
     header::{self, Entry},
     kind::Kind,
 };
@@ -189,18 +189,6 @@ fn prefix(entries: &BTreeMap<String, Entry>, kind: Kind) -> Option<&'static str>
     prefixes.iter().find(has).copied()
 }
 
-/// What is in the names of every adapter's tensors, of one kind or another.
-const ADAPTERS: [&str; 8] = [
-    ".lora_A.",
-    ".lora_B.",
-    ".lora_down.",
-    ".lora_up.",
-    "_lora.down.",
-    ".lora.down.",
-    ".lokr_w",
-    ".hada_w",
-];
-
 fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> Error {
     let is_first =
         entries.keys().any(|name| name.contains("lyric_embs.") || name.contains("genre_embedder."));
@@ -211,7 +199,7 @@ fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> E
             remedy: "take one of ACE-Step 1.5, such as ace_step_1.5_turbo_aio.safetensors".into(),
         };
     }
-    if entries.keys().any(|name| ADAPTERS.iter().any(|part| name.contains(part))) {
+    if entries.keys().any(|name| adapter::is_change(name)) {
         return super::an_adapter(path);
     }
     let held: Vec<_> = PREFIXES

@@ -35,7 +35,12 @@ pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, E
         Beside::Nothing => None,
         Beside::Broken(reason) => Some(reason),
         Beside::Found(text, config) => match is_of_another(path, kind, &told, &config) {
-            None => return Ok(Config { from, text, is_file: true, notice: None }),
+            None => {
+                let notice = contradicts_name(path, kind, &config).map(|said| {
+                    format!("`{}` is used for `{}`: {said}", from.display(), name(path))
+                });
+                return Ok(Config { from, text, is_file: true, notice });
+            }
             reason => reason,
         },
     };
@@ -91,21 +96,23 @@ fn is_of_another(
              tensors tell"
         ));
     }
+    let said = contradicts_name(path, kind, config).filter(|_| has_others(path))?;
+    Some(format!(
+        "{said}, and several checkpoints lie there; give each, with its config.json, a directory of \
+         its own to be sure"
+    ))
+}
+
+/// What the name of the file at `path` says against `config`.
+fn contradicts_name(path: &Path, kind: Kind, config: &Map<String, Value>) -> Option<&'static str> {
     if kind != Kind::Dit {
         return None;
     }
-    let (said, named) = (is_turbo(config)?, is_turbo_by_name(path)?);
-    (said != named && has_others(path)).then(|| {
-        let whose = if said {
-            "a turbo model's, which this is not"
-        } else {
-            "no turbo model's, which this is"
-        };
-        format!(
-            "it is {whose} by its name, and several checkpoints lie there; give each, with its \
-             config.json, a directory of its own to be sure"
-        )
-    })
+    match (is_turbo(config)?, is_turbo_by_name(path)?) {
+        (true, false) => Some("it is a turbo model's, which this is not by its name"),
+        (false, true) => Some("it is no turbo model's, which this is by its name"),
+        _ => None,
+    }
 }
 
 /// Whether `config` says that the model is a turbo, if it says anything.

@@ -154,7 +154,7 @@ fn dit(root: &Path, index: &Map<String, Value>, places: &[PathBuf]) -> Result<Fo
     }
     let tensors = Tensors::together(root.to_owned(), all)?;
     // The converter leaves a copy that was not rounded to the type of the weights.
-    let is_beside = silence::is_in(&Directory::Disk(root.to_owned()));
+    let is_beside = silence::file_in(&Directory::Disk(root.to_owned())).is_some();
     let mut notices = Vec::new();
     let held = silence.filter(|_| !is_beside).map(|tensors| (tensors, SILENCE));
     if let Some((tensors, name)) = &held {
@@ -209,9 +209,13 @@ fn text_encoder(root: &Path, places: &[PathBuf]) -> Result<Foreign, Error> {
     let config = Value::Object(config).to_string();
     let mut texts = vec![("config.json", directory.join("config.json"), config)];
     let from = Directory::Disk(tokenizer.clone());
-    for file in ["tokenizer.json", "vocab.json", "merges.txt"] {
-        if from.has(file) {
-            texts.push((file, tokenizer.join(file), from.text(file)?));
+    // Half a tokenizer is none.
+    let is_whole = |files: &[&str]| files.iter().all(|file| from.has(file));
+    for files in [&["tokenizer.json"][..], &["vocab.json", "merges.txt"]] {
+        if is_whole(files) {
+            for &file in files {
+                texts.push((file, tokenizer.join(file), from.text(file)?));
+            }
         }
     }
     let tensors = Tensors::open(&Directory::Disk(directory.clone()))?;

@@ -170,10 +170,10 @@ pub(super) fn silence(
         let known = known.filter(|path| path.is_dir());
         for place in [place.clone()].into_iter().chain(known) {
             let directory = Directory::Disk(place.clone());
-            if silence::is_in(&directory) {
+            if let Some(file) = silence::file_in(&directory) {
                 match silence::read(&directory, channels) {
                     Ok(latent) => return Ok(latent),
-                    Err(error) => tried.push((place.join(silence::PT), error.to_string())),
+                    Err(error) => tried.push((place.join(file), error.to_string())),
                 }
             }
             looked_for.push(place.join(silence::PT));

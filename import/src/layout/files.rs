@@ -90,6 +90,8 @@ pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
+    /// Its directory, without anything in it.
+    Empty(PathBuf),
     One(PathBuf),
     /// Of several none is meant more than the others.
     Several(Vec<PathBuf>),
@@ -135,19 +137,27 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
         return Found::Nothing;
     };
     let directory = place.join(name);
-    // One that lacks its config.json is cut, and to be told so.
-    if directory.join("config.json").is_file() || has_released_weights(&directory) {
+    if directory.join("config.json").is_file() {
+        return Found::One(directory);
+    }
+    // A file of the published name that cannot be read is cut, and to be told so: another in its place
+    // would be another sound.
+    let published_in = |own: &&str| Some(place.join(own).join(published)).filter(|p| p.is_file());
+    let meant = comfy.iter().find_map(published_in);
+    if let Some(path) = meant.filter(|path| !foreign::is_another(path, wanted)) {
+        return Found::One(path);
+    }
+    // So is a release that lacks its config.json.
+    if has_released_weights(&directory) {
         return Found::One(directory);
     }
     // ComfyUI's directory of autoencoders has the same name.
     let mut candidates = Vec::new();
     for place in comfy.iter().map(|own| place.join(own)) {
         let files: Vec<_> = of_kind(&place, "safetensors", wanted).collect();
-        let meant = files.iter().find(|path| path.file_name() == Some(published.as_ref()));
-        match (meant, &files[..]) {
-            (Some(path), _) => return Found::One(path.clone()),
-            (None, [only]) => return Found::One(only.clone()),
-            (None, _) => candidates.extend(files),
+        match &files[..] {
+            [only] => return Found::One(only.clone()),
+            _ => candidates.extend(files),
         }
     }
     if let Some(path) = gguf(place, name, wanted) {
@@ -162,7 +172,7 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
         return Found::Several(candidates);
     }
     let is_empty = directory.is_dir() && files_in(&directory, "safetensors").is_empty();
-    if is_empty { Found::One(directory) } else { Found::Nothing }
+    if is_empty { Found::Empty(directory) } else { Found::Nothing }
 }
 
 /// Whether `directory` holds weights by the name that they have in a release.
@@ -245,5 +255,23 @@ mod tests {
         fs::write(&named, gguf_file("acestep-vae", "sound-c")).expect("a file");
         assert_eq!(companion(dir.path(), Kind::Vae), Found::One(named));
         assert!(remedy(Kind::Vae).contains("`vae-BF16.gguf`"));
+    }
+
+    /// Another network would be another sound.
+    #[test]
+    fn a_published_file_that_is_cut_hides_no_other_and_an_empty_directory_hides_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let vae = dir.path().join("vae");
+        fs::create_dir(&vae).expect("a directory");
+        assert_eq!(companion(dir.path(), Kind::Vae), Found::Empty(vae.clone()));
+        // What is no autoencoder is left out, whatever its name begins with.
+        fs::write(vae.join("other.safetensors"), "x").expect("a file");
+        assert_eq!(companion(dir.path(), Kind::Vae), Found::Nothing);
+        for name in ["model.safetensors", "ace_1.5_vae.safetensors"] {
+            let path = vae.join(name);
+            fs::write(&path, "version https://git-lfs.github.com/spec/v1").expect("a file");
+            let found = if name.starts_with("ace") { path } else { vae.clone() };
+            assert_eq!(companion(dir.path(), Kind::Vae), Found::One(found));
+        }
     }
 }

@@ -67,11 +67,19 @@ impl Heard {
     }
 
     /// Silence of `samples` in place of packets that the container kept to itself; one lasts `each`.
-    pub(super) fn push_gap(&mut self, samples: u64, each: u64) {
+    ///
+    /// # Errors
+    /// If that is more than could ever be made up for: then the place is as wrong as the packets.
+    pub(super) fn push_gap(&mut self, samples: u64, each: u64) -> Result<(), Problem> {
+        let most = u64::from(MOST_SECONDS) * u64::from(*RATES.end()) / DAMAGE as u64;
+        if samples > most {
+            return Err(Problem::Damaged(format!("{samples} samples are missing in it")));
+        }
         let packets = usize::try_from(samples.div_ceil(each.max(1))).unwrap_or(usize::MAX);
         self.damaged = self.damaged.saturating_add(packets);
         self.packets = self.packets.saturating_add(packets);
         self.extend_silent(samples);
+        Ok(())
     }
 
     fn extend_silent(&mut self, samples: u64) {

@@ -52,6 +52,8 @@ pub(super) struct Listening<'a> {
     /// Where the last packet ends, in samples, and how long the longest was.
     end: i64,
     longest: u64,
+    /// Samples of its stream before the first.
+    begins_late: u64,
 }
 
 impl<'a> Listening<'a> {
@@ -62,7 +64,17 @@ impl<'a> Listening<'a> {
         tail: Vec<u8>,
     ) -> Self {
         let heard = Heard::default();
-        Self { format, decoder, track, heard, tail, reaches_tail: false, end: 0, longest: 0 }
+        Self {
+            format,
+            decoder,
+            track,
+            heard,
+            tail,
+            reaches_tail: false,
+            end: 0,
+            longest: 0,
+            begins_late: 0,
+        }
     }
 
     pub(super) fn run(&mut self) -> Result<Ending, Failure> {
@@ -79,7 +91,7 @@ impl<'a> Listening<'a> {
             if packet.track_id != self.track.id {
                 continue;
             }
-            self.place(&packet);
+            self.place(&packet)?;
             self.heard.packets += 1;
             match self.decoder.decode(&packet) {
                 Ok(sound) => self.heard.push(&sound)?,
@@ -97,16 +109,21 @@ impl<'a> Listening<'a> {
 
     /// Follows where packets lie. Those of a FLAC whose checksum is wrong are never given out: only
     /// the next one tells that they are missing.
-    fn place(&mut self, packet: &Packet) {
+    fn place(&mut self, packet: &Packet) -> Result<(), Problem> {
         let (begin, lasts) = (packet.pts.get(), packet.dur.get());
         self.longest = self.longest.max(lasts);
         // What was cut out of a longer stream counts from there, and does not know its length.
         let is_first = self.heard.packets == 0 && self.track.num_frames.is_none();
-        if self.container() == FORMAT_ID_FLAC && begin > self.end && !is_first {
-            self.heard.push_gap(begin.abs_diff(self.end), self.longest);
+        if self.container() == FORMAT_ID_FLAC && begin > self.end {
+            let samples = begin.abs_diff(self.end);
+            match is_first {
+                true => self.begins_late = samples,
+                false => self.heard.push_gap(samples, self.longest)?,
+            }
         }
         self.end = begin.saturating_add_unsigned(lasts);
         self.reaches_tail = packet.data.ends_with(&self.tail) || self.tail.ends_with(&packet.data);
+        Ok(())
     }
 
     fn container(&self) -> FormatId {
@@ -117,6 +134,12 @@ impl<'a> Listening<'a> {
     pub(super) fn habits(&self) -> Vec<String> {
         let mut notices = vec![];
         let (channels, rate) = (self.heard.channels, self.heard.audio.sample_rate);
+        if self.begins_late > 0 {
+            let seconds = self.begins_late as f64 / f64::from(rate);
+            notices.push(format!(
+                "begins {seconds:.2} s after the start of its stream: what was before is not there"
+            ));
+        }
         if channels > 2 {
             notices.push(format!("has {channels} channels: the first two are read"));
         }

@@ -8,6 +8,7 @@
 use std::{
     fs::File,
     io::{self, Cursor, Read, Seek, SeekFrom},
+    ops::RangeInclusive,
 };
 
 use symphonia::core::io::MediaSource;
@@ -18,8 +19,9 @@ const HEAD: u64 = 1 << 16;
 /// The most that is read of a pipe: ten minutes of 192 kHz in floats are less.
 const MOST_PIPED: u64 = 1 << 30;
 
-/// A length from which on that of a WAV may stand for an unknown one.
-const UNKNOWN: u32 = 0x7fff_0000;
+/// Lengths of a WAV that stand for an unknown one, less what lies before the sound: near 2^31, and
+/// near 2^32.
+const UNKNOWN: [RangeInclusive<u32>; 2] = [0x7fff_0000..=0x8000_0000, 0xffff_0000..=u32::MAX];
 
 /// Bytes of an ID3v1 tag, which begins with `TAG`.
 const ID3V1: u64 = 128;
@@ -44,14 +46,18 @@ impl Source {
             return Self::new(Box::new(file));
         }
         let mut bytes = Vec::new();
-        file.take(MOST_PIPED).read_to_end(&mut bytes)?;
+        file.take(MOST_PIPED + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST_PIPED {
+            let why = "a pipe of more than 1 GiB is not read: save it as a file first";
+            return Err(io::Error::other(why));
+        }
         Self::new(Box::new(Cursor::new(bytes)))
     }
 
     fn new(mut inner: Box<dyn MediaSource>) -> io::Result<Self> {
         let mut length = inner.seek(SeekFrom::End(0))?;
         let mut head = read_at(&mut inner, 0, HEAD)?;
-        if head.starts_with(b"fLaC")
+        if read_at(&mut inner, after_id3v2(&head), 4)? == b"fLaC"
             && let Some(tag) = length.checked_sub(ID3V1)
             && read_at(&mut inner, tag, 3)? == b"TAG"
         {
@@ -71,6 +77,16 @@ impl Source {
     /// Its last bytes.
     pub(super) fn tail(&self) -> &[u8] {
         &self.tail
+    }
+}
+
+/// Where an ID3v2 tag at the beginning ends: its length has seven bits a byte.
+fn after_id3v2(head: &[u8]) -> u64 {
+    match head {
+        [b'I', b'D', b'3', _, _, _, a, b, c, d, ..] => {
+            [a, b, c, d].into_iter().fold(0, |sum, byte| sum << 7 | u64::from(byte & 127)) + 10
+        }
+        _ => 0,
     }
 }
 
@@ -105,7 +121,7 @@ fn write_length(head: &mut [u8], length: u64) {
     // An empty sound before other chunks is one where the whole file is said to be longer.
     let is_unknown = match size {
         0 => has > 0 && whole <= begin,
-        _ => size >= UNKNOWN && u64::from(size) > has,
+        _ => UNKNOWN.iter().any(|range| range.contains(&size)) && u64::from(size) > has,
     };
     let lengths = (u32::try_from(has), u32::try_from(begin - 8 + has));
     if let (true, (Ok(sound), Ok(whole))) = (is_unknown, lengths) {
@@ -192,6 +208,8 @@ mod tests {
         let flac = [&b"fLaC"[..], &[7; 500], &tag].concat();
         assert_eq!(all(source(&flac)), flac[..504]);
         assert_eq!(source(&flac).tail(), [7; 64]);
+        let tagged = [&b"ID3\x04\0\0\0\0\x01\x02"[..], &[1; 130], &flac].concat();
+        assert_eq!(all(source(&tagged)), tagged[..140 + 504]);
         let other = [&b"RIFF"[..], &[7; 500], &tag].concat();
         assert_eq!(all(source(&other)), other);
     }
@@ -211,7 +229,9 @@ mod tests {
         for unknown in [(u32::MAX, u32::MAX), (0x7fff_0024, 0x7fff_0000), (0, 0), (24, 0)] {
             assert_eq!(all(source(&wav(unknown.0, unknown.1, 10))), known, "{unknown:?}");
         }
-        for kept in [wav(34, 10, 10), wav(44, 20, 10), wav(34, 0, 10), wav(24, 0, 0)] {
+        // Of a file that was cut, not of a pipe.
+        let cut = wav(3_000_000_024, 3_000_000_000, 10);
+        for kept in [wav(34, 10, 10), wav(44, 20, 10), wav(34, 0, 10), wav(24, 0, 0), cut] {
             assert_eq!(all(source(&kept)), kept);
         }
     }

@@ -9,7 +9,7 @@ use acestep_runtime::files::{Existing, check_target};
 use anyhow::Result;
 
 use super::super::outputs::{Outputs, Target, is_stdout, names};
-use crate::{args::after::After as Flags, error::Refusal};
+use crate::{args::after::After as Flags, commands::target, error::Refusal};
 
 /// The names that songs have already.
 pub(in super::super) struct Named<'a> {
@@ -34,10 +34,14 @@ impl Files {
     /// Names that cannot be, that are there already, or that are one.
     pub(super) fn decide(flags: &Flags, named: &Named<'_>) -> Result<Self> {
         let Named { outputs, existing, .. } = named;
+        let picture = flags.output_plot.as_deref();
+        if let Some(path) = picture.filter(|path| !is_stdout(path)) {
+            target::check_png("output-plot", path)?;
+        }
         let files = Self {
             lrc: of(flags.lrc, flags.output_lrc.as_deref(), "lrc", named)?,
             vtt: of(false, flags.output_vtt.as_deref(), "vtt", named)?,
-            plot: of(flags.plot, flags.output_plot.as_deref(), "png", named)?,
+            plot: of(flags.plot, picture, "png", named)?,
         };
         let songs = outputs.songs.iter().filter_map(|target| match target {
             Target::File(path) => Some(path),
