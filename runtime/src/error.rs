@@ -1,5 +1,7 @@
 //! What can go wrong between a request and its audio, and how to mend it.
 
+mod hint;
+
 use std::path::PathBuf;
 
 use burn::tensor::DType;
@@ -406,140 +408,6 @@ impl Error {
         }
         self
     }
-
-    /// How to mend it, one sentence, where that is known.
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NothingAsked => "say what it should sound like, e.g. \"calm piano, rain\"".into(),
-            Self::UnknownLanguage { near, .. } if near.is_empty() => {
-                "use a code such as en, zh, ja or fr, or `unknown`".into()
-            }
-            Self::UnknownLanguage { near, .. } => format!("did you mean {}?", near.join(", ")),
-            Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::NotInThisVersion(_) => {
-                "remove the option, or wait for the version that has it".into()
-            }
-            Self::File { action, source, .. } => {
-                return file_hint(*action, source).map(str::to_owned);
-            }
-            Self::TooShort { least, .. } => format!("it takes at least {least:.2} s"),
-            Self::SilentSource => "check that it is the right file".into(),
-            Self::TooLong { .. } => "cut the source, or add less before and after it".into(),
-            Self::NoSource { .. } => "pass --src-audio FILE".into(),
-            Self::NoTrack { .. } => {
-                format!("pass --track-name with one of {}", crate::plan::TRACKS.join(", "))
-            }
-            Self::WrongModel { .. } => {
-                "pass --model base or --model sft; turbo knows text2music, cover, cover-nofsq and \
-                 repaint"
-                    .into()
-            }
-            Self::IsDirectory { path } => {
-                format!("name a file in it, e.g. `{}`", path.join("song.wav").display())
-            }
-            Self::NotAFile { .. } => {
-                "name a file; a song goes to standard output with `--output -`".into()
-            }
-            Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
-            Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
-            Self::Latents { .. } => {
-                "`acestep codec encode SONG` writes latents; .vae, .nac8 and .nac4 files of \
-                 acestep.cpp are read too"
-                    .into()
-            }
-            Self::NotFinite { dtype, .. } if *dtype != DType::F32 => {
-                "pass --dtype f32, which computes everything in f32; if that does not help, the \
-                 weights are damaged or not what they claim to be: download them again"
-                    .into()
-            }
-            Self::NotFinite { .. } => {
-                "`acestep verify` tests this machine; if it passes, the weights are damaged or not \
-                 what they claim to be: download them again"
-                    .into()
-            }
-            Self::NoAlignment(_) => {
-                "leave --lrc, --output-lrc, --output-vtt and --score out, or add the key to the \
-                 model's config.json"
-                    .into()
-            }
-            Self::ForeignTokenizer { .. } => {
-                "the text encoder's folder mixes files of two models; download it again".into()
-            }
-            Self::NoDevice { .. } => {
-                "`acestep doctor` shows what there is; pass --device cpu, or build with --features \
-                 cuda or wgpu"
-                    .into()
-            }
-            Self::OutOfMemory { .. } | Self::TensorTooLarge { .. } => {
-                "make a shorter song (--duration) or fewer at once (--batch-size), decode less at \
-                 once (--vae-chunk 128), leave --keep-loaded out, choose a smaller --lm-model, or \
-                 pass --device cpu; --dry-run shows what each stage needs"
-                    .into()
-            }
-            Self::DeviceFailed { .. } => {
-                "most likely its memory is full: close other programs that use it, pass --dtype bf16 \
-                 or f16 for half the weights, make a shorter song (--duration) or fewer at once \
-                 (--batch-size), decode less at once (--vae-chunk 128), or choose a smaller model; \
-                 `acestep doctor` tests the device, and RUST_BACKTRACE=1 shows where it failed"
-                    .into()
-            }
-            Self::NoRoomForF32 { dtype, .. } => {
-                let wider = match dtype {
-                    DType::F16 => "pass --dtype bf16, whose numbers reach as far as those of f32, ",
-                    _ => "",
-                };
-                format!(
-                    "{wider}close other programs that use the device, leave --keep-loaded out, choose \
-                     a smaller model, or pass --device cpu"
-                )
-            }
-            Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise --max-seq".into(),
-            Self::Scores { dtype, .. } if *dtype != DType::F32 => {
-                "pass --dtype f32, which computes everything in f32; if that does not help, the \
-                 weights are damaged: download them again"
-                    .into()
-            }
-            Self::Scores { .. } => {
-                "`acestep verify` tests this machine; if it passes, the weights are damaged: download \
-                 them again"
-                    .into()
-            }
-            Self::NeverStopped { .. } => {
-                "try another seed, a lower --lm-temperature, or larger --max-tokens and --max-seq; \
-                 generate --no-thinking makes songs without the language model"
-                    .into()
-            }
-            Self::NothingValid { .. } => {
-                "try another seed or a lower --lm-temperature; generate --no-thinking makes songs \
-                 without the language model"
-                    .into()
-            }
-            Self::Repeats { .. } => {
-                "try another seed, a higher --lm-temperature or --lm-repetition-penalty 1.05; \
-                 generate --no-thinking makes songs without the language model"
-                    .into()
-            }
-            Self::NotBuiltIn { feature, .. } => format!(
-                "build it with `--features {feature}`, or choose another format, e.g. \
-                 `--audio-format flac`"
-            ),
-            Self::Unheard { problem, .. } => problem.hint().into(),
-            Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
-            Self::OutOfRange { .. }
-            | Self::BadValue { .. }
-            | Self::Conflict(_)
-            | Self::RequestSyntax(_)
-            | Self::UnknownKey { near: None, .. }
-            | Self::RequestValue { .. }
-            | Self::BadCode { .. }
-            | Self::Encode { .. }
-            | Self::Snapshot { .. }
-            | Self::Cancelled
-            | Self::Picture(_)
-            | Self::Checkpoint(_) => return None,
-        };
-        Some(hint)
-    }
 }
 
 /// `4.80 GB`, in powers of ten as disks are sold; three digits are enough.
@@ -582,23 +450,6 @@ impl Error {
     }
 }
 
-fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
-    use std::io::ErrorKind as Kind;
-    Some(match (action, error.kind()) {
-        (_, Kind::NotADirectory) => "a part of the path is a file, not a folder",
-        (Action::Read, Kind::NotFound) => "check the path",
-        (Action::Read, Kind::PermissionDenied) => "check the permissions of the file",
-        (Action::Read, Kind::IsADirectory) => "name a file in it",
-        (Action::Read, _) => return None,
-        (_, Kind::NotFound) => "check the path; its folder must exist",
-        (_, Kind::PermissionDenied | Kind::ReadOnlyFilesystem) => {
-            "choose a folder you may write to"
-        }
-        (_, Kind::StorageFull | Kind::QuotaExceeded) => "free some space, or choose another disk",
-        _ => return None,
-    })
-}
-
 /// `text` cut to fit into a message.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 40;
@@ -606,67 +457,4 @@ pub(crate) fn shortened(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().take(MOST).chain("...".chars()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::*;
-
-    #[test]
-    fn the_hint_of_a_file_depends_on_what_was_tried() {
-        let hint = |action, kind: io::ErrorKind| {
-            Error::File { action, path: "a".into(), source: kind.into() }.hint()
-        };
-        for (action, kind, expected) in [
-            (Action::Read, io::ErrorKind::NotFound, Some("check the path")),
-            (
-                Action::Read,
-                io::ErrorKind::PermissionDenied,
-                Some("check the permissions of the file"),
-            ),
-            (Action::Read, io::ErrorKind::StorageFull, None),
-            (
-                Action::Create,
-                io::ErrorKind::NotFound,
-                Some("check the path; its folder must exist"),
-            ),
-            (
-                Action::Write,
-                io::ErrorKind::ReadOnlyFilesystem,
-                Some("choose a folder you may write to"),
-            ),
-            (
-                Action::Write,
-                io::ErrorKind::StorageFull,
-                Some("free some space, or choose another disk"),
-            ),
-        ] {
-            assert_eq!(hint(action, kind).as_deref(), expected, "{action} {kind}");
-        }
-    }
-
-    #[test]
-    fn scores_that_cannot_be_used_are_mended_by_a_wider_type_where_there_is_one() {
-        let hint = |dtype| {
-            let source = crate::lm::sample::ScoreError::NotANumber { token: 1 };
-            Error::Scores { step: 1, dtype, source, had: String::new() }.hint().expect("a hint")
-        };
-        assert!(!hint(DType::F32).contains("--dtype"));
-        assert!(hint(DType::BF16).starts_with("pass --dtype f32"), "{}", hint(DType::BF16));
-    }
-
-    #[test]
-    fn numbers_that_are_not_finite_are_mended_by_a_wider_type_where_there_is_one() {
-        let hint = |dtype| {
-            let error = Error::NotFinite { stage: "the VAE".into(), count: 1, first: 0, dtype };
-            error.hint().expect("a hint")
-        };
-        assert!(!hint(DType::F32).contains("--dtype"));
-        for narrow in [DType::BF16, DType::F16] {
-            assert!(hint(narrow).starts_with("pass --dtype f32"), "{}", hint(narrow));
-            assert!(hint(narrow).contains("weights"), "{}", hint(narrow));
-        }
-    }
 }
