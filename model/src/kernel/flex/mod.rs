@@ -1,15 +1,17 @@
 //! The processor's own kernels, on Flex: what its generic operations do slowly.
 
 mod cache;
+mod conv;
 mod product;
 mod rms_norm;
 mod rotate;
+mod snake;
 mod swiglu;
 
 use burn::tensor::{TensorData, TensorMetadata, ops::FloatTensor};
 use burn_flex::{Flex, FlexTensor};
 
-use super::{Backend, Slot};
+use super::{Backend, Geometry, Slot};
 
 /// Numbers that are done before another core has woken up.
 const WORTH_SHARING: usize = 1 << 14;
@@ -37,6 +39,41 @@ impl Backend for Flex {
 
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
         swiglu::swiglu(gate, up)
+    }
+
+    fn snake(
+        x: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        snake::snake(x, alpha, beta)
+    }
+
+    fn add_snake(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        snake::add_snake(x, y, alpha, beta)
+    }
+
+    fn conv1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        conv::conv1d(x, weight, bias, geometry)
+    }
+
+    fn conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        conv::conv_transpose1d(x, weight, bias, geometry)
     }
 
     fn cache_write(

@@ -1,0 +1,225 @@
+//! Snake in one pass, by all cores, in place where nobody else holds its input.
+//!
+//! `sin^2` has period pi: an angle need only be brought to within half of that of zero, where a
+//! polynomial is the sine to an ulp or two, and no sign is needed.
+
+use std::f32::consts::{self, FRAC_1_PI};
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::{
+    super::{primitive, reference, tensor},
+    WORTH_SHARING, contiguous, from_values,
+};
+
+/// Kernel of [`super::super::Backend::snake`], for f32.
+pub(super) fn snake(x: FlexTensor, alpha: FlexTensor, beta: FlexTensor) -> FlexTensor {
+    if [&x, &alpha, &beta].iter().any(|of| of.dtype() != DType::F32) {
+        return primitive(reference::snake::<Flex>(tensor(x), tensor(alpha), tensor(beta)));
+    }
+    let curves = Curve::of_channels(alpha, beta);
+    let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
+    let mut x = contiguous(x);
+    if let Some(values) = x.try_storage_mut::<f32>() {
+        let channels = values.par_chunks_mut(shape[2].max(1)).enumerate();
+        each(shape, channels, |(index, x)| curves[index % shape[1]].bend(x));
+        return x;
+    }
+    // Written elsewhere at once: a copy that is then changed would go through memory twice.
+    let from = x.storage::<f32>();
+    let mut values = vec![0.0; from.len()];
+    let channels = from.par_chunks(shape[2].max(1)).zip(values.par_chunks_mut(shape[2].max(1)));
+    each(shape, channels.enumerate(), |(index, (x, y))| curves[index % shape[1]].bent(x, y));
+    from_values(values, shape)
+}
+
+/// Kernel of [`super::super::Backend::add_snake`], for f32.
+pub(super) fn add_snake(
+    x: FlexTensor,
+    y: FlexTensor,
+    alpha: FlexTensor,
+    beta: FlexTensor,
+) -> [FlexTensor; 2] {
+    if [&x, &y, &alpha, &beta].iter().any(|of| of.dtype() != DType::F32) {
+        let [alpha, beta] = [alpha, beta].map(tensor);
+        return reference::add_snake::<Flex>(tensor(x), tensor(y), alpha, beta).map(primitive);
+    }
+    let curves = Curve::of_channels(alpha, beta);
+    let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
+    let (mut sum, mut bent) = (contiguous(x), contiguous(y));
+    let (sums, ys) = (sum.storage_mut::<f32>(), bent.storage_mut::<f32>());
+    let channels = sums.par_chunks_mut(shape[2].max(1)).zip(ys.par_chunks_mut(shape[2].max(1)));
+    each(shape, channels.enumerate(), |(index, (sum, y))| {
+        curves[index % shape[1]].add_and_bend(sum, y);
+    });
+    [sum, bent]
+}
+
+/// Does `work` for every channel, each on a core if they are worth it.
+fn each<T: Send>(
+    shape: [usize; 3],
+    channels: impl IndexedParallelIterator<Item = T>,
+    work: impl Fn(T) + Send + Sync,
+) {
+    let least = (WORTH_SHARING / shape[2].max(1)).max(1);
+    channels.with_min_len(least).for_each(work);
+}
+
+/// Snake of one channel.
+#[derive(Clone, Copy)]
+struct Curve {
+    /// `e^alpha`: how fast it goes round.
+    frequency: f32,
+    /// `1 / (e^beta + 1e-9)`: how far it goes.
+    amplitude: f32,
+}
+
+/// Numbers that are looked at before the way is chosen.
+const BLOCK: usize = 64;
+
+impl Curve {
+    fn of_channels(alpha: FlexTensor, beta: FlexTensor) -> Vec<Self> {
+        let (alpha, beta) = (contiguous(alpha), contiguous(beta));
+        let pairs = alpha.storage::<f32>().iter().zip(beta.storage::<f32>());
+        let curve = |(alpha, beta): (&f32, &f32)| Self {
+            frequency: alpha.exp(),
+            amplitude: (beta.exp() + 1e-9).recip(),
+        };
+        pairs.map(curve).collect()
+    }
+
+    fn bend(self, x: &mut [f32]) {
+        Arch::new().dispatch(
+            #[inline(always)]
+            || x.chunks_mut(BLOCK).for_each(|x| self.bend_block(x)),
+        );
+    }
+
+    fn bent(self, x: &[f32], y: &mut [f32]) {
+        Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (x, y) in x.chunks(BLOCK).zip(y.chunks_mut(BLOCK)) {
+                    y.copy_from_slice(x);
+                    self.bend_block(y);
+                }
+            },
+        );
+    }
+
+    /// `sum += y`, and then `y` is the snake of it.
+    fn add_and_bend(self, sum: &mut [f32], y: &mut [f32]) {
+        Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (sum, y) in sum.chunks_mut(BLOCK).zip(y.chunks_mut(BLOCK)) {
+                    sum.iter_mut().zip(&*y).for_each(|(sum, y)| *sum += y);
+                    y.copy_from_slice(sum);
+                    self.bend_block(y);
+                }
+            },
+        );
+    }
+
+    #[inline(always)]
+    fn bend_block(self, x: &mut [f32]) {
+        let Self { frequency, amplitude } = self;
+        let is_near = x.iter().fold(true, |near, x| near & ((frequency * x).abs() < FAR));
+        for x in x {
+            let angle = frequency * *x;
+            let squared = if is_near { squared_sine(angle) } else { angle.sin().powi(2) };
+            *x = squared.mul_add(amplitude, *x);
+        }
+    }
+}
+
+/// From here on 1 / pi in f32 no longer tells which half turn is nearest, and the library's sine is asked,
+/// which knows pi to more digits.
+const FAR: f32 = 100_000.0;
+
+/// Pi in three parts, each what the ones before it lack.
+const PI: [f32; 3] = [consts::PI, -8.742_278e-8, -3.430_249e-15];
+
+/// Adding it to a number of at most half its size rounds that to whole numbers.
+const ROUNDING: f32 = 12_582_912.0;
+
+/// `sin(r) / r - 1` by powers of `r^2`, of least relative error, 6e-9, up to pi / 2.
+const SINE: [f32; 4] = [-0.166_666_6, 8.333_066e-3, -1.980_960_2e-4, 2.605_777_4e-6];
+
+/// `sin^2` of an angle below [`FAR`].
+#[inline(always)]
+fn squared_sine(angle: f32) -> f32 {
+    let turns = angle.mul_add(FRAC_1_PI, ROUNDING) - ROUNDING;
+    let r = PI.iter().fold(angle, |r, part| turns.mul_add(-part, r));
+    let u = r * r;
+    let polynomial = SINE[3].mul_add(u, SINE[2]).mul_add(u, SINE[1]).mul_add(u, SINE[0]);
+    let sine = (polynomial * u).mul_add(r, r);
+    sine * sine
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Tensor;
+
+    use super::super::tests::{assert_close, random};
+    use super::*;
+
+    /// Against the sine in double precision.
+    #[test]
+    fn the_square_of_the_sine_is_exact_to_an_ulp_or_two_of_one() {
+        let mut worst = 0.0f64;
+        for i in 0..2_000_000 {
+            // From a millionth to the last angle that it is asked for, both ways.
+            let angle =
+                1e-6 * (i as f32 / 2_000_000.0 * 25.4).exp() * if i % 2 == 0 { 1.0 } else { -1.0 };
+            if angle.abs() < FAR {
+                let exact = f64::from(angle).sin().powi(2);
+                worst = worst.max((f64::from(squared_sine(angle)) - exact).abs());
+            }
+        }
+        assert!(worst < 3.0e-7, "{worst}");
+        // Relative, where it is small.
+        let small = f64::from(squared_sine(1e-4)) / f64::from(1e-4f32).sin().powi(2);
+        assert!((small - 1.0).abs() < 3e-7, "{small}");
+    }
+
+    #[test]
+    fn it_is_the_reference_whoever_holds_the_input_and_however_it_lies() {
+        for (batch, channels, samples) in [(1, 1, 1), (2, 3, 5), (1, 128, 4800), (2, 5, 70_001)] {
+            let x = random([batch, channels, samples]) * 3.0;
+            let (alpha, beta) = (random([1, channels, 1]) * 0.5, random([1, channels, 1]) * 0.5);
+            let expected = reference::snake(x.clone(), alpha.clone(), beta.clone());
+            let of = |x: Tensor<Flex, 3>| {
+                let [alpha, beta] = [&alpha, &beta].map(|of| primitive(of.clone()));
+                tensor::<Flex, 3>(snake(primitive(x), alpha, beta))
+            };
+            assert_close(of(x.clone()), expected.clone(), 2e-5);
+            // As a view, and with a copy of its own.
+            let turned = x.clone().swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2);
+            assert_close(of(turned), expected.clone(), 2e-5);
+            let y = random([batch, channels, samples]);
+            let [alpha, beta] = [&alpha, &beta].map(|of| primitive(of.clone()));
+            let [sum, bent] =
+                add_snake(primitive(x.clone() - y.clone()), primitive(y), alpha, beta);
+            assert_close(tensor(sum), x, 1e-6);
+            assert_close(tensor(bent), expected, 1e-4);
+        }
+    }
+
+    #[test]
+    fn angles_beyond_whole_radians_and_what_is_no_number_are_the_librarys() {
+        let x = [1e7, -3e9, f32::INFINITY, f32::NAN, 0.5, -0.0];
+        let x = Tensor::<Flex, 3>::from_data([[x]], &Default::default());
+        let zero = || Tensor::<Flex, 3>::zeros([1, 1, 1], &Default::default());
+        let ours = snake(primitive(x.clone()), primitive(zero()), primitive(zero()));
+        let ours = tensor::<Flex, 3>(ours).into_data().to_vec::<f32>().expect("f32");
+        let reference =
+            reference::snake(x, zero(), zero()).into_data().to_vec::<f32>().expect("f32");
+        for (a, b) in ours.iter().zip(&reference) {
+            assert!(a == b || (a - b).abs() < 1e-6 || a.is_nan() && b.is_nan(), "{a} is not {b}");
+        }
+    }
+}
