@@ -10,6 +10,7 @@
 //! | an MP3 that is shorter than its tag says | notice: cut MP3s keep the tag of the whole |
 //! | an MP3 that goes on after the end that its tag names (two in one file) | notice: not read |
 //! | a few packets that cannot be decoded, or are missing from a FLAC | notice; silence in their place |
+//! | a FLAC without a length that begins late | notice: what was before is not there |
 //! | more than one packet in twenty | error |
 //! | a FLAC of other samples than its checksum is of | error |
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |

@@ -78,7 +78,7 @@ fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
                 outcomes[i].widened.push(who);
                 outcomes[i].notices.push(overflow::notice(who, dtype));
             }
-            // The language model is read anew for each.
+            // The language model begins in its own type for each.
             widened.extend(own.into_iter().filter(|&who| who != lm::NAME));
         }
     }
