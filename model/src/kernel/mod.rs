@@ -31,7 +31,16 @@ use burn::tensor::{
 /// Models are generic over this trait. An operation that has a kernel somewhere is a method here
 /// with the reference as its default body.
 pub trait Backend: burn::tensor::backend::Backend {
-    /// `x W^T`, the matrix product of [`linear`].
+    /// The type in which a network of such weights computes: that of the weights, unless the backend
+    /// has kernels that read narrower weights than the numbers they are applied to.
+    ///
+    /// Of weights these are the matrices, filters and tables of tokens; biases, norms and whatever
+    /// else is added or multiplied number by number are of the computing type.
+    fn computes_in(weights: DType) -> DType {
+        weights
+    }
+
+    /// `x W^T`, the matrix product of [`linear`], in the type of `x`.
     ///
     /// # Shapes
     /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
@@ -182,6 +191,21 @@ fn debug_assert_same_dtype(operation: &str, first: DType, others: impl IntoItera
     }
 }
 
+/// The same of a matrix or filter, which may be narrower: see [`Backend::computes_in`].
+#[track_caller]
+fn debug_assert_applies<B: Backend>(
+    operation: &str,
+    x: DType,
+    weight: DType,
+    others: impl IntoIterator<Item = DType>,
+) {
+    debug_assert_same_dtype(operation, x, others);
+    if cfg!(debug_assertions) {
+        let fits = x == weight || x == B::computes_in(weight);
+        assert!(fits, "{operation} of {x:?} and {weight:?}");
+    }
+}
+
 /// Every axis but the last as one.
 fn rows<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 2> {
     let width = x.dims()[D - 1];
@@ -210,7 +234,8 @@ pub fn linear<B: Backend, const D: usize>(
     weight: Tensor<B, 2>,
     bias: Option<Tensor<B, 1>>,
 ) -> Tensor<B, D> {
-    debug_assert_same_dtype("linear", x.dtype(), dtypes(&weight, &bias));
+    let others = bias.as_ref().map(Tensor::dtype);
+    debug_assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
     // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
@@ -220,14 +245,6 @@ pub fn linear<B: Backend, const D: usize>(
         None => y,
     }
     .reshape(shape)
-}
-
-/// The types of a weight and its bias.
-fn dtypes<B: Backend, const D: usize>(
-    weight: &Tensor<B, D>,
-    bias: &Option<Tensor<B, 1>>,
-) -> impl Iterator<Item = DType> {
-    [weight.dtype()].into_iter().chain(bias.as_ref().map(Tensor::dtype))
 }
 
 /// How a convolution moves over its input, in samples.
@@ -253,7 +270,8 @@ pub fn conv1d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     geometry: Geometry,
 ) -> Tensor<B, 3> {
-    debug_assert_same_dtype("conv1d", x.dtype(), dtypes(&weight, &bias));
+    let others = bias.as_ref().map(Tensor::dtype);
+    debug_assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
     let bias = bias.map(primitive);
     tensor(<B as Backend>::conv1d(primitive(x), primitive(weight), bias, geometry))
 }
@@ -270,7 +288,8 @@ pub fn conv_transpose1d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     geometry: Geometry,
 ) -> Tensor<B, 3> {
-    debug_assert_same_dtype("conv_transpose1d", x.dtype(), dtypes(&weight, &bias));
+    let others = bias.as_ref().map(Tensor::dtype);
+    debug_assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
     let bias = bias.map(primitive);
     tensor(<B as Backend>::conv_transpose1d(primitive(x), primitive(weight), bias, geometry))
 }
@@ -496,10 +515,10 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    #[should_panic(expected = "linear of F32 and BF16")]
+    #[should_panic(expected = "linear of F32 and F16")]
     fn an_operation_of_two_types_says_which() {
         let device = Default::default();
-        let weight = Tensor::<Flex, 2>::zeros([3, 4], (&device, DType::BF16));
+        let weight = Tensor::<Flex, 2>::zeros([3, 4], (&device, DType::F16));
         linear(Tensor::<Flex, 2>::zeros([1, 4], &device), weight, None);
     }
 }

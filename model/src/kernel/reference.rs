@@ -23,6 +23,7 @@ const FEW_ROWS: usize = 512;
 
 /// Reference of [`super::Backend::product`].
 pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2> {
+    let weight = weight.cast(x.dtype());
     if x.dims()[0] <= FEW_ROWS {
         weight.matmul(x.transpose()).transpose()
     } else {
@@ -37,6 +38,7 @@ pub fn conv1d<B: Backend>(
     bias: Option<Tensor<B, 1>>,
     Geometry { stride, padding, dilation }: Geometry,
 ) -> Tensor<B, 3> {
+    let weight = weight.cast(x.dtype());
     module::conv1d(x, weight, bias, ConvOptions::new([stride], [padding], [dilation], 1))
 }
 
@@ -48,12 +50,14 @@ pub fn conv_transpose1d<B: Backend>(
     Geometry { stride, padding, dilation }: Geometry,
 ) -> Tensor<B, 3> {
     let options = ConvTransposeOptions::new([stride], [padding], [0], [dilation], 1);
+    let weight = weight.cast(x.dtype());
     module::conv_transpose1d(x, weight, bias, options)
 }
 
 /// Reference of [`super::embedding`].
 pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-    module::embedding(weight, ids)
+    let dtype = B::computes_in(weight.dtype());
+    module::embedding(weight, ids).cast(dtype)
 }
 
 /// Reference of [`super::rms_norm`].

@@ -8,7 +8,7 @@ mod rotate;
 mod snake;
 mod swiglu;
 
-use burn::tensor::{TensorData, TensorMetadata, ops::FloatTensor};
+use burn::tensor::{DType, TensorData, TensorMetadata, ops::FloatTensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{Backend, Geometry, Slot};
@@ -17,6 +17,14 @@ use super::{Backend, Geometry, Slot};
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
+    /// Weights may be bf16: only their products are narrow, everything else is f32.
+    fn computes_in(weights: DType) -> DType {
+        match weights {
+            DType::BF16 => DType::F32,
+            same => same,
+        }
+    }
+
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         product::product(x, weight)
     }
