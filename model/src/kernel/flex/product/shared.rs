@@ -1,0 +1,80 @@
+//! Many rows by Burn's product, a part of the weights for each core: Flex shares it out itself only
+//! when there are many rows.
+
+use burn::tensor::{DType, Tensor, TensorMetadata, bf16};
+use burn_flex::{Flex, FlexTensor};
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::{
+    super::{
+        super::{primitive, reference, tensor},
+        from_values,
+    },
+    WORTH_SHARING, values,
+};
+
+/// Rows up to which Flex uses a single core for a weight-first product.
+const FEW_ROWS: usize = 512;
+
+/// Weights of a part that is widened: no second copy of them all.
+const WIDENED: usize = 1 << 21;
+
+/// `x W^T`.
+///
+/// # Shapes
+/// - `x`: `[rows, width]` in f32, `weight`: `[out, width]`, output: `[rows, out]`
+pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
+    let (rows, width, out) = (x.shape()[0], x.shape()[1], weight.shape()[0]);
+    let is_narrow = weight.dtype() != DType::F32;
+    if rows > FEW_ROWS && !is_narrow {
+        return primitive(reference::product::<Flex>(tensor(x), tensor(weight)));
+    }
+    let cores = rayon::current_num_threads().min(out * width * rows / WORTH_SHARING).max(1);
+    let most = if is_narrow { (WIDENED / width).max(1) } else { out };
+    let part = out.div_ceil(cores).min(most);
+    let starts: Vec<usize> = (0..out).step_by(part).collect();
+    let parts: Vec<FlexTensor> = starts
+        .into_par_iter()
+        .map(|start| {
+            let weight = weight.narrow(0, start, part.min(out - start));
+            let weight = if is_narrow { widened(&weight) } else { weight };
+            let [x, weight]: [Tensor<Flex, 2>; 2] = [x.clone(), weight].map(tensor);
+            primitive(weight.matmul(x.transpose())) // [part, rows]
+        })
+        .collect();
+
+    // Turned here, in blocks: a turned view would be copied number by number by whoever reads it.
+    let mut values = vec![0.0; rows * out];
+    values.par_chunks_mut(BLOCK * out).enumerate().for_each(|(block, values)| {
+        for (index, from) in parts.iter().enumerate() {
+            let to = index * part;
+            turn(from.storage::<f32>(), rows, block * BLOCK, &mut values[to..], out);
+        }
+    });
+    from_values(values, [rows, out])
+}
+
+/// bf16 in f32; Flex's own cast goes number by number.
+fn widened(weight: &FlexTensor) -> FlexTensor {
+    let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
+    let numbers: &[bf16] = values(weight, rows * width);
+    let wide = |number: &bf16| f32::from_bits(u32::from(number.to_bits()) << 16);
+    let widen = || numbers.iter().map(wide).collect();
+    from_values(Arch::new().dispatch(widen), [rows, width])
+}
+
+/// Rows and columns that are turned at a time: a line of the cache holds 16 numbers.
+const BLOCK: usize = 16;
+
+/// Writes columns `first..` of `from`, which has `columns` of them, as rows of `to`, `stride` apart.
+fn turn(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
+    let count = BLOCK.min(columns - first);
+    for (block, from) in from.chunks(BLOCK * columns).enumerate() {
+        for column in 0..count {
+            let from = from.iter().skip(first + column).step_by(columns);
+            let to = &mut to[column * stride + block * BLOCK..];
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
+    }
+}

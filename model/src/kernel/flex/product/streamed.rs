@@ -1,0 +1,247 @@
+//! Few rows against weights in the order of memory.
+//!
+//! Weights are read once, two vectors of numbers at a time. bf16 is widened in registers, by a shift
+//! for every even number and a mask for every odd one, which is exact; `x` stays f32.
+
+use std::borrow::Cow;
+
+use burn_flex::FlexTensor;
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::{super::from_values, WORTH_SHARING};
+
+/// Outputs that a core takes at a time.
+const CHUNK: usize = 32;
+
+/// `x W^T`.
+///
+/// # Shapes
+/// - `x`: `[rows, width]`, `weights`: `[out, width]`, output: `[rows, out]`
+pub(super) fn product<W: Weight>(
+    x: &[f32],
+    weights: &[W],
+    [rows, width, out]: [usize; 3],
+) -> FlexTensor {
+    let arch = Arch::new();
+    let arranged = W::arranged(arch, x, width);
+    let words = width / W::NUMBERS;
+    // `[out, rows]`, so that every core writes one piece.
+    let mut sums = vec![0.0; out * rows];
+    let fill = |(weights, sums): (&[W], &mut [f32])| {
+        arch.dispatch(Piece { weights, x: &arranged, words, rows, sums });
+    };
+    if out * width < WORTH_SHARING {
+        fill((weights, &mut sums));
+    } else {
+        let pieces = weights.par_chunks(CHUNK * words).zip(sums.par_chunks_mut(CHUNK * rows));
+        pieces.for_each(fill);
+    }
+    let values = if rows == 1 { sums } else { transposed(&sums, rows) };
+    from_values(values, [rows, out])
+}
+
+/// `[out, rows]` to `[rows, out]`.
+fn transposed(sums: &[f32], rows: usize) -> Vec<f32> {
+    (0..rows).flat_map(|row| sums.iter().skip(row).step_by(rows).copied()).collect()
+}
+
+/// A word of memory with one or two weights.
+pub(super) trait Weight: Copy + Sync {
+    /// Weights in a word.
+    const NUMBERS: usize;
+
+    /// Memory that holds two vectors of numbers.
+    type Pair<S: Simd>: Copy;
+
+    /// One row as pairs of vectors, and the rest.
+    fn pairs<S: Simd>(row: &[Self]) -> (&[Self::Pair<S>], &[Self]);
+
+    /// The two vectors.
+    fn widened<S: Simd>(simd: S, pair: Self::Pair<S>) -> [S::f32s; 2];
+
+    /// The product of the rest of a row with that of `x`.
+    fn dot(rest: &[Self], x: &[f32]) -> f32;
+
+    /// Rows of `x` in the order in which [`Self::widened`] gives those of the weights.
+    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]>;
+}
+
+impl Weight for f32 {
+    const NUMBERS: usize = 1;
+
+    type Pair<S: Simd> = [S::f32s; 2];
+
+    #[inline(always)]
+    fn pairs<S: Simd>(row: &[Self]) -> (&[[S::f32s; 2]], &[Self]) {
+        let (whole, rest) = row.split_at(row.len() - row.len() % (2 * S::F32_LANES));
+        (S::as_simd_f32s(whole).0.as_chunks().0, rest)
+    }
+
+    #[inline(always)]
+    fn widened<S: Simd>(_: S, pair: [S::f32s; 2]) -> [S::f32s; 2] {
+        pair
+    }
+
+    #[inline(always)]
+    fn dot(rest: &[Self], x: &[f32]) -> f32 {
+        rest.iter().zip(x).map(|(weight, x)| weight * x).sum()
+    }
+
+    fn arranged(_: Arch, x: &[f32], _: usize) -> Cow<'_, [f32]> {
+        x.into()
+    }
+}
+
+/// Two neighbours in bf16, the first in the low half.
+impl Weight for u32 {
+    const NUMBERS: usize = 2;
+
+    type Pair<S: Simd> = S::u32s;
+
+    #[inline(always)]
+    fn pairs<S: Simd>(row: &[Self]) -> (&[S::u32s], &[Self]) {
+        S::as_simd_u32s(row)
+    }
+
+    #[inline(always)]
+    fn widened<S: Simd>(simd: S, words: S::u32s) -> [S::f32s; 2] {
+        let low = simd.wrapping_dyn_shl_u32s(words, simd.splat_u32s(16));
+        let high = simd.and_u32s(words, simd.splat_u32s(HIGH));
+        [low, high].map(|words| simd.transmute_f32s_u32s(words))
+    }
+
+    #[inline(always)]
+    fn dot(rest: &[Self], x: &[f32]) -> f32 {
+        let both = |word: Self| [word << 16, word & HIGH].map(f32::from_bits);
+        rest.iter().flat_map(|&word| both(word)).zip(x).map(|(weight, x)| weight * x).sum()
+    }
+
+    /// Of two vectors first the even numbers, then the odd ones.
+    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]> {
+        let lanes = arch.dispatch(Lanes);
+        let mut arranged = x.to_vec();
+        for (to, from) in arranged.chunks_mut(width).zip(x.chunks(width)) {
+            let pairs = to.chunks_exact_mut(2 * lanes).zip(from.chunks_exact(2 * lanes));
+            for (to, from) in pairs {
+                let (even, odd) = to.split_at_mut(lanes);
+                for ((even, odd), from) in even.iter_mut().zip(odd).zip(from.as_chunks::<2>().0) {
+                    [*even, *odd] = *from;
+                }
+            }
+        }
+        arranged.into()
+    }
+}
+
+/// The bits of a word's second number, which are those of the same number in f32.
+const HIGH: u32 = 0xffff_0000;
+
+struct Lanes;
+
+impl WithSimd for Lanes {
+    type Output = usize;
+
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        S::F32_LANES
+    }
+}
+
+/// Some rows of the weights: `sums[o, r] = weights[o] . x[r]`.
+struct Piece<'a, W> {
+    weights: &'a [W],
+    x: &'a [f32],
+    /// Of a row of the weights.
+    words: usize,
+    rows: usize,
+    sums: &'a mut [f32],
+}
+
+/// Weight rows that are taken together: as many sums run beside each other, so that an addition need
+/// not wait for the one before, and `x` is loaded once for all of them.
+const TOGETHER: usize = 4;
+
+impl<W: Weight> WithSimd for Piece<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { weights, x, words, rows, sums } = self;
+        let (fours, rest) = (weights.chunks(TOGETHER * words), sums.chunks_mut(TOGETHER * rows));
+        for (weights, sums) in fours.zip(rest) {
+            if weights.len() == TOGETHER * words {
+                block::<S, W, TOGETHER>(simd, weights, x, words, rows, sums);
+            } else {
+                for (weights, sums) in weights.chunks(words).zip(sums.chunks_mut(rows)) {
+                    block::<S, W, 1>(simd, weights, x, words, rows, sums);
+                }
+            }
+        }
+    }
+}
+
+/// `O` rows of the weights against all rows of `x`.
+#[inline(always)]
+fn block<S: Simd, W: Weight, const O: usize>(
+    simd: S,
+    weights: &[W],
+    x: &[f32],
+    words: usize,
+    rows: usize,
+    sums: &mut [f32],
+) {
+    let mut done = 0;
+    while done < rows {
+        let x = &x[done * words * W::NUMBERS..];
+        let sums = &mut sums[done..];
+        done += match rows - done {
+            1 => tile::<S, W, O, 1>(simd, weights, x, words, rows, sums),
+            2 | 3 => tile::<S, W, O, 2>(simd, weights, x, words, rows, sums),
+            _ => tile::<S, W, O, 4>(simd, weights, x, words, rows, sums),
+        };
+    }
+}
+
+/// `O` rows of the weights against the first `R` rows of `x`; gives `R`.
+///
+/// Each sum runs over the width in the same order whatever `O` and `R` are.
+#[inline(always)]
+fn tile<S: Simd, W: Weight, const O: usize, const R: usize>(
+    simd: S,
+    weights: &[W],
+    x: &[f32],
+    words: usize,
+    stride: usize,
+    sums: &mut [f32],
+) -> usize {
+    let width = words * W::NUMBERS;
+    let weights: [_; O] = std::array::from_fn(|row| {
+        let (pairs, rest) = W::pairs::<S>(&weights[row * words..][..words]);
+        // The length in the words of the loop that reads it, so that it need not check.
+        (&pairs[..width / (2 * S::F32_LANES)], rest)
+    });
+    let inputs: [_; R] = std::array::from_fn(|row| {
+        let (pairs, rest) = f32::pairs::<S>(&x[row * width..][..width]);
+        (&pairs[..width / (2 * S::F32_LANES)], rest)
+    });
+    // ANCHOR: tile
+    let mut partial = [[simd.splat_f32s(0.0); R]; O];
+    for i in 0..width / (2 * S::F32_LANES) {
+        for (partial, weights) in partial.iter_mut().zip(&weights) {
+            let weights = W::widened(simd, weights.0[i]);
+            for (partial, input) in partial.iter_mut().zip(&inputs) {
+                for (weight, input) in weights.into_iter().zip(input.0[i]) {
+                    *partial = simd.mul_add_f32s(weight, input, *partial);
+                }
+            }
+        }
+    }
+    // ANCHOR_END: tile
+    for (o, weights) in weights.iter().enumerate() {
+        for (r, input) in inputs.iter().enumerate() {
+            let rest = W::dot(weights.1, input.1);
+            sums[o * stride + r] = simd.reduce_sum_f32s(partial[o][r]) + rest;
+        }
+    }
+    R
+}
