@@ -18,6 +18,7 @@ fn the_help_pages_are_these() {
         ("adapter-show-long", &["adapter", "show", "--help"]),
         ("doctor-long", &["doctor", "--help"]),
         ("warmup-long", &["warmup", "--help"]),
+        ("bench-long", &["bench", "--help"]),
     ] {
         let run = place.run(args).succeeded();
         assert_eq!(run.stderr, "");

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod after;
+mod bench;
 mod check;
 mod corruption;
 mod devices;

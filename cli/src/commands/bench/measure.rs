@@ -1,4 +1,4 @@
-//! Clocks, memory, and what this machine can do at most.
+//! Clocks, memory, and what a backend reaches at most.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,12 @@ use acestep_model::{Backend, Place, kernel};
 use burn::tensor::{Distribution, Tensor};
 use cpu_time::ProcessTime;
 use serde::{Deserialize, Serialize};
+use sysinfo::System;
+
+use super::ceilings::Ceilings;
 
 /// Seconds of one run: the best of several, and how many there were.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Time {
     /// By the clock, the best run.
     pub(crate) wall_s: f64,
@@ -82,22 +85,6 @@ pub(crate) fn short<T>(mut work: impl FnMut() -> T, sync: impl Fn(), bytes: usiz
     (0..3).map(|_| series(runs)).fold(once, f64::min)
 }
 
-/// What the device reached with the plainest work of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ceilings {
-    /// Operations a second in a product of large matrices.
-    pub(crate) flop_per_s: f64,
-    /// Bytes a second when reading or writing more than any cache holds.
-    pub(crate) bytes_per_s: f64,
-}
-
-impl Ceilings {
-    /// The least seconds that work of this size can take.
-    pub(crate) fn floor_s(self, flop: f64, bytes: f64) -> f64 {
-        (flop / self.flop_per_s).max(bytes / self.bytes_per_s)
-    }
-}
-
 /// Measures both ceilings through the backend itself.
 pub(crate) fn ceilings<B: Backend>(place: &Place<B>) -> Ceilings {
     Ceilings { flop_per_s: product_ceiling(place), bytes_per_s: memory_ceiling(place) }
@@ -164,6 +151,11 @@ pub(crate) fn wait<B: Backend>(device: &B::Device) {
     B::sync(device).expect("the device finishes its work");
 }
 
+/// How many programs wanted a core in the last minute, where the system tells.
+pub(super) fn load_1m() -> Option<f64> {
+    (!cfg!(windows)).then(|| System::load_average().one)
+}
+
 /// The most memory this process has held since [`reset_peak`], where the system tells.
 pub(super) fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -179,13 +171,6 @@ pub(super) fn reset_peak() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_floor_is_the_slower_of_arithmetic_and_memory() {
-        let ceilings = Ceilings { flop_per_s: 100.0, bytes_per_s: 10.0 };
-        assert_eq!(ceilings.floor_s(200.0, 10.0), 2.0);
-        assert_eq!(ceilings.floor_s(200.0, 50.0), 5.0);
-    }
 
     /// A run of 2 ms: a series of it does not stretch it, and it is not shared among runs.
     #[test]

@@ -2,29 +2,52 @@
 //!
 //! Speeds are given beside ceilings measured in the same run, so that figures of a busy machine
 //! are not mistaken for those of the program.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`stages`], [`language`], [`sound`], [`load`] | one run of each stage |
+//! | [`presets`], [`cost`] | released sizes, and what a stage costs by arithmetic |
+//! | [`ceilings`], `silicon`, [`measure`] | what the device can do, the floor, clocks and memory |
+//! | [`results`], [`table`], [`section`], [`page`], [`peers`] | JSON, terminal, book |
 
+pub(super) mod ceilings;
 mod cost;
 pub(super) mod language;
+mod load;
 pub(super) mod measure;
+mod page;
+mod peers;
 pub(super) mod presets;
+mod results;
+mod section;
+#[cfg(feature = "cpu")]
+mod silicon;
+mod sound;
 pub(super) mod stages;
+mod table;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
+use acestep_import::Layout;
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Engine, Job, device::dtype};
+use acestep_runtime::{Device, Job, device::dtype};
 use anyhow::Result;
-use clap::ValueEnum;
-use serde_json::json;
+use clap::{ValueEnum, ValueHint};
 
+use super::check::machine;
 use crate::{
     args::{Global, device::Where},
     commands::engine,
     error::Refusal,
-    interrupt, report,
+    interrupt,
+    report::{self, Report},
+    settings,
 };
-use measure::Ceilings;
+use ceilings::Peaks;
+use load::Model;
+use peers::Peer;
 use presets::Preset;
+use results::Results;
 use stages::{Measured, Song, Stage};
 
 /// The flags of `bench`.
@@ -46,37 +69,102 @@ pub(crate) struct Args {
     #[arg(long)]
     random_weights: bool,
 
+    /// Also load the networks of this model: turbo, .. or a directory, as `generate` takes it.
+    #[arg(long, value_name = "NAME|DIR")]
+    model: Option<String>,
+
     #[command(flatten)]
     place: Where,
 
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+
+    /// Write this machine's section of a Markdown page anew.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    page: Option<PathBuf>,
+
+    /// Measure nothing: the page is made of what --json wrote, of several types and presets.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        requires = "page",
+        conflicts_with_all = ["preset", "stage", "duration", "model", "device", "dtype", "json"],
+    )]
+    from: Vec<PathBuf>,
+
+    /// Other programs' times of the same stages for the page, as JSON: a name, threads, and rows of
+    /// preset, stage, dtype, duration_s, wall_s.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "page")]
+    peers: Vec<PathBuf>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
-    let stages = chosen(&args)?;
-    let (engine, notices) = engine::open(&args.place)?;
-    notices.iter().for_each(|notice| global.report().note(&notice.0));
-    let song = Song { preset: args.preset, duration_s: args.duration };
     let report = global.report();
-    let tell = |line: &str| report.line(line);
-    let (ceilings, measured) = engine.run(Bench { stages, song, tell: &tell })??;
-    if args.json {
-        let object = json!({
-            "device": engine.device.to_string(),
-            "preset": typed(args.preset),
-            "duration_s": args.duration,
-            "dtype": dtype::name(engine.dtype),
-            "ceilings": ceilings,
-            "stages": measured,
-        });
-        report::bytes(format!("{object:#}\n").as_bytes())?;
+    // What cannot be read is refused before minutes of measuring.
+    let peers = args.peers.iter().map(|path| Peer::read(path)).collect::<Result<Vec<_>>>()?;
+    let runs = if args.from.is_empty() {
+        vec![measured(&args, report)?]
     } else {
-        report::bytes(table(engine, ceilings, &measured).as_bytes())?;
+        args.from.iter().map(|path| Results::read(path)).collect::<Result<_>>()?
+    };
+    results::refuse_twice(&runs)?;
+    if let [run] = &runs[..]
+        && args.from.is_empty()
+    {
+        if args.json {
+            report::bytes(format!("{}\n", serde_json::to_string_pretty(run)?).as_bytes())?;
+        } else {
+            report::bytes(table::text(run).as_bytes())?;
+        }
+    }
+    if let Some(path) = &args.page {
+        page::write(path, &runs, &peers)?;
+        report.line(&format!("written: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Measures what was asked for.
+fn measured(args: &Args, report: Report) -> Result<Results> {
+    let stages = chosen(args)?;
+    let (engine, notices) = engine::open(&args.place)?;
+    notices.iter().for_each(|notice| report.note(&notice.0));
+    let layout = Layout::new(settings::models_dir());
+    let model = args.model.as_deref().map(|choice| Model::open(choice, args.preset, &layout));
+    let song = Song { preset: args.preset, duration_s: args.duration };
+    let tell = |line: &str| report.line(line);
+    let (date, load_1m) = (machine::now(), measure::load_1m());
+    let bench =
+        Bench { device: engine.device, stages, song, model: model.transpose()?, tell: &tell };
+    let (ceilings, stages) = engine.run(bench)??;
+    let results = Results {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        date,
+        machine: machine::describe(engine.device),
+        threads: threads(),
+        load_1m,
+        preset: args.preset,
+        duration_s: args.duration,
+        dtype: dtype::name(engine.dtype).to_owned(),
+        ceilings,
+        stages,
+    };
+    if results.was_busy() {
+        report
+            .note("other programs were at work when it began: times are longer than they need be");
+    }
+    Ok(results)
+}
+
+/// Threads that compute on the processor.
+fn threads() -> usize {
+    #[cfg(feature = "cpu")]
+    return silicon::threads();
+    #[cfg(not(feature = "cpu"))]
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A value as it is typed.
@@ -100,59 +188,37 @@ fn chosen(args: &Args) -> Result<Vec<Stage>> {
 }
 
 struct Bench<'a> {
+    device: Device,
     stages: Vec<Stage>,
     song: Song,
+    model: Option<Model>,
     tell: &'a dyn Fn(&str),
 }
 
 impl Job for Bench<'_> {
-    type Output = Result<(Ceilings, Vec<Measured>)>;
+    type Output = Result<(Peaks, Vec<Measured>)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        (self.tell)("measuring what the device can do");
-        let ceilings = measure::ceilings(&place);
-        let measured = self.stages.into_iter().map(|stage| {
-            if interrupt::was_pressed() {
-                return Err(acestep_runtime::Error::Cancelled.into());
+        let Self { device, stages, song, model, tell } = self;
+        let go_on = || match interrupt::was_pressed() {
+            true => Err(acestep_runtime::Error::Cancelled),
+            false => Ok(()),
+        };
+        tell("measuring what the device can do");
+        let peaks = Peaks::measure(device, &place);
+        let mut measured = Vec::new();
+        if let Some(model) = model {
+            for &part in Model::parts(song.preset) {
+                go_on()?;
+                tell(&format!("load: {part}"));
+                measured.push(model.measure(part, peaks.used, &place)?);
             }
-            (self.tell)(&format!("{}: making weights, then measuring", typed(stage)));
-            stages::run(stage, self.song, ceilings, &place)
-        });
-        Ok((ceilings, measured.collect::<Result<_>>()?))
+        }
+        for stage in stages {
+            go_on()?;
+            tell(&format!("{}: making weights, then measuring", typed(stage)));
+            measured.push(stages::run(stage, song, peaks.used, &place)?);
+        }
+        Ok((peaks, measured))
     }
-}
-
-fn table(engine: Engine, ceilings: Ceilings, measured: &[Measured]) -> String {
-    let mut lines = vec![
-        format!(
-            "{}, {}: at most {:.0} GFLOP/s in a matrix product, {:.1} GB/s of memory",
-            engine.device,
-            dtype::name(engine.dtype),
-            ceilings.flop_per_s / 1e9,
-            ceilings.bytes_per_s / 1e9
-        ),
-        format!(
-            "{:<14}{:<36}{:>12}{:>11}{:>11}{:>16}{:>16}{:>10}",
-            "stage", "one run", "wall", "CPU", "median", "GFLOP/s (share)", "GB/s (share)", "peak"
-        ),
-    ];
-    lines.extend(measured.iter().map(|m| {
-        let peak = m.peak_bytes.map_or("-".to_owned(), |b| format!("{:.2} GB", b as f64 / 1e9));
-        let share = |rate: f64, share: f64| format!("{:.1} ({:.0} %)", rate / 1e9, share * 100.0);
-        format!(
-            "{:<14}{:<36}{:>12}{:>11}{:>11}{:>16}{:>16}{:>10}\n{:<14}{:.3} {}",
-            typed(m.stage),
-            m.unit,
-            format!("{:.4} s", m.time.wall_s),
-            format!("{:.3} s", m.time.cpu_s),
-            format!("{:.4} s", m.time.median_s),
-            share(m.flop_per_s, m.flop_share_of_ceiling),
-            share(m.weight_bytes_per_s, m.bytes_share_of_ceiling),
-            peak,
-            "",
-            m.rate.value,
-            m.rate.unit
-        )
-    }));
-    lines.join("\n") + "\n"
 }

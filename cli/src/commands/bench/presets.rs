@@ -2,10 +2,12 @@
 
 use acestep_model::{acestep, oobleck, qwen3};
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What can be measured together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Preset {
     /// The 2B models as turbo runs them: one forward pass a step.
     Turbo,
@@ -19,12 +21,15 @@ pub(crate) enum Preset {
     TextEncoder,
     /// The 0.6B language model.
     #[value(name = "lm-0.6b")]
+    #[serde(rename = "lm-0.6b")]
     Lm06b,
     /// The 1.7B language model.
     #[value(name = "lm-1.7b")]
+    #[serde(rename = "lm-1.7b")]
     Lm17b,
     /// The 4B language model.
     #[value(name = "lm-4b")]
+    #[serde(rename = "lm-4b")]
     Lm4b,
 }
 

@@ -3,26 +3,24 @@
 use acestep_model::{
     Backend, LATENT_HZ, Place,
     acestep::{self, AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
-    cast, oobleck, qwen3,
+    cast, qwen3,
 };
-use acestep_runtime::{
-    Unobserved,
-    plan::frames_from_seconds,
-    vae::{self, Tiling},
-};
+use acestep_runtime::plan::frames_from_seconds;
 use anyhow::Result;
 use burn::tensor::{Distribution, Int, Tensor};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
+    ceilings::{Binds, Ceilings, Floor, Weights},
     cost::{self, Cost},
     language,
     measure::{self, Time},
     presets::{self, Preset},
+    sound,
 };
 
 /// One stretch of the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
     /// The caption's tokens to hidden states.
@@ -35,12 +33,17 @@ pub(crate) enum Stage {
     Dit,
     /// Latents to sound.
     Vae,
+    /// Sound to latents.
+    VaeEncode,
     /// A prompt of the language model.
     LmPrefill,
     /// An audio code of the language model.
     LmDecode,
     /// The same with guidance: two rows in one pass.
     LmDecodeCfg,
+    /// Files to a network in memory; measured with --model.
+    #[value(hide = true)]
+    Load,
 }
 
 /// Tokens of a typical caption prompt and lyric prompt (those of a published request).
@@ -51,9 +54,10 @@ pub(crate) const LYRIC_TOKENS: usize = 167;
 pub(super) fn of(preset: Preset) -> &'static [Stage] {
     match preset {
         Preset::Turbo | Preset::Base | Preset::Xl => {
-            &[Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Dit, Stage::Vae]
+            use Stage::{Codes, Condition, Dit, TextEncoder, Vae, VaeEncode};
+            &[TextEncoder, Condition, Codes, Dit, Vae, VaeEncode]
         }
-        Preset::Vae => &[Stage::Vae],
+        Preset::Vae => &[Stage::Vae, Stage::VaeEncode],
         Preset::TextEncoder => &[Stage::TextEncoder],
         Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => {
             &[Stage::LmPrefill, Stage::LmDecode, Stage::LmDecodeCfg]
@@ -62,7 +66,7 @@ pub(super) fn of(preset: Preset) -> &'static [Stage] {
 }
 
 /// What was measured of one stage.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) stage: Stage,
     /// What one run is.
@@ -79,6 +83,8 @@ pub(crate) struct Measured {
     pub(crate) bytes_share_of_ceiling: f64,
     /// The least seconds that the ceilings leave for this work.
     pub(crate) floor_s: f64,
+    /// Which ceiling that is.
+    pub(crate) binds: Binds,
     /// That floor as a share of the time: 1 = as fast as the device allows.
     pub(crate) share_of_floor: f64,
     /// The most memory of the host that the stage held; absent where the system does not tell.
@@ -86,10 +92,16 @@ pub(crate) struct Measured {
 }
 
 /// A figure and its unit.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rate {
     pub(crate) value: f64,
-    pub(crate) unit: &'static str,
+    pub(crate) unit: String,
+}
+
+impl Rate {
+    pub(super) fn new(value: f64, unit: &str) -> Self {
+        Self { value, unit: unit.to_owned() }
+    }
 }
 
 /// What is measured: sizes of the song and of the batch.
@@ -114,38 +126,81 @@ impl Song {
 pub(crate) fn run<B: Backend>(
     stage: Stage,
     song: Song,
-    ceilings: measure::Ceilings,
+    ceilings: Ceilings,
     place: &Place<B>,
 ) -> Result<Measured> {
-    let peak_is_ours = measure::reset_peak();
-    let Run { unit, cost, time, rate } = match stage {
-        Stage::TextEncoder => text_encoder::<B>(place)?,
-        Stage::Condition => condition::<B>(&presets::dit(song.preset)?, place),
-        Stage::Codes => codes::<B>(&presets::dit(song.preset)?, song, place),
-        Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, place),
-        Stage::Vae => sound::<B>(song, place)?,
-        Stage::LmPrefill => language::prefill::<B>(song.preset, place)?,
-        Stage::LmDecode => language::decode::<B>(song, 1, place)?,
-        Stage::LmDecodeCfg => language::decode::<B>(song, 2, place)?,
+    let work = || {
+        Ok(match stage {
+            Stage::TextEncoder => text_encoder::<B>(place)?,
+            Stage::Condition => condition::<B>(&presets::dit(song.preset)?, place),
+            Stage::Codes => codes::<B>(&presets::dit(song.preset)?, song, place),
+            Stage::Dit => dit::<B>(&presets::dit(song.preset)?, song, place),
+            Stage::Vae => sound::decode::<B>(song, place)?,
+            Stage::VaeEncode => sound::encode::<B>(song, place)?,
+            Stage::LmPrefill => language::prefill::<B>(song.preset, place)?,
+            Stage::LmDecode => language::decode::<B>(song, 1, place)?,
+            Stage::LmDecodeCfg => language::decode::<B>(song, 2, place)?,
+            Stage::Load => anyhow::bail!("only a model that is named can be loaded"),
+        })
     };
-    let bytes = cost.weights * place.dtype.size() as f64;
-    let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
-    let floor_s = ceilings.floor_s(cost.flop, bytes);
-    Ok(Measured {
-        stage,
-        unit,
-        time,
-        rate: rate(time),
-        flop: cost.flop,
-        weight_bytes: bytes,
-        flop_per_s,
-        weight_bytes_per_s,
-        flop_share_of_ceiling: flop_per_s / ceilings.flop_per_s,
-        bytes_share_of_ceiling: weight_bytes_per_s / ceilings.bytes_per_s,
-        floor_s,
-        share_of_floor: floor_s / time.wall_s,
-        peak_bytes: measure::peak_bytes().filter(|_| peak_is_ours),
-    })
+    measure(stage, Weights::of(place.dtype), ceilings, work)
+}
+
+/// What `work` gives, beside its floor and the most memory that it held.
+pub(super) fn measure(
+    stage: Stage,
+    weights: Weights,
+    ceilings: Ceilings,
+    work: impl FnOnce() -> Result<Run>,
+) -> Result<Measured> {
+    let peak_is_ours = measure::reset_peak();
+    let run = work()?;
+    let peak_bytes = measure::peak_bytes().filter(|_| peak_is_ours);
+    Ok(Measured::new(stage, run, weights, ceilings, peak_bytes))
+}
+
+impl Measured {
+    fn new(
+        stage: Stage,
+        run: Run,
+        weights: Weights,
+        ceilings: Ceilings,
+        peak_bytes: Option<u64>,
+    ) -> Self {
+        let Run { unit, cost, time, rate } = run;
+        let bytes = cost.weights * weights.bytes();
+        let (flop_per_s, weight_bytes_per_s) = (cost.flop / time.wall_s, bytes / time.wall_s);
+        let Floor { seconds: floor_s, binds } = ceilings.floor(cost.flop, bytes);
+        Self {
+            stage,
+            unit,
+            time,
+            rate: rate(time),
+            flop: cost.flop,
+            weight_bytes: bytes,
+            flop_per_s,
+            weight_bytes_per_s,
+            flop_share_of_ceiling: flop_per_s / ceilings.flop_per_s,
+            bytes_share_of_ceiling: weight_bytes_per_s / ceilings.bytes_per_s,
+            floor_s,
+            binds,
+            share_of_floor: floor_s / time.wall_s,
+            peak_bytes,
+        }
+    }
+
+    /// The same against other ceilings.
+    pub(super) fn against(&self, ceilings: Ceilings) -> Self {
+        let Floor { seconds: floor_s, binds } = ceilings.floor(self.flop, self.weight_bytes);
+        Self {
+            flop_share_of_ceiling: self.flop_per_s / ceilings.flop_per_s,
+            bytes_share_of_ceiling: self.weight_bytes_per_s / ceilings.bytes_per_s,
+            floor_s,
+            binds,
+            share_of_floor: floor_s / self.time.wall_s,
+            ..self.clone()
+        }
+    }
 }
 
 pub(super) struct Run {
@@ -156,10 +211,10 @@ pub(super) struct Run {
 }
 
 pub(super) fn per_second(count: usize, unit: &'static str) -> Box<dyn Fn(Time) -> Rate> {
-    Box::new(move |time| Rate { value: count as f64 / time.wall_s, unit })
+    Box::new(move |time| Rate::new(count as f64 / time.wall_s, unit))
 }
 
-fn noise<B: Backend>(shape: [usize; 3], device: &B::Device) -> Tensor<B, 3> {
+pub(super) fn noise<B: Backend>(shape: [usize; 3], device: &B::Device) -> Tensor<B, 3> {
     Tensor::random(shape, Distribution::Normal(0.0, 1.0), device)
 }
 
@@ -219,29 +274,6 @@ fn dit<B: Backend>(config: &acestep::Config, song: Song, place: &Place<B>) -> Ru
         unit: format!("1 step, {} positions x {batch}", frames.div_ceil(config.patch_size)),
         cost: cost::dit(config, batch, frames, heard),
         time,
-        rate: Box::new(|time| Rate { value: time.wall_s * 1e3, unit: "ms/step" }),
+        rate: Box::new(|time| Rate::new(time.wall_s * 1e3, "ms/step")),
     }
-}
-
-fn sound<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
-    let config = presets::vae()?;
-    let device = &place.device;
-    let model = cast(oobleck::Decoder::<B>::init(&config, device), place.dtype);
-    let frames = song.frames();
-    let latents = noise([1, frames, config.decoder_input_channels], device);
-    // In tiles, as `generate` decodes: a long song whole would not fit into memory.
-    let tiles =
-        |latents| vae::decode(&model, latents, config.hop(), Tiling::default(), &Unobserved);
-    let decode = || tiles(latents.clone());
-    let time = measure::time(decode, || measure::wait::<B>(device));
-    let seconds = frames as f64 / f64::from(LATENT_HZ);
-    Ok(Run {
-        unit: format!("{seconds} s of sound"),
-        cost: cost::vae(&config, frames),
-        time,
-        rate: Box::new(move |time| Rate {
-            value: time.wall_s / seconds,
-            unit: "s per second of audio",
-        }),
-    })
 }

@@ -11,7 +11,7 @@ use sysinfo::System;
 use super::results::Machine;
 
 /// The machine and its device, as far as the system tells.
-pub(super) fn describe(device: Device) -> Machine {
+pub(crate) fn describe(device: Device) -> Machine {
     let mut system = System::new();
     system.refresh_memory();
     system.refresh_cpu_all();
@@ -62,7 +62,7 @@ fn card(device: Device, listing: &Listing, processor: &str) -> Card {
 }
 
 /// Now, as `2026-11-21 12:00 UTC`.
-pub(super) fn now() -> String {
+pub(crate) fn now() -> String {
     date(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 

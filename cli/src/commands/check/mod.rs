@@ -7,10 +7,10 @@
 mod goldens;
 mod kernels;
 mod lengths;
-mod machine;
-mod page;
+pub(super) mod machine;
+pub(super) mod page;
 mod part;
-mod results;
+pub(super) mod results;
 mod speed;
 mod torch;
 
@@ -41,7 +41,7 @@ use part::{Item, Part};
 use results::{Line, Results};
 use speed::Task;
 
-use super::bench::{measure::Ceilings, presets::Preset, typed};
+use super::bench::{ceilings::Ceilings, presets::Preset, typed};
 
 /// The flags of `check`.
 ///

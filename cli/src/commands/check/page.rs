@@ -21,7 +21,7 @@ pub(super) fn markdown(results: &Results) -> String {
 }
 
 /// A table; columns after the first `left` are numbers.
-fn table(heads: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
+pub(crate) fn table(heads: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let escaped = |cell: String| cell.replace('|', "\\|").replace('\n', " ");
     let mut text = line(heads.iter().map(|head| (*head).to_owned()).collect());
@@ -35,7 +35,6 @@ fn table(heads: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
 
 fn about(results: &Results) -> String {
     let Results { machine, ceilings, .. } = results;
-    let gigabytes = |bytes: u64| format!("{:.0} GB", bytes as f64 / 1e9);
     let mut rows = Vec::new();
     let mut row = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -56,10 +55,8 @@ fn about(results: &Results) -> String {
     row("weights", Some(results.dtype.clone()));
     row("PyTorch", Some(results.torch.clone().unwrap_or_else(|| "not compared".to_owned())));
     for ceiling in ceilings {
-        let flop = ceiling.measured.flop_per_s;
-        let (rate, unit) =
-            if flop < 1e12 { (flop / 1e9, "GFLOP/s") } else { (flop / 1e12, "TFLOP/s") };
-        row(&format!("large product in {}", ceiling.dtype), Some(format!("{rate:.0} {unit}")));
+        let rate = operations(ceiling.measured.flop_per_s, "FLOP/s");
+        row(&format!("large product in {}", ceiling.dtype), Some(rate));
     }
     let copied = ceilings.first();
     row("memory traffic", copied.map(|c| format!("{:.0} GB/s", c.measured.bytes_per_s / 1e9)));
@@ -234,8 +231,19 @@ fn verified(results: &Results) -> String {
     )
 }
 
+/// `137 GB`.
+pub(crate) fn gigabytes(bytes: u64) -> String {
+    format!("{:.0} GB", bytes as f64 / 1e9)
+}
+
+/// `935 GFLOP/s`, `79 TFLOP/s`.
+pub(crate) fn operations(per_s: f64, unit: &str) -> String {
+    let (rate, prefix) = if per_s < 1e13 { (per_s / 1e9, "G") } else { (per_s / 1e12, "T") };
+    format!("{rate:.0} {prefix}{unit}")
+}
+
 /// `1.23 s`, `45.6 ms`, `7.89 µs`: three digits.
-fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64) -> String {
     let (value, unit) = match value {
         value if value >= 1.0 => (value, "s"),
         value if value >= 1e-3 => (value * 1e3, "ms"),
@@ -252,7 +260,7 @@ fn seconds(value: f64) -> String {
 }
 
 /// A time over another.
-fn ratio(own: f64, other: f64) -> String {
+pub(crate) fn ratio(own: f64, other: f64) -> String {
     format!("{:.2}", own / other)
 }
 

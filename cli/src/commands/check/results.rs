@@ -1,9 +1,10 @@
 //! What the check finds: rows of tables, as they go from the process that measures to the one that
 //! reports, and into `check.json`.
 
+use acestep_runtime::Device;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::commands::bench::measure::Ceilings;
+use crate::commands::bench::ceilings::Ceilings;
 
 /// One line of a process that works on a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -200,17 +201,24 @@ pub(super) struct Part {
 
 /// Where it was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Machine {
-    pub(super) device: String,
+pub(crate) struct Machine {
+    pub(crate) device: String,
     /// The card's name; the processor's where that computes.
-    pub(super) name: Option<String>,
-    pub(super) memory_bytes: Option<u64>,
-    pub(super) driver: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) driver: Option<String>,
     /// What Burn calls the backend.
-    pub(super) backend: Option<String>,
-    pub(super) processor: String,
-    pub(super) cores: usize,
-    pub(super) main_memory_bytes: u64,
+    pub(crate) backend: Option<String>,
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
+    pub(crate) main_memory_bytes: u64,
+}
+
+impl Machine {
+    /// Whether the processor itself computes.
+    pub(crate) fn is_processor(&self) -> bool {
+        self.device == Device::Cpu.to_string()
+    }
 }
 
 /// Everything.

@@ -11,8 +11,8 @@ use super::{
     results::{Ceiling, Line, Speed},
 };
 use crate::commands::bench::{
-    language,
-    measure::{self, Ceilings},
+    ceilings::Ceilings,
+    language, measure,
     presets::{self, Preset},
     stages::{self, CAPTION_TOKENS, LYRIC_TOKENS, Measured, Song, Stage},
     typed,
@@ -106,7 +106,7 @@ impl Speed {
             floor_s: measured.floor_s,
             share_of_floor: measured.share_of_floor,
             rate: measured.rate.value,
-            rate_unit: measured.rate.unit.to_owned(),
+            rate_unit: measured.rate.unit.clone(),
         }
     }
 }
@@ -170,7 +170,9 @@ impl Task {
                 "before": language::middle(song),
                 "scores": language::CODES.len() + 1,
             }),
-            Stage::Condition | Stage::Codes => json!({ "kind": "none" }),
+            Stage::Condition | Stage::Codes | Stage::VaeEncode | Stage::Load => {
+                json!({ "kind": "none" })
+            }
         };
         task["id"] = self.id().into();
         Ok(task)

@@ -2,7 +2,7 @@ use super::{
     super::results::{Ceiling, Kernel, Length, Machine, Part, Speed, Torch, Verified},
     *,
 };
-use crate::commands::bench::measure::Ceilings;
+use crate::commands::bench::ceilings::Ceilings;
 
 fn results() -> Results {
     Results {

@@ -1,0 +1,96 @@
+//! How long the networks of a model on this machine take from their files into memory.
+//!
+//! The files have been read once before: it is the time with what the system keeps of them.
+
+use std::any::Any;
+
+use acestep_import::{Error, Folder, LanguageFolder, Layout, Part, PartSize};
+use acestep_model::{Backend, Checkpoint, LanguageCheckpoint, Place};
+use anyhow::Result;
+
+use super::{
+    ceilings::{Ceilings, Weights},
+    cost::Cost,
+    measure,
+    presets::Preset,
+    stages::{self, Measured, Rate, Run, Stage},
+};
+
+/// A model that is to be loaded.
+pub(super) enum Model {
+    Song(Box<Folder>),
+    Language(Box<LanguageFolder>),
+}
+
+impl Model {
+    /// Opens what `choice` names: a language model for the presets of one.
+    ///
+    /// # Errors
+    /// If it is not there or its files do not fit.
+    pub(super) fn open(choice: &str, preset: Preset, layout: &Layout) -> Result<Self> {
+        Ok(match preset {
+            Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => {
+                Self::Language(acestep_import::open_language_model(Some(choice), layout)?.into())
+            }
+            Preset::Turbo | Preset::Base | Preset::Xl | Preset::Vae | Preset::TextEncoder => {
+                Self::Song(acestep_import::open(choice, layout)?.into())
+            }
+        })
+    }
+
+    /// The networks that `preset` runs.
+    pub(super) fn parts(preset: Preset) -> &'static [Part] {
+        match preset {
+            Preset::Turbo | Preset::Base | Preset::Xl => &Part::ALL,
+            Preset::Vae => &[Part::VaeDecoder, Part::VaeEncoder],
+            Preset::TextEncoder => &[Part::TextEncoder],
+            Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => &[Part::LanguageModel],
+        }
+    }
+
+    /// Loads one network, again and again.
+    ///
+    /// # Errors
+    /// If its files are missing, cut or of another shape.
+    pub(super) fn measure<B: Backend>(
+        &self,
+        part: Part,
+        ceilings: Ceilings,
+        place: &Place<B>,
+    ) -> Result<Measured> {
+        let weights = Weights::of(place.dtype);
+        stages::measure(Stage::Load, weights, ceilings, || {
+            let PartSize { parameters, file_bytes } = match self {
+                Self::Song(folder) => folder.size(part)?,
+                Self::Language(folder) => folder.size()?,
+            };
+            // What goes wrong does so the first time.
+            drop(self.load::<B>(part, place)?);
+            let time =
+                measure::time(|| self.load::<B>(part, place), || measure::wait::<B>(&place.device));
+            let bytes = file_bytes as f64;
+            Ok(Run {
+                unit: format!("{part}, files of {:.2} GB", bytes / 1e9),
+                // It has no arithmetic, and every weight is written at least.
+                cost: Cost { flop: 0.0, weights: parameters as f64 },
+                time,
+                rate: Box::new(move |time| Rate::new(bytes / 1e9 / time.wall_s, "GB/s of files")),
+            })
+        })
+    }
+
+    /// Loads a network.
+    fn load<B: Backend>(&self, part: Part, place: &Place<B>) -> Result<Box<dyn Any>, Error> {
+        Ok(match (self, part) {
+            (Self::Song(folder), Part::TextEncoder) => Box::new(folder.text_encoder(place)?),
+            (Self::Song(folder), Part::Conditioner) => Box::new(folder.conditioner(place)?),
+            (Self::Song(folder), Part::AudioCodec) => Box::new(folder.audio_codec(place)?),
+            (Self::Song(folder), Part::Dit) => Box::new(folder.dit(place)?),
+            (Self::Song(folder), Part::VaeDecoder) => Box::new(folder.vae_decoder(place)?),
+            (Self::Song(folder), Part::VaeEncoder) => Box::new(folder.vae_encoder(place)?),
+            (Self::Language(folder), _) => Box::new(folder.language_model(place)?),
+            // A folder for songs has none.
+            (Self::Song(_), Part::LanguageModel) => Box::new(()),
+        })
+    }
+}

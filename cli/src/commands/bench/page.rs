@@ -1,0 +1,87 @@
+//! A page with a section for every machine that was measured, of which one is written anew.
+//!
+//! A section stands between two comments; whatever else the page holds stays as it is.
+
+use std::{io::ErrorKind, path::Path};
+
+use anyhow::{Context, Result};
+
+use super::{peers::Peer, results::Results, section};
+use crate::{error::Refusal, interrupt};
+
+const END: &str = "<!-- end of acestep bench -->";
+
+fn begin(name: &str) -> String {
+    format!("<!-- acestep bench: {name} -->")
+}
+
+/// Writes the section of every machine in `runs` into the page at `path`, which is made if it is not
+/// there.
+///
+/// # Errors
+/// If the page cannot be read or written, or has lost the end of a section.
+pub(super) fn write(path: &Path, runs: &[Results], peers: &[Peer]) -> Result<()> {
+    let shown = path.display();
+    let mut page = match std::fs::read_to_string(path) {
+        Ok(page) => page,
+        Err(error) if error.kind() == ErrorKind::NotFound => "# Performance\n".to_owned(),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{shown}`")),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for name in runs.iter().map(section::name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let own: Vec<Results> =
+            runs.iter().filter(|run| section::name(run) == name).cloned().collect();
+        let body = section::markdown(&own, peers);
+        page = placed(&page, &name, &body).ok_or_else(|| {
+            Refusal::new(format!("`{shown}` has no end of the section `{name}`"))
+                .hint(format!("put `{END}` behind it, or remove the section's first line"))
+        })?;
+    }
+    interrupt::whole(|| std::fs::write(path, page))
+        .with_context(|| format!("cannot write `{shown}`"))
+}
+
+/// `page` with the section `name` replaced, or added at the end; `None` if its end is missing.
+fn placed(page: &str, name: &str, body: &str) -> Option<String> {
+    let first = begin(name);
+    let section = format!("{first}\n## {name}\n\n{}\n\n{END}", body.trim_end());
+    let Some(start) = page.find(&first) else {
+        return Some(format!("{}\n\n{section}\n", page.trim_end()));
+    };
+    let length = page[start..].find(END)? + END.len();
+    // The end of the next section is not this one's.
+    if page[start + first.len()..start + length].contains("<!-- acestep bench: ") {
+        return None;
+    }
+    Some(format!("{}{section}{}", &page[..start], &page[start + length..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_is_added_then_replaced_and_the_rest_stays() {
+        let page = "# Performance\n\nWords.\n";
+        let page = placed(page, "a", "1\n").expect("a page");
+        assert!(page.starts_with("# Performance\n\nWords.\n\n<!-- acestep bench: a -->\n## a\n"));
+        let page = placed(&page, "b", "2").expect("a page") + "\nMore words.\n";
+        let page = placed(&page, "a", "3").expect("a page");
+        let both = "<!-- acestep bench: a -->\n## a\n\n3\n\n<!-- end of acestep bench -->\n\n\
+                    <!-- acestep bench: b -->\n## b\n\n2\n\n<!-- end of acestep bench -->\n";
+        assert_eq!(page, format!("# Performance\n\nWords.\n\n{both}\nMore words.\n"));
+    }
+
+    #[test]
+    fn a_section_without_an_end_takes_nothing_else_with_it() {
+        let page = "<!-- acestep bench: a -->\n## a\n";
+        assert_eq!(placed(page, "a", "1"), None);
+        let page = placed(page, "b", "2").expect("a page");
+        assert_eq!(placed(&page, "a", "1"), None);
+    }
+}

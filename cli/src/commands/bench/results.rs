@@ -1,0 +1,97 @@
+//! What a run of `bench` found, as `--json` writes it and `--from` reads it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    ceilings::Peaks,
+    presets::Preset,
+    stages::{Measured, Stage},
+    typed,
+};
+use crate::{commands::check::results::Machine, error::Refusal};
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Results {
+    /// The program's.
+    pub(super) version: String,
+    /// UTC, when it began.
+    pub(super) date: String,
+    #[serde(flatten)]
+    pub(super) machine: Machine,
+    /// Threads that computed; for a card, those of the host.
+    pub(super) threads: usize,
+    /// Programs that wanted a core in the minute before it began; absent where nobody counts them.
+    pub(super) load_1m: Option<f64>,
+    pub(super) preset: Preset,
+    /// Seconds of the song.
+    pub(super) duration_s: f64,
+    /// Of the weights.
+    pub(super) dtype: String,
+    pub(super) ceilings: Peaks,
+    pub(super) stages: Vec<Measured>,
+}
+
+/// With so many others at work times are no longer the program's own.
+const BUSY: f64 = 0.5;
+
+impl Results {
+    /// Whether other programs were at work too.
+    pub(super) fn was_busy(&self) -> bool {
+        self.load_1m.is_some_and(|load| load > BUSY)
+    }
+
+    /// Reads what `--json` wrote.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is no whole result.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let hint = "measure again; a run that was stopped leaves nothing to read";
+        let results: Self = read(path, "a whole result of `acestep bench --json`", hint)?;
+        if results.stages.is_empty() {
+            let message = format!("`{}` has no stage in it", path.display());
+            return Err(Refusal::new(message).hint(hint).into());
+        }
+        Ok(results)
+    }
+
+    /// What tells a measurement from all others.
+    fn key(&self, measured: &Measured) -> String {
+        let Self { preset, duration_s, dtype, machine, .. } = self;
+        let stage = measured.stage;
+        let part = if stage == Stage::Load { &measured.unit } else { "" };
+        let [preset, stage] = [typed(*preset), typed(stage)];
+        format!("{preset} {stage}{part} of {duration_s} s in {dtype} on {}", machine.device)
+    }
+}
+
+/// Refuses results in which the same was measured twice: only one of them could be shown.
+///
+/// # Errors
+/// Names what it was.
+pub(super) fn refuse_twice(results: &[Results]) -> Result<(), Refusal> {
+    let mut keys: Vec<String> =
+        results.iter().flat_map(|run| run.stages.iter().map(|stage| run.key(stage))).collect();
+    keys.sort();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(Refusal::usage(format!("the results have {} twice", pair[0]))
+            .hint("leave out one of the files")),
+    }
+}
+
+/// A JSON file of ours.
+///
+/// # Errors
+/// If it cannot be read, or is not `what`.
+pub(super) fn read<T: DeserializeOwned>(path: &Path, what: &str, hint: &str) -> Result<T> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{name}`"))?;
+    let parsed = serde_json::from_str(&text);
+    Ok(parsed.map_err(|error| {
+        Refusal::new(format!("`{name}` is not {what}")).because(error).hint(hint)
+    })?)
+}

@@ -1,0 +1,47 @@
+//! The autoencoder: latents to sound and back, in tiles, as `generate` runs it: a long song whole would
+//! not fit into memory.
+
+use acestep_model::{Backend, LATENT_HZ, Place, cast, oobleck};
+use acestep_runtime::{
+    Unobserved,
+    vae::{self, Tiling},
+};
+use anyhow::Result;
+
+use super::{
+    cost::{self, Cost},
+    measure::{self, Time},
+    presets,
+    stages::{Rate, Run, Song, noise},
+};
+
+/// Latents to sound.
+pub(super) fn decode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
+    let config = presets::vae()?;
+    let device = &place.device;
+    let model = cast(oobleck::Decoder::<B>::init(&config, device), place.dtype);
+    let frames = song.frames();
+    let latents = noise([1, frames, config.decoder_input_channels], device);
+    let work =
+        || vae::decode(&model, latents.clone(), config.hop(), Tiling::default(), &Unobserved);
+    let time = measure::time(work, || measure::wait::<B>(device));
+    Ok(run(frames, cost::vae(&config, frames), time))
+}
+
+/// Sound to the mean of its latents.
+pub(super) fn encode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
+    let config = presets::vae()?;
+    let device = &place.device;
+    let model = cast(oobleck::Encoder::<B>::init(&config, device), place.dtype);
+    let frames = song.frames();
+    let sound = noise([1, config.audio_channels, frames * config.hop()], device);
+    let work = || vae::encode(&model, sound.clone(), config.hop(), Tiling::ENCODE, &Unobserved);
+    let time = measure::time(work, || measure::wait::<B>(device));
+    Ok(run(frames, cost::vae_encode(&config, frames), time))
+}
+
+fn run(frames: usize, cost: Cost, time: Time) -> Run {
+    let seconds = frames as f64 / f64::from(LATENT_HZ);
+    let rate = move |time: Time| Rate::new(time.wall_s / seconds, "s per second of audio");
+    Run { unit: format!("{seconds} s of sound"), cost, time, rate: Box::new(rate) }
+}

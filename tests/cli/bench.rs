@@ -1,0 +1,111 @@
+//! `bench`: what it measures, what it writes, and what it refuses.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::Place;
+
+#[test]
+fn bench_refuses_durations_no_song_has() {
+    for duration in ["0", "nan", "-1", "1e9"] {
+        let argument = format!("--duration={duration}");
+        let run = Place::new().run(&["bench", "--preset", "vae", &argument]);
+        assert_eq!(run.code, Some(2), "{duration}");
+        assert!(run.stderr.contains("out of range"), "{}", run.stderr);
+    }
+}
+
+/// 24.37 GFLOP: the arithmetic of the released decoder over five frames.
+#[test]
+fn bench_reports_time_cost_and_share_of_the_machine() {
+    let run = Place::new().run(&["bench", "--preset", "vae", "--duration", "0.2", "--json", "-q"]);
+    let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!((run.code, &report["preset"]), (Some(0), &Value::from("vae")));
+    let stage = &report["stages"][0];
+    let number = |key: &str| stage[key].as_f64().unwrap_or_else(|| panic!("no {key}: {stage}"));
+    assert_eq!(stage["stage"], "vae");
+    assert_eq!(number("flop"), 24_370_544_640.0);
+    assert!(number("wall_s") > 0.0 && number("cpu_s") > 0.0 && number("runs") >= 1.0);
+    let ceiling = report["ceilings"]["flop_per_s"].as_f64().expect("a ceiling");
+    let share = number("flop") / number("wall_s") / ceiling;
+    assert!((number("flop_share_of_ceiling") / share - 1.0).abs() < 1e-6);
+}
+
+/// Two types and a page: the second run replaces the section that the first made.
+#[test]
+fn results_become_a_section_of_a_page_that_keeps_the_rest() {
+    let place = Place::new();
+    let bench = ["bench", "--preset", "vae", "--stage", "vae", "--duration", "0.2", "--json", "-q"];
+    let run = place.run(&bench).succeeded();
+    fs::write(place.path("a.json"), &run.stdout).expect("a file");
+    let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert!(report["threads"].as_u64() > Some(0), "{report}");
+    assert!(report["ceilings"]["registers"]["f32_flop_per_s"].as_f64() > Some(1e8), "{report}");
+    let rows =
+        r#"{"preset": "turbo", "stage": "vae", "dtype": "f32", "duration_s": 0.2, "wall_s": 0.5}"#;
+    let peer = format!(r#"{{"name": "Other 1.0", "threads": 2, "rows": [{rows}]}}"#);
+    fs::write(place.path("peer.json"), peer).expect("a file");
+
+    fs::write(place.path("page.md"), "# Speed\n\nWords of ours.\n").expect("a page");
+    let page = ["bench", "--from", "a.json", "--peers", "peer.json", "--page", "page.md"];
+    for _ in 0..2 {
+        let run = place.run(&page).succeeded();
+        assert_eq!(run.text(), "");
+        let text = fs::read_to_string(place.path("page.md")).expect("the page");
+        assert!(text.starts_with("# Speed\n\nWords of ours.\n\n<!-- acestep bench: "), "{text}");
+        assert_eq!(text.matches("### vae, 0.2 s").count(), 1, "{text}");
+        assert!(text.contains("| Other 1.0 |") && text.contains("| 500 ms ("), "{text}");
+    }
+
+    let twice = place.run(&["bench", "--from", "a.json", "--from", "a.json", "--page", "page.md"]);
+    assert_eq!(twice.code, Some(2));
+    assert!(twice.stderr.contains("vae vae of 0.2 s in f32 on cpu twice"), "{}", twice.stderr);
+}
+
+#[test]
+fn what_is_no_whole_result_is_an_error_that_names_the_file() {
+    let place = Place::new();
+    for text in ["", "{\"version\": \"0.1.0\", \"stages\": [{\"stage\": \"vae\"", "{}", "no JSON"] {
+        fs::write(place.path("cut.json"), text).expect("a file");
+        let run = place.run(&["bench", "--from", "cut.json", "--page", "page.md"]);
+        assert_eq!(run.code, Some(1), "{text}");
+        let message =
+            "error: `cut.json` is not a whole result of `acestep bench --json`\n  cause: ";
+        assert!(run.stderr.starts_with(message), "{}", run.stderr);
+        assert!(!place.path("page.md").exists());
+    }
+    let run = place.run(&["bench", "--from", "nowhere.json", "--page", "page.md"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.starts_with("error: cannot read `nowhere.json`"), "{}", run.stderr);
+}
+
+#[test]
+fn bench_refuses_what_it_would_not_use() {
+    let place = Place::new();
+    for args in [
+        &["--from", "a.json"][..],
+        &["--peers", "a.json"],
+        &["--from", "a.json", "--page", "b.md", "--preset", "vae"],
+        &["--from", "a.json", "--page", "b.md", "--dtype", "bf16"],
+        &["--stage", "load"],
+        &["--preset", "vae", "--stage", "dit"],
+    ] {
+        let run = place.run(&[&["bench"], args].concat());
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+    }
+}
+
+/// The built-in model's autoencoder, both ways, from what is in the program.
+#[test]
+fn bench_loads_the_networks_of_a_model() {
+    let vae = ["bench", "--preset", "vae", "--stage", "vae", "--duration", "0.2"];
+    let args = [&vae[..], &["--model", "tiny", "--json", "-q"]].concat();
+    let run = Place::new().run(&args).succeeded();
+    let report: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let stages = report["stages"].as_array().expect("stages");
+    let names: Vec<_> = stages.iter().map(|stage| stage["stage"].as_str()).collect();
+    assert_eq!(names, [Some("load"), Some("load"), Some("vae")]);
+    assert!(stages[0]["unit"].as_str() > Some("VAE decoder, files of"), "{}", stages[0]);
+    assert_eq!(stages[0]["binds"], "memory");
+}
