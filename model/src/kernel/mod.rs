@@ -16,10 +16,12 @@ mod codes;
 mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
+mod residual;
 
 pub use attention::{Mask, Visibility, attention, attention_weights};
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
+pub use residual::{Convolution, Unit, Wave, residual_units};
 
 use burn::tensor::{
     Bool, DType, Int, Tensor, TensorPrimitive,
@@ -168,6 +170,16 @@ pub trait Backend: burn::tensor::backend::Backend {
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
+    }
+
+    /// See [`residual_units`].
+    fn residual_units(
+        x: Tensor<Self, 3>,
+        units: Vec<Unit<Self>>,
+        next: Wave<Self>,
+        seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
+    ) -> Tensor<Self, 3> {
+        reference::residual_units(x, units, next, seen)
     }
 
     /// See [`cache_write`].

@@ -11,7 +11,7 @@ use super::{Backend, Geometry};
 
 pub use super::{
     attention::reference as attention, cache::reference as cache_write,
-    codes::reference as code_tokens,
+    codes::reference as code_tokens, residual::reference as residual_units,
 };
 
 /// Up to here the product is taken the other way round, weight first.

@@ -60,18 +60,24 @@ impl<B: Backend> Conv1d<B> {
     ///
     /// # Shapes
     /// - `x`: `[B, in, S]`
-    /// - output: `[B, out, S']`, in the weight's type
+    /// - output: `[B, out, S']`, in the type in which such weights are computed with
     pub fn enter(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.forward(x.cast(self.dtype()))
+        self.forward(x.cast(B::computes_in(self.dtype())))
     }
 
     /// # Shapes
-    /// - `x`: `[B, in, S]`, of the weight's type
+    /// - `x`: `[B, in, S]`, of the type in which such weights are computed with
     /// - output: `[B, out, S']`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        let (weight, bias, geometry) = self.parts();
+        kernel::conv1d(x, weight, bias, geometry)
+    }
+
+    /// For an operation of several layers.
+    pub(crate) fn parts(&self) -> kernel::Convolution<B> {
         let geometry =
             Geometry { stride: self.stride, padding: self.padding, dilation: self.dilation };
-        kernel::conv1d(x, self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
+        (self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
     }
 }
 

@@ -33,12 +33,9 @@ impl<B: Backend> Snake<B> {
         kernel::snake(x, self.alpha.val(), self.beta.val())
     }
 
-    /// `x + y`, and the snake of it.
-    ///
-    /// # Shapes
-    /// - `x`, `y`, outputs: `[B, channels, S]`
-    pub fn after_sum(&self, x: Tensor<B, 3>, y: Tensor<B, 3>) -> [Tensor<B, 3>; 2] {
-        kernel::add_snake(x, y, self.alpha.val(), self.beta.val())
+    /// For an operation of several layers.
+    pub(crate) fn parts(&self) -> kernel::Wave<B> {
+        [self.alpha.val(), self.beta.val()]
     }
 }
 

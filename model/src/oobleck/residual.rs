@@ -4,7 +4,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use crate::{
     Backend,
-    kernel::Geometry,
+    kernel::{self, Geometry, Unit},
     nn::{Conv1d, Snake},
 };
 
@@ -28,14 +28,18 @@ impl<B: Backend> ResidualUnit<B> {
         }
     }
 
-    /// What the unit adds to `x`, from the snake of `x` by its own `snake1`.
-    fn branch(&self, active: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.conv2.forward(self.snake2.forward(self.conv1.forward(active)))
+    fn parts(&self) -> Unit<B> {
+        Unit {
+            snake1: self.snake1.parts(),
+            conv1: self.conv1.parts(),
+            snake2: self.snake2.parts(),
+            conv2: self.conv2.parts(),
+        }
     }
 }
 
-/// Units one after the other, then the snake of what follows them: each sum and the snake after it
-/// are one operation. `tap` is shown the sum after each unit, by its number.
+/// Units one after the other, then the snake of what follows them. `tap` is shown the sum after each
+/// unit, by its number.
 ///
 /// # Shapes
 /// - `x`, output: `[B, channels, S]`
@@ -43,16 +47,10 @@ pub(super) fn residual_units<B: Backend>(
     units: [&ResidualUnit<B>; 3],
     next: &Snake<B>,
     x: Tensor<B, 3>,
-    mut tap: impl FnMut(usize, &Tensor<B, 3>),
+    tap: impl FnMut(usize, &Tensor<B, 3>),
 ) -> Tensor<B, 3> {
-    let mut active = units[0].snake1.forward(x.clone());
-    let mut x = x;
-    for (index, unit) in units.into_iter().enumerate() {
-        let next = units.get(index + 1).map_or(next, |unit| &unit.snake1);
-        [x, active] = next.after_sum(x, unit.branch(active));
-        tap(index, &x);
-    }
-    active
+    let units = units.into_iter().map(ResidualUnit::parts).collect();
+    kernel::residual_units(x, units, next.parts(), tap)
 }
 
 /// An undilated filter of `kernel` taps that keeps the length.

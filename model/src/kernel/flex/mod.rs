@@ -8,10 +8,13 @@ mod rotate;
 mod snake;
 mod swiglu;
 
-use burn::tensor::{DType, TensorData, TensorMetadata, ops::FloatTensor};
+use burn::tensor::{DType, Tensor, TensorData, TensorMetadata, ops::FloatTensor};
 use burn_flex::{Flex, FlexTensor};
 
-use super::{Backend, Geometry, Slot};
+use super::{
+    Backend, Geometry, Slot,
+    residual::{Unit, Wave},
+};
 
 /// Numbers that are done before another core has woken up.
 const WORTH_SHARING: usize = 1 << 14;
@@ -84,6 +87,15 @@ impl Backend for Flex {
         conv::conv_transpose1d(x, weight, bias, geometry)
     }
 
+    fn residual_units(
+        x: Tensor<Self, 3>,
+        units: Vec<Unit<Self>>,
+        next: Wave<Self>,
+        seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
+    ) -> Tensor<Self, 3> {
+        conv::residual_units(x, units, next, seen)
+    }
+
     fn cache_write(
         cache: FloatTensor<Self>,
         new: FloatTensor<Self>,
@@ -97,7 +109,7 @@ impl Backend for Flex {
 fn contiguous(x: FlexTensor) -> FlexTensor {
     let is_plain = x.is_contiguous()
         && x.layout().start_offset() == 0
-        && x.bytes().len() == x.shape().num_elements() * size_of::<f32>();
+        && x.bytes().len() == x.shape().num_elements() * x.dtype().size();
     if is_plain { x } else { x.to_contiguous() }
 }
 

@@ -7,7 +7,7 @@ use std::f32::consts::{self, FRAC_1_PI};
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
 use super::{
@@ -69,19 +69,23 @@ fn each<T: Send>(
 }
 
 /// Snake of one channel.
-#[derive(Clone, Copy)]
-struct Curve {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Curve {
     /// `e^alpha`: how fast it goes round.
     frequency: f32,
     /// `1 / (e^beta + 1e-9)`: how far it goes.
     amplitude: f32,
 }
 
-/// Numbers that are looked at before the way is chosen.
-const BLOCK: usize = 64;
+/// Vectors that are looked at before the way is chosen.
+const BLOCK: usize = 4;
+
+/// Numbers that are added before they are bent, so that they are still in the cache.
+const PIECE: usize = 1 << 12;
 
 impl Curve {
-    fn of_channels(alpha: FlexTensor, beta: FlexTensor) -> Vec<Self> {
+    /// The curve of every channel; both are f32, `[1, channels, 1]`.
+    pub(super) fn of_channels(alpha: FlexTensor, beta: FlexTensor) -> Vec<Self> {
         let (alpha, beta) = (contiguous(alpha), contiguous(beta));
         let pairs = alpha.storage::<f32>().iter().zip(beta.storage::<f32>());
         let curve = |(alpha, beta): (&f32, &f32)| Self {
@@ -91,48 +95,73 @@ impl Curve {
         pairs.map(curve).collect()
     }
 
-    fn bend(self, x: &mut [f32]) {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || x.chunks_mut(BLOCK).for_each(|x| self.bend_block(x)),
-        );
+    pub(super) fn bend(self, x: &mut [f32]) {
+        Arch::new().dispatch(Bend(self, x));
     }
 
     fn bent(self, x: &[f32], y: &mut [f32]) {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (x, y) in x.chunks(BLOCK).zip(y.chunks_mut(BLOCK)) {
-                    y.copy_from_slice(x);
-                    self.bend_block(y);
-                }
-            },
-        );
+        for (x, y) in x.chunks(PIECE).zip(y.chunks_mut(PIECE)) {
+            y.copy_from_slice(x);
+            self.bend(y);
+        }
     }
 
     /// `sum += y`, and then `y` is the snake of it.
     fn add_and_bend(self, sum: &mut [f32], y: &mut [f32]) {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (sum, y) in sum.chunks_mut(BLOCK).zip(y.chunks_mut(BLOCK)) {
-                    sum.iter_mut().zip(&*y).for_each(|(sum, y)| *sum += y);
-                    y.copy_from_slice(sum);
-                    self.bend_block(y);
-                }
-            },
-        );
+        for (sum, y) in sum.chunks_mut(PIECE).zip(y.chunks_mut(PIECE)) {
+            sum.iter_mut().zip(&*y).for_each(|(sum, y)| *sum += y);
+            y.copy_from_slice(sum);
+            self.bend(y);
+        }
+    }
+
+    /// [`Self::bend`] for who has chosen the instructions already.
+    #[inline(always)]
+    pub(super) fn bend_with<S: Simd>(self, simd: S, x: &mut [f32]) {
+        let (head, tail) = S::as_mut_simd_f32s(x);
+        for block in head.chunks_mut(BLOCK) {
+            self.bend_block(simd, block);
+        }
+        if !tail.is_empty() {
+            let mut last = [simd.partial_load_f32s(tail)];
+            self.bend_block(simd, &mut last);
+            simd.partial_store_f32s(tail, last[0]);
+        }
     }
 
     #[inline(always)]
-    fn bend_block(self, x: &mut [f32]) {
-        let Self { frequency, amplitude } = self;
-        let is_near = x.iter().fold(true, |near, x| near & ((frequency * x).abs() < FAR));
-        for x in x {
-            let angle = frequency * *x;
-            let squared = if is_near { squared_sine(angle) } else { angle.sin().powi(2) };
-            *x = squared.mul_add(amplitude, *x);
+    fn bend_block<S: Simd>(self, simd: S, x: &mut [S::f32s]) {
+        // No closures here: they would not be compiled for the instructions that were chosen.
+        let (frequency, amplitude) =
+            (simd.splat_f32s(self.frequency), simd.splat_f32s(self.amplitude));
+        let mut largest = simd.splat_f32s(0.0);
+        for &x in &*x {
+            largest = simd.max_f32s(simd.abs_f32s(simd.mul_f32s(frequency, x)), largest);
         }
+        let far = simd.greater_than_or_equal_f32s(largest, simd.splat_f32s(FAR));
+        if simd.first_true_m32s(far) < S::F32_LANES {
+            return bytemuck::cast_slice_mut(x).iter_mut().for_each(|x| *x = self.far(*x));
+        }
+        for x in x {
+            let squared = squared_sine(simd, simd.mul_f32s(frequency, *x));
+            *x = simd.mul_add_f32s(squared, amplitude, *x);
+        }
+    }
+
+    #[cold]
+    fn far(self, x: f32) -> f32 {
+        (self.frequency * x).sin().powi(2).mul_add(self.amplitude, x)
+    }
+}
+
+struct Bend<'a>(Curve, &'a mut [f32]);
+
+impl WithSimd for Bend<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.0.bend_with(simd, self.1);
     }
 }
 
@@ -149,15 +178,23 @@ const ROUNDING: f32 = 12_582_912.0;
 /// `sin(r) / r - 1` by powers of `r^2`, of least relative error, 6e-9, up to pi / 2.
 const SINE: [f32; 4] = [-0.166_666_6, 8.333_066e-3, -1.980_960_2e-4, 2.605_777_4e-6];
 
-/// `sin^2` of an angle below [`FAR`].
+/// `sin^2` of angles below [`FAR`].
 #[inline(always)]
-fn squared_sine(angle: f32) -> f32 {
-    let turns = angle.mul_add(FRAC_1_PI, ROUNDING) - ROUNDING;
-    let r = PI.iter().fold(angle, |r, part| turns.mul_add(-part, r));
-    let u = r * r;
-    let polynomial = SINE[3].mul_add(u, SINE[2]).mul_add(u, SINE[1]).mul_add(u, SINE[0]);
-    let sine = (polynomial * u).mul_add(r, r);
-    sine * sine
+fn squared_sine<S: Simd>(simd: S, angle: S::f32s) -> S::f32s {
+    let rounding = simd.splat_f32s(ROUNDING);
+    let turns = simd.mul_add_f32s(angle, simd.splat_f32s(FRAC_1_PI), rounding);
+    let turns = simd.sub_f32s(turns, rounding);
+    let mut r = angle;
+    for part in PI {
+        r = simd.mul_add_f32s(turns, simd.splat_f32s(-part), r);
+    }
+    let u = simd.mul_f32s(r, r);
+    let mut polynomial = simd.splat_f32s(SINE[3]);
+    for term in [SINE[2], SINE[1], SINE[0]] {
+        polynomial = simd.mul_add_f32s(polynomial, u, simd.splat_f32s(term));
+    }
+    let sine = simd.mul_add_f32s(simd.mul_f32s(polynomial, u), r, r);
+    simd.mul_f32s(sine, sine)
 }
 
 #[cfg(test)]
@@ -166,6 +203,22 @@ mod tests {
 
     use super::super::tests::{assert_close, random};
     use super::*;
+
+    /// `sin^2` of a number: what a curve of frequency and amplitude 1 adds.
+    fn squared_sine(angle: f32) -> f32 {
+        Arch::new().dispatch(Squared(angle))
+    }
+
+    struct Squared(f32);
+
+    impl WithSimd for Squared {
+        type Output = f32;
+
+        fn with_simd<S: Simd>(self, simd: S) -> f32 {
+            let squared = super::squared_sine(simd, simd.splat_f32s(self.0));
+            bytemuck::cast_slice::<_, f32>(&[squared])[0]
+        }
+    }
 
     /// Against the sine in double precision.
     #[test]

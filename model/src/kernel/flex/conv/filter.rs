@@ -2,41 +2,173 @@
 
 use std::ops::Range;
 
-use super::tile::{self, Panel, Window};
+use burn::tensor::bf16;
+use rayon::prelude::*;
+
+use super::{
+    pairs,
+    tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
+};
+
+/// How the numbers of windows and weights lie, in words of 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An f32 each.
+    Single,
+    /// A bf16 of each of two lines: see [`pairs`].
+    Pairs,
+}
+
+impl Form {
+    /// Lines of words that `lines` lines of numbers need.
+    pub(super) fn lines(self, lines: usize) -> usize {
+        match self {
+            Self::Single => lines,
+            Self::Pairs => lines.div_ceil(2),
+        }
+    }
+}
+
+/// A number of a filter in the checkpoint's type.
+pub(super) trait Weight: Copy + Sync {
+    const ZERO: Self;
+    /// The form in which it is multiplied.
+    fn form() -> Form;
+    fn wide(self) -> f32;
+    fn narrow(self) -> bf16;
+}
+
+impl Weight for f32 {
+    const ZERO: Self = 0.0;
+
+    fn form() -> Form {
+        Form::Single
+    }
+
+    fn wide(self) -> f32 {
+        self
+    }
+
+    fn narrow(self) -> bf16 {
+        bf16::from_f32(self)
+    }
+}
+
+impl Weight for bf16 {
+    const ZERO: Self = Self::ZERO;
+
+    /// Where pairs cannot be multiplied weights are made f32, and then everything is.
+    fn form() -> Form {
+        if pairs::is_here() { Form::Pairs } else { Form::Single }
+    }
+
+    fn wide(self) -> f32 {
+        self.to_f32()
+    }
+
+    fn narrow(self) -> bf16 {
+        self
+    }
+}
+
+/// Where the weights of a filter lie in the checkpoint's tensor.
+///
+/// The one of a row, line and tap has as its place in the filter what the three add up to, and there
+/// is none beyond the last tap of the checkpoint; its index is what rows and lines add to that.
+pub(super) trait Order: Sync {
+    /// Rows, lines and taps.
+    fn shape(&self) -> [usize; 3];
+    /// Taps of the checkpoint.
+    fn taps(&self) -> usize;
+    /// Index and place.
+    fn row(&self, row: usize) -> [usize; 2];
+    /// Index and place.
+    fn line(&self, line: usize) -> [usize; 2];
+    /// Place.
+    fn tap(&self, tap: usize) -> usize;
+    /// Panels to be filled beside each other: more than one if rows lie closer together than lines.
+    fn panels(&self) -> usize;
+}
+
+/// A panel that is filled, line by line.
+struct Unfilled<'a> {
+    /// Index and place of each row.
+    rows: [[usize; 2]; MOST_ROWS],
+    count: usize,
+    words: &'a mut [u32],
+}
+
+impl Unfilled<'_> {
+    /// Fills all taps of one line, or of two that are a pair.
+    fn fill<W: Weight>(&mut self, weights: &[W], order: &impl Order, form: Form, index: usize) {
+        let [_, lines, taps] = order.shape();
+        let size = taps * self.count;
+        let line = if form == Form::Pairs { 2 * index } else { index };
+        let low = order.line(line);
+        let high = (line + 1 < lines).then(|| order.line(line + 1));
+        let steps = self.words[index * size..][..size].chunks_exact_mut(self.count);
+        for (tap, to) in steps.enumerate() {
+            let tap = order.tap(tap);
+            let weight = |row: [usize; 2], line: [usize; 2]| {
+                let place = row[1] + line[1] + tap;
+                if place < order.taps() { weights[row[0] + line[0] + place] } else { W::ZERO }
+            };
+            for (to, &row) in to.iter_mut().zip(&self.rows) {
+                *to = match form {
+                    Form::Single => weight(row, low).wide().to_bits(),
+                    Form::Pairs => {
+                        let high = high.map_or(W::ZERO, |high| weight(row, high));
+                        let [low, high] = [weight(row, low), high].map(|of| of.narrow().to_bits());
+                        u32::from(low) | u32::from(high) << 16
+                    }
+                };
+            }
+        }
+    }
+}
+
+/// Words of weights that stay in a core's second cache while a window is gone through.
+const HELD: usize = 1 << 16;
 
 /// A filter, cut into panels of rows.
+#[derive(Debug)]
 pub(super) struct Filter {
-    /// Panel by panel, `[inputs, taps, rows of the panel]`.
-    weights: Vec<f32>,
-    /// Numbers of one row.
+    /// Panel by panel, `[lines, taps, rows of the panel]`.
+    words: Vec<u32>,
+    pub(super) form: Form,
+    /// Words of one row.
     depth: usize,
-    rows: usize,
+    pub(super) rows: usize,
     /// Rows of a panel; of what is left at the end fewer.
     at_once: usize,
 }
 
 impl Filter {
-    /// `weight(row, input, tap)` is where a weight comes from.
-    pub(super) fn new(
-        rows: usize,
-        inputs: usize,
-        taps: usize,
-        at_once: usize,
-        weight: impl Fn(usize, usize, usize) -> f32,
-    ) -> Self {
-        let depth = inputs * taps;
-        let mut filter = Self { weights: Vec::with_capacity(rows * depth), depth, rows, at_once };
-        let mut first = 0;
-        while first < rows {
-            let count = filter.panel_at(first);
-            for input in 0..inputs {
-                for tap in 0..taps {
-                    let panel = (first..first + count).map(|row| weight(row, input, tap));
-                    filter.weights.extend(panel);
-                }
+    /// Puts weights in order, on all cores.
+    pub(super) fn new<W: Weight>(weights: &[W], order: &impl Order) -> Self {
+        let [rows, lines, taps] = order.shape();
+        let (form, at_once) = (W::form(), rows_at_once());
+        let depth = form.lines(lines) * taps;
+        let mut filter = Self { words: Vec::new(), form, depth, rows, at_once };
+        let mut words = vec![0; rows * depth];
+        let together = order.panels() * at_once;
+        words.par_chunks_mut(together * depth).enumerate().for_each(|(index, mut words)| {
+            let mut first = index * together;
+            let mut panels = Vec::with_capacity(order.panels());
+            while !words.is_empty() {
+                let count = filter.panel_at(first);
+                let (panel, rest) = words.split_at_mut(count * depth);
+                let mut rows = [[0; 2]; MOST_ROWS];
+                rows.iter_mut().zip(first..).for_each(|(of, row)| *of = order.row(row));
+                panels.push(Unfilled { rows, count, words: panel });
+                first += count;
+                words = rest;
             }
-            first += count;
-        }
+            for line in 0..form.lines(lines) {
+                panels.iter_mut().for_each(|panel| panel.fill(weights, order, form, line));
+            }
+        });
+        filter.words = words;
         filter
     }
 
@@ -47,23 +179,34 @@ impl Filter {
         1 << left.ilog2()
     }
 
-    /// Sums of some rows, which begin and end with a panel, over `samples` samples of a window;
-    /// `store` is given a row, where it begins, and some of its sums.
+    /// Sums of some rows, which begin and end with a panel, over the first `samples` samples of a
+    /// window; `store` is given a row, where it begins, and the sums of that and the rows after it,
+    /// which it may use. Samples beyond the last are to be left out.
     pub(super) fn run(
         &self,
         rows: Range<usize>,
         window: Window<'_>,
         samples: usize,
-        mut store: impl FnMut(usize, usize, &[f32]),
+        mut store: impl FnMut(usize, usize, &mut [[f32; SAMPLES]]),
     ) {
-        let mut first = rows.start;
-        while first < rows.end {
-            let count = self.panel_at(first);
-            let weights = &self.weights[first * self.depth..(first + count) * self.depth];
-            tile::run(Panel { rows: count, weights }, window, samples, |row, at, sums| {
-                store(first + row, at, sums);
-            });
-            first += count;
+        let together = (HELD / self.depth / self.at_once).max(1) * self.at_once;
+        let mut sums: Sums = [[0.0; SAMPLES]; MOST_ROWS];
+        for first in rows.clone().step_by(together) {
+            let last = (first + together).min(rows.end);
+            for at in (0..samples).step_by(SAMPLES) {
+                let mut row = first;
+                while row < last {
+                    let count = self.panel_at(row);
+                    let words = &self.words[row * self.depth..(row + count) * self.depth];
+                    let panel = Panel { rows: count, words };
+                    match self.form {
+                        Form::Single => tile::sums(panel, window, at, &mut sums),
+                        Form::Pairs => pairs::sums(panel, window, at, &mut sums),
+                    }
+                    store(row, at, &mut sums[..count]);
+                    row += count;
+                }
+            }
         }
     }
 }

@@ -5,9 +5,14 @@ use pulp::{Arch, Simd, WithSimd, bytemuck};
 /// Vectors of samples that are summed beside each other.
 const VECTORS: usize = 3;
 
-/// The most samples of a tile, on any processor: windows are so much longer than what is asked of
-/// them, rounded up.
-pub(super) const MOST_SAMPLES: usize = VECTORS * 16;
+/// Samples of a tile: three vectors of the widest, or as many times three of narrower ones.
+pub(super) const SAMPLES: usize = VECTORS * 16;
+
+/// The most rows of a tile.
+pub(super) const MOST_ROWS: usize = 8;
+
+/// Sums of a tile, row by row.
+pub(super) type Sums = [[f32; SAMPLES]; MOST_ROWS];
 
 /// Rows of a tile: with three vectors for each, their samples and a weight, all in registers.
 pub(super) fn rows_at_once() -> usize {
@@ -20,7 +25,7 @@ impl WithSimd for Rows {
     type Output = usize;
 
     fn with_simd<S: Simd>(self, _simd: S) -> usize {
-        if S::REGISTER_COUNT >= 32 { 8 } else { 4 }
+        if S::REGISTER_COUNT >= 32 { MOST_ROWS } else { MOST_ROWS / 2 }
     }
 }
 
@@ -29,68 +34,56 @@ impl WithSimd for Rows {
 pub(super) struct Panel<'a> {
     /// 1, 2, 4 or 8.
     pub(super) rows: usize,
-    /// `[inputs, taps, rows]`.
-    pub(super) weights: &'a [f32],
+    /// `[lines, taps, rows]`, in the [`Form`](super::Form) of the filter.
+    pub(super) words: &'a [u32],
 }
 
-/// Input channels as far as a stretch of output reaches, `[inputs, width]`.
+/// Lines of the input as far as a stretch of output reaches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window<'a> {
-    pub(super) values: &'a [f32],
+    /// `[lines, width]`, in the [`Form`](super::Form) of the filter.
+    pub(super) words: &'a [u32],
     pub(super) width: usize,
     pub(super) taps: usize,
     /// Samples from one tap to the next.
     pub(super) step: usize,
 }
 
-/// Sums of a panel over `samples` samples; `store` is given a row of the panel, where in the stretch
-/// it begins, and some of its sums.
-pub(super) fn run(
-    panel: Panel<'_>,
-    window: Window<'_>,
-    samples: usize,
-    store: impl FnMut(usize, usize, &[f32]),
-) {
-    Arch::new().dispatch(Run { panel, window, samples, store });
+/// Sums of a panel over a tile that begins at sample `start` of the window.
+pub(super) fn sums(panel: Panel<'_>, window: Window<'_>, start: usize, to: &mut Sums) {
+    Arch::new().dispatch(Run { panel, window, start, to });
 }
 
-struct Run<'a, F> {
+struct Run<'a> {
     panel: Panel<'a>,
     window: Window<'a>,
-    samples: usize,
-    store: F,
+    start: usize,
+    to: &'a mut Sums,
 }
 
-impl<F: FnMut(usize, usize, &[f32])> WithSimd for Run<'_, F> {
+impl WithSimd for Run<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { panel, window, samples, mut store } = self;
-        for start in (0..samples).step_by(VECTORS * S::F32_LANES) {
-            let mut keep = |row: usize, sums: &[S::f32s; VECTORS]| {
-                let sums: &[f32] = bytemuck::cast_slice(sums);
-                store(row, start, &sums[..sums.len().min(samples - start)]);
-            };
+        let Self { panel, window, start, to } = self;
+        for part in (0..SAMPLES).step_by(VECTORS * S::F32_LANES) {
+            let of = (panel.words, window, start + part);
             match panel.rows {
-                8 => tile::<S, 8>(simd, panel.weights, window, start)
-                    .iter()
-                    .enumerate()
-                    .for_each(|(row, sums)| keep(row, sums)),
-                4 => tile::<S, 4>(simd, panel.weights, window, start)
-                    .iter()
-                    .enumerate()
-                    .for_each(|(row, sums)| keep(row, sums)),
-                2 => tile::<S, 2>(simd, panel.weights, window, start)
-                    .iter()
-                    .enumerate()
-                    .for_each(|(row, sums)| keep(row, sums)),
-                _ => tile::<S, 1>(simd, panel.weights, window, start)
-                    .iter()
-                    .enumerate()
-                    .for_each(|(row, sums)| keep(row, sums)),
+                8 => keep::<S, 8>(tile(simd, of), to, part),
+                4 => keep::<S, 4>(tile(simd, of), to, part),
+                2 => keep::<S, 2>(tile(simd, of), to, part),
+                _ => keep::<S, 1>(tile(simd, of), to, part),
             }
         }
+    }
+}
+
+#[inline(always)]
+fn keep<S: Simd, const R: usize>(sums: [[S::f32s; VECTORS]; R], to: &mut Sums, part: usize) {
+    for (to, sums) in to.iter_mut().zip(&sums) {
+        let sums: &[f32] = bytemuck::cast_slice(sums);
+        to[part..part + sums.len()].copy_from_slice(sums);
     }
 }
 
@@ -98,17 +91,17 @@ impl<F: FnMut(usize, usize, &[f32])> WithSimd for Run<'_, F> {
 #[inline(always)]
 fn tile<S: Simd, const R: usize>(
     simd: S,
-    weights: &[f32],
-    window: Window<'_>,
-    start: usize,
+    (weights, window, start): (&[u32], Window<'_>, usize),
 ) -> [[S::f32s; VECTORS]; R] {
-    let Window { values, width, taps, step } = window;
+    let Window { words, width, taps, step } = window;
+    let weights: &[f32] = bytemuck::cast_slice(weights);
+    let values: &[f32] = bytemuck::cast_slice(words);
     // ANCHOR: tile
     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; R];
-    let inputs = values.chunks_exact(width).zip(weights.chunks_exact(taps * R));
-    for (input, weights) in inputs {
+    let lines = values.chunks_exact(width).zip(weights.chunks_exact(taps * R));
+    for (line, weights) in lines {
         for (tap, weights) in weights.chunks_exact(R).enumerate() {
-            let (x, _) = S::as_simd_f32s(&input[start + tap * step..][..VECTORS * S::F32_LANES]);
+            let (x, _) = S::as_simd_f32s(&line[start + tap * step..][..VECTORS * S::F32_LANES]);
             for (sums, &weight) in sums.iter_mut().zip(weights) {
                 let weight = simd.splat_f32s(weight);
                 for (sum, &x) in sums.iter_mut().zip(x) {

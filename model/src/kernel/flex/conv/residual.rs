@@ -1,0 +1,188 @@
+//! Residual units, window by window: only their input and their sum go through memory.
+//!
+//! ```text
+//! x -> snake1 -> window -> conv1 -> snake2 -> window -> conv2 -> + x -> out
+//! ```
+//!
+//! Both windows stay in a core's second cache.
+
+use burn::tensor::{DType, Tensor, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use pulp::bytemuck;
+
+use super::{
+    super::{
+        super::{
+            Geometry, primitive,
+            residual::{self, Convolution, Unit, Wave},
+            tensor,
+        },
+        contiguous, from_values,
+        snake::{self, Curve},
+    },
+    dims,
+    filter::{Filter, Form},
+    filter1d,
+    finish::Finish,
+    is_ours, pairs,
+    share::{cut, pieces, share_whole},
+    sound::{Reach, Room, Sound, with_rooms},
+    tile::{SAMPLES, Window},
+};
+
+/// Words of both windows.
+const WINDOWS: usize = 1 << 17;
+
+/// Samples of a window for which reading all the weights pays.
+const LEAST: usize = 2 * SAMPLES;
+
+/// Kernel of [`super::super::super::Backend::residual_units`], for f32 and for weights of bf16.
+pub(in super::super) fn residual_units(
+    x: Tensor<Flex, 3>,
+    units: Vec<Unit<Flex>>,
+    next: Wave<Flex>,
+    seen: &mut dyn FnMut(usize, &Tensor<Flex, 3>),
+) -> Tensor<Flex, 3> {
+    if !units.iter().all(|unit| keeps_shape(&x, unit)) {
+        return residual::reference(x, units, next, seen);
+    }
+    let mut x = contiguous(primitive(x));
+    let mut spare: Option<FlexTensor> = None;
+    for (index, unit) in units.into_iter().enumerate() {
+        // What held the input of the unit before holds the next sum, if nobody else reads it.
+        let mut sum = spare
+            .filter(FlexTensor::is_unique)
+            .unwrap_or_else(|| from_values(vec![0.0; x.shape().num_elements()], dims(&x)));
+        residual_unit(&x, Parts::of(unit), sum.storage_mut::<f32>());
+        spare = Some(x);
+        x = sum;
+        let sum = tensor(x);
+        seen(index, &sum);
+        x = primitive(sum);
+    }
+    drop(spare);
+    let [alpha, beta] = next.map(primitive);
+    tensor(snake::snake(x, alpha, beta))
+}
+
+/// Whether a unit is one of this kernel's.
+fn keeps_shape(x: &Tensor<Flex, 3>, unit: &Unit<Flex>) -> bool {
+    let channels = x.dims()[1];
+    let fits = |(weight, bias, geometry): &Convolution<Flex>| {
+        let [outputs, inputs, taps] = weight.dims();
+        let Geometry { stride, padding, dilation } = *geometry;
+        let [x, weight] = [x, weight].map(|of| primitive(of.clone()));
+        let bias = bias.as_ref().map(|bias| primitive(bias.clone()));
+        [outputs, inputs] == [channels; 2]
+            && stride == 1
+            && 2 * padding == dilation * (taps - 1)
+            && is_ours(&x, &weight, &bias)
+    };
+    let waves = unit.snake1.iter().chain(&unit.snake2);
+    let same = unit.conv1.0.dtype() == unit.conv2.0.dtype();
+    let is_mixing = unit.conv2.0.dims()[2] == 1;
+    let mut f32s = waves.map(Tensor::dtype);
+    f32s.all(|of| of == DType::F32) && fits(&unit.conv1) && fits(&unit.conv2) && same && is_mixing
+}
+
+/// A unit as the loops want it.
+struct Parts {
+    curves1: Vec<Curve>,
+    filter1: Filter,
+    reach: Reach,
+    bias1: Option<FlexTensor>,
+    curves2: Vec<Curve>,
+    filter2: Filter,
+    bias2: Option<FlexTensor>,
+}
+
+impl Parts {
+    fn of(unit: Unit<Flex>) -> Self {
+        let curves =
+            |[alpha, beta]: Wave<Flex>| Curve::of_channels(primitive(alpha), primitive(beta));
+        let filter = |(weight, bias, geometry): Convolution<Flex>| {
+            let (filter, reach) = filter1d(&contiguous(primitive(weight)), geometry);
+            (filter, reach, bias.map(|bias| contiguous(primitive(bias))))
+        };
+        let (filter1, reach, bias1) = filter(unit.conv1);
+        let (filter2, _, bias2) = filter(unit.conv2);
+        let [curves1, curves2] = [unit.snake1, unit.snake2].map(curves);
+        Self { curves1, filter1, reach, bias1, curves2, filter2, bias2 }
+    }
+}
+
+/// One unit of `x`, into `out`.
+fn residual_unit(x: &FlexTensor, unit: Parts, out: &mut [f32]) {
+    let [batch, channels, samples] = dims(x);
+    let Parts { curves1, filter1, reach, bias1, curves2, filter2, bias2 } = unit;
+    let bias1 = bias1.as_ref().map(FlexTensor::storage::<f32>);
+    let bias2 = bias2.as_ref().map(FlexTensor::storage::<f32>);
+    let form = filter1.form;
+    let values = x.storage::<f32>();
+    let sound = Sound { values, channels, samples, curves: Some(&curves1) };
+
+    let part = part(form.lines(channels), reach.span(), batch * samples);
+    let parts = samples.div_ceil(part);
+    let stretches = cut(out, channels, samples, parts, |_| part);
+    share_whole(stretches, |index, rows| {
+        let (item, start) = (index / parts, index % parts * part);
+        let count = part.min(samples - start);
+        with_rooms(|[wide, mixed]| {
+            let window = sound.window(item, (start, count), &reach, form, wide);
+            let mut second = Second::new(channels, count, form, mixed);
+            filter1.run(0..channels, window, count, |row, at, sums| {
+                Finish { first: row, bias: bias1, curves: Some(&curves2) }.apply(sums);
+                second.put(row, at, sums);
+            });
+            filter2.run(0..channels, second.window(), count, |row, at, sums| {
+                Finish { first: row, bias: bias2, curves: None }.apply(sums);
+                for (row, sums) in (row..).zip(sums) {
+                    let x = &values[(item * channels + row) * samples..][start + at..];
+                    let to = rows[row][at..].iter_mut().zip(x);
+                    to.zip(sums).for_each(|((to, x), sum)| *to = x + *sum);
+                }
+            });
+        });
+    });
+}
+
+/// Samples of a window, of `total`.
+fn part(lines: usize, span: usize, total: usize) -> usize {
+    let most = (WINDOWS / lines).saturating_sub(span) / 2;
+    let enough = total.div_ceil(pieces()).next_multiple_of(SAMPLES);
+    (most / SAMPLES * SAMPLES).max(LEAST).min(enough)
+}
+
+/// The input of the second filter, as the first makes it.
+struct Second<'a> {
+    words: &'a mut [u32],
+    width: usize,
+    form: Form,
+}
+
+impl<'a> Second<'a> {
+    fn new(channels: usize, count: usize, form: Form, room: &'a mut Room) -> Self {
+        let width = count.next_multiple_of(SAMPLES);
+        room.words.resize(form.lines(channels) * width, 0);
+        Self { words: &mut room.words, width, form }
+    }
+
+    /// Keeps the sums of some rows from `row` on, which is even or the last.
+    fn put(&mut self, row: usize, at: usize, sums: &[[f32; SAMPLES]]) {
+        let lines = self.words.chunks_exact_mut(self.width).skip(self.form.lines(row));
+        let places = lines.map(|line| &mut line[at..at + SAMPLES]);
+        match self.form {
+            Form::Single => places.zip(sums).for_each(|(to, sums)| {
+                to.copy_from_slice(bytemuck::cast_slice(sums));
+            }),
+            Form::Pairs => places.zip(sums.chunks(2)).for_each(|(to, sums)| {
+                let high: &[f32] = sums.get(1).map_or(&[], |high| high);
+                pairs::pack(&sums[0], high, to);
+            }),
+        }
+    }
+
+    fn window(&self) -> Window<'_> {
+        Window { words: self.words, width: self.width, taps: 1, step: 1 }
+    }
+}

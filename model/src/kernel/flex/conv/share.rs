@@ -1,0 +1,69 @@
+//! The output in parts, for all cores.
+
+use rayon::prelude::*;
+
+use super::tile::rows_at_once;
+
+/// Pieces of work for each core, so that none waits long for the last.
+const SHARES: usize = 4;
+
+/// A stretch of all rows of an item.
+pub(super) type Stretch<'a> = Vec<&'a mut [f32]>;
+
+/// Cuts every row of `out` into `parts` of `size(part)`, the last of what is left; item by item, and
+/// part by part.
+pub(super) fn cut(
+    out: &mut [f32],
+    outputs: usize,
+    length: usize,
+    parts: usize,
+    size: impl Fn(usize) -> usize,
+) -> Vec<Stretch<'_>> {
+    let mut stretches = Vec::new();
+    for item in out.chunks_mut(outputs * length) {
+        let of_part = || Vec::with_capacity(outputs);
+        let mut of_item: Vec<Stretch<'_>> = (0..parts).map(|_| of_part()).collect();
+        for mut row in item.chunks_mut(length) {
+            for (index, stretch) in of_item.iter_mut().enumerate() {
+                let is_last = index + 1 == parts;
+                let here = if is_last { row.len() } else { size(index).min(row.len()) };
+                let (piece, rest) = row.split_at_mut(here);
+                stretch.push(piece);
+                row = rest;
+            }
+        }
+        stretches.extend(of_item);
+    }
+    stretches
+}
+
+/// Does `work(stretch, first row, rows)` for all rows of all stretches, on all cores.
+pub(super) fn share(
+    mut stretches: Vec<Stretch<'_>>,
+    work: impl Fn(usize, usize, &mut [&mut [f32]]) + Sync,
+) {
+    let rows = stretches.first().map_or(0, Vec::len);
+    let groups = pieces().div_ceil(stretches.len().max(1));
+    // Whole panels.
+    let together = rows.div_ceil(groups).next_multiple_of(rows_at_once());
+    let work = &work;
+    let each = |(index, rows): (usize, &mut Stretch<'_>)| {
+        rows.par_chunks_mut(together).enumerate().for_each(|(group, rows)| {
+            work(index, group * together, rows);
+        });
+    };
+    stretches.par_iter_mut().enumerate().for_each(each);
+}
+
+/// Does `work(stretch, rows)` for all stretches, on all cores.
+pub(super) fn share_whole(
+    mut stretches: Vec<Stretch<'_>>,
+    work: impl Fn(usize, &mut [&mut [f32]]) + Sync,
+) {
+    stretches.par_iter_mut().enumerate().for_each(|(index, rows)| work(index, rows));
+}
+
+/// How many pieces of work there should be.
+pub(super) fn pieces() -> usize {
+    rayon::current_num_threads() * SHARES
+}

@@ -1,0 +1,243 @@
+//! Against the reference.
+
+use burn::tensor::Tensor;
+
+use super::{
+    super::{
+        super::residual::{self, Unit},
+        tests::{assert_close, random},
+    },
+    filter::Weight,
+    *,
+};
+
+/// Channels, samples, taps and geometries of the VAE, and odd ones: more taps than samples, one
+/// row, rows that fill no panel, windows that end in the middle of a tile.
+#[test]
+fn filters_are_the_reference() {
+    for ([batch, inputs, outputs], samples, taps, padding, dilation) in [
+        ([1, 1, 1], 1, 1, 0, 1),
+        ([2, 3, 5], 17, 3, 1, 1),
+        ([1, 8, 13], 100, 7, 3, 1),
+        ([1, 130, 24], 700, 7, 27, 9),
+        ([1, 64, 40], 49, 7, 9, 3),
+        ([1, 16, 2], 3, 7, 3, 1),
+        ([2, 128, 128], 1000, 1, 0, 1),
+        ([1, 2000, 9], 60, 3, 0, 2),
+    ] {
+        let x = random([batch, inputs, samples]);
+        let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
+        let geometry = Geometry { stride: 1, padding, dilation };
+        for bias in [None, Some(bias)] {
+            let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
+            let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
+            let ours = conv1d(x, weight, bias.map(primitive), geometry);
+            let allowed = 3e-6 * ((inputs * taps) as f32).sqrt();
+            assert_close::<3>(tensor(ours), expected, allowed);
+        }
+    }
+}
+
+/// The strides of the encoder, and odd ones: channels end in the middle of a stride.
+#[test]
+fn filters_that_leave_samples_out_are_the_reference() {
+    for ([batch, inputs, outputs], samples, taps, stride, padding) in [
+        ([1, 4, 3], 40, 4, 2, 1),
+        ([1, 128, 130], 203, 4, 2, 1),
+        ([2, 5, 9], 333, 8, 4, 2),
+        ([1, 3, 16], 100, 12, 6, 3),
+        ([1, 300, 8], 999, 20, 10, 5),
+        ([1, 2, 3], 9, 3, 5, 0),
+        ([1, 2, 3], 2, 3, 4, 7),
+    ] {
+        let x = random([batch, inputs, samples]);
+        let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
+        let geometry = Geometry { stride, padding, dilation: 1 };
+        let expected = reference::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
+        let ours = conv1d(primitive(x), primitive(weight), Some(primitive(bias)), geometry);
+        let allowed = 3e-6 * ((inputs * taps) as f32).sqrt();
+        assert_close::<3>(tensor(ours), expected, allowed);
+    }
+}
+
+/// What a kernel multiplies in place of f32 if weights are bf16.
+///
+/// Flex's own cast takes some numbers just above the middle between two bf16 for the middle.
+fn rounded(x: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
+    if bf16::form() == Form::Single {
+        return x;
+    }
+    let shape = x.dims();
+    let values = x.into_data().to_vec::<f32>().expect("f32");
+    let values = values.into_iter().map(|value| bf16::from_f32(value).to_f32()).collect();
+    tensor(from_values(values, shape))
+}
+
+/// A product of two bf16 is exact in f32, so that only the sums are rounded, as in f32.
+#[test]
+fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
+    for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
+        ([1, 1, 1], 1, 1, 1, 0, 1),
+        ([2, 3, 5], 17, 3, 1, 1, 1),
+        ([1, 130, 24], 700, 7, 1, 27, 9),
+        ([1, 65, 7], 49, 7, 1, 9, 3),
+        ([2, 128, 128], 500, 1, 1, 0, 1),
+        ([1, 5, 9], 333, 8, 4, 2, 1),
+    ] {
+        let x = random([batch, inputs, samples]);
+        let weight = random([outputs, inputs, taps]).cast(DType::BF16);
+        let geometry = Geometry { stride, padding, dilation };
+        let expected = reference::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
+        let ours = conv1d(primitive(x), primitive(weight), None, geometry);
+        let allowed = 3e-6 * ((inputs * taps) as f32).sqrt();
+        assert_close::<3>(tensor(ours), expected, allowed);
+    }
+    for ([batch, inputs, outputs], samples, taps, stride, padding) in [
+        ([2, 5, 3], 7, 20, 10, 5),
+        ([1, 64, 33], 130, 12, 6, 3),
+        ([1, 41, 16], 500, 8, 4, 2),
+        ([1, 128, 128], 700, 4, 2, 1),
+    ] {
+        let x = random([batch, inputs, samples]);
+        let weight = random([inputs, outputs, taps]).cast(DType::BF16);
+        let geometry = Geometry { stride, padding, dilation: 1 };
+        let expected =
+            reference::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
+        let ours = conv_transpose1d(primitive(x), primitive(weight), None, geometry);
+        let allowed = 3e-6 * ((inputs * taps) as f32).sqrt();
+        assert_close::<3>(tensor(ours), expected, allowed);
+    }
+}
+
+/// A unit with weights such that its branch is about as large as its input.
+fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> Unit<Flex> {
+    let conv = |taps: usize, dilation: usize| {
+        let scale = ((channels * taps) as f32).sqrt().recip();
+        let weight = (random([channels, channels, taps]) * scale).cast(dtype);
+        let padding = dilation * (taps / 2);
+        (weight, Some(random([channels])), Geometry { stride: 1, padding, dilation })
+    };
+    let wave = || [random([1, channels, 1]) * 0.3, random([1, channels, 1]) * 0.3];
+    Unit { snake1: wave(), conv1: conv(taps, dilation), snake2: wave(), conv2: conv(1, 1) }
+}
+
+/// Channels, samples, taps, dilation: those of the VAE; fewer samples than the filter reaches; more
+/// than a window; channels that fill neither panels nor pairs.
+const UNITS: [([usize; 3], usize, usize); 7] = [
+    ([1, 128, 2500], 7, 9),
+    ([1, 128, 300], 7, 1),
+    ([2, 256, 700], 7, 3),
+    ([1, 1024, 150], 7, 9),
+    ([2, 13, 5], 7, 9),
+    ([1, 1, 1], 7, 3),
+    ([3, 21, 100], 3, 1),
+];
+
+#[test]
+fn residual_units_are_the_reference() {
+    for (shape, taps, dilation) in UNITS {
+        let units = || [dilation, 1].map(|dilation| unit(shape[1], taps, dilation, DType::F32));
+        let (units, next) = (units().to_vec(), unit(shape[1], 1, 1, DType::F32).snake1);
+        // A view, and one that is still needed.
+        let x: Tensor<Flex, 3> = random([shape[0], shape[2], shape[1]]).swap_dims(1, 2);
+        let mut sums = Vec::new();
+        let expected =
+            residual::reference(x.clone(), units.clone(), next.clone(), &mut |_, sum| {
+                sums.push(sum.clone());
+            });
+        let mut ours = Vec::new();
+        let last = residual_units(x.clone(), units.clone(), next.clone(), &mut |_, sum| {
+            ours.push(sum.clone());
+        });
+        for (ours, sum) in ours.into_iter().zip(sums) {
+            assert_close(ours, sum, 2e-5);
+        }
+        assert_close(last.clone(), expected, 4e-5);
+        // Nobody looks: every sum is written where the input was.
+        let again = residual_units(x, units, next, &mut |_, _| {});
+        assert_eq!(again.into_data(), last.into_data());
+    }
+}
+
+/// Each filter's input is rounded. Where a snake of ours is not the reference's to the last bit it
+/// may round to the neighbouring bf16, one in some thousand times: 1 / 64 away between 2 and 4, with
+/// a weight of up to four times `1 / sqrt(channels)` in the second filter's sum. So a few sums may be
+/// that far away, and all together less than what is rounded at all, which is 1 / 512 for each
+/// filter.
+#[test]
+fn residual_units_of_bf16_are_the_reference_over_rounded_inputs() {
+    for (shape, taps, dilation) in UNITS {
+        let unit = unit(shape[1], taps, dilation, DType::BF16);
+        let next = unit.snake1.clone();
+        let x: Tensor<Flex, 3> = random(shape);
+        let snake =
+            |x, [alpha, beta]: [Tensor<Flex, 3>; 2]| rounded(reference::snake(x, alpha, beta));
+        let of = unit.clone();
+        let wide =
+            reference::conv1d(snake(x.clone(), of.snake1), of.conv1.0, of.conv1.1, of.conv1.2);
+        let branch = reference::conv1d(snake(wide, of.snake2), of.conv2.0, of.conv2.1, of.conv2.2);
+        let expected = x.clone() + branch;
+        let mut ours = None;
+        residual_units(x, vec![unit], next, &mut |_, sum| ours = Some(sum.clone()));
+        let ours = ours.expect("one unit");
+        assert_close(ours.clone(), expected.clone(), 0.25 / (shape[1] as f32).sqrt());
+        let apart = (ours - expected).square().mean().into_scalar().sqrt();
+        assert!(apart < 5e-4, "{apart}");
+    }
+}
+
+/// The same sound alone, as the second of two, and as the end of a longer one: to the bit.
+#[test]
+fn a_sum_does_not_depend_on_what_is_computed_with_it() {
+    for dtype in [DType::F32, DType::BF16] {
+        let (unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
+        let of = |x: Tensor<Flex, 3>| {
+            residual_units(x, vec![unit.clone()], next.clone(), &mut |_, _| {})
+        };
+        let x: Tensor<Flex, 3> = random([1, 24, 7000]);
+        let alone = of(x.clone());
+        let both = of(Tensor::cat(vec![x.clone() * 0.5, x.clone()], 0)).narrow(0, 1, 1);
+        assert_eq!(both.into_data(), alone.clone().into_data());
+        // Beyond the filter's reach of nine samples.
+        let tail = of(x.narrow(2, 100, 6900)).narrow(2, 9, 6891);
+        assert_eq!(tail.into_data(), alone.narrow(2, 109, 6891).into_data());
+    }
+}
+
+/// Every stride of the VAE with its padding, and what lies at the edges of what may be.
+#[test]
+fn transposed_filters_are_the_reference() {
+    for ([batch, inputs, outputs], samples, taps, stride, padding) in [
+        ([1, 1, 1], 1, 1, 1, 0),
+        ([2, 5, 3], 7, 20, 10, 5),
+        ([1, 64, 33], 130, 12, 6, 3),
+        ([1, 40, 16], 500, 8, 4, 2),
+        ([1, 128, 128], 700, 4, 2, 1),
+        ([1, 3, 2], 9, 5, 3, 0),
+        ([1, 3, 2], 9, 2, 3, 1),
+        ([1, 2, 9], 2, 7, 2, 3),
+        ([2, 1500, 4], 50, 4, 2, 2),
+    ] {
+        let x = random([batch, inputs, samples]);
+        let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));
+        let geometry = Geometry { stride, padding, dilation: 1 };
+        for bias in [None, Some(bias)] {
+            let expected =
+                reference::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
+            let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
+            let ours = conv_transpose1d(x, weight, bias.map(primitive), geometry);
+            let allowed = 3e-6 * ((inputs * taps) as f32).sqrt();
+            assert_close::<3>(tensor(ours), expected, allowed);
+        }
+    }
+}
+
+#[test]
+fn views_are_read_as_they_are_seen() {
+    let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
+    let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
+    let geometry = Geometry { stride: 1, padding: 1, dilation: 1 };
+    let expected = reference::conv1d(x.clone(), weight.clone(), None, geometry);
+    let ours = conv1d(primitive(x), primitive(weight), None, geometry);
+    assert_close::<3>(tensor(ours), expected, 1e-5);
+}
