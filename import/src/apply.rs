@@ -6,9 +6,10 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 
+use acestep_model::{Backend, kept_as};
 use burn::{
     module::{Module, ModuleVisitor, Param, ParamId},
-    tensor::{DType, Shape, Tensor, TensorData, backend::Backend},
+    tensor::{DType, Shape, Tensor, TensorData},
 };
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
 
@@ -140,39 +141,53 @@ pub struct PartSize {
     pub file_bytes: u64,
 }
 
-/// Paths and shapes of a module's parameters, without initialising them.
+/// Paths, shapes and kinds of a module's parameters, without initialising them.
 #[derive(Default)]
 struct Expected {
     stack: Vec<String>,
-    shapes: BTreeMap<String, Vec<usize>>,
+    /// What holds each module of the stack.
+    containers: Vec<String>,
+    parameters: BTreeMap<String, Parameter>,
 }
 
-impl<B: Backend> ModuleVisitor<B> for Expected {
+/// What a module wants of one parameter.
+struct Parameter {
+    shape: Vec<usize>,
+    /// Its own name, and the layer that it belongs to.
+    name: String,
+    layer: String,
+}
+
+impl<B: burn::tensor::backend::Backend> ModuleVisitor<B> for Expected {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         let shape = param.lazy_shape().iter().copied().collect();
-        self.shapes.insert(self.stack.join("."), shape);
+        let last = |of: &[String]| of.last().cloned().unwrap_or_default();
+        let (name, layer) = (last(&self.stack), last(&self.containers));
+        self.parameters.insert(self.stack.join("."), Parameter { shape, name, layer });
     }
 
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
         self.stack.push(name.to_owned());
+        self.containers.push(container_type.to_owned());
     }
 
     fn exit_module(&mut self, _name: &str, _container_type: &str) {
         self.stack.pop();
+        self.containers.pop();
     }
 }
 
-/// Checks that `sources` are exactly the parameters of `module`, each of its shape, and returns the
-/// shapes.
+/// Checks that `sources` are exactly the parameters of `module`, each of its shape, and returns
+/// these.
 fn check<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
     part: Part,
     sources: &BTreeMap<String, Source>,
-) -> Result<BTreeMap<String, Vec<usize>>, Error> {
+) -> Result<BTreeMap<String, Parameter>, Error> {
     let mut expected = Expected::default();
     module.visit(&mut expected);
-    let expected = expected.shapes;
+    let expected = expected.parameters;
 
     let missing: Vec<_> = expected
         .keys()
@@ -192,7 +207,7 @@ fn check<B: Backend, M: Module<B>>(
         return Err(unused_tensors(tensors, part.name(), unused));
     }
     for (path, source) in sources {
-        let expected = &expected[path];
+        let expected = &expected[path].shape;
         if !tensors.fits(source.name(), expected)? {
             return Err(tensors.wrong_shape(source.name(), expected.clone()));
         }
@@ -248,7 +263,7 @@ pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<S
     Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
 }
 
-/// Fills `module` with the tensors of `part`, as `dtype`, each as `adapters` change it.
+/// Fills `module` with the tensors of `part`, in a network of `dtype`, each as `adapters` change it.
 ///
 /// # Errors
 /// Names the tensors that are missing, unused, of another shape or type, or cannot be read.
@@ -260,12 +275,13 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     adapters: Option<&Shared>,
 ) -> Result<M, Error> {
     let sources = sources(tensors, part)?;
-    let mut shapes = check(&module, tensors, part, &sources)?;
+    let parameters = check(&module, tensors, part, &sources)?;
 
     // Burn keeps only the text of what went wrong in a snapshot; this keeps the error itself.
     let failure = Rc::new(RefCell::new(None));
     let snapshots = sources.into_iter().map(|(path, source)| {
-        let shape = shapes.remove(&path).unwrap_or_default();
+        let Parameter { shape, name, layer } = &parameters[&path];
+        let (shape, dtype) = (shape.clone(), kept_as::<B>(name, layer, dtype));
         let sizes = Shape::from(shape.clone());
         let (tensors, failure) = (Arc::clone(tensors), Rc::clone(&failure));
         let stack = path.split('.').map(str::to_owned).collect();

@@ -29,7 +29,8 @@
 //! # Float types
 //!
 //! A network computes in the type of its weights, which [`Place`] decides when they are loaded: f32,
-//! bf16 or f16. Its public functions take tensors of any float type and give f32. In every type the
+//! bf16 or f16; on a processor bf16 is only how weights are kept, and in between everything is f32
+//! ([`Backend::computes_in`]). Its public functions take tensors of any float type and give f32. In every type the
 //! sums of norms, the softmax, the angles of time and position, and the rounding to codes are f32, as
 //! in the reference.
 //!
@@ -50,7 +51,7 @@ mod place;
 pub mod qwen3;
 mod tap;
 
-pub use cast::cast;
+pub use cast::{cast, kept_as};
 pub use checkpoint::{Checkpoint, Configs, LanguageCheckpoint, Tokenizer};
 pub use config::ConfigError;
 pub use kernel::Backend;

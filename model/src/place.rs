@@ -18,4 +18,9 @@ impl<B: Backend> Place<B> {
     pub fn f32(device: B::Device) -> Self {
         Self { device, dtype: DType::F32 }
     }
+
+    /// The type of what the network computes with: see [`Backend::computes_in`].
+    pub fn computes_in(&self) -> DType {
+        B::computes_in(self.dtype)
+    }
 }

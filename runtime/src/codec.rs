@@ -14,7 +14,7 @@ use crate::{
     Error,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     device::{
-        memory::{self, Need, bytes_of},
+        memory::{self, Need, Widths},
         trial::in_tiles,
     },
     exchange::Array3,
@@ -113,9 +113,9 @@ pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
         observe.event(Event::Loading(stage));
         let decoder = parts.vae_decoder()?;
         let site = parts.site();
-        let bytes = bytes_of(parts.place(Network::VaeDecoder).dtype);
+        let widths = Widths::at(&parts.place(Network::VaeDecoder));
         let parameters = decoder.num_params() as u64;
-        let need = |tiling| Need::vae(config, parameters, batch, frames, tiling, bytes);
+        let need = |tiling| Need::vae(config, parameters, batch, frames, tiling, widths);
         let of_memory = || memory::tiling(Tiling::default(), frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let free = || parts.free();

@@ -14,7 +14,7 @@ use crate::{
     Error,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     device::{
-        memory::{self, Need, bytes_of},
+        memory::{self, Need, Widths},
         trial::in_tiles,
     },
     host::to_host,
@@ -90,9 +90,9 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
         observe.event(Event::Loading(stage));
         let encoder = parts.vae_encoder()?;
         let (frames, site) = (samples / hop, parts.site());
-        let bytes = bytes_of(parts.place(Network::VaeEncoder).dtype);
+        let widths = Widths::at(&parts.place(Network::VaeEncoder));
         let parameters = encoder.num_params() as u64;
-        let need = |tiling| Need::vae_encoder(config, parameters, frames, tiling, bytes);
+        let need = |tiling| Need::vae_encoder(config, parameters, frames, tiling, widths);
         let of_memory = || memory::tiling(Tiling::ENCODE, frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let free = || parts.free();

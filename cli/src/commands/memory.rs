@@ -3,7 +3,7 @@
 use acestep_import::{Error, Folder, LanguageFolder, Part};
 use acestep_runtime::{
     Device, Engine, Stage,
-    device::memory::{self, Need, bytes_of},
+    device::memory::{self, Need},
     listen::CODES_AT_ONCE,
     lm::settings::Settings,
     vae::Tiling,
@@ -29,13 +29,7 @@ pub(crate) fn language(
     let [text, codes] = settings.token_limits(seconds);
     let need = |stage, rows, limit| Need {
         stage,
-        ..Need::language_model(
-            folder.config(),
-            parameters,
-            rows,
-            prompt + limit,
-            bytes_of(engine.dtype),
-        )
+        ..Need::language_model(folder.config(), parameters, rows, prompt + limit, engine.widths())
     };
     let mut needs = vec![need(Stage::LmText, 1, text)];
     if writes_codes {
@@ -61,10 +55,10 @@ pub(crate) fn listening(
     frames: usize,
     engine: Engine,
 ) -> Result<Vec<Need>, Error> {
-    let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
+    let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::AudioCodec)?.parameters;
     let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
-    let codec = Need::conditioner(&configs.dit, size, at_once, bytes);
+    let codec = Need::conditioner(&configs.dit, size, at_once, widths);
     Ok(vec![encoder(folder, frames, engine)?, Need { stage: Stage::Codes, ..codec }])
 }
 
@@ -73,9 +67,9 @@ pub(crate) fn listening(
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<Need, Error> {
-    let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
+    let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeEncoder)?.parameters;
-    let need = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, bytes);
+    let need = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, widths);
     // As it will be chosen.
     Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
 }
@@ -85,9 +79,9 @@ pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn sounding(folder: &Folder, frames: usize, engine: Engine) -> Result<Need, Error> {
-    let (configs, bytes) = (folder.configs(), bytes_of(engine.dtype));
+    let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeDecoder)?.parameters;
-    let decoder = |tiling| Need::vae(&configs.vae, size, 1, frames, tiling, bytes);
+    let decoder = |tiling| Need::vae(&configs.vae, size, 1, frames, tiling, widths);
     let room = engine::room(engine.device);
     Ok(decoder(memory::tiling(Tiling::default(), frames, &room, 0, decoder)))
 }

@@ -40,7 +40,7 @@ impl<B: Backend> Cache<B> {
         place: &Place<B>,
     ) -> Self {
         let size = [rows, shape.kv_heads, capacity.next_multiple_of(STEP), shape.head_dim];
-        let zeros = || Tensor::zeros(size, (&place.device, place.dtype));
+        let zeros = || Tensor::zeros(size, (&place.device, place.computes_in()));
         let layer = |_| KeysValues { k: zeros(), v: zeros() };
         Self { layers: (0..layers).map(layer).collect(), lengths: vec![0; rows], capacity }
     }

@@ -47,13 +47,13 @@ impl<B: Backend> Linear<B> {
     ///
     /// # Shapes
     /// - `x`: `[.., in]`
-    /// - output: `[.., out]`, in the weight's type
+    /// - output: `[.., out]`, in the type that the weight's computes in
     pub fn enter<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
-        self.forward(x.cast(self.dtype()))
+        self.forward(x.cast(B::computes_in(self.dtype())))
     }
 
     /// # Shapes
-    /// - `x`: `[.., in]`, of the weight's type
+    /// - `x`: `[.., in]`, of the type that the weight's computes in
     /// - output: `[.., out]`
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         kernel::linear(x, self.weight.val(), self.bias.as_ref().map(Param::val))

@@ -24,7 +24,7 @@ impl<B: Backend> Rope<B> {
 
     /// Tables for `positions`, in their order.
     ///
-    /// They are computed in f32 as the reference does, then take the place's float type.
+    /// They are computed in f32 as the reference does, then take the type that the place computes in.
     pub fn at(
         positions: impl IntoIterator<Item = usize>,
         head_dim: usize,
@@ -42,7 +42,7 @@ impl<B: Backend> Rope<B> {
         let table = |f: fn(f32) -> f32| {
             let values: Vec<f32> = angles.iter().map(|&angle| f(angle)).collect();
             let data = TensorData::new(values, [length, half]);
-            Tensor::from_data(data, (&place.device, place.dtype))
+            Tensor::from_data(data, (&place.device, place.computes_in()))
         };
         Self { cos: table(f32::cos), sin: table(f32::sin) }
     }

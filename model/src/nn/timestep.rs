@@ -38,12 +38,12 @@ impl<B: Backend> TimestepEmbedding<B> {
     /// Embeds one time in `[0, 1]` a batch item.
     ///
     /// # Shapes
-    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers, in the weights' type
+    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers, in the type they compute in
     pub(crate) fn forward(&self, t: &[f32], device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 3>) {
         let sinusoid = timestep_sinusoid(t, self.linear_1.dtype());
         let sinusoid = TensorData::new(sinusoid, [t.len(), WIDTH]);
-        let sinusoid = Tensor::from_data(sinusoid, (device, self.linear_1.dtype()));
-        let hidden = kernel::silu(self.linear_1.forward::<2>(sinusoid));
+        let sinusoid = Tensor::<B, 2>::from_data(sinusoid, (device, DType::F32));
+        let hidden = kernel::silu(self.linear_1.enter(sinusoid));
         let embedded = self.linear_2.forward(hidden);
         let projected = self.time_proj.forward(kernel::silu(embedded.clone()));
         let [batch, width] = embedded.dims();

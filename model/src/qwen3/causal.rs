@@ -136,7 +136,7 @@ impl<B: Backend> Causal<B> {
     pub fn scores(&self, hidden: Tensor<B, 2>, wanted: &[Range<usize>]) -> Tensor<B, 2> {
         // ANCHOR: scores
         let head = self.head();
-        let hidden = hidden.cast(head.dtype());
+        let hidden = hidden.cast(B::computes_in(head.dtype()));
         let part = |range: &Range<usize>| {
             let rows = head.clone().narrow(0, range.start, range.len());
             kernel::linear(hidden.clone(), rows, None)

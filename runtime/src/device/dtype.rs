@@ -1,5 +1,7 @@
 //! In what numbers weights are kept and multiplied.
 //!
+//! On a processor they are kept so, and everything that is no product of a weight is f32.
+//!
 //! bf16 has the range of f32 and eight bits of its mantissa: the networks were trained in it. f16
 //! has eleven bits and ends at 65 504, which activations of these networks can pass: it is taken
 //! only by name. Norms, softmax and sums are f32 in any case.
@@ -41,9 +43,9 @@ const BF16_SINCE: (u32, u32) = (8, 0);
 const F16_SINCE: (u32, u32) = (5, 3);
 
 impl Supported {
-    /// Flex's kernels are f32.
+    /// Our kernels on Flex read weights in f32 and bf16.
     fn cpu() -> Self {
-        Self { all: vec![DType::F32], best: DType::F32 }
+        Self { all: vec![DType::F32, DType::BF16], best: DType::F32 }
     }
 
     /// What an NVIDIA card of this capability computes with.
@@ -175,8 +177,8 @@ mod tests {
             "`--dtype bf16` cannot be used: cuda:1 computes in f32 or f16"
         );
         assert!(message(Dtype::F16, (5, 2)).ends_with("cuda:1 computes in f32"));
-        let error = Dtype::Bf16.resolve(Device::Cpu).expect_err("refused");
-        assert_eq!(error.to_string(), "`--dtype bf16` cannot be used: cpu computes in f32");
+        let error = Dtype::F16.resolve(Device::Cpu).expect_err("refused");
+        assert_eq!(error.to_string(), "`--dtype f16` cannot be used: cpu computes in f32 or bf16");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! are alive at its widest place, with attention that keeps no score matrix.
 
 use acestep_model::{
+    Backend, Place,
     acestep::{self, Heads},
     oobleck, qwen3,
 };
@@ -68,18 +69,40 @@ pub fn bytes_of(dtype: DType) -> u64 {
     dtype.size() as u64
 }
 
+/// Bytes of a weight and of a number that a network computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Widths {
+    /// Of a weight. Biases and norms, which may be wider, are too few to count.
+    pub weight: u64,
+    /// Of a number that comes and goes.
+    pub number: u64,
+}
+
+impl Widths {
+    /// Of a network at `place`.
+    pub fn at<B: Backend>(place: &Place<B>) -> Self {
+        let number = B::computes_in(place.dtype);
+        Self { weight: bytes_of(place.dtype), number: bytes_of(number) }
+    }
+
+    /// Everything as wide.
+    pub fn all(dtype: DType) -> Self {
+        Self { weight: bytes_of(dtype), number: bytes_of(dtype) }
+    }
+}
+
 impl Need {
     /// Everything together.
     pub fn total(&self) -> u64 {
         self.weights + self.work + self.cache
     }
 
-    /// A Qwen3 trunk that reads `tokens` at once; every number has `bytes`.
+    /// A Qwen3 trunk that reads `tokens` at once.
     pub fn text_encoder(
         config: &qwen3::Config,
         parameters: u64,
         tokens: usize,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
         let shape = Layers {
             hidden: config.hidden_size,
@@ -88,10 +111,10 @@ impl Need {
         };
         Self {
             stage: Stage::TextEncoder,
-            weights: parameters * bytes,
-            work: shape.work(tokens, bytes),
+            weights: parameters * widths.weight,
+            work: shape.work(tokens, widths.number),
             cache: 0,
-            largest: table(config, bytes),
+            largest: table(config, widths.weight),
         }
     }
 
@@ -100,17 +123,17 @@ impl Need {
         config: &acestep::Config,
         parameters: u64,
         tokens: usize,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
         let shape =
             Layers::of(config, config.encoder_hidden_size, config.encoder_intermediate_size);
-        let work = shape.work(tokens, bytes);
+        let work = shape.work(tokens, widths.number);
         Self {
             stage: Stage::Condition,
-            weights: parameters * bytes,
+            weights: parameters * widths.weight,
             work,
             cache: 0,
-            largest: shape.widest(tokens, bytes),
+            largest: shape.widest(tokens, widths.number),
         }
     }
 
@@ -122,18 +145,18 @@ impl Need {
         rows: usize,
         frames: usize,
         tokens: usize,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
         let shape = Layers::of(config, None, None);
         let patches = rows * frames.div_ceil(config.patch_size.max(1));
         let keys = config.num_key_value_heads * config.head_dim;
-        let cache = 2 * product(&[config.num_hidden_layers, keys, tokens, rows]) * bytes;
+        let cache = 2 * product(&[config.num_hidden_layers, keys, tokens, rows]) * widths.number;
         Self {
             stage: Stage::Diffusion,
-            weights: parameters * bytes,
-            work: shape.work(patches, bytes),
+            weights: parameters * widths.weight,
+            work: shape.work(patches, widths.number),
             cache,
-            largest: shape.widest(patches, bytes),
+            largest: shape.widest(patches, widths.number),
         }
     }
 
@@ -145,9 +168,9 @@ impl Need {
         heads: &[Heads],
         frames: usize,
         tokens: usize,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
-        let song = Self::diffusion(config, parameters, 1, frames, tokens, bytes);
+        let song = Self::diffusion(config, parameters, 1, frames, tokens, widths);
         let patches = frames.div_ceil(config.patch_size.max(1));
         // What each head looks at, in f32, and a copy of it by rows; before that, the scores of a layer.
         let look = product(&[patches, tokens]) * 4;
@@ -155,7 +178,7 @@ impl Need {
         let most = heads.iter().map(|of| of.heads.len()).max().unwrap_or(0);
         // What enters each layer up to the last that is asked.
         let layers = heads.iter().map(|of| of.layer + 1).max().unwrap_or(0);
-        let entering = product(&[layers, patches, config.hidden_size]) * bytes;
+        let entering = product(&[layers, patches, config.hidden_size]) * widths.number;
         Self {
             stage: Stage::Alignment,
             work: song.work + entering + (2 * all + most) as u64 * look,
@@ -170,7 +193,7 @@ impl Need {
         parameters: u64,
         rows: usize,
         positions: usize,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
         /// A prompt is read in pieces of about this many tokens.
         const PIECE: usize = 512;
@@ -180,20 +203,25 @@ impl Need {
             heads: config.num_attention_heads * config.head_dim,
         };
         let keys = config.num_key_value_heads * config.head_dim;
-        let one = product(&[keys, positions, rows]) * bytes;
+        let one = product(&[keys, positions, rows]) * widths.number;
         let scores = product(&[config.vocab_size, rows]) * 4;
         Self {
             stage: Stage::LmCodes,
-            weights: parameters * bytes,
-            work: shape.work(PIECE.min(positions), bytes) + 2 * scores,
+            weights: parameters * widths.weight,
+            work: shape.work(PIECE.min(positions), widths.number) + 2 * scores,
             cache: 2 * config.num_hidden_layers as u64 * one,
-            largest: table(config, bytes).max(one),
+            largest: table(config, widths.weight).max(one),
         }
     }
 
     /// A language model that judges songs, with a prompt and an answer of at most `positions` tokens.
-    pub fn judge(config: &qwen3::Config, parameters: u64, positions: usize, bytes: u64) -> Self {
-        let reader = Self::language_model(config, parameters, 1, positions, bytes);
+    pub fn judge(
+        config: &qwen3::Config,
+        parameters: u64,
+        positions: usize,
+        widths: Widths,
+    ) -> Self {
+        let reader = Self::language_model(config, parameters, 1, positions, widths);
         let scores = product(&[config.vocab_size, SCORED_AT_ONCE]) * 4;
         Self { stage: Stage::Score, work: reader.work + 2 * scores, ..reader }
     }
@@ -204,15 +232,15 @@ impl Need {
         parameters: u64,
         frames: usize,
         tiling: Tiling,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
         // The first stage is the widest: every sample with the encoder's first width.
         let samples = tiling.chunk.min(frames) * config.hop();
-        let widest = product(&[config.encoder_hidden_size, samples]) * bytes;
+        let widest = product(&[config.encoder_hidden_size, samples]) * widths.number;
         let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
         Self {
             stage: Stage::VaeEncoder,
-            weights: parameters * bytes,
+            weights: parameters * widths.weight,
             // As the decoder's, the other way round; the sound lies there in one piece.
             work: 4 * widest + sound,
             cache: 0,
@@ -227,15 +255,15 @@ impl Need {
         batch: usize,
         frames: usize,
         tiling: Tiling,
-        bytes: u64,
+        widths: Widths,
     ) -> Self {
         // The last stage is the widest: every sample with the decoder's last width.
         let samples = tiling.chunk.min(frames) * config.hop();
-        let widest = product(&[config.decoder_channels, samples, batch]) * bytes;
+        let widest = product(&[config.decoder_channels, samples, batch]) * widths.number;
         let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
         Self {
             stage: Stage::Vae,
-            weights: parameters * bytes,
+            weights: parameters * widths.weight,
             // Input, sum, and two on the way; then the sound in tiles and in one piece.
             work: 4 * widest + 2 * sound,
             cache: 0,
@@ -375,6 +403,8 @@ pub fn check(needs: &[Need], kept: bool, room: &Room, device: &str) -> Result<()
 mod tests {
     use super::*;
 
+    const HALF: Widths = Widths { weight: 2, number: 2 };
+
     fn need(stage: Stage, weights: u64, work: u64) -> Need {
         Need { stage, weights, work, cache: 0, largest: weights }
     }
@@ -392,20 +422,20 @@ mod tests {
     #[test]
     fn the_vae_needs_what_its_last_stage_holds() {
         let tiling = Tiling { chunk: 100, overlap: 16 };
-        let need = Need::vae(&vae(), 10, 2, 1000, tiling, 2);
+        let need = Need::vae(&vae(), 10, 2, 1000, tiling, HALF);
         let widest = 128 * 100 * 1920 * 2 * 2;
         let sound = 2 * 1000 * 1920 * 2 * 4;
         assert_eq!(need.work, 4 * widest + 2 * sound);
         assert_eq!((need.weights, need.largest), (20, 2 * widest));
         // A song that is shorter than a tile needs no more than itself.
-        let short = Need::vae(&vae(), 10, 1, 50, tiling, 4);
+        let short = Need::vae(&vae(), 10, 1, 50, tiling, Widths::all(DType::F32));
         assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
     }
 
     /// 30 s: the song of a minute and a half in three tiles.
     #[test]
     fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
-        let need = Need::vae_encoder(&vae(), 10, 2250, Tiling::ENCODE, 4);
+        let need = Need::vae_encoder(&vae(), 10, 2250, Tiling::ENCODE, Widths::all(DType::F32));
         let (widest, sound) = (128 * 750 * 1920 * 4, 2 * 2250 * 1920 * 4);
         assert_eq!(need.work, 4 * widest + sound);
         assert_eq!((need.weights, need.largest), (40, 2 * widest));
@@ -418,8 +448,8 @@ mod tests {
             include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
         let config = acestep::Config::from_json(text).expect("a configuration");
         let heads = [Heads { layer: 1, heads: vec![0] }, Heads { layer: 2, heads: vec![1, 2] }];
-        let need = Need::alignment(&config, 10, &heads, 15_000, 300, 4);
-        let song = Need::diffusion(&config, 10, 1, 15_000, 300, 4);
+        let need = Need::alignment(&config, 10, &heads, 15_000, 300, Widths::all(DType::F32));
+        let song = Need::diffusion(&config, 10, 1, 15_000, 300, Widths::all(DType::F32));
         let streams = 3 * 7500 * config.hidden_size as u64 * 4;
         assert_eq!(need.work, song.work + streams + 8 * 9_000_000);
         assert_eq!((need.weights, need.cache), (song.weights, song.cache));
@@ -432,7 +462,7 @@ mod tests {
     #[test]
     fn tiles_are_halved_until_they_fit() {
         let choose = |room: Room| {
-            let need = |tiling| Need::vae(&vae(), 0, 1, 6000, tiling, 4);
+            let need = |tiling| Need::vae(&vae(), 0, 1, 6000, tiling, Widths::all(DType::F32));
             tiling(Tiling::default(), 6000, &room, 0, need)
         };
         assert_eq!(choose(Room::default()), Tiling::default());
@@ -495,7 +525,7 @@ mod tests {
             "tie_word_embeddings": true
         }"#;
         let config = qwen3::Config::from_json(text).expect("a configuration");
-        let need = Need::language_model(&config, 0, 2, 1000, 2);
+        let need = Need::language_model(&config, 0, 2, 1000, HALF);
         assert_eq!(need.cache, 2 * 28 * 8 * 128 * 1000 * 2 * 2);
         assert_eq!(need.largest, 217_204 * 1024 * 2);
     }

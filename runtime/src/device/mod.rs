@@ -97,6 +97,20 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Bytes of the numbers of its networks.
+    pub fn widths(self) -> memory::Widths {
+        match self.device {
+            #[cfg(feature = "cpu")]
+            Device::Cpu => memory::Widths::at(&Place::<burn_flex::Flex> {
+                device: burn_flex::FlexDevice,
+                dtype: self.dtype,
+            }),
+            _ => memory::Widths::all(self.dtype),
+        }
+    }
+}
+
 impl fmt::Display for Engine {
     /// `cpu`, `cuda:0 in bf16`: f32 goes without saying.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

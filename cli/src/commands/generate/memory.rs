@@ -5,7 +5,7 @@ use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
     align::gaze,
-    device::memory::{self, Need, Room, bytes_of},
+    device::memory::{self, Need, Room, Widths},
     listen::CODES_AT_ONCE,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
     vae::Tiling,
@@ -21,7 +21,7 @@ use crate::commands::{engine, memory as common};
 /// None after the model was opened.
 pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     let Job { plan, folder, composition, engine, .. } = job;
-    let bytes = bytes_of(engine.dtype);
+    let widths = engine.widths();
     let guided = plan.guidance.is_some();
     let conditioned = job.inputs.conditioning.is_some();
     let configs = folder.configs();
@@ -39,14 +39,14 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     }
     if !conditioned {
         let size = parameters(Part::TextEncoder)?;
-        needs.push(Need::text_encoder(&configs.text_encoder, size, caption, bytes));
+        needs.push(Need::text_encoder(&configs.text_encoder, size, caption, widths));
     }
     if !conditioned || guided {
         // Where the condition is there, guidance reads what it steers away from.
         let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
         let size = parameters(Part::Conditioner)?;
-        needs.push(Need::conditioner(&configs.dit, size, heard, bytes));
+        needs.push(Need::conditioner(&configs.dit, size, heard, widths));
     }
     if plan.has_codes() || plan.is_cover() {
         let size = parameters(Part::AudioCodec)?;
@@ -55,24 +55,24 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
             // In pieces.
             false => plan.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
         };
-        let need = Need::conditioner(&configs.dit, size, frames, bytes);
+        let need = Need::conditioner(&configs.dit, size, frames, widths);
         needs.push(Need { stage: Stage::Codes, ..need });
     }
     let size = parameters(Part::Dit)?;
-    needs.push(Need::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, bytes));
+    needs.push(Need::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
     if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
         // No token is shorter than a byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
         let (frames, tokens) = (plan.padded_frames, heard.min(words));
-        needs.push(Need::alignment(&configs.dit, size, &heads, frames, tokens, bytes));
+        needs.push(Need::alignment(&configs.dit, size, &heads, frames, tokens, widths));
     }
-    needs.push(sound(folder, configs, plan, plan.tiling, bytes)?);
+    needs.push(sound(folder, configs, plan, plan.tiling, widths)?);
     if let Some((judge, _)) = job.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
-        needs.push(Need::judge(judge.config(), size, words + codes, bytes));
+        needs.push(Need::judge(judge.config(), size, words + codes, widths));
     }
     Ok(needs)
 }
@@ -82,10 +82,10 @@ fn sound(
     configs: &Configs,
     plan: &Plan,
     tiling: Tiling,
-    bytes: u64,
+    widths: Widths,
 ) -> Result<Need, acestep_import::Error> {
     let size = folder.size(Part::VaeDecoder)?.parameters;
-    Ok(Need::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, bytes))
+    Ok(Need::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
 }
 
 /// The VAE's tiles for what is free on the device, if no one has chosen, and what to say of it. A
@@ -104,18 +104,18 @@ pub(super) fn tiling(
         return Ok(None);
     }
     let configs = folder.configs();
-    let bytes = bytes_of(engine.dtype);
+    let widths = engine.widths();
     let mut others = 0;
     if residency == Residency::Kept {
         let encoder = run::encoded_frames(plan).map(|_| Part::VaeEncoder);
         let parts = [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit];
         for part in parts.into_iter().chain(encoder) {
-            others += folder.size(part)?.parameters * bytes;
+            others += folder.size(part)?.parameters * widths.weight;
         }
     }
     let size = folder.size(Part::VaeDecoder)?.parameters;
     let (batch, frames) = (plan.batch_size(), plan.padded_frames);
-    let need = |tiling| Need::vae(&configs.vae, size, batch, frames, tiling, bytes);
+    let need = |tiling| Need::vae(&configs.vae, size, batch, frames, tiling, widths);
     let room = engine::room(engine.device);
     let chosen = memory::tiling(Tiling::default(), frames, &room, others, need);
     if chosen == Tiling::default() {
