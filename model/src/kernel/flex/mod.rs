@@ -1,18 +1,25 @@
 //! The processor's own kernels, on Flex: what its generic operations do slowly.
 
+mod attention;
 mod cache;
 mod conv;
+mod exp;
+#[cfg(test)]
+mod measure;
 mod product;
 mod rms_norm;
 mod rotate;
 mod snake;
 mod swiglu;
 
-use burn::tensor::{DType, Tensor, TensorData, TensorMetadata, ops::FloatTensor};
+use burn::tensor::{
+    DType, Tensor, TensorData, TensorMetadata,
+    ops::{BoolTensor, FloatTensor},
+};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, Geometry, Slot,
+    Backend, Geometry, Slot, Visibility,
     residual::{Unit, Wave},
 };
 
@@ -50,6 +57,16 @@ impl Backend for Flex {
 
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
         swiglu::swiglu(gate, up)
+    }
+
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        keys: Option<BoolTensor<Self>>,
+        visibility: Visibility,
+    ) -> FloatTensor<Self> {
+        attention::attention(q, k, v, keys, visibility)
     }
 
     fn snake(
@@ -110,6 +127,13 @@ fn contiguous(x: FlexTensor) -> FlexTensor {
     let is_plain = x.is_contiguous()
         && x.layout().start_offset() == 0
         && x.bytes().len() == x.shape().num_elements() * x.dtype().size();
+    if is_plain { x } else { x.to_contiguous() }
+}
+
+/// A tensor whose last axis lies together and of which nothing is read backwards.
+fn readable(x: FlexTensor) -> FlexTensor {
+    let strides = x.layout().strides();
+    let is_plain = strides.last() == Some(&1) && strides.iter().all(|&stride| stride >= 0);
     if is_plain { x } else { x.to_contiguous() }
 }
 

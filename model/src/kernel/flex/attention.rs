@@ -1,0 +1,201 @@
+//! Attention that reads keys and values where they lie and never writes down its scores.
+//!
+//! ```text
+//! keys in blocks -> scores -> e^(score - largest so far) -> weighted sums of the values
+//! ```
+//!
+//! Of each query stay the largest score so far, the sum of the weights and the weighted values; a
+//! larger score shrinks what was summed before. Blocks end where their number says, and what is hidden
+//! weighs exactly nothing: a query's sums are the same whoever stands beside it, and however many keys
+//! are hidden from it.
+//!
+//! Two busy cores: 375 positions that see 128 to each side take 9 ms where the reference takes 33, a
+//! token of two songs after 4096 takes 4.3 where it takes 10.
+//!
+//! Source: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
+
+mod few;
+mod many;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+use std::ops::Range;
+
+use burn::tensor::{DType, Tensor, TensorMetadata, ops::BoolTensor};
+use burn_flex::{Flex, FlexTensor};
+
+use super::{
+    super::{Mask, Visibility, primitive, reference, tensor},
+    from_values, readable,
+};
+
+/// Queries up to which each goes through the keys on its own.
+const FEW_QUERIES: usize = 4;
+
+/// Products that are done before another core has woken up.
+const WORTH_SHARING: usize = 1 << 18;
+
+/// Kernel of [`super::super::Backend::attention`], for f32.
+pub(super) fn attention(
+    q: FlexTensor,
+    k: FlexTensor,
+    v: FlexTensor,
+    keys: Option<BoolTensor<Flex>>,
+    visibility: Visibility,
+) -> FlexTensor {
+    let inputs = [&q, &k, &v];
+    let is_f32 = inputs.iter().all(|x| x.dtype() == DType::F32);
+    if !is_f32 || inputs.iter().any(|x| x.shape().num_elements() == 0) {
+        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
+        return primitive(reference::attention::<Flex>(tensor(q), tensor(k), tensor(v), &mask));
+    }
+    let [batch, heads, queries] = [q.shape()[0], q.shape()[1], q.shape()[2]];
+    let (kv_heads, width) = (k.shape()[1], k.shape()[3]);
+    let [q, k, v] = [q, k, v].map(readable);
+    let keys = keys.map(|keys| keys.to_contiguous());
+    let problem = Problem {
+        q: Heads::of(&q),
+        k: Heads::of(&k),
+        v: Heads::of(&v),
+        kv_heads,
+        group: heads / kv_heads,
+        queries,
+        keys: k.shape()[2],
+        real: keys.as_ref().map(FlexTensor::storage::<u8>),
+        visibility,
+        scale: (width as f64).powf(-0.5) as f32,
+    };
+    // In the order in which the next product reads it.
+    let mut mixed = vec![0.0; batch * queries * heads * width];
+    if queries <= FEW_QUERIES {
+        few::attend(&problem, &mut mixed);
+    } else {
+        many::attend(&problem, &mut mixed);
+    }
+    let mixed: Tensor<Flex, 4> = tensor(from_values(mixed, [batch, queries, heads, width]));
+    primitive(mixed.swap_dims(1, 2))
+}
+
+/// `[B, heads, L, D]` wherever it lies.
+#[derive(Clone, Copy)]
+struct Heads<'a> {
+    values: &'a [f32],
+    /// From one item, head and position to the next.
+    strides: [usize; 3],
+    width: usize,
+}
+
+impl<'a> Heads<'a> {
+    fn of(x: &'a FlexTensor) -> Self {
+        let strides = x.layout().strides();
+        Self {
+            values: &x.storage::<f32>()[x.layout().start_offset()..],
+            strides: [0, 1, 2].map(|axis| strides[axis].unsigned_abs()),
+            width: x.shape()[3],
+        }
+    }
+
+    /// One head of an item.
+    fn head(&self, item: usize, head: usize) -> Rows<'a> {
+        let start = item * self.strides[0] + head * self.strides[1];
+        Rows { values: &self.values[start..], stride: self.strides[2], width: self.width }
+    }
+}
+
+/// `[L, D]`: one head.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    values: &'a [f32],
+    stride: usize,
+    width: usize,
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn row(&self, position: usize) -> &'a [f32] {
+        &self.values[position * self.stride..][..self.width]
+    }
+}
+
+/// What is asked for.
+struct Problem<'a> {
+    q: Heads<'a>,
+    k: Heads<'a>,
+    v: Heads<'a>,
+    kv_heads: usize,
+    /// Query heads of a key head.
+    group: usize,
+    queries: usize,
+    keys: usize,
+    /// `[B, keys]`, zero = padding.
+    real: Option<&'a [u8]>,
+    visibility: Visibility,
+    scale: f32,
+}
+
+impl Problem<'_> {
+    /// Keys that query `i` may see by its position.
+    fn seen(&self, i: usize) -> Range<usize> {
+        match self.visibility {
+            Visibility::Full => 0..self.keys,
+            Visibility::Causal { first } => 0..self.keys.min(first + i + 1),
+            Visibility::Window(reach) => {
+                let end = self.keys.min(i.saturating_add(reach).saturating_add(1));
+                i.saturating_sub(reach).min(end)..end
+            }
+        }
+    }
+
+    /// Queries that may see key `j` by its position, and those that do not exist.
+    fn seeing(&self, j: usize) -> Range<usize> {
+        match self.visibility {
+            Visibility::Full => 0..usize::MAX,
+            Visibility::Causal { first } => j.saturating_sub(first)..usize::MAX,
+            Visibility::Window(reach) => {
+                j.saturating_sub(reach)..j.saturating_add(reach).saturating_add(1)
+            }
+        }
+    }
+
+    /// Which keys of an item are real, if not all are.
+    fn real(&self, item: usize) -> Option<&[u8]> {
+        self.real.map(|real| &real[item * self.keys..][..self.keys])
+    }
+
+    /// Whether query `i` of an item sees no key at all.
+    fn is_blind(&self, item: usize, i: usize) -> bool {
+        let seen = self.seen(i);
+        match self.real(item) {
+            Some(real) => real[seen].iter().all(|&real| real == 0),
+            None => seen.is_empty(),
+        }
+    }
+
+    /// What such a query gets: the mean of all values.
+    fn mean(&self, item: usize, head: usize) -> Vec<f32> {
+        let values = self.v.head(item, head);
+        let mut mean = vec![0.0; values.width];
+        for j in 0..self.keys {
+            mean.iter_mut().zip(values.row(j)).for_each(|(mean, value)| *mean += value);
+        }
+        mean.iter_mut().for_each(|mean| *mean /= self.keys as f32);
+        mean
+    }
+
+    /// Numbers that are multiplied.
+    fn products(&self, items: usize) -> usize {
+        items * self.group * self.queries * self.keys * self.k.width
+    }
+}
+
+/// A score that is hidden.
+const HIDDEN: f32 = f32::MIN;
+
+/// The blocks of `size` keys that `range` touches, cut to it.
+fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let first = range.start / size * size;
+    (first..range.end)
+        .step_by(size)
+        .map(move |start| start.max(range.start)..(start + size).min(range.end))
+}

@@ -1,0 +1,146 @@
+//! The kernel against the reference, and what must hold to the bit.
+
+use burn::tensor::Bool;
+
+use super::super::tests::{assert_close, random};
+use super::*;
+
+type Heads4 = Tensor<Flex, 4>;
+
+fn ours(q: &Heads4, k: &Heads4, v: &Heads4, mask: &Mask<Flex>) -> Heads4 {
+    let [q, k, v] = [q, k, v].map(|x| primitive(x.clone()));
+    let keys = mask.keys.clone().map(Tensor::into_primitive);
+    tensor(attention(q, k, v, keys, mask.visibility))
+}
+
+#[track_caller]
+fn check(q: &Heads4, k: &Heads4, v: &Heads4, mask: &Mask<Flex>) {
+    let expected = reference::attention(q.clone(), k.clone(), v.clone(), mask);
+    assert_close(ours(q, k, v, mask), expected, 1e-5);
+}
+
+fn values(x: Heads4) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+/// Flags of `batch` items, some keys of each real: `every`th of them, before `end`.
+fn flags(batch: usize, keys: usize, every: usize, end: usize) -> Option<Tensor<Flex, 2, Bool>> {
+    let flag = |at: usize| (at % keys).is_multiple_of(every) && at % keys < end;
+    let flags: Vec<bool> = (0..batch * keys).map(flag).collect();
+    let data = burn::tensor::TensorData::new(flags, [batch, keys]);
+    Some(Tensor::from_data(data, &Default::default()))
+}
+
+#[test]
+fn it_is_the_reference_for_every_rule_and_odd_sizes() {
+    let sizes = [(1, 1, 1, 1), (2, 1, 2, 3), (1, 2, 4, 17), (1, 3, 3, 40), (1, 1, 20, 5)];
+    for (batch, kv_heads, group, width) in sizes.into_iter().chain([(2, 2, 2, 128)]) {
+        for (queries, keys) in [(1, 1), (1, 300), (2, 65), (4, 130), (5, 5), (70, 70), (131, 200)] {
+            let q = random([batch, kv_heads * group, queries, width]);
+            let (k, v) =
+                (random([batch, kv_heads, keys, width]), random([batch, kv_heads, keys, width]));
+            let rules = [
+                Visibility::Full,
+                Visibility::Causal { first: keys - queries.min(keys) },
+                Visibility::Causal { first: 0 },
+                Visibility::Window(0),
+                Visibility::Window(3),
+                Visibility::Window(64),
+                Visibility::Window(1000),
+            ];
+            for visibility in rules {
+                check(&q, &k, &v, &Mask::by_position(visibility));
+                for real in [flags(batch, keys, 1, keys / 2 + 1), flags(batch, keys, 3, keys)] {
+                    check(&q, &k, &v, &Mask { visibility, keys: real });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_scores_and_keys_that_grow_stay_exact() {
+    let (q, v) = (random([1, 2, 9, 8]), random([1, 1, 300, 8]));
+    let growing: Vec<f32> = (0..300 * 8).map(|i| (i / 8) as f32 / 10.0 - 12.0).collect();
+    let data = burn::tensor::TensorData::new(growing, [1, 1, 300, 8]);
+    let k = Tensor::from_data(data, &Default::default());
+    for queries in [1, 9] {
+        let q = q.clone().narrow(2, 0, queries);
+        check(&q, &k, &v, &Mask::by_position(Visibility::Full));
+        // Scores in the hundreds, whose own rounding is what differs.
+        let (q, mask) = (q * 10.0, Mask::by_position(Visibility::Full));
+        let expected = reference::attention(q.clone(), k.clone(), v.clone(), &mask);
+        assert_close(ours(&q, &k, &v, &mask), expected, 1e-3);
+    }
+}
+
+#[test]
+fn a_query_that_sees_nothing_gets_the_mean_of_all_values() {
+    for (queries, visibility) in
+        [(1, Visibility::Full), (2, Visibility::Causal { first: 3 }), (40, Visibility::Window(2))]
+    {
+        let (q, k, v) = (random([2, 2, queries, 9]), random([2, 1, 90, 9]), random([2, 1, 90, 9]));
+        let mask = Mask { visibility, keys: flags(2, 90, 1, 0) };
+        check(&q, &k, &v, &mask);
+        let mean = v.clone().mean_dim(2).repeat_dim(1, 2).repeat_dim(2, queries);
+        assert_close(ours(&q, &k, &v, &mask), mean, 1e-5);
+    }
+}
+
+#[test]
+fn views_are_read_where_they_lie() {
+    // A cache with room, and heads that a projection left beside each other.
+    let cache = random([3, 2, 64, 24]);
+    let part = |x: Heads4| x.narrow(0, 1, 2).narrow(2, 0, 48);
+    let (k, v) = (part(cache.clone()), part(cache.clone() + 1.0));
+    for queries in [1, 3, 30] {
+        let q = random([2, queries, 4, 24]).swap_dims(1, 2);
+        let plain = |x: &Heads4| x.clone().mul_scalar(1.0);
+        let mask = Mask::by_position(Visibility::Causal { first: 48 - queries });
+        check(&q, &k, &v, &mask);
+        let copied = ours(&plain(&q), &plain(&k), &plain(&v), &mask);
+        assert_eq!(values(ours(&q, &k, &v, &mask)), values(copied));
+        // Numbers of a head that lie apart, and heads in the other order.
+        let turned = |x: &Heads4| x.clone().swap_dims(2, 3).mul_scalar(1.0).swap_dims(2, 3);
+        check(&turned(&q), &turned(&k), &turned(&v).flip([1]), &mask);
+    }
+}
+
+#[test]
+fn a_query_does_not_depend_on_its_company_or_on_what_it_does_not_see() {
+    for (queries, visibility) in [
+        (1, Visibility::Full),
+        (3, Visibility::Causal { first: 100 }),
+        (60, Visibility::Window(20)),
+        (60, Visibility::Full),
+    ] {
+        let (q, k, v) =
+            (random([3, 4, queries, 40]), random([3, 2, 200, 40]), random([3, 2, 200, 40]));
+        let real = flags(3, 200, 1, 150);
+        let together = ours(&q, &k, &v, &Mask { visibility, keys: real });
+        for item in 0..3 {
+            // Alone, and with the keys that are hidden cut off.
+            let [q, k, v] = [&q, &k, &v].map(|x| x.clone().narrow(0, item, 1));
+            let (k, v) = (k.narrow(2, 0, 150), v.narrow(2, 0, 150));
+            let alone = ours(&q, &k, &v, &Mask::by_position(visibility));
+            assert_eq!(values(alone), values(together.clone().narrow(0, item, 1)));
+        }
+    }
+    // Nor on its neighbours.
+    let (q, k, v) = (random([1, 2, 100, 16]), random([1, 1, 130, 16]), random([1, 1, 130, 16]));
+    let mask = |first| Mask::by_position(Visibility::Causal { first });
+    let all = ours(&q, &k, &v, &mask(30));
+    let last = ours(&q.narrow(2, 61, 39), &k, &v, &mask(91));
+    assert_eq!(values(last), values(all.narrow(2, 61, 39)));
+}
+
+#[test]
+fn what_is_no_number_is_not_hidden() {
+    for queries in [1, 20] {
+        let (q, k, v) = (random([1, 1, queries, 8]), random([1, 1, 30, 8]), random([1, 1, 30, 8]));
+        let q = q.slice_fill([0..1, 0..1, 0..1, 3..4], f32::NAN);
+        let mixed = values(ours(&q, &k, &v, &Mask::by_position(Visibility::Full)));
+        assert!(mixed[..8].iter().all(|x| x.is_nan()));
+        assert!(mixed[8..].iter().all(|x| x.is_finite()));
+    }
+}
