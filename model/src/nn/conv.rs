@@ -60,9 +60,10 @@ impl<B: Backend> Conv1d<B> {
     ///
     /// # Shapes
     /// - `x`: `[B, in, S]`
-    /// - output: `[B, out, S']`, in the type in which such weights are computed with
+    /// - output: `[B, out, S']`, in the type of the bias, or else the one that goes with the weight's
     pub fn enter(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.forward(x.cast(B::computes_in(self.dtype())))
+        let of_bias = self.bias.as_ref().map(|bias| bias.val().dtype());
+        self.forward(x.cast(of_bias.unwrap_or_else(|| B::computes_in(self.dtype()))))
     }
 
     /// # Shapes
