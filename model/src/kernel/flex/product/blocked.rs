@@ -66,23 +66,23 @@ fn of_part(dot: Dot, x: &[f32], weights: &[bf16], width: usize, out: usize, valu
     pieces.for_each_init(scratch, |(panel, sums), (piece, mut to)| {
         let first = piece * together;
         let last = (first + together).min(out);
-        for start in (first..last).step_by(COLUMNS) {
-            let chosen = start..(start + COLUMNS).min(last);
-            for word in (0..words).step_by(STRETCH) {
-                let count = STRETCH.min(words - word);
-                let panel = &mut panel[..count * COLUMNS];
-                dot.pack_weights(weights, width, chosen.clone(), 2 * word, panel);
-                let tiles = packed.chunks(at_once * words).zip(to.chunks_mut(at_once));
-                for (x, to) in tiles {
-                    let x = &x[word * at_once..(word + count) * at_once];
-                    dot.run(x, panel, at_once, sums);
-                    for (to, sums) in to.iter_mut().zip(sums.chunks(COLUMNS)) {
-                        let to = &mut to[start - first..][..chosen.len()];
-                        if word == 0 {
-                            to.copy_from_slice(&sums[..chosen.len()]);
-                        } else {
-                            to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
-                        }
+        let stretches = |start: usize| (0..words).step_by(STRETCH).map(move |word| (start, word));
+        let steps = (first..last).step_by(COLUMNS).flat_map(stretches);
+        let chosen = |start: usize| start..(start + COLUMNS).min(last);
+        for (start, word) in steps {
+            let count = STRETCH.min(words - word);
+            let panel = &mut panel[..count * COLUMNS];
+            dot.pack_weights(weights, width, chosen(start), 2 * word, panel);
+            let tiles = packed.chunks(at_once * words).zip(to.chunks_mut(at_once));
+            for (x, to) in tiles {
+                let x = &x[word * at_once..(word + count) * at_once];
+                dot.run(x, panel, at_once, sums);
+                for (to, sums) in to.iter_mut().zip(sums.chunks(COLUMNS)) {
+                    let to = &mut to[start - first..][..chosen(start).len()];
+                    if word == 0 {
+                        to.copy_from_slice(&sums[..to.len()]);
+                    } else {
+                        to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
                     }
                 }
             }

@@ -126,20 +126,37 @@ fn pack_weights(
 /// Columns become rows.
 #[target_feature(enable = "avx512f")]
 fn turn(block: &mut [__m512i; LANES]) {
-    // Squares of `size` change places across the diagonal, in squares of twice their size.
-    for size in [1, 2, 4, 8] {
-        let lanes: [i32; LANES] = std::array::from_fn(|lane| lane as i32);
-        // Bit 4 of an index takes from the second vector.
-        let low = lanes.map(|lane| if lane & size == 0 { lane } else { (lane - size) | 16 });
-        let high = lanes.map(|lane| if lane & size == 0 { lane + size } else { lane | 16 });
-        let [low, high] = [low, high].map(|lanes| indices(&lanes));
-        for row in (0..LANES).filter(|row| row & size as usize == 0) {
-            let other = row + size as usize;
-            let (a, b) = (block[row], block[other]);
-            block[row] = _mm512_permutex2var_epi32(a, low, b);
-            block[other] = _mm512_permutex2var_epi32(a, high, b);
-        }
+    swap::<1>(block);
+    swap::<2>(block);
+    swap::<4>(block);
+    swap::<8>(block);
+}
+
+/// Squares of `SIZE` change places across the diagonal, in every square of twice their size.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn swap<const SIZE: usize>(block: &mut [__m512i; LANES]) {
+    let [low, high] = const { [lanes_of(SIZE, 0), lanes_of(SIZE, SIZE)] };
+    let [low, high] = [load(&low), load(&high)];
+    for pair in 0..LANES / 2 {
+        let row = pair / SIZE * 2 * SIZE + pair % SIZE;
+        let (a, b) = (block[row], block[row + SIZE]);
+        block[row] = _mm512_permutex2var_epi32(a, low, b);
+        block[row + SIZE] = _mm512_permutex2var_epi32(a, high, b);
     }
+}
+
+/// Which lanes of two rows, the second's counted from 16, make the upper row after a swap (`shift` 0)
+/// or the lower one (`shift` = `size`).
+const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
+    let mut lanes = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        let from = if lane & size == 0 { lane + shift } else { (lane + shift - size) | LANES };
+        lanes[lane] = from as u32;
+        lane += 1;
+    }
+    lanes
 }
 
 /// `R` rows of `x` against a panel.
@@ -179,12 +196,6 @@ mod memory {
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn load(from: &[u32; LANES]) -> __m512i {
-        // SAFETY: as many bytes as are read.
-        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn indices(from: &[i32; LANES]) -> __m512i {
         // SAFETY: as many bytes as are read.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
@@ -230,4 +241,4 @@ mod memory {
         unsafe { transmute::<__m512bh, [u32; LANES]>(numbers) }
     }
 }
-use memory::{indices, keep, load, numbers, pairs, store, vector, words};
+use memory::{keep, load, numbers, pairs, store, vector, words};
