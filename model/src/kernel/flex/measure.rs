@@ -36,6 +36,7 @@ fn row(name: &str, plain: &dyn Fn() -> FlexTensor, ours: &dyn Fn() -> FlexTensor
 fn a_table() {
     println!("| | reference, ms | kernel, ms | gain |\n|---|---|---|---|");
     between();
+    products();
     let window = Visibility::Window(128);
     let (full, causal) = (Visibility::Full, |first| Visibility::Causal { first });
     for (batch, queries, keys, visibility) in [
@@ -53,6 +54,35 @@ fn a_table() {
         (1, 1500, 1500, full),
     ] {
         attention(batch, queries, keys, visibility);
+    }
+}
+
+/// Weights in f32, then in bf16, which the reference widens first.
+fn products() {
+    for (rows, width, out) in [
+        (1, 1024, 64_001),
+        (2, 1024, 64_001),
+        (16, 2048, 6144),
+        (17, 2048, 6144),
+        (70, 1024, 3072),
+        (125, 2048, 2048),
+        (125, 2048, 6144),
+        (125, 6144, 2048),
+        (375, 2048, 6144),
+        (1500, 2048, 6144),
+    ] {
+        for dtype in [DType::F32, DType::BF16] {
+            let (x, weight) = (random([rows, width]), random([out, width]).cast(dtype));
+            let of = || [x.clone(), weight.clone()].map(primitive::<Flex, 2>);
+            row(
+                &format!("{rows} x {width} to {out}, {}", dtype.name()),
+                &|| primitive(reference::product::<Flex>(x.clone(), weight.clone())),
+                &|| {
+                    let [x, weight] = of();
+                    product::product(x, weight)
+                },
+            );
+        }
     }
 }
 
