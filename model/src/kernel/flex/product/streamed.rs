@@ -108,7 +108,7 @@ impl Weight for u32 {
     fn widened<S: Simd>(simd: S, words: S::u32s) -> [S::f32s; 2] {
         let low = simd.wrapping_dyn_shl_u32s(words, simd.splat_u32s(16));
         let high = simd.and_u32s(words, simd.splat_u32s(HIGH));
-        [low, high].map(|words| simd.transmute_f32s_u32s(words))
+        [simd.transmute_f32s_u32s(low), simd.transmute_f32s_u32s(high)]
     }
 
     #[inline(always)]
@@ -157,8 +157,7 @@ struct Piece<'a, W> {
     sums: &'a mut [f32],
 }
 
-/// Weight rows that are taken together: as many sums run beside each other, so that an addition need
-/// not wait for the one before, and `x` is loaded once for all of them.
+/// Rows of the weights that are kept in the first cache while rows of `x` pass.
 const TOGETHER: usize = 4;
 
 impl<W: Weight> WithSimd for Piece<'_, W> {
@@ -167,42 +166,42 @@ impl<W: Weight> WithSimd for Piece<'_, W> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { weights, x, words, rows, sums } = self;
-        let (fours, rest) = (weights.chunks(TOGETHER * words), sums.chunks_mut(TOGETHER * rows));
-        for (weights, sums) in fours.zip(rest) {
-            if weights.len() == TOGETHER * words {
-                block::<S, W, TOGETHER>(simd, weights, x, words, rows, sums);
-            } else {
-                for (weights, sums) in weights.chunks(words).zip(sums.chunks_mut(rows)) {
-                    block::<S, W, 1>(simd, weights, x, words, rows, sums);
+        let blocks = weights.chunks(TOGETHER * words).zip(sums.chunks_mut(TOGETHER * rows));
+        for (weights, sums) in blocks {
+            // The first two rows of `x` take the weights as they lie: memory sends several rows at a
+            // time far slower. The others find them in the cache.
+            for (weights, sums) in weights.chunks(words).zip(sums.chunks_mut(rows)) {
+                match rows {
+                    1 => tile::<S, W, 1, 1>(simd, weights, x, words, rows, sums),
+                    _ => tile::<S, W, 1, 2>(simd, weights, x, words, rows, sums),
                 }
+            }
+            let mut done = 2;
+            while done < rows {
+                let x = &x[done * words * W::NUMBERS..];
+                done += match (weights.len() / words, rows - done) {
+                    (TOGETHER, 1) => {
+                        tile::<S, W, TOGETHER, 1>(simd, weights, x, words, rows, &mut sums[done..]);
+                        1
+                    }
+                    (TOGETHER, _) => {
+                        tile::<S, W, TOGETHER, 2>(simd, weights, x, words, rows, &mut sums[done..]);
+                        2
+                    }
+                    _ => {
+                        for (o, weights) in weights.chunks(words).enumerate() {
+                            let sums = &mut sums[o * rows + done..];
+                            tile::<S, W, 1, 1>(simd, weights, x, words, rows, sums);
+                        }
+                        1
+                    }
+                };
             }
         }
     }
 }
 
-/// `O` rows of the weights against all rows of `x`.
-#[inline(always)]
-fn block<S: Simd, W: Weight, const O: usize>(
-    simd: S,
-    weights: &[W],
-    x: &[f32],
-    words: usize,
-    rows: usize,
-    sums: &mut [f32],
-) {
-    let mut done = 0;
-    while done < rows {
-        let x = &x[done * words * W::NUMBERS..];
-        let sums = &mut sums[done..];
-        done += match rows - done {
-            1 => tile::<S, W, O, 1>(simd, weights, x, words, rows, sums),
-            2 | 3 => tile::<S, W, O, 2>(simd, weights, x, words, rows, sums),
-            _ => tile::<S, W, O, 4>(simd, weights, x, words, rows, sums),
-        };
-    }
-}
-
-/// `O` rows of the weights against the first `R` rows of `x`; gives `R`.
+/// `O` rows of the weights against the first `R` rows of `x`.
 ///
 /// Each sum runs over the width in the same order whatever `O` and `R` are.
 #[inline(always)]
@@ -213,7 +212,7 @@ fn tile<S: Simd, W: Weight, const O: usize, const R: usize>(
     words: usize,
     stride: usize,
     sums: &mut [f32],
-) -> usize {
+) {
     let width = words * W::NUMBERS;
     let weights: [_; O] = std::array::from_fn(|row| {
         let (pairs, rest) = W::pairs::<S>(&weights[row * words..][..words]);
@@ -225,23 +224,22 @@ fn tile<S: Simd, W: Weight, const O: usize, const R: usize>(
         (&pairs[..width / (2 * S::F32_LANES)], rest)
     });
     // ANCHOR: tile
-    let mut partial = [[simd.splat_f32s(0.0); R]; O];
+    let mut partial = [[[simd.splat_f32s(0.0); 2]; R]; O];
     for i in 0..width / (2 * S::F32_LANES) {
         for (partial, weights) in partial.iter_mut().zip(&weights) {
             let weights = W::widened(simd, weights.0[i]);
             for (partial, input) in partial.iter_mut().zip(&inputs) {
-                for (weight, input) in weights.into_iter().zip(input.0[i]) {
-                    *partial = simd.mul_add_f32s(weight, input, *partial);
-                }
+                let input = &input.0[i];
+                partial[0] = simd.mul_add_f32s(weights[0], input[0], partial[0]);
+                partial[1] = simd.mul_add_f32s(weights[1], input[1], partial[1]);
             }
         }
     }
     // ANCHOR_END: tile
     for (o, weights) in weights.iter().enumerate() {
         for (r, input) in inputs.iter().enumerate() {
-            let rest = W::dot(weights.1, input.1);
-            sums[o * stride + r] = simd.reduce_sum_f32s(partial[o][r]) + rest;
+            let both = simd.add_f32s(partial[o][r][0], partial[o][r][1]);
+            sums[o * stride + r] = simd.reduce_sum_f32s(both) + W::dot(weights.1, input.1);
         }
     }
-    R
 }
