@@ -27,12 +27,13 @@ fn a_type_that_the_processor_does_not_compute_in_is_refused_by_every_verb() {
         &["bench"],
         &["warmup"],
     ] {
-        let run = place.run(&[verb, &["--dtype", "bf16"]].concat()).failed(2);
-        run.says("error: `--dtype bf16` cannot be used: cpu computes in f32");
+        let run = place.run(&[verb, &["--dtype", "f16"]].concat()).failed(2);
+        run.says("error: `--dtype f16` cannot be used: cpu computes in f32 or bf16");
         let run = place.run(&[verb, &["--dtype", "int4"]].concat()).failed(2);
         run.says("`--dtype int4` cannot be used: expected auto, f32, bf16 or f16");
     }
     place.tiny(&["rain", "--dtype", "f32", "--dry-run"]).succeeded().says("on cpu, f32");
+    place.tiny(&["rain", "--dtype", "bf16", "--dry-run"]).succeeded().says("on cpu, bf16");
 }
 
 #[test]
@@ -81,17 +82,19 @@ fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
 #[test]
 fn a_type_that_a_device_lacks_is_missing_unless_the_device_was_chosen() {
     let place = Place::new();
-    let run = place.run(&["doctor", "--dtype", "bf16"]).succeeded();
+    let run = place.run(&["doctor", "--dtype", "f16"]).succeeded();
     assert_eq!(run.stderr, "");
-    let line = "missing  song cpu               none made: it does not compute in bf16\n";
+    let line = "missing  song cpu               none made: it does not compute in f16\n";
     assert!(run.text().contains(line), "{}", run.text());
-    let run = place.run(&["doctor", "--dtype", "bf16", "--device", "cpu"]);
+    let run = place.run(&["doctor", "--dtype", "f16", "--device", "cpu"]);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
-    let line = "BROKEN   song cpu               `--dtype bf16` cannot be used: cpu computes in f32";
+    let line =
+        "BROKEN   song cpu               `--dtype f16` cannot be used: cpu computes in f32 or bf16";
     assert!(run.text().contains(line), "{}", run.text());
     let run = place.run(&["doctor", "--dtype", "int4"]).failed(2);
     run.says("`--dtype int4` cannot be used: expected auto, f32, bf16 or f16");
     place.run(&["doctor", "--dtype", "f32"]).succeeded();
+    place.run(&["doctor", "--dtype", "bf16", "--device", "cpu"]).succeeded();
 }
 
 #[test]
