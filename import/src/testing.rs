@@ -161,13 +161,13 @@ impl Copy {
 /// A module of three parameters, called like a conditioner's.
 #[derive(Module, Debug)]
 pub(crate) struct Toy<B: Backend> {
-    pub(crate) encoder: Inner<B>,
+    pub(crate) encoder: Linear<B>,
     pub(crate) null_condition_emb: Param<Tensor<B, 1>>,
 }
 
-/// The inner module of [`Toy`].
+/// The inner module of [`Toy`], a layer by its name.
 #[derive(Module, Debug)]
-pub(crate) struct Inner<B: Backend> {
+pub(crate) struct Linear<B: Backend> {
     pub(crate) weight: Param<Tensor<B, 2>>,
     pub(crate) bias: Param<Tensor<B, 1>>,
 }
@@ -177,7 +177,7 @@ impl Toy<B> {
     pub(crate) fn init() -> Self {
         let device = Default::default();
         Self {
-            encoder: Inner {
+            encoder: Linear {
                 weight: Param::from_tensor(Tensor::zeros([2, 3], &device)),
                 bias: Param::from_tensor(Tensor::zeros([2], &device)),
             },

@@ -64,6 +64,11 @@ fn assert_near(what: &str, bounds: [f64; 2], run: impl Fn(&Place<Cpu>) -> Tensor
 
 #[test]
 fn the_text_encoder() {
+    // What is large is kept as narrow as it was asked for, whatever it is computed with.
+    for dtype in [DType::BF16, DType::F16] {
+        let encoder = turbo().text_encoder(&narrow(dtype)).expect("built in");
+        assert_eq!(encoder.dtype(), dtype);
+    }
     assert_near("hidden states", [0.02, 0.003], |place| {
         turbo().text_encoder(place).expect("built in").forward(ids(21))
     });
