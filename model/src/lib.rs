@@ -29,8 +29,8 @@
 //! # Float types
 //!
 //! A network computes in the type of its weights, which [`Place`] decides when they are loaded: f32,
-//! bf16 or f16; on a processor bf16 is only how weights are kept, and in between everything is f32
-//! ([`Backend::computes_in`]). Its public functions take tensors of any float type and give f32. In every type the
+//! bf16 or f16; on a processor bf16 is how weights are kept (and how the time is rounded, as in the
+//! reference), and in between everything is f32 ([`Backend::computes_in`]). Its public functions take tensors of any float type and give f32. In every type the
 //! sums of norms, the softmax, the angles of time and position, and the rounding to codes are f32, as
 //! in the reference.
 //!

@@ -125,7 +125,7 @@ impl<B: Backend> Dit<B> {
         self.times([t, since_r], device).map(as_f32)
     }
 
-    /// [`Self::time_embeddings`] in the weights' type.
+    /// [`Self::time_embeddings`] in the type that is computed in.
     fn times(
         &self,
         [t, since_r]: [&[f32]; 2],

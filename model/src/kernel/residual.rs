@@ -44,9 +44,9 @@ pub fn reference<B: Backend>(
     next: Wave<B>,
     seen: &mut dyn FnMut(usize, &Tensor<B, 3>),
 ) -> Tensor<B, 3> {
+    let [alpha, beta] = units.first().map_or_else(|| next.clone(), |unit| unit.snake1.clone());
     let after: Vec<Wave<B>> =
         units.iter().skip(1).map(|unit| unit.snake1.clone()).chain([next]).collect();
-    let Some([alpha, beta]) = units.first().map(|unit| unit.snake1.clone()) else { return x };
     let mut active = snake(x.clone(), alpha, beta);
     let mut x = x;
     for (index, (unit, [alpha, beta])) in units.into_iter().zip(after).enumerate() {

@@ -42,8 +42,9 @@ impl<B: Backend> TimestepEmbedding<B> {
     pub(crate) fn forward(&self, t: &[f32], device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 3>) {
         let sinusoid = timestep_sinusoid(t, self.linear_1.dtype());
         let sinusoid = TensorData::new(sinusoid, [t.len(), WIDTH]);
-        let sinusoid = Tensor::<B, 2>::from_data(sinusoid, (device, DType::F32));
-        let hidden = kernel::silu(self.linear_1.enter(sinusoid));
+        let dtype = B::computes_in(self.linear_1.dtype());
+        let sinusoid = Tensor::<B, 2>::from_data(sinusoid, (device, dtype));
+        let hidden = kernel::silu(self.linear_1.forward(sinusoid));
         let embedded = self.linear_2.forward(hidden);
         let projected = self.time_proj.forward(kernel::silu(embedded.clone()));
         let [batch, width] = embedded.dims();
@@ -53,7 +54,7 @@ impl<B: Backend> TimestepEmbedding<B> {
 
 /// The sinusoid of each time, row by row: 128 cosines, then 128 sines.
 ///
-/// `dtype` is the type the network computes in, see [`scaled_time`].
+/// `dtype` is the type of the network's weights, see [`scaled_time`].
 pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
     let half = WIDTH / 2;
     let frequency: Vec<f32> = (0..half).map(|k| frequency(k, half)).collect();

@@ -78,7 +78,7 @@ impl<B: Backend> Model<B> {
         self.hidden(ids, tap).cast(DType::F32)
     }
 
-    /// [`Self::forward_tapped`] in the weights' type.
+    /// [`Self::forward_tapped`] in the type that is computed in.
     pub(super) fn hidden(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         let place = self.place(ids.device());
         let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &place);
@@ -99,7 +99,7 @@ impl<B: Backend> Model<B> {
     ///
     /// # Shapes
     /// - `ids`: `[slots, t]`
-    /// - output: `[slots, 1, H]`, in the weights' type
+    /// - output: `[slots, 1, H]`, in the type that is computed in
     pub(super) fn forward_cached(
         &self,
         ids: Tensor<B, 2, Int>,
@@ -114,7 +114,7 @@ impl<B: Backend> Model<B> {
     /// [`Self::forward_cached`] with the hidden states of all new tokens.
     ///
     /// # Shapes
-    /// - output: `[slots, t, H]`, in the weights' type
+    /// - output: `[slots, t, H]`, in the type that is computed in
     pub(super) fn forward_cached_all(
         &self,
         ids: Tensor<B, 2, Int>,

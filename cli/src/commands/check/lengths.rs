@@ -123,8 +123,9 @@ pub(super) const TIMES_SHORT: f64 = 2.0;
 /// leads a song of `seconds`: its length, and how many times as far is allowed.
 ///
 /// There is no number for all models and types: upstream rounds the time itself, which in bf16 alone
-/// changes a song by a sixth. On the processor a reduced type takes three times as long as f32 (the
-/// tiny model's 37 s take 25 s on two cores), so that long songs are held to a short one. The distance
+/// changes a song by a sixth. (The processor rounds weights and times to bf16, not what lies between.)
+/// On the processor f16 takes three times as long as f32 (the tiny model's 37 s take 25 s on two cores),
+/// so that long songs are held to a short one. The distance
 /// hardly depends on the length: from 1.3 to 37 s latents in bf16 are 5.0 to 5.1 % away, sound 15.9
 /// to 16.6 %, and in f16 0.6 % and 3.4 to 3.5 %.
 fn yardstick(seconds: f64) -> (f64, f64) {
@@ -277,7 +278,6 @@ mod tests {
         assert!(share(&[3.0], &[f32::NAN]).is_nan());
     }
 
-    /// The processor takes no `--dtype bf16`, but computes in it.
     #[test]
     fn a_song_in_bf16_is_held_to_the_processors_own() {
         let rows = RefCell::new(Vec::new());

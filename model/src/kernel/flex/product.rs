@@ -7,7 +7,8 @@
 //!
 //! bf16 weights are half as many bytes to read. What they are multiplied with is f32 and stays so
 //! for few rows and on most processors; where there is an instruction for products of bf16, many
-//! rows are rounded to it first. Sums are f32 always.
+//! rows are rounded to it first: a row among more than [`MOST_ROWS`] differs by that from the same row
+//! among few. Sums are f32 always.
 
 #[cfg(target_arch = "x86_64")]
 mod blocked;
@@ -111,6 +112,43 @@ mod tests {
         let part = ours(&x.clone().narrow(0, 2, 2), &weight.clone().narrow(0, 7, 20));
         let whole = ours(&x, &weight).narrow(0, 2, 2).narrow(1, 7, 20);
         assert_eq!(values(part), values(whole));
+    }
+
+    /// As the language model takes a part of its head, and rows that begin within a word.
+    #[test]
+    fn views_of_bf16_are_read_where_they_lie() {
+        for width in [96, 33] {
+            let (x, weight) = (random(40, width), random(50, width).cast(DType::BF16));
+            for rows in [2, 5, 20] {
+                let x = x.clone().narrow(0, 3, rows);
+                let part = ours(&x, &weight.clone().narrow(0, 7, 20));
+                let whole = ours(&x, &weight).narrow(1, 7, 20);
+                for (a, b) in values(part).iter().zip(values(whole)) {
+                    assert!((a - b).abs() < 1e-5 * width as f32, "{rows} {width}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    /// What runs where the processor has no instruction for bf16.
+    #[test]
+    fn weights_of_bf16_may_be_widened_part_by_part() {
+        let (x, weight) = (random(20, 70), random(33, 70).cast(DType::BF16));
+        let expected = x.clone().matmul(weight.clone().cast(DType::F32).transpose());
+        let ours: Tensor<Flex, 2> = tensor(shared::product(primitive(x), primitive(weight)));
+        for (a, b) in values(ours).iter().zip(values(expected)) {
+            assert!((a - b).abs() < 2e-4, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_its_company_in_bf16() {
+        let (x, weight) = (random(800, 200), random(64, 200).cast(DType::BF16));
+        for [few, many] in [[1, 16], [17, 800]] {
+            let alone = values(ours(&x.clone().narrow(0, 0, few), &weight));
+            let together = values(ours(&x.clone().narrow(0, 0, many), &weight));
+            assert_eq!(alone, together[..few * 64], "{few} of {many}");
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Sound<'_> {
         to[before + there..].fill(0.0);
         let to = &mut to[before..before + there];
         if stride == 1 {
-            to.copy_from_slice(&from[first..first + there]);
+            to.copy_from_slice(&from[first.min(self.samples)..][..there]);
         } else {
             let from = from.get(first..).unwrap_or_default().iter().step_by(stride);
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
