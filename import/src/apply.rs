@@ -4,11 +4,16 @@
 //! costs no minutes. Parameters are initialised lazily and replaced one by one: the peak is the
 //! parameters and about one tensor.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+};
 
-use acestep_model::{Backend, kept_as};
+use acestep_model::{Backend, kept, kept_as};
 use burn::{
-    module::{Module, ModuleVisitor, Param, ParamId},
+    module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
     tensor::{DType, Shape, Tensor, TensorData},
 };
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
@@ -42,6 +47,16 @@ impl Source {
         }
         .into_iter()
         .flatten()
+    }
+
+    /// The type in which a parameter that is to be kept as `dtype` is best read: what is to be
+    /// rounded to eight bits not rounded twice, and not wider than it is in the file.
+    fn read_type(&self, tensors: &Tensors, dtype: DType) -> DType {
+        match (self, dtype) {
+            (Self::Plain(name), DType::I8) if tensors.dtype(name) == Some("BF16") => DType::BF16,
+            (_, DType::I8) => DType::F32,
+            (_, same) => same,
+        }
     }
 
     /// Reads the value, of the parameter's `shape`, as `dtype`.
@@ -263,6 +278,31 @@ pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<S
     Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
 }
 
+/// Has the matrices that are kept in eight bits rounded to them as they are filled: Burn knows no
+/// tensor data of that kind.
+struct Rounding<'a> {
+    path: Vec<String>,
+    /// Paths of those parameters.
+    which: &'a BTreeSet<String>,
+}
+
+impl<B: Backend> ModuleMapper<B> for Rounding<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        match self.which.contains(&self.path.join(".")) {
+            true => param.load_mapper(|weight| kept(weight, DType::I8)),
+            false => param,
+        }
+    }
+
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+}
+
 /// Fills `module` with the tensors of `part`, in a network of `dtype`, each as `adapters` change it.
 ///
 /// # Errors
@@ -277,18 +317,32 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     let sources = sources(tensors, part)?;
     let parameters = check(&module, tensors, part, &sources)?;
 
+    let rounded = parameters.iter().filter(|(_, parameter)| {
+        kept_as::<B>(&parameter.name, &parameter.layer, dtype) == DType::I8
+    });
+    let which: BTreeSet<_> = rounded.map(|(path, _)| path.clone()).collect();
+    if !which.is_empty() {
+        module = module.map(&mut Rounding { path: Vec::new(), which: &which });
+    }
+
     // Burn keeps only the text of what went wrong in a snapshot; this keeps the error itself.
     let failure = Rc::new(RefCell::new(None));
     let snapshots = sources.into_iter().map(|(path, source)| {
         let Parameter { shape, name, layer } = &parameters[&path];
         let (shape, dtype) = (shape.clone(), kept_as::<B>(name, layer, dtype));
+        // With adapters the sum is made in f32.
+        let is_changed = adapters.is_some_and(|adapters| adapters.change(&path));
+        let read_as = match dtype {
+            DType::I8 if is_changed => DType::F32,
+            _ => source.read_type(tensors, dtype),
+        };
         let sizes = Shape::from(shape.clone());
         let (tensors, failure) = (Arc::clone(tensors), Rc::clone(&failure));
         let stack = path.split('.').map(str::to_owned).collect();
         let adapters = adapters.filter(|adapters| adapters.change(&path)).cloned();
         let read = move || {
             let values = match &adapters {
-                None => source.read(&tensors, shape.clone(), dtype),
+                None => source.read(&tensors, shape.clone(), read_as),
                 Some(adapters) => source
                     .read(&tensors, shape.clone(), DType::F32)
                     .and_then(|weight| adapters.merge(&path, weight, dtype)),
@@ -301,7 +355,7 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         };
         Ok(TensorSnapshot::from_closure(
             Rc::new(read),
-            dtype,
+            read_as,
             sizes,
             stack,
             Vec::new(),

@@ -95,23 +95,33 @@ impl Element for bf16 {
     }
 }
 
-/// Appends the values that `bytes` stores as `from`. The bytes need no alignment.
-pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut Vec<T>) {
-    let pairs = || bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+/// Writes the values that `bytes` stores as `from`, as many as there are. The bytes need no alignment.
+pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut [T]) {
     match from {
-        FileType::F32 => values.extend(
-            bytes
-                .chunks_exact(4)
-                .map(|word| T::from_f32(f32::from_le_bytes([word[0], word[1], word[2], word[3]]))),
-        ),
-        FileType::Bf16 => values.extend(pairs().map(|bits| T::from_bf16(bf16::from_bits(bits)))),
+        FileType::F32 => {
+            for (value, word) in values.iter_mut().zip(bytes.as_chunks().0) {
+                *value = T::from_f32(f32::from_le_bytes(*word));
+            }
+        }
+        FileType::Bf16 => {
+            for (value, pair) in values.iter_mut().zip(bytes.as_chunks().0) {
+                *value = T::from_bf16(bf16::from_bits(u16::from_le_bytes(*pair)));
+            }
+        }
         FileType::F16 if T::dtype() == burn::tensor::DType::F32 => widen_f16(bytes, values),
-        FileType::F16 => values.extend(pairs().map(|bits| T::from_f16(f16::from_bits(bits)))),
+        FileType::F16 => {
+            for (value, pair) in values.iter_mut().zip(bytes.as_chunks().0) {
+                *value = T::from_f16(f16::from_le_bytes(*pair));
+            }
+        }
         FileType::Block(block) => {
             let mut wide = [0.0; LONGEST];
-            for bytes in bytes.chunks_exact(block.bytes()) {
+            let blocks = bytes.chunks_exact(block.bytes());
+            for (values, bytes) in values.chunks_mut(block.values()).zip(blocks) {
                 block.widen(bytes, &mut wide);
-                values.extend(wide[..block.values()].iter().map(|&value| T::from_f32(value)));
+                for (value, &wide) in values.iter_mut().zip(&wide) {
+                    *value = T::from_f32(wide);
+                }
             }
         }
     }
@@ -119,16 +129,18 @@ pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut Vec
 
 /// f16 to f32 in blocks: `half` asks for the processor's instructions once a slice, not once a
 /// value.
-fn widen_f16<T: Element>(bytes: &[u8], values: &mut Vec<T>) {
+fn widen_f16<T: Element>(bytes: &[u8], values: &mut [T]) {
     const BLOCK: usize = 1024;
     let (mut narrow, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
-    for block in bytes.chunks(2 * BLOCK) {
+    for (values, block) in values.chunks_mut(BLOCK).zip(bytes.chunks(2 * BLOCK)) {
         let count = block.len() / 2;
         for (value, pair) in narrow.iter_mut().zip(block.chunks_exact(2)) {
             *value = f16::from_le_bytes([pair[0], pair[1]]);
         }
         narrow[..count].convert_to_f32_slice(&mut wide[..count]);
-        values.extend(wide[..count].iter().map(|&value| T::from_f32(value)));
+        for (value, &wide) in values.iter_mut().zip(&wide[..count]) {
+            *value = T::from_f32(wide);
+        }
     }
 }
 
@@ -137,7 +149,7 @@ mod tests {
     use super::*;
 
     fn converted<T: Element>(bytes: &[u8], from: FileType) -> Vec<T> {
-        let mut values = Vec::new();
+        let mut values = vec![T::from_f32(0.0); bytes.len() / from.size() * from.values()];
         convert(bytes, from, &mut values);
         values
     }

@@ -148,8 +148,9 @@ impl Bytes {
         let file = File::open(path)?;
         // SAFETY: the map is read-only and private to this process. Another process could still
         // write to the file or shorten it: checkpoints are files that nobody writes while they
-        // are used, and `current_len` is asked before every read, so that only a change in the
-        // midst of one read goes unseen.
+        // are used, and `current_len` is asked before every read. A change in the midst of one read,
+        // or while a network has its weights in the map, changes numbers; a file that becomes shorter
+        // then ends the process when what is gone is read.
         let map = unsafe { Mmap::map(&file)? };
         Ok(Self::Mapped(map, file))
     }

@@ -139,7 +139,7 @@ fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
         let (size, stored, storage) = (data.len(), tensor.stored, &tensor.storage);
         return Err(format!("it has {size} bytes for the {stored} values of a {storage}"));
     }
-    let mut values = Vec::with_capacity(tensor.stored);
+    let mut values = vec![0.0; tensor.stored];
     convert(&data, file_type, &mut values);
     let Described { sizes, strides, offset, stored, .. } = &tensor;
     let places = tensor.places().ok_or_else(|| {

@@ -5,7 +5,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use crate::Backend;
+use crate::{Backend, kernel};
 
 /// The type in which a network of `weights` keeps one of its parameters: the matrices, filters and
 /// tables of tokens are what is large, and may be narrower than what the backend computes with; all
@@ -14,9 +14,23 @@ use crate::Backend;
 /// A parameter is known by its own name, its layer's, and the type of its layer, as Burn's visitors
 /// of modules are told them.
 pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
-    const LARGE: [&str; 4] =
-        ["Struct:Linear", "Struct:Embedding", "Struct:Conv1d", "Struct:ConvTranspose1d"];
-    if name == "weight" && LARGE.contains(&layer) { weights } else { B::computes_in(weights) }
+    match (name, layer) {
+        ("weight", "Struct:Linear" | "Struct:Embedding") => weights,
+        ("weight", "Struct:Conv1d" | "Struct:ConvTranspose1d") => match weights {
+            // Nothing convolves with eight bits.
+            DType::I8 => DType::BF16,
+            same => same,
+        },
+        _ => B::computes_in(weights),
+    }
+}
+
+/// `weight` as `dtype`, one that [`kept_as`] gives: `I8` is [`kernel::eight_bits`].
+pub fn kept<B: Backend, const D: usize>(weight: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
+    match dtype {
+        DType::I8 => kernel::eight_bits(weight),
+        float => weight.cast(float),
+    }
 }
 
 /// `module` with its float weights as `dtype`, each as [`kept_as`] says: how random weights come to
@@ -38,7 +52,7 @@ impl<B: Backend> ModuleMapper<B> for Cast {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
         let [name, layer] = self.path.last().cloned().unwrap_or_default();
         let dtype = kept_as::<B>(&name, &layer, self.dtype);
-        param.map(|weight| weight.cast(dtype))
+        param.map(|weight| kept(weight, dtype))
     }
 
     fn enter_module(&mut self, name: &str, layer: &str) {

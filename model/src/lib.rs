@@ -30,9 +30,10 @@
 //!
 //! A network computes in the type of its weights, which [`Place`] decides when they are loaded: f32,
 //! bf16 or f16; on a processor bf16 is how weights are kept (and how the time is rounded, as in the
-//! reference), and in between everything is f32 ([`Backend::computes_in`]). Its public functions take tensors of any float type and give f32. In every type the
-//! sums of norms, the softmax, the angles of time and position, and the rounding to codes are f32, as
-//! in the reference.
+//! reference), and in between everything is f32 ([`Backend::computes_in`]). There they may also be kept
+//! in eight bits, which are called `I8` ([`kernel::eight_bits`]). Its public functions take tensors of
+//! any float type and give f32. In every type the sums of norms, the softmax, the angles of time and
+//! position, and the rounding to codes are f32, as in the reference.
 //!
 //! # Parameter names
 //!
@@ -51,7 +52,7 @@ mod place;
 pub mod qwen3;
 mod tap;
 
-pub use cast::{cast, kept_as};
+pub use cast::{cast, kept, kept_as};
 pub use checkpoint::{Checkpoint, Configs, LanguageCheckpoint, Tokenizer};
 pub use config::ConfigError;
 pub use kernel::Backend;

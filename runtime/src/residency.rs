@@ -14,7 +14,7 @@ use burn::{
 
 use crate::{
     Error,
-    device::{Site, memory::bytes_of, trial},
+    device::{Site, dtype::of_others, memory::bytes_of_weights, trial},
     observe::{Observe, Stage},
     overflow,
 };
@@ -108,14 +108,21 @@ pub struct Parts<'a, B: Backend, C> {
 type Slot<T> = RefCell<Option<Rc<T>>>;
 
 impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
-    /// All networks in `place`; nothing is loaded yet.
+    /// All networks in `place`, those beside the diffusion transformer as [`of_others`] says; nothing
+    /// is loaded yet.
     pub fn new(checkpoint: &'a C, place: Place<B>, residency: Residency) -> Self {
         Self {
             checkpoint,
             device: place.device.clone(),
             site: Site::of::<B>(&place.device),
             parameters: RefCell::default(),
-            places: RefCell::new(std::array::from_fn(|_| place.clone())),
+            places: RefCell::new(std::array::from_fn(|network| Place {
+                device: place.device.clone(),
+                dtype: match network == Network::Dit as usize {
+                    true => place.dtype,
+                    false => of_others(place.dtype),
+                },
+            })),
             residency,
             text_encoder: Slot::default(),
             conditioner: Slot::default(),
@@ -210,7 +217,8 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
             self.vae_encoder.borrow().is_some(),
         ];
         let (places, parameters) = (self.places.borrow(), self.parameters.borrow());
-        let sizes = places.iter().zip(&*parameters).map(|(place, n)| n * bytes_of(place.dtype));
+        let sizes =
+            places.iter().zip(&*parameters).map(|(place, n)| bytes_of_weights(*n, place.dtype));
         sizes.zip(is_kept).filter_map(|(bytes, is_kept)| is_kept.then_some(bytes)).sum()
     }
 

@@ -21,7 +21,8 @@ fn golden(place: &Place, name: &str, to: &str) {
 #[test]
 fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     let place = Place::new();
-    let args = ["check", "--device", "cpu", "--quick", "--only", "kernels,lengths"];
+    let args = ["check", "--device", "cpu", "--dtype", "f32", "--quick"];
+    let args = [&args[..], &["--only", "kernels,lengths,types"]].concat();
     let mut command = place.command(&[&args[..], &["--out", "a/b"]].concat());
     let output = command.env("ACESTEP_COMMIT", "abc1234").output().expect("runs");
     let run = crate::Run::from(output).succeeded();
@@ -38,6 +39,10 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     };
     let types = json["kernels"].as_array().expect("kernels").len() / 16;
     assert_eq!((part(0), part(1)), ([16 * types as u64, 0], [2, 0]));
+    // Two networks in bf16 and in eight bits.
+    assert_eq!(part(2), [4, 0]);
+    let rounded = json["rounded"].as_array().expect("rows");
+    assert_eq!((&rounded[3]["dtype"], rounded.len()), (&"q8".into(), 4));
     // Plain operations and kernels of the processor differ by rounding, and the song not at all.
     let swiglu = json["kernels"].as_array().expect("kernels").iter();
     let mut swiglu = swiglu.filter(|row| row["operation"] == "swiglu" && row["dtype"] == "f32");
@@ -63,7 +68,8 @@ fn a_golden_that_differs_is_a_failure_and_the_other_parts_run() {
     place.write("set/logic/cot_yaml.json", changed.to_string());
 
     let only = ["--only", "verify,lengths", "--goldens", "set"];
-    let run = place.run(&[&["check", "--device", "cpu", "--quick"], &only[..]].concat());
+    let run =
+        place.run(&[&["check", "--device", "cpu", "--dtype=f32", "--quick"], &only[..]].concat());
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     let (json, page) = report(&place, ".");
     let name = "set/logic/cot_yaml.json: parse_lm_output.5.lyrics";
@@ -242,7 +248,7 @@ fn what_cannot_be_read_ends_the_check_before_it_begins() {
         let run = check(&["--only", part]);
         assert_eq!(run.code, Some(2), "{part}: {}", run.stderr);
         assert!(
-            run.stderr.contains("[possible values: verify, kernels, lengths, bench]"),
+            run.stderr.contains("[possible values: verify, kernels, lengths, types, bench]"),
             "{part}"
         );
     }

@@ -28,12 +28,13 @@ fn a_type_that_the_processor_does_not_compute_in_is_refused_by_every_verb() {
         &["warmup"],
     ] {
         let run = place.run(&[verb, &["--dtype", "f16"]].concat()).failed(2);
-        run.says("error: `--dtype f16` cannot be used: cpu computes in f32 or bf16");
+        run.says("error: `--dtype f16` cannot be used: cpu computes in f32, bf16 or q8");
         let run = place.run(&[verb, &["--dtype", "int4"]].concat()).failed(2);
-        run.says("`--dtype int4` cannot be used: expected auto, f32, bf16 or f16");
+        run.says("`--dtype int4` cannot be used: expected auto, f32, bf16, f16 or q8");
     }
     place.tiny(&["rain", "--dtype", "f32", "--dry-run"]).succeeded().says("on cpu, f32");
     place.tiny(&["rain", "--dtype", "bf16", "--dry-run"]).succeeded().says("on cpu, bf16");
+    place.tiny(&["rain", "--dtype", "q8", "--dry-run"]).succeeded().says("on cpu, q8");
 }
 
 #[test]
@@ -45,8 +46,8 @@ fn the_dry_run_says_what_each_stage_holds() {
     let names: Vec<_> = stages.iter().map(|stage| stage["stage"].clone()).collect();
     assert_eq!(names, ["plan", "codes", "text encoder", "condition", "diffusion", "VAE"]);
     let bytes = |stage: usize, key: &str| stages[stage][key].as_u64().expect("a number");
-    // The tiny language model: 259 k parameters in f32.
-    assert_eq!(bytes(0, "weights_bytes") / 1000, 1035);
+    // The tiny language model: 259 k parameters in bf16.
+    assert_eq!(bytes(0, "weights_bytes") / 1000, 517);
     assert_eq!(stages[0]["weights_bytes"], plan["networks"][0]["bytes"]);
     // Codes are written in two rows with guidance.
     assert!(bytes(0, "cache_bytes") > 0 && bytes(1, "cache_bytes") > 0);
@@ -88,12 +89,15 @@ fn a_type_that_a_device_lacks_is_missing_unless_the_device_was_chosen() {
     assert!(run.text().contains(line), "{}", run.text());
     let run = place.run(&["doctor", "--dtype", "f16", "--device", "cpu"]);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
-    let line =
-        "BROKEN   song cpu               `--dtype f16` cannot be used: cpu computes in f32 or bf16";
+    let line = "BROKEN   song cpu               `--dtype f16` cannot be used: cpu computes in f32, bf16 or q8";
     assert!(run.text().contains(line), "{}", run.text());
     let run = place.run(&["doctor", "--dtype", "int4"]).failed(2);
-    run.says("`--dtype int4` cannot be used: expected auto, f32, bf16 or f16");
-    place.run(&["doctor", "--dtype", "f32"]).succeeded();
+    run.says("`--dtype int4` cannot be used: expected auto, f32, bf16, f16 or q8");
+    for dtype in ["f32", "bf16", "q8"] {
+        let run = place.run(&["doctor", "--dtype", dtype]).succeeded();
+        assert!(run.text().contains("ok       song cpu "), "{dtype}: {}", run.text());
+        assert!(run.text().contains("; f32, bf16, q8\n"), "{}", run.text());
+    }
     place.run(&["doctor", "--dtype", "bf16", "--device", "cpu"]).succeeded();
 }
 

@@ -15,7 +15,7 @@ fn a_directory_of_gguf_files_is_a_models_directory() {
     let args = ["generate", "rain", "--models-dir", "models", "--duration", "2", "--seed", "7"];
     let dry = place.run(&[&args[..], &["--dry-run"]].concat()).succeeded();
     dry.says("model     turbo (")
-        .says("acestep-v15-turbo-Q8_0.gguf: GGUF, Q8_0) on cpu, f32\n")
+        .says("acestep-v15-turbo-Q8_0.gguf: GGUF, Q8_0) on cpu, bf16\n")
         .says("plan      lm-0.6b (GGUF, Q8_0) decides what is left open, and codes")
         .says("note: the diffusion model is quantised (Q8_0): its weights are coarser")
         .says("note: the language model is quantised (Q8_0)");

@@ -40,7 +40,9 @@ fn text_has_one_subject_a_line_and_is_the_same_for_a_seed() {
     let lines = |what: &str| run.text().lines().filter(|line| line.starts_with(what)).count();
     assert_eq!((lines("caption        "), lines("bpm            ")), (1, 1), "{}", run.text());
     assert_eq!(run.text(), understand(&place, &codes).succeeded().text());
-    for line in ["note: tiny is a random network: what it hears is", "tiny on cpu · seed 1\n"] {
+    for line in
+        ["note: tiny is a random network: what it hears is", "tiny on cpu in bf16 · seed 1\n"]
+    {
         assert!(run.stderr.contains(line), "{}", run.stderr);
     }
     place.write("codes.txt", "5,17,9");

@@ -136,6 +136,34 @@ fn the_language_model_and_its_cache() {
     });
 }
 
+/// In eight bits only the matrices of these two networks are kept, and all numbers between them are f32.
+#[test]
+fn the_networks_that_are_kept_in_eight_bits() {
+    let error = |run: &dyn Fn(&Place<Cpu>) -> Tensor<Cpu, 3>| {
+        let wide = to_host(run(&place()));
+        [DType::I8, DType::BF16].map(|dtype| relative(&to_host(run(&narrow(dtype))), &wide))
+    };
+    let [velocity, in_bf16] = error(&|place| {
+        let dit = turbo().dit(place).expect("built in");
+        let condition = dit.attend_to(values(3, [1, 11, 64]));
+        let (xt, context) = (values(1, [1, 31, 16]), values(2, [1, 31, 32]));
+        dit.forward(xt, context, [&[0.5], &[0.5]], &condition)
+    });
+    assert!(velocity > in_bf16 && velocity < 0.03, "{velocity:.2e}, bf16 {in_bf16:.2e}");
+    let language = open_tiny_language_model().expect("built in");
+    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    let [scores, in_bf16] = error(&|place| {
+        let model = language.language_model(place).expect("built in");
+        assert_eq!(model.dtype(), place.dtype);
+        let mut cache = config.cache(2, 20, place);
+        model.read(&[1, 2, 3, 4, 5, 6, 7], 0, &mut cache, &DEVICE);
+        cache.copy_row(0, 1);
+        let hidden = model.step(&[8, 9], 0..2, &mut cache, &DEVICE);
+        model.scores(hidden, &[0..400, 500..600]).unsqueeze()
+    });
+    assert!(scores > in_bf16 && scores < 0.03, "{scores:.2e}, bf16 {in_bf16:.2e}");
+}
+
 /// Remembers what overflowed.
 #[derive(Default)]
 struct Watch(RefCell<Vec<String>>);
@@ -166,7 +194,9 @@ fn a_song_is_made_in_every_type() {
     };
     let wide = song(DType::F32);
     // In bf16 most times are others, as in the reference.
-    for (dtype, least, most) in [(DType::F16, 1e-5, 0.05), (DType::BF16, 0.05, 0.3)] {
+    for (dtype, least, most) in
+        [(DType::F16, 1e-5, 0.05), (DType::BF16, 0.05, 0.3), (DType::I8, 0.05, 0.3)]
+    {
         let error = relative(&song(dtype), &wide);
         assert!(error > least && error < most, "{dtype:?}: {error:.2e}");
     }

@@ -11,12 +11,14 @@ pub(crate) struct Where {
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub(crate) device: String,
 
-    /// Type of the weights: auto, f32, bf16 or f16 [default: auto].
+    /// Type of the weights: auto, f32, bf16, f16 or q8 [default: auto].
     ///
-    /// auto is bf16 on NVIDIA cards that compute in it (since 2020), else f32. On a processor bf16
-    /// halves the memory of the weights, and with AVX-512 BF16 about halves the time. f16 is taken
-    /// only by name: its numbers end at 65504, which large activations can pass, so results are
-    /// guarded.
+    /// auto is bf16, that of the released files, on processors and on NVIDIA cards that compute in it
+    /// (since 2020), else f32. On a processor f32 takes twice the memory and up to twice the time. q8,
+    /// eight bits and a scale for each 32 of them, is for processors: it nearly halves the memory of
+    /// the language model and the diffusion transformer again, and the time of the former; the song is
+    /// another. f16 is taken only by name: its numbers end at 65504, which large activations can pass,
+    /// so results are guarded.
     #[arg(
         long,
         value_name = "TYPE",

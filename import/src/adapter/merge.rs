@@ -85,19 +85,22 @@ impl Adapters {
             }
         }
         let sum = sum.unwrap_or_default();
-        let mut rounded = Rounded { products: [0.0; 2] };
+        let width = shape.last().copied().unwrap_or(1);
+        let before = (dtype != DType::F32).then(|| as_type(&weight, width, dtype));
         for (w, &change) in weight.iter_mut().zip(&sum) {
             // Minus zero plus zero would be another number.
-            if change == 0.0 {
-                continue;
+            if change != 0.0 {
+                *w += change;
             }
-            let with = *w + change;
-            if dtype != DType::F32 {
-                let arrived = f64::from(as_type(with, dtype)) - f64::from(as_type(*w, dtype));
-                rounded.products[0] += f64::from(change) * arrived;
-                rounded.products[1] += f64::from(change).powi(2);
+        }
+        let mut rounded = Rounded { products: [0.0; 2] };
+        if let Some(before) = before {
+            let after = as_type(&weight, width, dtype);
+            for ((before, after), change) in before.iter().zip(&after).zip(&sum) {
+                let arrived = f64::from(*after) - f64::from(*before);
+                rounded.products[0] += f64::from(*change) * arrived;
+                rounded.products[1] += f64::from(*change).powi(2);
             }
-            *w = with;
         }
         if !weight.iter().all(|w| w.is_finite()) {
             return Err(AdapterError::NotFiniteTogether { tensor: path.to_owned() }.into());
@@ -107,10 +110,14 @@ impl Adapters {
         }
         self.rounded().insert(path.to_owned(), rounded);
         let data = TensorData::new(weight, shape);
-        Ok(if dtype == DType::F32 { data } else { data.convert_dtype(dtype) })
+        // Eight bits are rounded to when the network is filled.
+        Ok(match dtype {
+            DType::F32 | DType::I8 => data,
+            narrow => data.convert_dtype(narrow),
+        })
     }
 
-    /// How much of the changes arrived in the network, 1 = all: bf16 and f16 round small ones
+    /// How much of the changes arrived in the network, 1 = all: bf16, f16 and eight bits round small ones
     /// away. `None` before it was read, if nothing changes, or in f32.
     pub fn arrived(&self) -> Option<f64> {
         let [with, own] = self
@@ -125,12 +132,25 @@ impl Adapters {
     }
 }
 
-fn as_type(value: f32, dtype: DType) -> f32 {
+/// What rows of `width` are once they are kept as `dtype`.
+fn as_type(values: &[f32], width: usize, dtype: DType) -> Vec<f32> {
     match dtype {
-        DType::BF16 => bf16::from_f32(value).to_f32(),
-        DType::F16 => f16::from_f32(value).to_f32(),
-        _ => value,
+        DType::BF16 => values.iter().map(|&value| bf16::from_f32(value).to_f32()).collect(),
+        DType::F16 => values.iter().map(|&value| f16::from_f32(value).to_f32()).collect(),
+        DType::I8 => {
+            values.chunks(width).flat_map(|row| row.chunks(BLOCK)).flat_map(eight).collect()
+        }
+        _ => values.to_vec(),
     }
+}
+
+/// Numbers under one scale, see [`acestep_model::kernel::eight_bits`].
+const BLOCK: usize = 32;
+
+fn eight(block: &[f32]) -> impl Iterator<Item = f32> {
+    let step = block.iter().fold(0.0f32, |most, x| most.max(x.abs())) / 127.0;
+    let round = move |x: &f32| if step > 0.0 { (x / step).round_ties_even() * step } else { 0.0 };
+    block.iter().map(round)
 }
 
 /// Shared by those who read the network's parameters.

@@ -121,3 +121,28 @@ fn a_tensor_longer_than_a_chunk_is_read_whole() -> Result<(), Error> {
     assert_eq!(Tensors::open(&directory)?.values::<f32>("a")?, values);
     Ok(())
 }
+
+/// The first tensor begins behind a header of a multiple of eight bytes; the last where an odd number
+/// of pairs has shifted it.
+#[test]
+fn what_is_of_the_wanted_type_and_aligned_stays_where_it_is() -> Result<(), Error> {
+    use burn::tensor::AllocationProperty;
+    use safetensors::Dtype::BF16;
+
+    let tensors =
+        [("a", stored(BF16, &[3], &[1.0, 2.0, 3.0])), ("b", stored(BF16, &[2], &[4.0, 5.0]))];
+    let (_temporary, directory) = directory(&[("model.safetensors", file(&tensors))]);
+    let tensors = Tensors::open(&directory)?;
+    let place = |name: &str, dtype| -> Result<_, Error> {
+        let data = tensors.read(name, dtype)?;
+        let is_mapped = data.bytes.property() == AllocationProperty::File;
+        Ok((is_mapped, data.convert::<f32>().to_vec::<f32>().expect("f32")))
+    };
+    let first = vec![1.0, 2.0, 3.0];
+    assert_eq!(place("a", DType::BF16)?, (true, first.clone()));
+    assert_eq!(place("a", DType::F32)?, (false, first.clone()));
+    assert_eq!(place("b", DType::BF16)?, (false, vec![4.0, 5.0]));
+    // Its pages were given back with the value, and come again.
+    assert_eq!(place("a", DType::BF16)?, (true, first));
+    Ok(())
+}

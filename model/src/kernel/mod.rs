@@ -42,6 +42,17 @@ pub trait Backend: burn::tensor::backend::Backend {
         weights
     }
 
+    /// See [`eight_bits`]. Only backends that compute with such weights have it.
+    fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        panic!("{} keeps no weights in eight bits", std::any::type_name_of_val(&weight));
+    }
+
+    /// See [`embedding`].
+    fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        let ids = Tensor::from_primitive(ids);
+        primitive(reference::embedding::<Self>(tensor(weight), ids))
+    }
+
     /// `x W^T`, the matrix product of [`linear`], in the type of `x`.
     ///
     /// # Shapes
@@ -313,7 +324,19 @@ pub fn conv_transpose1d<B: Backend>(
 /// - `ids`: `[B, L]`
 /// - output: `[B, L, H]`
 pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-    reference::embedding(weight, ids)
+    tensor(<B as Backend>::embedding(primitive(weight), ids.into_primitive()))
+}
+
+/// A matrix or table rounded to eight bits: 32 neighbours of a row share a scale, the largest of them
+/// being 127 of it. Its type is `I8`, and only this module's functions can read it.
+///
+/// # Panics
+/// If `B` does not compute with such weights, or this is no matrix.
+///
+/// # Shapes
+/// - `weight`, output: `[out, in]`
+pub fn eight_bits<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Tensor<B, D> {
+    tensor(B::eight_bits(primitive(weight)))
 }
 
 /// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.

@@ -80,7 +80,8 @@ pub fn scaled_time(t: f32, dtype: DType) -> f32 {
 /// `x` as `dtype` holds it.
 pub(crate) fn rounded(x: f32, dtype: DType) -> f32 {
     match dtype {
-        DType::BF16 => bf16::from_f32(x).to_f32(),
+        // Beside weights in eight bits, other networks are bf16.
+        DType::BF16 | DType::I8 => bf16::from_f32(x).to_f32(),
         DType::F16 => f16::from_f32(x).to_f32(),
         _ => x,
     }
@@ -107,7 +108,8 @@ mod tests {
     /// `t = 0.75`: in bf16 1000 t rounds to 752 (goldens `bf16_time.t1000_bf16`).
     #[test]
     fn bf16_rounds_the_time_before_the_sinusoid() {
-        assert_eq!([DType::F32, DType::BF16].map(|dtype| scaled_time(0.75, dtype)), [750.0, 752.0]);
+        let scaled = [DType::F32, DType::BF16, DType::I8].map(|dtype| scaled_time(0.75, dtype));
+        assert_eq!(scaled, [750.0, 752.0, 752.0]);
         // 0.7 is 0.7001953 in f16, and between 512 and 1024 its steps are halves.
         assert_eq!(scaled_time(0.7, DType::F16), 700.0);
         assert_eq!(timestep_sinusoid(&[0.75], DType::BF16)[0], 752f32.cos());

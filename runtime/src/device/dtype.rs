@@ -1,6 +1,8 @@
 //! In what numbers weights are kept and multiplied.
 //!
-//! On a processor they are kept so, and everything that is no product of a weight is f32.
+//! On a processor they are kept so, and everything that is no product of a weight is f32. There, too,
+//! the matrices of the two networks that take the most time and room, the language model and the
+//! diffusion transformer, may be in eight bits, `q8`, the others then being bf16.
 //!
 //! bf16 has the range of f32 and eight bits of its mantissa: the networks were trained in it. f16
 //! has eleven bits and ends at 65 504, which activations of these networks can pass: it is taken
@@ -17,7 +19,7 @@ use crate::{Error, error::shortened};
 /// What `--dtype` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// The best that the device has: bf16 on NVIDIA cards with it, else f32.
+    /// The best that the device has: bf16 on processors and on NVIDIA cards with it, else f32.
     #[default]
     Auto,
     /// 32 bits.
@@ -26,6 +28,8 @@ pub enum Dtype {
     Bf16,
     /// 16 bits that end at 65 504.
     F16,
+    /// 8 bits and a scale for each 32 of them.
+    Q8,
 }
 
 /// What a device computes with.
@@ -43,9 +47,9 @@ const BF16_SINCE: (u32, u32) = (8, 0);
 const F16_SINCE: (u32, u32) = (5, 3);
 
 impl Supported {
-    /// Our kernels on Flex read weights in f32 and bf16.
-    fn cpu() -> Self {
-        Self { all: vec![DType::F32, DType::BF16], best: DType::F32 }
+    /// Our kernels on Flex read weights in f32, bf16 and eight bits.
+    pub fn cpu() -> Self {
+        Self { all: vec![DType::F32, DType::BF16, DType::I8], best: DType::BF16 }
     }
 
     /// What an NVIDIA card of this capability computes with.
@@ -110,6 +114,7 @@ impl Dtype {
             Self::F32 => Some(DType::F32),
             Self::Bf16 => Some(DType::BF16),
             Self::F16 => Some(DType::F16),
+            Self::Q8 => Some(DType::I8),
         }
     }
 
@@ -119,8 +124,19 @@ impl Dtype {
             return Ok(wanted);
         }
         let names: Vec<_> = supported.all.iter().map(|&dtype| name(dtype)).collect();
-        let why = format!("{device} computes in {}", names.join(" or "));
+        let why = format!("{device} computes in {}", listed(&names));
         Err(Error::BadValue { flag: "dtype", value: name(wanted).into(), why })
+    }
+}
+
+/// `f32`, `f32 or f16`, `f32, bf16 or q8`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [first @ .., before, last] => {
+            let first: String = first.iter().map(|name| format!("{name}, ")).collect();
+            format!("{first}{before} or {last}")
+        }
+        short => short.concat(),
     }
 }
 
@@ -133,20 +149,28 @@ impl FromStr for Dtype {
             "f32" => Self::F32,
             "bf16" => Self::Bf16,
             "f16" => Self::F16,
+            "q8" => Self::Q8,
             _ => {
-                let why = "expected auto, f32, bf16 or f16".into();
+                let why = "expected auto, f32, bf16, f16 or q8".into();
                 return Err(Error::BadValue { flag: "dtype", value: shortened(text), why });
             }
         })
     }
 }
 
-/// A type as it is typed: `f32`, `bf16`, `f16`.
+/// The type that other networks' weights are kept in beside a language model and a diffusion
+/// transformer of `dtype`: in eight bits they would lose without gaining time.
+pub fn of_others(dtype: DType) -> DType {
+    if dtype == DType::I8 { DType::BF16 } else { dtype }
+}
+
+/// A type as it is typed: `f32`, `bf16`, `f16`, `q8`.
 pub fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "f32",
         DType::BF16 => "bf16",
         DType::F16 => "f16",
+        DType::I8 => "q8",
         other => other.name(),
     }
 }
@@ -156,14 +180,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn auto_is_bf16_where_an_nvidia_card_has_it_and_f32_elsewhere() {
+    fn auto_is_bf16_on_processors_and_where_an_nvidia_card_has_it_and_f32_elsewhere() {
         let auto = |capability| {
             Dtype::Auto.among(&Supported::cuda(capability), Device::Cuda(0)).expect("a type")
         };
         assert_eq!(auto((9, 0)), DType::BF16);
         assert_eq!(auto((8, 0)), DType::BF16);
         assert_eq!(auto((7, 5)), DType::F32);
-        assert_eq!(Dtype::Auto.resolve(Device::Cpu).expect("a type"), DType::F32);
+        assert_eq!(Dtype::Auto.resolve(Device::Cpu).expect("a type"), DType::BF16);
+        assert_eq!(Dtype::Auto.resolve(Device::Wgpu(0)).expect("a type"), DType::F32);
     }
 
     #[test]
@@ -178,7 +203,10 @@ mod tests {
         );
         assert!(message(Dtype::F16, (5, 2)).ends_with("cuda:1 computes in f32"));
         let error = Dtype::F16.resolve(Device::Cpu).expect_err("refused");
-        assert_eq!(error.to_string(), "`--dtype f16` cannot be used: cpu computes in f32 or bf16");
+        assert_eq!(
+            error.to_string(),
+            "`--dtype f16` cannot be used: cpu computes in f32, bf16 or q8"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use acestep_model::{
 };
 use burn::tensor::DType;
 
-use super::{Device, Listing};
+use super::{Device, Listing, dtype::of_others};
 use crate::{Error, lm::judge::SCORED_AT_ONCE, observe::Stage, vae::Tiling};
 
 /// What one stage needs, in bytes.
@@ -69,25 +69,43 @@ pub fn bytes_of(dtype: DType) -> u64 {
     dtype.size() as u64
 }
 
-/// Bytes of a weight and of a number that a network computes with.
+/// Bytes of so many weights that are kept as `dtype`.
+pub fn bytes_of_weights(count: u64, dtype: DType) -> u64 {
+    match dtype {
+        // 32 of them share a scale in f32.
+        DType::I8 => count / 8 * 9,
+        float => count * bytes_of(float),
+    }
+}
+
+/// How wide weights are, and the numbers that a network computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Widths {
-    /// Of a weight. Biases and norms, which may be wider, are too few to count.
-    pub weight: u64,
-    /// Of a number that comes and goes.
+    /// The type of the weights. Biases and norms, which may be wider, are too few to count.
+    pub weight: DType,
+    /// Bytes of a number that comes and goes.
     pub number: u64,
 }
 
 impl Widths {
     /// Of a network at `place`.
     pub fn at<B: Backend>(place: &Place<B>) -> Self {
-        let number = B::computes_in(place.dtype);
-        Self { weight: bytes_of(place.dtype), number: bytes_of(number) }
+        Self { weight: place.dtype, number: bytes_of(B::computes_in(place.dtype)) }
     }
 
     /// Everything as wide.
     pub fn all(dtype: DType) -> Self {
-        Self { weight: bytes_of(dtype), number: bytes_of(dtype) }
+        Self { weight: dtype, number: bytes_of(dtype) }
+    }
+
+    /// Bytes of the weights of a language model or a diffusion transformer.
+    pub fn weights(self, count: u64) -> u64 {
+        bytes_of_weights(count, self.weight)
+    }
+
+    /// Bytes of the weights of another network: see [`of_others`].
+    pub fn weights_of_others(self, count: u64) -> u64 {
+        bytes_of_weights(count, of_others(self.weight))
     }
 }
 
@@ -111,10 +129,10 @@ impl Need {
         };
         Self {
             stage: Stage::TextEncoder,
-            weights: parameters * widths.weight,
+            weights: widths.weights_of_others(parameters),
             work: shape.work(tokens, widths.number),
             cache: 0,
-            largest: table(config, widths.weight),
+            largest: widths.weights_of_others(table(config)),
         }
     }
 
@@ -130,7 +148,7 @@ impl Need {
         let work = shape.work(tokens, widths.number);
         Self {
             stage: Stage::Condition,
-            weights: parameters * widths.weight,
+            weights: widths.weights_of_others(parameters),
             work,
             cache: 0,
             largest: shape.widest(tokens, widths.number),
@@ -153,7 +171,7 @@ impl Need {
         let cache = 2 * product(&[config.num_hidden_layers, keys, tokens, rows]) * widths.number;
         Self {
             stage: Stage::Diffusion,
-            weights: parameters * widths.weight,
+            weights: widths.weights(parameters),
             work: shape.work(patches, widths.number),
             cache,
             largest: shape.widest(patches, widths.number),
@@ -207,10 +225,10 @@ impl Need {
         let scores = product(&[config.vocab_size, rows]) * 4;
         Self {
             stage: Stage::LmCodes,
-            weights: parameters * widths.weight,
+            weights: widths.weights(parameters),
             work: shape.work(PIECE.min(positions), widths.number) + 2 * scores,
             cache: 2 * config.num_hidden_layers as u64 * one,
-            largest: table(config, widths.weight).max(one),
+            largest: widths.weights(table(config)).max(one),
         }
     }
 
@@ -240,7 +258,7 @@ impl Need {
         let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
         Self {
             stage: Stage::VaeEncoder,
-            weights: parameters * widths.weight,
+            weights: widths.weights_of_others(parameters),
             // As the decoder's, the other way round; the sound lies there in one piece.
             work: 4 * widest + sound,
             cache: 0,
@@ -263,7 +281,7 @@ impl Need {
         let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
         Self {
             stage: Stage::Vae,
-            weights: parameters * widths.weight,
+            weights: widths.weights_of_others(parameters),
             // Input, sum, and two on the way; then the sound in tiles and in one piece.
             work: 4 * widest + 2 * sound,
             cache: 0,
@@ -303,8 +321,8 @@ impl Layers {
     }
 }
 
-fn table(config: &qwen3::Config, bytes: u64) -> u64 {
-    product(&[config.vocab_size, config.hidden_size]) * bytes
+fn table(config: &qwen3::Config) -> u64 {
+    product(&[config.vocab_size, config.hidden_size])
 }
 
 fn product(sizes: &[usize]) -> u64 {
@@ -403,7 +421,7 @@ pub fn check(needs: &[Need], kept: bool, room: &Room, device: &str) -> Result<()
 mod tests {
     use super::*;
 
-    const HALF: Widths = Widths { weight: 2, number: 2 };
+    const HALF: Widths = Widths { weight: DType::BF16, number: 2 };
 
     fn need(stage: Stage, weights: u64, work: u64) -> Need {
         Need { stage, weights, work, cache: 0, largest: weights }
@@ -513,6 +531,19 @@ mod tests {
             error.to_string().starts_with("the diffusion stage needs a tensor of 50 B"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn eight_bits_have_a_scale_for_each_32_in_the_two_networks_that_keep_them() {
+        assert_eq!(bytes_of_weights(3200, DType::I8), 3200 + 100 * 4);
+        let widths = Widths { weight: DType::I8, number: 4 };
+        let tiling = Tiling { chunk: 100, overlap: 16 };
+        assert_eq!(Need::vae(&vae(), 3200, 1, 50, tiling, widths).weights, 6400);
+        let text =
+            include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
+        let config = acestep::Config::from_json(text).expect("a configuration");
+        assert_eq!(Need::diffusion(&config, 3200, 1, 100, 10, widths).weights, 3600);
+        assert_eq!(Need::conditioner(&config, 3200, 10, widths).weights, 6400);
     }
 
     /// Layers, heads and widths of the released 0.6B model.

@@ -71,7 +71,8 @@ impl Error {
             Self::OutOfMemory { .. } | Self::TensorTooLarge { .. } => {
                 "make a shorter song (--duration) or fewer at once (--batch-size), decode less at \
                  once (--vae-chunk 128), leave --keep-loaded out, choose a smaller --lm-model, or \
-                 pass --device cpu; --dry-run shows what each stage needs"
+                 pass --device cpu, with --dtype q8 for half the memory; --dry-run shows what each stage \
+                 needs"
                     .into()
             }
             Self::DeviceFailed { .. } => {

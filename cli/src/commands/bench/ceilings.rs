@@ -71,7 +71,7 @@ pub(crate) enum Weights {
     F32,
     F16,
     Bf16,
-    /// One byte each, and a scale of two bytes for 32 of them.
+    /// One byte each, and a scale of four bytes for 32 of them.
     Q8,
 }
 
@@ -81,7 +81,7 @@ impl Weights {
         match dtype {
             DType::F16 => Self::F16,
             DType::BF16 => Self::Bf16,
-            DType::QFloat(_) => Self::Q8,
+            DType::I8 => Self::Q8,
             _ => Self::F32,
         }
     }
@@ -91,7 +91,7 @@ impl Weights {
         match self {
             Self::F32 => 4.0,
             Self::F16 | Self::Bf16 => 2.0,
-            Self::Q8 => 1.0 + 2.0 / 32.0,
+            Self::Q8 => 1.0 + 4.0 / 32.0,
         }
     }
 }
@@ -239,9 +239,11 @@ mod tests {
     #[test]
     fn a_token_is_bound_by_memory_and_a_byte_a_weight_is_a_quarter_of_it() {
         let token = |weights| floor(ZEN, weights, 1e9, 0.5e9);
-        for (weights, ms) in
-            [(Weights::F32, 2000.0 / 42.0), (Weights::Bf16, 1000.0 / 42.0), (Weights::Q8, 12.6488)]
-        {
+        for (weights, ms) in [
+            (Weights::F32, 2000.0 / 42.0),
+            (Weights::Bf16, 1000.0 / 42.0),
+            (Weights::Q8, 562.5 / 42.0),
+        ] {
             let found = token(weights);
             assert_eq!(found.binds, Binds::Memory, "{weights:?}");
             assert!((found.seconds * 1e3 - ms).abs() < 1e-3, "{weights:?}: {found:?}");
@@ -264,6 +266,6 @@ mod tests {
     fn weights_have_the_size_of_their_type() {
         let bytes = |dtype| Weights::of(dtype).bytes();
         assert_eq!([DType::F32, DType::BF16, DType::F16].map(bytes), [4.0, 2.0, 2.0]);
-        assert_eq!(Weights::Q8.bytes() * 32.0, 34.0);
+        assert_eq!(Weights::Q8.bytes() * 32.0, 36.0);
     }
 }

@@ -6,6 +6,7 @@ use std::any::Any;
 
 use acestep_import::{Error, Folder, LanguageFolder, Layout, Part, PartSize};
 use acestep_model::{Backend, Checkpoint, LanguageCheckpoint, Place};
+use acestep_runtime::device::dtype::of_others;
 use anyhow::Result;
 
 use super::{
@@ -58,9 +59,14 @@ impl Model {
         ceilings: Ceilings,
         place: &Place<B>,
     ) -> Result<Measured> {
-        let weights = Weights::of(place.dtype);
+        let dtype = match part {
+            Part::Dit | Part::LanguageModel => place.dtype,
+            _ => of_others(place.dtype),
+        };
+        let place = &Place { device: place.device.clone(), dtype };
+        let weights = Weights::of(dtype);
         stages::measure(Stage::Load, weights, ceilings, || {
-            let PartSize { parameters, file_bytes } = match self {
+            let PartSize { file_bytes, .. } = match self {
                 Self::Song(folder) => folder.size(part)?,
                 Self::Language(folder) => folder.size()?,
             };
@@ -71,8 +77,8 @@ impl Model {
             let bytes = file_bytes as f64;
             Ok(Run {
                 unit: format!("{part}, files of {:.2} GB", bytes / 1e9),
-                // It has no arithmetic, and every weight is written at least.
-                cost: Cost { flop: 0.0, weights: parameters as f64 },
+                // It has no arithmetic, and what is of the right type in the file is not even copied.
+                cost: Cost { flop: 0.0, weights: 0.0 },
                 time,
                 rate: Box::new(move |time| Rate::new(bytes / 1e9 / time.wall_s, "GB/s of files")),
             })

@@ -129,8 +129,19 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 
 /// Measures what was asked for.
 fn measured(args: &Args, report: Report) -> Result<Results> {
-    let stages = chosen(args)?;
+    let mut stages = chosen(args)?;
     let (engine, notices) = engine::open(&args.place)?;
+    if engine.dtype != dtype::of_others(engine.dtype) {
+        stages.retain(|stage| stage.is_kept_as_asked());
+        let name = dtype::name(engine.dtype);
+        if stages.is_empty() && args.model.is_none() {
+            let message = format!("no network of these stages is kept in {name}");
+            let others = dtype::name(dtype::of_others(engine.dtype));
+            let hint = format!("pass --dtype {others}, in which they are then");
+            return Err(Refusal::usage(message).hint(hint).into());
+        }
+        report.note(&format!("only the networks that are kept in {name} are measured"));
+    }
     notices.iter().for_each(|notice| report.note(&notice.0));
     let layout = Layout::new(settings::models_dir());
     let model = args.model.as_deref().map(|choice| Model::open(choice, args.preset, &layout));

@@ -46,6 +46,14 @@ pub(crate) enum Stage {
     Load,
 }
 
+impl Stage {
+    /// Whether its network is kept in the type that was asked for, however few bits that has: see
+    /// [`acestep_runtime::device::dtype::of_others`].
+    pub(crate) fn is_kept_as_asked(&self) -> bool {
+        matches!(self, Self::Dit | Self::LmPrefill | Self::LmDecode | Self::LmDecodeCfg)
+    }
+}
+
 /// Tokens of a typical caption prompt and lyric prompt (those of a published request).
 pub(crate) const CAPTION_TOKENS: usize = 70;
 pub(crate) const LYRIC_TOKENS: usize = 167;
@@ -187,6 +195,11 @@ impl Measured {
             share_of_floor: floor_s / time.wall_s,
             peak_bytes,
         }
+    }
+
+    /// What `of` says of the floor, unless there is none: loading only moves what is there.
+    pub(super) fn floored(&self, of: impl FnOnce() -> String) -> String {
+        if self.floor_s > 0.0 { of() } else { "-".to_owned() }
     }
 
     /// The same against other ceilings.

@@ -24,9 +24,9 @@ pub(super) fn text(results: &Results) -> String {
             format!("{:.4} s", m.time.wall_s),
             format!("{:.3} s", m.time.cpu_s),
             format!("{:.4} s", m.time.median_s),
-            format!("{:.4} s", m.floor_s),
-            format!("{:.0} %", m.share_of_floor * 100.0),
-            m.binds.name(),
+            m.floored(|| format!("{:.4} s", m.floor_s)),
+            m.floored(|| format!("{:.0} %", m.share_of_floor * 100.0)),
+            m.floored(|| m.binds.name().to_owned()),
         );
         let (gflop, gb) = (m.flop_per_s / 1e9, m.weight_bytes_per_s / 1e9);
         let rate = format!("{:.3} {}", m.rate.value, m.rate.unit);

@@ -239,7 +239,7 @@ impl acestep_runtime::Job for Sing<'_> {
 }
 
 /// The root mean square of the difference as a share of `expected`'s.
-fn share(expected: &[f32], got: &[f32]) -> f64 {
+pub(super) fn share(expected: &[f32], got: &[f32]) -> f64 {
     let power = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     let difference = if expected.len() == got.len() {
         power(&mut expected.iter().zip(got).map(|(a, b)| f64::from(a - b)))

@@ -1,7 +1,8 @@
 //! `acestep check`: everything that has to be looked at on a machine with a card, in one command.
 //!
-//! Four parts: the reference's stored results, every kernel against the processor, songs of many
-//! lengths, and every preset at full size beside the device's ceilings and PyTorch. What fails does
+//! Five parts: the reference's stored results, every kernel against the processor, songs of many
+//! lengths, networks in every type of weights, and every preset at full size beside the device's
+//! ceilings and PyTorch. What fails does
 //! not keep the rest from running. The results are written after every part, as JSON and as a page.
 
 mod goldens;
@@ -13,6 +14,7 @@ mod part;
 pub(super) mod results;
 mod speed;
 mod torch;
+mod types;
 
 use std::{
     cell::Cell,
@@ -54,8 +56,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     goldens: Option<PathBuf>,
 
-    /// A directory with released models, whose turbo model then makes the songs of `lengths`;
-    /// without it the tiny model inside the program does.
+    /// A directory with released models, whose turbo model then makes the songs of `lengths`
+    /// and, with its language model, the comparison of `types`; without it the tiny models inside the
+    /// program do.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     models: Option<PathBuf>,
 
@@ -136,7 +139,7 @@ struct Check {
 impl Check {
     fn run(self) -> Result<ExitCode> {
         let Self { args, engine, notices, report } = &self;
-        let wanted: Vec<Part> = [Part::Verify, Part::Kernels, Part::Lengths, Part::Bench]
+        let wanted: Vec<Part> = Part::ALL
             .into_iter()
             .filter(|part| args.only.is_empty() || args.only.contains(part))
             .collect();
@@ -198,7 +201,7 @@ impl Check {
         {
             goldens::readable(goldens)?;
         }
-        if wanted.contains(&Part::Lengths) {
+        if wanted.contains(&Part::Lengths) || wanted.contains(&Part::Types) {
             lengths::model(self.args.models.as_deref())?;
         }
         Ok(())
@@ -209,13 +212,15 @@ impl Check {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let items = items(part, &self.args);
         let ceilings = Cell::new(None);
-        let dtype = dtype::name(self.engine.dtype);
+        // What eight bits are multiplied as.
+        let dtype = dtype::name(dtype::of_others(self.engine.dtype));
         let command = |from: usize| self.command(&program, part, from, ceilings.get());
         let take = |line: &Line| match line.clone() {
             Line::Backend(name) => results.machine.backend = Some(name),
             Line::Verified(row) => results.verified.push(row),
             Line::Kernel(row) => results.kernels.push(row),
             Line::Length(row) => results.lengths.push(row),
+            Line::Rounded(row) => results.rounded.push(row),
             Line::Ceiling(row) => {
                 if row.dtype == dtype {
                     ceilings.set(Some(row.measured));
@@ -306,6 +311,7 @@ fn items(part: Part, args: &Args) -> Vec<Item> {
         Part::Verify => goldens::items(args.goldens.as_deref()),
         Part::Kernels => kernels::items(args.quick),
         Part::Lengths => lengths::items(args.quick),
+        Part::Types => types::items(),
         Part::Bench => speed::items(&speed::tasks(args.quick, &args.preset)),
     }
 }
@@ -335,6 +341,7 @@ fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
             }
             Part::Verify => goldens::run(index, args.goldens.as_deref(), engine.device, &tell),
             Part::Lengths => lengths::run(index, args.quick, args.models.as_deref(), engine, &tell),
+            Part::Types => types::run(index, args.quick, args.models.as_deref(), engine, &tell),
         };
         if let Err(error) = done {
             if interrupt::was_pressed() {
@@ -372,7 +379,7 @@ impl Job for Step<'_> {
                 };
                 speed::run(index, &tasks, ceilings, &place, tell)
             }
-            Part::Device | Part::Verify | Part::Lengths => {
+            Part::Device | Part::Verify | Part::Lengths | Part::Types => {
                 B::sync(&place.device).map_err(|error| anyhow::anyhow!("{error:?}"))?;
                 tell(Line::Backend(B::name(&place.device)));
                 Ok(())

@@ -15,6 +15,7 @@ pub(super) fn markdown(results: &Results) -> String {
     page += &speeds(results);
     page += &ways_of_torch(results);
     page += &lengths(results);
+    page += &types(results);
     page += &kernels(results);
     page += &verified(results);
     page
@@ -174,6 +175,32 @@ fn lengths(results: &Results) -> String {
          beyond, that of a song of {} s, of which {TIMES_SHORT} times are.\n\n{}",
         LENGTHS[0],
         table(&heads, 3, rows.collect())
+    )
+}
+
+fn types(results: &Results) -> String {
+    if results.rounded.is_empty() {
+        return String::new();
+    }
+    let percent = |share: Option<f64>| {
+        share.map_or("-".to_owned(), |share| format!("{:.2} %", share * 100.0))
+    };
+    let rows = results.rounded.iter().map(|row| {
+        vec![
+            row.network.clone(),
+            row.dtype.clone(),
+            percent(row.from_f32),
+            percent(row.from_bf16),
+            percent(row.same_tokens),
+        ]
+    });
+    let heads = ["network", "weights", "from f32", "from bf16", "same tokens"];
+    format!(
+        "## Types\n\nOne network alone in each type of weights: how far a velocity in the middle of \
+         the way, and the scores of every token, are from those with other weights, as a share of \
+         their root mean square. Same tokens: how often the likeliest one is that of f32, after the \
+         same text.\n\n{}",
+        table(&heads, 2, rows.collect())
     )
 }
 

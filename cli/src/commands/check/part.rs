@@ -33,8 +33,16 @@ pub(super) enum Part {
     Kernels,
     /// Songs of many lengths.
     Lengths,
+    /// Networks in every type of weights.
+    Types,
     /// Every preset at full size with random weights.
     Bench,
+}
+
+impl Part {
+    /// Those of a report, in its order.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Verify, Self::Kernels, Self::Lengths, Self::Types, Self::Bench];
 }
 
 /// Reads the name of a part that can be asked for: not of one that only this program runs.
@@ -126,6 +134,13 @@ impl Count {
                 } else {
                     let of = format!("{} s in {}", row.seconds, row.dtype);
                     self.problem(&format!("{of}: {}", problems.join(", ")));
+                }
+            }
+            Line::Rounded(row) => {
+                let passes = row.from_f32.is_some_and(f64::is_finite);
+                match passes {
+                    true => self.passed += 1,
+                    false => self.problem(&format!("not finite in {}", row.dtype)),
                 }
             }
             Line::Ceiling(_) | Line::Speed(_) => self.passed += 1,

@@ -20,6 +20,7 @@ pub(super) enum Line {
     Verified(Verified),
     Kernel(Kernel),
     Length(Length),
+    Rounded(Rounded),
     Ceiling(Ceiling),
     Speed(Speed),
     /// Something in the item that failed and has no row.
@@ -103,6 +104,19 @@ pub(super) struct Distance {
     /// Of a reduced type: the distance of the processor's own song in it, which the tolerance is a
     /// multiple of.
     pub(super) processor: Option<f64>,
+}
+
+/// A network in one narrower type of weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rounded {
+    pub(super) network: String,
+    pub(super) dtype: String,
+    /// How far its results are from those in f32, and in bf16, as a share of their root mean square;
+    /// absent where the device has no such type, or they are not finite.
+    pub(super) from_f32: Option<f64>,
+    pub(super) from_bf16: Option<f64>,
+    /// Of a language model: how many of the likeliest tokens are those of f32, after the same text.
+    pub(super) same_tokens: Option<f64>,
 }
 
 /// JSON has no NaN: it is written as `null`, and a row that could not be read would be lost.
@@ -235,6 +249,8 @@ pub(super) struct Results {
     pub(super) verified: Vec<Verified>,
     pub(super) kernels: Vec<Kernel>,
     pub(super) lengths: Vec<Length>,
+    #[serde(default)]
+    pub(super) rounded: Vec<Rounded>,
     pub(super) ceilings: Vec<Ceiling>,
     pub(super) speeds: Vec<Speed>,
     /// PyTorch's version and device; absent if it was not asked for or could not be run.

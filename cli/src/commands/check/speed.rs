@@ -1,7 +1,10 @@
 //! What is measured at full size, and the same as tasks for PyTorch.
 
 use acestep_model::{Backend, Place};
-use acestep_runtime::{device::dtype::name, vae::Tiling};
+use acestep_runtime::{
+    device::dtype::{name, of_others},
+    vae::Tiling,
+};
 use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};
@@ -74,8 +77,10 @@ pub(super) fn run<B: Backend>(
         measure_ceilings(place, tell);
         return Ok(());
     };
+    let others = Place::<B> { device: place.device.clone(), dtype: of_others(place.dtype) };
     // The first process measures them for all; alone, a task needs its own.
-    let ceilings = ceilings.unwrap_or_else(|| measure::ceilings(place));
+    let ceilings = ceilings.unwrap_or_else(|| measure::ceilings(&others));
+    let place = if task.stage.is_kept_as_asked() { place } else { &others };
     let song = Song { preset: task.preset, duration_s: task.seconds };
     let measured = stages::run(task.stage, song, ceilings, place)?;
     tell(Line::Speed(Speed::new(task.id(), place.dtype, &measured)));

@@ -6,8 +6,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use acestep_runtime::Device;
+use acestep_runtime::{Device, device::dtype::name};
 use anyhow::{Context, Result};
+use burn::tensor::DType;
 use serde::Deserialize;
 
 use super::{
@@ -45,6 +46,9 @@ pub(super) fn run(
         Device::Cuda(index) => format!("cuda:{index}"),
         Device::Wgpu(_) => return Ok(Some("PyTorch computes on no Vulkan device".to_owned())),
     };
+    if dtype == name(DType::I8) {
+        return Ok(Some(format!("it has no weights in {dtype}; --dtype bf16 compares")));
+    }
     let folder = tempfile::tempdir().context("cannot make a folder for PyTorch's script")?;
     let (script, list) = (folder.path().join("torch_speed.py"), folder.path().join("tasks.json"));
     let tasks = tasks.iter().map(|task| task.for_torch()).collect::<Result<Vec<_>>>()?;

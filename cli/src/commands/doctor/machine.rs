@@ -55,17 +55,19 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
 fn processor() -> Check {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let machine = engine::machine();
+    let names: Vec<&str> = Supported::cpu().all.into_iter().map(dtype::name).collect();
     let detail = format!(
-        "{}, {threads} threads, {} of memory, {} free; f32",
+        "{}, {threads} threads, {} of memory, {} free; {}",
         std::env::consts::ARCH,
         size(machine.memory),
-        size(machine.available)
+        size(machine.available),
+        names.join(", ")
     );
     Check::new(State::Ok, "device", "cpu", detail).with(json!({
         "threads": threads,
         "total_bytes": machine.memory,
         "free_bytes": machine.available,
-        "dtypes": ["f32"],
+        "dtypes": names,
     }))
 }
 
@@ -158,7 +160,7 @@ fn types_of_adapter(adapter: &Adapter) -> Vec<DType> {
 /// a song along.
 pub(super) fn types(device: Device, listing: &Listing) -> Vec<DType> {
     match device {
-        Device::Cpu => vec![DType::F32],
+        Device::Cpu => Supported::cpu().all,
         Device::Cuda(index) => {
             let card = listing.cuda.as_ref().and_then(|cuda| cuda.cards.get(index));
             card.map_or_else(Vec::new, |card| Supported::cuda(card.capability).all)

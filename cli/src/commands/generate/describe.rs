@@ -8,7 +8,7 @@ use acestep_runtime::{
     audio::loudness::Loudness,
     device::{
         dtype,
-        memory::{self, Need, Room, bytes_of},
+        memory::{self, Need, Room, bytes_of_weights},
     },
     error::size,
     lm,
@@ -47,12 +47,16 @@ struct Used {
 impl Used {
     fn of(part: Part, parameters: u64, job: &Job) -> Self {
         let is_widened = job.widened.contains(&noun(part));
-        let dtype = if is_widened { DType::F32 } else { job.engine.dtype };
+        let dtype = match part {
+            _ if is_widened => DType::F32,
+            Part::Dit | Part::LanguageModel => job.engine.dtype,
+            _ => dtype::of_others(job.engine.dtype),
+        };
         Self { part, parameters, dtype }
     }
 
     fn bytes(&self) -> u64 {
-        self.parameters * bytes_of(self.dtype)
+        bytes_of_weights(self.parameters, self.dtype)
     }
 }
 

@@ -110,7 +110,11 @@ pub(super) fn tiling(
         let encoder = run::encoded_frames(plan).map(|_| Part::VaeEncoder);
         let parts = [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit];
         for part in parts.into_iter().chain(encoder) {
-            others += folder.size(part)?.parameters * widths.weight;
+            let count = folder.size(part)?.parameters;
+            others += match part {
+                Part::Dit => widths.weights(count),
+                _ => widths.weights_of_others(count),
+            };
         }
     }
     let size = folder.size(Part::VaeDecoder)?.parameters;

@@ -57,7 +57,7 @@ fn a_table() {
     }
 }
 
-/// Weights in f32, then in bf16, which the reference widens first.
+/// Weights in f32, bf16 and eight bits; the reference widens them first.
 fn products() {
     for (rows, width, out) in [
         (1, 1024, 64_001),
@@ -73,12 +73,19 @@ fn products() {
         (375, 2048, 6144),
         (1500, 2048, 6144),
     ] {
-        for dtype in [DType::F32, DType::BF16] {
-            let (x, weight) = (random([rows, width]), random([out, width]).cast(dtype));
+        let (x, weight) = (random([rows, width]), random([out, width]));
+        let narrow = [weight.clone().cast(DType::BF16), kernel::eight_bits(weight.clone())];
+        for weight in [weight].into_iter().chain(narrow) {
             let of = || [x.clone(), weight.clone()].map(primitive::<Flex, 2>);
             row(
-                &format!("{rows} x {width} to {out}, {}", dtype.name()),
-                &|| primitive(reference::product::<Flex>(x.clone(), weight.clone())),
+                &format!("{rows} x {width} to {out}, {}", weight.dtype().name()),
+                &|| match weight.dtype() {
+                    DType::I8 => {
+                        let wide = eight::widened(&primitive(weight.clone()), 0..out);
+                        primitive(reference::product::<Flex>(x.clone(), kernel::tensor(wide)))
+                    }
+                    _ => primitive(reference::product::<Flex>(x.clone(), weight.clone())),
+                },
                 &|| {
                     let [x, weight] = of();
                     product::product(x, weight)

@@ -3,6 +3,8 @@
 mod attention;
 mod cache;
 mod conv;
+mod eight;
+mod embedding;
 mod exp;
 #[cfg(test)]
 mod measure;
@@ -14,7 +16,7 @@ mod swiglu;
 
 use burn::tensor::{
     DType, Tensor, TensorData, TensorMetadata,
-    ops::{BoolTensor, FloatTensor},
+    ops::{BoolTensor, FloatTensor, IntTensor},
 };
 use burn_flex::{Flex, FlexTensor};
 
@@ -27,12 +29,20 @@ use super::{
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
-    /// Weights may be bf16: only their products are narrow, everything else is f32.
+    /// Weights may be bf16 or eight bits: only their products are narrow, everything else is f32.
     fn computes_in(weights: DType) -> DType {
         match weights {
-            DType::BF16 => DType::F32,
+            DType::BF16 | DType::I8 => DType::F32,
             same => same,
         }
+    }
+
+    fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        eight::eight_bits(weight)
+    }
+
+    fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        embedding::embedding(weight, ids)
     }
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -1,4 +1,4 @@
-//! The matrix product, by all cores, against weights in f32 or bf16.
+//! The matrix product, by all cores, against weights in f32, bf16 or eight bits.
 //!
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once and it is as fast as memory is:
 //! [`streamed`]. One row's sums do not depend on how many rows there are: a batch gives what its items
@@ -20,7 +20,10 @@ use burn_flex::{Flex, FlexTensor};
 use half::slice::HalfFloatSliceExt;
 use pulp::bytemuck::{self, Pod};
 
-use super::super::{primitive, reference, tensor};
+use super::{
+    super::{primitive, reference, tensor},
+    eight::{self, Eight},
+};
 
 /// Rows up to which weights are not packed.
 const MOST_ROWS: usize = 16;
@@ -32,10 +35,17 @@ const WORTH_SHARING: usize = 1 << 16;
 pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     let sizes = [x.shape()[0], x.shape()[1], weight.shape()[0]];
     let is_ours = x.dtype() == DType::F32
-        && matches!(weight.dtype(), DType::F32 | DType::BF16)
+        && matches!(weight.dtype(), DType::F32 | DType::BF16 | DType::I8)
         && sizes.iter().all(|&size| size > 0);
     if !is_ours {
+        let weight = match weight.dtype() {
+            DType::I8 => eight::widened(&weight, 0..sizes[2]),
+            _ => weight,
+        };
         return primitive(reference::product::<Flex>(tensor(x), tensor(weight)));
+    }
+    if weight.dtype() == DType::I8 {
+        return of_eight(in_order(x), weight, sizes);
     }
     let [x, weight] = [x, weight].map(in_order);
     let [rows, width, out] = sizes;
@@ -57,7 +67,21 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(dot) = blocked::Dot::new() {
-        return blocked::product(dot, inputs, weights, sizes);
+        return blocked::product(dot, inputs, blocked::Weights::Bf16(weights), sizes);
+    }
+    shared::product(x, weight)
+}
+
+fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor {
+    let [rows, width, _] = sizes;
+    let inputs: &[f32] = values(&x, rows * width);
+    let weights = Eight::of(&weight);
+    if rows <= MOST_ROWS {
+        return streamed::product(inputs, weights.groups(), sizes);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(dot) = blocked::Dot::new() {
+        return blocked::product(dot, inputs, blocked::Weights::Eight(weights), sizes);
     }
     shared::product(x, weight)
 }
@@ -130,6 +154,79 @@ mod tests {
         }
     }
 
+    /// The same matrix in eight bits, and what these stand for.
+    fn eight(weight: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
+        let rows = weight.dims()[0];
+        let eight = super::super::eight::eight_bits(primitive(weight));
+        let wide = eight::widened(&eight, 0..rows);
+        [eight, wide].map(tensor)
+    }
+
+    /// A product of many rows may round both to bf16, each number by at most its 2^-8.
+    #[test]
+    fn weights_in_eight_bits_are_the_reference() {
+        for rows in [1, 2, 3, 5, 16, 17, 70, 125, 800] {
+            for (out, width) in [(1, 2), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)] {
+                let x = random(rows, width);
+                let [weight, wide] = eight(random(out, width));
+                let product = |x: Tensor<Flex, 2>, weight: Tensor<Flex, 2>| {
+                    values(x.matmul(weight.transpose()))
+                };
+                let expected = product(x.clone(), wide.clone());
+                let sizes = product(x.clone().abs(), wide.abs());
+                let rounding = if rows <= MOST_ROWS { 0.0 } else { 1.0 / 128.0 };
+                for ((a, b), size) in values(ours(&x, &weight)).iter().zip(expected).zip(sizes) {
+                    let allowed = rounding * size + 2e-6 * width as f32;
+                    assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    /// Every step of a panel, and what the rounding of `x` cannot explain.
+    #[test]
+    fn numbers_that_bf16_holds_are_multiplied_exactly_with_eight_bits() {
+        for (rows, out, width) in [(18, 70, 999), (125, 96, 2600), (40, 33, 15)] {
+            let x = random(rows, width).cast(DType::BF16).cast(DType::F32);
+            // The largest of every block is 127: its scale is 1, and each number its own.
+            let whole = (random(out, width) * 40.0).round().clamp(-126.0, 126.0);
+            let first = Tensor::<Flex, 1, burn::tensor::Int>::arange(0..width as i64, &x.device());
+            let first = first.remainder_scalar(32).equal_elem(0).reshape([1, width]);
+            let weight = whole.mask_fill(first.expand([out, width]), 127.0);
+            let expected = values(x.clone().matmul(weight.clone().transpose()));
+            let [weight, _] = eight(weight);
+            for (a, b) in values(ours(&x, &weight)).iter().zip(&expected) {
+                assert!((a - b).abs() < 1e-4 * width as f32, "{rows} {out} {width}: {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn views_in_eight_bits_are_read_where_they_lie() {
+        for width in [96, 33, 256] {
+            let (x, [weight, _]) = (random(40, width), eight(random(50, width)));
+            for rows in [2, 5, 20] {
+                let x = x.clone().narrow(0, 3, rows);
+                let part = ours(&x, &weight.clone().narrow(0, 7, 20));
+                let whole = ours(&x, &weight).narrow(1, 7, 20);
+                for (a, b) in values(part).iter().zip(values(whole)) {
+                    assert!((a - b).abs() < 1e-5 * width as f32, "{rows} {width}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    /// What runs where the processor has no instruction for bf16.
+    #[test]
+    fn weights_in_eight_bits_may_be_widened_part_by_part() {
+        let (x, [weight, wide]) = (random(20, 70), eight(random(33, 70)));
+        let expected = x.clone().matmul(wide.transpose());
+        let ours: Tensor<Flex, 2> = tensor(shared::product(primitive(x), primitive(weight)));
+        for (a, b) in values(ours).iter().zip(values(expected)) {
+            assert!((a - b).abs() < 2e-4, "{a} {b}");
+        }
+    }
+
     /// What runs where the processor has no instruction for bf16.
     #[test]
     fn weights_of_bf16_may_be_widened_part_by_part() {
@@ -142,12 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_does_not_depend_on_its_company_in_bf16() {
-        let (x, weight) = (random(800, 200), random(64, 200).cast(DType::BF16));
-        for [few, many] in [[1, 16], [17, 800]] {
-            let alone = values(ours(&x.clone().narrow(0, 0, few), &weight));
-            let together = values(ours(&x.clone().narrow(0, 0, many), &weight));
-            assert_eq!(alone, together[..few * 64], "{few} of {many}");
+    fn a_row_does_not_depend_on_its_company_in_narrow_types() {
+        let (x, weight) = (random(800, 200), random(64, 200));
+        for weight in [weight.clone().cast(DType::BF16), eight(weight)[0].clone()] {
+            for [few, many] in [[1, 16], [17, 800]] {
+                let alone = values(ours(&x.clone().narrow(0, 0, few), &weight));
+                let together = values(ours(&x.clone().narrow(0, 0, many), &weight));
+                assert_eq!(alone, together[..few * 64], "{few} of {many}");
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 use super::{
-    super::results::{Ceiling, Kernel, Length, Machine, Part, Speed, Torch, Verified},
+    super::results::{Ceiling, Kernel, Length, Machine, Part, Rounded, Speed, Torch, Verified},
     *,
 };
 use crate::commands::bench::ceilings::Ceilings;
@@ -46,6 +46,13 @@ fn results() -> Results {
             tolerance: 0.016,
             kernel_s: Some(52e-6),
             reference_s: Some(208e-6),
+        }],
+        rounded: vec![Rounded {
+            network: "the language model".into(),
+            dtype: "q8".into(),
+            from_f32: Some(0.00812),
+            from_bf16: None,
+            same_tokens: Some(0.97),
         }],
         lengths: vec![
             Length {
@@ -122,7 +129,8 @@ fn the_page_is_this() {
 #[test]
 fn what_was_not_run_has_no_table() {
     let page = markdown(&Results { quick: true, ..Results::default() });
-    for head in ["## Speed", "## Kernels", "## Lengths", "## Goldens", "memory traffic"] {
+    for head in ["## Speed", "## Kernels", "## Lengths", "## Types", "## Goldens", "memory traffic"]
+    {
         assert!(!page.contains(head), "{page}");
     }
     assert!(page.contains("This was a quick run"), "{page}");

@@ -17,7 +17,7 @@ use burn::tensor::bf16;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::super::from_values;
+use super::super::{eight::Eight, from_values};
 use dot::COLUMNS;
 pub(super) use dot::Dot;
 
@@ -31,6 +31,14 @@ const STRETCH: usize = 512;
 /// Pieces of work for each core, so that none waits long for the last.
 const SHARES: usize = 6;
 
+/// Weights that panels are made of, in their own order.
+#[derive(Clone, Copy)]
+pub(super) enum Weights<'a> {
+    Bf16(&'a [bf16]),
+    /// Rounded to bf16 once they are widened.
+    Eight(Eight<'a>),
+}
+
 /// `x W^T`.
 ///
 /// # Shapes
@@ -38,7 +46,7 @@ const SHARES: usize = 6;
 pub(super) fn product(
     dot: Dot,
     x: &[f32],
-    weights: &[bf16],
+    weights: Weights,
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
     let mut values = vec![0.0; rows * out];
@@ -50,7 +58,7 @@ pub(super) fn product(
     from_values(values, [rows, out])
 }
 
-fn of_part(dot: Dot, x: &[f32], weights: &[bf16], width: usize, out: usize, values: &mut [f32]) {
+fn of_part(dot: Dot, x: &[f32], weights: Weights, width: usize, out: usize, values: &mut [f32]) {
     let rows = x.len() / width;
     let at_once = dot::rows_at_once(rows);
     let words = width.div_ceil(2);

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::{
     super::{
         super::{primitive, reference, tensor},
-        from_values,
+        eight, from_values,
     },
     WORTH_SHARING, values,
 };
@@ -55,8 +55,11 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     from_values(values, [rows, out])
 }
 
-/// bf16 in f32; Flex's own cast goes number by number.
+/// In f32; Flex's own cast goes number by number.
 fn widened(weight: &FlexTensor) -> FlexTensor {
+    if weight.dtype() == DType::I8 {
+        return eight::widened(weight, 0..weight.shape()[0]);
+    }
     let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
     let numbers: &[bf16] = values(weight, rows * width);
     let wide = |number: &bf16| f32::from_bits(u32::from(number.to_bits()) << 16);

@@ -1,7 +1,9 @@
 //! Few rows against weights in the order of memory.
 //!
-//! Weights are read once, two vectors of numbers at a time. bf16 is widened in registers, by a shift
-//! for every even number and a mask for every odd one, which is exact; `x` stays f32.
+//! Weights are read once and widened in registers, which is exact; `x` stays f32. bf16 by a shift for
+//! every even number and a mask for every odd one; eight bits see [`eight`].
+
+mod eight;
 
 use std::borrow::Cow;
 
@@ -25,11 +27,12 @@ pub(super) fn product<W: Weight>(
 ) -> FlexTensor {
     let arch = Arch::new();
     let arranged = W::arranged(arch, x, width);
-    let words = width / W::NUMBERS;
+    let words = W::words(width);
     // `[out, rows]`, so that every core writes one piece.
     let mut sums = vec![0.0; out * rows];
+    let lines = Lines { words, width: arranged.len() / rows, rows };
     let fill = |(weights, sums): (&[W], &mut [f32])| {
-        arch.dispatch(Piece { weights, x: &arranged, words, rows, sums });
+        arch.dispatch(Piece { weights, x: &arranged, lines, sums });
     };
     if out * width < WORTH_SHARING {
         fill((weights, &mut sums));
@@ -43,11 +46,48 @@ pub(super) fn product<W: Weight>(
 
 /// `[out, rows]` to `[rows, out]`.
 fn transposed(sums: &[f32], rows: usize) -> Vec<f32> {
-    (0..rows).flat_map(|row| sums.iter().skip(row).step_by(rows).copied()).collect()
+    let mut values = vec![0.0; sums.len()];
+    let out = sums.len() / rows;
+    for (row, values) in values.chunks_mut(out).enumerate() {
+        let sums = sums[row..].iter().step_by(rows);
+        values.iter_mut().zip(sums).for_each(|(value, sum)| *value = *sum);
+    }
+    values
 }
 
-/// A word of memory with one or two weights.
+/// A word of memory with weights.
 pub(super) trait Weight: Copy + Sync {
+    /// Words of a row of `width` numbers.
+    fn words(width: usize) -> usize;
+
+    /// Rows of `x` in the order, and of the length, in which [`Self::tile`] takes them.
+    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]>;
+
+    /// `O` rows of the weights against the first `R` rows of `x`: `sums[o, r]`, `lines.rows` apart.
+    ///
+    /// Each sum runs over the width in the same order whatever `O` and `R` are.
+    fn tile<S: Simd, const O: usize, const R: usize>(
+        simd: S,
+        weights: &[Self],
+        x: &[f32],
+        lines: Lines,
+        sums: &mut [f32],
+    );
+}
+
+/// How long rows are.
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    /// Words of a row of the weights.
+    words: usize,
+    /// Numbers of a row of `x`, as it was arranged.
+    width: usize,
+    /// Rows of `x`.
+    rows: usize,
+}
+
+/// A word that is one or two weights and nothing else.
+trait Plain: Copy + Sync {
     /// Weights in a word.
     const NUMBERS: usize;
 
@@ -63,11 +103,32 @@ pub(super) trait Weight: Copy + Sync {
     /// The product of the rest of a row with that of `x`.
     fn dot(rest: &[Self], x: &[f32]) -> f32;
 
-    /// Rows of `x` in the order in which [`Self::widened`] gives those of the weights.
+    /// See [`Weight::arranged`].
     fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]>;
 }
 
-impl Weight for f32 {
+impl<P: Plain> Weight for P {
+    fn words(width: usize) -> usize {
+        width / P::NUMBERS
+    }
+
+    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]> {
+        <P as Plain>::arranged(arch, x, width)
+    }
+
+    #[inline(always)]
+    fn tile<S: Simd, const O: usize, const R: usize>(
+        simd: S,
+        weights: &[P],
+        x: &[f32],
+        lines: Lines,
+        sums: &mut [f32],
+    ) {
+        tile::<S, P, O, R>(simd, weights, x, lines, sums);
+    }
+}
+
+impl Plain for f32 {
     const NUMBERS: usize = 1;
 
     type Pair<S: Simd> = [S::f32s; 2];
@@ -94,7 +155,7 @@ impl Weight for f32 {
 }
 
 /// Two neighbours in bf16, the first in the low half.
-impl Weight for u32 {
+impl Plain for u32 {
     const NUMBERS: usize = 2;
 
     type Pair<S: Simd> = S::u32s;
@@ -151,9 +212,7 @@ impl WithSimd for Lanes {
 struct Piece<'a, W> {
     weights: &'a [W],
     x: &'a [f32],
-    /// Of a row of the weights.
-    words: usize,
-    rows: usize,
+    lines: Lines,
     sums: &'a mut [f32],
 }
 
@@ -165,33 +224,34 @@ impl<W: Weight> WithSimd for Piece<'_, W> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { weights, x, words, rows, sums } = self;
+        let Self { weights, x, lines, sums } = self;
+        let Lines { words, width, rows } = lines;
         let blocks = weights.chunks(TOGETHER * words).zip(sums.chunks_mut(TOGETHER * rows));
         for (weights, sums) in blocks {
             // The first two rows of `x` take the weights as they lie: memory sends several rows at a
             // time far slower. The others find them in the cache.
             for (weights, sums) in weights.chunks(words).zip(sums.chunks_mut(rows)) {
                 match rows {
-                    1 => tile::<S, W, 1, 1>(simd, weights, x, words, rows, sums),
-                    _ => tile::<S, W, 1, 2>(simd, weights, x, words, rows, sums),
+                    1 => W::tile::<S, 1, 1>(simd, weights, x, lines, sums),
+                    _ => W::tile::<S, 1, 2>(simd, weights, x, lines, sums),
                 }
             }
             let mut done = 2;
             while done < rows {
-                let x = &x[done * words * W::NUMBERS..];
+                let x = &x[done * width..];
                 done += match (weights.len() / words, rows - done) {
                     (TOGETHER, 1) => {
-                        tile::<S, W, TOGETHER, 1>(simd, weights, x, words, rows, &mut sums[done..]);
+                        W::tile::<S, TOGETHER, 1>(simd, weights, x, lines, &mut sums[done..]);
                         1
                     }
                     (TOGETHER, _) => {
-                        tile::<S, W, TOGETHER, 2>(simd, weights, x, words, rows, &mut sums[done..]);
+                        W::tile::<S, TOGETHER, 2>(simd, weights, x, lines, &mut sums[done..]);
                         2
                     }
                     _ => {
                         for (o, weights) in weights.chunks(words).enumerate() {
                             let sums = &mut sums[o * rows + done..];
-                            tile::<S, W, 1, 1>(simd, weights, x, words, rows, sums);
+                            W::tile::<S, 1, 1>(simd, weights, x, lines, sums);
                         }
                         1
                     }
@@ -201,19 +261,15 @@ impl<W: Weight> WithSimd for Piece<'_, W> {
     }
 }
 
-/// `O` rows of the weights against the first `R` rows of `x`.
-///
-/// Each sum runs over the width in the same order whatever `O` and `R` are.
+/// [`Weight::tile`] of words that are nothing but weights.
 #[inline(always)]
-fn tile<S: Simd, W: Weight, const O: usize, const R: usize>(
+fn tile<S: Simd, W: Plain, const O: usize, const R: usize>(
     simd: S,
     weights: &[W],
     x: &[f32],
-    words: usize,
-    stride: usize,
+    Lines { words, width, rows }: Lines,
     sums: &mut [f32],
 ) {
-    let width = words * W::NUMBERS;
     let weights: [_; O] = std::array::from_fn(|row| {
         let (pairs, rest) = W::pairs::<S>(&weights[row * words..][..words]);
         // The length in the words of the loop that reads it, so that it need not check.
@@ -239,7 +295,7 @@ fn tile<S: Simd, W: Weight, const O: usize, const R: usize>(
     for (o, weights) in weights.iter().enumerate() {
         for (r, input) in inputs.iter().enumerate() {
             let both = simd.add_f32s(partial[o][r][0], partial[o][r][1]);
-            sums[o * stride + r] = simd.reduce_sum_f32s(both) + W::dot(weights.1, input.1);
+            sums[o * rows + r] = simd.reduce_sum_f32s(both) + W::dot(weights.1, input.1);
         }
     }
 }

@@ -7,7 +7,10 @@
 
 use std::{arch::x86_64::*, ops::Range};
 
-use burn::tensor::bf16;
+use super::{
+    super::super::eight::{self, Group},
+    Weights,
+};
 
 /// Vectors of a panel.
 const VECTORS: usize = 2;
@@ -45,11 +48,11 @@ impl Dot {
         unsafe { pack_rows(x, width, at_once, packed) }
     }
 
-    /// Packs `rows` of the weights, at most [`COLUMNS`]: of each the numbers from `first` on, as far
-    /// as `packed` reaches, `[words, COLUMNS]`, zeros where there are none.
+    /// Packs `rows` of the weights, at most [`COLUMNS`]: of each the numbers from `first`, the first
+    /// of a stretch, on, as far as `packed` reaches, `[words, COLUMNS]`, zeros where there are none.
     pub(super) fn pack_weights(
         self,
-        weights: &[bf16],
+        weights: Weights,
         width: usize,
         rows: Range<usize>,
         first: usize,
@@ -91,9 +94,9 @@ fn pack_rows(x: &[f32], width: usize, at_once: usize, packed: &mut [u32]) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 fn pack_weights(
-    weights: &[bf16],
+    weights: Weights,
     width: usize,
     rows: Range<usize>,
     first: usize,
@@ -105,7 +108,13 @@ fn pack_weights(
         for begin in (0..count).step_by(LANES) {
             let mut block = [_mm512_setzero_si512(); LANES];
             for (block, row) in block.iter_mut().zip(rows.clone()) {
-                *block = pairs(&weights[row * width..(row + 1) * width][first + 2 * begin..]);
+                let number = first + 2 * begin;
+                *block = match weights {
+                    Weights::Bf16(weights) => {
+                        pairs(&weights[row * width..(row + 1) * width][number..])
+                    }
+                    Weights::Eight(weights) => block_of(weights.row(row), number),
+                };
             }
             turn(&mut block);
             let to = packed[begin * COLUMNS..].chunks_exact_mut(COLUMNS);
@@ -121,6 +130,23 @@ fn pack_weights(
             to[group * LANES..][..LANES].fill(0);
         }
     }
+}
+
+/// The block of a row that begins with `number`, in bf16. A byte becomes the last one of an f32 between
+/// 2^23 and 2^24, whose steps are 1.
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn block_of(row: &[Group], number: usize) -> __m512i {
+    let (words, scales) = eight::parts(&row[number / eight::GROUP]);
+    let block = number % eight::GROUP / eight::BLOCK;
+    let shift = _mm_cvtsi32_si128(8 * block as i32);
+    let half = |words: &[u32]| {
+        let words = load(words.try_into().expect("a vector"));
+        let byte = _mm512_and_si512(_mm512_srl_epi32(words, shift), _mm512_set1_epi32(0xff));
+        let bits = _mm512_or_si512(byte, _mm512_set1_epi32(0x4b00_0000));
+        let number = _mm512_sub_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(8_388_736.0));
+        _mm512_mul_ps(number, _mm512_set1_ps(scales[block]))
+    };
+    words_of(_mm512_cvtne2ps_pbh(half(&words[LANES..]), half(&words[..LANES])))
 }
 
 /// Columns become rows.
@@ -234,6 +260,13 @@ mod memory {
         unsafe { transmute::<__m512i, __m512bh>(words) }
     }
 
+    /// Pairs of bf16 as a vector of words.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn words_of(numbers: __m512bh) -> __m512i {
+        // SAFETY: the same bits.
+        unsafe { transmute::<__m512bh, __m512i>(numbers) }
+    }
+
     /// Pairs of bf16 as words.
     #[target_feature(enable = "avx512f")]
     pub(super) fn words(numbers: __m512bh) -> [u32; LANES] {
@@ -241,4 +274,4 @@ mod memory {
         unsafe { transmute::<__m512bh, [u32; LANES]>(numbers) }
     }
 }
-use memory::{keep, load, numbers, pairs, store, vector, words};
+use memory::{keep, load, numbers, pairs, store, vector, words, words_of};

@@ -1,0 +1,307 @@
+//! Weights in eight bits: a byte each, and a scale for every [`BLOCK`] of a row.
+//!
+//! ```text
+//! row:    group, group, ..            groups of four blocks, the last filled up with zeros
+//! group:  32 words, then 4 scales     scales in f32
+//! word j: number j of each block      as byte q + 128; a weight is q times its block's scale
+//! ```
+//!
+//! So a shift and a mask of a vector of words give neighbours of one block, whatever the size of a
+//! vector, and what they are multiplied with lies in its plain order. A row is read from its first
+//! byte to its last.
+//!
+//! Rounding is that of ggml's Q8_0, with the scale in f32: the largest of a block is 127 of it. What
+//! came out of a Q8_0 block goes in again without another rounding.
+//!
+//! Source: ggml `ggml-quants.c` (`quantize_row_q8_0_ref`).
+
+use burn::tensor::{Bytes, DType, Shape, TensorMetadata, bf16};
+use burn_flex::{FlexTensor, Layout};
+use pulp::{
+    Arch, Simd, WithSimd,
+    bytemuck::{self, Pod},
+};
+use rayon::prelude::*;
+
+use super::from_values;
+
+/// Numbers under one scale.
+pub(super) const BLOCK: usize = 32;
+/// Blocks whose numbers share words.
+pub(super) const BLOCKS: usize = 4;
+/// Numbers of a group.
+pub(super) const GROUP: usize = BLOCK * BLOCKS;
+/// Words of a group, with its scales.
+const WORDS: usize = BLOCK + BLOCKS;
+
+/// A group of a row.
+pub(super) type Group = [u32; WORDS];
+
+/// What stands for zero.
+const ZERO: u32 = 128;
+
+/// Rows in eight bits, one behind the other.
+#[derive(Clone, Copy)]
+pub(super) struct Eight<'a> {
+    groups: &'a [Group],
+    /// Groups of a row.
+    stride: usize,
+}
+
+/// Groups of a row of `width` numbers.
+pub(super) fn groups_of(width: usize) -> usize {
+    width.div_ceil(GROUP)
+}
+
+impl<'a> Eight<'a> {
+    /// The rows of a tensor, whole or the part of one that has some of its rows.
+    ///
+    /// # Panics
+    /// If it is none that [`eight_bits`] made.
+    pub(super) fn of(weight: &'a FlexTensor) -> Self {
+        let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
+        let stride = groups_of(width);
+        let strides = [stride * size_of::<Group>(), 1].map(|size| size as isize);
+        let is_ours = weight.dtype() == DType::I8 && weight.layout().strides() == strides;
+        assert!(is_ours, "weights in eight bits have no other layout than their own");
+        let words: &[u32] = bytemuck::cast_slice(weight.storage::<i8>());
+        let first = weight.layout().start_offset() / size_of::<Group>();
+        Self { groups: &words.as_chunks().0[first..][..rows * stride], stride }
+    }
+
+    /// Those of all rows.
+    pub(super) fn groups(self) -> &'a [Group] {
+        self.groups
+    }
+
+    /// Those of row `row`.
+    pub(super) fn row(self, row: usize) -> &'a [Group] {
+        &self.groups[row * self.stride..][..self.stride]
+    }
+}
+
+/// Words and scales of a group.
+#[inline(always)]
+pub(super) fn parts(group: &Group) -> (&[u32; BLOCK], &[f32; BLOCKS]) {
+    let (words, scales) = group.split_first_chunk().expect("a block");
+    let scales: &[f32] = bytemuck::cast_slice(scales);
+    (words, scales.try_into().expect("as many"))
+}
+
+/// Kernel of [`super::super::Backend::eight_bits`].
+pub(super) fn eight_bits(weight: FlexTensor) -> FlexTensor {
+    if weight.dtype() == DType::I8 {
+        return weight;
+    }
+    let weight = if weight.is_contiguous() { weight } else { weight.to_contiguous() };
+    let shape = weight.shape();
+    let [rows, width] = [0, 1].map(|axis| shape[axis]);
+    let words = match weight.dtype() {
+        DType::F32 => rounded::<f32>(numbers(&weight, rows * width), width),
+        DType::BF16 => rounded::<bf16>(numbers(&weight, rows * width), width),
+        other => panic!("weights of {other:?} cannot be rounded to eight bits"),
+    };
+    let stride = groups_of(width) * size_of::<Group>();
+    let layout = Layout::new(Shape::new([rows, width]), vec![stride as isize, 1], 0);
+    FlexTensor::new(Bytes::from_elems(words), layout, DType::I8)
+}
+
+fn numbers<E: burn::tensor::Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
+    &x.storage::<E>()[x.layout().start_offset()..][..count]
+}
+
+/// A type that weights come in.
+trait Number: Pod + Sync {
+    fn wide(self) -> f32;
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+}
+
+impl Number for bf16 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+}
+
+fn rounded<N: Number>(numbers: &[N], width: usize) -> Vec<u32> {
+    let stride = groups_of(width) * WORDS;
+    let arch = Arch::new();
+    let mut words = vec![0; numbers.len() / width.max(1) * stride];
+    let rows = words.par_chunks_mut(stride.max(1)).zip(numbers.par_chunks(width.max(1)));
+    rows.for_each(|(words, numbers)| arch.dispatch(Rounding { numbers, words }));
+    words
+}
+
+/// One row.
+struct Rounding<'a, N> {
+    numbers: &'a [N],
+    words: &'a mut [u32],
+}
+
+impl<N: Number> WithSimd for Rounding<'_, N> {
+    type Output = ();
+
+    // Plain loops: closures given to iterators would not be compiled for the processor at hand.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let groups = self.words.as_chunks_mut::<WORDS>().0;
+        for (group, numbers) in groups.iter_mut().zip(self.numbers.chunks(GROUP)) {
+            let (words, scales) = group.split_at_mut(BLOCK);
+            for block in 0..BLOCKS {
+                let mut wide = [0.0f32; BLOCK];
+                let rest = &numbers[(block * BLOCK).min(numbers.len())..];
+                match rest.first_chunk::<BLOCK>() {
+                    Some(numbers) => {
+                        for i in 0..BLOCK {
+                            wide[i] = numbers[i].wide();
+                        }
+                    }
+                    None => {
+                        for i in 0..rest.len() {
+                            wide[i] = rest[i].wide();
+                        }
+                    }
+                }
+                // Numbers without their sign are in the order of their bits.
+                let mut most = 0u32;
+                for number in wide {
+                    most = most.max(number.abs().to_bits());
+                }
+                let most = f32::from_bits(most);
+                // What is no number stays none, so that a network whose result means nothing is found
+                // out.
+                let scale = if most.is_finite() { most / 127.0 } else { f32::NAN };
+                scales[block] = scale.to_bits();
+                let step = if scale > 0.0 { scale } else { 1.0 };
+                for i in 0..BLOCK {
+                    let q = (wide[i] / step).round_ties_even() as i32;
+                    words[i] |= ((q as u32).wrapping_add(ZERO) & 0xff) << (8 * block);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the numbers of some groups, as many as `to` takes.
+pub(super) struct Widening<'a> {
+    pub(super) row: &'a [Group],
+    pub(super) to: &'a mut [f32],
+}
+
+impl WithSimd for Widening<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for (group, to) in self.row.iter().zip(self.to.chunks_mut(GROUP)) {
+            let (words, scales) = parts(group);
+            for (block, to) in to.chunks_mut(BLOCK).enumerate() {
+                let mut wide = [0.0; BLOCK];
+                for i in 0..BLOCK {
+                    let byte = words[i] >> (8 * block) & 0xff;
+                    wide[i] = (byte as i32 - ZERO as i32) as f32 * scales[block];
+                }
+                to.copy_from_slice(&wide[..to.len()]);
+            }
+        }
+    }
+}
+
+/// Rows `rows` in f32, `[rows, width]`.
+pub(super) fn widened(weight: &FlexTensor, rows: impl Iterator<Item = usize>) -> FlexTensor {
+    let rows: Vec<usize> = rows.collect();
+    let (width, arch) = (weight.shape()[1], Arch::new());
+    let eight = Eight::of(weight);
+    let mut values = vec![0.0; rows.len() * width];
+    for (&row, to) in rows.iter().zip(values.chunks_mut(width.max(1))) {
+        arch.dispatch(Widening { row: eight.row(row), to });
+    }
+    from_values(values, [rows.len(), width])
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Distribution, Tensor};
+    use burn_flex::Flex;
+
+    use super::*;
+    use crate::kernel::primitive;
+
+    fn back(weight: Tensor<Flex, 2>) -> Vec<f32> {
+        let rows = weight.dims()[0];
+        let eight = eight_bits(primitive(weight));
+        widened(&eight, 0..rows).storage::<f32>().to_vec()
+    }
+
+    fn random(shape: [usize; 2]) -> Tensor<Flex, 2> {
+        Tensor::random(shape, Distribution::Normal(0.0, 3.0), &Default::default())
+    }
+
+    #[test]
+    fn a_weight_is_off_by_at_most_half_a_step_of_its_block() {
+        for [rows, width] in [[1, 1], [3, 31], [2, 128], [5, 129], [4, 480], [2, 1024]] {
+            let weight = random([rows, width]);
+            let exact = weight.clone().into_data().to_vec::<f32>().expect("f32");
+            let got = back(weight);
+            for (exact, got) in exact.chunks(width).zip(got.chunks(width)) {
+                for (exact, got) in exact.chunks(BLOCK).zip(got.chunks(BLOCK)) {
+                    let most = exact.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+                    let step = most / 127.0;
+                    for (a, b) in exact.iter().zip(got) {
+                        assert!((a - b).abs() <= step * 0.50001, "{rows} {width}: {a} {b}");
+                        // The largest is kept as it is, to the rounding of the scale.
+                        assert!(a.abs() < most || (a - b).abs() <= most * 1e-6, "{a} {b}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// So that a file in Q8_0 is taken as it is, though it is widened on the way.
+    #[test]
+    fn what_was_in_eight_bits_is_not_rounded_again() {
+        use burn::tensor::f16;
+        let scales = [1.0, 0.003, 7e-5, 123.0].map(|scale| f16::from_f32(scale).to_f32());
+        let weight: Vec<f32> = (0..GROUP as i32)
+            .map(|i| if i % 32 == 5 { -127 } else { i * 37 % 255 - 127 } as f32)
+            .zip(scales.iter().flat_map(|&scale| [scale; BLOCK]))
+            .map(|(q, scale)| q * scale)
+            .collect();
+        let tensor = |values: &[f32]| {
+            Tensor::<Flex, 1>::from_floats(values, &Default::default()).reshape([1, GROUP])
+        };
+        assert_eq!(back(tensor(&weight)), weight);
+    }
+
+    #[test]
+    fn bf16_is_rounded_from_what_it_is() {
+        let weight = random([3, 200]).cast(DType::BF16);
+        assert_eq!(back(weight.clone()), back(weight.cast(DType::F32)));
+    }
+
+    #[test]
+    fn zeros_stay_and_what_is_no_number_is_not_hidden() {
+        let mut values = vec![0.0; 3 * BLOCK];
+        values[40] = f32::NAN;
+        values[70] = f32::INFINITY;
+        let weight = Tensor::<Flex, 1>::from_floats(values.as_slice(), &Default::default());
+        let got = back(weight.reshape([1, 3 * BLOCK]));
+        assert!(got[..BLOCK].iter().all(|&x| x == 0.0));
+        assert!(got[BLOCK..].iter().all(|x| x.is_nan()));
+    }
+
+    #[test]
+    fn rows_of_a_part_are_those_of_the_whole() {
+        let eight = eight_bits(primitive(random([9, 200])));
+        let eight = eight_bits(eight);
+        let whole = widened(&eight, 3..5);
+        let part = widened(&eight.narrow(0, 3, 2), 0..2);
+        assert_eq!(whole.storage::<f32>(), part.storage::<f32>());
+    }
+}

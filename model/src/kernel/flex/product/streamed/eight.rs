@@ -1,0 +1,81 @@
+//! Rows in eight bits, as [`super::super::super::eight`] lays them out.
+//!
+//! A byte becomes the last one of an f32 between 2^23 and 2^24, whose steps are 1; taking 2^23 + 128
+//! off leaves the number, exactly.
+
+use std::borrow::Cow;
+
+use pulp::{Arch, Simd};
+
+use super::{
+    super::super::eight::{BLOCK, BLOCKS, GROUP, Group, groups_of, parts},
+    Lines, Weight,
+};
+
+/// The bits of 2^23.
+const BASE: u32 = 0x4b00_0000;
+/// What stands for zero.
+const ZERO: f32 = 8_388_608.0 + 128.0;
+
+/// The word is a whole group.
+impl Weight for Group {
+    fn words(width: usize) -> usize {
+        groups_of(width)
+    }
+
+    /// Filled up to whole groups with zeros.
+    fn arranged(_: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]> {
+        let full = width.next_multiple_of(GROUP);
+        if full == width {
+            return x.into();
+        }
+        let mut arranged = vec![0.0; x.len() / width * full];
+        let rows = arranged.chunks_mut(full).zip(x.chunks(width));
+        rows.for_each(|(to, from)| to[..width].copy_from_slice(from));
+        arranged.into()
+    }
+
+    #[inline(always)]
+    fn tile<S: Simd, const O: usize, const R: usize>(
+        simd: S,
+        weights: &[Self],
+        x: &[f32],
+        Lines { words, width, rows }: Lines,
+        sums: &mut [f32],
+    ) {
+        let (base, mask) = (simd.splat_u32s(BASE), simd.splat_u32s(0xff));
+        let zero = simd.splat_f32s(ZERO);
+        let inputs: [&[[f32; GROUP]]; R] =
+            std::array::from_fn(|row| x[row * width..][..width].as_chunks().0);
+        for o in 0..O {
+            let row = &weights[o * words..][..words];
+            let mut partial = [[simd.splat_f32s(0.0); BLOCKS]; R];
+            for (index, group) in row.iter().enumerate() {
+                let (words, scales) = parts(group);
+                let scales = scales.map(|scale| simd.splat_f32s(scale));
+                let vectors = S::as_simd_u32s(words).0;
+                for (i, &words) in vectors.iter().enumerate() {
+                    for (block, &scale) in scales.iter().enumerate() {
+                        // ANCHOR: byte
+                        let shift = simd.splat_u32s(8 * block as u32);
+                        let byte = simd.wrapping_dyn_shr_u32s(words, shift);
+                        let bits = simd.or_u32s(simd.and_u32s(byte, mask), base);
+                        let number = simd.sub_f32s(simd.transmute_f32s_u32s(bits), zero);
+                        let weight = simd.mul_f32s(number, scale);
+                        // ANCHOR_END: byte
+                        for r in 0..R {
+                            let input = &inputs[r][index][block * BLOCK..][..BLOCK];
+                            let input = S::as_simd_f32s(input).0[i];
+                            partial[r][block] = simd.mul_add_f32s(weight, input, partial[r][block]);
+                        }
+                    }
+                }
+            }
+            for r in 0..R {
+                let [a, b, c, d] = partial[r];
+                let all = simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d));
+                sums[o * rows + r] = simd.reduce_sum_f32s(all);
+            }
+        }
+    }
+}
