@@ -10,7 +10,7 @@ use acestep_runtime::{
     flow::noise::NoiseSource,
     host::to_host,
 };
-use anyhow::Result;
+use anyhow::{Context, Result};
 use burn::tensor::{DType, Tensor, TensorData};
 
 use super::{
@@ -161,7 +161,7 @@ impl Job for Writing<'_> {
         for step in 0..DRAWN {
             let row = to_host(model.scores(hidden, std::slice::from_ref(&all)));
             let likeliest = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]));
-            best.push(likeliest.unwrap_or_default() as u32);
+            best.push(likeliest.context("the language model has no tokens")? as u32);
             scores.extend(row);
             let next = *tokens.get(step).unwrap_or(&best[step]);
             hidden = model.step(&[next], 0..1, &mut cache, &place.device);
