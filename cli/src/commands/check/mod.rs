@@ -212,7 +212,7 @@ impl Check {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let items = items(part, &self.args);
         let ceilings = Cell::new(None);
-        // What eight bits are multiplied as.
+        // Burn has no large product of eight bits to compare with.
         let dtype = dtype::name(dtype::of_others(self.engine.dtype));
         let command = |from: usize| self.command(&program, part, from, ceilings.get());
         let take = |line: &Line| match line.clone() {

@@ -38,7 +38,7 @@ const WORDS: usize = BLOCK + BLOCKS;
 pub(super) type Group = [u32; WORDS];
 
 /// What stands for zero.
-const ZERO: u32 = 128;
+pub(super) const ZERO: u32 = 128;
 
 /// Rows in eight bits, one behind the other.
 #[derive(Clone, Copy)]

@@ -2,16 +2,21 @@
 //!
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once and it is as fast as memory is:
 //! [`streamed`]. One row's sums do not depend on how many rows there are: a batch gives what its items
-//! give alone, to the bit. More rows, as of a prompt or of a song, share panels of packed weights:
-//! `blocked`, where the processor multiplies bf16, else Burn's own product ([`shared`]).
+//! give alone, to the bit. More rows, as of a prompt or of a song, share panels of weights: those of
+//! bf16 and of eight bits where the processor has an instruction for products of these (`blocked`,
+//! `bytes`), else by Burn's own product ([`shared`]).
 //!
-//! bf16 weights are half as many bytes to read. What they are multiplied with is f32 and stays so
-//! for few rows and on most processors; where there is an instruction for products of bf16, many
-//! rows are rounded to it first: a row among more than [`MOST_ROWS`] differs by that from the same row
-//! among few. Sums are f32 always.
+//! bf16 weights are half as many bytes to read, those in eight bits little more than a quarter. What they
+//! are multiplied with is f32 and stays so for few rows and on most processors; where there is an
+//! instruction for products of the weights' type, many rows are rounded to it first: a row among more
+//! than [`MOST_ROWS`] differs by that from the same row among few. Sums are f32 always.
 
 #[cfg(target_arch = "x86_64")]
 mod blocked;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
+#[cfg(target_arch = "x86_64")]
+mod pieces;
 mod shared;
 mod streamed;
 
@@ -25,7 +30,7 @@ use super::{
     eight::{self, Eight},
 };
 
-/// Rows up to which weights are not packed.
+/// Rows up to which weights are read once, in the order of memory.
 const MOST_ROWS: usize = 16;
 
 /// Below so many weights it is done before another core has woken up.
@@ -67,7 +72,7 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(dot) = blocked::Dot::new() {
-        return blocked::product(dot, inputs, blocked::Weights::Bf16(weights), sizes);
+        return blocked::product(dot, inputs, weights, sizes);
     }
     shared::product(x, weight)
 }
@@ -80,8 +85,8 @@ fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor 
         return streamed::product(inputs, weights.groups(), sizes);
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(dot) = blocked::Dot::new() {
-        return blocked::product(dot, inputs, blocked::Weights::Eight(weights), sizes);
+    if let Some(dot) = bytes::Dot::new() {
+        return bytes::product(dot, inputs, weights, sizes);
     }
     shared::product(x, weight)
 }
@@ -162,42 +167,48 @@ mod tests {
         [eight, wide].map(tensor)
     }
 
-    /// A product of many rows may round both to bf16, each number by at most its 2^-8.
+    /// What weights in eight bits are multiplied with: many rows are rounded as they are, where the
+    /// processor multiplies bytes.
+    fn beside_eight(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
+        #[cfg(target_arch = "x86_64")]
+        if x.dims()[0] > MOST_ROWS && bytes::Dot::new().is_some() {
+            return eight(x)[1].clone();
+        }
+        x
+    }
+
+    /// Rows, outputs and widths: those of [`SIZES`], then several panels for a core, parts and
+    /// stretches of which the last is shorter, and a last tile of one row.
+    fn sizes() -> impl Iterator<Item = [usize; 3]> {
+        let rows = [1, 2, 3, 5, 16, 17, 70, 125, 800];
+        let small = rows.into_iter().flat_map(|rows| SIZES.map(|(out, width)| [rows, out, width]));
+        small.chain([[19, 1300, 70], [21, 40, 2150], [25, 9, 4133], [513, 33, 2085]])
+    }
+
+    const SIZES: [(usize, usize); 6] =
+        [(1, 2), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)];
+
     #[test]
     fn weights_in_eight_bits_are_the_reference() {
-        for rows in [1, 2, 3, 5, 16, 17, 70, 125, 800] {
-            for (out, width) in [(1, 2), (3, 33), (40, 64), (33, 100), (300, 1024), (65, 1537)] {
-                let x = random(rows, width);
-                let [weight, wide] = eight(random(out, width));
-                let product = |x: Tensor<Flex, 2>, weight: Tensor<Flex, 2>| {
-                    values(x.matmul(weight.transpose()))
-                };
-                let expected = product(x.clone(), wide.clone());
-                let sizes = product(x.clone().abs(), wide.abs());
-                let rounding = if rows <= MOST_ROWS { 0.0 } else { 1.0 / 128.0 };
-                for ((a, b), size) in values(ours(&x, &weight)).iter().zip(expected).zip(sizes) {
-                    let allowed = rounding * size + 2e-6 * width as f32;
-                    assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
-                }
+        for [rows, out, width] in sizes() {
+            let x = random(rows, width);
+            let [weight, wide] = eight(random(out, width));
+            let expected = values(beside_eight(x.clone()).matmul(wide.transpose()));
+            for (a, b) in values(ours(&x, &weight)).iter().zip(expected) {
+                let allowed = 2e-6 * width as f32;
+                assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
             }
         }
     }
 
-    /// Every step of a panel, and what the rounding of `x` cannot explain.
+    /// Of what a row of `x` means nothing, its sums mean nothing, and those of others do.
     #[test]
-    fn numbers_that_bf16_holds_are_multiplied_exactly_with_eight_bits() {
-        for (rows, out, width) in [(18, 70, 999), (125, 96, 2600), (40, 33, 15)] {
-            let x = random(rows, width).cast(DType::BF16).cast(DType::F32);
-            // The largest of every block is 127: its scale is 1, and each number its own.
-            let whole = (random(out, width) * 40.0).round().clamp(-126.0, 126.0);
-            let first = Tensor::<Flex, 1, burn::tensor::Int>::arange(0..width as i64, &x.device());
-            let first = first.remainder_scalar(32).equal_elem(0).reshape([1, width]);
-            let weight = whole.mask_fill(first.expand([out, width]), 127.0);
-            let expected = values(x.clone().matmul(weight.clone().transpose()));
-            let [weight, _] = eight(weight);
-            for (a, b) in values(ours(&x, &weight)).iter().zip(&expected) {
-                assert!((a - b).abs() < 1e-4 * width as f32, "{rows} {out} {width}: {a} {b}");
-            }
+    fn what_is_no_number_is_not_hidden_by_eight_bits() {
+        let hole = Tensor::<Flex, 2>::full([1, 1], f32::NAN, &Default::default());
+        let x = random(40, 200).slice_assign([30..31, 150..151], hole);
+        let [weight, _] = eight(random(50, 200));
+        for (row, sums) in values(ours(&x, &weight)).chunks(50).enumerate() {
+            assert!(sums.iter().all(|sum| sum.is_nan() == (row == 30)), "row {row}");
         }
     }
 
@@ -216,7 +227,7 @@ mod tests {
         }
     }
 
-    /// What runs where the processor has no instruction for bf16.
+    /// What runs where the processor has no instruction for bytes.
     #[test]
     fn weights_in_eight_bits_may_be_widened_part_by_part() {
         let (x, [weight, wide]) = (random(20, 70), eight(random(33, 70)));
@@ -288,7 +299,7 @@ mod tests {
     #[test]
     fn numbers_that_bf16_holds_are_multiplied_exactly() {
         let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
-        for (rows, out, width) in [(18, 70, 999), (125, 96, 1030), (40, 33, 15)] {
+        for [rows, out, width] in sizes().filter(|[rows, ..]| *rows > MOST_ROWS) {
             let (x, weight) = (rounded(random(rows, width)), random(out, width).cast(DType::BF16));
             let expected = values(x.clone().matmul(weight.clone().cast(DType::F32).transpose()));
             for (a, b) in values(ours(&x, &weight)).iter().zip(&expected) {

@@ -1,4 +1,4 @@
-//! Against the reference.
+//! Against the reference, long sums against the same in f64.
 
 use burn::tensor::Tensor;
 
@@ -29,20 +29,109 @@ fn filters_are_the_reference() {
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
         let geometry = Geometry { stride: 1, padding, dilation };
         for bias in [None, Some(bias)] {
-            let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
+            let expected = exact::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
             let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
             let ours = conv1d(x, weight, bias.map(primitive), geometry);
-            let allowed = wandering(inputs * taps);
-            assert_close::<3>(tensor(ours), expected, allowed);
+            assert_sums(tensor(ours), expected, inputs * taps);
         }
     }
 }
 
-/// How far two sums of so many products of normal numbers may be from each other: the last digits of
-/// partial sums, which grow as the root, wander as the root of their number again. Of 6000 products, sums
-/// were seen up to 3.4e-4 apart.
-fn wandering(terms: usize) -> f32 {
-    (3e-6 * (terms as f32).sqrt()).max(1e-7 * terms as f32)
+/// Compares sums of `terms` products of normal numbers with exact ones: each, and all together.
+///
+/// The last digits of partial sums, which grow as the root, wander as the root of their number again, so
+/// that of thousands of long sums one may be far from the exact one, and all together may not.
+fn assert_sums(ours: Tensor<Flex, 3>, exact: Tensor<Flex, 3>, terms: usize) {
+    let allowed = |few: f32, many: f32| (few * (terms as f32).sqrt()).max(many * terms as f32);
+    assert_close(ours.clone(), exact.clone(), allowed(3e-6, 8e-8));
+    let apart = (ours - exact).square().mean().into_scalar().sqrt();
+    assert!(apart < allowed(1.5e-6, 3e-8), "{terms}: {apart}");
+}
+
+/// A filter, and the same transposed, with sums in f64: those of the reference in f32 wander as far from
+/// the exact ones as the kernel's may.
+mod exact {
+    use super::*;
+
+    /// `[batch, channels, samples]`, one behind the other.
+    struct Sound {
+        numbers: Vec<f64>,
+        dims: [usize; 3],
+    }
+
+    impl Sound {
+        fn of(x: &Tensor<Flex, 3>) -> Self {
+            let numbers = x.clone().cast(DType::F32).into_data().to_vec::<f32>().expect("f32");
+            Self { numbers: numbers.into_iter().map(f64::from).collect(), dims: x.dims() }
+        }
+
+        fn row(&self, first: usize, second: usize) -> &[f64] {
+            &self.numbers[(first * self.dims[1] + second) * self.dims[2]..][..self.dims[2]]
+        }
+    }
+
+    fn filled(bias: Option<Tensor<Flex, 1>>, dims: [usize; 3]) -> Vec<f64> {
+        let bias = bias.map(|of| of.into_data().to_vec::<f32>().expect("f32"));
+        let bias = bias.unwrap_or_else(|| vec![0.0; dims[1]]);
+        let rows = (0..dims[0] * dims[1]).map(|row| f64::from(bias[row % dims[1]]));
+        rows.flat_map(|bias| std::iter::repeat_n(bias, dims[2])).collect()
+    }
+
+    fn tensor_of(values: Vec<f64>, dims: [usize; 3]) -> Tensor<Flex, 3> {
+        tensor(from_values(values.into_iter().map(|value| value as f32).collect(), dims))
+    }
+
+    pub(super) fn conv1d(
+        x: Tensor<Flex, 3>,
+        weight: Tensor<Flex, 3>,
+        bias: Option<Tensor<Flex, 1>>,
+        Geometry { stride, padding, dilation }: Geometry,
+    ) -> Tensor<Flex, 3> {
+        let [x, weight] = [x, weight].map(|of| Sound::of(&of));
+        let [outputs, inputs, taps] = weight.dims;
+        let samples = (x.dims[2] + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+        let dims = [x.dims[0], outputs, samples];
+        let mut values = filled(bias, dims);
+        for (row, to) in values.chunks_mut(samples).enumerate() {
+            for input in 0..inputs {
+                let from = x.row(row / outputs, input);
+                for (tap, weight) in weight.row(row % outputs, input).iter().enumerate() {
+                    for (sample, to) in to.iter_mut().enumerate() {
+                        let at = (sample * stride + tap * dilation).checked_sub(padding);
+                        *to += weight * at.and_then(|at| from.get(at)).unwrap_or(&0.0);
+                    }
+                }
+            }
+        }
+        tensor_of(values, dims)
+    }
+
+    pub(super) fn conv_transpose1d(
+        x: Tensor<Flex, 3>,
+        weight: Tensor<Flex, 3>,
+        bias: Option<Tensor<Flex, 1>>,
+        Geometry { stride, padding, .. }: Geometry,
+    ) -> Tensor<Flex, 3> {
+        let [x, weight] = [x, weight].map(|of| Sound::of(&of));
+        let [inputs, outputs, taps] = weight.dims;
+        let samples = (x.dims[2] - 1) * stride + taps - 2 * padding;
+        let dims = [x.dims[0], outputs, samples];
+        let mut values = filled(bias, dims);
+        for (row, to) in values.chunks_mut(samples).enumerate() {
+            for input in 0..inputs {
+                let weights = weight.row(input, row % outputs);
+                for (sample, from) in x.row(row / outputs, input).iter().enumerate() {
+                    for (tap, weight) in weights.iter().enumerate() {
+                        let at = (sample * stride + tap).checked_sub(padding);
+                        if let Some(to) = at.and_then(|at| to.get_mut(at)) {
+                            *to += weight * from;
+                        }
+                    }
+                }
+            }
+        }
+        tensor_of(values, dims)
+    }
 }
 
 /// The strides of the encoder, and odd ones: channels end in the middle of a stride.
@@ -60,10 +149,9 @@ fn filters_that_leave_samples_out_are_the_reference() {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
         let geometry = Geometry { stride, padding, dilation: 1 };
-        let expected = reference::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
+        let expected = exact::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
         let ours = conv1d(primitive(x), primitive(weight), Some(primitive(bias)), geometry);
-        let allowed = wandering(inputs * taps);
-        assert_close::<3>(tensor(ours), expected, allowed);
+        assert_sums(tensor(ours), expected, inputs * taps);
     }
 }
 
@@ -94,10 +182,9 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let x = random([batch, inputs, samples]);
         let weight = random([outputs, inputs, taps]).cast(DType::BF16);
         let geometry = Geometry { stride, padding, dilation };
-        let expected = reference::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
+        let expected = exact::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
         let ours = conv1d(primitive(x), primitive(weight), None, geometry);
-        let allowed = wandering(inputs * taps);
-        assert_close::<3>(tensor(ours), expected, allowed);
+        assert_sums(tensor(ours), expected, inputs * taps);
     }
     for ([batch, inputs, outputs], samples, taps, stride, padding) in [
         ([2, 5, 3], 7, 20, 10, 5),
@@ -108,11 +195,30 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
         let x = random([batch, inputs, samples]);
         let weight = random([inputs, outputs, taps]).cast(DType::BF16);
         let geometry = Geometry { stride, padding, dilation: 1 };
-        let expected =
-            reference::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
+        let expected = exact::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
         let ours = conv_transpose1d(primitive(x), primitive(weight), None, geometry);
-        let allowed = wandering(inputs * taps);
-        assert_close::<3>(tensor(ours), expected, allowed);
+        assert_sums(tensor(ours), expected, inputs * taps);
+    }
+}
+
+/// What the others are compared with is the reference, but for its rounding.
+#[test]
+fn exact_filters_are_the_reference() {
+    let x = random([2, 3, 17]);
+    for (stride, padding, dilation) in [(1, 3, 3), (2, 1, 1), (3, 0, 2)] {
+        let geometry = Geometry { stride, padding, dilation };
+        let (weight, bias) = (random([5, 3, 4]), Some(random([5])));
+        let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
+        assert_close::<3>(exact::conv1d(x.clone(), weight, bias, geometry), expected, 1e-5);
+        let geometry = Geometry { dilation: 1, ..geometry };
+        let (weight, bias) = (random([3, 5, 8]), Some(random([5])));
+        let expected =
+            reference::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
+        assert_close::<3>(
+            exact::conv_transpose1d(x.clone(), weight, bias, geometry),
+            expected,
+            1e-5,
+        );
     }
 }
 
@@ -230,11 +336,10 @@ fn transposed_filters_are_the_reference() {
         let geometry = Geometry { stride, padding, dilation: 1 };
         for bias in [None, Some(bias)] {
             let expected =
-                reference::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
+                exact::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
             let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
             let ours = conv_transpose1d(x, weight, bias.map(primitive), geometry);
-            let allowed = wandering(inputs * taps);
-            assert_close::<3>(tensor(ours), expected, allowed);
+            assert_sums(tensor(ours), expected, inputs * taps);
         }
     }
 }
@@ -244,7 +349,7 @@ fn views_are_read_as_they_are_seen() {
     let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
     let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
     let geometry = Geometry { stride: 1, padding: 1, dilation: 1 };
-    let expected = reference::conv1d(x.clone(), weight.clone(), None, geometry);
+    let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
     let ours = conv1d(primitive(x), primitive(weight), None, geometry);
     assert_close::<3>(tensor(ours), expected, 1e-5);
 }

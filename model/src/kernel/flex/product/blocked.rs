@@ -1,13 +1,12 @@
-//! The product of many rows in bf16: panels of weights that stay in the first cache, against tiles of rows
-//! whose sums stay in registers.
+//! The product of many rows in bf16: tiles of both rows as they lie, whose sums stay in registers.
 //!
 //! ```text
-//! x, in parts of rows -> tiles of some rows, packed      \
-//! weights, as they lie -> panels of some rows, packed    -> sums in registers -> out
+//! x, rounded to bf16      -> tiles of some rows, side by side   \
+//! weights, as they lie    -> panels of some rows                 -> sums in registers -> out
 //! ```
 //!
-//! Weights are packed anew in every product, a panel at a time, which costs a read of the weights;
-//! they are kept in memory once, as the checkpoint has them, and need no second form.
+//! A panel of weights stays in a core's first cache while a part of `x`, which stays in the second,
+//! goes by. Weights are read where the checkpoint's file is mapped and are never put in another order.
 //!
 //! Source: Goto & van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication".
 
@@ -17,27 +16,18 @@ use burn::tensor::bf16;
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::super::{eight::Eight, from_values};
-use dot::COLUMNS;
+use super::{super::from_values, pieces::pieces};
 pub(super) use dot::Dot;
+use dot::{COLUMNS, NUMBERS, Panel, ROWS, Steps};
 
-/// Rows that are packed at a time: with one stretch of their numbers they stay in a core's second
-/// cache.
-const PART: usize = 768;
+/// Tiles of `x` in a part: with one stretch of their numbers they stay in a core's second cache.
+const PART: usize = 40;
 
-/// Words of a stretch of the sums: a panel of it stays near a core.
-const STRETCH: usize = 512;
+/// Steps of a stretch of the sums: a panel of it stays in a core's first cache.
+const STRETCH: usize = 64;
 
-/// Pieces of work for each core, so that none waits long for the last.
-const SHARES: usize = 6;
-
-/// Weights that panels are made of, in their own order.
-#[derive(Clone, Copy)]
-pub(super) enum Weights<'a> {
-    Bf16(&'a [bf16]),
-    /// Rounded to bf16 once they are widened.
-    Eight(Eight<'a>),
-}
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
 
 /// `x W^T`.
 ///
@@ -46,65 +36,64 @@ pub(super) enum Weights<'a> {
 pub(super) fn product(
     dot: Dot,
     x: &[f32],
-    weights: Weights,
+    weights: &[bf16],
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
+    let (tiles, steps) = (rows.div_ceil(ROWS), width.div_ceil(NUMBERS));
+    // Vectors of `x` begin with a line of the cache.
+    let mut packed = vec![bf16::ZERO; (tiles * steps * ROWS + 1) * NUMBERS];
+    let first = packed.as_ptr().align_offset(LINE);
+    let packed: &mut [Steps] = packed[first.min(NUMBERS)..].as_chunks_mut().0.as_chunks_mut().0;
+    packed.par_chunks_mut(steps).zip(x.par_chunks(ROWS * width)).for_each(|(packed, x)| {
+        for (row, x) in x.chunks(width).enumerate() {
+            dot.round(x, row, packed);
+        }
+    });
+
     let mut values = vec![0.0; rows * out];
-    // Parts of one size.
-    let part = rows.div_ceil(rows.div_ceil(PART));
-    for (x, values) in x.chunks(part * width).zip(values.chunks_mut(part * out)) {
-        of_part(dot, x, weights, width, out, values);
-    }
+    pieces(&mut values, out, COLUMNS).into_par_iter().for_each(|(first, mut to)| {
+        // Parts of one size.
+        let part = tiles.div_ceil(tiles.div_ceil(PART));
+        for (x, to) in packed.chunks(part * steps).zip(to.chunks_mut(part * ROWS)) {
+            of_piece(dot, x, &weights[first * width..], width, to);
+        }
+    });
     from_values(values, [rows, out])
 }
 
-fn of_part(dot: Dot, x: &[f32], weights: Weights, width: usize, out: usize, values: &mut [f32]) {
-    let rows = x.len() / width;
-    let at_once = dot::rows_at_once(rows);
-    let words = width.div_ceil(2);
-    let mut packed = vec![0; rows.div_ceil(at_once) * at_once * words];
-    let tiles = packed.par_chunks_mut(at_once * words).zip(x.par_chunks(at_once * width));
-    tiles.for_each(|(packed, x)| dot.pack_rows(x, width, at_once, packed));
-
-    // Whole panels for each piece of work.
-    let panels = out.div_ceil(COLUMNS);
-    let together = panels.div_ceil(rayon::current_num_threads() * SHARES) * COLUMNS;
-    let scratch = || (vec![0; STRETCH * COLUMNS], vec![0.0; at_once * COLUMNS]);
-    let pieces = cut(values, out, together).into_par_iter().enumerate();
-    pieces.for_each_init(scratch, |(panel, sums), (piece, mut to)| {
-        let first = piece * together;
-        let last = (first + together).min(out);
-        let stretches = |start: usize| (0..words).step_by(STRETCH).map(move |word| (start, word));
-        let steps = (first..last).step_by(COLUMNS).flat_map(stretches);
-        let chosen = |start: usize| start..(start + COLUMNS).min(last);
-        for (start, word) in steps {
-            let count = STRETCH.min(words - word);
-            let panel = &mut panel[..count * COLUMNS];
-            dot.pack_weights(weights, width, chosen(start), 2 * word, panel);
-            let tiles = packed.chunks(at_once * words).zip(to.chunks_mut(at_once));
-            for (x, to) in tiles {
-                let x = &x[word * at_once..(word + count) * at_once];
-                dot.run(x, panel, at_once, sums);
-                for (to, sums) in to.iter_mut().zip(sums.chunks(COLUMNS)) {
-                    let to = &mut to[start - first..][..chosen(start).len()];
-                    if word == 0 {
-                        to.copy_from_slice(&sums[..to.len()]);
-                    } else {
-                        to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
-                    }
+/// Of every row of `to`, the sums with the first rows of `weights`, as many as it takes.
+fn of_piece(dot: Dot, x: &[Steps], weights: &[bf16], width: usize, to: &mut [&mut [f32]]) {
+    let steps = width.div_ceil(NUMBERS);
+    let stretch = steps.div_ceil(steps.div_ceil(STRETCH));
+    let columns = to[0].len();
+    // One stretch of `x` after the other, as all of it may be too much for the second cache.
+    for step in (0..steps).step_by(stretch) {
+        let numbers = step * NUMBERS..((step + stretch) * NUMBERS).min(width);
+        for start in (0..columns).step_by(COLUMNS) {
+            // The last row again where there are no more.
+            let panel = Panel::of(std::array::from_fn(|column| {
+                let row = (start + column).min(columns - 1);
+                &weights[row * width..][numbers.clone()]
+            }));
+            for (x, to) in x.chunks(steps).zip(to.chunks_mut(ROWS)) {
+                let sums = dot.run(&x[step..], &panel);
+                for (to, sums) in to.iter_mut().zip(&sums) {
+                    keep(sums, &mut to[start..], step == 0);
                 }
             }
         }
-    });
+    }
 }
 
-/// Cuts every row of `values` into pieces of `size`: for each piece, its part of every row.
-fn cut(values: &mut [f32], out: usize, size: usize) -> Vec<Vec<&mut [f32]>> {
-    let mut pieces: Vec<Vec<_>> = (0..out.div_ceil(size)).map(|_| Vec::new()).collect();
-    for row in values.chunks_mut(out) {
-        for (piece, part) in pieces.iter_mut().zip(row.chunks_mut(size)) {
-            piece.push(part);
-        }
+/// Writes as many sums as there is room for, or adds them to what is there.
+#[inline]
+fn keep(sums: &[f32; COLUMNS], to: &mut [f32], is_first: bool) {
+    let room = to.len().min(COLUMNS);
+    if !is_first {
+        to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
+    } else if let Some(to) = to.first_chunk_mut() {
+        *to = *sums;
+    } else {
+        to.copy_from_slice(&sums[..room]);
     }
-    pieces
 }

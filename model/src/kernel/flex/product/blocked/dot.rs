@@ -1,23 +1,48 @@
 //! Tiles of bf16 by `vdpbf16ps`: a word is two neighbours of a sum, and sums are f32.
 //!
-//! `x` is rounded to bf16 as it is packed; the instruction flushes denormal numbers to zero and
-//! rounds each pair's sum once more than a fused chain would: both far below the rounding of `x`.
+//! Both rows are read as they lie, 32 numbers of each at a time, so that a register holds 16 parts of one
+//! sum, which are added up at the end. The instruction flushes denormal numbers to zero and rounds each
+//! pair's sum once more than a fused chain would: both far below the rounding of `x`.
 //!
 //! Source: Intel, "Intrinsics Guide", AVX512_BF16.
 
-use std::{arch::x86_64::*, ops::Range};
+use std::arch::x86_64::*;
 
-use super::{
-    super::super::eight::{self, Group},
-    Weights,
-};
+use burn::tensor::bf16;
 
-/// Vectors of a panel.
-const VECTORS: usize = 2;
-/// Words of a vector.
+/// Rows of `x` in a tile.
+pub(super) const ROWS: usize = 4;
+/// Rows of the weights in a tile: with one vector of sums for each of both, and a vector of every row
+/// of `x`, all are in registers.
+pub(super) const COLUMNS: usize = 6;
+/// Numbers of a vector.
+pub(super) const NUMBERS: usize = 32;
+/// F32 of a vector, and words.
 const LANES: usize = 16;
-/// Rows of the weights in a panel.
-pub(super) const COLUMNS: usize = VECTORS * LANES;
+
+/// Numbers of a row that are multiplied at a time.
+pub(super) type Step = [bf16; NUMBERS];
+/// Those of the rows of a tile.
+pub(super) type Steps = [Step; ROWS];
+/// The sums of a tile, a row of `x` in each.
+pub(super) type Sums = [[f32; COLUMNS]; ROWS];
+
+/// Rows of the weights, whole vectors and what is left.
+pub(super) struct Panel<'a> {
+    whole: [&'a [Step]; COLUMNS],
+    rest: [&'a [bf16]; COLUMNS],
+}
+
+impl<'a> Panel<'a> {
+    /// Of rows of one length.
+    pub(super) fn of(rows: [&'a [bf16]; COLUMNS]) -> Self {
+        let count = rows[0].len() / NUMBERS;
+        Self {
+            whole: rows.map(|row| &row.as_chunks().0[..count]),
+            rest: rows.map(|row| &row[count * NUMBERS..]),
+        }
+    }
+}
 
 /// A processor that has the instruction.
 #[derive(Debug, Clone, Copy)]
@@ -33,181 +58,86 @@ impl Dot {
     }
 }
 
-/// How many of `rows` rows are taken at once: as many as leave the least of the last tile empty.
-pub(super) fn rows_at_once(rows: usize) -> usize {
-    // With two vectors of sums for each, the weights and a word of `x`, all in registers.
-    [14, 12, 10, 8].into_iter().min_by_key(|size| rows.next_multiple_of(*size)).unwrap_or(8)
-}
-
 #[expect(unsafe_code, reason = "`Dot` is the proof that the processor has these instructions")]
 impl Dot {
-    /// Packs rows of `x`, `width` numbers each, rounded to bf16: `[words, at_once]`, zeros where there
-    /// is no number.
-    pub(super) fn pack_rows(self, x: &[f32], width: usize, at_once: usize, packed: &mut [u32]) {
+    /// Rounds a row of `x` to bf16, as row `row` of a tile; zeros where there is no number.
+    pub(super) fn round(self, x: &[f32], row: usize, to: &mut [Steps]) {
         // SAFETY: see above.
-        unsafe { pack_rows(x, width, at_once, packed) }
+        unsafe { round(x, row, to) }
     }
 
-    /// Packs `rows` of the weights, at most [`COLUMNS`]: of each the numbers from `first`, the first
-    /// of a stretch, on, as far as `packed` reaches, `[words, COLUMNS]`, zeros where there are none.
-    pub(super) fn pack_weights(
-        self,
-        weights: Weights,
-        width: usize,
-        rows: Range<usize>,
-        first: usize,
-        packed: &mut [u32],
-    ) {
+    /// `sums[r][c] = sum over i of x[i][r] weights[c][i]`, for as many numbers as the rows of weights
+    /// have.
+    pub(super) fn run(self, x: &[Steps], weights: &Panel) -> Sums {
         // SAFETY: see above.
-        unsafe { pack_weights(weights, width, rows, first, packed) }
-    }
-
-    /// `sums[r, c] = sum over words of x[.., r] weights[.., c]`, `[at_once, COLUMNS]`.
-    pub(super) fn run(self, x: &[u32], weights: &[u32], at_once: usize, sums: &mut [f32]) {
-        // SAFETY: see above.
-        unsafe {
-            match at_once {
-                14 => run::<14>(x, weights, sums),
-                12 => run::<12>(x, weights, sums),
-                10 => run::<10>(x, weights, sums),
-                _ => run::<8>(x, weights, sums),
-            }
-        }
+        unsafe { run(x, weights) }
     }
 }
 
-/// Rounds each row, then puts pairs of all rows beside each other.
-#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-fn pack_rows(x: &[f32], width: usize, at_once: usize, packed: &mut [u32]) {
-    for (index, row) in x.chunks(width).enumerate() {
-        let mut to = packed.chunks_exact_mut(at_once);
-        for numbers in row.chunks(COLUMNS) {
-            let mut full = [0.0; COLUMNS];
-            full[..numbers.len()].copy_from_slice(numbers);
-            let pairs = words(_mm512_cvtne2ps_pbh(
-                vector(full[LANES..].try_into().expect("a vector")),
-                vector(full[..LANES].try_into().expect("a vector")),
-            ));
-            let count = numbers.len().div_ceil(2);
-            to.by_ref().zip(&pairs[..count]).for_each(|(to, pair)| to[index] = *pair);
-        }
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn round(x: &[f32], row: usize, to: &mut [Steps]) {
+    for (to, numbers) in to.iter_mut().zip(x.chunks(NUMBERS)) {
+        let mut full = [0.0; NUMBERS];
+        full[..numbers.len()].copy_from_slice(numbers);
+        let [low, high] = [0, 1].map(|half| full.as_chunks().0[half]);
+        store(_mm512_cvtne2ps_pbh(vector(&high), vector(&low)), &mut to[row]);
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-fn pack_weights(
-    weights: Weights,
-    width: usize,
-    rows: Range<usize>,
-    first: usize,
-    packed: &mut [u32],
-) {
-    let count = packed.len() / COLUMNS;
-    for (group, start) in (rows.start..rows.end).step_by(LANES).enumerate() {
-        let rows = start..(start + LANES).min(rows.end);
-        for begin in (0..count).step_by(LANES) {
-            let mut block = [_mm512_setzero_si512(); LANES];
-            for (block, row) in block.iter_mut().zip(rows.clone()) {
-                let number = first + 2 * begin;
-                *block = match weights {
-                    Weights::Bf16(weights) => {
-                        pairs(&weights[row * width..(row + 1) * width][number..])
-                    }
-                    Weights::Eight(weights) => block_of(weights.row(row), number),
-                };
-            }
-            turn(&mut block);
-            let to = packed[begin * COLUMNS..].chunks_exact_mut(COLUMNS);
-            for (to, block) in to.zip(block) {
-                let to = &mut to[group * LANES..][..LANES];
-                store(block, to.try_into().expect("a vector"));
-            }
-        }
-    }
-    // A panel that is not full: what was there before may be no number.
-    for group in rows.len().div_ceil(LANES)..VECTORS {
-        for to in packed.chunks_exact_mut(COLUMNS) {
-            to[group * LANES..][..LANES].fill(0);
-        }
-    }
-}
-
-/// The block of a row that begins with `number`, in bf16. A byte becomes the last one of an f32 between
-/// 2^23 and 2^24, whose steps are 1.
-#[target_feature(enable = "avx512f,avx512bf16")]
-fn block_of(row: &[Group], number: usize) -> __m512i {
-    let (words, scales) = eight::parts(&row[number / eight::GROUP]);
-    let block = number % eight::GROUP / eight::BLOCK;
-    let shift = _mm_cvtsi32_si128(8 * block as i32);
-    let half = |words: &[u32]| {
-        let words = load(words.try_into().expect("a vector"));
-        let byte = _mm512_and_si512(_mm512_srl_epi32(words, shift), _mm512_set1_epi32(0xff));
-        let bits = _mm512_or_si512(byte, _mm512_set1_epi32(0x4b00_0000));
-        let number = _mm512_sub_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(8_388_736.0));
-        _mm512_mul_ps(number, _mm512_set1_ps(scales[block]))
-    };
-    words_of(_mm512_cvtne2ps_pbh(half(&words[LANES..]), half(&words[..LANES])))
-}
-
-/// Columns become rows.
-#[target_feature(enable = "avx512f")]
-fn turn(block: &mut [__m512i; LANES]) {
-    swap::<1>(block);
-    swap::<2>(block);
-    swap::<4>(block);
-    swap::<8>(block);
-}
-
-/// Squares of `SIZE` change places across the diagonal, in every square of twice their size.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn swap<const SIZE: usize>(block: &mut [__m512i; LANES]) {
-    let [low, high] = const { [lanes_of(SIZE, 0), lanes_of(SIZE, SIZE)] };
-    let [low, high] = [load(&low), load(&high)];
-    for pair in 0..LANES / 2 {
-        let row = pair / SIZE * 2 * SIZE + pair % SIZE;
-        let (a, b) = (block[row], block[row + SIZE]);
-        block[row] = _mm512_permutex2var_epi32(a, low, b);
-        block[row + SIZE] = _mm512_permutex2var_epi32(a, high, b);
-    }
-}
-
-/// Which lanes of two rows, the second's counted from 16, make the upper row after a swap (`shift` 0)
-/// or the lower one (`shift` = `size`).
-const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
-    let mut lanes = [0; LANES];
-    let mut lane = 0;
-    while lane < LANES {
-        let from = if lane & size == 0 { lane + shift } else { (lane + shift - size) | LANES };
-        lanes[lane] = from as u32;
-        lane += 1;
-    }
-    lanes
-}
-
-/// `R` rows of `x` against a panel.
-#[target_feature(enable = "avx512f,avx512bf16")]
-fn run<const R: usize>(x: &[u32], weights: &[u32], sums: &mut [f32]) {
+#[expect(unsafe_code, reason = "asking for every row whether it ends takes as long as the loads")]
+fn run(x: &[Steps], weights: &Panel) -> Sums {
+    let Panel { whole, rest } = weights;
+    let count = whole[0].len();
     // ANCHOR: dot
-    let mut partial = [[_mm512_setzero_ps(); VECTORS]; R];
-    let weights = weights.chunks_exact(COLUMNS);
-    for (x, weights) in x.chunks_exact(R).zip(weights) {
-        let weights: [_; VECTORS] = std::array::from_fn(|vector| {
-            load(weights[vector * LANES..][..LANES].try_into().expect("a vector"))
-        });
-        for (partial, &x) in partial.iter_mut().zip(x) {
-            let x = numbers(_mm512_set1_epi32(x as i32));
-            for (partial, weights) in partial.iter_mut().zip(weights) {
-                *partial = _mm512_dpbf16_ps(*partial, x, numbers(weights));
+    let mut partial = [[_mm512_setzero_ps(); COLUMNS]; ROWS];
+    for (step, x) in x[..count].iter().enumerate() {
+        let x = [numbers(&x[0]), numbers(&x[1]), numbers(&x[2]), numbers(&x[3])];
+        for column in 0..COLUMNS {
+            // SAFETY: every row has `count` of them, see `Panel::of`.
+            let weights = numbers(unsafe { whole[column].get_unchecked(step) });
+            for row in 0..ROWS {
+                partial[row][column] = _mm512_dpbf16_ps(partial[row][column], x[row], weights);
             }
         }
     }
     // ANCHOR_END: dot
-    for (sums, partial) in sums.chunks_exact_mut(COLUMNS).zip(partial) {
-        for (sums, partial) in sums.chunks_exact_mut(LANES).zip(partial) {
-            keep(partial, sums.try_into().expect("a vector"));
+    if !rest[0].is_empty() {
+        for column in 0..COLUMNS {
+            let weights = few(rest[column]);
+            for row in 0..ROWS {
+                let x = numbers(&x[count][row]);
+                partial[row][column] = _mm512_dpbf16_ps(partial[row][column], x, weights);
+            }
         }
     }
+    let mut of = [[0.0; COLUMNS]; ROWS];
+    let to = of.as_flattened_mut().as_chunks_mut::<8>().0;
+    for (to, partial) in to.iter_mut().zip(partial.as_flattened().as_chunks::<8>().0) {
+        *to = sums(partial);
+    }
+    of
+}
+
+/// The sum of each vector. Two at a time become one whose halves are theirs, and so on.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn sums(of: &[__m512; 8]) -> [f32; 8] {
+    let halves = |a, b| {
+        _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b))
+    };
+    let quarters = |a, b| {
+        _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
+    };
+    // A quarter of each: four sums in order.
+    let low = quarters(halves(of[0], of[1]), halves(of[2], of[3]));
+    let high = quarters(halves(of[4], of[5]), halves(of[6], of[7]));
+    // Within quarters: two parts of the sum of `low`, then two of `high`.
+    let both =
+        _mm512_add_ps(_mm512_shuffle_ps::<0x88>(low, high), _mm512_shuffle_ps::<0xdd>(low, high));
+    let last = _mm512_add_ps(both, _mm512_shuffle_ps::<0xb1>(both, both));
+    let lanes = kept(last);
+    std::array::from_fn(|column| lanes[column % 4 * 4 + column / 4 * 2])
 }
 
 mod memory {
@@ -218,13 +148,7 @@ mod memory {
 
     use burn::tensor::bf16;
 
-    use super::LANES;
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn load(from: &[u32; LANES]) -> __m512i {
-        // SAFETY: as many bytes as are read.
-        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
-    }
+    use super::{LANES, NUMBERS, Step};
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn vector(from: &[f32; LANES]) -> __m512 {
@@ -233,45 +157,33 @@ mod memory {
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn store(vector: __m512i, to: &mut [u32; LANES]) {
-        // SAFETY: as many bytes as are written.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
+    pub(super) fn kept(vector: __m512) -> [f32; LANES] {
+        // SAFETY: both are 64 bytes, of which any are allowed.
+        unsafe { transmute::<__m512, [f32; LANES]>(vector) }
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn keep(vector: __m512, to: &mut [f32; LANES]) {
-        // SAFETY: as many bytes as are written.
-        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) }
+    pub(super) fn store(vector: __m512bh, to: &mut Step) {
+        // SAFETY: as many bytes as are written, of which any are allowed.
+        unsafe {
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), transmute::<__m512bh, __m512i>(vector))
+        }
     }
 
-    /// The first 32 numbers as 16 words; zeros where there are fewer.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn numbers(from: &Step) -> __m512bh {
+        // SAFETY: as many bytes as are read, of which any are allowed.
+        unsafe { transmute::<__m512i, __m512bh>(_mm512_loadu_si512(from.as_ptr().cast())) }
+    }
+
+    /// Fewer than a vector; zeros after them.
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn pairs(from: &[bf16]) -> __m512i {
-        let count = from.len().min(2 * LANES);
-        let mask = u32::MAX.checked_shr((2 * LANES - count) as u32).unwrap_or(0);
-        // SAFETY: only what the mask names is read, and so much there is.
-        unsafe { _mm512_maskz_loadu_epi16(mask, from.as_ptr().cast()) }
-    }
-
-    /// Words as pairs of bf16.
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn numbers(words: __m512i) -> __m512bh {
-        // SAFETY: the same bits.
-        unsafe { transmute::<__m512i, __m512bh>(words) }
-    }
-
-    /// Pairs of bf16 as a vector of words.
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn words_of(numbers: __m512bh) -> __m512i {
-        // SAFETY: the same bits.
-        unsafe { transmute::<__m512bh, __m512i>(numbers) }
-    }
-
-    /// Pairs of bf16 as words.
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn words(numbers: __m512bh) -> [u32; LANES] {
-        // SAFETY: the same bits.
-        unsafe { transmute::<__m512bh, [u32; LANES]>(numbers) }
+    pub(super) fn few(from: &[bf16]) -> __m512bh {
+        let mask = u32::MAX.checked_shr((NUMBERS - from.len().min(NUMBERS)) as u32).unwrap_or(0);
+        // SAFETY: only what the mask names is read, and so much there is; any bits are allowed.
+        unsafe {
+            transmute::<__m512i, __m512bh>(_mm512_maskz_loadu_epi16(mask, from.as_ptr().cast()))
+        }
     }
 }
-use memory::{keep, load, numbers, pairs, store, vector, words, words_of};
+use memory::{few, kept, numbers, store, vector};

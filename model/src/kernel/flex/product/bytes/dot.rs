@@ -1,0 +1,274 @@
+//! Tiles of bytes by `vpdpbusd`: a word is four neighbours of a sum, and sums are whole numbers.
+//!
+//! The instruction takes bytes without a sign, which weights are (q + 128), and bytes with one, which
+//! those of `x` are. So each sum begins with what the 128 add to it, taken away.
+//!
+//! Source: Intel, "Intrinsics Guide", AVX512_VNNI.
+
+use std::arch::x86_64::*;
+
+use super::super::super::eight::{self, BLOCK, BLOCKS, Group};
+
+/// Rows of `x` in a tile.
+pub(super) const ROWS: usize = 6;
+/// Vectors of a panel.
+const VECTORS: usize = 2;
+/// Words of a vector, and f32.
+const LANES: usize = 16;
+/// Rows of the weights in a panel: whole and f32 sums of a tile are in registers.
+pub(super) const COLUMNS: usize = VECTORS * LANES;
+/// Words of a block of one row.
+const WORDS: usize = BLOCK / 4;
+
+/// The sums of a tile, a row of `x` in each.
+pub(super) type Sums = [[f32; COLUMNS]; ROWS];
+
+/// A block of each row of a tile of `x`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TileBlock {
+    words: [[i32; ROWS]; WORDS],
+    scales: [f32; ROWS],
+    /// What sums begin with.
+    first: [i32; ROWS],
+}
+
+impl TileBlock {
+    pub(super) const ZERO: Self =
+        Self { words: [[0; ROWS]; WORDS], scales: [0.0; ROWS], first: [0; ROWS] };
+}
+
+/// A block of each row of a panel of weights.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct PanelBlock {
+    words: [[[u32; LANES]; VECTORS]; WORDS],
+    scales: [[f32; LANES]; VECTORS],
+}
+
+impl PanelBlock {
+    pub(super) const ZERO: Self =
+        Self { words: [[[0; LANES]; VECTORS]; WORDS], scales: [[0.0; LANES]; VECTORS] };
+}
+
+/// A processor that has the instruction.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Dot(());
+
+impl Dot {
+    /// If this processor has it.
+    pub(in super::super) fn new() -> Option<Self> {
+        let has = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vnni");
+        has.then_some(Self(()))
+    }
+}
+
+#[expect(unsafe_code, reason = "`Dot` is the proof that the processor has these instructions")]
+impl Dot {
+    /// Rounds a row of `x`, as row `row` of a tile; zeros where there is no number.
+    pub(super) fn round(self, x: &[f32], row: usize, to: &mut [TileBlock]) {
+        // SAFETY: see above.
+        unsafe { round(x, row, to) }
+    }
+
+    /// Sends for what will be put in order next.
+    pub(super) fn send_for(self, row: &[Group]) {
+        let words = row.as_flattened();
+        words.chunks(LANES).for_each(memory::send_for);
+    }
+
+    /// Puts rows of weights, at most [`COLUMNS`] of one length, beside each other.
+    pub(super) fn turn<'a>(self, rows: impl Iterator<Item = &'a [Group]>, to: &mut [PanelBlock]) {
+        let mut all = [&[][..]; COLUMNS];
+        all.iter_mut().zip(rows).for_each(|(all, row)| *all = row);
+        // SAFETY: see above.
+        unsafe { turn(&all, to) }
+    }
+
+    /// `sums[r][c] = sum over i of x[i][r] weights[i][c]`, for as many blocks as there are of `weights`.
+    pub(super) fn run(self, x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
+        // SAFETY: see above.
+        unsafe { run(x, weights) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn round(x: &[f32], row: usize, to: &mut [TileBlock]) {
+    for (to, numbers) in to.iter_mut().zip(x.chunks(BLOCK)) {
+        let mut full = [0.0; BLOCK];
+        full[..numbers.len()].copy_from_slice(numbers);
+        let halves = full.as_chunks().0;
+        let halves = [vector(&halves[0]), vector(&halves[1])];
+        // Numbers without their sign are in the order of their bits.
+        let [a, b] = halves.map(|half| _mm512_castps_si512(_mm512_abs_ps(half)));
+        let most = f32::from_bits(_mm512_reduce_max_epu32(_mm512_max_epu32(a, b)));
+        // As weights are rounded: what is no number stays none.
+        let scale = if most.is_finite() { most / 127.0 } else { f32::NAN };
+        to.scales[row] = scale;
+        let step = _mm512_set1_ps(if scale > 0.0 { scale } else { 1.0 });
+        let [a, b] = halves.map(|half| _mm512_cvtps_epi32(_mm512_div_ps(half, step)));
+        // What is no number became the least there is; its scale is none.
+        let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
+        to.first[row] = sum.wrapping_mul(-(eight::ZERO as i32));
+        let quarters = [a, b].map(|half| four_words(_mm512_cvtsepi32_epi8(half)));
+        for (to, word) in to.words.iter_mut().zip(quarters.as_flattened()) {
+            to[row] = *word;
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn turn(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
+    for (group, to) in to.chunks_mut(BLOCKS).enumerate() {
+        for (vector, rows) in rows.chunks(LANES).enumerate() {
+            for half in 0..2 {
+                let mut words = [_mm512_setzero_si512(); LANES];
+                for (words, row) in words.iter_mut().zip(rows) {
+                    if let Some(group) = row.get(group) {
+                        let (group, _) = eight::parts(group);
+                        *words = neighbours(load(&group.as_chunks().0[half]));
+                    }
+                }
+                across(&mut words);
+                for (index, words) in words.into_iter().enumerate() {
+                    let (block, word) = (index % BLOCKS, index / BLOCKS);
+                    store(words, &mut to[block].words[half * WORDS / 2 + word][vector]);
+                }
+            }
+            for (lane, row) in rows.iter().enumerate() {
+                let scales = row.get(group).map_or(&[0.0; BLOCKS], |group| eight::parts(group).1);
+                for (to, scale) in to.iter_mut().zip(scales) {
+                    to.scales[vector][lane] = *scale;
+                }
+            }
+        }
+    }
+}
+
+/// Of four words, each a number of four blocks, four words, each four numbers of one.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn neighbours(words: __m512i) -> __m512i {
+    let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(order))
+}
+
+/// PanelBlocks become rows.
+#[target_feature(enable = "avx512f")]
+fn across(block: &mut [__m512i; LANES]) {
+    swap::<1>(block);
+    swap::<2>(block);
+    swap::<4>(block);
+    swap::<8>(block);
+}
+
+/// Squares of `SIZE` change places across the diagonal, in every square of twice their size.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn swap<const SIZE: usize>(block: &mut [__m512i; LANES]) {
+    let [low, high] = const { [lanes_of(SIZE, 0), lanes_of(SIZE, SIZE)] };
+    let [low, high] = [load(&low), load(&high)];
+    for pair in 0..LANES / 2 {
+        let row = pair / SIZE * 2 * SIZE + pair % SIZE;
+        let (a, b) = (block[row], block[row + SIZE]);
+        block[row] = _mm512_permutex2var_epi32(a, low, b);
+        block[row + SIZE] = _mm512_permutex2var_epi32(a, high, b);
+    }
+}
+
+/// Which lanes of two rows, the second's counted from 16, make the upper row after a swap (`shift` 0)
+/// or the lower one (`shift` = `size`).
+const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
+    let mut lanes = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        let from = if lane & size == 0 { lane + shift } else { (lane + shift - size) | LANES };
+        lanes[lane] = from as u32;
+        lane += 1;
+    }
+    lanes
+}
+
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn run(x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
+    // ANCHOR: bytes
+    let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
+    for (x, weights) in x.iter().zip(weights) {
+        // A loop: `map` would not be compiled for these instructions.
+        let mut whole = [[_mm512_setzero_si512(); VECTORS]; ROWS];
+        for (whole, first) in whole.iter_mut().zip(x.first) {
+            *whole = [_mm512_set1_epi32(first); VECTORS];
+        }
+        for (x, weights) in x.words.iter().zip(&weights.words) {
+            let weights = [load(&weights[0]), load(&weights[1])];
+            for row in 0..ROWS {
+                let x = _mm512_set1_epi32(x[row]);
+                for vector in 0..VECTORS {
+                    whole[row][vector] =
+                        _mm512_dpbusd_epi32(whole[row][vector], weights[vector], x);
+                }
+            }
+        }
+        let scales = [vector(&weights.scales[0]), vector(&weights.scales[1])];
+        for row in 0..ROWS {
+            for vector in 0..VECTORS {
+                let scale = _mm512_mul_ps(scales[vector], _mm512_set1_ps(x.scales[row]));
+                let number = _mm512_cvtepi32_ps(whole[row][vector]);
+                sums[row][vector] = _mm512_fmadd_ps(number, scale, sums[row][vector]);
+            }
+        }
+    }
+    // ANCHOR_END: bytes
+    let mut to = [[0.0; COLUMNS]; ROWS];
+    for (to, sums) in to.iter_mut().zip(sums) {
+        for (to, sum) in to.as_chunks_mut().0.iter_mut().zip(sums) {
+            keep(sum, to);
+        }
+    }
+    to
+}
+
+mod memory {
+    //! Between memory and registers, which the compiler's intrinsics do by pointers.
+    #![expect(unsafe_code, reason = "pointers into arrays whose lengths the types say")]
+
+    use std::{arch::x86_64::*, mem::transmute};
+
+    use super::LANES;
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn load(from: &[u32; LANES]) -> __m512i {
+        // SAFETY: as many bytes as are read.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn vector(from: &[f32; LANES]) -> __m512 {
+        // SAFETY: as many bytes as are read.
+        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn store(vector: __m512i, to: &mut [u32; LANES]) {
+        // SAFETY: as many bytes as are written.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn keep(vector: __m512, to: &mut [f32; LANES]) {
+        // SAFETY: as many bytes as are written.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) }
+    }
+
+    pub(super) fn send_for(line: &[u32]) {
+        // SAFETY: a hint, which does nothing else.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn four_words(bytes: __m128i) -> [i32; 4] {
+        // SAFETY: both are 16 bytes, of which any are allowed.
+        unsafe { transmute::<__m128i, [i32; 4]>(bytes) }
+    }
+}
+use memory::{four_words, keep, load, store, vector};
