@@ -17,8 +17,8 @@ pub(crate) struct Where {
     /// (since 2020), else f32. On a processor f32 takes twice the memory and up to twice the time. q8,
     /// eight bits and a scale for each 32 of them, is for processors: it nearly halves the memory of
     /// the language model and the diffusion transformer again, and with AVX-512 VNNI takes two thirds of
-    /// their time; the song is another. f16 is taken only by name: its numbers end at 65504, which large activations can pass,
-    /// so results are guarded.
+    /// their time; the song is another. f16 is taken only by name: its numbers end at 65504, which
+    /// large activations can pass, so results are guarded.
     #[arg(
         long,
         value_name = "TYPE",

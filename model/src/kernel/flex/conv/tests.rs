@@ -1,4 +1,4 @@
-//! Against the reference, long sums against the same in f64.
+//! Filters against the same with sums in f64, what is made of them against the reference.
 
 use burn::tensor::Tensor;
 

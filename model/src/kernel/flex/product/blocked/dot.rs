@@ -148,7 +148,7 @@ mod memory {
 
     use burn::tensor::bf16;
 
-    use super::{LANES, NUMBERS, Step};
+    use super::{LANES, Step};
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn vector(from: &[f32; LANES]) -> __m512 {
@@ -179,7 +179,7 @@ mod memory {
     /// Fewer than a vector; zeros after them.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn few(from: &[bf16]) -> __m512bh {
-        let mask = u32::MAX.checked_shr((NUMBERS - from.len().min(NUMBERS)) as u32).unwrap_or(0);
+        let mask = (1 << from.len()) - 1;
         // SAFETY: only what the mask names is read, and so much there is; any bits are allowed.
         unsafe {
             transmute::<__m512i, __m512bh>(_mm512_maskz_loadu_epi16(mask, from.as_ptr().cast()))
