@@ -1,9 +1,9 @@
 //! What can be typed: the verbs, and the flags that all of them share.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use anstream::ColorChoice;
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::{commands, error, report::Report};
 
@@ -27,6 +27,7 @@ pub(crate) mod editing;
 )]
 pub(crate) mod generate;
 pub(crate) mod language;
+pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod sampler;
 pub(crate) mod sound;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Format(Box<plan::Format>),
     /// Read a song back: caption, metadata and lyrics from its sound.
     Understand(Box<plan::Understand>),
+    /// Get models: list, pull, show, verify, remove.
+    Model(model::Args),
     /// Say what a LoRA or the like holds, and whether it fits a model.
     Adapter(adapter::Args),
     /// Draw a sound file: waveform, spectrogram, lines.
@@ -74,7 +77,7 @@ pub(crate) enum Command {
     Check(Box<commands::check::Args>),
 }
 
-/// Flags of every verb.
+/// Flags of every verb. Those of models come after its own, in the order of the help.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global")]
 pub(crate) struct Global {
@@ -95,6 +98,28 @@ pub(crate) struct Global {
         hide_short_help = true
     )]
     color: Color,
+
+    /// Where models lie that were put there by hand; pulled ones are found in any case.
+    ///
+    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
+    /// [env: ACESTEP_MODELS_DIR]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        alias = "models_dir",
+        value_hint = ValueHint::DirPath,
+        hide_short_help = true
+    )]
+    pub(crate) models_dir: Option<PathBuf>,
+
+    /// Ask no server for anything.
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) offline: bool,
+
+    /// Answer every question with yes: pull the models that are missing.
+    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "offline")]
+    pub(crate) yes: bool,
 
     /// Show no moving lines.
     #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
@@ -149,6 +174,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ("inspire", plan::INSPIRE_EXAMPLES),
         ("format", plan::FORMAT_EXAMPLES),
         ("understand", plan::UNDERSTAND_EXAMPLES),
+        ("model", model::EXAMPLES),
         ("adapter", adapter::EXAMPLES),
         ("plot", after::PLOT_EXAMPLES),
         ("codec", codec::EXAMPLES),

@@ -2,6 +2,8 @@
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
+use acestep_import::hub::HubError;
+
 use crate::{report, settings};
 
 /// The exit codes, as the help states them.
@@ -109,6 +111,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         }
         if let Some(error) = cause.downcast_ref::<acestep_import::Error>() {
             return import_hint(error);
+        }
+        if let Some(error) = cause.downcast_ref::<HubError>() {
+            return error.hint();
         }
         match cause.downcast_ref::<acestep_runtime::Error>()? {
             // The runtime does not know whose error it carries.

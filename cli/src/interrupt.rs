@@ -10,6 +10,7 @@ use crate::{error, report, report::Report};
 
 static PRESSES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
+static LOSES_NOTHING: AtomicBool = AtomicBool::new(false);
 
 /// How long the second press waits for a file that is being written: ended in the middle, its
 /// unfinished part would stay on the disk.
@@ -19,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn install(report: &Report) {
     let quiet = report.is_quiet();
     let result = ctrlc::set_handler(move || {
-        if PRESSES.fetch_add(1, Ordering::SeqCst) == 0 {
+        let is_first = PRESSES.fetch_add(1, Ordering::SeqCst) == 0;
+        if is_first && !LOSES_NOTHING.load(Ordering::SeqCst) {
             if !quiet {
                 let what = "stopping after this step; press Ctrl-C again to stop at once";
                 report::last_words(&format!("\nnote: {what}\n"));
@@ -44,6 +46,14 @@ pub(crate) fn install(report: &Report) {
 /// Whether the user asked to stop.
 pub(crate) fn was_pressed() -> bool {
     PRESSES.load(Ordering::SeqCst) > 0
+}
+
+/// Does `wait`, which can end at any time without a loss: the first press stops the program.
+pub(crate) fn at_once<T>(wait: impl FnOnce() -> T) -> T {
+    LOSES_NOTHING.store(true, Ordering::SeqCst);
+    let result = wait();
+    LOSES_NOTHING.store(false, Ordering::SeqCst);
+    result
 }
 
 /// Does `write`, in the middle of which the program does not end.

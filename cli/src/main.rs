@@ -23,7 +23,7 @@ mod settings;
 
 use std::process::ExitCode;
 
-use args::Command;
+use args::{Cli, Command};
 
 fn main() -> ExitCode {
     error::install_panic_hook();
@@ -33,20 +33,36 @@ fn main() -> ExitCode {
     };
     let report = cli.global.report();
     interrupt::install(&report);
-    let result = match cli.command {
-        Command::Generate(args) => commands::generate::run(*args, &cli.global),
-        Command::Plan(args) => commands::plan::plan(&args, &cli.global),
-        Command::Inspire(args) => commands::plan::inspire(&args, &cli.global),
-        Command::Format(args) => commands::plan::format(&args, &cli.global),
-        Command::Understand(args) => commands::understand::run(&args, &cli.global),
-        Command::Adapter(args) => commands::adapter::run(&args, &cli.global),
-        Command::Plot(args) => commands::plot::run(&args, &cli.global),
-        Command::Codec(args) => commands::codec::run(&args, &cli.global),
-        Command::Verify(args) => commands::verify::run(args, &cli.global),
-        Command::Bench(args) => commands::bench::run(args, &cli.global),
-        Command::Doctor(args) => commands::doctor::run(&args, &cli.global),
-        Command::Warmup(args) => commands::warmup::run(&args, &cli.global),
-        Command::Check(args) => commands::check::run(*args, &cli.global),
-    };
+    settings::typed(&cli.global);
+    let mut result = run(&cli);
+    // The model, two that it shares with others, and the language model.
+    for _ in 0..4 {
+        let Err(error) = &result else { break };
+        match commands::model::offer(error, &cli.global) {
+            Ok(true) => result = run(&cli),
+            Ok(false) => break,
+            Err(error) => result = Err(error),
+        }
+    }
     result.unwrap_or_else(|error| report.failure(&error))
+}
+
+fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let global = &cli.global;
+    match &cli.command {
+        Command::Generate(args) => commands::generate::run((**args).clone(), global),
+        Command::Plan(args) => commands::plan::plan(args, global),
+        Command::Inspire(args) => commands::plan::inspire(args, global),
+        Command::Format(args) => commands::plan::format(args, global),
+        Command::Understand(args) => commands::understand::run(args, global),
+        Command::Model(args) => commands::model::run(args, global),
+        Command::Adapter(args) => commands::adapter::run(args, global),
+        Command::Plot(args) => commands::plot::run(args, global),
+        Command::Codec(args) => commands::codec::run(args, global),
+        Command::Verify(args) => commands::verify::run(args.clone(), global),
+        Command::Bench(args) => commands::bench::run(args.clone(), global),
+        Command::Doctor(args) => commands::doctor::run(args, global),
+        Command::Warmup(args) => commands::warmup::run(args, global),
+        Command::Check(args) => commands::check::run((**args).clone(), global),
+    }
 }

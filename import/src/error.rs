@@ -6,7 +6,7 @@ use std::{fmt, io, path::PathBuf};
 
 use acestep_model::ConfigError;
 
-use crate::AdapterError;
+use crate::{AdapterError, KnownModel};
 
 /// A list of names for a message: the first eight, then how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub enum Error {
         looked_for: Places,
         /// How to get it.
         remedy: String,
+        /// What it is, if it is published.
+        known: Option<&'static KnownModel>,
     },
     /// A directory lacks a file.
     #[error("`{}` is missing{}", path.display(), alternatives)]

@@ -8,11 +8,18 @@
 //!        acestep-5Hz-lm-*/   the same; 4B: shards and model.safetensors.index.json
 //! ```
 //!
-//! Where a directory is not there, a file that stands for it does: see `files`.
+//! Where a directory is not there, a file that stands for it does: see `files`. Last comes the cache of
+//! the hub, into which models are pulled: see [`crate::hub`].
 
 use std::path::{Path, PathBuf, absolute};
 
-use crate::{Error, error::Places, foreign, kind::Kind};
+use crate::{
+    Error,
+    error::Places,
+    foreign,
+    hub::{Hub, Piece},
+    kind::Kind,
+};
 use files::Found;
 
 pub(crate) mod files;
@@ -23,7 +30,7 @@ pub const VAE: &str = "vae";
 /// The directory of the text encoder, the same for all models.
 pub const TEXT_ENCODER: &str = "Qwen3-Embedding-0.6B";
 /// The repository with the turbo model, the autoencoder and the text encoder.
-const MAIN_REPO: &str = "ACE-Step/Ace-Step1.5";
+pub(crate) const MAIN_REPO: &str = "ACE-Step/Ace-Step1.5";
 
 /// A released model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,6 +90,12 @@ pub const KNOWN_MODELS: [KnownModel; 9] = [
     known("xl-sft", "acestep-v15-xl-sft", "ACE-Step/acestep-v15-xl-sft", 10.0, "the larger sft"),
 ];
 
+/// What all models share beside the diffusion transformer.
+pub const KNOWN_COMPANIONS: [KnownModel; 2] = [
+    known("vae", VAE, MAIN_REPO, 0.7, "the audio autoencoder"),
+    known("text-encoder", TEXT_ENCODER, MAIN_REPO, 1.2, "the text encoder"),
+];
+
 const fn known(
     name: &'static str,
     directory: &'static str,
@@ -112,12 +125,24 @@ pub struct ModelPaths {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     models_dirs: Vec<PathBuf>,
+    hub: Option<Hub>,
 }
 
 impl Layout {
     /// Models lie in `models_dirs`; the first one that has what is wanted is taken.
     pub fn new(models_dirs: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { models_dirs: models_dirs.into_iter().collect() }
+        Self { models_dirs: models_dirs.into_iter().collect(), hub: None }
+    }
+
+    /// Models that lie in none of them are looked for in `hub`.
+    #[must_use]
+    pub fn with_hub(self, hub: Hub) -> Self {
+        Self { hub: Some(hub), ..self }
+    }
+
+    /// The cache of the hub, if it is looked into.
+    pub fn hub(&self) -> Option<&Hub> {
+        self.hub.as_ref()
     }
 
     /// Finds the model that `choice` names: a short name, a directory or file among the models, or a
@@ -127,7 +152,7 @@ impl Layout {
     /// it, then among the models.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists where was looked and says how to get it; [`Error::Ambiguous`];
+    /// [`Error::Absent`], which lists where was looked and says what to pull; [`Error::Ambiguous`];
     /// [`Error::Foreign`] and [`Error::WrongDirectory`] for a file that is no such model;
     /// [`Error::Io`].
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
@@ -137,15 +162,15 @@ impl Layout {
                 || of_file.as_deref() == Some(model.directory)
         });
         let candidates = self.candidates(choice, known, Kind::Dit);
-        let dit = first_place(candidates, format!("model `{choice}`"), || self.remedy(known))?;
+        let dit = first_place(candidates, format!("model `{choice}`"), known, unknown_model)?;
         foreign::expect(&dit, Kind::Dit)?;
         let directory = files::stem(&dit);
         // A file of another name was found by what it calls itself.
         let known = known.or_else(|| KNOWN_MODELS.iter().find(|own| own.directory == directory));
         let name = known.map_or(directory, |model| model.name.to_owned());
-        let vae = self.companion(&dit, Kind::Vae, VAE, "the audio autoencoder `vae`")?;
-        let text_encoder =
-            self.companion(&dit, Kind::TextEncoder, TEXT_ENCODER, "the text encoder")?;
+        let [vae, text_encoder] = &KNOWN_COMPANIONS;
+        let vae = self.companion(&dit, Kind::Vae, vae)?;
+        let text_encoder = self.companion(&dit, Kind::TextEncoder, text_encoder)?;
         Ok(ModelPaths { name, dit, vae, text_encoder, pieces: self.models_dirs.clone() })
     }
 
@@ -154,13 +179,26 @@ impl Layout {
         &self.models_dirs
     }
 
-    /// Whether something lies among the models that `model` names.
+    /// Whether something lies among the models or in the hub's cache that `model` names.
     pub fn has(&self, model: &KnownModel) -> bool {
-        let kind = match language::KNOWN_LANGUAGE_MODELS.contains(model) {
-            true => Kind::LanguageModel,
-            false => Kind::Dit,
+        self.place(model).is_some()
+    }
+
+    /// What `model` names: a directory, or a file that stands for it.
+    pub fn place(&self, model: &KnownModel) -> Option<PathBuf> {
+        let kind = match model.name {
+            "vae" => Kind::Vae,
+            "text-encoder" => Kind::TextEncoder,
+            _ if language::KNOWN_LANGUAGE_MODELS.contains(model) => Kind::LanguageModel,
+            _ => Kind::Dit,
         };
-        self.candidates(model.name, Some(model), kind).iter().any(|path| path.exists())
+        self.candidates(model.name, Some(model), kind).into_iter().find(|path| path.exists())
+    }
+
+    /// Where `piece` lies if it is in a directory of models, and was not pulled.
+    pub fn own(&self, piece: &Piece) -> Option<PathBuf> {
+        let mut places = self.models_dirs.iter().map(|dir| dir.join(piece.directory));
+        places.find(|place| place.join("config.json").is_file())
     }
 
     /// Where `name` lies if it is among the models.
@@ -194,17 +232,24 @@ impl Layout {
         if known.is_none() && !choice.is_empty() {
             candidates.push(PathBuf::from(choice));
         }
+        candidates.extend(known.and_then(|model| self.in_hub(&model.piece())));
         candidates
     }
 
-    /// Finds the network `wanted`, whose directory is `name`, in `dit`, beside it, else among the
-    /// models; a place with several decides nothing.
+    /// Where `piece` lies in the hub's cache, else where it would: a pattern, which no file has for a
+    /// name.
+    fn in_hub(&self, piece: &Piece) -> Option<PathBuf> {
+        let hub = self.hub.as_ref()?;
+        Some(hub.find(piece).map_or_else(|| hub.pattern(piece), |found| found.path))
+    }
+
+    /// Finds the network `wanted`, which is `known`, in `dit`, beside it, among the models, else in the
+    /// hub's cache; a place with several decides nothing.
     fn companion(
         &self,
         dit: &Path,
         wanted: Kind,
-        name: &str,
-        what: &str,
+        known: &'static KnownModel,
     ) -> Result<PathBuf, Error> {
         if foreign::holds(dit, wanted) {
             return Ok(dit.to_owned());
@@ -226,60 +271,51 @@ impl Layout {
                 Found::Several(found) => several.extend(found),
             }
         }
+        let what = format!("{} `{}`", known.about, known.directory);
         if !several.is_empty() {
-            let (what, remedy) = (what.to_owned(), files::remedy(wanted));
+            let remedy = files::remedy(wanted);
             return Err(Error::Ambiguous { what, found: several, remedy });
+        }
+        let in_hub = self.in_hub(&known.piece());
+        if let Some(path) = in_hub.as_ref().filter(|path| path.exists()) {
+            return Ok(path.clone());
         }
         // What is missing in it says more than that nothing is there.
         if let Some(directory) = empty {
             return Ok(directory);
         }
-        let candidates = places.iter().map(|place| place.join(name)).collect();
-        let include = format!("\"{name}/*\"");
-        let remedy = format!("run `{}`", self.download(MAIN_REPO, Some(&include), None));
-        Err(Error::Absent { what: what.to_owned(), looked_for: Places(candidates), remedy })
-    }
-
-    /// How to get a released model, or what there is instead of an unknown one.
-    fn remedy(&self, known: Option<&KnownModel>) -> String {
-        let Some(model) = known else {
-            let names: Vec<_> = KNOWN_MODELS.iter().map(|model| model.name).collect();
-            return format!(
-                "--model takes a path, a directory among the models, or one of {}, tiny",
-                names.join(", ")
-            );
-        };
-        let companions = format!("\"{VAE}/*\" \"{TEXT_ENCODER}/*\"");
-        if model.repo == MAIN_REPO {
-            let include = format!("\"{}/*\" {companions}", model.directory);
-            return format!("run `{}`", self.download(MAIN_REPO, Some(&include), None));
-        }
-        format!(
-            "run `{}` and, unless you have them, `{}`",
-            self.download(model.repo, None, Some(model.directory)),
-            self.download(MAIN_REPO, Some(&companions), None),
-        )
-    }
-
-    /// The command that downloads `repo` among the models.
-    fn download(&self, repo: &str, include: Option<&str>, directory: Option<&str>) -> String {
-        let models = self.models_dirs.first().cloned().unwrap_or_else(|| "models".into());
-        let target = directory.map_or(models.clone(), |directory| models.join(directory));
-        let include = include.map(|patterns| format!(" --include {patterns}")).unwrap_or_default();
-        format!("hf download {repo}{include} --local-dir {}", target.display())
+        let candidates: Vec<_> =
+            places.iter().map(|place| place.join(known.directory)).chain(in_hub).collect();
+        first_place(candidates, what, Some(known), unknown_model)
     }
 }
 
-/// The first of `candidates` that exists; absolute, so that `.` has a parent and a name.
+/// What there is instead of a model that is not known.
+fn unknown_model() -> String {
+    let names: Vec<_> = KNOWN_MODELS.iter().map(|model| model.name).collect();
+    format!(
+        "--model takes a path, a directory among the models, or one of {}, tiny",
+        names.join(", ")
+    )
+}
+
+/// The first of `candidates` that exists; absolute, so that `.` has a parent and a name. Else what to
+/// pull, or for a model that is not known what there is instead.
 fn first_place(
     candidates: Vec<PathBuf>,
     what: String,
-    remedy: impl FnOnce() -> String,
+    known: Option<&'static KnownModel>,
+    instead: impl FnOnce() -> String,
 ) -> Result<PathBuf, Error> {
-    match candidates.iter().find(|path| path.exists()) {
-        None => Err(Error::Absent { what, looked_for: Places(candidates), remedy: remedy() }),
-        Some(path) => absolute(path).map_err(|source| Error::Io { path: path.clone(), source }),
-    }
+    let Some(path) = candidates.iter().find(|path| path.exists()) else {
+        let remedy = match known {
+            Some(model) => format!("run `acestep model pull {}`", model.name),
+            None => instead(),
+        };
+        let looked_for = Places(candidates);
+        return Err(Error::Absent { what, looked_for, remedy, known });
+    };
+    absolute(path).map_err(|source| Error::Io { path: path.clone(), source })
 }
 
 /// The last part of `path`.

@@ -16,6 +16,7 @@
 //! | `safetensors`, `header`, `convert`, `blocks` | files, headers, numbers |
 //! | `directory` | files on disk or in the program |
 //! | `adapter` | LoRA and its kin on the weights of the transformer: [`Adapter`], [`Adapters`] |
+//! | `hub` | models of the Hugging Face hub: pulled, found, verified, taken away |
 //! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
 //! | `pointer` | what stands for a file in a clone without its large files |
 //! | `tokenizer`, `language_tokenizer` | text to token ids, and back |
@@ -36,6 +37,7 @@ mod error;
 mod fold;
 mod foreign;
 mod header;
+pub mod hub;
 mod kind;
 mod language;
 mod language_tokenizer;
@@ -64,7 +66,7 @@ pub use kind::Kind;
 pub use language::LanguageFolder;
 pub use language_tokenizer::LanguageTokenizer;
 pub use layout::{
-    KNOWN_MODELS, KnownModel, Layout, ModelPaths, TEXT_ENCODER, VAE,
+    KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel, Layout, ModelPaths, TEXT_ENCODER, VAE,
     language::{KNOWN_LANGUAGE_MODELS, LanguagePath},
 };
 pub use names::Part;

@@ -208,7 +208,7 @@ fn missing_files_and_folders_are_named() {
         let place = Place::new();
         let model = place.checkpoint();
         fs::remove_dir_all(place.path(gone)).expect("removed");
-        refused(&place, &model, gone).says("is not on this machine").says("hf download");
+        refused(&place, &model, gone).says("is not on this machine").says("acestep model pull");
     }
 }
 

@@ -71,7 +71,7 @@ fn the_doctor_finds_everything_in_order_with_a_processor_alone() {
         "built with cpu\n",
         "ok       device cpu ",
         "missing  model others ",
-        "hint: run `hf download ACE-Step/Ace-Step1.5",
+        "hint: run `acestep model pull turbo`",
         "ok       song cpu ",
         "everything that is here works\n",
     ] {

@@ -19,9 +19,11 @@ mod files;
 )]
 mod foreign;
 mod help;
+mod hub;
 mod inputs;
 mod interrupt;
 mod language;
+mod models;
 mod numbers;
 mod outputs;
 mod requests;
@@ -78,6 +80,19 @@ impl Place {
             .stdin(Stdio::null());
         for name in [
             "ACESTEP_CACHE_DIR",
+            "ACESTEP_OFFLINE",
+            "HF_ENDPOINT",
+            "HF_HOME",
+            "HF_HUB_CACHE",
+            "HF_HUB_OFFLINE",
+            "HF_TOKEN",
+            "HF_TOKEN_PATH",
+            "ALL_PROXY",
+            "all_proxy",
+            "HTTP_PROXY",
+            "http_proxy",
+            "HTTPS_PROXY",
+            "https_proxy",
             "ACESTEP_MODELS_DIR",
             "COLUMNS",
             "NO_COLOR",

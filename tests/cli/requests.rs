@@ -156,7 +156,7 @@ fn the_model_of_a_request_is_used_unless_another_is_typed() {
     let run = plan(absent, &[]).failed(1).says("--model");
     run.says("error: the request `r.json` asks for the model `acestep-v15-sft-BF16.gguf`, which cannot be")
         .says("cause: model `acestep-v15-sft-BF16.gguf` is not on this machine")
-        .says("hf download ACE-Step/acestep-v15-sft")
+        .says("acestep model pull sft")
         .says("to make it with another model, pass --model");
     let typed = plan(absent, &["--model", "tiny"]).succeeded();
     assert_eq!(typed.json()["plan"]["model"], "tiny");

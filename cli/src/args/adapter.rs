@@ -1,7 +1,5 @@
 //! The flags of `adapter`: what a LoRA or the like holds.
 
-use std::path::PathBuf;
-
 use clap::{Subcommand, ValueHint};
 
 /// Shown under the long help.
@@ -39,19 +37,6 @@ pub(crate) struct Show {
     /// The model that it is for, whose weights are read to measure the change.
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
-
-    /// Where models lie.
-    ///
-    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
-    /// [env: ACESTEP_MODELS_DIR]
-    #[arg(
-        long,
-        value_name = "DIR",
-        alias = "models_dir",
-        value_hint = ValueHint::DirPath,
-        help_heading = "Model and device"
-    )]
-    pub(crate) models_dir: Option<PathBuf>,
 
     /// One JSON object on standard output.
     #[arg(long)]

@@ -1,9 +1,5 @@
 //! The flags of `doctor` and `warmup`: whether it works here, and making it quick.
 
-use std::path::PathBuf;
-
-use clap::ValueHint;
-
 use super::device::Where;
 
 /// Shown under the long help of `doctor`.
@@ -28,19 +24,6 @@ pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) place: Where,
 
-    /// Where models lie.
-    ///
-    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
-    /// [env: ACESTEP_MODELS_DIR]
-    #[arg(
-        long,
-        value_name = "DIR",
-        alias = "models_dir",
-        value_hint = ValueHint::DirPath,
-        help_heading = "Model and device"
-    )]
-    pub(crate) models_dir: Option<PathBuf>,
-
     /// Makes no song.
     #[arg(long, alias = "no_song")]
     pub(crate) no_song: bool,
@@ -60,19 +43,6 @@ pub(crate) struct Warmup {
     /// The language model [default: the first that is here].
     #[arg(long, value_name = "NAME|PATH", alias = "lm_model", help_heading = "Model and device")]
     pub(crate) lm_model: Option<String>,
-
-    /// Where models lie.
-    ///
-    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
-    /// [env: ACESTEP_MODELS_DIR]
-    #[arg(
-        long,
-        value_name = "DIR",
-        alias = "models_dir",
-        value_hint = ValueHint::DirPath,
-        help_heading = "Model and device"
-    )]
-    pub(crate) models_dir: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) place: Where,

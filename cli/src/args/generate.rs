@@ -294,19 +294,6 @@ pub(crate) struct Compute {
     #[arg(long, alias = "no_adapter", hide_short_help = true, conflicts_with_all = ["adapter", "adapter_scale"])]
     pub(crate) no_adapter: bool,
 
-    /// Where models lie.
-    ///
-    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
-    /// [env: ACESTEP_MODELS_DIR]
-    #[arg(
-        long,
-        value_name = "DIR",
-        alias = "models_dir",
-        hide_short_help = true,
-        value_hint = ValueHint::DirPath
-    )]
-    pub(crate) models_dir: Option<PathBuf>,
-
     #[command(flatten)]
     pub(crate) place: Where,
 

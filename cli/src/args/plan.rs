@@ -251,13 +251,6 @@ pub(crate) struct Common {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Place {
-    /// Where models lie.
-    ///
-    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
-    /// [env: ACESTEP_MODELS_DIR]
-    #[arg(long, value_name = "DIR", alias = "models_dir", value_hint = ValueHint::DirPath)]
-    pub(crate) models_dir: Option<PathBuf>,
-
     #[command(flatten)]
     pub(crate) compute: Where,
 }

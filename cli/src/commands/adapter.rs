@@ -23,7 +23,7 @@ use crate::{
 pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     let Command::Show(show) = &args.command;
     let report = global.report();
-    let layout = Layout::new(show.models_dir.clone().or_else(settings::models_dir));
+    let layout = settings::layout();
     let adapter = Adapter::find(&show.path, &layout)?;
     let groups = groups(&adapter);
     let mut notices = adapter.unused();

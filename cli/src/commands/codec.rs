@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use acestep_import::{Folder, KNOWN_MODELS, Layout, Part, TINY};
+use acestep_import::{Folder, KNOWN_MODELS, Part, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Parts, Request, Residency,
@@ -65,7 +65,7 @@ struct Ready {
 
 /// The folder of the model that was typed, whose settings say what it takes.
 fn open(common: &Common) -> Result<Folder> {
-    let layout = Layout::new(common.place.models_dir.clone().or_else(settings::models_dir));
+    let layout = settings::layout();
     let model = common.model.as_deref().unwrap_or(KNOWN_MODELS[0].name);
     Ok(acestep_import::open(model, &layout)?)
 }

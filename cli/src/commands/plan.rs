@@ -8,7 +8,7 @@ mod outputs;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_import::{LanguageFolder, Layout, TINY};
+use acestep_import::{LanguageFolder, TINY};
 use acestep_runtime::{
     Engine, Error, Notice, Request,
     device::memory::Need,
@@ -133,10 +133,9 @@ fn run(
     outputs.check(common.existing())?;
     let Started { engine, kernels, notices } = engine::start(&common.place.compute)?;
     task.notices.extend(notices);
-    let models = common.place.models_dir.clone().or_else(environment::models_dir);
     let model = task.request.model.clone().unwrap_or_default();
     let choice = task.request.lm_model.as_deref();
-    let folder = language::open(choice, &model, &Layout::new(models), engine)?;
+    let folder = language::open(choice, &model, &environment::layout(), engine)?;
     task.notices.extend(language::in_place_of(choice, folder.directory().root()));
     task.notices.extend(language::of_files(folder.notices()));
     if folder.name() == TINY {

@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use acestep_runtime::{
@@ -157,9 +158,18 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))
 }
 
+/// Standard input, which can be read once: a command that is run again, now that its model is there,
+/// gets what it got before.
 fn read_stdin() -> Result<Vec<u8>> {
+    static READ: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = &*read {
+        return Ok(bytes.clone());
+    }
     let bytes = read_most(std::io::stdin().lock()).context("cannot read standard input")?;
-    bytes.ok_or_else(|| too_large("standard input"))
+    let bytes = bytes.ok_or_else(|| too_large("standard input"))?;
+    *read = Some(bytes.clone());
+    Ok(bytes)
 }
 
 /// Everything, or nothing if it is more than [`MOST_BYTES`].

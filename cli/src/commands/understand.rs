@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     args.output.as_deref().map(|path| check_target(path, existing)).transpose()?;
     let Started { engine, kernels, mut notices } = engine::start(&args.place.compute)?;
-    let layout = Layout::new(args.place.models_dir.clone().or_else(settings::models_dir));
+    let layout = settings::layout();
 
     // Upstream's temperature for this, and all tokens.
     let mut request = Request {

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     }
     let kept = folder(&kept)?;
     notices.iter().for_each(|notice| report.note(&notice.0));
-    let layout = Layout::new(args.models_dir.clone().or_else(settings::models_dir));
+    let layout = settings::layout();
     let model = args.model.clone().unwrap_or_else(|| {
         let [default, ..] = &KNOWN_MODELS;
         let is_here = layout.resolve(default.name).is_ok();
@@ -110,9 +110,6 @@ fn words(
             }
         }
         None => words.push("--no-thinking".into()),
-    }
-    if let Some(dir) = &args.models_dir {
-        words.extend(["--models-dir".into(), dir.clone().into_os_string()]);
     }
     words.extend(["--output".into(), folder.join("song.wav").into_os_string()]);
     words

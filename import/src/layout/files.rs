@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{KNOWN_MODELS, TEXT_ENCODER, VAE, language::KNOWN_LANGUAGE_MODELS};
-use crate::{foreign, kind::Kind};
+use crate::{foreign, hub::name_of_snapshot, kind::Kind};
 
 /// What the names of GGUF files end with, the finest first.
 const TYPES: [&str; 18] = [
@@ -20,7 +20,7 @@ const TYPES: [&str; 18] = [
 /// and its type.
 pub(crate) fn stem(path: &Path) -> String {
     if path.is_dir() {
-        return super::directory_name(path);
+        return name_of_snapshot(path).unwrap_or_else(|| super::directory_name(path));
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     match stem.rsplit_once('-') {

@@ -7,20 +7,20 @@ use crate::{Error, foreign, kind::Kind};
 
 /// The released language models, the default first.
 pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
-    known("lm-1.7b", "acestep-5Hz-lm-1.7B", MAIN_REPO, 3.7, "the default"),
+    known("lm-1.7b", "acestep-5Hz-lm-1.7B", MAIN_REPO, 3.7, "language model: the default"),
     known(
         "lm-0.6b",
         "acestep-5Hz-lm-0.6B",
         "ACE-Step/acestep-5Hz-lm-0.6B",
         1.3,
-        "smallest and fastest",
+        "language model: smallest and fastest",
     ),
     known(
         "lm-4b",
         "acestep-5Hz-lm-4B",
         "ACE-Step/acestep-5Hz-lm-4B",
         8.4,
-        "hears and copies melodies best",
+        "language model: hears and copies melodies best",
     ),
 ];
 
@@ -52,14 +52,11 @@ impl Layout {
     fn chosen_language_model(&self, choice: &str) -> Result<PathBuf, Error> {
         let known = find(choice);
         let candidates = self.candidates(choice, known, Kind::LanguageModel);
-        first_place(candidates, format!("language model `{choice}`"), || match known {
-            Some(model) => format!("run `{}`", self.download_language_model(model)),
-            None => {
-                let names = KNOWN_LANGUAGE_MODELS.map(|model| model.name).join(", ");
-                format!(
-                    "--lm-model takes a path, a directory among the models, or one of {names}, tiny"
-                )
-            }
+        first_place(candidates, format!("language model `{choice}`"), known, || {
+            let names = KNOWN_LANGUAGE_MODELS.map(|model| model.name).join(", ");
+            format!(
+                "--lm-model takes a path, a directory among the models, or one of {names}, tiny"
+            )
         })
     }
 
@@ -69,18 +66,7 @@ impl Layout {
             .iter()
             .flat_map(|model| self.candidates(model.name, Some(model), Kind::LanguageModel))
             .collect();
-        first_place(candidates, "the language model".to_owned(), || {
-            let command = self.download_language_model(default);
-            format!("run `{command}`")
-        })
-    }
-
-    fn download_language_model(&self, model: &KnownModel) -> String {
-        if model.repo == MAIN_REPO {
-            let include = format!("\"{}/*\"", model.directory);
-            return self.download(model.repo, Some(&include), None);
-        }
-        self.download(model.repo, None, Some(model.directory))
+        first_place(candidates, "the language model".to_owned(), Some(default), String::new)
     }
 }
 

@@ -28,7 +28,6 @@ mod table;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use acestep_import::Layout;
 use acestep_model::{Backend, Place};
 use acestep_runtime::{Device, Job, device::dtype};
 use anyhow::Result;
@@ -51,7 +50,7 @@ use results::Results;
 use stages::{Measured, Song, Stage};
 
 /// The flags of `bench`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
     /// The sizes of a released model, or a part of it.
     #[arg(long, value_enum, default_value = "turbo")]
@@ -143,7 +142,7 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
         report.note(&format!("only the networks that are kept in {name} are measured"));
     }
     notices.iter().for_each(|notice| report.note(&notice.0));
-    let layout = Layout::new(settings::models_dir());
+    let layout = settings::layout();
     let model = args.model.as_deref().map(|choice| Model::open(choice, args.preset, &layout));
     let song = Song { preset: args.preset, duration_s: args.duration };
     let tell = |line: &str| report.line(line);

@@ -48,7 +48,7 @@ use super::bench::{ceilings::Ceilings, presets::Preset, typed};
 /// The flags of `check`.
 ///
 /// The last one counts where one value is typed twice, so that scripts can have defaults.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Args {
     /// A directory of goldens with its checkpoints beside it, as `verify` takes it, or one that

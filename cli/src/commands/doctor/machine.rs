@@ -1,7 +1,5 @@
 //! Devices, disks, and the folder of compiled kernels.
 
-use std::path::Path;
-
 use acestep_runtime::{
     Device,
     device::{
@@ -14,10 +12,12 @@ use acestep_runtime::{
 };
 use burn::tensor::DType;
 use serde_json::json;
-use sysinfo::Disks;
 
 use super::{Check, State};
-use crate::{commands::engine, settings};
+use crate::{
+    commands::{disk::free_at, engine},
+    settings,
+};
 
 /// The first NVIDIA cards with tensor cores: Volta.
 const TENSOR_CORES_SINCE: (u32, u32) = (7, 0);
@@ -207,15 +207,4 @@ fn kept_kernels() -> Check {
         }
         _ => check,
     }
-}
-
-/// Bytes that are free on the disk of `path`, or of the first folder above it that exists.
-fn free_at(path: &Path) -> Option<u64> {
-    let existing = path.ancestors().find(|folder| folder.exists())?;
-    let path = existing.canonicalize().ok()?;
-    let disks = Disks::new_with_refreshed_list();
-    let under = disks.iter().filter(|disk| path.starts_with(disk.mount_point()));
-    under
-        .max_by_key(|disk| disk.mount_point().components().count())
-        .map(|disk| disk.available_space())
 }

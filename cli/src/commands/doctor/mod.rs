@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     for check in machine::devices(&listing, chosen) {
         checks.add(check)?;
     }
-    for check in models::all(args.models_dir.as_deref()) {
+    for check in models::all() {
         checks.add(check)?;
     }
     for check in machine::folders(&listing) {

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use acestep_import::{Error, Format, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, Layout, Origin};
+use acestep_import::{Error, Format, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, Origin};
 use serde_json::json;
 
 use super::{Check, State};
 use crate::settings;
 
 /// One check for each model that is here, and one for those that are not.
-pub(super) fn all(models_dir: Option<&Path>) -> Vec<Check> {
-    let dir = models_dir.map(Path::to_owned).or_else(settings::models_dir);
-    let layout = Layout::new(dir.clone());
+pub(super) fn all() -> Vec<Check> {
+    let (dir, layout) = (settings::models_dir(), settings::layout());
     let mut checks = Vec::new();
     let mut absent = Vec::new();
     for model in &KNOWN_MODELS {

@@ -123,12 +123,15 @@ impl Composition {
 
 /// A song can be made without the language model that is not there, which its hint says.
 fn can_be_without(error: anyhow::Error) -> anyhow::Error {
-    let Some(absent @ acestep_import::Error::Absent { .. }) = error.downcast_ref() else {
-        return error;
-    };
-    let remedy = absent.hint().unwrap_or_default();
-    let hint = format!("{remedy}\n      to make the song without it, pass --no-thinking");
-    Refusal::new(absent.to_string()).hint(hint).into()
+    match error.downcast() {
+        Ok(absent @ acestep_import::Error::Absent { .. }) => {
+            let remedy = absent.hint().unwrap_or_default();
+            let hint = format!("{remedy}\n      to make the song without it, pass --no-thinking");
+            Refusal::new(absent.to_string()).hint(hint).because(absent).into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
 }
 
 /// What was asked of the language model, and has no effect as it takes no part.

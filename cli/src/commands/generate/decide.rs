@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use acestep_import::{Layout, Part, TINY};
+use acestep_import::{Part, TINY};
 use acestep_runtime::{Error, Notice, Plan, Request, audio::format::Encoding};
 use anyhow::Result;
 
@@ -43,8 +43,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     let encoding = Encoding::resolve(&asked.request, format, &mut asked.notices)?;
     let Started { engine, kernels, notices } = engine::start(&args.compute.place)?;
     asked.notices.extend(notices);
-    let models = args.compute.models_dir.clone().or_else(settings::models_dir);
-    let layout = Layout::new(models);
+    let layout = settings::layout();
     let mut folder =
         acestep_import::open(&asked.model, &layout).map_err(|error| asked.no_model(error))?;
     asked.notices.extend(adapters::fit(&mut asked.request, &mut folder, &layout)?);

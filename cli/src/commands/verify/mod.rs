@@ -44,7 +44,7 @@ use sheet::Sheet;
 use vocabularies::{Real, Vocabularies};
 
 /// The flags of `verify`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
     /// A directory of goldens: tensors and text of the reference. Without it a small built-in set
     /// is used.

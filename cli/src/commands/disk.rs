@@ -1,0 +1,16 @@
+//! How much room there is.
+
+use std::path::Path;
+
+use sysinfo::Disks;
+
+/// Bytes that are free on the disk of `path`, or of the first folder above it that exists.
+pub(crate) fn free_at(path: &Path) -> Option<u64> {
+    let existing = path.ancestors().find(|folder| folder.exists())?;
+    let path = existing.canonicalize().ok()?;
+    let disks = Disks::new_with_refreshed_list();
+    let under = disks.iter().filter(|disk| path.starts_with(disk.mount_point()));
+    under
+        .max_by_key(|disk| disk.mount_point().components().count())
+        .map(|disk| disk.available_space())
+}

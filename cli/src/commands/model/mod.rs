@@ -1,0 +1,159 @@
+//! `acestep model`: the released models, from the hub and back.
+
+mod bar;
+mod list;
+mod offer;
+mod pull;
+mod remove;
+mod show;
+mod verify;
+
+use std::{io, path::Path, process::ExitCode};
+
+use acestep_import::{
+    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout,
+    hub::{Hub, Piece, State},
+};
+use anyhow::Result;
+
+use crate::{
+    args::{
+        Global,
+        model::{Args, Command},
+    },
+    error::Refusal,
+    settings,
+};
+
+pub(crate) use offer::offer;
+
+/// Runs the verb.
+///
+/// # Errors
+/// Those of the hub, of the disk, and names that are none.
+pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    match &args.command {
+        Command::List(args) => list::run(args, &report),
+        Command::Pull(args) => pull::run(args, &report),
+        Command::Show(args) => show::run(args, &report),
+        Command::Verify(args) => verify::run(args, &report),
+        Command::Remove(args) => remove::run(args, global),
+    }
+}
+
+/// Every model that has a name, in the order in which they are listed.
+fn all() -> impl Iterator<Item = &'static KnownModel> {
+    KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS).chain(&KNOWN_COMPANIONS)
+}
+
+/// The models of those names, each once.
+///
+/// # Errors
+/// The first name that is none, with the one that looks most like it.
+fn named(names: &[String]) -> Result<Vec<&'static KnownModel>, Refusal> {
+    let mut models: Vec<&KnownModel> = Vec::new();
+    for name in names {
+        let model = find(name)?;
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    Ok(models)
+}
+
+fn find(name: &str) -> Result<&'static KnownModel, Refusal> {
+    let is_it = |model: &&KnownModel| {
+        let size = model.name.strip_prefix("lm-");
+        [Some(model.name), size, Some(model.directory), Some(model.repo)]
+            .into_iter()
+            .flatten()
+            .any(|own| own.eq_ignore_ascii_case(name))
+    };
+    if let Some(model) = all().find(is_it) {
+        return Ok(model);
+    }
+    let likeness = |model: &KnownModel| strsim::jaro_winkler(&name.to_lowercase(), model.name);
+    let nearest = all().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let nearest = nearest.filter(|model| likeness(model) > 0.7);
+    let names: Vec<_> = all().map(|model| model.name).collect();
+    let hint = match nearest {
+        Some(model) => format!("did you mean `{}`? `acestep model list` has all", model.name),
+        None => format!("it is one of {}", names.join(", ")),
+    };
+    Err(Refusal::usage(format!("no model is called `{name}`")).hint(hint))
+}
+
+/// The cache of the hub.
+///
+/// # Errors
+/// If nothing says where it is.
+fn hub() -> Result<Hub, Refusal> {
+    settings::hub().ok_or_else(|| {
+        Refusal::new("there is no home directory to keep models in")
+            .hint("name one with HF_HOME, and with ACESTEP_MODELS_DIR")
+    })
+}
+
+/// How much of a model is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Here {
+    No,
+    /// Something of it is gone, or what it needs beside it is not here.
+    Part,
+    Yes,
+}
+
+/// Whether `model` can be used, and what it lacks if not.
+fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<String>) {
+    let pieces = model.pieces();
+    let (own, companions) = (&pieces[0], &pieces[1..]);
+    let broken = |piece| match hub.map(|hub| hub.state(piece)) {
+        Some(State::Broken(_, files)) if layout.own(piece).is_none() => files,
+        _ => vec![],
+    };
+    let is_here = |piece| {
+        layout.own(piece).is_some() || hub.is_some_and(|hub| hub.state(piece) != State::Absent)
+    };
+    if !is_here(own) && !layout.has(model) {
+        return (Here::No, vec![]);
+    }
+    let mut lacks = broken(own);
+    // A file of another program may hold them all.
+    let whole = || layout.resolve(model.name).is_ok();
+    for piece in companions {
+        if !is_here(piece) && !whole() {
+            lacks.push(piece.directory.to_owned());
+        }
+        lacks.extend(broken(piece).into_iter().map(|file| format!("{}/{file}", piece.directory)));
+    }
+    (if lacks.is_empty() { Here::Yes } else { Here::Part }, lacks)
+}
+
+/// Bytes of `model` and of what it needs that are not here, about: the hub knows it exactly.
+fn to_fetch(model: &KnownModel, layout: &Layout) -> u64 {
+    let is_here = |piece: &Piece| {
+        layout.own(piece).is_some() || layout.hub().is_some_and(|hub| hub.find(piece).is_some())
+    };
+    let pieces = model.pieces();
+    let missing = pieces.iter().filter(|piece| !is_here(piece));
+    missing.map(|piece| (f64::from(piece.gigabytes) * 1e9) as u64).sum()
+}
+
+/// The files in `directory` with their sizes, links followed.
+fn files(directory: &Path) -> io::Result<Vec<(String, u64)>> {
+    if directory.is_file() {
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(vec![(name, directory.metadata()?.len())]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_file() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.push((name, path.metadata()?.len()));
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,113 @@
+//! `acestep model pull`.
+
+use std::process::ExitCode;
+
+use acestep_import::{
+    KnownModel,
+    hub::{Event, Hub, Piece, Pull, Remote, State},
+};
+use acestep_runtime::error::size;
+use anyhow::Result;
+
+use super::{bar::Bar, hub, named};
+use crate::{
+    args::model::Pull as Args, commands::disk, error::Refusal, interrupt, report, report::Report,
+    settings,
+};
+
+/// What has to stay free beside what is fetched: a song, its request, what the system needs.
+const SPARE: u64 = 500_000_000;
+
+/// Runs the verb.
+///
+/// # Errors
+/// Those of the hub and of the disk; names that are none; no room.
+pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
+    let models = named(&args.names)?;
+    if args.revision.is_some() && models.len() > 1 {
+        let message = "`--revision` is of one repository, but several models are named";
+        return Err(Refusal::usage(message).hint("run it once for each").into());
+    }
+    pull(&models, args.revision.as_deref(), args.dry_run, report)?;
+    if !args.dry_run {
+        for model in models {
+            if let Some(path) = settings::layout().place(model) {
+                report::path(&path)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fetches `models` and all they need, or says what that would be.
+///
+/// # Errors
+/// Those of the hub and of the disk; no room; no server may be asked.
+pub(super) fn pull(
+    models: &[&KnownModel],
+    revision: Option<&str>,
+    dry_run: bool,
+    report: &Report,
+) -> Result<()> {
+    if let Some(by) = settings::offline() {
+        let message = format!("models are fetched from a server, which {by} forbids");
+        return Err(Refusal::usage(message).hint(format!("leave {by} out")).into());
+    }
+    let hub = hub()?;
+    let remote = Remote::new(&settings::access(), hub.cache())?;
+    interrupt::at_once(|| {
+        let layout = settings::layout();
+        let is_here = |piece: &Piece| {
+            layout.own(piece).is_some() || matches!(hub.state(piece), State::Whole(_))
+        };
+        let pull = Pull::plan(&remote, models, revision, &is_here)?;
+        let missing = pull.missing(&hub);
+        tell(&pull, &hub, &remote, missing, report);
+        check_room(&hub, missing)?;
+        if dry_run {
+            return Ok(());
+        }
+        let bar = Bar::new(*report, missing);
+        pull.run(&hub, &remote, &mut |event: Event<'_>| bar.show(&event))?;
+        drop(bar);
+        report.line(&match missing {
+            0 => "all of it is here already, and as it was published".to_owned(),
+            _ => format!("pulled {}; every file is as it was published", size(missing)),
+        });
+        Ok(())
+    })
+}
+
+/// Says what is fetched, from where to where.
+fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) {
+    for wanted in &pull.wanted {
+        let commit: String = wanted.revision.chars().take(12).collect();
+        let repo = wanted.piece.repo;
+        let left = match wanted.missing(hub) {
+            0 => "is here".to_owned(),
+            missing if missing == wanted.size() => format!("{} to fetch", size(missing)),
+            missing => format!("{} of {} to fetch", size(missing), size(wanted.size())),
+        };
+        report.line(&format!("{:<26} {left} · {repo} at {commit}", wanted.piece.directory));
+    }
+    for directory in &pull.kept {
+        report.line(&format!("{directory:<26} stays as it is"));
+    }
+    if missing > 0 {
+        let free = disk::free_at(hub.cache());
+        let free = free.map_or(String::new(), |free| format!(", where {} are free", size(free)));
+        let (from, to) = (remote.endpoint(), hub.cache().display());
+        report.line(&format!("{} from {from} into {to}{free}", size(missing)));
+    }
+}
+
+fn check_room(hub: &Hub, missing: u64) -> Result<(), Refusal> {
+    let free = disk::free_at(hub.cache());
+    let Some(free) = free.filter(|&free| missing > 0 && free < missing.saturating_add(SPARE))
+    else {
+        return Ok(());
+    };
+    let place = hub.cache().display();
+    let message = format!("{} do not fit: {} are free at {place}", size(missing), size(free));
+    Err(Refusal::new(message).hint("free some space, or name another disk with HF_HOME"))
+}

@@ -1,0 +1,83 @@
+//! `acestep model remove`.
+
+use std::{
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
+
+use acestep_import::{
+    KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel,
+    hub::{Removed, State},
+};
+use acestep_runtime::error::size;
+use anyhow::Result;
+
+use super::{Here, files, here, hub, named, offer::ask};
+use crate::{
+    args::{Global, model::Remove},
+    error::Refusal,
+    interrupt, settings,
+};
+
+/// Runs the verb.
+///
+/// # Errors
+/// Names that are none, not here, or not in the hub's cache; a disk that refuses.
+pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
+    let (report, layout, hub) = (global.report(), settings::layout(), hub()?);
+    let models = named(&args.names)?;
+    let mut places = Vec::new();
+    for model in &models {
+        match hub.state(&model.piece()) {
+            State::Whole(of) | State::Broken(of, _) => places.push((of.path, *model)),
+            State::Absent => {
+                let message = format!("`{}` is not in {}", model.name, hub.cache().display());
+                let refusal = match layout.place(model) {
+                    Some(path) => Refusal::new(message).hint(format!(
+                        "it is `{}`, which was put there by hand: delete it by hand",
+                        path.display()
+                    )),
+                    None => Refusal::new(message).hint("`acestep model list` says what is here"),
+                };
+                return Err(refusal.into());
+            }
+        }
+    }
+    let leaving = |model: &KnownModel| models.contains(&model);
+    let stays =
+        |model: &KnownModel| !leaving(model) && here(model, &layout, Some(&hub)).0 != Here::No;
+    // With the last of those that need them go the companions.
+    let is_last =
+        models.iter().any(|model| KNOWN_MODELS.contains(model)) && !KNOWN_MODELS.iter().any(stays);
+    for model in &KNOWN_COMPANIONS {
+        if let (true, false, State::Whole(of) | State::Broken(of, _)) =
+            (is_last, leaving(model), hub.state(&model.piece()))
+        {
+            places.push((of.path, model));
+        }
+    }
+    let mut names = Vec::new();
+    for (path, model) in &places {
+        let bytes = files(path).unwrap_or_default().iter().map(|(_, bytes)| bytes).sum();
+        report.line(&format!("{:<17} {:>9}  {}", model.name, size(bytes), path.display()));
+        names.push(model.name);
+    }
+    if !global.yes {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let message = "nobody is there to say whether that is to be deleted";
+            return Err(Refusal::usage(message).hint("pass --yes").into());
+        }
+        if !ask(&format!("Delete {}?", names.join(", ")))? {
+            report.line("nothing was deleted");
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let mut all = Removed::default();
+    for (_, model) in places {
+        let Removed { files, bytes } = interrupt::whole(|| hub.remove(&model.piece()))?;
+        all.files += files;
+        all.bytes += bytes;
+    }
+    report.line(&format!("{} are free again", size(all.bytes)));
+    Ok(ExitCode::SUCCESS)
+}

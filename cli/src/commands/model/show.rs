@@ -1,0 +1,84 @@
+//! `acestep model show`.
+
+use std::process::ExitCode;
+
+use acestep_import::{
+    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS,
+    hub::{Installed, State},
+};
+use acestep_runtime::error::size;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{Here, files, find, here, to_fetch};
+use crate::{args::model::Show, report::Report, settings};
+
+/// Runs the verb.
+///
+/// # Errors
+/// A name that is none; a directory that cannot be read.
+pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
+    let model = find(&args.name)?;
+    let (layout, hub) = (settings::layout(), settings::hub());
+    let (is_here, lacks) = here(model, &layout, hub.as_ref());
+    let path = layout.place(model).filter(|_| is_here != Here::No);
+    let found = match path.as_deref() {
+        Some(path) => files(path).with_context(|| format!("cannot read `{}`", path.display()))?,
+        None => vec![],
+    };
+    let installed = installed(&model.piece()).filter(|of| Some(&of.path) == path.as_ref());
+    let needs: Vec<_> = model.pieces()[1..].iter().map(|piece| piece.directory).collect();
+    if args.json {
+        let files: Vec<Value> =
+            found.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
+        let object = json!({
+            "name": model.name, "about": model.about, "repo": model.repo,
+            "directory": model.directory, "gigabytes": model.gigabytes, "needs": needs,
+            "here": is_here == Here::Yes, "lacks": lacks, "path": path,
+            "revision": installed.as_ref().map(|of| &of.revision),
+            "pulled": installed.as_ref().is_some_and(|of| of.pinned),
+            "files": files,
+        });
+        report.output(&format!("{object:#}"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let flag = if KNOWN_LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };
+    let mut lines = vec![("name", model.name.to_owned()), ("what", model.about.to_owned())];
+    lines.push(("from", format!("https://huggingface.co/{}", model.repo)));
+    if !needs.is_empty() {
+        lines.push(("needs", needs.join(", ")));
+    }
+    match &path {
+        None => {
+            lines.push(("here", format!("no, some {} to fetch", size(to_fetch(model, &layout)))));
+            lines.push(("get it", format!("acestep model pull {}", model.name)));
+        }
+        Some(path) => {
+            lines.push(("here", path.display().to_string()));
+            if let Some(of) = &installed {
+                let by = if of.pinned { "pulled" } else { "fetched by another program" };
+                lines.push(("commit", format!("{}, {by}", of.revision)));
+            }
+            for (name, bytes) in &found {
+                lines.push(("file", format!("{:>9}  {name}", size(*bytes))));
+            }
+            if !lacks.is_empty() {
+                let remedy = format!("acestep model pull {}", model.name);
+                lines.push(("lacks", format!("{} ({remedy})", lacks.join(", "))));
+            }
+            if KNOWN_MODELS.contains(model) || !KNOWN_COMPANIONS.contains(model) {
+                lines.push(("use it", format!("acestep generate .. {flag} {}", model.name)));
+            }
+        }
+    }
+    let text: Vec<_> = lines.iter().map(|(key, value)| format!("{key:<8} {value}")).collect();
+    report.output(&text.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn installed(piece: &acestep_import::hub::Piece) -> Option<Installed> {
+    match settings::hub()?.state(piece) {
+        State::Whole(of) | State::Broken(of, _) => Some(of),
+        State::Absent => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! `acestep model verify`.
+
+use std::{io, process::ExitCode};
+
+use acestep_import::{
+    KnownModel, Layout,
+    hub::{Hub, Piece, Remote, Verified},
+};
+use acestep_runtime::error::size;
+use anyhow::Result;
+use serde_json::json;
+
+use super::{Here, all, bar::Bar, files, here, hub, named};
+use crate::{args::model::Verify, error, error::Refusal, interrupt, report::Report, settings};
+
+/// Runs the verb: exit code 1 if a file is not what was published.
+///
+/// # Errors
+/// Names that are none or not here; files that cannot be read; those of the hub, where it has to be
+/// asked.
+pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
+    let (layout, hub) = (settings::layout(), hub()?);
+    let is_here = |model: &KnownModel| here(model, &layout, Some(&hub)).0 != Here::No;
+    let models: Vec<_> = match args.names.is_empty() {
+        true => all().filter(|model| is_here(model)).collect(),
+        false => named(&args.names)?,
+    };
+    if let Some(absent) = models.iter().find(|model| !is_here(model)) {
+        let message = format!("`{}` is not on this machine", absent.name);
+        let hint = format!("run `acestep model pull {}`", absent.name);
+        return Err(Refusal::new(message).hint(hint).into());
+    }
+    if models.is_empty() {
+        let hint = "run `acestep model pull turbo`";
+        return Err(Refusal::new("no model is on this machine").hint(hint).into());
+    }
+    let (mut objects, mut damaged) = (Vec::new(), Vec::new());
+    for model in models {
+        let verified = verify(model, &layout, &hub, report)?;
+        let bad: Vec<_> = verified.iter().filter(|file| !file.is_whole).collect();
+        let unknown = verified.iter().filter(|file| file.checksum.is_none()).count();
+        let bytes = verified.iter().map(|file| file.size).sum();
+        objects.push(json!({
+            "name": model.name,
+            "whole": bad.is_empty() && unknown == 0,
+            "files": verified.iter().map(|file| json!({
+                "path": file.path, "bytes": file.size, "whole": file.is_whole,
+                "checksum": file.checksum.as_ref().map(ToString::to_string),
+            })).collect::<Vec<_>>(),
+        }));
+        let count = verified.len();
+        let outcome = match (bad.len(), unknown) {
+            (0, 0) => format!("{count} files, {}, all as they were published", size(bytes)),
+            (0, _) => format!("{unknown} of {count} files have no checksum that is known here"),
+            (bad, _) => format!("{bad} of {count} files damaged or gone"),
+        };
+        if !args.json {
+            let mark = match (bad.len(), unknown) {
+                (0, 0) => "ok",
+                (0, _) => "unknown",
+                _ => "DAMAGED",
+            };
+            report.output(&format!("{mark:<8} {:<17} {outcome}", model.name))?;
+            for file in &bad {
+                report.output(&format!("         {}", file.path.display()))?;
+            }
+        }
+        if !bad.is_empty() {
+            damaged.push(model.name);
+        }
+    }
+    if args.json {
+        report.output(&format!("{:#}", json!({ "models": objects })))?;
+    }
+    if damaged.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names = damaged.join(" ");
+    report
+        .note(&format!("`acestep model pull {names}` fetches anew what was pulled and is damaged"));
+    Ok(error::exit(error::FAILED))
+}
+
+/// Every file of the model's own directory.
+fn verify(
+    model: &KnownModel,
+    layout: &Layout,
+    hub: &Hub,
+    report: &Report,
+) -> Result<Vec<Verified>> {
+    let piece = model.piece();
+    let place = layout.place(model);
+    let found = place.as_deref().map(files).transpose().unwrap_or_default().unwrap_or_default();
+    let bar = Bar::new(*report, found.iter().map(|(_, bytes)| bytes).sum());
+    bar.of(model.name);
+    let mut read = |bytes| {
+        bar.add(bytes);
+        match interrupt::was_pressed() {
+            true => Err(io::Error::other(acestep_runtime::Error::Cancelled)),
+            false => Ok(()),
+        }
+    };
+    let own = layout.own(&piece).filter(|own| Some(own) == place.as_ref());
+    let verified = match (own, place) {
+        (Some(directory), _) => {
+            let known = published(&piece, hub)?;
+            known.verify(&directory, &mut read)
+        }
+        (None, Some(path)) if hub.find(&piece).is_none_or(|of| of.path != path) => {
+            // Another program's file: nothing was published of it.
+            let size = path.metadata().map_or(0, |file| file.len());
+            Ok(vec![Verified { path, size, checksum: None, is_whole: true }])
+        }
+        _ => hub.verify(&piece, &mut read),
+    };
+    match verified {
+        Err(_) if interrupt::was_pressed() => Err(acestep_runtime::Error::Cancelled.into()),
+        verified => Ok(verified?),
+    }
+}
+
+/// What the hub says of the files of a directory that was put there by hand; nothing, where it may not
+/// be asked.
+fn published(piece: &Piece, hub: &Hub) -> Result<acestep_import::hub::Published> {
+    if settings::offline().is_some() {
+        return Ok(acestep_import::hub::Published::default());
+    }
+    let remote = Remote::new(&settings::access(), hub.cache())?;
+    Ok(interrupt::at_once(|| remote.published(piece))?)
+}

@@ -1,0 +1,122 @@
+//! What can go wrong between the hub and this machine.
+
+use std::{io, path::PathBuf};
+
+/// Why models could not be pulled, verified or taken away.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HubError {
+    /// The server cannot be reached, or what it says is not HTTP.
+    #[error("`{endpoint}` cannot be reached")]
+    Unreachable {
+        /// The address of the hub.
+        endpoint: String,
+        /// What happened.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The connection broke, again and again.
+    #[error("the transfer of `{file}` broke off {attempts} times")]
+    Broken {
+        /// The file in its repository.
+        file: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// What happened the last time.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No such repository, commit or file.
+    #[error("`{repo}` has no {what}, or does not exist")]
+    NotFound {
+        /// The repository.
+        repo: String,
+        /// What was asked for.
+        what: String,
+    },
+    /// The server wants to know who asks.
+    #[error("`{repo}` may not be read: the server answered {status}")]
+    Forbidden {
+        /// The repository.
+        repo: String,
+        /// 401 or 403.
+        status: u16,
+    },
+    /// The server answered with something that is no answer.
+    #[error("`{endpoint}` is not a hub that can be used: {reason}")]
+    NoHub {
+        /// The address.
+        endpoint: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// What was received is not what was published.
+    #[error("`{file}` of `{repo}` was damaged on its way: its checksum is not {expected}")]
+    Damaged {
+        /// The repository.
+        repo: String,
+        /// The file.
+        file: String,
+        /// What it should be.
+        expected: String,
+    },
+    /// Another program fetches the same file.
+    #[error("another program is fetching `{file}`")]
+    Locked {
+        /// The file.
+        file: String,
+    },
+    /// The operating system refused.
+    #[error("cannot write to or read from `{}`", path.display())]
+    Disk {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file of the pins is something else.
+    #[error("`{}` does not say what was pulled: {reason}", path.display())]
+    BadPins {
+        /// The file.
+        path: PathBuf,
+        /// Where it goes wrong.
+        reason: String,
+    },
+}
+
+impl HubError {
+    /// The remedy, where one is known: a sentence without a full stop.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Unreachable { .. } => {
+                "check the connection; HF_ENDPOINT names another server, HTTPS_PROXY a proxy"
+            }
+            Self::Broken { .. } => "run it again: it goes on where it stopped",
+            Self::NotFound { .. } => {
+                "check --revision and HF_ENDPOINT; a mirror may not have every model"
+            }
+            Self::Forbidden { .. } => {
+                "give a token that may read it with HF_TOKEN, or run `hf auth login`"
+            }
+            Self::NoHub { .. } => "check HF_ENDPOINT, and whether a proxy answers in its place",
+            Self::Damaged { .. } => {
+                "what was received has been thrown away: run it again; if it happens again, a proxy \
+                 or the disk is at fault"
+            }
+            Self::Locked { .. } => "wait for it, then run this again",
+            Self::Disk { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull
+                | io::ErrorKind::QuotaExceeded
+                | io::ErrorKind::FileTooLarge => {
+                    "free some space, or name another disk with HF_HOME; what was received is kept"
+                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "name a directory that you may write to with HF_HOME and ACESTEP_MODELS_DIR"
+                }
+                _ => "check that the path is right and that you may read and write it",
+            },
+            Self::BadPins { .. } => {
+                "delete the file, and pull the models again: nothing is fetched twice"
+            }
+        };
+        Some(text.to_owned())
+    }
+}

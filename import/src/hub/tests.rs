@@ -1,0 +1,195 @@
+//! What is found in a cache, and what is taken from it; the hub itself is in the tests of the program.
+
+use super::{pins::PinnedFile, *};
+use crate::{KNOWN_COMPANIONS, KNOWN_MODELS, Layout};
+
+const REPO: &str = "ACE-Step/Ace-Step1.5";
+
+/// A cache and a directory of models.
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a directory") }
+    }
+
+    fn hub(&self) -> Hub {
+        Hub::new(self.directory.path().join("hub"), self.directory.path().join("models"))
+    }
+
+    /// A file of the cache with its name in a commit.
+    fn file(&self, repo: &str, commit: &str, path: &str, content: &str) {
+        let hub = self.hub();
+        let blob = hub.repository(repo).join("blobs").join(checksum(content).name());
+        let link = hub.snapshot(repo, commit).join(path);
+        for path in [&blob, &link] {
+            std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        }
+        std::fs::write(&blob, content).expect("a file");
+        pull::name(&link, &blob).expect("a link");
+    }
+
+    fn main(&self, repo: &str, commit: &str) {
+        let refs = self.hub().repository(repo).join("refs");
+        std::fs::create_dir_all(&refs).expect("a directory");
+        std::fs::write(refs.join("main"), commit).expect("a file");
+    }
+
+    fn pin(&self, piece: &Piece, commit: &str, files: &[(&str, &str)]) {
+        let file = |(name, content): &(&str, &str)| {
+            let (size, checksum) = (content.len() as u64, checksum(content));
+            ((*name).to_owned(), PinnedFile { size, checksum })
+        };
+        let files = files.iter().map(file).collect();
+        let mut pins = Pins::read(&self.hub().models_dir).expect("pins");
+        let pin = Pin { repo: piece.repo.into(), revision: commit.into(), files };
+        pins.put(piece, pin);
+        pins.write(&self.hub().models_dir).expect("pins");
+    }
+}
+
+/// Git's, of a few letters: what it is does not matter, but for `verify`.
+fn checksum(content: &str) -> Checksum {
+    use sha1::{Digest, Sha1};
+    let digest = Sha1::digest(format!("blob {}\0{content}", content.len()));
+    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Checksum::from_name(&name).expect("a checksum")
+}
+
+#[test]
+fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
+    let (place, [vae, _]) = (Place::new(), KNOWN_COMPANIONS);
+    let (hub, vae) = (place.hub(), vae.piece());
+    assert_eq!((hub.find(&vae), hub.state(&vae)), (None, State::Absent));
+
+    // Another program's: whole with its configuration and weights.
+    place.file(REPO, "aaa", "vae/config.json", "{}");
+    place.main(REPO, "aaa");
+    assert_eq!(hub.find(&vae), None);
+    place.file(REPO, "aaa", "vae/model.safetensors", "weights");
+    let path = hub.snapshot(REPO, "aaa").join("vae");
+    let theirs = Installed { path: path.clone(), revision: "aaa".into(), pinned: false };
+    assert_eq!(hub.find(&vae), Some(theirs));
+
+    // Ours.
+    place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
+    let ours = Installed { path, revision: "aaa".into(), pinned: true };
+    assert_eq!(hub.state(&vae), State::Whole(ours.clone()));
+    place.file(REPO, "bbb", "vae/config.json", "{} ");
+    place.file(REPO, "bbb", "vae/model.safetensors", "others");
+    place.main(REPO, "bbb");
+    assert_eq!(hub.find(&vae), Some(ours.clone()));
+
+    std::fs::remove_file(ours.path.join("config.json")).expect("a file");
+    assert_eq!(hub.state(&vae), State::Broken(ours, vec!["config.json".into()]));
+}
+
+#[test]
+fn a_model_of_the_cache_is_found_by_its_short_name_with_what_it_shares() {
+    let place = Place::new();
+    let base = &KNOWN_MODELS[1];
+    for (repo, prefix) in [(base.repo, ""), (REPO, "vae/"), (REPO, "Qwen3-Embedding-0.6B/")] {
+        place.file(repo, "aaa", &format!("{prefix}config.json"), r#"{"model_type":"acestep"}"#);
+        place.file(repo, "aaa", &format!("{prefix}model.safetensors"), "weights");
+        place.main(repo, "aaa");
+    }
+    let layout = Layout::new([]).with_hub(place.hub());
+    assert!(layout.has(base) && !layout.has(&KNOWN_MODELS[0]));
+    let paths = layout.resolve("base").expect("a model");
+    let main = place.hub().snapshot(REPO, "aaa");
+    assert_eq!(paths.name, "base");
+    assert_eq!(paths.dit, place.hub().snapshot(base.repo, "aaa"));
+    assert_eq!(
+        (paths.vae, paths.text_encoder),
+        (main.join("vae"), main.join("Qwen3-Embedding-0.6B"))
+    );
+    let error = layout.resolve("turbo").expect_err("absent");
+    assert!(error.to_string().ends_with("/snapshots/*/acestep-v15-turbo"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("run `acestep model pull turbo`"));
+}
+
+#[test]
+fn a_directory_is_called_as_its_repository_where_it_is_all_of_it() {
+    let hub = Place::new().hub();
+    let name = |repo, below| name_of_snapshot(&hub.snapshot(repo, "aaa").join(below));
+    assert_eq!(name("ACE-Step/acestep-v15-base", "").as_deref(), Some("acestep-v15-base"));
+    assert_eq!(name(REPO, "vae"), None);
+    assert_eq!(name_of_snapshot(Path::new("/")), None);
+}
+
+#[test]
+fn files_that_no_other_name_leads_to_go_with_a_directory() {
+    let (place, [vae, text]) = (Place::new(), KNOWN_COMPANIONS);
+    let (hub, vae, text) = (place.hub(), vae.piece(), text.piece());
+    for commit in ["aaa", "bbb"] {
+        place.file(REPO, commit, "vae/config.json", "{}");
+        place.file(REPO, commit, "vae/model.safetensors", commit);
+        place.file(REPO, commit, "Qwen3-Embedding-0.6B/config.json", "{}");
+    }
+    place.pin(&vae, "aaa", &[("config.json", "{}")]);
+    place.pin(&text, "aaa", &[("config.json", "{}")]);
+    let removed = hub.remove(&vae).expect("removes");
+    // The configuration is the other's too.
+    assert_eq!(removed, Removed { files: 4, bytes: 6 });
+    assert_eq!(hub.state(&vae), State::Absent);
+    let State::Whole(found) = hub.state(&text) else { panic!("the other is gone") };
+    assert_eq!(std::fs::read_to_string(found.path.join("config.json")).expect("a file"), "{}");
+    assert_eq!(hub.remove(&text).expect("removes"), Removed { files: 2, bytes: 2 });
+    assert!(!hub.repository(REPO).exists());
+    assert_eq!(Pins::read(&hub.models_dir).expect("pins"), Pins::default());
+    assert_eq!(hub.remove(&text).expect("nothing"), Removed::default());
+}
+
+#[test]
+fn every_file_is_compared_with_what_was_published() {
+    let (place, [vae, _]) = (Place::new(), KNOWN_COMPANIONS);
+    let (hub, vae) = (place.hub(), vae.piece());
+    for (name, content) in [("config.json", "{}"), ("model.safetensors", "weights")] {
+        place.file(REPO, "aaa", &format!("vae/{name}"), content);
+    }
+    place.main(REPO, "aaa");
+    let outcome = || {
+        let verified = hub.verify(&vae, &mut |_| Ok(())).expect("verifies");
+        verified.iter().map(|file| (file.checksum.is_some(), file.is_whole)).collect::<Vec<_>>()
+    };
+    assert_eq!(outcome(), [(true, true), (true, true)]);
+    place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
+    assert_eq!(outcome(), [(true, true), (true, true)]);
+    let found = hub.find(&vae).expect("here").path;
+    std::fs::write(found.join("model.safetensors"), "weightz").expect("a file");
+    std::fs::remove_file(found.join("config.json")).expect("a file");
+    assert_eq!(outcome(), [(true, false), (true, false)]);
+}
+
+#[test]
+fn what_was_pulled_has_to_be_told_by_a_file_that_can_be_read() {
+    let place = Place::new();
+    let models = place.hub().models_dir;
+    std::fs::create_dir_all(&models).expect("a directory");
+    std::fs::write(models.join("pulled.json"), "[").expect("a file");
+    let error = Pins::read(&models).expect_err("no pins");
+    assert!(error.to_string().contains("does not say what was pulled"), "{error}");
+}
+
+#[test]
+fn only_what_is_read_is_fetched() {
+    let (turbo, base) = (KNOWN_MODELS[0].piece(), KNOWN_MODELS[1].piece());
+    for (path, of_turbo, of_base) in [
+        ("acestep-v15-turbo/config.json", Some("config.json"), None),
+        ("acestep-v15-turbo/silence_latent.pt", Some("silence_latent.pt"), None),
+        ("acestep-v15-turbo/modeling.py", None, None),
+        ("acestep-v15-turbo/../../x.json", None, None),
+        ("vae/config.json", None, None),
+        ("model-00001-of-00002.safetensors", None, Some("model-00001-of-00002.safetensors")),
+        ("model.safetensors.index.json", None, Some("model.safetensors.index.json")),
+        ("merges.txt", None, Some("merges.txt")),
+        ("README.md", None, None),
+        ("pytorch_model.bin", None, None),
+        ("optimizer.pt", None, None),
+        ("..\\x.json", None, None),
+    ] {
+        assert_eq!((turbo.name_of(path), base.name_of(path)), (of_turbo, of_base), "{path}");
+    }
+}

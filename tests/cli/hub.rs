@@ -1,0 +1,286 @@
+//! A small hub on 127.0.0.1 that serves directories as Hugging Face does, and fails as it is told.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+/// How it fails.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fault {
+    /// The connection ends after so many bytes of a body.
+    Cut(usize),
+    /// A byte of the body is another.
+    Flip,
+    /// The answer is that status.
+    Status(u16),
+    /// The list says that the file has so many bytes.
+    Claims(u64),
+    /// Nothing more comes after so many bytes, and the connection stays.
+    Stall(usize),
+    /// The list of files is a page.
+    Page,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By repository and path.
+    files: BTreeMap<(String, String), Vec<u8>>,
+    commit: String,
+    /// For paths that contain the text, so many times.
+    faults: Vec<(String, Fault, usize)>,
+    /// What was asked for: the path, and from which byte.
+    asked: Vec<(String, u64)>,
+    /// The only token that may read.
+    token: Option<String>,
+}
+
+/// The server; it lives as long as the test.
+pub(crate) struct Hub {
+    pub(crate) address: String,
+    state: Arc<Mutex<State>>,
+}
+
+pub(crate) const MAIN: &str = "ACE-Step/Ace-Step1.5";
+
+impl Hub {
+    pub(crate) fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let state = Arc::new(Mutex::new(State { commit: "a".repeat(40), ..State::default() }));
+        let (shared, own) = (state.clone(), address.clone());
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (state, address) = (shared.clone(), own.clone());
+                // A client that goes away is no failure of the server.
+                thread::spawn(move || drop(answer(stream, &state, &address)));
+            }
+        });
+        Self { address, state }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.state.lock().expect("no panic"))
+    }
+
+    /// Publishes one of the tiny checkpoints, at `prefix` of `repo`, with what is not read.
+    pub(crate) fn publish(&self, repo: &str, prefix: &str, checkpoint: &str) {
+        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
+        let directory = goldens.join(checkpoint);
+        for name in super::names(&directory) {
+            let content = std::fs::read(directory.join(&name)).expect("a file");
+            self.file(repo, &format!("{prefix}{name}"), content);
+        }
+        self.file(repo, &format!("{prefix}modeling.py"), "import torch");
+        self.file(repo, "README.md", "# A model");
+    }
+
+    pub(crate) fn file(&self, repo: &str, path: &str, content: impl Into<Vec<u8>>) {
+        self.with(|state| state.files.insert((repo.into(), path.into()), content.into()));
+    }
+
+    /// The main repository with what `turbo` needs.
+    pub(crate) fn with_turbo() -> Self {
+        let hub = Self::new();
+        for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
+            hub.publish(MAIN, &format!("{directory}/"), directory);
+        }
+        hub
+    }
+
+    pub(crate) fn commit(&self, digit: &str) -> String {
+        let commit = digit.repeat(40);
+        self.with(|state| state.commit.clone_from(&commit));
+        commit
+    }
+
+    pub(crate) fn fails(&self, path: &str, fault: Fault, times: usize) {
+        self.with(|state| state.faults.push((path.into(), fault, times)));
+    }
+
+    pub(crate) fn wants(&self, token: &str) {
+        self.with(|state| state.token = Some(token.into()));
+    }
+
+    /// The files whose content was asked for since the last time, with the first byte of each.
+    pub(crate) fn asked(&self) -> Vec<(String, u64)> {
+        self.with(|state| std::mem::take(&mut state.asked))
+    }
+}
+
+impl State {
+    fn fault(&mut self, path: &str, is_it: impl Fn(&Fault) -> bool) -> Option<Fault> {
+        let fault = self
+            .faults
+            .iter_mut()
+            .find(|(part, fault, times)| path.contains(&**part) && *times > 0 && is_it(fault))?;
+        fault.2 -= 1;
+        Some(fault.1.clone())
+    }
+
+    fn list(&mut self, repo: &str) -> Value {
+        let files: Vec<_> = self
+            .files
+            .iter()
+            .filter(|((own, _), _)| own == repo)
+            .map(|((_, path), content)| (path.clone(), content.clone()))
+            .collect();
+        let siblings: Vec<_> = files
+            .into_iter()
+            .map(|(path, content)| {
+                let claim = self.fault(&path, |fault| matches!(fault, Fault::Claims(_)));
+                let size = match claim {
+                    Some(Fault::Claims(size)) => size,
+                    _ => content.len() as u64,
+                };
+                let mut file = json!({ "rfilename": path, "size": size, "blobId": git(&content) });
+                if is_large(&path) {
+                    file["lfs"] =
+                        json!({ "sha256": sha256(&content), "size": size, "pointerSize": 134 });
+                }
+                file
+            })
+            .collect();
+        json!({ "id": repo, "sha": self.commit, "siblings": siblings })
+    }
+}
+
+fn is_large(path: &str) -> bool {
+    path.ends_with(".safetensors") || path.ends_with(".pt")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sha256(content: &[u8]) -> String {
+    hex(&Sha256::digest(content))
+}
+
+fn git(content: &[u8]) -> String {
+    let start = Sha1::new().chain_update(format!("blob {}\0", content.len()));
+    hex(&start.chain_update(content).finalize())
+}
+
+/// Reads one request and answers it.
+fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let target = line.split(' ').nth(1).unwrap_or("/").to_owned();
+    let (mut from, mut to, mut token) = (None, None, None);
+    loop {
+        let mut header = String::new();
+        if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
+            break;
+        }
+        let (name, value) = header.split_once(':').unwrap_or((&header, ""));
+        match name.to_lowercase().as_str() {
+            "range" => {
+                let range = value.trim().trim_start_matches("bytes=");
+                let (first, last) = range.split_once('-').unwrap_or((range, ""));
+                from = first.parse::<usize>().ok();
+                to = last.parse::<usize>().ok();
+            }
+            "authorization" => token = Some(value.trim().trim_start_matches("Bearer ").to_owned()),
+            _ => (),
+        }
+    }
+    let path = target.split('?').next().unwrap_or("/");
+    let mut status = |code: u16, headers: &str, body: &[u8]| {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {code} X\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)
+    };
+    // Guards are not held while bytes are sent: another connection may ask meanwhile.
+    let lock = || state.lock().expect("no panic");
+    if lock().token.is_some() && lock().token != token {
+        return status(401, "", b"who are you?");
+    }
+    if let Some(repo) = path.strip_prefix("/api/models/") {
+        let repo = repo.split("/revision/").next().unwrap_or(repo);
+        if lock().fault(repo, |fault| *fault == Fault::Page).is_some() {
+            return status(200, "Content-Type: text/html\r\n", b"<html>Log in to the wifi</html>");
+        }
+        if let Some(Fault::Status(code)) =
+            lock().fault(repo, |fault| matches!(fault, Fault::Status(_)))
+        {
+            return status(code, "", b"");
+        }
+        if !lock().files.keys().any(|(own, _)| own == repo) {
+            return status(404, "", b"{}");
+        }
+        let list = lock().list(repo).to_string();
+        return status(200, "Content-Type: application/json\r\n", list.as_bytes());
+    }
+    // The content of large files lies elsewhere, as on the real one.
+    let (is_there, path) = match path.strip_prefix("/elsewhere") {
+        Some(path) => (true, path),
+        None => (false, path),
+    };
+    let Some((repo, rest)) = path[1..].split_once("/resolve/") else {
+        return status(404, "", b"");
+    };
+    let (commit, file) = rest.split_once('/').unwrap_or((rest, ""));
+    let Some(content) = lock().files.get(&(repo.to_owned(), file.to_owned())).cloned() else {
+        return status(404, "", b"");
+    };
+    let mut headers = format!("X-Repo-Commit: {commit}\r\n");
+    if is_large(file) && !is_there {
+        let _ = write!(
+            headers,
+            "X-Linked-Etag: \"{}\"\r\nX-Linked-Size: {}\r\nLocation: {address}/elsewhere{path}\r\n",
+            sha256(&content),
+            content.len()
+        );
+        return status(302, &headers, b"");
+    }
+    let _ = write!(headers, "ETag: \"{}\"\r\n", git(&content));
+    // A look at one byte is the question for size and checksum.
+    let is_look = to == Some(0);
+    let mut fault = None;
+    if !is_look {
+        lock().asked.push((file.to_owned(), from.unwrap_or(0) as u64));
+        fault = lock().fault(file, |fault| !matches!(fault, Fault::Claims(_) | Fault::Page));
+    }
+    if let Some(Fault::Status(code)) = fault {
+        return status(code, "", b"");
+    }
+    let (first, last) = (from.unwrap_or(0), to.unwrap_or(content.len()).min(content.len() - 1));
+    if first >= content.len() {
+        return status(416, "", b"");
+    }
+    let mut body = content[first..=last].to_vec();
+    let _ = write!(headers, "Content-Range: bytes {first}-{last}/{}\r\n", content.len());
+    match fault {
+        Some(Fault::Flip) => {
+            body[0] ^= 1;
+            status(206, &headers, &body)
+        }
+        Some(Fault::Cut(after) | Fault::Stall(after)) => {
+            let length = body.len();
+            let head = format!("HTTP/1.1 206 X\r\nContent-Length: {length}\r\n{headers}\r\n");
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(&body[..after.min(length)])?;
+            if matches!(fault, Some(Fault::Stall(_))) {
+                stream.flush()?;
+                thread::sleep(Duration::from_secs(60));
+            }
+            Ok(())
+        }
+        _ => status(206, &headers, &body),
+    }
+}

@@ -1,0 +1,360 @@
+//! `acestep model`: from a hub to a song and back, with everything that can break on the way.
+
+use std::{
+    ffi::OsStr,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Place, Run,
+    hub::{Fault, Hub, MAIN},
+};
+
+const WEIGHTS: &str = "acestep-v15-turbo/model.safetensors";
+
+/// A place whose models come from `hub`.
+struct User<'a> {
+    place: Place,
+    hub: &'a Hub,
+}
+
+impl<'a> User<'a> {
+    fn of(hub: &'a Hub) -> Self {
+        Self { place: Place::new(), hub }
+    }
+
+    fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = self.place.command(args);
+        command
+            .env("HF_ENDPOINT", &self.hub.address)
+            .env("HF_HOME", self.place.path("hf"))
+            .env("ACESTEP_MODELS_DIR", self.place.path("models"));
+        command
+    }
+
+    fn run(&self, args: &[impl AsRef<OsStr>]) -> Run {
+        Run::from(self.command(args).output().expect("the program starts"))
+    }
+
+    fn cache(&self, below: &str) -> std::path::PathBuf {
+        self.place.path("hf/hub/models--ACE-Step--Ace-Step1.5").join(below)
+    }
+
+    /// The parts of files that are begun.
+    fn parts(&self) -> Vec<u64> {
+        let blobs = self.cache("blobs");
+        let names = super::names(&blobs).into_iter().filter(|name| name.ends_with(".part"));
+        names.map(|name| blobs.join(name).metadata().expect("a file").len()).collect()
+    }
+}
+
+#[test]
+fn from_nothing_to_a_song_and_back() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let list = || user.run(&["model", "list", "--json"]).succeeded().json();
+    let is_here = |name: &str| {
+        let list = list();
+        let models = list["models"].as_array().expect("models");
+        models.iter().find(|model| model["name"] == name).expect("it")["here"] == true
+    };
+    assert!(!is_here("turbo") && !is_here("vae"));
+    user.run(&["model", "show", "turbo"]).succeeded();
+
+    let run = user.run(&["model", "pull", "turbo"]).succeeded().says("to fetch");
+    let path = std::path::PathBuf::from(run.text().trim_end());
+    assert!(path.ends_with(format!("snapshots/{}/acestep-v15-turbo", "a".repeat(40))), "{path:?}");
+    // Code and pages are left where they are.
+    assert!(hub.asked().iter().all(|(path, _)| !path.ends_with(".py") && !path.ends_with(".md")));
+    assert!(!path.join("modeling.py").exists() && path.join("model.safetensors").is_file());
+    let main = std::fs::read_to_string(user.cache("refs/main")).expect("a reference");
+    assert_eq!(
+        (main, super::names(&user.cache("refs"))),
+        ("a".repeat(40), vec!["main".to_owned()])
+    );
+    assert!(is_here("turbo") && is_here("vae") && is_here("text-encoder") && !is_here("base"));
+
+    // Without a server, as on every later day.
+    let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "-o", "a.wav"];
+    user.run(&song).succeeded();
+    assert!(user.place.sound("a.wav").iter().any(|&sample| sample != 0));
+
+    let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
+    assert_eq!((&show["revision"], &show["pulled"]), (&"a".repeat(40).into(), &true.into()));
+    let text = user.run(&["model", "show", "turbo"]).succeeded();
+    assert!(text.text().contains("aaaa, pulled") && text.text().contains("model.safetensors"));
+
+    // Nothing is fetched twice.
+    user.run(&["model", "pull", "turbo"]).succeeded().says("all of it is here already");
+    assert_eq!(hub.asked(), []);
+    let verified = user.run(&["model", "verify", "--offline"]).succeeded();
+    assert_eq!(verified.text().matches("all as they were published").count(), 3);
+
+    user.run(&["model", "remove", "turbo"]).failed(2).says("pass --yes");
+    let removed = user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
+    // With it goes what nothing else needs.
+    assert!(removed.stderr.contains("text-encoder") && removed.stderr.contains("are free again"));
+    assert!(!is_here("turbo") && !is_here("vae") && !user.cache("").exists());
+}
+
+#[test]
+fn a_command_pulls_what_it_lacks_if_it_may() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let song = ["generate", "--lyrics", "@-", "--no-thinking", "--duration", "1", "-o", "a.wav"];
+    // Nobody is there to be asked.
+    user.run(&song).failed(1).says("hint: run `acestep model pull turbo`");
+    user.run(&[&song[..], &["--yes", "--offline"]].concat()).failed(2).says("cannot be used with");
+    user.run(&[&song[..], &["--offline"]].concat()).failed(1).says("model pull turbo");
+    assert_eq!(hub.asked(), []);
+
+    // What came from standard input is not lost on the way.
+    let flags = ["--yes", "--save-request"];
+    let mut command = user.command(&[&song[..], &flags].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let stdin = child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut { stdin }, b"[Verse]\nla la").expect("it reads");
+    Run::from(child.wait_with_output().expect("it ends"))
+        .succeeded()
+        .says("every file is as it was");
+    assert_eq!(user.place.json("a.json")["lyrics"], "[Verse]\nla la");
+}
+
+#[test]
+fn a_transfer_that_breaks_goes_on_where_it_stopped() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Cut(1000), 1);
+    hub.fails(WEIGHTS, Fault::Status(503), 1);
+    let run = user.run(&["model", "pull", "turbo"]).succeeded();
+    assert!(run.stderr.contains("broke off and is tried again"), "{}", run.stderr);
+    let asked: Vec<_> = hub.asked().into_iter().filter(|(path, _)| path == WEIGHTS).collect();
+    assert_eq!(asked.iter().map(|(_, from)| *from).collect::<Vec<_>>(), [0, 1000, 1000]);
+    user.run(&["model", "verify"]).succeeded();
+}
+
+#[test]
+fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Cut(1000), 5);
+    let run = user.run(&["model", "pull", "turbo"]).failed(1);
+    run.says("broke off 5 times").says("hint: run it again: it goes on where it stopped");
+    assert_eq!(user.parts(), [5000]);
+    // What is there in part is not there.
+    user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
+    hub.asked();
+    user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at 5.00 kB");
+    assert!(hub.asked().contains(&(WEIGHTS.to_owned(), 5000)));
+    assert!(user.parts().is_empty());
+}
+
+#[test]
+fn ctrl_c_stops_a_transfer_at_once_and_keeps_what_came() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Stall(3000), 1);
+    let mut command = user.command(&["model", "pull", "turbo"]);
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
+    let start = Instant::now();
+    let has_begun = || user.cache("blobs").is_dir() && user.parts() == [3000];
+    while !has_begun() {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
+    assert!(killed.success());
+    let run = Run::from(child.wait_with_output().expect("it ends"));
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(start.elapsed() < Duration::from_secs(50), "it waited for the server");
+    assert_eq!(user.parts(), [3000]);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+}
+
+#[test]
+fn what_was_damaged_on_its_way_is_thrown_away() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Flip, 1);
+    let run = user.run(&["model", "pull", "turbo"]).failed(1);
+    run.says("was damaged on its way: its checksum is not sha256:").says("thrown away");
+    user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.run(&["model", "verify"]).succeeded();
+}
+
+#[test]
+fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let snapshot = user.cache("snapshots").join("a".repeat(40));
+    let path = snapshot.join(WEIGHTS).canonicalize().expect("a file");
+    let mut bytes = std::fs::read(&path).expect("a file");
+    bytes[5000] ^= 1;
+    std::fs::write(&path, bytes).expect("a file");
+    std::fs::remove_file(snapshot.join("vae/config.json")).expect("a file");
+    let run = user.run(&["model", "verify"]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.text().contains("DAMAGED  turbo"), "{}", run.text());
+    assert!(run.text().contains(WEIGHTS) && run.text().contains("vae/config.json"));
+    let list = user.run(&["model", "list"]).succeeded();
+    assert!(list.text().contains("lacks vae/config.json"), "{}", list.text());
+    hub.asked();
+    user.run(&["model", "pull", "turbo"]).succeeded().says("was here, but damaged");
+    assert_eq!(hub.asked(), [(WEIGHTS.to_owned(), 0)]);
+    user.run(&["model", "verify"]).succeeded();
+}
+
+#[test]
+fn room_is_looked_for_before_anything_is_fetched() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Claims(1 << 60), usize::MAX);
+    for args in [&["model", "pull", "turbo"][..], &["model", "pull", "turbo", "--dry-run"]] {
+        user.run(args).failed(1).says("do not fit").says("free some space");
+    }
+    assert_eq!(hub.asked(), []);
+}
+
+/// A file that may not grow stands for a disk that is full.
+#[cfg(unix)]
+#[test]
+fn a_disk_that_becomes_full_keeps_what_came() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    // In blocks of 512 or 1024 bytes; weights are larger, all else is smaller.
+    let script = "trap '' XFSZ; ulimit -f 60; exec \"$0\" model pull turbo";
+    let mut shell = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_acestep");
+    shell.args(["-c", script, program]);
+    let command = user.command(&["model"]);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let run = Run::from(shell.output().expect("a shell")).failed(1);
+    run.says("cannot write to or read from").says("what was received is kept");
+    assert_eq!(user.parts().len(), 1);
+    user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at");
+}
+
+#[test]
+fn a_server_that_refuses_is_told_with_its_remedy() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let pull = ["model", "pull", "turbo"];
+    user.run(&["model", "pull", "base"])
+        .failed(1)
+        .says("`ACE-Step/acestep-v15-base` has no revision");
+    user.run(&["model", "pull", "lm-1.7b"]).failed(1).says("has no model `acestep-5Hz-lm-1.7B`");
+    hub.fails(MAIN, Fault::Page, 1);
+    user.run(&pull).failed(1).says("is not a hub that can be used");
+    hub.fails(MAIN, Fault::Status(500), 1);
+    user.run(&pull).failed(1).says("cannot be reached").says("500");
+    hub.fails(WEIGHTS, Fault::Status(404), 1);
+    user.run(&pull).failed(1).says(&format!("has no file `{WEIGHTS}`"));
+    let elsewhere = |address: &str| {
+        let mut command = user.command(&pull);
+        Run::from(command.env("HF_ENDPOINT", address).output().expect("starts")).failed(1)
+    };
+    elsewhere("http://127.0.0.1:1")
+        .says("`http://127.0.0.1:1` cannot be reached")
+        .says("HTTPS_PROXY");
+    elsewhere("huggingface.co").says("does not begin with https://");
+
+    hub.wants("secret");
+    user.run(&pull).failed(1).says("the server answered 401").says("HF_TOKEN");
+    let mut command = user.command(&pull);
+    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
+    std::fs::write(user.place.path("hf/token"), "secret\n").expect("a file");
+    user.run(&pull).succeeded().says("all of it is here");
+}
+
+#[test]
+fn no_server_is_asked_where_none_may_be() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let pull = ["model", "pull", "turbo"];
+    user.run(&[&pull[..], &["--offline"]].concat()).failed(2).says("which --offline forbids");
+    for variable in ["HF_HUB_OFFLINE", "ACESTEP_OFFLINE"] {
+        let mut command = user.command(&pull);
+        let run = Run::from(command.env(variable, "1").output().expect("starts"));
+        run.failed(2).says(&format!("leave {variable} out"));
+    }
+}
+
+#[test]
+fn names_that_are_none_are_told_with_the_nearest() {
+    let hub = Hub::new();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "trubo"]).failed(2).says("did you mean `turbo`?");
+    user.run(&["model", "pull", "zzz"]).failed(2).says("it is one of turbo, base");
+    user.run(&["model", "pull"]).failed(2).says("<NAME>");
+    user.run(&["model", "pull", "turbo", "base", "--revision", "x"])
+        .failed(2)
+        .says("once for each");
+    user.run(&["model", "show", "zzz"]).failed(2).says("no model is called");
+    user.run(&["model", "verify"]).failed(1).says("no model is on this machine");
+    user.run(&["model", "verify", "4b"]).failed(1).says("model pull lm-4b");
+    user.run(&["model", "remove", "turbo", "--yes"]).failed(1).says("`turbo` is not in");
+}
+
+/// Upstream may change a branch: a song does not, until the model is pulled again.
+#[test]
+fn what_was_pulled_stays_until_it_is_pulled_again() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let revision = || {
+        let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
+        show["revision"].as_str().expect("a commit").to_owned()
+    };
+    let newer = hub.commit("b");
+    hub.file(MAIN, "acestep-v15-turbo/README.json", "{\"new\": true}");
+    // Another program fetches some of it.
+    std::fs::write(user.cache("refs/main"), &newer).expect("a file");
+    let of_other = user.cache("snapshots").join(&newer).join("acestep-v15-turbo");
+    std::fs::create_dir_all(&of_other).expect("a folder");
+    std::fs::write(of_other.join("config.json"), "{}").expect("a file");
+    assert_eq!(revision(), "a".repeat(40));
+    hub.asked();
+    std::fs::remove_file(of_other.join("config.json")).expect("a file");
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    // Only what changed is fetched.
+    assert_eq!(hub.asked(), [("acestep-v15-turbo/README.json".to_owned(), 0)]);
+    assert_eq!(revision(), newer);
+    user.run(&["model", "pull", "turbo", "--revision", "v1"]).succeeded();
+    user.run(&["model", "verify"]).succeeded();
+}
+
+#[test]
+fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
+    let hub = Hub::with_turbo();
+    hub.publish("ACE-Step/acestep-v15-base", "", "acestep-v15-base");
+    let user = User::of(&hub);
+    std::fs::create_dir(user.place.path("models")).expect("a folder");
+    for directory in ["vae", "Qwen3-Embedding-0.6B"] {
+        user.place.copy(directory);
+        let to = user.place.path("models").join(directory);
+        std::fs::rename(user.place.path(directory), to).expect("a folder");
+    }
+    user.run(&["model", "pull", "base"]).succeeded().says("stays as it is");
+    assert!(hub.asked().iter().all(|(path, _)| !path.contains('/')));
+    let song = ["generate", "a", "--model", "base", "--no-thinking", "--inference-steps", "1"];
+    user.run(&[&song[..], &["--duration", "1", "-o", "a.wav"]].concat()).succeeded();
+    user.run(&["model", "remove", "vae", "--yes"]).failed(1).says("delete it by hand");
+    // Its checksums are those of the hub; without it they are not known.
+    let verify = user.run(&["model", "verify", "vae"]).succeeded();
+    assert!(verify.text().starts_with("ok "), "{}", verify.text());
+    let verify = user.run(&["model", "verify", "vae", "--offline"]).succeeded();
+    assert!(verify.text().starts_with("unknown "), "{}", verify.text());
+    user.place.write("models/vae/config.json", "{}");
+    let run = user.run(&["model", "verify", "vae"]);
+    assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());
+}
