@@ -1,11 +1,11 @@
 //! What can be typed: the verbs, and the flags that all of them share.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use anstream::ColorChoice;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::{commands, error, report::Report};
+use crate::{commands, error, report::Report, settings::Loaded, version};
 
 pub(crate) mod adapter;
 #[allow(
@@ -14,6 +14,7 @@ pub(crate) mod adapter;
 )]
 pub(crate) mod after;
 pub(crate) mod codec;
+pub(crate) mod config;
 #[allow(
     rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `cuda[:N]`"
@@ -71,10 +72,16 @@ pub(crate) enum Command {
     Bench(commands::bench::Args),
     /// Say what this machine has, and whether it works.
     Doctor(doctor::Doctor),
+    /// Say what is set and by whom, or write a file to set it.
+    Config(config::Args),
     /// Compile and tune a card's kernels before a song needs them.
     Warmup(doctor::Warmup),
     /// Check a card: results, kernels, lengths, speed; writes a report.
     Check(Box<commands::check::Args>),
+    /// Print completions for a shell.
+    Completions(config::Completions),
+    /// Print the manual, or write a page for each command.
+    Man(config::Man),
 }
 
 /// Flags of every verb. Those of models come after its own, in the order of the help.
@@ -121,9 +128,53 @@ pub(crate) struct Global {
     #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "offline")]
     pub(crate) yes: bool,
 
-    /// Show no moving lines.
+    /// How a run shows what it does.
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOW",
+        default_value = "auto",
+        hide_short_help = true,
+        conflicts_with = "no_progress"
+    )]
+    progress: Watch,
+
+    /// Show no moving lines: `--progress none`.
     #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
     no_progress: bool,
+
+    /// The configuration to read, in place of the user's.
+    ///
+    /// [env: ACESTEP_CONFIG] `acestep config show` says what holds and who says so.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        hide_short_help = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Read no configuration.
+    #[arg(
+        long,
+        global = true,
+        alias = "no_config",
+        hide_short_help = true,
+        conflicts_with = "config"
+    )]
+    pub(crate) no_config: bool,
+}
+
+/// How a run shows what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Watch {
+    /// A line that moves, on a terminal.
+    Auto,
+    /// No moving lines.
+    None,
+    /// One JSON object a line on standard error, and nothing else there.
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -144,7 +195,8 @@ impl Global {
                 Color::Always => ColorChoice::Always,
                 Color::Never => ColorChoice::Never,
             },
-            progress: !self.no_progress,
+            progress: self.progress != Watch::None && !self.no_progress,
+            json: self.progress == Watch::Json,
         }
     }
 }
@@ -161,13 +213,55 @@ pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap
     }
 }
 
-/// Reads the command line; help, version and mistakes are printed here.
+/// Reads the command line; help, version and mistakes are printed here. What `loaded` says are the
+/// defaults of flags.
 ///
 /// # Errors
 /// The exit code, where there is nothing left to do.
-pub(crate) fn parse() -> Result<Cli, ExitCode> {
+pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
     let typed: Vec<OsString> = std::env::args_os().collect();
-    let mut command = Cli::command().color(help_color(&typed)).after_long_help(exit_codes());
+    let mut command = command().color(help_color(&typed));
+    if let Some(loaded) = loaded {
+        command = with_defaults(command, "", loaded);
+        let names: Vec<_> =
+            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        for name in names {
+            command = command.mut_subcommand(&name, |verb| with_defaults(verb, &name, loaded));
+        }
+    }
+    command
+        .try_get_matches_from_mut(typed)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
+        .map_err(|error| {
+            // A closed pipe, as of `acestep --help | head -1`, is no failure.
+            let _ = error.print();
+            if error.use_stderr() { error::exit(error::USAGE) } else { ExitCode::SUCCESS }
+        })
+}
+
+/// `command`, which is called `name`, with what `loaded` says of its flags; those of commands below it
+/// too.
+fn with_defaults(mut command: clap::Command, name: &str, loaded: &Loaded) -> clap::Command {
+    for (flag, text) in loaded.defaults_of(name) {
+        if command.get_arguments().any(|arg| arg.get_id() == flag) {
+            command = command.mut_arg(flag, |arg| arg.default_value(text.to_owned()));
+        }
+        if !name.is_empty() {
+            let below: Vec<_> =
+                command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+            for below in below {
+                command = command.mut_subcommand(below, |below| with_defaults(below, name, loaded));
+            }
+        }
+    }
+    command
+}
+
+/// The whole command line, as help, completions and manual pages show it.
+pub(crate) fn command() -> clap::Command {
+    let mut command = Cli::command().long_version(version::long()).after_long_help(exit_codes());
+    let template = template(&command);
+    command = command.help_template(template);
     for (verb, examples) in [
         ("generate", generate::EXAMPLES),
         ("plan", plan::EXAMPLES),
@@ -180,6 +274,9 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         ("codec", codec::EXAMPLES),
         ("doctor", doctor::EXAMPLES),
         ("warmup", doctor::WARMUP_EXAMPLES),
+        ("config", config::EXAMPLES),
+        ("completions", config::COMPLETIONS_EXAMPLES),
+        ("man", config::MAN_EXAMPLES),
     ] {
         let text = format!("{examples}\n\n{}", exit_codes());
         command = command.mut_subcommand(verb, |verb| verb.after_long_help(text));
@@ -201,13 +298,30 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
         understand.mut_arg("lm_seed", |seed| seed.hide(true))
     });
     command
-        .try_get_matches_from_mut(typed)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
-        .map_err(|error| {
-            // A closed pipe, as of `acestep --help | head -1`, is no failure.
-            let _ = error.print();
-            if error.use_stderr() { error::exit(error::USAGE) } else { ExitCode::SUCCESS }
-        })
+}
+
+/// The commands by what one wants to do.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Make songs", &["generate", "plan", "inspire", "format"]),
+    ("Hear and see them", &["understand", "plot", "codec"]),
+    ("Models", &["model", "adapter"]),
+    ("This machine", &["doctor", "config", "warmup", "completions", "man"]),
+    ("Proof and speed", &["verify", "bench", "check"]),
+];
+
+/// The help of the program: commands in groups.
+fn template(command: &clap::Command) -> String {
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in GROUPS {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{title}:\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<12} {about}");
+        }
+    }
+    text + "\nOptions:\n{options}{after-help}"
 }
 
 /// `--color` as typed: help and usage errors are printed before it is parsed.
@@ -237,6 +351,16 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Cli::command();
+        let mut known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        known.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(known, grouped);
     }
 
     #[test]

@@ -18,13 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes over Ctrl-C (and termination requests) for the rest of the program.
 pub(crate) fn install(report: &Report) {
-    let quiet = report.is_quiet();
+    let (quiet, report) = (report.is_quiet(), *report);
     let result = ctrlc::set_handler(move || {
         let is_first = PRESSES.fetch_add(1, Ordering::SeqCst) == 0;
         if is_first && !LOSES_NOTHING.load(Ordering::SeqCst) {
             if !quiet {
                 let what = "stopping after this step; press Ctrl-C again to stop at once";
-                report::last_words(&format!("\nnote: {what}\n"));
+                match report.json {
+                    true => report.note(what),
+                    false => report::last_words(&format!("\nnote: {what}\n")),
+                }
             }
             return;
         }
@@ -33,7 +36,10 @@ pub(crate) fn install(report: &Report) {
             thread::sleep(Duration::from_millis(10));
         }
         if !quiet {
-            report::last_words("\nstopped\n");
+            match report.json {
+                true => report.line("stopped"),
+                false => report::last_words("\nstopped\n"),
+            }
         }
         #[expect(clippy::exit, reason = "the main thread is busy and was asked once already")]
         std::process::exit(error::INTERRUPTED.into());

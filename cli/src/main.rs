@@ -8,7 +8,8 @@
 //! | `progress` | what a run shows while it works |
 //! | `interrupt` | Ctrl-C |
 //! | `error` | `error` / `cause` / `hint`, and the exit codes |
-//! | `settings` | what comes from the environment |
+//! | `settings` | what comes from the configuration and the environment |
+//! | `version` | which build this is |
 
 // The descriptions of a run are large JSON literals.
 #![recursion_limit = "256"]
@@ -20,25 +21,44 @@ mod interrupt;
 mod progress;
 mod report;
 mod settings;
+mod version;
 
 use std::process::ExitCode;
 
+use acestep_import::hub::Pins;
 use args::{Cli, Command};
+use settings::Loaded;
 
 fn main() -> ExitCode {
     error::install_panic_hook();
-    let cli = match args::parse() {
+    let mut cli = match args::parse(None) {
         Ok(cli) => cli,
         Err(code) => return code,
     };
+    if cli.command.is_configured() {
+        let loaded = match Loaded::read(&cli.global) {
+            Ok(loaded) => loaded,
+            Err(error) => return cli.global.report().failure(&error),
+        };
+        if loaded.changes_defaults() {
+            cli = match args::parse(Some(&loaded)) {
+                Ok(cli) => cli,
+                Err(code) => return code,
+            };
+        }
+        settings::set_up(loaded);
+    }
     let report = cli.global.report();
     interrupt::install(&report);
-    settings::typed(&cli.global);
+    if let Some(Err(error)) = settings::hub().map(|hub| Pins::read(&hub)) {
+        let text = "what was pulled is not known, and whatever lies in the cache is used";
+        report.note(&format!("{text}: {error}"));
+    }
     let mut result = run(&cli);
     // The model, two that it shares with others, and the language model.
     for _ in 0..4 {
         let Err(error) = &result else { break };
-        match commands::model::offer(error, &cli.global) {
+        match commands::model::offer(error, &report) {
             Ok(true) => result = run(&cli),
             Ok(false) => break,
             Err(error) => result = Err(error),
@@ -63,6 +83,9 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Bench(args) => commands::bench::run(args.clone(), global),
         Command::Doctor(args) => commands::doctor::run(args, global),
         Command::Warmup(args) => commands::warmup::run(args, global),
+        Command::Config(args) => commands::config::run(args, global),
+        Command::Completions(args) => commands::shell::completions(args),
+        Command::Man(args) => commands::shell::man(args, global),
         Command::Check(args) => commands::check::run((**args).clone(), global),
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! text encoder  0.4 s
 //! codes         120/150 tokens · 11.8 tokens/s · 3 s left
-//! diffusion     5/8 steps · 1.2 s/step
+//! diffusion     5/8 steps · 1.2 s/step · 4 s left · 3.1 GB
 //! ```
 
 use std::{
@@ -13,12 +13,14 @@ use std::{
 
 use acestep_runtime::{
     Notice,
+    error::size,
     observe::{Event, Observe, Stage},
     overflow,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
 
-use crate::{interrupt, report::Report};
+use crate::{commands::process as memory, interrupt, report::Report};
 
 /// How stages are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(crate) enum Style {
     Lines,
     /// A line that changes while the stage works.
     Moving,
+    /// An object for everything that happens.
+    Json,
 }
 
 /// Shows the stages of a run, measures them, and hears Ctrl-C.
@@ -117,6 +121,13 @@ impl Progress {
         state.outcome(request).notices.push(notice);
     }
 
+    /// Tells a program of what happens.
+    fn tell(&self, object: impl FnOnce() -> Value) {
+        if self.style == Style::Json {
+            self.report.event(&object());
+        }
+    }
+
     fn show(&self, state: &mut State, text: String) {
         if self.style != Style::Moving {
             return;
@@ -135,12 +146,29 @@ impl Progress {
     fn event_of(&self, request: usize, event: Event) {
         let state = &mut *self.state.borrow_mut();
         match event {
-            Event::Loading(stage) => self.show(state, line(stage, "loading")),
+            Event::Loading(stage) => {
+                self.tell(
+                    || json!({ "event": "loading", "request": request, "stage": stage.name() }),
+                );
+                self.show(state, line(stage, "loading"));
+            }
             Event::Advanced { stage, done, total } => {
                 let begun = state.steps.filter(|_| done > 0).map(|steps| steps.start);
                 let steps = Steps { done, total, start: begun.unwrap_or_else(Instant::now) };
                 state.steps = Some(steps);
-                self.show(state, line(stage, &under_way(stage, steps, steps.start.elapsed())));
+                let elapsed = steps.start.elapsed();
+                self.tell(|| {
+                    json!({
+                        "event": "step", "request": request, "stage": stage.name(),
+                        "unit": unit(stage), "done": done, "total": total,
+                        "elapsed_s": elapsed.as_secs_f64(),
+                        "left_s": left(stage, steps, elapsed).map(|left| left.as_secs_f64()),
+                        "memory_bytes": memory::held(),
+                    })
+                });
+                let held = memory::held().filter(|_| self.style == Style::Moving);
+                let held = held.map_or(String::new(), |bytes| format!(" · {}", size(bytes)));
+                self.show(state, line(stage, &(under_way(stage, steps, elapsed) + &held)));
             }
             Event::Overflowed { who, dtype } => {
                 state.outcome(request).widened.push(who);
@@ -164,8 +192,13 @@ impl Progress {
                 if let Some(bar) = state.bar.take() {
                     bar.finish_and_clear();
                 }
-                if self.style != Style::Silent {
-                    self.report.line(&text);
+                match self.style {
+                    Style::Silent => (),
+                    Style::Json => self.report.event(&json!({
+                        "event": "finished", "request": request, "stage": stage.name(),
+                        "elapsed_s": elapsed.as_secs_f64(),
+                    })),
+                    Style::Lines | Style::Moving => self.report.line(&text),
                 }
                 state.outcome(request).elapsed.push((stage, elapsed));
             }
@@ -216,17 +249,26 @@ fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
         Stage::LmText if done > 0 => format!("{done} {unit}s · {}", rate(done, unit, elapsed)),
         Stage::LmText => "reading".to_owned(),
         Stage::LmCodes if done > 0 => {
-            let left = elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64);
+            let left = left(stage, steps, elapsed).unwrap_or_default();
             let rate = rate(done, unit, elapsed);
             format!("{done}/{total} {unit}s · {rate} · {} left", rough(left))
         }
         _ if total == 1 => "working".to_owned(),
         _ if done > 0 => {
             let step = elapsed.div_f64(done as f64);
-            format!("{done}/{total} {unit}s · {}/{unit}", seconds(step))
+            let left = left(stage, steps, elapsed).unwrap_or_default();
+            format!("{done}/{total} {unit}s · {}/{unit} · {} left", seconds(step), rough(left))
         }
         _ => format!("{done}/{total} {unit}s"),
     }
+}
+
+/// How long a stage goes on, if every step takes as long as those so far; nothing, before the first is
+/// done and where nobody knows how many there will be.
+fn left(stage: Stage, steps: Steps, elapsed: Duration) -> Option<Duration> {
+    let Steps { done, total, .. } = steps;
+    let is_known = done > 0 && stage != Stage::LmText;
+    is_known.then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }
 
 /// What stays when a stage is over; `elapsed` includes loading.
@@ -290,7 +332,12 @@ mod tests {
     /// A program that reads the JSON alone has to know of it too.
     #[test]
     fn what_is_done_again_is_remembered_even_where_nothing_is_said() {
-        let report = Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false };
+        let report = Report {
+            verbosity: -1,
+            color: anstream::ColorChoice::Never,
+            progress: false,
+            json: false,
+        };
         let progress = Progress::new(report);
         let again = |stage, frames| Event::Again { stage, frames, why: "no memory".into() };
         progress.event(again(Stage::VaeEncoder, 375));
@@ -311,7 +358,12 @@ mod tests {
 
     #[test]
     fn what_is_said_of_one_request_is_not_said_of_another() {
-        let report = Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false };
+        let report = Report {
+            verbosity: -1,
+            color: anstream::ColorChoice::Never,
+            progress: false,
+            json: false,
+        };
         let progress = Progress::new(report);
         let elapsed = Duration::from_secs(3);
         progress.of(2).event(Event::Noticed(Notice("quiet".into())));
@@ -340,8 +392,8 @@ mod tests {
 
     #[test]
     fn steps_and_tiles_show_what_one_takes() {
-        assert_eq!(shown(Stage::Diffusion, 5, 8, 6000), "5/8 steps · 1.20 s/step");
-        assert_eq!(shown(Stage::VaeEncoder, 2, 3, 1000), "2/3 tiles · 0.50 s/tile");
+        assert_eq!(shown(Stage::Diffusion, 5, 8, 6000), "5/8 steps · 1.20 s/step · 4 s left");
+        assert_eq!(shown(Stage::VaeEncoder, 2, 3, 1000), "2/3 tiles · 0.50 s/tile · 0 s left");
         assert_eq!(shown(Stage::Vae, 0, 3, 0), "0/3 tiles");
         assert_eq!(shown(Stage::Codes, 0, 1, 0), "working");
     }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
+use serde_json::{Value, json};
 
 use crate::{error, progress::Style, settings};
 
@@ -21,6 +22,8 @@ pub(crate) struct Report {
     pub(crate) color: ColorChoice,
     /// Whether moving lines may be shown.
     pub(crate) progress: bool,
+    /// Whether standard error is one JSON object a line.
+    pub(crate) json: bool,
 }
 
 const RED: &str = "\x1b[1;31m";
@@ -39,6 +42,7 @@ impl Report {
         let moving = self.progress && io::stderr().is_terminal() && !settings::terminal_is_dumb();
         match self.verbosity {
             ..0 => Style::Silent,
+            _ if self.json => Style::Json,
             0 if !moving => Style::Silent,
             _ if moving => Style::Moving,
             _ => Style::Lines,
@@ -48,14 +52,25 @@ impl Report {
     /// One line that helps to understand what is happening.
     pub(crate) fn line(&self, text: &str) {
         if !self.is_quiet() {
-            self.print(&format!("{text}\n"));
+            match self.json {
+                true => self.event(&json!({ "event": "line", "text": text.trim() })),
+                false => self.print(&format!("{text}\n")),
+            }
         }
+    }
+
+    /// One object for a program to read.
+    pub(crate) fn event(&self, object: &Value) {
+        self.print(&format!("{object}\n"));
     }
 
     /// Something the user should know, that stops nothing.
     pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet() {
-            self.print(&format!("{YELLOW}note:{PLAIN} {text}\n"));
+            match self.json {
+                true => self.event(&json!({ "event": "note", "text": text })),
+                false => self.print(&format!("{YELLOW}note:{PLAIN} {text}\n")),
+            }
         }
     }
 
@@ -81,13 +96,21 @@ impl Report {
 
     /// What was asked for and cannot be on standard output, whatever the verbosity.
     pub(crate) fn always(&self, text: &str) {
-        self.print(text);
+        match self.json {
+            true => self.event(&json!({ "event": "text", "text": text })),
+            false => self.print(text),
+        }
     }
 
     /// Prints `error`, its causes and its remedy, and gives the exit code.
     pub(crate) fn failure(&self, error: &anyhow::Error) -> ExitCode {
         let code = error::code_of(error);
-        if code == error::INTERRUPTED {
+        if self.json && code != 0 {
+            self.event(&json!({
+                "event": "error", "message": error.to_string(), "causes": error::causes(error),
+                "hint": error::hint(error), "exit_code": code,
+            }));
+        } else if code == error::INTERRUPTED {
             self.line("stopped");
         } else if code != 0 {
             let mut text = format!("{RED}error:{PLAIN} {error}\n");

@@ -1,43 +1,86 @@
-//! What the environment decides; no other file reads it.
+//! What the environment and the configuration decide; no other file reads them.
+//!
+//! | module | what |
+//! |---|---|
+//! | `keys` | what can be set, for which commands, and what it may be |
+//! | `load` | the layers: a file, the environment, flags |
 
 use std::{env, ffi::OsString, path::PathBuf, sync::OnceLock};
 
 use acestep_import::{
-    Layout,
+    KNOWN_MODELS, Layout,
     hub::{Access, Hub},
 };
+use acestep_runtime::{Notice, Request};
 use etcetera::BaseStrategy;
 
-use crate::args::Global;
+pub(crate) use load::{Loaded, Origin};
 
-/// The variable that names the directory of the models.
-pub(crate) const MODELS_DIR: &str = "ACESTEP_MODELS_DIR";
+pub(crate) mod keys;
+mod load;
 
-/// What flags decide for the whole run.
-static TYPED: OnceLock<Typed> = OnceLock::new();
+/// What the file, the environment and the flags of every command say.
+static LOADED: OnceLock<Loaded> = OnceLock::new();
 
-/// What was typed of what the environment decides else.
-#[derive(Debug, Default)]
-struct Typed {
-    models_dir: Option<PathBuf>,
-    offline: bool,
-}
-
-/// Remembers what was typed; before, and in tests, nothing was.
-pub(crate) fn typed(global: &Global) {
-    let Global { models_dir, offline, .. } = global;
+/// Remembers what was said; before, and in tests, nothing was.
+pub(crate) fn set_up(loaded: Loaded) {
     // Only the first counts, and there is one.
-    let _ = TYPED.set(Typed { models_dir: models_dir.clone(), offline: *offline });
+    let _ = LOADED.set(loaded);
 }
 
-/// Where models lie that were put there by hand: `--models-dir`, [`MODELS_DIR`], else `acestep/models`
-/// in the user's data directory. Nowhere, if the user has no home.
+/// What was said; the defaults, where nothing was.
+pub(crate) fn loaded() -> &'static Loaded {
+    LOADED.get_or_init(Loaded::default)
+}
+
+fn said(name: &str) -> Option<String> {
+    loaded().get(name).map(|value| value.text.clone())
+}
+
+/// Where models lie that were put there by hand, unless something else was said: `acestep/models` in
+/// the user's data directory. Nowhere, if the user has no home.
 pub(crate) fn models_dir() -> Option<PathBuf> {
-    let typed = TYPED.get().and_then(|typed| typed.models_dir.clone());
-    typed.or_else(|| set(MODELS_DIR).map(PathBuf::from)).or_else(|| {
+    said("models_dir").map(PathBuf::from).or_else(|| {
         let base = etcetera::choose_base_strategy().ok()?;
         Some(base.data_dir().join("acestep").join("models"))
     })
+}
+
+/// The file of the configuration, unless another is named: `acestep/config.toml` in the user's
+/// directory of configurations. None, if the user has no home.
+pub(crate) fn config_file() -> Option<PathBuf> {
+    set("ACESTEP_CONFIG").map(PathBuf::from).or_else(|| {
+        let base = etcetera::choose_base_strategy().ok()?;
+        Some(base.config_dir().join("acestep").join("config.toml"))
+    })
+}
+
+/// The user's home.
+fn home() -> Option<PathBuf> {
+    etcetera::home_dir().ok()
+}
+
+/// The model that is used where none is named.
+pub(crate) fn model() -> String {
+    configured_model().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned())
+}
+
+/// The same, if something says it.
+pub(crate) fn configured_model() -> Option<String> {
+    said("model")
+}
+
+/// The language model that is used where none is named, if something says it.
+pub(crate) fn lm_model() -> Option<String> {
+    said("lm_model")
+}
+
+/// What every request without a file begins with, and what is worth saying about it.
+///
+/// # Errors
+/// Values that a request cannot have.
+pub(crate) fn request() -> anyhow::Result<(Request, Vec<Notice>)> {
+    loaded().request()
 }
 
 /// Where models are looked for: in the directory of models, then in the cache of the hub.
@@ -52,25 +95,33 @@ pub(crate) fn layout() -> Layout {
 /// The cache of the Hugging Face hub, as all its programs find it: HF_HUB_CACHE, else `hub` in HF_HOME,
 /// else in `huggingface` in the user's directory of caches. Nowhere, if the user has no home.
 pub(crate) fn hub() -> Option<Hub> {
-    let cache = set("HF_HUB_CACHE")
-        .map(PathBuf::from)
+    let cache = path("HF_HUB_CACHE")
         .or_else(|| Some(hf_home()?.join("hub")))
         .and_then(|cache| std::path::absolute(cache).ok())?;
-    Some(Hub::new(cache, models_dir()?))
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(Hub::new(cache, base.data_dir().join("acestep")))
 }
 
 fn hf_home() -> Option<PathBuf> {
-    set("HF_HOME").map(PathBuf::from).or_else(|| {
+    path("HF_HOME").or_else(|| {
         // Not where macOS and Windows keep caches, as Python's program does not either.
-        let caches = set("XDG_CACHE_HOME").map(PathBuf::from);
-        let caches = caches.or_else(|| Some(etcetera::home_dir().ok()?.join(".cache")))?;
+        let caches = path("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))?;
         Some(caches.join("huggingface"))
     })
 }
 
+/// A path as programs of the hub read it: `~` is the home.
+fn path(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(set(name)?);
+    match (path.strip_prefix("~"), home()) {
+        (Ok(below), Some(home)) => Some(home.join(below)),
+        _ => Some(path),
+    }
+}
+
 /// Which hub is asked, and as whom: HF_ENDPOINT, and HF_TOKEN or what `hf auth login` wrote.
 pub(crate) fn access() -> Access {
-    let text = |name| set(name)?.into_string().ok();
+    let text = |name| Some(set(name)?.to_str()?.trim().to_owned());
     let token = || {
         let path =
             set("HF_TOKEN_PATH").map(PathBuf::from).or_else(|| Some(hf_home()?.join("token")))?;
@@ -81,24 +132,24 @@ pub(crate) fn access() -> Access {
 }
 
 /// Whether no server is asked for anything, and what says so.
-pub(crate) fn offline() -> Option<&'static str> {
-    if TYPED.get().is_some_and(|typed| typed.offline) {
-        return Some("--offline");
+pub(crate) fn offline() -> Option<String> {
+    let value = loaded().get("offline").filter(|value| value.text == "true");
+    let is_on = || keys::flag(set("HF_HUB_OFFLINE")?.to_str()?).filter(|on| *on);
+    match value {
+        Some(value) => Some(value.origin.to_string()),
+        None => is_on().map(|_| "HF_HUB_OFFLINE".to_owned()),
     }
-    let is_on = |name: &&str| {
-        let value = set(name).unwrap_or_default();
-        ["1", "on", "yes", "true"].iter().any(|on| value.eq_ignore_ascii_case(on))
-    };
-    ["ACESTEP_OFFLINE", "HF_HUB_OFFLINE"].into_iter().find(is_on)
 }
 
-/// The variable that names the directory of what can be made again.
-const CACHE_DIR: &str = "ACESTEP_CACHE_DIR";
+/// Whether every question is answered with yes.
+pub(crate) fn yes() -> bool {
+    loaded().get("yes").is_some_and(|value| value.text == "true")
+}
 
-/// Where compiled kernels are kept: in [`CACHE_DIR`], else in `acestep` in the user's directory of
-/// caches. Nowhere, if the user has no home.
+/// Where compiled kernels are kept, unless something else was said: in `acestep` in the user's
+/// directory of caches. Nowhere, if the user has no home.
 pub(crate) fn kernels_dir() -> Option<PathBuf> {
-    let cache = set(CACHE_DIR).map(PathBuf::from).or_else(|| {
+    let cache = said("cache_dir").map(PathBuf::from).or_else(|| {
         let base = etcetera::choose_base_strategy().ok()?;
         Some(base.cache_dir().join("acestep"))
     })?;
@@ -114,6 +165,11 @@ pub(crate) fn wants_backtrace() -> bool {
 /// Whether the terminal can move its cursor.
 pub(crate) fn terminal_is_dumb() -> bool {
     set("TERM").is_some_and(|value| value == "dumb")
+}
+
+/// Whether a variable is set to something.
+pub(crate) fn is_set(name: &str) -> bool {
+    set(name).is_some()
 }
 
 /// A variable that is set to something: an empty one counts as not set.

@@ -11,12 +11,13 @@
 //! |---|---|
 //! | `pieces` | which directories of which repositories a model is made of |
 //! | `pins` | which commit of each was pulled: another program cannot change what a song is made with |
-//! | `remote` | what the hub has, and one file of it |
+//! | `remote` | what the hub has: hf-hub asks |
+//! | `transfer` | one file of it |
 //! | `pull` | all files of some models, resumed, checked, pinned |
 //! | `local` | what is here, verified or taken away |
 //! | `checksum` | SHA-256 of large files, Git's SHA-1 of small ones |
 //!
-//! Sources: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>; hf-hub fetches.
+//! Sources: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ pub use error::HubError;
 pub use local::{Installed, Removed, State, Verified};
 pub use pieces::Piece;
 pub use pins::{Pin, Pins};
-pub use pull::{Event, Pull, Wanted};
+pub use pull::{Event, Here, Pull, Wanted};
 pub use remote::{Access, Published, Remote, RemoteFile};
 
 pub(crate) mod checksum;
@@ -35,6 +36,7 @@ mod pieces;
 mod pins;
 mod pull;
 mod remote;
+mod transfer;
 
 #[cfg(test)]
 mod tests;
@@ -44,14 +46,14 @@ mod tests;
 pub struct Hub {
     /// The directory `hub/` of the cache.
     cache: PathBuf,
-    /// The directory of models, which holds the pins.
-    models_dir: PathBuf,
+    /// The user's directory of data, which holds the pins.
+    data: PathBuf,
 }
 
 impl Hub {
-    /// The cache at `cache`, with the pins of `models_dir`.
-    pub fn new(cache: impl Into<PathBuf>, models_dir: impl Into<PathBuf>) -> Self {
-        Self { cache: cache.into(), models_dir: models_dir.into() }
+    /// The cache at `cache`, whose pins are kept in `data`.
+    pub fn new(cache: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
+        Self { cache: cache.into(), data: data.into() }
     }
 
     /// The directory of the cache.
@@ -85,27 +87,35 @@ impl Hub {
     }
 
     /// Where `piece` lies whole: at the commit that was pulled, else at the last one that another
-    /// program fetched, if that has its configuration and weights.
+    /// program fetched, else at any that has its configuration and weights.
     ///
     /// Pins that cannot be read are as none here; [`Pins::read`] says what is wrong with them.
     pub fn find(&self, piece: &Piece) -> Option<Installed> {
-        let pins = Pins::read(&self.models_dir).unwrap_or_default();
-        if let Some(pin) = pins.of(piece) {
-            let path = self.snapshot(piece.repo, &pin.revision).join(piece.prefix);
-            if path.is_dir() {
-                return Some(Installed { path, revision: pin.revision.clone(), pinned: true });
-            }
+        match self.state(piece) {
+            State::Whole(installed) => Some(installed),
+            State::Absent | State::Broken(..) => None,
         }
-        let main = self.repository(piece.repo).join("refs").join("main");
-        let revision = std::fs::read_to_string(main).ok()?.trim().to_owned();
-        let path = self.snapshot(piece.repo, &revision).join(piece.prefix);
-        let is_whole = path.join("config.json").is_file() && has_weights(&path);
-        is_whole.then_some(Installed { path, revision, pinned: false })
+    }
+
+    /// Where another program has put `piece`.
+    fn of_others(&self, piece: &Piece) -> Option<Installed> {
+        let repository = self.repository(piece.repo);
+        let main = std::fs::read_to_string(repository.join("refs").join("main")).ok();
+        let main = main.map(|commit| commit.trim().to_owned());
+        let others = local::entries(&repository.join("snapshots")).unwrap_or_default();
+        let others = others.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        let mut commits = main.into_iter().chain(others).filter(|commit| !commit.is_empty());
+        commits.find_map(|revision| {
+            let path = self.snapshot(piece.repo, &revision).join(piece.prefix);
+            is_whole(&path).then_some(Installed { path, revision, pinned: false })
+        })
     }
 }
 
-fn has_weights(directory: &Path) -> bool {
-    !crate::layout::files::files_in(directory, "safetensors").is_empty()
+/// Whether a directory has configuration and weights.
+pub(crate) fn is_whole(directory: &Path) -> bool {
+    let has_weights = || !crate::layout::files::files_in(directory, "safetensors").is_empty();
+    directory.join("config.json").is_file() && has_weights()
 }
 
 /// What the model is called whose files the snapshot at `path` holds alone, if it is one:

@@ -17,7 +17,7 @@ use crate::{
     Error,
     error::Places,
     foreign,
-    hub::{Hub, Piece},
+    hub::{Hub, Piece, is_whole},
     kind::Kind,
 };
 use files::Found;
@@ -198,7 +198,7 @@ impl Layout {
     /// Where `piece` lies if it is in a directory of models, and was not pulled.
     pub fn own(&self, piece: &Piece) -> Option<PathBuf> {
         let mut places = self.models_dirs.iter().map(|dir| dir.join(piece.directory));
-        places.find(|place| place.join("config.json").is_file())
+        places.find(|place| is_whole(place))
     }
 
     /// Where `name` lies if it is among the models.
@@ -236,6 +236,10 @@ impl Layout {
         candidates
     }
 
+    fn is_in_hub(&self, path: &Path) -> bool {
+        self.hub.as_ref().is_some_and(|hub| path.starts_with(hub.cache()))
+    }
+
     /// Where `piece` lies in the hub's cache, else where it would: a pattern, which no file has for a
     /// name.
     fn in_hub(&self, piece: &Piece) -> Option<PathBuf> {
@@ -255,12 +259,22 @@ impl Layout {
             return Ok(dit.to_owned());
         }
         // ComfyUI's files lie in directories by kind, one beside the other.
-        let above = if dit.is_file() { 2 } else { 1 };
+        let above = match (self.is_in_hub(dit), dit.is_file()) {
+            // Beside what was pulled lies whatever any program has fetched of that commit.
+            (true, _) => 0,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
         let mut places: Vec<_> = dit.ancestors().skip(1).take(above).map(Path::to_owned).collect();
         for place in &self.models_dirs {
             if !places.contains(place) {
                 places.push(place.clone());
             }
+        }
+        let in_hub = self.in_hub(&known.piece());
+        let in_hub_here = in_hub.clone().filter(|path| path.exists());
+        if let (true, Some(path)) = (self.is_in_hub(dit), &in_hub_here) {
+            return Ok(path.clone());
         }
         let (mut several, mut empty) = (Vec::new(), None);
         for place in &places {
@@ -276,9 +290,8 @@ impl Layout {
             let remedy = files::remedy(wanted);
             return Err(Error::Ambiguous { what, found: several, remedy });
         }
-        let in_hub = self.in_hub(&known.piece());
-        if let Some(path) = in_hub.as_ref().filter(|path| path.exists()) {
-            return Ok(path.clone());
+        if let Some(path) = in_hub_here {
+            return Ok(path);
         }
         // What is missing in it says more than that nothing is there.
         if let Some(directory) = empty {

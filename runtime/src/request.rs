@@ -377,6 +377,11 @@ impl Request {
         self.audio_codes.iter().flatten().any(|list| !list.is_empty())
     }
 
+    /// The keys that a request can have, in our spelling.
+    pub fn known_keys() -> impl Iterator<Item = &'static str> {
+        keys::OURS.iter().map(|(name, _, _)| *name)
+    }
+
     /// The keys of what is set.
     pub fn keys(&self) -> Vec<String> {
         let object = serde_json::to_value(self).expect("texts, numbers and lists are JSON");

@@ -30,6 +30,10 @@ pub(crate) enum Fault {
     Stall(usize),
     /// The list of files is a page.
     Page,
+    /// Ranges are not known: all of a file comes.
+    Whole,
+    /// More comes than was announced.
+    More,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +47,8 @@ struct State {
     asked: Vec<(String, u64)>,
     /// The only token that may read.
     token: Option<String>,
+    /// Tokens that were sent to another host, or without being wanted.
+    strays: Vec<String>,
 }
 
 /// The server; it lives as long as the test.
@@ -110,6 +116,11 @@ impl Hub {
 
     pub(crate) fn wants(&self, token: &str) {
         self.with(|state| state.token = Some(token.into()));
+    }
+
+    /// Tokens that went where none was wanted.
+    pub(crate) fn strays(&self) -> Vec<String> {
+        self.with(|state| state.strays.clone())
     }
 
     /// The files whose content was asked for since the last time, with the first byte of each.
@@ -207,8 +218,14 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
     };
     // Guards are not held while bytes are sent: another connection may ask meanwhile.
     let lock = || state.lock().expect("no panic");
-    if lock().token.is_some() && lock().token != token {
-        return status(401, "", b"who are you?");
+    let is_elsewhere = path.starts_with("/elsewhere");
+    let wanted = lock().token.clone().filter(|_| !is_elsewhere);
+    match (wanted, token) {
+        (None, Some(token)) => lock().strays.push(token),
+        (Some(wanted), token) if token.as_ref() != Some(&wanted) => {
+            return status(401, "", b"who are you?");
+        }
+        _ => (),
     }
     if let Some(repo) = path.strip_prefix("/api/models/") {
         let repo = repo.split("/revision/").next().unwrap_or(repo);
@@ -240,9 +257,11 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
     };
     let mut headers = format!("X-Repo-Commit: {commit}\r\n");
     if is_large(file) && !is_there {
+        // By another name it is another host.
+        let elsewhere = address.replace("127.0.0.1", "localhost");
         let _ = write!(
             headers,
-            "X-Linked-Etag: \"{}\"\r\nX-Linked-Size: {}\r\nLocation: {address}/elsewhere{path}\r\n",
+            "X-Linked-Etag: \"{}\"\r\nX-Linked-Size: {}\r\nLocation: {elsewhere}/elsewhere{path}\r\n",
             sha256(&content),
             content.len()
         );
@@ -266,6 +285,11 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
     let mut body = content[first..=last].to_vec();
     let _ = write!(headers, "Content-Range: bytes {first}-{last}/{}\r\n", content.len());
     match fault {
+        Some(Fault::Whole) => status(200, "", &content),
+        Some(Fault::More) => {
+            body.extend([0; 100]);
+            status(206, &headers, &body)
+        }
         Some(Fault::Flip) => {
             body[0] ^= 1;
             status(206, &headers, &body)

@@ -4,6 +4,7 @@ mod adapters;
 mod after;
 mod bench;
 mod check;
+mod config;
 mod corruption;
 mod devices;
 mod editing;
@@ -22,12 +23,16 @@ mod help;
 mod hub;
 mod inputs;
 mod interrupt;
+#[cfg(unix)]
+mod journeys;
 mod language;
 mod models;
 mod numbers;
 mod outputs;
+mod progress;
 mod requests;
 mod sampler;
+mod shell;
 mod songs;
 mod sound;
 mod thinking;
@@ -36,7 +41,7 @@ mod understand;
 mod verify;
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -76,29 +81,19 @@ impl Place {
             .current_dir(self.folder.path())
             .env("HOME", "/nonexistent")
             .env("XDG_CACHE_HOME", "/nonexistent")
+            .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_DATA_HOME", "/nonexistent")
             .stdin(Stdio::null());
-        for name in [
-            "ACESTEP_CACHE_DIR",
-            "ACESTEP_OFFLINE",
-            "HF_ENDPOINT",
-            "HF_HOME",
-            "HF_HUB_CACHE",
-            "HF_HUB_OFFLINE",
-            "HF_TOKEN",
-            "HF_TOKEN_PATH",
-            "ALL_PROXY",
-            "all_proxy",
-            "HTTP_PROXY",
-            "http_proxy",
-            "HTTPS_PROXY",
-            "https_proxy",
-            "ACESTEP_MODELS_DIR",
-            "COLUMNS",
-            "NO_COLOR",
-            "CLICOLOR_FORCE",
-            "RUST_BACKTRACE",
-        ] {
+        let own = std::env::vars_os().map(|(name, _)| name);
+        let is_said = |name: &&OsString| {
+            let name = name.to_string_lossy().to_uppercase();
+            let says = ["ACESTEP_", "HF_"].iter().any(|start| name.starts_with(start));
+            says || name.ends_with("_PROXY")
+        };
+        own.filter(|name| is_said(&name)).for_each(|name| {
+            command.env_remove(name);
+        });
+        for name in ["COLUMNS", "NO_COLOR", "CLICOLOR_FORCE", "RUST_BACKTRACE"] {
             command.env_remove(name);
         }
         command

@@ -14,26 +14,27 @@ use super::{
 const WEIGHTS: &str = "acestep-v15-turbo/model.safetensors";
 
 /// A place whose models come from `hub`.
-struct User<'a> {
-    place: Place,
+pub(crate) struct User<'a> {
+    pub(crate) place: Place,
     hub: &'a Hub,
 }
 
 impl<'a> User<'a> {
-    fn of(hub: &'a Hub) -> Self {
+    pub(crate) fn of(hub: &'a Hub) -> Self {
         Self { place: Place::new(), hub }
     }
 
-    fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
+    pub(crate) fn command(&self, args: &[impl AsRef<OsStr>]) -> Command {
         let mut command = self.place.command(args);
         command
             .env("HF_ENDPOINT", &self.hub.address)
             .env("HF_HOME", self.place.path("hf"))
+            .env("XDG_DATA_HOME", self.place.path("data"))
             .env("ACESTEP_MODELS_DIR", self.place.path("models"));
         command
     }
 
-    fn run(&self, args: &[impl AsRef<OsStr>]) -> Run {
+    pub(crate) fn run(&self, args: &[impl AsRef<OsStr>]) -> Run {
         Run::from(self.command(args).output().expect("the program starts"))
     }
 
@@ -202,7 +203,9 @@ fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
     assert!(run.text().contains("DAMAGED  turbo"), "{}", run.text());
     assert!(run.text().contains(WEIGHTS) && run.text().contains("vae/config.json"));
     let list = user.run(&["model", "list"]).succeeded();
-    assert!(list.text().contains("lacks vae/config.json"), "{}", list.text());
+    for text in ["lacks vae\n", "lacks config.json\n"] {
+        assert!(list.text().contains(text), "{}", list.text());
+    }
     hub.asked();
     user.run(&["model", "pull", "turbo"]).succeeded().says("was here, but damaged");
     assert_eq!(hub.asked(), [(WEIGHTS.to_owned(), 0)]);
@@ -256,7 +259,8 @@ fn a_server_that_refuses_is_told_with_its_remedy() {
     hub.fails(MAIN, Fault::Page, 1);
     user.run(&pull).failed(1).says("is not a hub that can be used");
     hub.fails(MAIN, Fault::Status(500), 1);
-    user.run(&pull).failed(1).says("cannot be reached").says("500");
+    hub.fails(MAIN, Fault::Status(429), 2);
+    user.run(&pull).failed(1).says("answered 429").says("asked too often");
     hub.fails(WEIGHTS, Fault::Status(404), 1);
     user.run(&pull).failed(1).says(&format!("has no file `{WEIGHTS}`"));
     let elsewhere = |address: &str| {
@@ -269,11 +273,15 @@ fn a_server_that_refuses_is_told_with_its_remedy() {
     elsewhere("huggingface.co").says("does not begin with https://");
 
     hub.wants("secret");
-    user.run(&pull).failed(1).says("the server answered 401").says("HF_TOKEN");
+    user.run(&pull).failed(1).says("the server answered 401").says("give a token");
+    let mut command = user.command(&pull);
+    let run = Run::from(command.env("HF_TOKEN", "old").output().expect("starts")).failed(1);
+    run.says("the server answered 401").says("was sent: take one that may read it");
     let mut command = user.command(&pull);
     Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
     std::fs::write(user.place.path("hf/token"), "secret\n").expect("a file");
     user.run(&pull).succeeded().says("all of it is here");
+    assert_eq!(hub.strays(), [""; 0]);
 }
 
 #[test]
@@ -357,4 +365,122 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     user.place.write("models/vae/config.json", "{}");
     let run = user.run(&["model", "verify", "vae"]);
     assert!(run.code == Some(1) && run.text().starts_with("DAMAGED "), "{}", run.text());
+}
+
+#[test]
+fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Cut(1000), 1);
+    hub.fails(WEIGHTS, Fault::Whole, 1);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    user.run(&["model", "verify"]).succeeded();
+    user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
+    hub.fails(WEIGHTS, Fault::More, 1);
+    user.run(&["model", "pull", "turbo"]).failed(1).says("more of").says("than it announced");
+    user.run(&["model", "pull", "turbo"]).succeeded();
+}
+
+/// A token is for the hub, and for nobody that it leads to; and for those that want one.
+#[test]
+fn a_token_is_sent_only_where_it_is_wanted() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let mut command = user.command(&["model", "pull", "turbo"]);
+    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
+    assert_eq!(hub.strays(), [""; 0]);
+}
+
+#[test]
+fn of_half_an_update_nothing_is_used() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let song = ["generate", "a", "--no-thinking", "--duration", "1", "--offline", "--seed", "1"];
+    let song = |name| user.run(&[&song[..], &["-o", name]].concat()).succeeded();
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    song("a.wav");
+    hub.commit("b");
+    hub.file(MAIN, "acestep-v15-turbo/more.json", "{}");
+    hub.file(MAIN, "vae/more.json", "{\"a\": 1}");
+    hub.fails("vae/more.json", Fault::Status(404), 1);
+    user.run(&["model", "pull", "turbo"]).failed(1);
+    song("b.wav");
+    assert_eq!(user.place.sound("a.wav"), user.place.sound("b.wav"));
+    let show = user.run(&["model", "show", "turbo", "--json"]).succeeded().json();
+    assert_eq!(show["revision"], "a".repeat(40));
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    song("c.wav");
+}
+
+/// As Python's program keeps them where there are no links.
+#[test]
+fn files_without_links_are_taken_over_and_mended() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let snapshot = user.cache("snapshots").join("a".repeat(40));
+    for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
+        for name in super::names(&snapshot.join(directory)) {
+            let path = snapshot.join(directory).join(name);
+            let content = std::fs::read(&path).expect("a file");
+            std::fs::remove_file(&path).expect("a link");
+            std::fs::write(&path, content).expect("a file");
+        }
+    }
+    std::fs::remove_dir_all(user.cache("blobs")).expect("blobs");
+    std::fs::write(snapshot.join("vae/config.json"), "{}").expect("a file");
+    hub.asked();
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    assert_eq!(hub.asked(), [("vae/config.json".to_owned(), 0)]);
+    user.run(&["model", "verify"]).succeeded();
+    user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
+    assert!(!user.cache("").exists());
+}
+
+#[test]
+fn what_another_program_fetched_at_another_commit_stays_in_sight() {
+    let hub = Hub::with_turbo();
+    hub.publish(MAIN, "acestep-5Hz-lm-1.7B/", "acestep-5Hz-lm-0.6B");
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "lm-1.7b"]).succeeded();
+    // What this program knows of it is forgotten: it is another's now.
+    std::fs::remove_file(user.place.path("data/acestep/pulled.json")).expect("pins");
+    hub.commit("b");
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let show = user.run(&["model", "show", "lm-1.7b", "--json"]).succeeded().json();
+    assert_eq!((&show["here"], &show["pulled"]), (&true.into(), &false.into()));
+    assert_eq!(show["revision"], "a".repeat(40));
+    std::fs::write(user.place.path("data/acestep/pulled.json"), "[").expect("a file");
+    user.run(&["model", "list"]).succeeded().says("what was pulled is not known");
+}
+
+#[test]
+fn what_other_models_need_is_not_taken_from_them() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let own = user.place.copy("acestep-v15-turbo");
+    std::fs::create_dir(user.place.path("models")).expect("a folder");
+    std::fs::rename(own, user.place.path("models/my-own")).expect("a folder");
+    let song = ["generate", "a", "--model", "my-own", "--no-thinking", "--duration", "1"];
+    user.run(&[&song[..], &["-o", "a.wav"]].concat()).succeeded();
+    user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
+    user.run(&[&song[..], &["-o", "b.wav"]].concat()).succeeded();
+    // What lies there already is not fetched beside it.
+    let to = user.place.path("models/acestep-v15-turbo");
+    std::fs::rename(user.place.path("models/my-own"), to).expect("a folder");
+    hub.asked();
+    user.run(&["model", "pull", "turbo"]).succeeded().says("stays as it is in ");
+    assert_eq!(hub.asked(), []);
+}
+
+#[test]
+fn what_was_begun_and_given_up_can_be_taken_away() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    hub.fails(WEIGHTS, Fault::Cut(1000), 5);
+    user.run(&["model", "pull", "turbo"]).failed(1);
+    assert_eq!(user.parts(), [5000]);
+    user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
+    assert!(!user.cache("").exists());
 }

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use acestep_import::{Folder, KNOWN_MODELS, Part, TINY};
+use acestep_import::{Folder, Part, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Parts, Request, Residency,
@@ -66,8 +66,8 @@ struct Ready {
 /// The folder of the model that was typed, whose settings say what it takes.
 fn open(common: &Common) -> Result<Folder> {
     let layout = settings::layout();
-    let model = common.model.as_deref().unwrap_or(KNOWN_MODELS[0].name);
-    Ok(acestep_import::open(model, &layout)?)
+    let model = common.model.clone().unwrap_or_else(settings::model);
+    Ok(acestep_import::open(&model, &layout)?)
 }
 
 impl Ready {

@@ -7,7 +7,11 @@ use sysinfo::Disks;
 /// Bytes that are free on the disk of `path`, or of the first folder above it that exists.
 pub(crate) fn free_at(path: &Path) -> Option<u64> {
     let existing = path.ancestors().find(|folder| folder.exists())?;
-    let path = existing.canonicalize().ok()?;
+    // On Windows a canonical path has a prefix that no disk is mounted at.
+    let path = match cfg!(windows) {
+        true => std::path::absolute(existing).ok()?,
+        false => existing.canonicalize().ok()?,
+    };
     let disks = Disks::new_with_refreshed_list();
     let under = disks.iter().filter(|disk| path.starts_with(disk.mount_point()));
     under

@@ -17,7 +17,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::text::{read_file, utf8};
-use crate::progress;
+use crate::{progress, settings as environment};
 
 /// Finds the language model: `choice`, else the built-in one beside the built-in model, else the
 /// first that lies among the models. Its headers are compared with the network; no weight is read.
@@ -30,7 +30,8 @@ pub(crate) fn open(
     layout: &Layout,
     engine: Engine,
 ) -> Result<LanguageFolder> {
-    let choice = choice.or((model == TINY).then_some(TINY));
+    let configured = environment::lm_model();
+    let choice = choice.or((model == TINY).then_some(TINY)).or(configured.as_deref());
     let folder = acestep_import::open_language_model(choice, layout)?;
     engine.run(Check(&folder))?.map_err(Error::checkpoint)?;
     Ok(folder)

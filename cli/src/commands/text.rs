@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use crate::{
     args::{generate::Words, language::put},
     error::Refusal,
-    interrupt,
+    interrupt, settings,
 };
 
 /// Who reads standard input; there is enough for one.
@@ -51,7 +51,7 @@ impl Typed {
     /// If one of them cannot be read.
     pub(crate) fn read(words: &Words, stdin: &mut Stdin) -> Result<Self> {
         let (mut request, notices) = match &words.request[..] {
-            [] => (Request::default(), vec![]),
+            [] => settings::request()?,
             [path] => from_file(path, stdin)?,
             [_, _, ..] => {
                 let message = "`--request` is given several times, which only generate takes";
@@ -104,7 +104,7 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
 }
 
 /// The names in a request file are those of files beside it: they become whole paths.
-fn beside(request: &mut Request, file: &Path) {
+pub(crate) fn beside(request: &mut Request, file: &Path) {
     let folder = file.parent().unwrap_or(Path::new(""));
     let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
     let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();

@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_import::{Folder, KNOWN_MODELS, Layout, Part, TINY};
+use acestep_import::{Folder, Layout, Part, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Observe, Parts, Request, Residency,
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let settings = args.drawing.bound(settings)?;
     let genres = args.drawing.genres.as_deref().map(language::read_genres).transpose()?;
 
-    let model = args.model.clone().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned());
+    let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = language::open(request.lm_model.as_deref(), &model, &layout, engine)?;
     let source = Source::read(args, &model, &layout, &mut notices)?;
     notices.extend(language::of_files(folder.notices()));

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let kept = folder(&kept)?;
     notices.iter().for_each(|notice| report.note(&notice.0));
     let layout = settings::layout();
-    let model = args.model.clone().unwrap_or_else(|| {
+    let model = args.model.clone().or_else(settings::configured_model).unwrap_or_else(|| {
         let [default, ..] = &KNOWN_MODELS;
         let is_here = layout.resolve(default.name).is_ok();
         if is_here { default.name } else { TINY }.to_owned()

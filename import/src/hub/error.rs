@@ -39,6 +39,16 @@ pub enum HubError {
         repo: String,
         /// 401 or 403.
         status: u16,
+        /// Whether a token was sent.
+        says_who: bool,
+    },
+    /// The server has another word for no.
+    #[error("`{endpoint}` answered {status}")]
+    Answered {
+        /// The address of the hub.
+        endpoint: String,
+        /// The status of the answer.
+        status: u16,
     },
     /// The server answered with something that is no answer.
     #[error("`{endpoint}` is not a hub that can be used: {reason}")]
@@ -93,9 +103,14 @@ impl HubError {
             Self::NotFound { .. } => {
                 "check --revision and HF_ENDPOINT; a mirror may not have every model"
             }
+            Self::Forbidden { says_who: true, .. } => {
+                "the token of HF_TOKEN, or of `hf auth login`, was sent: take one that may read it"
+            }
             Self::Forbidden { .. } => {
                 "give a token that may read it with HF_TOKEN, or run `hf auth login`"
             }
+            Self::Answered { status: 429, .. } => "wait some minutes: it was asked too often",
+            Self::Answered { .. } => "try again later: the fault is the server's",
             Self::NoHub { .. } => "check HF_ENDPOINT, and whether a proxy answers in its place",
             Self::Damaged { .. } => {
                 "what was received has been thrown away: run it again; if it happens again, a proxy \
@@ -106,10 +121,11 @@ impl HubError {
                 io::ErrorKind::StorageFull
                 | io::ErrorKind::QuotaExceeded
                 | io::ErrorKind::FileTooLarge => {
-                    "free some space, or name another disk with HF_HOME; what was received is kept"
+                    "free some space, or name another disk with HF_HOME or HF_HUB_CACHE; what was \
+                     received is kept"
                 }
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "name a directory that you may write to with HF_HOME and ACESTEP_MODELS_DIR"
+                    "name a directory that you may write to with HF_HOME or HF_HUB_CACHE"
                 }
                 _ => "check that the path is right and that you may read and write it",
             },

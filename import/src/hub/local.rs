@@ -55,17 +55,23 @@ pub struct Removed {
 impl Hub {
     /// Whether `piece` is here.
     pub fn state(&self, piece: &Piece) -> State {
-        let Some(installed) = self.find(piece) else { return State::Absent };
-        let pins = Pins::read(&self.models_dir).unwrap_or_default();
-        let Some(pin) = pins.of(piece).filter(|_| installed.pinned) else {
-            return State::Whole(installed);
-        };
-        let is_gone = |name: &str, size| {
-            fs::metadata(installed.path.join(name)).map_or(true, |file| file.len() != size)
-        };
-        let gone = pin.files.iter().filter(|(name, file)| is_gone(name, file.size));
-        let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
-        if gone.is_empty() { State::Whole(installed) } else { State::Broken(installed, gone) }
+        let pins = Pins::read(self).unwrap_or_default();
+        if let Some(pin) = pins.of(piece) {
+            let path = self.snapshot(piece.repo, &pin.revision).join(piece.prefix);
+            let is_gone = |name: &str, size| {
+                fs::metadata(path.join(name)).map_or(true, |file| file.len() != size)
+            };
+            let gone = pin.files.iter().filter(|(name, file)| is_gone(name, file.size));
+            let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
+            let installed = Installed { path, revision: pin.revision.clone(), pinned: true };
+            if gone.is_empty() {
+                return State::Whole(installed);
+            }
+            if installed.path.is_dir() {
+                return State::Broken(installed, gone);
+            }
+        }
+        self.of_others(piece).map_or(State::Absent, State::Whole)
     }
 
     /// Compares every file of `piece` with the checksum that it was published with; `read` is told
@@ -78,8 +84,10 @@ impl Hub {
         piece: &Piece,
         read: &mut dyn FnMut(u64) -> io::Result<()>,
     ) -> Result<Vec<Verified>, HubError> {
-        let pins = Pins::read(&self.models_dir)?;
-        let Some(installed) = self.find(piece) else { return Ok(vec![]) };
+        let pins = Pins::read(self)?;
+        let (State::Whole(installed) | State::Broken(installed, _)) = self.state(piece) else {
+            return Ok(vec![]);
+        };
         let pin = pins.of(piece).filter(|_| installed.pinned);
         let files = match pin {
             Some(pin) => of_pin(pin, &installed.path),
@@ -88,44 +96,60 @@ impl Hub {
         files.into_iter().map(|(path, checksum)| one(path, checksum, read)).collect()
     }
 
-    /// Takes `piece` away, at every commit, and all files that no other name leads to.
+    /// Takes `piece` away, at every commit, all files that no other name leads to, and what was begun
+    /// and is not being fetched. What cannot be looked at is an error before anything is gone.
     ///
     /// # Errors
     /// [`HubError::Disk`]; [`HubError::BadPins`].
     pub fn remove(&self, piece: &Piece) -> Result<Removed, HubError> {
-        let mut pins = Pins::read(&self.models_dir)?;
+        let pins = Pins::read(self)?;
         let repository = self.repository(piece.repo);
+        let (snapshots, blobs) = (repository.join("snapshots"), repository.join("blobs"));
         let mut removed = Removed::default();
-        for snapshot in directories(&repository.join("snapshots")) {
+        let (mut own, mut used) = (Vec::new(), HashSet::new());
+        for snapshot in entries(&snapshots)? {
             let directory = snapshot.join(piece.prefix);
-            removed.files += links(&directory).len();
-            if directory.is_dir() {
-                on(&directory, fs::remove_dir_all(&directory))?;
+            for link in links(&snapshot)? {
+                if link.starts_with(&directory) {
+                    own.push(link);
+                } else if link.exists() {
+                    used.insert(on(&link, link.canonicalize())?);
+                }
             }
-            // Empty, if that was all of it.
-            drop(fs::remove_dir(&snapshot));
         }
-        let used: HashSet<_> = links(&repository.join("snapshots"))
-            .into_iter()
-            .filter_map(|link| link.canonicalize().ok())
-            .collect();
-        let nothing_left = directories(&repository.join("snapshots")).is_empty();
-        for blob in files(&repository.join("blobs")) {
+        let blobs = entries(&blobs)?;
+        for link in &own {
+            // A file that is no link is all that there is of it.
+            let is_file = link.symlink_metadata().is_ok_and(|of| of.is_file());
+            removed.bytes += if is_file { length(link) } else { 0 };
+            on(link, fs::remove_file(link))?;
+        }
+        removed.files = own.len();
+        for snapshot in entries(&snapshots)? {
+            remove_empty(&snapshot.join(piece.prefix));
+            remove_empty(&snapshot);
+        }
+        for blob in blobs {
             let is_used = blob.canonicalize().is_ok_and(|blob| used.contains(&blob));
-            // A part may be of what is fetched right now for another directory.
-            let is_blob = blob.extension().is_none();
-            if !is_used && (is_blob || nothing_left) {
-                removed.bytes += fs::metadata(&blob).map_or(0, |file| file.len());
+            if !is_used && !is_busy(&blob) {
+                removed.bytes += length(&blob);
                 on(&blob, fs::remove_file(&blob))?;
             }
         }
-        if nothing_left && repository.is_dir() {
+        if repository.is_dir() && entries(&snapshots)?.is_empty() {
             on(&repository, fs::remove_dir_all(&repository))?;
         }
-        if pins.take(piece).is_some() {
-            pins.write(&self.models_dir)?;
+        if pins.of(piece).is_some() {
+            Pins::change(self, |pins| drop(pins.take(piece)))?;
         }
         Ok(removed)
+    }
+
+    /// Bytes of files of `repo` that were begun and are not whole.
+    pub fn begun(&self, repo: &str) -> u64 {
+        let blobs = entries(&self.repository(repo).join("blobs")).unwrap_or_default();
+        let is_part = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "part");
+        blobs.iter().filter(is_part).map(|path| length(path)).sum()
     }
 }
 
@@ -140,7 +164,8 @@ impl Published {
         read: &mut dyn FnMut(u64) -> io::Result<()>,
     ) -> Result<Vec<Verified>, HubError> {
         if self.0.is_empty() {
-            return files(directory).into_iter().map(|path| one(path, None, read)).collect();
+            let files = entries(directory)?.into_iter().filter(|path| path.is_file());
+            return files.map(|path| one(path, None, read)).collect();
         }
         let file = |(name, checksum): &(String, Checksum)| {
             one(directory.join(name), Some(checksum.clone()), read)
@@ -161,8 +186,9 @@ fn of_pin(pin: &Pin, directory: &Path) -> Vec<(PathBuf, Option<Checksum>)> {
 /// be.
 fn of_links(directory: &Path) -> Result<Vec<(PathBuf, Option<Checksum>)>, HubError> {
     let mut files = Vec::new();
-    for path in links(directory) {
-        let target = on(&path, path.canonicalize())?;
+    for path in links(directory)? {
+        // A link that leads nowhere says what it should lead to as well.
+        let target = fs::read_link(&path).unwrap_or_else(|_| path.clone());
         let name = target.file_name().and_then(|name| name.to_str());
         let checksum = name.and_then(Checksum::from_name);
         files.push((path, checksum));
@@ -184,25 +210,43 @@ fn one(
     Ok(Verified { path, size, checksum, is_whole })
 }
 
-/// What lies in `directory`, in alphabetical order.
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else { return vec![] };
-    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+/// What lies in `directory`, in alphabetical order; nothing, if it is not there.
+pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(source) => return Err(HubError::Disk { path: directory.to_owned(), source }),
+    };
+    let paths = entries.map(|entry| Ok(on(directory, entry)?.path()));
+    let mut paths = paths.collect::<Result<Vec<_>, _>>()?;
     paths.sort();
-    paths
-}
-
-fn directories(place: &Path) -> Vec<PathBuf> {
-    entries(place).into_iter().filter(|path| path.is_dir()).collect()
-}
-
-fn files(place: &Path) -> Vec<PathBuf> {
-    entries(place).into_iter().filter(|path| path.is_file()).collect()
+    Ok(paths)
 }
 
 /// Every name of a file below `directory`.
-fn links(directory: &Path) -> Vec<PathBuf> {
-    let (below, here): (Vec<_>, Vec<_>) =
-        entries(directory).into_iter().partition(|path| path.is_dir());
-    below.iter().flat_map(|directory| links(directory)).chain(here).collect()
+fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
+    let mut files = Vec::new();
+    for path in entries(directory)? {
+        // A link to a directory is a name as any other, and not followed.
+        match on(&path, path.symlink_metadata())?.is_dir() {
+            true => files.extend(links(&path)?),
+            false => files.push(path),
+        }
+    }
+    Ok(files)
+}
+
+/// Takes a directory away if there is nothing in it.
+fn remove_empty(directory: &Path) {
+    drop(fs::remove_dir(directory));
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
+}
+
+/// Whether a run is writing the file.
+fn is_busy(path: &Path) -> bool {
+    let open = fs::File::open(path);
+    open.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }

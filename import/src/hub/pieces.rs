@@ -30,7 +30,9 @@ impl Piece {
             "pt" => stem == "silence_latent",
             _ => false,
         };
-        (is_read && !name.contains(['/', '\\'])).then_some(name)
+        // Neither separators of any system, nor what an address or a name of a drive is made of.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        (is_read && name.bytes().all(is_plain)).then_some(name)
     }
 }
 

@@ -1,19 +1,15 @@
 //! Which commit of each directory was pulled, with the size and checksum of every file.
 //!
-//! The cache is shared, and another program may fetch a newer commit, or half of one: a song is made
+//! The file is in the user's directory of data, and has the pins of every cache. The cache is shared, and another program may fetch a newer commit, or half of one: a song is made
 //! with what was pulled until something else is.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Checksum, HubError, Piece};
+use super::{Checksum, Hub, HubError, Piece};
 
-/// The file of the pins in the directory of models.
+/// The file of the pins in the directory of data.
 const FILE: &str = "pulled.json";
 
 // ANCHOR: pin
@@ -38,37 +34,41 @@ pub struct PinnedFile {
 }
 // ANCHOR_END: pin
 
-/// The pins by directory.
+/// The pins of a cache by directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pins(BTreeMap<String, Pin>);
 
+/// The pins of every cache by its place.
+type Caches = BTreeMap<String, Pins>;
+
 impl Pins {
-    /// The pins of `models_dir`; none, if there is no file.
+    /// The pins of `hub`; none, if there is no file.
     ///
     /// # Errors
     /// If the file cannot be read, or is something else.
-    pub fn read(models_dir: &Path) -> Result<Self, HubError> {
-        let path = models_dir.join(FILE);
-        match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|source| HubError::BadPins { path, reason: source.to_string() }),
-            Err(source) if is_absent(&source) => Ok(Self::default()),
-            Err(source) => Err(HubError::Disk { path, source }),
-        }
+    pub fn read(hub: &Hub) -> Result<Self, HubError> {
+        Ok(read(&hub.data)?.remove(&key(hub)).unwrap_or_default())
     }
 
-    /// Writes the pins beside their place and then into it.
+    /// Changes the pins of `hub` and writes them beside their place and then into it. They are read
+    /// just before: another run may have pulled something meanwhile.
     ///
     /// # Errors
-    /// If the disk does not take them.
-    pub(super) fn write(&self, models_dir: &Path) -> Result<(), HubError> {
-        let path = models_dir.join(FILE);
+    /// As [`Pins::read`]; if the disk does not take them.
+    pub(super) fn change(hub: &Hub, change: impl FnOnce(&mut Self)) -> Result<(), HubError> {
+        let mut caches = read(&hub.data)?;
+        let pins = caches.entry(key(hub)).or_default();
+        change(pins);
+        if pins.0.is_empty() {
+            caches.remove(&key(hub));
+        }
+        let path = hub.data.join(FILE);
         let whole = || -> io::Result<()> {
-            fs::create_dir_all(models_dir)?;
-            let mut text = serde_json::to_string_pretty(self)?;
+            fs::create_dir_all(&hub.data)?;
+            let mut text = serde_json::to_string_pretty(&caches)?;
             text.push('\n');
-            let beside = beside(&path);
+            let beside = path.with_extension(format!("json.{}", std::process::id()));
             fs::write(&beside, text)
                 .and_then(|()| fs::rename(&beside, &path))
                 .inspect_err(|_| drop(fs::remove_file(&beside)))
@@ -81,11 +81,6 @@ impl Pins {
         self.0.get(piece.directory).filter(|pin| pin.repo == piece.repo)
     }
 
-    /// All pins, by directory.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Pin)> {
-        self.0.iter().map(|(directory, pin)| (directory.as_str(), pin))
-    }
-
     pub(super) fn put(&mut self, piece: &Piece, pin: Pin) {
         self.0.insert(piece.directory.to_owned(), pin);
     }
@@ -95,10 +90,21 @@ impl Pins {
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+fn read(data: &Path) -> Result<Caches, HubError> {
+    let path = data.join(FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text)
+            .map_err(|source| HubError::BadPins { path, reason: source.to_string() }),
+        Err(source) if is_absent(&source) => Ok(Caches::default()),
+        Err(source) => Err(HubError::Disk { path, source }),
+    }
 }
 
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension(format!("json.{}", std::process::id()))
+/// A cache by its place.
+fn key(hub: &Hub) -> String {
+    hub.cache.to_string_lossy().into_owned()
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

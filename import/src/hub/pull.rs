@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, fs, io, path::Path, thread, time::Duration};
 
 use super::{
-    Hub, HubError, Piece, Pin, Pins, Remote, RemoteFile,
-    pins::PinnedFile,
-    remote::{Failure, Listing},
+    Hub, HubError, Piece, Pin, Pins, Remote, RemoteFile, pins::PinnedFile, remote::Listing,
+    transfer::Failure,
 };
 use crate::KnownModel;
 
@@ -23,8 +22,19 @@ const PROGRESS: u64 = 1 << 20;
 pub struct Pull {
     /// By directory.
     pub wanted: Vec<Wanted>,
-    /// The companions that are here already, by name, and stay as they are.
-    pub kept: Vec<&'static str>,
+    /// What is here already, and stays as it is.
+    pub kept: Vec<Piece>,
+}
+
+/// Whether a directory is on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Here {
+    /// It is not, or not whole.
+    No,
+    /// In the cache.
+    InCache,
+    /// Put somewhere by hand, where it is found first.
+    Elsewhere,
 }
 
 /// The files of one directory at one commit.
@@ -76,7 +86,7 @@ pub enum Event<'a> {
 
 impl Pull {
     /// Asks the hub what `models` are made of. `revision` is that of the models themselves; what
-    /// they share is of the main branch, and left as it is if `is_here` says that it is here.
+    /// they share is of the main branch. What `here` says is elsewhere is left there.
     ///
     /// # Errors
     /// Those of the connection; [`HubError::NotFound`] for a repository without the directory.
@@ -84,18 +94,28 @@ impl Pull {
         remote: &Remote,
         models: &[&KnownModel],
         revision: Option<&str>,
-        is_here: &dyn Fn(&Piece) -> bool,
+        here: &dyn Fn(&Piece) -> Here,
     ) -> Result<Self, HubError> {
         let mut pull = Self { wanted: vec![], kept: vec![] };
+        // What was asked for by name is not what only comes along.
+        let is_own = |piece: &Piece| {
+            models.iter().any(|model| model.piece() == *piece)
+                && matches!(here(piece), Here::InCache | Here::No)
+        };
         // A repository is asked once for all its directories, so that they are of one commit.
         let mut repositories: BTreeMap<(&str, &str), Vec<Piece>> = BTreeMap::new();
         for model in models {
             let own = model.piece();
             for piece in model.pieces() {
-                let is_companion = piece != own;
-                if is_companion && piece.repo != own.repo && is_here(&piece) {
-                    if !pull.kept.contains(&piece.directory) {
-                        pull.kept.push(piece.directory);
+                // One commit for all that is of one repository; and nothing for what lies elsewhere.
+                let stays = match here(&piece) {
+                    Here::Elsewhere => true,
+                    Here::InCache => piece != own && piece.repo != own.repo,
+                    Here::No => false,
+                };
+                if stays && !is_own(&piece) {
+                    if !pull.kept.contains(&piece) {
+                        pull.kept.push(piece);
                     }
                     continue;
                 }
@@ -122,6 +142,8 @@ impl Pull {
                 pull.wanted.push(Wanted { piece, revision, files, is_main });
             }
         }
+        // What one model brings anew is not kept for another.
+        pull.kept.retain(|piece| pull.wanted.iter().all(|wanted| wanted.piece != *piece));
         // The models in the order in which they were asked for.
         let order: Vec<_> = models.iter().flat_map(|model| model.pieces()).collect();
         pull.wanted.sort_by_key(|wanted| order.iter().position(|piece| *piece == wanted.piece));
@@ -130,12 +152,12 @@ impl Pull {
 
     /// Bytes of all files.
     pub fn size(&self) -> u64 {
-        self.wanted.iter().map(Wanted::size).sum()
+        total(self.wanted.iter().map(Wanted::size))
     }
 
     /// Bytes that are not in the cache yet.
     pub fn missing(&self, hub: &Hub) -> u64 {
-        self.wanted.iter().map(|wanted| wanted.missing(hub)).sum()
+        total(self.wanted.iter().map(|wanted| wanted.missing(hub)))
     }
 
     /// Fetches what is missing, checks everything, and pins it. What was received before an error
@@ -149,24 +171,34 @@ impl Pull {
         remote: &Remote,
         watch: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), HubError> {
-        // What cannot be read is told before hours of fetching.
-        let mut pins = Pins::read(&hub.models_dir)?;
+        // What cannot be read or written is told before hours of fetching.
+        Pins::change(hub, |_| ())?;
         for wanted in &self.wanted {
             for file in &wanted.files {
                 wanted.file(file, hub, remote, watch)?;
             }
-            wanted.refer(hub)?;
-            pins.put(&wanted.piece, wanted.pin());
-            pins.write(&hub.models_dir)?;
         }
-        Ok(())
+        // Nothing is used before all of it is here: of half an update nothing is.
+        for wanted in &self.wanted {
+            wanted.name(hub)?;
+        }
+        Pins::change(hub, |pins| {
+            for wanted in &self.wanted {
+                pins.put(&wanted.piece, wanted.pin());
+            }
+        })
     }
+}
+
+/// A sum that a hub with nonsense for sizes does not make small.
+fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 impl Wanted {
     /// Bytes of its files.
     pub fn size(&self) -> u64 {
-        self.files.iter().map(|file| file.size).sum()
+        total(self.files.iter().map(|file| file.size))
     }
 
     /// Bytes of it that are not in the cache yet.
@@ -176,10 +208,10 @@ impl Wanted {
             Some(here) if here == file.size => here,
             _ => length(&hub.part(repo, &file.checksum)).unwrap_or(0).min(file.size),
         };
-        self.files.iter().map(|file| file.size - here(file)).sum()
+        total(self.files.iter().map(|file| file.size - here(file)))
     }
 
-    /// Makes sure that `file` is here and whole, and named in the commit.
+    /// Makes sure that `file` is here and whole.
     fn file(
         &self,
         file: &RemoteFile,
@@ -188,45 +220,53 @@ impl Wanted {
         watch: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), HubError> {
         let repo = self.piece.repo;
-        let blob = hub.blob(repo, &file.checksum);
+        let (blob, part) = (hub.blob(repo, &file.checksum), hub.part(repo, &file.checksum));
         let link = hub.snapshot(repo, &self.revision).join(&file.path);
-        // A name that leads nowhere would stand in the way of a new one.
-        if link.symlink_metadata().is_ok() && !link.exists() {
-            on(&link, fs::remove_file(&link))?;
+        // Programs without links keep the file itself under its name.
+        let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|of| of.is_file());
+        if !blob.exists() && is_file(&link) && is_whole(file, &link, watch)? {
+            on(&blob, blob.parent().map_or(Ok(()), fs::create_dir_all))?;
+            on(&link, fs::rename(&link, &blob))?;
         }
-        let part = hub.part(repo, &file.checksum);
         if blob.is_file() {
             if is_whole(file, &blob, watch)? {
-                on(&link, name(&link, &blob))?;
                 watch(Event::Whole { file, fetched: false });
                 return Ok(());
             }
             watch(Event::WasDamaged(file));
             on(&blob, fs::remove_file(&blob))?;
-            discard(&link);
         }
-        match length(&part) {
-            // Killed between the last byte and its new name.
-            Some(here) if here == file.size => {
-                on(&blob, fs::rename(&part, &blob))?;
-                on(&link, name(&link, &blob))?;
-            }
-            Some(here) if here > file.size => {
-                on(&part, fs::remove_file(&part))?;
-                self.receive(file, hub, remote, watch)?;
-            }
-            _ => self.receive(file, hub, remote, watch)?,
+        if length(&part).is_some_and(|here| here > file.size) {
+            on(&part, fs::remove_file(&part))?;
         }
-        if !is_whole(file, &blob, watch)? {
-            discard(&blob);
-            discard(&link);
+        self.receive(file, hub, remote, watch)?;
+        if !is_whole(file, &part, watch)? {
+            on(&part, fs::remove_file(&part))?;
             return Err(HubError::Damaged {
                 repo: repo.to_owned(),
                 file: file.path.clone(),
                 expected: file.checksum.to_string(),
             });
         }
+        on(&blob, fs::rename(&part, &blob))?;
         watch(Event::Whole { file, fetched: true });
+        Ok(())
+    }
+
+    /// Names every file in its commit, and the commit as the newest, as all programs expect it.
+    fn name(&self, hub: &Hub) -> Result<(), HubError> {
+        let repo = self.piece.repo;
+        for file in &self.files {
+            let link = hub.snapshot(repo, &self.revision).join(&file.path);
+            let blob = hub.blob(repo, &file.checksum);
+            on(&link, name(&link, &blob))?;
+        }
+        let refs = hub.repository(repo).join("refs");
+        let main = refs.join(MAIN);
+        let is_said = fs::read_to_string(&main).is_ok_and(|main| main.trim() == self.revision);
+        if self.is_main && !is_said {
+            on(&main, fs::create_dir_all(&refs).and_then(|()| fs::write(&main, &self.revision)))?;
+        }
         Ok(())
     }
 
@@ -244,17 +284,9 @@ impl Wanted {
         loop {
             let here = length(&part).unwrap_or(0);
             watch(Event::Begun { file, here });
-            // The first that is told of is what was here before.
-            let mut is_first = here > 0;
-            let mut received = |bytes| {
-                if !std::mem::take(&mut is_first) && bytes > 0 {
-                    watch(Event::Received(bytes));
-                }
-            };
-            let failure = match remote.fetch(repo, &self.revision, &file.path, &mut received) {
-                Ok(()) => return Ok(()),
-                Err(failure) => failure,
-            };
+            let mut received = |bytes| watch(Event::Received(bytes));
+            let fetched = remote.fetch(repo, &self.revision, file, &part, &mut received);
+            let Err(failure) = fetched else { return Ok(()) };
             let why = match failure {
                 Failure::Final(error) => return Err(error),
                 Failure::Disk(source) => return Err(HubError::Disk { path: part, source }),
@@ -273,18 +305,6 @@ impl Wanted {
         }
     }
 
-    /// Leaves the references as all programs expect them.
-    fn refer(&self, hub: &Hub) -> Result<(), HubError> {
-        let refs = hub.repository(self.piece.repo).join("refs");
-        // hf-hub writes one of the commit's own name.
-        discard(&refs.join(&self.revision));
-        if self.is_main {
-            let main = refs.join(MAIN);
-            on(&main, fs::create_dir_all(&refs).and_then(|()| fs::write(&main, &self.revision)))?;
-        }
-        Ok(())
-    }
-
     fn pin(&self) -> Pin {
         let file = |file: &RemoteFile| {
             let name = self.piece.name_of(&file.path)?.to_owned();
@@ -298,21 +318,19 @@ impl Wanted {
     }
 }
 
-/// Whether the file at `blob` is what was published.
+/// Whether the file at `path` is what was published. Its checksum alone says it: a list may be wrong
+/// about a length.
 fn is_whole(
     file: &RemoteFile,
-    blob: &Path,
+    path: &Path,
     watch: &mut dyn FnMut(Event<'_>),
 ) -> Result<bool, HubError> {
-    if length(blob) != Some(file.size) {
-        return Ok(false);
-    }
     watch(Event::Checking(file));
-    let matches = file.checksum.matches(blob, &mut |bytes| {
+    let matches = file.checksum.matches(path, &mut |bytes| {
         watch(Event::Compared(bytes));
         Ok(())
     });
-    on(blob, matches)
+    on(path, matches)
 }
 
 /// The length of a file, if it is one.
@@ -320,28 +338,30 @@ fn length(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.len())
 }
 
-/// Gives `blob` the name `link`, by a path that holds wherever the cache is.
+/// Gives `blob` the name `link`, by a path that holds wherever the cache is; where there are no links,
+/// by a second name of the file, or a copy.
 pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
-    if link.exists() {
+    let leads = |path: &Path| path.canonicalize().ok();
+    if leads(link).is_some_and(|target| Some(target) == leads(blob)) {
         return Ok(());
     }
     let Some(directory) = link.parent() else { return Ok(()) };
     fs::create_dir_all(directory)?;
+    // Another file, or nothing any more.
+    if link.symlink_metadata().is_ok() {
+        fs::remove_file(link)?;
+    }
+    let second = || fs::hard_link(blob, link).or_else(|_| fs::copy(blob, link).map(drop));
     #[cfg(unix)]
     {
         // Both lie below the repository's directory.
         let above = directory.ancestors().take_while(|above| !blob.starts_with(above)).count();
         let mut target = std::path::PathBuf::from_iter(std::iter::repeat_n("..", above));
         target.extend(blob.components().skip(directory.components().count() - above));
-        std::os::unix::fs::symlink(target, link)
+        std::os::unix::fs::symlink(target, link).or_else(|_| second())
     }
     #[cfg(not(unix))]
-    fs::hard_link(blob, link).or_else(|_| fs::copy(blob, link).map(drop))
-}
-
-/// Deletes what may not be there, and is of no use.
-fn discard(path: &Path) {
-    drop(fs::remove_file(path));
+    second()
 }
 
 /// An error of the disk with its place.

@@ -1,34 +1,42 @@
-//! What the hub has of a repository, and one file of it: hf-hub, with its errors told apart.
+//! What the hub has of a repository: hf-hub asks, and its errors are told apart.
 
-use std::{io, path::PathBuf};
+use std::{cell::Cell, path::PathBuf, thread, time::Duration};
 
 use hf_hub::{
     Cache, Repo, RepoType,
-    api::{
-        Progress,
-        sync::{Api, ApiBuilder, ApiError, ApiRepo},
-    },
+    api::sync::{Api, ApiBuilder, ApiRepo},
 };
 use serde::Deserialize;
+use ureq::{Agent, config::RedirectAuthHeaders};
 
 use super::{Checksum, HubError, Piece};
 
 /// The hub itself.
 const ENDPOINT: &str = "https://huggingface.co";
+/// How long a server may say nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a list is asked for, and the first pause between.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Which server is asked, and as whom.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Another server than huggingface.co.
     pub endpoint: Option<String>,
-    /// Who asks; the released models are for everybody.
+    /// Who asks. The released models are for everybody: it is sent only if the server wants it.
     pub token: Option<String>,
 }
 
 /// A connection to the hub.
 #[derive(Debug)]
 pub struct Remote {
-    api: Api,
+    anonymous: Api,
+    known: Option<Api>,
+    token: Option<String>,
+    /// Whether the server wanted to know who asks.
+    says_who: Cell<bool>,
+    agent: Agent,
     endpoint: String,
 }
 
@@ -78,30 +86,39 @@ struct Large {
 }
 
 impl Remote {
-    /// A connection, for files that go into the cache at `cache`. Nothing is asked yet.
+    /// A connection. Nothing is asked yet.
     ///
     /// # Errors
     /// [`HubError::NoHub`] for an address that is none.
-    pub fn new(access: &Access, cache: impl Into<PathBuf>) -> Result<Self, HubError> {
+    pub fn new(access: &Access) -> Result<Self, HubError> {
         let endpoint = access.endpoint.as_deref().unwrap_or(ENDPOINT);
         let endpoint = endpoint.trim_end_matches('/').to_owned();
+        let no_hub = |reason| HubError::NoHub { endpoint: endpoint.clone(), reason };
         if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
-            let reason = "its address does not begin with https:// or http://".to_owned();
-            return Err(HubError::NoHub { endpoint, reason });
+            return Err(no_hub("its address does not begin with https:// or http://".to_owned()));
         }
-        let api = ApiBuilder::from_cache(Cache::new(cache.into()))
-            .with_endpoint(endpoint.clone())
-            .with_token(access.token.clone())
-            .with_user_agent("acestep", env!("CARGO_PKG_VERSION"))
-            .with_progress(false)
-            // Its own would append a file to itself that was begun before: see `Wanted::fetch`.
-            .with_retries(0)
-            .build();
-        let api = api.map_err(|error| HubError::NoHub {
-            endpoint: endpoint.clone(),
-            reason: error.to_string(),
-        })?;
-        Ok(Self { api, endpoint })
+        let api = |token: Option<String>| {
+            // Its cache is not used: see `transfer`.
+            ApiBuilder::from_cache(Cache::new(PathBuf::new()))
+                .with_endpoint(endpoint.clone())
+                .with_token(token)
+                .with_user_agent("acestep", env!("CARGO_PKG_VERSION"))
+                .with_progress(false)
+                .build()
+                .map_err(|error| no_hub(error.to_string()))
+        };
+        let agent = Agent::config_builder()
+            .user_agent(concat!("acestep/", env!("CARGO_PKG_VERSION")))
+            .redirect_auth_headers(RedirectAuthHeaders::SameHost)
+            .timeout_connect(Some(PATIENCE))
+            .timeout_recv_response(Some(PATIENCE))
+            .timeout_per_read(Some(PATIENCE))
+            .build()
+            .into();
+        let token = access.token.clone();
+        let known = token.clone().map(|token| api(Some(token))).transpose()?;
+        let (anonymous, says_who) = (api(None)?, Cell::new(false));
+        Ok(Self { anonymous, known, token, says_who, agent, endpoint })
     }
 
     /// The address.
@@ -109,8 +126,19 @@ impl Remote {
         &self.endpoint
     }
 
-    fn at(&self, repo: &str, revision: &str) -> ApiRepo {
-        self.api.repo(Repo::with_revision(repo.to_owned(), RepoType::Model, revision.to_owned()))
+    /// What fetches content.
+    pub(super) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// The token, if the server wants it.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.token.as_deref().filter(|_| self.says_who.get())
+    }
+
+    /// The address of a file.
+    pub(super) fn url(&self, repo: &str, commit: &str, path: &str) -> String {
+        at(&self.anonymous, repo, commit).url(path)
     }
 
     /// Those files of `repo` at `revision`, a branch, a tag or a commit, that are `wanted`.
@@ -120,19 +148,13 @@ impl Remote {
         revision: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Listing, HubError> {
-        let what = || format!("revision `{revision}`");
-        let request = self.at(repo, revision).info_request().query("blobs", "true");
-        let mut response = request.call().map_err(|error| self.refused(error, repo, what()))?;
+        let text = self.ask(repo, revision)?;
         let no_hub = |reason| HubError::NoHub { endpoint: self.endpoint.clone(), reason };
-        let text = match response.body_mut().read_to_string() {
-            Ok(text) => text,
-            Err(error) => return Err(self.refused(error, repo, what())),
-        };
         let answer: Answer = serde_json::from_str(&text)
             .map_err(|error| no_hub(format!("its list of `{repo}` is not one: {error}")))?;
-        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\', '.']);
-        if !is_name(&answer.sha) {
-            return Err(no_hub(format!("`{}` is no commit", answer.sha)));
+        let is_commit = answer.sha.len() == 40 && Checksum::from_name(&answer.sha).is_some();
+        if !is_commit {
+            return Err(no_hub(format!("`{}` is no commit", answer.sha.escape_debug())));
         }
         let mut files = Vec::new();
         for Sibling { rfilename: path, size, blob_id, lfs } in answer.siblings {
@@ -162,96 +184,57 @@ impl Remote {
         Ok(Published(listing.files.into_iter().filter_map(file).collect()))
     }
 
-    /// Fetches one file of `repo` at `commit` into the cache, from where its part ends.
-    pub(super) fn fetch(
-        &self,
-        repo: &str,
-        commit: &str,
-        path: &str,
-        received: &mut dyn FnMut(u64),
-    ) -> Result<(), Failure> {
-        let to = self.at(repo, commit);
-        match to.download_with_progress(path, Forward(received)) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.failure(error, repo, path)),
-        }
-    }
-
-    fn failure(&self, error: ApiError, repo: &str, path: &str) -> Failure {
-        let what = || format!("file `{path}` at this commit");
-        match error {
-            ApiError::RequestError(error) => match *error {
-                ureq::Error::StatusCode(429 | 500..=599) | ureq::Error::Io(_) => {
-                    Failure::Passing(error)
-                }
-                ureq::Error::ConnectionFailed
-                | ureq::Error::Timeout(_)
-                | ureq::Error::Protocol(_) => Failure::Passing(error),
-                error => Failure::Final(self.refused(error, repo, what())),
-            },
-            // Either end of the copy: the disk is known by what it says.
-            ApiError::IoError(error) if is_of_disk(&error) => Failure::Disk(error),
-            ApiError::IoError(error) => Failure::Passing(Box::new(error)),
-            ApiError::LockAcquisition(_) => {
-                Failure::Final(HubError::Locked { file: path.to_owned() })
+    /// The list of `repo`, as text: without a word about who asks, unless the server wants it.
+    fn ask(&self, repo: &str, revision: &str) -> Result<String, HubError> {
+        let what = format!("revision `{revision}`");
+        let (mut attempt, mut pause) = (1, PAUSE);
+        loop {
+            let api = self.known.as_ref().filter(|_| self.says_who.get());
+            let request = at(api.unwrap_or(&self.anonymous), repo, revision).info_request();
+            let request = request.config().timeout_global(Some(PATIENCE)).build();
+            let answer = request.query("blobs", "true").call();
+            let error = match answer.and_then(|mut answer| answer.body_mut().read_to_string()) {
+                Ok(text) => return Ok(text),
+                Err(error) => error,
+            };
+            let hides = matches!(error, ureq::Error::StatusCode(401 | 403 | 404));
+            if hides && self.known.is_some() && !self.says_who.replace(true) {
+                continue;
             }
-            ApiError::TooManyRetries(error) => self.failure(*error, repo, path),
-            error @ (ApiError::InvalidResume
-            | ApiError::MissingHeader(_)
-            | ApiError::InvalidHeader(_)
-            | ApiError::ParseIntError(_)) => Failure::Final(HubError::NoHub {
-                endpoint: self.endpoint.clone(),
-                reason: format!("of `{path}`: {error}"),
-            }),
+            if attempt >= ATTEMPTS || !is_passing(&error) {
+                return Err(self.refused(error, repo, what));
+            }
+            thread::sleep(pause);
+            (attempt, pause) = (attempt + 1, pause * 2);
         }
     }
 
-    fn refused(&self, error: ureq::Error, repo: &str, what: String) -> HubError {
-        let repo = repo.to_owned();
+    /// What `error` means.
+    pub(super) fn refused(&self, error: ureq::Error, repo: &str, what: String) -> HubError {
+        let (repo, endpoint) = (repo.to_owned(), self.endpoint.clone());
         match error {
             ureq::Error::StatusCode(404) => HubError::NotFound { repo, what },
-            ureq::Error::StatusCode(status @ (401 | 403)) => HubError::Forbidden { repo, status },
-            error => {
-                HubError::Unreachable { endpoint: self.endpoint.clone(), source: Box::new(error) }
+            ureq::Error::StatusCode(status @ (401 | 403)) => {
+                HubError::Forbidden { repo, status, says_who: self.token().is_some() }
             }
+            ureq::Error::StatusCode(status) => HubError::Answered { endpoint, status },
+            error => HubError::Unreachable { endpoint, source: Box::new(error) },
         }
     }
 }
 
-/// Why one attempt at a file failed.
-pub(super) enum Failure {
-    /// It may work the next time.
-    Passing(Box<dyn std::error::Error + Send + Sync>),
-    /// The disk refused.
-    Disk(io::Error),
-    /// It will not.
-    Final(HubError),
+fn at(api: &Api, repo: &str, revision: &str) -> ApiRepo {
+    api.repo(Repo::with_revision(repo.to_owned(), RepoType::Model, revision.to_owned()))
 }
 
-fn is_of_disk(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
-    let kinds = [
-        Kind::StorageFull,
-        Kind::QuotaExceeded,
-        Kind::FileTooLarge,
-        Kind::PermissionDenied,
-        Kind::ReadOnlyFilesystem,
-        Kind::NotADirectory,
-        Kind::AlreadyExists,
-        Kind::NotFound,
-    ];
-    kinds.contains(&error.kind())
-}
-
-/// hf-hub's view of whoever watches.
-struct Forward<'a>(&'a mut dyn FnMut(u64));
-
-impl Progress for Forward<'_> {
-    fn init(&mut self, _size: usize, _filename: &str) {}
-
-    fn update(&mut self, size: usize) {
-        (self.0)(size as u64);
-    }
-
-    fn finish(&mut self) {}
+/// Whether it may work the next time.
+pub(super) fn is_passing(error: &ureq::Error) -> bool {
+    matches!(
+        error,
+        ureq::Error::StatusCode(429 | 500..=599)
+            | ureq::Error::Io(_)
+            | ureq::Error::Timeout(_)
+            | ureq::Error::Protocol(_)
+            | ureq::Error::ConnectionFailed
+    )
 }

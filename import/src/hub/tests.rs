@@ -16,7 +16,7 @@ impl Place {
     }
 
     fn hub(&self) -> Hub {
-        Hub::new(self.directory.path().join("hub"), self.directory.path().join("models"))
+        Hub::new(self.directory.path().join("hub"), self.directory.path().join("data"))
     }
 
     /// A file of the cache with its name in a commit.
@@ -43,10 +43,8 @@ impl Place {
             ((*name).to_owned(), PinnedFile { size, checksum })
         };
         let files = files.iter().map(file).collect();
-        let mut pins = Pins::read(&self.hub().models_dir).expect("pins");
         let pin = Pin { repo: piece.repo.into(), revision: commit.into(), files };
-        pins.put(piece, pin);
-        pins.write(&self.hub().models_dir).expect("pins");
+        Pins::change(&self.hub(), |pins| pins.put(piece, pin)).expect("pins");
     }
 }
 
@@ -138,7 +136,7 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     assert_eq!(std::fs::read_to_string(found.path.join("config.json")).expect("a file"), "{}");
     assert_eq!(hub.remove(&text).expect("removes"), Removed { files: 2, bytes: 2 });
     assert!(!hub.repository(REPO).exists());
-    assert_eq!(Pins::read(&hub.models_dir).expect("pins"), Pins::default());
+    assert_eq!(Pins::read(&hub).expect("pins"), Pins::default());
     assert_eq!(hub.remove(&text).expect("nothing"), Removed::default());
 }
 
@@ -166,10 +164,10 @@ fn every_file_is_compared_with_what_was_published() {
 #[test]
 fn what_was_pulled_has_to_be_told_by_a_file_that_can_be_read() {
     let place = Place::new();
-    let models = place.hub().models_dir;
-    std::fs::create_dir_all(&models).expect("a directory");
-    std::fs::write(models.join("pulled.json"), "[").expect("a file");
-    let error = Pins::read(&models).expect_err("no pins");
+    let data = place.hub().data;
+    std::fs::create_dir_all(&data).expect("a directory");
+    std::fs::write(data.join("pulled.json"), "[").expect("a file");
+    let error = Pins::read(&place.hub()).expect_err("no pins");
     assert!(error.to_string().contains("does not say what was pulled"), "{error}");
 }
 
@@ -189,6 +187,9 @@ fn only_what_is_read_is_fetched() {
         ("pytorch_model.bin", None, None),
         ("optimizer.pt", None, None),
         ("..\\x.json", None, None),
+        ("C:x.json", None, None),
+        ("a b.json", None, None),
+        ("a%2f.json", None, None),
     ] {
         assert_eq!((turbo.name_of(path), base.name_of(path)), (of_turbo, of_base), "{path}");
     }

@@ -156,13 +156,6 @@ pub(super) fn load_1m() -> Option<f64> {
     (!cfg!(windows)).then(|| System::load_average().one)
 }
 
-/// The most memory this process has held since [`reset_peak`], where the system tells.
-pub(super) fn peak_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
 /// Forgets earlier peaks, where the system can; else the peak is that of the whole run.
 pub(super) fn reset_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()

@@ -18,6 +18,7 @@ use super::{
     presets::{self, Preset},
     sound,
 };
+use crate::commands::process;
 
 /// One stretch of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -163,7 +164,7 @@ pub(super) fn measure(
 ) -> Result<Measured> {
     let peak_is_ours = measure::reset_peak();
     let run = work()?;
-    let peak_bytes = measure::peak_bytes().filter(|_| peak_is_ours);
+    let peak_bytes = process::peak().filter(|_| peak_is_ours);
     Ok(Measured::new(stage, run, weights, ceilings, peak_bytes))
 }
 

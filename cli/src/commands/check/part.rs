@@ -241,7 +241,7 @@ mod tests {
     }
 
     fn report() -> Report {
-        Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false }
+        Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false, json: false }
     }
 
     /// A child that dies at item 1 of four; the next one does the rest.

@@ -66,7 +66,16 @@ pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
     let name = device.to_string();
     let start = Instant::now();
     let mut child = Command::new(this)
-        .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
+        .args([
+            "generate",
+            "a test",
+            "--no-config",
+            "--model",
+            "tiny",
+            "--no-thinking",
+            "--duration",
+            "1",
+        ])
         .args(["--seed", "1", "--color", "never", "--json", "--device", &name, "--dtype", dtype])
         .arg("--output")
         .arg(folder.path().join("song.wav"))

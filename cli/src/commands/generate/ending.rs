@@ -4,7 +4,9 @@
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
 use acestep_import::Folder;
-use acestep_runtime::{Error, Notice, Stage, files::Existing, lm, overflow, vae::Tiling};
+use acestep_runtime::{
+    Error, Notice, Stage, error::size, files::Existing, lm, overflow, vae::Tiling,
+};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -13,7 +15,7 @@ use super::{
     together::{Done, Made, Together},
 };
 use crate::{
-    commands::engine,
+    commands::{engine, process},
     error::{FAILED, code_of, exit},
     progress::{self, Outcome},
     report::Report,
@@ -145,6 +147,9 @@ impl Said {
         if !done.written.is_empty() {
             report.line(&summary(job, &done.written, done.after));
         }
+        if report.verbosity > 0 && !done.written.is_empty() {
+            report.line(&table(&outcome.elapsed, done.after));
+        }
         if let Some(table) = after::table(&done.found, &done.written) {
             report.line(&table);
         }
@@ -256,15 +261,37 @@ fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
     object.into()
 }
 
-/// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s · song.wav`
+/// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s, 3.24 GB · song.wav`
 fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
     let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
     let seconds: f64 = written.iter().map(|song| song.seconds).sum();
     format!(
-        "{} · {} · {seconds:.1} s of audio in {} · {}",
+        "{} · {} · {seconds:.1} s of audio in {}{} · {}",
         describe::origin(job),
         describe::counted(job.plan.steps(), "step"),
         progress::seconds(elapsed),
+        process::peak().map_or(String::new(), |bytes| format!(", {}", size(bytes))),
         targets.join(", ")
     )
+}
+
+/// What each stage took, and its share of `elapsed`.
+fn table(stages: &[(Stage, Duration)], elapsed: Duration) -> String {
+    let row = |name: &str, time: Duration| {
+        let share = 100.0 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        format!("{name:<14}{:>8}  {share:>3.0} %", progress::seconds(time))
+    };
+    let mut sums: Vec<(Stage, Duration)> = Vec::new();
+    for (stage, time) in stages {
+        // Of several songs each has its own.
+        match sums.iter_mut().find(|(known, _)| known == stage) {
+            Some((_, sum)) => *sum += *time,
+            None => sums.push((*stage, *time)),
+        }
+    }
+    let mut rows: Vec<_> = sums.iter().map(|(stage, time)| row(stage.name(), *time)).collect();
+    let known: Duration = sums.iter().map(|(_, time)| *time).sum();
+    rows.push(row("files, rest", elapsed.saturating_sub(known)));
+    rows.push(row("all", elapsed));
+    rows.join("\n")
 }

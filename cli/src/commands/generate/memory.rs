@@ -172,7 +172,12 @@ mod tests {
         let path = folder.path().to_str().expect("a name");
         let words = ["--model", "tiny", "--duration", "1", "--conditioning", path];
         let args = args::generate_args(words.iter().map(Into::into).collect()).expect("flags");
-        let report = Report { verbosity: -1, color: anstream::ColorChoice::Never, progress: false };
+        let report = Report {
+            verbosity: -1,
+            color: anstream::ColorChoice::Never,
+            progress: false,
+            json: false,
+        };
         let mut job = decide(&args, &report).expect("a song");
         let stages = |job: &Job| -> Vec<Stage> {
             needs(job).expect("built in").into_iter().map(|need| need.stage).collect()

@@ -17,6 +17,7 @@ use crate::{
     args::language::put,
     commands::text::{self, Stdin, Typed, text_or_file, write_text},
     error::{Refusal, import_hint},
+    settings,
 };
 
 /// A request, the model for it, and what is worth saying about them.
@@ -36,7 +37,7 @@ impl Asked {
         let (model, model_is_from) = match (&args.compute.model, &request.model) {
             (Some(typed), _) => (typed.clone(), None),
             (None, Some(written)) => (written.clone(), args.song.words.request.first().cloned()),
-            (None, None) => (KNOWN_MODELS[0].name.to_owned(), None),
+            (None, None) => (settings::model(), None),
         };
         let mut asked = Self { request, model, model_is_from, notices };
         asked.flags(args, &mut stdin)?;

@@ -11,7 +11,7 @@ mod verify;
 use std::{io, path::Path, process::ExitCode};
 
 use acestep_import::{
-    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout,
+    Error, KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout,
     hub::{Hub, Piece, State},
 };
 use anyhow::Result;
@@ -104,30 +104,28 @@ enum Here {
     Yes,
 }
 
-/// Whether `model` can be used, and what it lacks if not.
+/// Whether `model` can be used, and what it lacks if not: a file of it, or another directory.
 fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<String>) {
-    let pieces = model.pieces();
-    let (own, companions) = (&pieces[0], &pieces[1..]);
-    let broken = |piece| match hub.map(|hub| hub.state(piece)) {
-        Some(State::Broken(_, files)) if layout.own(piece).is_none() => files,
-        _ => vec![],
-    };
-    let is_here = |piece| {
-        layout.own(piece).is_some() || hub.is_some_and(|hub| hub.state(piece) != State::Absent)
-    };
-    if !is_here(own) && !layout.has(model) {
-        return (Here::No, vec![]);
+    let own = model.piece();
+    if let (Some(State::Broken(_, files)), None) =
+        (hub.map(|hub| hub.state(&own)), layout.own(&own))
+    {
+        return (Here::Part, files);
     }
-    let mut lacks = broken(own);
-    // A file of another program may hold them all.
-    let whole = || layout.resolve(model.name).is_ok();
-    for piece in companions {
-        if !is_here(piece) && !whole() {
-            lacks.push(piece.directory.to_owned());
+    if !layout.has(model) {
+        let begun = own.prefix.is_empty() && hub.is_some_and(|hub| hub.begun(own.repo) > 0);
+        return (if begun { Here::Part } else { Here::No }, vec![]);
+    }
+    if !KNOWN_MODELS.contains(model) {
+        return (Here::Yes, vec![]);
+    }
+    // As a song finds them.
+    match layout.resolve(model.name) {
+        Err(Error::Absent { known: Some(lacked), .. }) => {
+            (Here::Part, vec![lacked.directory.to_owned()])
         }
-        lacks.extend(broken(piece).into_iter().map(|file| format!("{}/{file}", piece.directory)));
+        Ok(_) | Err(_) => (Here::Yes, vec![]),
     }
-    (if lacks.is_empty() { Here::Yes } else { Here::Part }, lacks)
 }
 
 /// Bytes of `model` and of what it needs that are not here, about: the hub knows it exactly.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use acestep_import::{
     KnownModel,
-    hub::{Event, Hub, Piece, Pull, Remote, State},
+    hub::{Event, Here, Hub, Piece, Pull, Remote, State},
 };
 use acestep_runtime::error::size;
 use anyhow::Result;
@@ -24,6 +24,13 @@ const SPARE: u64 = 500_000_000;
 /// Those of the hub and of the disk; names that are none; no room.
 pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
     let models = named(&args.names)?;
+    if let Some(revision) = &args.revision {
+        let is_plain = |letter: char| letter.is_alphanumeric() || "._-/".contains(letter);
+        if revision.is_empty() || !revision.chars().all(is_plain) {
+            let message = format!("`--revision {revision}` is no branch, tag or commit");
+            return Err(Refusal::usage(message).hint("leave it out for the newest").into());
+        }
+    }
     if args.revision.is_some() && models.len() > 1 {
         let message = "`--revision` is of one repository, but several models are named";
         return Err(Refusal::usage(message).hint("run it once for each").into());
@@ -54,13 +61,15 @@ pub(super) fn pull(
         return Err(Refusal::usage(message).hint(format!("leave {by} out")).into());
     }
     let hub = hub()?;
-    let remote = Remote::new(&settings::access(), hub.cache())?;
+    let remote = Remote::new(&settings::access())?;
     interrupt::at_once(|| {
         let layout = settings::layout();
-        let is_here = |piece: &Piece| {
-            layout.own(piece).is_some() || matches!(hub.state(piece), State::Whole(_))
+        let here = |piece: &Piece| match hub.state(piece) {
+            _ if layout.own(piece).is_some() => Here::Elsewhere,
+            State::Whole(_) => Here::InCache,
+            State::Absent | State::Broken(..) => Here::No,
         };
-        let pull = Pull::plan(&remote, models, revision, &is_here)?;
+        let pull = Pull::plan(&remote, models, revision, &here)?;
         let missing = pull.missing(&hub);
         tell(&pull, &hub, &remote, missing, report);
         check_room(&hub, missing)?;
@@ -68,11 +77,17 @@ pub(super) fn pull(
             return Ok(());
         }
         let bar = Bar::new(*report, missing);
-        pull.run(&hub, &remote, &mut |event: Event<'_>| bar.show(&event))?;
+        let mut fetched = 0;
+        pull.run(&hub, &remote, &mut |event: Event<'_>| {
+            if let Event::Received(bytes) = event {
+                fetched += bytes;
+            }
+            bar.show(&event);
+        })?;
         drop(bar);
-        report.line(&match missing {
+        report.line(&match fetched {
             0 => "all of it is here already, and as it was published".to_owned(),
-            _ => format!("pulled {}; every file is as it was published", size(missing)),
+            _ => format!("pulled {}; every file is as it was published", size(fetched)),
         });
         Ok(())
     })
@@ -90,8 +105,10 @@ fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) 
         };
         report.line(&format!("{:<26} {left} · {repo} at {commit}", wanted.piece.directory));
     }
-    for directory in &pull.kept {
-        report.line(&format!("{directory:<26} stays as it is"));
+    for piece in &pull.kept {
+        let own = settings::layout().own(piece);
+        let place = own.map_or(String::new(), |path| format!(" in {}", path.display()));
+        report.line(&format!("{:<26} stays as it is{place}", piece.directory));
     }
     if missing > 0 {
         let free = disk::free_at(hub.cache());
@@ -109,5 +126,6 @@ fn check_room(hub: &Hub, missing: u64) -> Result<(), Refusal> {
     };
     let place = hub.cache().display();
     let message = format!("{} do not fit: {} are free at {place}", size(missing), size(free));
-    Err(Refusal::new(message).hint("free some space, or name another disk with HF_HOME"))
+    Err(Refusal::new(message)
+        .hint("free some space, or name another disk with HF_HOME or HF_HUB_CACHE"))
 }

@@ -1,9 +1,6 @@
 //! `acestep model remove`.
 
-use std::{
-    io::{self, IsTerminal},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use acestep_import::{
     KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel,
@@ -12,7 +9,10 @@ use acestep_import::{
 use acestep_runtime::error::size;
 use anyhow::Result;
 
-use super::{Here, files, here, hub, named, offer::ask};
+use super::{
+    Here, all as known_models, files, here, hub, named,
+    offer::{ask, can_ask},
+};
 use crate::{
     args::{Global, model::Remove},
     error::Refusal,
@@ -30,6 +30,9 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     for model in &models {
         match hub.state(&model.piece()) {
             State::Whole(of) | State::Broken(of, _) => places.push((of.path, *model)),
+            State::Absent if hub.begun(model.repo) > 0 => {
+                places.push((hub.repository(model.repo), *model));
+            }
             State::Absent => {
                 let message = format!("`{}` is not in {}", model.name, hub.cache().display());
                 let refusal = match layout.place(model) {
@@ -47,8 +50,9 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     let stays =
         |model: &KnownModel| !leaving(model) && here(model, &layout, Some(&hub)).0 != Here::No;
     // With the last of those that need them go the companions.
-    let is_last =
-        models.iter().any(|model| KNOWN_MODELS.contains(model)) && !KNOWN_MODELS.iter().any(stays);
+    let is_last = models.iter().any(|model| KNOWN_MODELS.contains(model))
+        && !KNOWN_MODELS.iter().any(stays)
+        && !has_others();
     for model in &KNOWN_COMPANIONS {
         if let (true, false, State::Whole(of) | State::Broken(of, _)) =
             (is_last, leaving(model), hub.state(&model.piece()))
@@ -62,22 +66,39 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
         report.line(&format!("{:<17} {:>9}  {}", model.name, size(bytes), path.display()));
         names.push(model.name);
     }
-    if !global.yes {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !settings::yes() {
+        if !can_ask(&report) {
             let message = "nobody is there to say whether that is to be deleted";
             return Err(Refusal::usage(message).hint("pass --yes").into());
         }
-        if !ask(&format!("Delete {}?", names.join(", ")))? {
+        if !ask(&report, &format!("Delete {}?", names.join(", ")))? {
             report.line("nothing was deleted");
             return Ok(ExitCode::SUCCESS);
         }
     }
     let mut all = Removed::default();
     for (_, model) in places {
+        if interrupt::was_pressed() {
+            return Err(acestep_runtime::Error::Cancelled.into());
+        }
         let Removed { files, bytes } = interrupt::whole(|| hub.remove(&model.piece()))?;
         all.files += files;
         all.bytes += bytes;
     }
     report.line(&format!("{} are free again", size(all.bytes)));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether models lie among the models that have no short name, and may need what all share.
+fn has_others() -> bool {
+    let Some(Ok(entries)) = settings::models_dir().map(std::fs::read_dir) else { return false };
+    entries.flatten().any(|entry| {
+        let path = entry.path();
+        let known = |model: &KnownModel| entry.file_name() == model.directory;
+        let is_model = path.join("config.json").is_file()
+            || path.extension().is_some_and(|ending| ending == "gguf" || ending == "safetensors")
+            || path.join("model_index.json").is_file();
+        is_model && !known_models().any(known)
+            || ["checkpoints", "diffusion_models"].iter().any(|own| path.ends_with(own))
+    })
 }

@@ -4,7 +4,7 @@ use std::{io, process::ExitCode};
 
 use acestep_import::{
     KnownModel, Layout,
-    hub::{Hub, Piece, Remote, Verified},
+    hub::{Hub, Piece, Published, Remote, Verified},
 };
 use acestep_runtime::error::size;
 use anyhow::Result;
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
             }
         }
         if !bad.is_empty() {
-            damaged.push(model.name);
+            damaged.push(model);
         }
     }
     if args.json {
@@ -75,9 +75,18 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     if damaged.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let names = damaged.join(" ");
-    report
-        .note(&format!("`acestep model pull {names}` fetches anew what was pulled and is damaged"));
+    let (by_hand, pulled): (Vec<&KnownModel>, Vec<&KnownModel>) =
+        damaged.into_iter().partition(|model| layout.own(&model.piece()).is_some());
+    if !pulled.is_empty() {
+        let names: Vec<_> = pulled.iter().map(|model| model.name).collect();
+        report.note(&format!("`acestep model pull {}` fetches it anew", names.join(" ")));
+    }
+    if !by_hand.is_empty() {
+        report.note(
+            "what was put there by hand is another release, or damaged: replace it by hand, or take it \
+             away and pull the model",
+        );
+    }
     Ok(error::exit(error::FAILED))
 }
 
@@ -102,10 +111,7 @@ fn verify(
     };
     let own = layout.own(&piece).filter(|own| Some(own) == place.as_ref());
     let verified = match (own, place) {
-        (Some(directory), _) => {
-            let known = published(&piece, hub)?;
-            known.verify(&directory, &mut read)
-        }
+        (Some(directory), _) => published(&piece, report).verify(&directory, &mut read),
         (None, Some(path)) if hub.find(&piece).is_none_or(|of| of.path != path) => {
             // Another program's file: nothing was published of it.
             let size = path.metadata().map_or(0, |file| file.len());
@@ -120,11 +126,14 @@ fn verify(
 }
 
 /// What the hub says of the files of a directory that was put there by hand; nothing, where it may not
-/// be asked.
-fn published(piece: &Piece, hub: &Hub) -> Result<acestep_import::hub::Published> {
+/// or cannot be asked.
+fn published(piece: &Piece, report: &Report) -> Published {
     if settings::offline().is_some() {
-        return Ok(acestep_import::hub::Published::default());
+        return Published::default();
     }
-    let remote = Remote::new(&settings::access(), hub.cache())?;
-    Ok(interrupt::at_once(|| remote.published(piece))?)
+    let ask = || Remote::new(&settings::access())?.published(piece);
+    interrupt::at_once(ask).unwrap_or_else(|error| {
+        report.note(&format!("the checksums of `{}` are not known: {error}", piece.directory));
+        Published::default()
+    })
 }

@@ -1,0 +1,169 @@
+//! `acestep config`: what is set, by whom, and a file to set it.
+
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+
+use acestep_runtime::files::Existing;
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::text::write_text;
+use crate::{
+    args::{
+        Global,
+        config::{Args, Command, Show},
+    },
+    error::Refusal,
+    report,
+    report::Report,
+    settings::{
+        self, Origin,
+        keys::{KEYS, Kind},
+    },
+};
+
+/// Runs the verb.
+///
+/// # Errors
+/// If a file cannot be written, or there is no place for one.
+pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
+    let report = global.report();
+    match &args.command {
+        Command::Show(args) => show(args, &report)?,
+        Command::Path => report::path(&file(global)?)?,
+        Command::Init(args) => {
+            let path = file(global)?;
+            let existing = if args.force { Existing::Replace } else { Existing::Keep };
+            if let Some(directory) = path.parent() {
+                std::fs::create_dir_all(directory).map_err(|error| {
+                    let message = format!("cannot make the directory `{}`", directory.display());
+                    Refusal::new(message).because(error).hint("name another file with --config")
+                })?;
+            }
+            write_text(&path, &template(), existing)?;
+            report::path(&path)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file that is read, or would be.
+fn file(global: &Global) -> Result<PathBuf, Refusal> {
+    global.config.clone().or_else(settings::config_file).ok_or_else(|| {
+        Refusal::new("there is no home directory for a configuration")
+            .hint("name a file with --config or ACESTEP_CONFIG")
+    })
+}
+
+/// Everything that can be set, its value and its origin; of requests what is set.
+fn show(args: &Show, report: &Report) -> Result<()> {
+    let loaded = settings::loaded();
+    let mut rows: Vec<(String, Value, Origin)> = Vec::new();
+    for key in &KEYS {
+        let (value, origin) = match loaded.get(key.name) {
+            Some(value) => (value.text.clone(), value.origin.clone()),
+            None => (default_of(key.name).unwrap_or(key.default.to_owned()), Origin::Default),
+        };
+        let value = match key.kind {
+            Kind::Flag => json!(value == "true"),
+            _ => value.into(),
+        };
+        rows.push((key.name.to_owned(), value, origin));
+    }
+    if let Some(hub) = settings::hub() {
+        let origin = ["HF_HUB_CACHE", "HF_HOME"].into_iter().find(|name| settings::is_set(name));
+        let origin = origin.map_or(Origin::Default, |name| Origin::Variable(name.to_owned()));
+        rows.push(("hub".to_owned(), json!(hub.cache()), origin));
+    }
+    for (name, value) in loaded.of_requests() {
+        rows.push((format!("request.{name}"), value.text.clone(), value.origin.clone()));
+    }
+    // What no request can have is better told here than with the next song.
+    loaded.request()?;
+    if args.json {
+        let settings: Vec<_> = rows
+            .iter()
+            .map(|(key, value, origin)| json!({ "key": key, "value": value, "origin": origin.to_string() }))
+            .collect();
+        let is_there = loaded.file.as_ref().is_some_and(|path| path.is_file());
+        let object = json!({ "file": loaded.file, "exists": is_there, "settings": settings });
+        report.output(&format!("{object:#}"))?;
+        return Ok(());
+    }
+    let mut text = String::new();
+    for (key, value, origin) in &rows {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{key:<24} {value:<32} {origin}");
+    }
+    report.output(text.trim_end())?;
+    if let Some(path) = loaded.file.as_ref().filter(|path| !path.is_file()) {
+        report.line(&format!("\nthere is no `{}`: acestep config init writes one", path.display()));
+    }
+    Ok(())
+}
+
+/// A default that depends on the machine.
+fn default_of(name: &str) -> Option<String> {
+    let path = match name {
+        "models_dir" => settings::models_dir()?,
+        "cache_dir" => settings::kernels_dir()?.parent()?.to_owned(),
+        _ => return None,
+    };
+    Some(path.display().to_string())
+}
+
+/// A file with every key, each as a comment.
+fn template() -> String {
+    let mut text =
+        "# What acestep takes as given. A flag goes before the variable of a key, and that\n\
+                    # before this file. `acestep config show` says what holds, and who says so.\n"
+            .to_owned();
+    for key in &KEYS {
+        let example = match (key.kind, key.name) {
+            (Kind::Flag, _) => key.default.to_owned(),
+            (Kind::Path, _) => "\"~/somewhere\"".to_owned(),
+            (_, "lm_model") => "\"lm-0.6b\"".to_owned(),
+            _ => format!("\"{}\"", key.default),
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "\n# {}: {}\n# [default: {}] [env: {}]\n# {} = {example}\n",
+            key.name, key.about, key.default, key.variable, key.name
+        );
+    }
+    text + "\n# What every song begins with that is made without --request: the keys of a request file,\n\
+            # such as --save-request writes, each also a variable, such as ACESTEP_AUDIO_FORMAT.\n\
+            [request]\n\
+            # inference_steps = 8\n\
+            # audio_format = \"flac\"\n\
+            # vocal_language = \"en\"\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_that_is_written_can_be_read_and_so_can_every_line_of_it() {
+        let text = template();
+        let table: toml::Table = text.parse().expect("TOML");
+        assert!(table["request"].as_table().is_some_and(toml::Table::is_empty));
+        let all: String = text
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(line) if line.contains(" = ") => format!("{line}\n"),
+                _ if line == "[request]" => "[request]\n".to_owned(),
+                _ => String::new(),
+            })
+            .collect();
+        let table: toml::Table = all.parse().expect("TOML");
+        assert_eq!(table.len(), KEYS.len() + 1, "{all}");
+        for key in &KEYS {
+            let value = &table[key.name];
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert!(key.read(&value).is_ok(), "{} = {value}", key.name);
+        }
+        assert_eq!(table["request"]["inference_steps"].as_integer(), Some(8));
+    }
+}

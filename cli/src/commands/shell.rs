@@ -1,0 +1,116 @@
+//! `acestep completions` and `acestep man`: what a shell and a reader of manuals want.
+
+mod markdown;
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use acestep_runtime::files::Existing;
+use anyhow::Result;
+use clap_mangen::Man as Page;
+
+use super::text::write_text;
+use crate::{
+    args::{
+        self, Global,
+        config::{Completions, Man, ManFormat},
+    },
+    error::Refusal,
+    report,
+};
+
+/// Prints completions.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut args::command(), "acestep", &mut text);
+    report::bytes(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a page of the manual, or writes all of them.
+///
+/// # Errors
+/// A command that is none; a directory that cannot be written.
+pub(crate) fn man(args: &Man, global: &Global) -> Result<ExitCode> {
+    let mut root = args::command();
+    // Names of commands below others, and flags of every command.
+    root.build();
+    if let Some(directory) = &args.output {
+        fs::create_dir_all(directory).map_err(|error| {
+            let message = format!("cannot make the directory `{}`", directory.display());
+            Refusal::new(message).because(error).hint("name another with --output")
+        })?;
+        let mut count = 0;
+        write_all(&root, "acestep", (directory, args.format), &mut count)?;
+        global.report().line(&format!("{count} pages"));
+        report::path(directory)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (mut command, mut title) = (&root, "acestep".to_owned());
+    for name in &args.command {
+        command = command.find_subcommand(name).ok_or_else(|| {
+            let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let hint = match names.is_empty() {
+                true => format!("`{title}` has no commands below it"),
+                false => format!("it is one of {}", names.join(", ")),
+            };
+            Refusal::usage(format!("there is no command `{name}`")).hint(hint)
+        })?;
+        title = format!("{title}-{}", command.get_name());
+    }
+    match args.format {
+        ManFormat::Roff => report::bytes(&page(command, &title)?)?,
+        ManFormat::Markdown => report::bytes(markdown::page(command, &title).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of `command` and of all below it.
+fn write_all(
+    command: &clap::Command,
+    title: &str,
+    to: (&Path, ManFormat),
+    count: &mut usize,
+) -> Result<()> {
+    let (directory, format) = to;
+    let (text, ending) = match format {
+        ManFormat::Roff => (String::from_utf8_lossy(&page(command, title)?).into_owned(), "1"),
+        ManFormat::Markdown => (markdown::page(command, title), "md"),
+    };
+    // They are made from the program, and follow it.
+    write_text(&directory.join(format!("{title}.{ending}")), &text, Existing::Replace)?;
+    *count += 1;
+    for below in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        write_all(below, &format!("{title}-{}", below.get_name()), to, count)?;
+    }
+    Ok(())
+}
+
+/// A page for man. What can be typed is one line: all flags in it, as it would be, fill a screen.
+fn page(command: &clap::Command, title: &str) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let page = Page::new(command.clone().name(title.to_owned()))
+        .title(title.to_uppercase())
+        .source(concat!("acestep ", env!("CARGO_PKG_VERSION")));
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    writeln!(text, ".SH SYNOPSIS\n{}", markdown::usage(command).replace('-', "\\-"))?;
+    page.render_description_section(&mut text)?;
+    if command.get_arguments().next().is_some() {
+        page.render_options_section(&mut text)?;
+    }
+    if command.has_subcommands() {
+        page.render_subcommands_section(&mut text)?;
+    }
+    if command.get_after_long_help().is_some() {
+        page.render_extra_section(&mut text)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,359 @@
+//! The layers, each over the one before: defaults, the file, the environment, flags.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use acestep_runtime::{Notice, Request};
+use anyhow::{Context, Result};
+use serde_json::{Map, Value as Json};
+
+use super::{
+    config_file, home,
+    keys::{KEYS, Key, Kind, variable},
+    set,
+};
+use crate::{args::Global, commands::text, error::Refusal};
+
+/// Who said a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody.
+    Default,
+    /// The configuration.
+    File(PathBuf),
+    /// A variable of the environment.
+    Variable(String),
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A value, and who said it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Value<T = String> {
+    pub(crate) text: T,
+    pub(crate) origin: Origin,
+}
+
+/// Everything that was said.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// The file that was read, or would have been.
+    pub(crate) file: Option<PathBuf>,
+    values: BTreeMap<&'static str, Value>,
+    /// What every request begins with.
+    request: BTreeMap<&'static str, Value<Json>>,
+}
+
+impl Loaded {
+    /// Reads the file that `global` names, else the user's, then the environment, then the flags.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is no TOML, or sets what there is not; values that cannot be.
+    pub(crate) fn read(global: &Global) -> Result<Self> {
+        let mut loaded = Self::default();
+        if !global.no_config {
+            loaded.file = global.config.clone().or_else(config_file);
+            let is_named = global.config.is_some() || set("ACESTEP_CONFIG").is_some();
+            if let Some(path) = loaded.file.clone() {
+                loaded.take_file(&path, is_named)?;
+            }
+        }
+        loaded.take_environment()?;
+        let flags = [("--offline", "offline", global.offline), ("--yes", "yes", global.yes)];
+        for (flag, name, _) in flags.into_iter().filter(|(_, _, is_typed)| *is_typed) {
+            loaded.put(name, "true".to_owned(), Origin::Flag(flag));
+        }
+        if let Some(dir) = &global.models_dir {
+            let text = dir.to_string_lossy().into_owned();
+            loaded.put("models_dir", text, Origin::Flag("--models-dir"));
+        }
+        Ok(loaded)
+    }
+
+    /// What was said of `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
+    /// What was said of flags of `command`; of those before a command, if that is empty.
+    pub(crate) fn defaults_of(&self, command: &str) -> impl Iterator<Item = (&'static str, &str)> {
+        let of = move |key: &&Key| key.commands.contains(&command);
+        KEYS.iter().filter(of).filter_map(|key| Some((key.name, &*self.get(key.name)?.text)))
+    }
+
+    /// Whether a flag has another default than it is built with.
+    pub(crate) fn changes_defaults(&self) -> bool {
+        KEYS.iter().any(|key| !key.commands.is_empty() && self.values.contains_key(key.name))
+    }
+
+    /// What was said of requests.
+    pub(crate) fn of_requests(&self) -> impl Iterator<Item = (&'static str, &Value<Json>)> {
+        self.request.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// What every request without a file begins with.
+    ///
+    /// # Errors
+    /// Values that a request cannot have.
+    pub(crate) fn request(&self) -> Result<(Request, Vec<Notice>)> {
+        if self.request.is_empty() {
+            return Ok((Request::default(), vec![]));
+        }
+        let object: Map<_, _> = self
+            .request
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.text.clone()))
+            .collect();
+        let (mut request, notices) = Request::from_json(&Json::Object(object).to_string())
+            .with_context(|| format!("the defaults of requests cannot be used ({})", self.who()))?;
+        if let Some(path) = &self.file {
+            text::beside(&mut request, path);
+        }
+        Ok((request, notices))
+    }
+
+    /// Who says what requests begin with.
+    fn who(&self) -> String {
+        let mut all: Vec<_> = self.request.values().map(|value| value.origin.to_string()).collect();
+        all.dedup();
+        all.join(", ")
+    }
+
+    fn put(&mut self, name: &'static str, text: String, origin: Origin) {
+        self.values.insert(name, Value { text, origin });
+    }
+
+    fn take_file(&mut self, path: &Path, is_named: bool) -> Result<()> {
+        let named = || format!("the configuration `{}` cannot be used", path.display());
+        let content = match fs::read_to_string(path) {
+            Ok(content) => content,
+            // Nobody has to have one.
+            Err(error) if !is_named && is_absent(&error) => return Ok(()),
+            Err(error) => {
+                let hint = "name another with --config, or leave it out with --no-config";
+                return Err(Refusal::new(named()).because(error).hint(hint).into());
+            }
+        };
+        let refuse = |reason: String| {
+            let hint = "mend it there, or leave the file out with --no-config; \
+                        `acestep config init` writes one with every key";
+            Refusal::new(named()).because(Reason(reason)).hint(hint)
+        };
+        let table: toml::Table =
+            content.parse().map_err(|error: toml::de::Error| refuse(shown(&error, &content)))?;
+        for (name, value) in table {
+            if name == "request" {
+                let toml::Value::Table(request) = value else {
+                    return Err(refuse("`request` is no table: write `[request]`".into()).into());
+                };
+                for (name, value) in request {
+                    let key = request_key(&name).map_err(&refuse)?;
+                    let text = json(value).ok_or_else(|| {
+                        refuse(format!("`{name}` is a value that no request has"))
+                    })?;
+                    let origin = Origin::File(path.to_owned());
+                    self.request.insert(key, Value { text, origin });
+                }
+                continue;
+            }
+            let key =
+                KEYS.iter().find(|key| key.name == name).ok_or_else(|| refuse(unknown(&name)))?;
+            let text = match value {
+                toml::Value::String(text) => text,
+                toml::Value::Boolean(flag) => flag.to_string(),
+                other => other.to_string(),
+            };
+            let text = key
+                .read(&text)
+                .map_err(|reason| refuse(format!("`{name}` is `{text}`: {reason}")))?;
+            let text = if key.kind == Kind::Path { from(path, &text) } else { text };
+            self.put(key.name, text, Origin::File(path.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn take_environment(&mut self) -> Result<(), Refusal> {
+        let value = |name: &str| {
+            let value = set(name)?;
+            Some(value.into_string().map_err(|_| {
+                Refusal::usage(format!("the variable {name} is not UTF-8")).hint("set it anew")
+            }))
+        };
+        for key in &KEYS {
+            let Some(text) = value(key.variable) else { continue };
+            let text = text?;
+            let text = key.read(&text).map_err(|reason| {
+                let message = format!("the variable {} is `{text}`: {reason}", key.variable);
+                Refusal::usage(message).hint("set it to another value, or unset it")
+            })?;
+            self.put(key.name, text, Origin::Variable(key.variable.to_owned()));
+        }
+        for name in request_keys() {
+            let variable = variable(name);
+            let Some(text) = value(&variable) else { continue };
+            let text = text?;
+            // `120` and `true` are what they look like, all else is text.
+            let text = serde_json::from_str(&text).unwrap_or(Json::String(text));
+            self.request.insert(name, Value { text, origin: Origin::Variable(variable) });
+        }
+        Ok(())
+    }
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Reason(String);
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Where the file goes wrong, and how, in one line.
+fn shown(error: &toml::de::Error, content: &str) -> String {
+    let line = error.span().map(|span| content[..span.start].matches('\n').count() + 1);
+    let place = line.map_or(String::new(), |line| format!("line {line}: "));
+    format!("{place}{}", error.message())
+}
+
+/// The keys of `[request]`: those of a request, but for the models, which are keys of their own.
+fn request_keys() -> impl Iterator<Item = &'static str> {
+    Request::known_keys().filter(|name| KEYS.iter().all(|key| key.name != *name))
+}
+
+fn request_key(name: &str) -> Result<&'static str, String> {
+    request_keys().find(|key| *key == name).ok_or_else(|| {
+        match KEYS.iter().any(|key| key.name == name) {
+            true => format!("`{name}` stands in `[request]`, but is a key of its own, above it"),
+            false => format!("`[request]` has {}", unknown_in(name, request_keys())),
+        }
+    })
+}
+
+fn unknown(name: &str) -> String {
+    if request_keys().any(|key| key == name) {
+        return format!("`{name}` is a key of requests: it stands below `[request]`");
+    }
+    format!("it has {}", unknown_in(name, KEYS.iter().map(|key| key.name)))
+}
+
+/// `an unknown key `modle`: did you mean `model`?`
+fn unknown_in(name: &str, keys: impl Iterator<Item = &'static str>) -> String {
+    let likeness = |key: &&str| strsim::jaro_winkler(name, key);
+    let nearest = keys.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let nearest = nearest.filter(|key| likeness(key) > 0.7);
+    let meant = nearest.map_or(String::new(), |key| format!(": did you mean `{key}`?"));
+    format!("an unknown key `{name}`{meant}")
+}
+
+/// A path in the file at `file`.
+fn from(file: &Path, text: &str) -> String {
+    let path = match text.strip_prefix("~/").zip(home()) {
+        Some((below, home)) => home.join(below),
+        None => file.parent().unwrap_or(Path::new("")).join(text),
+    };
+    path.to_string_lossy().into_owned()
+}
+
+/// A value as a request file has it; `None` for a table or a time.
+fn json(value: toml::Value) -> Option<Json> {
+    Some(match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => number.into(),
+        toml::Value::Boolean(flag) => flag.into(),
+        toml::Value::Array(values) => {
+            values.into_iter().map(json).collect::<Option<Vec<_>>>()?.into()
+        }
+        toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content: &str) -> Result<Loaded> {
+        let file = tempfile::NamedTempFile::new()?;
+        fs::write(file.path(), content)?;
+        let mut loaded = Loaded::default();
+        loaded.take_file(file.path(), true)?;
+        Ok(loaded)
+    }
+
+    #[test]
+    fn a_file_sets_keys_and_what_requests_begin_with() {
+        let content = "model = 'base'\nkeep_loaded = true\nmodels_dir = 'm'\n\n[request]\nbpm = 90\n\
+                       keyscale = 'C major'\nseed = [1, 2]\n";
+        let loaded = read(content).expect("a configuration");
+        let text = |name| loaded.get(name).map(|value| value.text.as_str());
+        assert_eq!((text("model"), text("keep_loaded")), (Some("base"), Some("true")));
+        assert!(Path::new(text("models_dir").expect("a path")).is_absolute());
+        assert_eq!(text("device"), None);
+        let (request, _) = loaded.request().expect("a request");
+        let expected = Request {
+            bpm: Some(90),
+            keyscale: Some("C major".into()),
+            seed: Some(vec![1, 2]),
+            ..Request::default()
+        };
+        assert_eq!(request, expected);
+    }
+
+    #[test]
+    fn what_a_file_may_not_hold_is_told_with_the_way_out() {
+        for (content, reason) in [
+            ("modle = 'base'", "it has an unknown key `modle`: did you mean `model`?"),
+            ("bpm = 90", "`bpm` is a key of requests: it stands below `[request]`"),
+            ("[request]\nmodel = 'x'", "is a key of its own, above it"),
+            ("[request]\nbpn = 90", "`[request]` has an unknown key `bpn`: did you mean `bpm`?"),
+            ("[request]\nbpm = 1979-05-27", "`bpm` is a value that no request has"),
+            ("request = 1", "`request` is no table"),
+            ("device = 'gpu'", "`device` is `gpu`: "),
+            ("dtype = 'int4'", "`dtype` is `int4`: "),
+            ("color = 'blue'", "`color` is `blue`: it is one of auto, always, never"),
+            ("keep_loaded = 'perhaps'", "it is true or false"),
+            ("model = ''", "it is empty"),
+            ("\nmodel = base", "line 2: "),
+        ] {
+            let error = read(content).expect_err(content);
+            let causes = crate::error::causes(&error).join("\n");
+            assert!(causes.contains(reason), "{content}: {causes}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_its_flag() {
+        let command = <crate::args::Cli as clap::CommandFactory>::command();
+        for key in &KEYS {
+            assert_eq!(key.variable, variable(key.name));
+            for name in key.commands {
+                let command = match *name {
+                    "" => &command,
+                    name => command.find_subcommand(name).expect("a command"),
+                };
+                let has = |command: &clap::Command| {
+                    command.get_arguments().any(|arg| arg.get_id() == key.name)
+                };
+                let below = || command.get_subcommands().any(has);
+                // Not every command has every flag, but some has.
+                let is_ok = has(command) || below() || !["", "generate"].contains(name);
+                assert!(is_ok, "{name} {}", key.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Which build this is.
+
+use acestep_runtime::device::BUILT_IN;
+
+/// The commit that it was built from; `unknown`, where there was none.
+pub(crate) const COMMIT: &str = env!("ACESTEP_COMMIT");
+
+/// What `--version` prints behind the name: version, commit, what is built in.
+pub(crate) fn long() -> String {
+    let mut features = BUILT_IN.to_vec();
+    features.extend(cfg!(feature = "mp3").then_some("mp3"));
+    features.extend(cfg!(feature = "opus").then_some("opus"));
+    format!(
+        "{}\ncommit    {COMMIT}\nbuilt for {}, {}\nfeatures  {}",
+        env!("CARGO_PKG_VERSION"),
+        env!("ACESTEP_TARGET"),
+        if cfg!(debug_assertions) { "to be debugged" } else { "to be used" },
+        features.join(", ")
+    )
+}

@@ -1,0 +1,113 @@
+//! One file from the hub: from where its part ends, no more than was announced, by nobody else at the
+//! same time.
+//!
+//! hf-hub's own transfer takes the places on the disk from what the server answers, appends whatever
+//! comes, waits for ever, and sends the token along to wherever it is led: see ADR 0011.
+
+use std::{
+    error::Error,
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use super::{HubError, Remote, RemoteFile, remote::is_passing};
+
+/// Why one attempt at a file failed.
+pub(super) enum Failure {
+    /// It may work the next time.
+    Passing(Box<dyn Error + Send + Sync>),
+    /// The disk refused.
+    Disk(io::Error),
+    /// It will not.
+    Final(HubError),
+}
+
+impl Remote {
+    /// Receives what `part` lacks of `file`, one of `repo` at `commit`.
+    pub(super) fn fetch(
+        &self,
+        repo: &str,
+        commit: &str,
+        file: &RemoteFile,
+        part: &Path,
+        received: &mut dyn FnMut(u64),
+    ) -> Result<(), Failure> {
+        let mut out = open(part, file)?;
+        let here = out.metadata().map_err(Failure::Disk)?.len();
+        if here == file.size {
+            return Ok(());
+        }
+        let url = self.url(repo, commit, &file.path);
+        let mut request = self.agent().get(&url).header("Range", format!("bytes={here}-"));
+        if let Some(token) = self.token() {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let answer = request.call().map_err(|error| match is_passing(&error) {
+            true => Failure::Passing(Box::new(error)),
+            false => {
+                let what = format!("file `{}` at this commit", file.path);
+                Failure::Final(self.refused(error, repo, what))
+            }
+        })?;
+        let range = answer.headers().get("Content-Range").and_then(|range| range.to_str().ok());
+        let begins = range.and_then(|range| range.strip_prefix("bytes ")?.split('-').next());
+        let continues = begins.and_then(|begin| begin.parse().ok()) == Some(here);
+        if !continues {
+            // All of it, from a server that knows no ranges.
+            out.set_len(0).map_err(Failure::Disk)?;
+        }
+        let here = if continues { here } else { 0 };
+        let body = answer.into_body().into_reader();
+        self.write(body, file, here, &mut out, received)
+    }
+
+    fn write(
+        &self,
+        mut body: impl Read,
+        file: &RemoteFile,
+        mut here: u64,
+        out: &mut File,
+        received: &mut dyn FnMut(u64),
+    ) -> Result<(), Failure> {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let count = match body.read(&mut buffer) {
+                Ok(0) if here == file.size => return Ok(()),
+                Ok(0) => {
+                    let text = "the connection ended early";
+                    return Err(Failure::Passing(text.into()));
+                }
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Failure::Passing(Box::new(error))),
+            };
+            here += count as u64;
+            if here > file.size {
+                // None of it can be what was published.
+                out.set_len(0).map_err(Failure::Disk)?;
+                let reason = format!("it sends more of `{}` than it announced", file.path);
+                let endpoint = self.endpoint().to_owned();
+                return Err(Failure::Final(HubError::NoHub { endpoint, reason }));
+            }
+            out.write_all(&buffer[..count]).map_err(Failure::Disk)?;
+            received(count as u64);
+        }
+    }
+}
+
+/// The part of `file`, for this program alone.
+fn open(part: &Path, file: &RemoteFile) -> Result<File, Failure> {
+    let open = || {
+        part.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        OpenOptions::new().create(true).append(true).open(part)
+    };
+    let out = open().map_err(Failure::Disk)?;
+    match out.try_lock() {
+        // Where files cannot be locked, two programs at once are damage that the checksum finds.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(out),
+        Err(TryLockError::WouldBlock) => {
+            Err(Failure::Final(HubError::Locked { file: file.path.clone() }))
+        }
+    }
+}

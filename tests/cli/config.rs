@@ -1,0 +1,113 @@
+//! Settings: a file, the environment and flags, each over the one before, and who said what.
+
+use super::{Place, Run};
+
+/// `config show --json` as (value, origin) of `key`, with `variables` set and `flags` typed.
+fn shown(place: &Place, variables: &[(&str, &str)], flags: &[&str], key: &str) -> (String, String) {
+    let words = [&["config", "show", "--json"], flags].concat();
+    let mut command = place.command(&words);
+    command.envs(variables.iter().copied());
+    let json = Run::from(command.output().expect("starts")).succeeded().json();
+    let settings = json["settings"].as_array().expect("settings");
+    let setting = settings.iter().find(|setting| setting["key"] == key).expect(key);
+    let value = setting["value"].as_str().map(str::to_owned);
+    let value = value.unwrap_or_else(|| setting["value"].to_string());
+    (value, setting["origin"].as_str().expect("an origin").to_owned())
+}
+
+#[test]
+fn each_layer_goes_over_the_one_before_and_says_so() {
+    let place = Place::new();
+    let file = place.path("c.toml");
+    let path = file.to_str().expect("UTF-8").to_owned();
+    let said = |variables: &[(&str, &str)], flags: &[&str], key: &str| {
+        shown(&place, variables, flags, key)
+    };
+    let default = said(&[], &[], "device");
+    assert_eq!(default, ("auto".to_owned(), "default".to_owned()));
+
+    place
+        .write("c.toml", "device = 'cpu'\nmodels_dir = 'm'\noffline = true\n[request]\nbpm = 90\n");
+    let config = ["--config", &path];
+    assert_eq!(said(&[], &config, "device"), ("cpu".to_owned(), path.clone()));
+    assert_eq!(said(&[("ACESTEP_CONFIG", &path)], &[], "device").1, path);
+    assert_eq!(said(&[("ACESTEP_CONFIG", &path)], &["--no-config"], "device").1, "default");
+    // What is relative lies beside the file.
+    let models = place.path("m").to_str().expect("UTF-8").to_owned();
+    assert_eq!(said(&[], &config, "models_dir"), (models, path.clone()));
+    assert_eq!(said(&[], &config, "request.bpm"), ("90".to_owned(), path.clone()));
+
+    let variables = [("ACESTEP_DEVICE", "cuda:1"), ("ACESTEP_BPM", "80"), ("ACESTEP_OFFLINE", "0")];
+    let cuda = ("cuda:1".to_owned(), "ACESTEP_DEVICE".to_owned());
+    assert_eq!(said(&variables, &config, "device"), cuda);
+    assert_eq!(said(&variables, &config, "request.bpm").1, "ACESTEP_BPM");
+    let offline = ("false".to_owned(), "ACESTEP_OFFLINE".to_owned());
+    assert_eq!(said(&variables, &config, "offline"), offline);
+    let flags = [&config[..], &["--offline", "--models-dir", "/else"]].concat();
+    assert_eq!(said(&variables, &flags, "offline").1, "--offline");
+    let typed = ("/else".to_owned(), "--models-dir".to_owned());
+    assert_eq!(said(&variables, &flags, "models_dir"), typed);
+}
+
+#[test]
+fn what_is_set_is_what_commands_do() {
+    let place = Place::new();
+    place.write(
+        "c.toml",
+        "model = 'tiny'\ndevice = 'cpu'\ndtype = 'f32'\nsave_request = true\n[request]\n\
+         thinking = false\nduration = 1\naudio_format = 'flac'\nseed = 5\n",
+    );
+    let generate = |words: &[&str]| {
+        let words = [&["generate", "--config", "c.toml", "--json", "--dry-run"], words].concat();
+        place.run(&words).succeeded().json()
+    };
+    let json = generate(&["a piano"]);
+    assert_eq!((&json["plan"]["model"], &json["plan"]["duration"]), (&"tiny".into(), &1.0.into()));
+    assert_eq!(json["plan"]["seeds"][0], 5);
+    assert!(json.to_string().contains("song-5.flac") && json.to_string().contains("song-5.json"));
+    assert_eq!(json["plan"]["dtype"], "f32");
+    // A flag goes before it.
+    let json = generate(&["a piano", "--seed", "6", "--dtype", "bf16"]);
+    assert_eq!((&json["plan"]["seeds"][0], &json["plan"]["dtype"]), (&6.into(), &"bf16".into()));
+    // A request file stands for itself: what it leaves open is not filled in by the machine it is on.
+    place.write("r.json", r#"{"caption": "x", "thinking": false, "model": "tiny", "duration": 2}"#);
+    let json = generate(&["--request", "r.json", "-o", "x.wav"]);
+    assert_eq!(json["plan"]["duration"], 2.0);
+    assert_ne!(json["plan"]["seeds"][0], 5);
+}
+
+#[test]
+fn what_cannot_be_is_told_before_anything_is_done() {
+    let place = Place::new();
+    place.write("c.toml", "devise = 'cpu'\n");
+    let song = ["generate", "a", "--model", "tiny", "--config", "c.toml"];
+    place.run(&song).failed(1).says("did you mean `device`?").says("--no-config");
+    place.run(&["config", "show", "--config", "c.toml"]).failed(1).says("devise");
+    place.run(&["generate", "a", "--config", "none.toml"]).failed(1).says("none.toml");
+    place.write("c.toml", "[request]\nbpm = 'quick'\n");
+    place.run(&song).failed(1).says("bpm");
+    let mut command = place.command(&["generate", "a", "--model", "tiny"]);
+    let run = Run::from(command.env("ACESTEP_DTYPE", "int4").output().expect("starts"));
+    run.failed(2).says("the variable ACESTEP_DTYPE is `int4`");
+    // What has to work where the file is broken does.
+    place.write("c.toml", "[");
+    let path = place.run(&["config", "path", "--config", "c.toml"]).succeeded();
+    assert_eq!(path.text(), "c.toml\n");
+    place.run(&["completions", "bash", "--config", "c.toml"]).succeeded();
+    assert!(!place.path("song.wav").exists());
+}
+
+#[test]
+fn a_file_to_change_is_written_once() {
+    let place = Place::new();
+    let init = ["config", "init", "--config", "deep/down/c.toml"];
+    place.run(&init).succeeded();
+    let text = String::from_utf8(place.read("deep/down/c.toml")).expect("UTF-8");
+    assert!(text.contains("# device = \"auto\"") && text.contains("[env: ACESTEP_MODEL]"));
+    place.run(&["config", "show", "--config", "deep/down/c.toml"]).succeeded();
+    place.write("deep/down/c.toml", "device = 'cpu'\n");
+    place.run(&init).failed(1).says("--force");
+    assert_eq!(place.read("deep/down/c.toml"), b"device = 'cpu'\n");
+    place.run(&[&init[..], &["--force"]].concat()).succeeded();
+    assert_ne!(place.read("deep/down/c.toml"), b"device = 'cpu'\n");
+}

@@ -1,0 +1,130 @@
+//! What a new user does, in a terminal: from nothing to a song, from a song to a cover of it, from a
+//! mistake to its mend.
+
+use rexpect::session::{PtySession, spawn_command};
+
+use super::{
+    hub::{Fault, Hub},
+    models::User,
+};
+
+/// Milliseconds that the slowest step may take on a busy machine.
+const PATIENCE: u64 = 120_000;
+
+/// The program in a terminal.
+fn terminal(user: &User<'_>, args: &[&str]) -> PtySession {
+    let typed = user.command(args);
+    // A fresh command: standard input is the terminal's.
+    let mut command = std::process::Command::new(typed.get_program());
+    command.args(args).current_dir(typed.get_current_dir().expect("a folder"));
+    for (name, value) in typed.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    spawn_command(command, Some(PATIENCE)).expect("a terminal")
+}
+
+/// Waits for `text`, and gives what came before it.
+#[track_caller]
+fn sees(session: &mut PtySession, text: &str) -> String {
+    session.exp_string(text).unwrap_or_else(|error| panic!("waited for {text:?}: {error}"))
+}
+
+#[track_caller]
+fn ends(session: &mut PtySession, code: i32) {
+    use rexpect::process::WaitStatus;
+    let rest = session.exp_eof().expect("the end");
+    let status = session.process_mut().wait().expect("a status");
+    assert!(matches!(status, WaitStatus::Exited(_, own) if own == code), "{status:?}: {rest}");
+}
+
+#[test]
+fn from_nothing_to_a_song() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let song = ["generate", "calm piano, rain", "--no-thinking", "--duration", "1", "-o", "a.wav"];
+    // Whoever says no is told how to say yes later.
+    let mut session = terminal(&user, &song);
+    sees(&mut session, "turbo is not on this machine. Pull it, some 6.70 GB? [y/N]");
+    session.send_line("no").expect("types");
+    sees(&mut session, "hint: run `acestep model pull turbo`");
+    ends(&mut session, 1);
+    // Nobody is asked twice: what Ctrl-C says is no as well.
+    let mut session = terminal(&user, &song);
+    sees(&mut session, "[y/N]");
+    session.send_control('c').expect("types");
+    sees(&mut session, "stopped");
+    ends(&mut session, 130);
+    assert_eq!(hub.asked(), []);
+
+    let mut session = terminal(&user, &song);
+    sees(&mut session, "[y/N]");
+    session.send_line("y").expect("types");
+    sees(&mut session, "to fetch");
+    sees(&mut session, "every file is as it was published");
+    // The command goes on as if nothing had been.
+    sees(&mut session, "diffusion");
+    sees(&mut session, "1.0 s of audio in");
+    sees(&mut session, "a.wav");
+    ends(&mut session, 0);
+    assert!(user.place.sound("a.wav").iter().any(|&sample| sample != 0));
+}
+
+#[test]
+fn from_a_song_to_a_cover_of_it() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let song = ["generate", "calm piano", "--no-thinking", "--duration", "2", "--seed", "1"];
+    let run = user.run(&song).succeeded();
+    assert_eq!(run.text(), "song-1.wav\n");
+    // A word for the task, and the song that is there; what is missing is asked for.
+    let cover = ["generate", "bossa nova, nylon guitar", "--task", "cover", "-o", "cover.wav"];
+    user.run(&cover).failed(2).says("--src-audio");
+    let mut session = terminal(&user, &[&cover[..], &["--src-audio", "song-1.wav"]].concat());
+    sees(&mut session, "VAE encoder");
+    sees(&mut session, "2.0 s of audio in");
+    ends(&mut session, 0);
+    assert_ne!(user.place.sound("cover.wav"), user.place.sound("song-1.wav"));
+    // Typed once more, nothing is lost.
+    let again = user.run(&[&cover[..], &["--src-audio", "song-1.wav"]].concat());
+    again.failed(1).says("--force");
+    // And the song itself says how it was made.
+    let made = user.run(&["generate", "--request", "song-1.wav", "-o", "same.wav"]).succeeded();
+    assert_eq!(user.place.sound("same.wav"), user.place.sound("song-1.wav"), "{}", made.stderr);
+}
+
+#[test]
+fn from_a_mistake_to_its_mend() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    // Of a word.
+    user.run(&["genrate", "a"]).failed(2).says("similar subcommand exists: 'generate'");
+    user.run(&["generate", "a", "--inference-step", "4"]).failed(2).says("'--inference-steps'");
+    user.run(&["generate", "a", "--model", "trubo"]).failed(1).says("one of turbo, base");
+    // Of a number.
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let song = ["generate", "a", "--no-thinking", "--duration", "1", "-o", "a.wav"];
+    user.run(&[&song[..], &["--bpm", "1000"]].concat()).failed(2).says("30 to 300");
+    user.run(&[&song[..], &["--lyrics", "@song.txt"]].concat()).failed(1).says("song.txt");
+    // Of a disk: the song says that a file is cut, `verify` which, and `pull` mends it.
+    let snapshot = "hf/hub/models--ACE-Step--Ace-Step1.5/snapshots";
+    let path = user.place.path(snapshot).join("a".repeat(40));
+    let weights = path.join("vae/diffusion_pytorch_model.safetensors");
+    let blob = weights.canonicalize().expect("a file");
+    let length = blob.metadata().expect("a file").len();
+    let file = std::fs::File::options().write(true).open(&blob).expect("a file");
+    file.set_len(length / 2).expect("it is cut");
+    let run = user.run(&song).failed(1);
+    run.says("hint: run `acestep model pull vae`");
+    let verify = user.run(&["model", "verify"]);
+    assert!(verify.code == Some(1) && verify.text().contains("DAMAGED  vae"), "{}", verify.text());
+    // Even where the first attempt breaks.
+    hub.fails("vae/diffusion_pytorch_model.safetensors", Fault::Cut(10_000), 1);
+    user.run(&["model", "pull", "vae"]).succeeded().says("was here, but damaged");
+    user.run(&song).succeeded();
+    user.run(&["model", "verify"]).succeeded();
+}

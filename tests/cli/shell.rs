@@ -1,0 +1,78 @@
+//! What a shell, a manual and a report of a mistake want to know of the program.
+
+use super::Place;
+
+#[test]
+fn completions_know_every_command_and_flag() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = place.run(&["completions", shell]).succeeded();
+        for word in ["generate", "inference-steps", "models-dir", "understand"] {
+            assert!(run.text().contains(word), "{shell} lacks {word}");
+        }
+        assert!(run.stderr.is_empty());
+    }
+    place.run(&["completions", "cmd"]).failed(2).says("possible values: bash");
+    place.run(&["completions"]).failed(2).says("<SHELL>");
+}
+
+/// Bash has to take what is written for it.
+#[cfg(unix)]
+#[test]
+fn bash_completes_a_flag() {
+    let place = Place::new();
+    let script = place.run(&["completions", "bash"]).succeeded();
+    let script = format!(
+        "{}\nCOMP_WORDS=(acestep generate --infer); COMP_CWORD=2; _acestep acestep --infer generate; \
+         echo \"${{COMPREPLY[@]}}\"",
+        script.text()
+    );
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash");
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(words.contains("--inference-steps") && words.contains("--infer-method"), "{words}");
+}
+
+#[test]
+fn there_is_a_page_of_the_manual_for_each_command() {
+    let place = Place::new();
+    let page = place.run(&["man"]).succeeded();
+    assert!(page.text().contains(".TH ACESTEP 1") && page.text().contains("understand"));
+    let page = place.run(&["man", "model", "pull"]).succeeded();
+    assert!(page.text().contains(".TH ACESTEP-MODEL-PULL 1") && page.text().contains("revision"));
+    place.run(&["man", "modle"]).failed(2).says("there is no command `modle`").says("generate");
+    let run = place.run(&["man", "--output", "man/1"]).succeeded();
+    assert_eq!(run.text(), "man/1\n");
+    let pages = super::names(&place.path("man/1"));
+    for name in ["acestep.1", "acestep-generate.1", "acestep-model-pull.1"] {
+        assert!(pages.contains(&name.to_owned()), "{pages:?}");
+    }
+}
+
+#[test]
+fn the_version_says_which_build_it_is() {
+    let place = Place::new();
+    let short = place.run(&["-V"]).succeeded();
+    assert_eq!(short.text(), format!("acestep {}\n", env!("CARGO_PKG_VERSION")));
+    let long = place.run(&["--version"]).succeeded();
+    let lines: Vec<_> = long.text().lines().collect();
+    assert_eq!(lines[0], short.text().trim_end());
+    assert!(lines[1].starts_with("commit    ") && lines[2].starts_with("built for "), "{lines:?}");
+    assert!(lines[3].starts_with("features  cpu"), "{lines:?}");
+}
+
+/// The book's pages of commands are the program's own words.
+#[test]
+fn the_pages_of_the_book_are_what_the_program_says() {
+    let place = Place::new();
+    place.run(&["man", "--format", "markdown", "--output", "pages"]).succeeded();
+    let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/commands");
+    assert_eq!(super::names(&place.path("pages")), super::names(&book));
+    for name in super::names(&book) {
+        let kept = std::fs::read_to_string(book.join(&name)).expect("a page");
+        let made = String::from_utf8(place.read(&format!("pages/{name}"))).expect("UTF-8");
+        assert!(
+            kept == made,
+            "{name} has changed: `acestep man --format markdown --output book/src/commands`"
+        );
+    }
+}
