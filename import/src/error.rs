@@ -363,7 +363,6 @@ impl Error {
             }
             Self::Cut { .. }
             | Self::TooLong { .. }
-            | Self::HugeHeader { .. }
             | Self::BadHeader { .. }
             | Self::NotInShard { .. }
             | Self::InTwoShards { .. }
@@ -371,6 +370,9 @@ impl Error {
             | Self::NotJson { .. }
             | Self::HalfWeightNorm { .. }
             | Self::NotFinite { .. } => again,
+            Self::HugeHeader { .. } => {
+                "it is no safetensors file, whatever its name says: fetch the right one"
+            }
             Self::BadSilence { .. } => {
                 "fetch silence_latent.pt of the release again, or write your own `[1, C, T]` with `torch.save(latent.float().contiguous().clone(), \"silence_latent.pt\")`"
             }

@@ -164,6 +164,10 @@ impl Layout {
         let candidates = self.candidates(choice, known, Kind::Dit);
         let dit = first_place(candidates, format!("model `{choice}`"), known, unknown_model)?;
         foreign::expect(&dit, Kind::Dit)?;
+        if holds_models(&dit) {
+            let found = "models, each in a directory of its own: it is a --models-dir".to_owned();
+            return Err(Error::WrongDirectory { path: dit, wanted: "one model", found });
+        }
         let directory = files::stem(&dit);
         // A file of another name was found by what it calls itself.
         let known = known.or_else(|| KNOWN_MODELS.iter().find(|own| own.directory == directory));
@@ -301,6 +305,13 @@ impl Layout {
             places.iter().map(|place| place.join(known.directory)).chain(in_hub).collect();
         first_place(candidates, what, Some(known), unknown_model)
     }
+}
+
+/// Whether `place` is no model, but a directory with released ones in it.
+fn holds_models(place: &Path) -> bool {
+    let is_model = ["config.json", "model_index.json"].iter().any(|own| place.join(own).is_file());
+    let has = |model: &KnownModel| place.join(model.directory).join("config.json").is_file();
+    !is_model && KNOWN_MODELS.iter().chain(&KNOWN_COMPANIONS).any(has)
 }
 
 /// What there is instead of a model that is not known.

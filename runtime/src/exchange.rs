@@ -182,6 +182,9 @@ fn load_bin(path: &Path) -> Result<Array3, Error> {
             _ => return bad(path, format!("its shape has a length of {read}")),
         }
     }
+    if let Some(what) = crate::latents::foreign(&header) {
+        return bad(path, format!("it is {what}"));
+    }
     // Three lengths below 2^31 and four bytes fit into 95 bits.
     let expected: u128 = 4 * shape.iter().map(|&n| n as u128).product::<u128>();
     if expected != u128::from(found) {

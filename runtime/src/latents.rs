@@ -243,7 +243,7 @@ fn is_safetensors(bytes: &[u8]) -> bool {
 }
 
 /// What `bytes` are, if they begin as another file does.
-fn foreign(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     let by_name = FOREIGN.iter().find(|(first, _)| bytes.starts_with(first));
     match by_name {
         Some((_, what)) => Some(what),

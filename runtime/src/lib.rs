@@ -3,6 +3,44 @@
 //!
 //! `Request` (what was asked) -> `Plan` (nothing optional left) -> condition -> latents -> `Audio`.
 //!
+//! ```
+//! use acestep_model::{Checkpoint, Place};
+//! use acestep_runtime::{Event, ModelInfo, Observe, Parts, Plan, Request, Residency, generate};
+//! use burn_flex::{Flex, FlexDevice};
+//!
+//! /// Hears what happens, and could stop it.
+//! struct Watcher;
+//!
+//! impl Observe for Watcher {
+//!     fn event(&self, event: Event) {
+//!         println!("{event:?}");
+//!     }
+//!     fn cancelled(&self) -> bool {
+//!         false // true ends the run after the current step with `Error::Cancelled`
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // The built-in random network; `open("turbo", &layout)` is a released one.
+//! let model = acestep_import::open_tiny()?;
+//! let configs = Checkpoint::<Flex>::configs(&model);
+//! let info = ModelInfo::new(model.name(), model.is_turbo(), configs);
+//! let caption = Some("a calm piano melody".to_owned());
+//! let request = Request { caption, duration: Some(1.0), ..Request::default() };
+//! let (plan, notices) = Plan::resolve(&request, &info)?;
+//! notices.iter().for_each(|notice| println!("{notice}"));
+//! let parts = Parts::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! for song in generate(&plan, &parts, &Watcher)? {
+//!     assert_eq!((song.audio.sample_rate, song.audio.samples()), (48_000, 48_000));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A run keeps everything in its values: nothing of it is global. Which backend computes is a type,
+//! here [Burn's Flex](https://crates.io/crates/burn-flex) on the processor; [`Device`] turns a choice at
+//! run time into one.
+//!
 //! | module | what |
 //! |---|---|
 //! | [`request`] | what was asked, in upstream's names; other programs' request files |

@@ -18,6 +18,8 @@ mod task;
 mod tests;
 pub mod tiles;
 
+use acestep_model::{Configs, acestep::Fsq};
+
 use crate::{
     Error, Notice, Request,
     audio::{Audio, loudness::Loudness, splice::Seam},
@@ -60,6 +62,23 @@ pub struct ModelInfo {
     pub timbre_frames: usize,
     /// Audio codes that exist: 64 000 in the released models.
     pub codes: u32,
+}
+
+impl ModelInfo {
+    /// That of the model called `name`, by its configurations.
+    pub fn new(name: impl Into<String>, is_turbo: bool, configs: &Configs) -> Self {
+        let Configs { dit, vae, .. } = configs;
+        Self {
+            name: name.into(),
+            is_turbo,
+            channels: dit.audio_acoustic_hidden_dim,
+            hop: vae.hop(),
+            sample_rate: vae.sampling_rate,
+            frames_per_code: dit.pool_window_size,
+            timbre_frames: dit.timbre_fix_frame,
+            codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
+        }
+    }
 }
 
 /// A song, fully decided.

@@ -99,7 +99,7 @@ fn what_cannot_be_done_is_refused_before_any_work() {
         .failed(2)
         .says("tiny cannot do `extract`: only base and sft models were trained for it")
         .says("hint: pass --model base or --model sft");
-    task(&["--task", "remix"]).failed(2).says("use text2music or cover or cover-nofsq");
+    task(&["--task", "remix"]).failed(2).says("use text2music, cover, cover-nofsq");
     task(&["--task", "cover", "--src-audio", "no.wav"]).failed(1).says("cannot read `no.wav`");
     place.write("notes.txt", "la la la");
     task(&["--reference-audio", "notes.txt"]).failed(1).says("cannot listen to `notes.txt`");

@@ -15,7 +15,7 @@ mod golden;
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Folder, ModelPaths};
-use acestep_model::{Checkpoint, Configs, Place, acestep::Fsq};
+use acestep_model::{Checkpoint, Place};
 use acestep_runtime::{
     Error, ModelInfo, Parts, Plan, Request, Residency, Song, Unobserved, audio::loudness, generate,
 };
@@ -60,17 +60,7 @@ pub fn base() -> Folder {
 
 /// What a plan must know of `model`.
 pub fn info(model: &Folder) -> ModelInfo {
-    let Configs { dit, vae, .. } = Checkpoint::<Cpu>::configs(model);
-    ModelInfo {
-        name: model.name().to_owned(),
-        is_turbo: model.is_turbo(),
-        channels: dit.audio_acoustic_hidden_dim,
-        hop: vae.hop(),
-        sample_rate: vae.sampling_rate,
-        frames_per_code: dit.pool_window_size,
-        timbre_frames: dit.timbre_fix_frame,
-        codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
-    }
+    ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
 }
 
 /// A short song with a seed; tests change what they are about.

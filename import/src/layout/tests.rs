@@ -87,6 +87,15 @@ fn an_absent_companion_is_told_with_its_command() {
 }
 
 #[test]
+fn a_directory_of_models_is_not_a_model() {
+    let dir = models(&["acestep-v15-turbo", VAE]);
+    fs::write(dir.path().join(VAE).join("config.json"), "{}").expect("a file");
+    let choice = dir.path().to_string_lossy();
+    let error = layout(&[]).resolve(&choice).expect_err("a directory of models");
+    assert!(error.to_string().ends_with("it is a --models-dir, not one model"), "{error}");
+}
+
+#[test]
 fn a_file_of_another_kind_is_not_a_model() {
     let dir = models(&[]);
     let path = dir.path().join("model.safetensors");

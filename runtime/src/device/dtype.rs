@@ -14,7 +14,7 @@ use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
 use super::{Device, Job, listing};
-use crate::{Error, error::shortened};
+use crate::{Error, error::shortened, plan::limits::one_of};
 
 /// What `--dtype` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -124,19 +124,8 @@ impl Dtype {
             return Ok(wanted);
         }
         let names: Vec<_> = supported.all.iter().map(|&dtype| name(dtype)).collect();
-        let why = format!("{device} computes in {}", listed(&names));
+        let why = format!("{device} computes in {}", one_of(&names));
         Err(Error::BadValue { flag: "dtype", value: name(wanted).into(), why })
-    }
-}
-
-/// `f32`, `f32 or f16`, `f32, bf16 or q8`.
-fn listed(names: &[&str]) -> String {
-    match names {
-        [first @ .., before, last] => {
-            let first: String = first.iter().map(|name| format!("{name}, ")).collect();
-            format!("{first}{before} or {last}")
-        }
-        short => short.concat(),
     }
 }
 

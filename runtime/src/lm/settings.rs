@@ -219,7 +219,7 @@ impl Settings {
             let least = 1.0 / CODES_A_SECOND;
             return Err(Error::Conflict(format!(
                 "audio codes are {least} s each, but the song has {seconds} s: make it longer, or \
-                 leave them out with `--no-thinking`"
+                 leave them out with `--no-thinking`, in a plan with `--no-codes`"
             )));
         }
         let songs = self.seeds.len();

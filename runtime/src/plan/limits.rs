@@ -81,9 +81,17 @@ pub(crate) fn choice<T: Copy>(
     let Some(name) = name else { return Ok(choices[0].1) };
     choices.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|&(known, _)| known).collect();
-        let why = format!("use {}", names.join(" or "));
+        let why = format!("use {}", one_of(&names));
         Error::BadValue { flag, value: shortened(name), why }
     })
+}
+
+/// `a, b or c`.
+pub(crate) fn one_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        names => names.concat(),
+    }
 }
 
 /// The language's code as the model knows it.

@@ -1,7 +1,7 @@
 //! The part of `generate` that knows the backend.
 
 use acestep_import::{Folder, Part};
-use acestep_model::{Backend, Checkpoint, Configs, Place, acestep::Fsq};
+use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{
     Engine, Error, ModelInfo, Parts, Plan, Residency, Stage,
     exchange::Array3,
@@ -142,17 +142,8 @@ impl acestep_runtime::Job for Describe<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         // By the headers alone, so that no network runs before the last one is known to be whole.
         self.0.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
-        let Configs { dit, vae, .. } = Checkpoint::<B>::configs(self.0);
-        Ok(ModelInfo {
-            name: self.0.name().to_owned(),
-            is_turbo: self.0.is_turbo(),
-            channels: dit.audio_acoustic_hidden_dim,
-            hop: vae.hop(),
-            sample_rate: vae.sampling_rate,
-            frames_per_code: dit.pool_window_size,
-            timbre_frames: dit.timbre_fix_frame,
-            codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
-        })
+        let configs = Checkpoint::<B>::configs(self.0);
+        Ok(ModelInfo::new(self.0.name(), self.0.is_turbo(), configs))
     }
 }
 

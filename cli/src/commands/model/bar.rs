@@ -21,7 +21,7 @@ impl Bar {
         let style = report.progress_style();
         let bar = (style == Style::Moving).then(|| {
             let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-            let template = "{msg} {wide_bar} {bytes}/{total_bytes} · {bytes_per_sec} · {left}";
+            let template = "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} · {decimal_bytes_per_sec} · {left}";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.with_key("left", left));
             }

@@ -56,22 +56,23 @@ impl Set {
             if !folder.is_dir() && !prefix.is_empty() {
                 continue;
             }
-            let listing =
-                std::fs::read_dir(&folder).with_context(|| format!("cannot list {folder:?}"))?;
+            let listing = std::fs::read_dir(&folder)
+                .with_context(|| format!("cannot list `{}`", folder.display()))?;
             for entry in listing {
                 let path: PathBuf = entry?.path();
                 let known = path.extension().is_some_and(|e| e == "safetensors" || e == "json");
                 if let Some(name) = path.file_name().filter(|_| known && path.is_file()) {
                     let name = format!("{prefix}{}", name.to_string_lossy());
-                    let bytes =
-                        std::fs::read(&path).with_context(|| format!("cannot read {path:?}"))?;
+                    let bytes = std::fs::read(&path)
+                        .with_context(|| format!("cannot read `{}`", path.display()))?;
                     files.insert(name, bytes);
                 }
             }
         }
         ensure!(
             files.keys().any(|name| name.ends_with(".safetensors")),
-            "{folder:?} holds no goldens (no *.safetensors)"
+            "`{}` holds no goldens (no *.safetensors)",
+            folder.display()
         );
         Self::new(files)
     }

@@ -160,7 +160,11 @@ fn models_dir(goldens: &Path, typed: Option<&Path>) -> Result<Option<PathBuf>> {
     if let Some(models) = typed {
         return Ok(Some(models.to_owned()));
     }
-    let name = goldens.canonicalize()?;
+    let name = goldens.canonicalize().map_err(|error| {
+        Refusal::new(format!("there are no goldens in `{}`", goldens.display()))
+            .because(error)
+            .hint("--goldens names a directory such as tests/goldens/a of the source")
+    })?;
     let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = goldens.join("..").join(format!("checkpoints_{name}"));
     Ok(beside.is_dir().then_some(beside))

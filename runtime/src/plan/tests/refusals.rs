@@ -69,7 +69,7 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
         ),
         (
             Request { dcw_mode: Some("all".into()), ..r() },
-            "`--dcw-mode all` cannot be used: use low or high or double or pix",
+            "`--dcw-mode all` cannot be used: use low, high, double or pix",
         ),
         (
             Request { timesteps: Some(vec![0.5, 0.9]), ..r() },

@@ -50,7 +50,7 @@ fn a_solver_has_upstreams_two_names_or_acestep_cpps_one() {
     assert_eq!(two(Some("sde"), None, "euler"), expected);
     assert_eq!(
         two(None, None, "rk4"),
-        "`--solver rk4` cannot be used: use euler or sde or dpm3m or stork4"
+        "`--solver rk4` cannot be used: use euler, sde, dpm3m or stork4"
     );
 }
 
