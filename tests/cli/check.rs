@@ -239,7 +239,7 @@ fn what_cannot_be_read_ends_the_check_before_it_begins() {
         place.run(&[&["check", "--quick"], cpu, args].concat())
     };
     check(&["--goldens", "empty"]).failed(1).says("holds no goldens");
-    check(&["--goldens", "nowhere"]).failed(1).says("cannot list \"nowhere\"");
+    check(&["--goldens", "nowhere"]).failed(1).says("cannot list `nowhere`");
     check(&["--models", "empty"]).failed(1).says("model `turbo` is not on this machine");
     check(&["--only", "kernels", "--out", "file"]).failed(1).says("cannot make the folder `file`");
     check(&["--device", "abacus"]).failed(2).says("abacus");
