@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Adapter(adapter::Args),
     /// Draw a sound file: waveform, spectrogram, lines.
     Plot(Box<after::Plot>),
+    /// Play sound files.
+    Play(after::Play),
     /// Turn a sound into latents, and latents into a sound.
     Codec(codec::Codec),
     /// Compare this machine's results with the reference's.
@@ -271,6 +273,7 @@ pub(crate) fn command() -> clap::Command {
         ("model", model::EXAMPLES),
         ("adapter", adapter::EXAMPLES),
         ("plot", after::PLOT_EXAMPLES),
+        ("play", after::PLAY_EXAMPLES),
         ("codec", codec::EXAMPLES),
         ("doctor", doctor::EXAMPLES),
         ("warmup", doctor::WARMUP_EXAMPLES),
@@ -303,7 +306,7 @@ pub(crate) fn command() -> clap::Command {
 /// The commands by what one wants to do.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Make songs", &["generate", "plan", "inspire", "format"]),
-    ("Hear and see them", &["understand", "plot", "codec"]),
+    ("Hear and see them", &["play", "plot", "understand", "codec"]),
     ("Models", &["model", "adapter"]),
     ("This machine", &["doctor", "config", "warmup", "completions", "man"]),
     ("Proof and speed", &["verify", "bench", "check"]),

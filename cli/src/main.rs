@@ -77,6 +77,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Understand(args) => commands::understand::run(args, global),
         Command::Model(args) => commands::model::run(args, global),
         Command::Adapter(args) => commands::adapter::run(args, global),
+        Command::Play(args) => commands::play::run(args, global),
         Command::Plot(args) => commands::plot::run(args, global),
         Command::Codec(args) => commands::codec::run(args, global),
         Command::Verify(args) => commands::verify::run(args.clone(), global),

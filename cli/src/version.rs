@@ -10,6 +10,7 @@ pub(crate) fn long() -> String {
     let mut features = BUILT_IN.to_vec();
     features.extend(cfg!(feature = "mp3").then_some("mp3"));
     features.extend(cfg!(feature = "opus").then_some("opus"));
+    features.extend(cfg!(feature = "play").then_some("play"));
     format!(
         "{}\ncommit    {COMMIT}\nbuilt for {}, {}\nfeatures  {}",
         env!("CARGO_PKG_VERSION"),

@@ -150,3 +150,28 @@ fn any_sound_file_can_be_drawn() {
         .says("has no line with a time");
     place.run(&["plot", "absent.wav"]).failed(1).says("absent.wav");
 }
+
+#[test]
+fn a_song_is_shown_in_letters_too() {
+    let place = Place::new();
+    place.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
+    let run = place.run(&["plot", "a.wav", "--show"]).succeeded();
+    assert!(run.text().starts_with("        0:01 · 48 kHz · stereo\n"), "{}", run.text());
+    // Nobody sees colours in a pipe, and no file is written unless it is named.
+    assert!(!run.text().contains('\x1b') && place.files() == ["a.wav"]);
+    assert_eq!(run.text().lines().count(), 15);
+    let colour = place.run(&["plot", "a.wav", "--show", "--color", "always", "-o", "a.png"]);
+    assert!(colour.succeeded().text().contains("\x1b[38;2;") && place.path("a.png").exists());
+    place.run(&["plot", "none.wav", "--show"]).failed(1).says("none.wav");
+}
+
+/// This build has no speakers, and what is no song is told before that.
+#[test]
+fn a_build_that_plays_nothing_says_what_does() {
+    let place = Place::new();
+    place.write("a.txt", "no song");
+    place.run(&["play", "a.txt"]).failed(1).says("cannot listen to `a.txt`");
+    place.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
+    place.run(&["play", "a.wav"]).failed(1).says("--features play").says("a.wav`");
+    place.run(&["play"]).failed(2).says("<SONG>");
+}

@@ -9,6 +9,8 @@ pub(crate) const PLOT_EXAMPLES: &str = "\
 Examples:
   acestep plot song.wav
       writes song.png: waveform, mel spectrogram, time axis
+  acestep plot song.wav --show
+      the same in letters, here
   acestep plot song.wav --lrc song.lrc -o picture.png
       the same with the lines of song.lrc at their times";
 
@@ -82,6 +84,22 @@ impl After {
     }
 }
 
+/// Shown under the long help of `play`.
+pub(crate) const PLAY_EXAMPLES: &str = "\
+Examples:
+  acestep play song.wav
+      until it is over, or Ctrl-C
+  acestep generate \"jazz trio\" | xargs acestep play
+      what was just made: standard output is the path";
+
+/// Flags of `play`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Play {
+    /// Sound files: WAV, FLAC, MP3, Ogg, M4A, AIFF.
+    #[arg(value_name = "SONG", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) songs: Vec<PathBuf>,
+}
+
 /// Flags of `plot`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Plot {
@@ -96,6 +114,10 @@ pub(crate) struct Plot {
     /// Lines and their times, from a file that --lrc wrote.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) lrc: Option<PathBuf>,
+
+    /// Shows it here, as letters, in place of a file; with --output both.
+    #[arg(long)]
+    pub(crate) show: bool,
 
     /// What stands above the picture [default: the song's name].
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

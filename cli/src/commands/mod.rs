@@ -13,6 +13,7 @@ pub(crate) mod language;
 pub(crate) mod memory;
 pub(crate) mod model;
 pub(crate) mod plan;
+pub(crate) mod play;
 pub(crate) mod plot;
 pub(crate) mod process;
 pub(crate) mod shell;

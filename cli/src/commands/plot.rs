@@ -27,6 +27,19 @@ use crate::{
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    if args.show {
+        let (audio, notices) = read::read(&args.song)?;
+        notices.iter().for_each(|notice| report.note(&notice.0));
+        // As wide as the terminal, but for a column that some break lines in.
+        let columns = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
+        let is_coloured = !report.plain("\x1b[1m").is_empty();
+        report.output(
+            plot::preview(&audio, columns.saturating_sub(1), is_coloured).trim_end_matches('\n'),
+        )?;
+        if args.output.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     if args.output.is_none() {
         target::check_place(&args.song)?;
     }

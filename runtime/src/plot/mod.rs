@@ -8,6 +8,7 @@ mod canvas;
 mod colors;
 mod layout;
 mod mel;
+mod preview;
 
 use std::{io::Write, path::Path};
 
@@ -22,6 +23,7 @@ use colors::{ACCENT, BACKGROUND, BODY, FAINT, GRID, PANEL, TEXT, WAVE};
 use layout::Layout;
 
 pub use canvas::Picture;
+pub use preview::preview;
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy)]
