@@ -198,7 +198,7 @@ impl Global {
                 Color::Never => ColorChoice::Never,
             },
             progress: self.progress != Watch::None && !self.no_progress,
-            json: self.progress == Watch::Json,
+            json: self.progress == Watch::Json && !self.no_progress,
         }
     }
 }

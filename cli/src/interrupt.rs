@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::json;
+
 use crate::{error, report, report::Report};
 
 static PRESSES: AtomicUsize = AtomicUsize::new(0);
@@ -37,7 +39,10 @@ pub(crate) fn install(report: &Report) {
         }
         if !quiet {
             match report.json {
-                true => report.line("stopped"),
+                true => report.event(&json!({
+                    "event": "error", "message": "stopped", "causes": [], "hint": null,
+                    "exit_code": error::INTERRUPTED,
+                })),
                 false => report::last_words("\nstopped\n"),
             }
         }

@@ -50,7 +50,8 @@ fn main() -> ExitCode {
     }
     let report = cli.global.report();
     interrupt::install(&report);
-    if let Some(Err(error)) = settings::hub().map(|hub| Pins::read(&hub)) {
+    let pins = || settings::hub().filter(|_| cli.command.uses_models());
+    if let Some(Err(error)) = pins().map(|hub| Pins::read(&hub)) {
         let text = "what was pulled is not known, and whatever lies in the cache is used";
         report.note(&format!("{text}: {error}"));
     }

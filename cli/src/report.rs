@@ -59,6 +59,14 @@ impl Report {
         }
     }
 
+    /// A line that another program printed, as it stands.
+    pub(crate) fn words(&self, line: &str) {
+        match self.json {
+            true => self.event(&json!({ "event": "line", "text": line.trim() })),
+            false => last_words(&format!("{line}\n")),
+        }
+    }
+
     /// One object for a program to read.
     pub(crate) fn event(&self, object: &Value) {
         self.print(&format!("{object}\n"));

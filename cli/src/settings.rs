@@ -5,7 +5,7 @@
 //! | `keys` | what can be set, for which commands, and what it may be |
 //! | `load` | the layers: a file, the environment, flags |
 
-use std::{env, ffi::OsString, path::PathBuf, sync::OnceLock};
+use std::{env, ffi::OsString, path::PathBuf, process::Command, sync::OnceLock};
 
 use acestep_import::{
     KNOWN_MODELS, Layout,
@@ -98,8 +98,11 @@ pub(crate) fn hub() -> Option<Hub> {
     let cache = path("HF_HUB_CACHE")
         .or_else(|| Some(hf_home()?.join("hub")))
         .and_then(|cache| std::path::absolute(cache).ok())?;
-    let base = etcetera::choose_base_strategy().ok()?;
-    Some(Hub::new(cache, base.data_dir().join("acestep")))
+    // Who has no home may name a directory of data, or one of models.
+    let base = etcetera::choose_base_strategy().ok();
+    let data = base.map(|base| base.data_dir()).or_else(|| path("XDG_DATA_HOME"));
+    let data = data.map(|data| data.join("acestep")).or_else(models_dir)?;
+    Some(Hub::new(cache, data))
 }
 
 fn hf_home() -> Option<PathBuf> {
@@ -166,6 +169,24 @@ pub(crate) fn wants_backtrace() -> bool {
 pub(crate) fn terminal_is_dumb() -> bool {
     set("TERM").is_some_and(|value| value == "dumb")
 }
+
+/// Makes `child`, which is this program again, do what it is told and nothing that was set: but for the
+/// place of compiled kernels.
+pub(crate) fn alone(child: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("ACESTEP_") && text != "ACESTEP_CACHE_DIR" && text != MODELS_DIR {
+            child.env_remove(name);
+        }
+    }
+    child.arg("--no-config");
+    if let Some(cache) = said("cache_dir") {
+        child.env("ACESTEP_CACHE_DIR", cache);
+    }
+}
+
+/// The variable that names the directory of the models.
+const MODELS_DIR: &str = "ACESTEP_MODELS_DIR";
 
 /// Whether a variable is set to something.
 pub(crate) fn is_set(name: &str) -> bool {

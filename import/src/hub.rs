@@ -53,7 +53,9 @@ pub struct Hub {
 impl Hub {
     /// The cache at `cache`, whose pins are kept in `data`.
     pub fn new(cache: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
-        Self { cache: cache.into(), data: data.into() }
+        // However it is spelled: the pins know it by its place.
+        let cache: PathBuf = cache.into();
+        Self { cache: cache.components().collect(), data: data.into() }
     }
 
     /// The directory of the cache.

@@ -293,6 +293,17 @@ pub struct Request {
     pub lm_prompt_style: Option<String>,
 }
 
+/// What a value of a request looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Text, or words that are read from it.
+    Text,
+    /// True or false.
+    Flag,
+    /// A number, or a list of them.
+    Numbers,
+}
+
 impl Request {
     /// Reads a request file of this program, of upstream or of acestep.cpp.
     ///
@@ -380,6 +391,26 @@ impl Request {
     /// The keys that a request can have, in our spelling.
     pub fn known_keys() -> impl Iterator<Item = &'static str> {
         keys::OURS.iter().map(|(name, _, _)| *name)
+    }
+
+    /// What a value of the key `name` looks like.
+    pub fn takes(name: &str) -> Takes {
+        use keys::Kind;
+        let kind = keys::OURS.iter().find(|(own, _, _)| *own == name).map(|(_, kind, _)| *kind);
+        match kind {
+            Some(Kind::Flag) => Takes::Flag,
+            Some(
+                Kind::Count
+                | Kind::Positive
+                | Kind::Number
+                | Kind::Whole
+                | Kind::Seeds
+                | Kind::Seed
+                | Kind::Numbers
+                | Kind::Times,
+            ) => Takes::Numbers,
+            _ => Takes::Text,
+        }
     }
 
     /// The keys of what is set.

@@ -389,6 +389,29 @@ fn a_token_is_sent_only_where_it_is_wanted() {
     let mut command = user.command(&["model", "pull", "turbo"]);
     Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
     assert_eq!(hub.strays(), [""; 0]);
+    // As with those that everybody may list and not everybody fetch.
+    let hub = Hub::with_turbo();
+    hub.wants("secret");
+    hub.fails("", Fault::Gated, usize::MAX);
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).failed(1).says("answered 401").says("give a token");
+    let mut command = user.command(&["model", "pull", "turbo"]);
+    Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
+}
+
+/// What is fetched, or waits for the rest of it, is not what another model leaves behind.
+#[test]
+fn taking_one_model_away_leaves_what_is_begun_of_another() {
+    let hub = Hub::with_turbo();
+    hub.publish(MAIN, "acestep-5Hz-lm-1.7B/", "acestep-5Hz-lm-0.6B");
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "lm-1.7b"]).succeeded();
+    hub.fails("vae/diffusion_pytorch_model.safetensors", Fault::Cut(1000), 5);
+    user.run(&["model", "pull", "turbo"]).failed(1);
+    user.run(&["model", "remove", "lm-1.7b", "--yes"]).succeeded();
+    hub.asked();
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    assert!(!hub.asked().iter().any(|(path, _)| path == WEIGHTS), "it is fetched twice");
 }
 
 #[test]

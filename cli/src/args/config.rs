@@ -106,6 +106,15 @@ pub(crate) enum ManFormat {
 }
 
 impl super::Command {
+    /// Whether it looks for models.
+    pub(crate) fn uses_models(&self) -> bool {
+        let others = matches!(
+            self,
+            Self::Completions(_) | Self::Man(_) | Self::Config(_) | Self::Plot(_) | Self::Play(_)
+        );
+        !others
+    }
+
     /// Whether it is run as the configuration says: not what has to work where that is broken.
     pub(crate) fn is_configured(&self) -> bool {
         match self {

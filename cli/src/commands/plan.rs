@@ -133,7 +133,8 @@ fn run(
     outputs.check(common.existing())?;
     let Started { engine, kernels, notices } = engine::start(&common.place.compute)?;
     task.notices.extend(notices);
-    let model = task.request.model.clone().unwrap_or_default();
+    let model = task.request.model.clone().or_else(environment::configured_model);
+    let model = model.unwrap_or_default();
     let choice = task.request.lm_model.as_deref();
     let folder = language::open(choice, &model, &environment::layout(), engine)?;
     task.notices.extend(language::in_place_of(choice, folder.directory().root()));

@@ -104,7 +104,7 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
 }
 
 /// The names in a request file are those of files beside it: they become whole paths.
-pub(crate) fn beside(request: &mut Request, file: &Path) {
+fn beside(request: &mut Request, file: &Path) {
     let folder = file.parent().unwrap_or(Path::new(""));
     let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
     let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();

@@ -49,6 +49,9 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let before = kernels::size(kept);
     let start = Instant::now();
     let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
+    // A request file stands for itself: what songs begin with is not what is tuned.
+    let empty = folder.path().join("request.json");
+    std::fs::write(&empty, "{}").context("cannot write a request for the song")?;
     let song = args::generate_args(words(args, engine.device, &model, &layout, folder.path()))?;
     generate::rehearse(&song, report)?;
     let after = kernels::size(kept);
@@ -96,7 +99,9 @@ fn words(
     ]
     .map(OsString::from)
     .to_vec();
-    let language_model = args.lm_model.clone().or_else(|| match model {
+    words.extend(["--request".into(), folder.join("request.json").into_os_string()]);
+    let configured = args.lm_model.clone().or_else(settings::lm_model);
+    let language_model = configured.or_else(|| match model {
         TINY => Some(TINY.to_owned()),
         _ => layout.resolve_language_model(None).ok().map(|found| found.name),
     });

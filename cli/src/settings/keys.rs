@@ -39,7 +39,7 @@ const OF_SONGS: &[&str] =
 const EVERY: &[&str] = &[""];
 
 /// Everything but the request.
-pub(crate) const KEYS: [Key; 12] = [
+pub(crate) const KEYS: [Key; 11] = [
     key("model", "ACESTEP_MODEL", "turbo", "the model of a song", Kind::Text, &[]),
     key(
         "lm_model",
@@ -86,14 +86,6 @@ pub(crate) const KEYS: [Key; 12] = [
         "ACESTEP_KEEP_LOADED",
         "false",
         "every network stays in memory",
-        Kind::Flag,
-        OF_SONGS,
-    ),
-    key(
-        "save_request",
-        "ACESTEP_SAVE_REQUEST",
-        "false",
-        "a JSON file beside each song, which makes it again",
         Kind::Flag,
         OF_SONGS,
     ),

@@ -6,16 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{Notice, Request};
+use acestep_runtime::{Notice, Request, request::Takes};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value as Json};
 
 use super::{
     config_file, home,
-    keys::{KEYS, Key, Kind, variable},
+    keys::{KEYS, Key, Kind, flag, variable},
     set,
 };
-use crate::{args::Global, commands::text, error::Refusal};
+use crate::{args::Global, error::Refusal};
 
 /// Who said a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,12 +118,8 @@ impl Loaded {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.text.clone()))
             .collect();
-        let (mut request, notices) = Request::from_json(&Json::Object(object).to_string())
-            .with_context(|| format!("the defaults of requests cannot be used ({})", self.who()))?;
-        if let Some(path) = &self.file {
-            text::beside(&mut request, path);
-        }
-        Ok((request, notices))
+        Request::from_json(&Json::Object(object).to_string())
+            .with_context(|| format!("the defaults of requests cannot be used ({})", self.who()))
     }
 
     /// Who says what requests begin with.
@@ -165,6 +161,10 @@ impl Loaded {
                     let text = json(value).ok_or_else(|| {
                         refuse(format!("`{name}` is a value that no request has"))
                     })?;
+                    let text = match OF_FILES.contains(&key) {
+                        true => placed(path, text),
+                        false => text,
+                    };
                     let origin = Origin::File(path.to_owned());
                     self.request.insert(key, Value { text, origin });
                 }
@@ -174,8 +174,13 @@ impl Loaded {
                 KEYS.iter().find(|key| key.name == name).ok_or_else(|| refuse(unknown(&name)))?;
             let text = match value {
                 toml::Value::String(text) => text,
-                toml::Value::Boolean(flag) => flag.to_string(),
-                other => other.to_string(),
+                toml::Value::Boolean(flag) if key.kind == Kind::Flag => flag.to_string(),
+                toml::Value::Integer(number) if key.kind == Kind::Flag => number.to_string(),
+                other => {
+                    let wanted = if key.kind == Kind::Flag { "true or false" } else { "a text" };
+                    let reason = format!("`{name}` is {other}: it is {wanted}");
+                    return Err(refuse(reason).into());
+                }
             };
             let text = key
                 .read(&text)
@@ -206,8 +211,15 @@ impl Loaded {
             let variable = variable(name);
             let Some(text) = value(&variable) else { continue };
             let text = text?;
-            // `120` and `true` are what they look like, all else is text.
-            let text = serde_json::from_str(&text).unwrap_or(Json::String(text));
+            let text = match Request::takes(name) {
+                Takes::Text => Json::String(text),
+                Takes::Flag => flag(&text).map_or(Json::String(text), Json::Bool),
+                // `120` and `[1, 2]` are what they look like; what is none is refused as a text.
+                Takes::Numbers => serde_json::from_str(&text)
+                    .ok()
+                    .filter(|value: &Json| !value.is_null())
+                    .unwrap_or(Json::String(text)),
+            };
             self.request.insert(name, Value { text, origin: Origin::Variable(variable) });
         }
         Ok(())
@@ -262,11 +274,23 @@ fn unknown_in(name: &str, keys: impl Iterator<Item = &'static str>) -> String {
 
 /// A path in the file at `file`.
 fn from(file: &Path, text: &str) -> String {
-    let path = match text.strip_prefix("~/").zip(home()) {
-        Some((below, home)) => home.join(below),
-        None => file.parent().unwrap_or(Path::new("")).join(text),
+    let path = match (Path::new(text).strip_prefix("~"), home()) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => file.parent().unwrap_or(Path::new("")).join(text),
     };
-    path.to_string_lossy().into_owned()
+    std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// Keys of a request whose values are files.
+const OF_FILES: [&str; 4] = ["src_audio", "src_latents", "reference_audio", "ref_latents"];
+
+/// One path in the file at `file`, or several.
+fn placed(file: &Path, value: Json) -> Json {
+    match value {
+        Json::String(text) => from(file, &text).into(),
+        Json::Array(values) => values.into_iter().map(|value| placed(file, value)).collect(),
+        other => other,
+    }
 }
 
 /// A value as a request file has it; `None` for a table or a time.
@@ -274,12 +298,12 @@ fn json(value: toml::Value) -> Option<Json> {
     Some(match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
-        toml::Value::Float(number) => number.into(),
+        toml::Value::Float(number) if number.is_finite() => number.into(),
         toml::Value::Boolean(flag) => flag.into(),
         toml::Value::Array(values) => {
             values.into_iter().map(json).collect::<Option<Vec<_>>>()?.into()
         }
-        toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => return None,
     })
 }
 
@@ -303,6 +327,9 @@ mod tests {
         let text = |name| loaded.get(name).map(|value| value.text.as_str());
         assert_eq!((text("model"), text("keep_loaded")), (Some("base"), Some("true")));
         assert!(Path::new(text("models_dir").expect("a path")).is_absolute());
+        let loaded_path = read("[request]\nsrc_audio = 'a.wav'\n").expect("a configuration");
+        let (request, _) = loaded_path.request().expect("a request");
+        assert!(Path::new(&request.src_audio.expect("a path")).is_absolute());
         assert_eq!(text("device"), None);
         let (request, _) = loaded.request().expect("a request");
         let expected = Request {
@@ -328,6 +355,9 @@ mod tests {
             ("color = 'blue'", "`color` is `blue`: it is one of auto, always, never"),
             ("keep_loaded = 'perhaps'", "it is true or false"),
             ("model = ''", "it is empty"),
+            ("model = 1", "`model` is 1: it is a text"),
+            ("models_dir = ['a']", "it is a text"),
+            ("[request]\nduration = nan", "`duration` is a value that no request has"),
             ("\nmodel = base", "line 2: "),
         ] {
             let error = read(content).expect_err(content);

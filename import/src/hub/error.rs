@@ -68,8 +68,8 @@ pub enum HubError {
         /// What it should be.
         expected: String,
     },
-    /// Another program fetches the same file.
-    #[error("another program is fetching `{file}`")]
+    /// Another run of this program fetches or deletes the same.
+    #[error("another run is fetching or taking away `{file}`")]
     Locked {
         /// The file.
         file: String,

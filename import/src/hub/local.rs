@@ -96,53 +96,81 @@ impl Hub {
         files.into_iter().map(|(path, checksum)| one(path, checksum, read)).collect()
     }
 
-    /// Takes `piece` away, at every commit, all files that no other name leads to, and what was begun
-    /// and is not being fetched. What cannot be looked at is an error before anything is gone.
+    /// Takes `piece` away, at every commit, with the files that no other name leads to. Where nothing of
+    /// it has a name, that is what was begun in its repository and never finished. What cannot be looked
+    /// at, or is being fetched, is an error before anything is gone.
     ///
     /// # Errors
-    /// [`HubError::Disk`]; [`HubError::BadPins`].
+    /// [`HubError::Disk`]; [`HubError::BadPins`]; [`HubError::Locked`].
     pub fn remove(&self, piece: &Piece) -> Result<Removed, HubError> {
         let pins = Pins::read(self)?;
+        let _lock = self.lock(piece.repo)?;
         let repository = self.repository(piece.repo);
         let (snapshots, blobs) = (repository.join("snapshots"), repository.join("blobs"));
-        let mut removed = Removed::default();
-        let (mut own, mut used) = (Vec::new(), HashSet::new());
+        let (mut own, mut led, mut used) = (Vec::new(), HashSet::new(), HashSet::new());
         for snapshot in entries(&snapshots)? {
             let directory = snapshot.join(piece.prefix);
             for link in links(&snapshot)? {
-                if link.starts_with(&directory) {
-                    own.push(link);
-                } else if link.exists() {
-                    used.insert(on(&link, link.canonicalize())?);
+                let target = link.canonicalize().ok();
+                match link.starts_with(&directory) {
+                    true => {
+                        led.extend(target);
+                        own.push(link);
+                    }
+                    false => used.extend(target),
                 }
             }
         }
-        let blobs = entries(&blobs)?;
+        let all_blobs = entries(&blobs)?;
+        let mut removed = Removed { files: own.len(), bytes: 0 };
+        // A second name of a file is no second file.
+        let mut lengths: Vec<u64> = Vec::new();
         for link in &own {
-            // A file that is no link is all that there is of it.
-            let is_file = link.symlink_metadata().is_ok_and(|of| of.is_file());
-            removed.bytes += if is_file { length(link) } else { 0 };
+            if link.symlink_metadata().is_ok_and(|of| of.is_file()) {
+                lengths.push(length(link));
+            }
             on(link, fs::remove_file(link))?;
         }
-        removed.files = own.len();
         for snapshot in entries(&snapshots)? {
             remove_empty(&snapshot.join(piece.prefix));
             remove_empty(&snapshot);
         }
-        for blob in blobs {
-            let is_used = blob.canonicalize().is_ok_and(|blob| used.contains(&blob));
-            if !is_used && !is_busy(&blob) {
-                removed.bytes += length(&blob);
+        for blob in all_blobs {
+            let target = blob.canonicalize().unwrap_or_else(|_| blob.clone());
+            // A file without a name is of a pull that is not over, perhaps of another model.
+            if !used.contains(&target) && (own.is_empty() || led.contains(&target)) {
+                let bytes = length(&blob);
+                lengths.retain(|length| *length != bytes);
+                removed.bytes += bytes;
                 on(&blob, fs::remove_file(&blob))?;
             }
         }
-        if repository.is_dir() && entries(&snapshots)?.is_empty() {
-            on(&repository, fs::remove_dir_all(&repository))?;
+        removed.bytes += lengths.iter().sum::<u64>();
+        if entries(&snapshots)?.is_empty() && entries(&blobs)?.is_empty() {
+            drop(fs::remove_dir_all(repository.join("refs")));
+            for directory in [&blobs, &snapshots, &repository] {
+                remove_empty(directory);
+            }
         }
         if pins.of(piece).is_some() {
             Pins::change(self, |pins| drop(pins.take(piece)))?;
         }
         Ok(removed)
+    }
+
+    /// Keeps other runs of this program from changing what is here of `repo`.
+    pub(super) fn lock(&self, repo: &str) -> Result<fs::File, HubError> {
+        let path = self.data.join("locks").join(repo.replace('/', "--"));
+        let open = || {
+            fs::create_dir_all(self.data.join("locks"))?;
+            fs::File::create(&path)
+        };
+        let file = on(&path, open())?;
+        match file.try_lock() {
+            // Where files cannot be locked, nobody else is expected.
+            Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(file),
+            Err(fs::TryLockError::WouldBlock) => Err(HubError::Locked { file: repo.to_owned() }),
+        }
     }
 
     /// Bytes of files of `repo` that were begun and are not whole.
@@ -243,10 +271,4 @@ fn remove_empty(directory: &Path) {
 
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
-}
-
-/// Whether a run is writing the file.
-fn is_busy(path: &Path) -> bool {
-    let open = fs::File::open(path);
-    open.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
 }

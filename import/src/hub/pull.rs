@@ -1,6 +1,12 @@
 //! All files of some models: planned, fetched, checked, pinned.
 
-use std::{collections::BTreeMap, fs, io, path::Path, thread, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+    thread,
+    time::Duration,
+};
 
 use super::{
     Hub, HubError, Piece, Pin, Pins, Remote, RemoteFile, pins::PinnedFile, remote::Listing,
@@ -173,6 +179,8 @@ impl Pull {
     ) -> Result<(), HubError> {
         // What cannot be read or written is told before hours of fetching.
         Pins::change(hub, |_| ())?;
+        let repos: BTreeSet<_> = self.wanted.iter().map(|wanted| wanted.piece.repo).collect();
+        let _locks = repos.into_iter().map(|repo| hub.lock(repo)).collect::<Result<Vec<_>, _>>()?;
         for wanted in &self.wanted {
             for file in &wanted.files {
                 wanted.file(file, hub, remote, watch)?;
@@ -184,7 +192,7 @@ impl Pull {
         }
         Pins::change(hub, |pins| {
             for wanted in &self.wanted {
-                pins.put(&wanted.piece, wanted.pin());
+                pins.put(&wanted.piece, wanted.pin(hub));
             }
         })
     }
@@ -204,8 +212,11 @@ impl Wanted {
     /// Bytes of it that are not in the cache yet.
     pub fn missing(&self, hub: &Hub) -> u64 {
         let repo = self.piece.repo;
+        let named = |file: &RemoteFile| hub.snapshot(repo, &self.revision).join(&file.path);
         let here = |file: &RemoteFile| match length(&hub.blob(repo, &file.checksum)) {
             Some(here) if here == file.size => here,
+            // Of programs without links.
+            None if length(&named(file)) == Some(file.size) => file.size,
             _ => length(&hub.part(repo, &file.checksum)).unwrap_or(0).min(file.size),
         };
         total(self.files.iter().map(|file| file.size - here(file)))
@@ -305,10 +316,13 @@ impl Wanted {
         }
     }
 
-    fn pin(&self) -> Pin {
+    fn pin(&self, hub: &Hub) -> Pin {
         let file = |file: &RemoteFile| {
             let name = self.piece.name_of(&file.path)?.to_owned();
-            Some((name, PinnedFile { size: file.size, checksum: file.checksum.clone() }))
+            let checksum = file.checksum.clone();
+            // What is here: a list may be wrong about a length.
+            let size = length(&hub.blob(self.piece.repo, &checksum)).unwrap_or(file.size);
+            Some((name, PinnedFile { size, checksum }))
         };
         Pin {
             repo: self.piece.repo.to_owned(),
@@ -341,6 +355,8 @@ fn length(path: &Path) -> Option<u64> {
 /// Gives `blob` the name `link`, by a path that holds wherever the cache is; where there are no links,
 /// by a second name of the file, or a copy.
 pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
+    // A name that leads nowhere would be worse than none.
+    fs::metadata(blob)?;
     let leads = |path: &Path| path.canonicalize().ok();
     if leads(link).is_some_and(|target| Some(target) == leads(blob)) {
         return Ok(());

@@ -131,6 +131,11 @@ impl Remote {
         &self.agent
     }
 
+    /// Sends the token from now on, if there is one and it was not sent so far; whether it will be.
+    pub(super) fn tells_who(&self) -> bool {
+        self.known.is_some() && !self.says_who.replace(true)
+    }
+
     /// The token, if the server wants it.
     pub(super) fn token(&self) -> Option<&str> {
         self.token.as_deref().filter(|_| self.says_who.get())
@@ -198,7 +203,7 @@ impl Remote {
                 Err(error) => error,
             };
             let hides = matches!(error, ureq::Error::StatusCode(401 | 403 | 404));
-            if hides && self.known.is_some() && !self.says_who.replace(true) {
+            if hides && self.tells_who() {
                 continue;
             }
             if attempt >= ATTEMPTS || !is_passing(&error) {

@@ -39,11 +39,21 @@ impl Remote {
             return Ok(());
         }
         let url = self.url(repo, commit, &file.path);
-        let mut request = self.agent().get(&url).header("Range", format!("bytes={here}-"));
-        if let Some(token) = self.token() {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let answer = request.call().map_err(|error| match is_passing(&error) {
+        let ask = || {
+            // A range of what is packed is no range of the file.
+            let range = format!("bytes={here}-");
+            let request = self.agent().get(&url).header("Range", range);
+            let request = request.header("Accept-Encoding", "identity");
+            match self.token() {
+                Some(token) => request.header("Authorization", format!("Bearer {token}")).call(),
+                None => request.call(),
+            }
+        };
+        let answer = match ask() {
+            Err(ureq::Error::StatusCode(401 | 403 | 404)) if self.tells_who() => ask(),
+            answer => answer,
+        };
+        let answer = answer.map_err(|error| match is_passing(&error) {
             true => Failure::Passing(Box::new(error)),
             false => {
                 let what = format!("file `{}` at this commit", file.path);

@@ -38,6 +38,7 @@ use crate::{
     error::{self, Refusal},
     interrupt,
     report::{self, Report},
+    settings,
 };
 use part::{Item, Part};
 use results::{Line, Results};
@@ -242,6 +243,7 @@ impl Check {
     ) -> Command {
         let args = &self.args;
         let mut command = Command::new(program);
+        settings::alone(&mut command);
         command.args(["check", "--part", &typed(part), "--from", &from.to_string()]);
         let Engine { device, dtype } = self.engine;
         command.args(["--device", &device.to_string(), "--dtype", dtype::name(dtype)]);

@@ -78,7 +78,7 @@ pub(super) fn run(
     let mut next = 0;
     while next < items.len() && !interrupt::was_pressed() {
         let mut current = None;
-        let ended = follow(command(next), |line| {
+        let ended = follow(command(next), report, |line| {
             if let Line::Begin { index, name: item } = &line {
                 report.line(&format!("{name:<8} {:>3}/{}  {item}", index + 1, items.len()));
                 current = Some(*index);
@@ -187,13 +187,13 @@ impl Ended {
 }
 
 /// Runs a child to its end; `take` gets its lines, standard error sees what it writes there.
-fn follow(mut command: Command, mut take: impl FnMut(Line)) -> Ended {
+fn follow(mut command: Command, report: &Report, mut take: impl FnMut(Line)) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Ended { status: Err(error), last_words: String::new() },
     };
-    let words = listen(&mut child);
+    let words = listen(&mut child, *report);
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             // Libraries and drivers may print there too.
@@ -208,13 +208,13 @@ fn follow(mut command: Command, mut take: impl FnMut(Line)) -> Ended {
 }
 
 /// Passes a child's standard error on, and keeps its end.
-fn listen(child: &mut Child) -> Option<thread::JoinHandle<String>> {
+fn listen(child: &mut Child, report: Report) -> Option<thread::JoinHandle<String>> {
     const KEPT: usize = 4;
     let stderr = child.stderr.take()?;
     Some(thread::spawn(move || {
         let mut last = VecDeque::new();
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            crate::report::last_words(&format!("{line}\n"));
+            report.words(&line);
             if last.len() == KEPT {
                 last.pop_front();
             }

@@ -19,7 +19,7 @@ use burn::tensor::DType;
 use serde_json::json;
 
 use super::{Check, State};
-use crate::interrupt;
+use crate::{interrupt, settings};
 
 /// How long a processor may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -65,25 +65,17 @@ pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
     let this = std::env::current_exe().context("cannot find this program")?;
     let name = device.to_string();
     let start = Instant::now();
-    let mut child = Command::new(this)
-        .args([
-            "generate",
-            "a test",
-            "--no-config",
-            "--model",
-            "tiny",
-            "--no-thinking",
-            "--duration",
-            "1",
-        ])
+    let mut command = Command::new(this);
+    command
+        .args(["generate", "a test", "--model", "tiny", "--no-thinking", "--duration", "1"])
         .args(["--seed", "1", "--color", "never", "--json", "--device", &name, "--dtype", dtype])
         .arg("--output")
         .arg(folder.path().join("song.wav"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot run this program once more")?;
+        .stderr(Stdio::piped());
+    settings::alone(&mut command);
+    let mut child = command.spawn().context("cannot run this program once more")?;
     // Read while it runs: a full pipe would stop it.
     let stderr = child.stderr.take();
     let reader = thread::spawn(move || {

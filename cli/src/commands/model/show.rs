@@ -21,12 +21,14 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     let model = find(&args.name)?;
     let (layout, hub) = (settings::layout(), settings::hub());
     let (is_here, lacks) = here(model, &layout, hub.as_ref());
-    let path = layout.place(model).filter(|_| is_here != Here::No);
+    let installed = installed(&model.piece());
+    let broken = installed.as_ref().map(|of| of.path.clone()).filter(|path| path.is_dir());
+    let path = layout.place(model).or(broken).filter(|_| is_here != Here::No);
     let found = match path.as_deref() {
         Some(path) => files(path).with_context(|| format!("cannot read `{}`", path.display()))?,
         None => vec![],
     };
-    let installed = installed(&model.piece()).filter(|of| Some(&of.path) == path.as_ref());
+    let installed = installed.filter(|of| Some(&of.path) == path.as_ref());
     let needs: Vec<_> = model.pieces()[1..].iter().map(|piece| piece.directory).collect();
     if args.json {
         let files: Vec<Value> =
