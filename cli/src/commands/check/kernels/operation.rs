@@ -167,15 +167,17 @@ impl Operation {
         match self {
             Self::RmsNorm([rows, width]) => {
                 let (x, weight) = (inputs.tensor([rows, width], 1), inputs.tensor([width], 2));
-                both([kernel::rms_norm::<B, 2>, reference::rms_norm::<B, 2>], move |compute| {
-                    Output::Two(compute(x.clone(), weight.clone(), EPSILON))
-                })
+                let ways =
+                    [kernel::rms_norm::<B, 2> as fn(_, _, _) -> _, reference::rms_norm::<B, 2>];
+                both(ways, move |compute| Output::Two(compute(x.clone(), weight.clone(), EPSILON)))
             }
             Self::AdaNorm([batch, length, width]) => {
                 let x = inputs.tensor([batch, length, width], 1);
                 let weight = inputs.tensor([width], 2);
                 let [shift, scale] = [3, 4].map(|seed| inputs.tensor([batch, 1, width], seed));
-                both([kernel::ada_norm::<B>, reference::ada_norm::<B>], move |compute| {
+                let ways =
+                    [kernel::ada_norm::<B> as fn(_, _, _, _, _) -> _, reference::ada_norm::<B>];
+                both(ways, move |compute| {
                     let [shift, scale] = [&shift, &scale].map(Clone::clone);
                     Output::Three(compute(x.clone(), weight.clone(), EPSILON, shift, scale))
                 })
@@ -185,29 +187,35 @@ impl Operation {
                 let weight = inputs.tensor([width], 2);
                 let positions = if length == 1 { batch } else { length };
                 let [cos, sin] = [3, 4].map(|seed| inputs.tensor([positions, width / 2], seed));
-                both([kernel::norm_rotate::<B>, reference::norm_rotate::<B>], move |compute| {
+                let ways = [
+                    kernel::norm_rotate::<B> as fn(_, _, _, _, _) -> _,
+                    reference::norm_rotate::<B>,
+                ];
+                both(ways, move |compute| {
                     let [cos, sin] = [&cos, &sin].map(Clone::clone);
                     Output::Four(compute(x.clone(), weight.clone(), EPSILON, cos, sin))
                 })
             }
             Self::Swiglu(sizes) => {
                 let [gate, up] = [1, 2].map(|seed| inputs.tensor(sizes, seed));
-                both([kernel::swiglu::<B, 2>, reference::swiglu::<B, 2>], move |compute| {
-                    Output::Two(compute(gate.clone(), up.clone()))
-                })
+                let ways = [kernel::swiglu::<B, 2> as fn(_, _) -> _, reference::swiglu::<B, 2>];
+                both(ways, move |compute| Output::Two(compute(gate.clone(), up.clone())))
             }
             Self::Attend(attention) => attention.ready(&inputs),
             Self::Snake([batch, channels, samples]) => {
                 let x = inputs.tensor([batch, channels, samples], 1);
                 let [alpha, beta] = [2, 3].map(|seed| inputs.tensor([1, channels, 1], seed));
-                both([kernel::snake::<B>, reference::snake::<B>], move |compute| {
+                let ways = [kernel::snake::<B> as fn(_, _, _) -> _, reference::snake::<B>];
+                both(ways, move |compute| {
                     Output::Three(compute(x.clone(), alpha.clone(), beta.clone()))
                 })
             }
             Self::AddSnake([batch, channels, samples]) => {
                 let [x, y] = [1, 4].map(|seed| inputs.tensor([batch, channels, samples], seed));
                 let [alpha, beta] = [2, 3].map(|seed| inputs.tensor([1, channels, 1], seed));
-                both([kernel::add_snake::<B>, reference::add_snake::<B>], move |compute| {
+                let ways =
+                    [kernel::add_snake::<B> as fn(_, _, _, _) -> _, reference::add_snake::<B>];
+                both(ways, move |compute| {
                     let [alpha, beta] = [&alpha, &beta].map(Clone::clone);
                     Output::Pair(compute(x.clone(), y.clone(), alpha, beta))
                 })
@@ -229,7 +237,8 @@ impl Operation {
                 let bias = inputs.tensor([output], 3);
                 let padding = dilation * (taps - 1) / 2;
                 let geometry = Geometry { stride: 1, padding, dilation };
-                both([kernel::conv1d::<B>, reference::conv1d::<B>], move |compute| {
+                let ways = [kernel::conv1d::<B> as fn(_, _, _, _) -> _, reference::conv1d::<B>];
+                both(ways, move |compute| {
                     let bias = Some(bias.clone());
                     Output::Three(compute(x.clone(), weight.clone(), bias, geometry))
                 })
@@ -259,7 +268,8 @@ impl Operation {
                 let embed = inputs.tensor([width, channels], 2);
                 let bias = inputs.tensor([width], 3);
                 let places = inputs.tensor([window, width], 4);
-                both([kernel::code_tokens::<B>, reference::code_tokens::<B>], move |compute| {
+                let ways = [kernel::code_tokens::<B>, reference::code_tokens::<B>];
+                both(ways, move |compute| {
                     let embed = (embed.clone(), Some(bias.clone()));
                     let project = (project.clone(), None);
                     Output::Three(compute(codes.clone(), LEVELS, project, embed, places.clone()))
