@@ -13,8 +13,10 @@
 //! | `pins` | which commit of each was pulled: another program cannot change what a song is made with |
 //! | `remote` | what the hub has: hf-hub asks |
 //! | `transfer` | one file of it |
-//! | `pull` | all files of some models, resumed, checked, pinned |
+//! | `pull` | all files of some models, planned and pinned |
+//! | `wanted` | those of one directory, resumed, checked, named |
 //! | `local` | what is here, verified or taken away |
+//! | `disk` | files, their lengths and second names |
 //! | `checksum` | SHA-256 of large files, Git's SHA-1 of small ones |
 //!
 //! Sources: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>.
@@ -26,10 +28,12 @@ pub use error::HubError;
 pub use local::{Installed, Removed, State, Verified};
 pub use pieces::Piece;
 pub use pins::{Pin, Pins};
-pub use pull::{Event, Here, Pull, Wanted};
+pub use pull::{Event, Here, Pull};
 pub use remote::{Access, Published, Remote, RemoteFile};
+pub use wanted::Wanted;
 
 pub(crate) mod checksum;
+mod disk;
 mod error;
 mod local;
 mod pieces;
@@ -37,6 +41,7 @@ mod pins;
 mod pull;
 mod remote;
 mod transfer;
+mod wanted;
 
 #[cfg(test)]
 mod tests;

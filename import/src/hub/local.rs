@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Checksum, Hub, HubError, Piece, Pin, Pins, Published, pull::on};
+use super::{Checksum, Hub, HubError, Piece, Pin, Pins, Published, disk::on};
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]

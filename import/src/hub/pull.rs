@@ -1,27 +1,13 @@
-//! All files of some models: planned, fetched, checked, pinned.
+//! All files of some models: planned, fetched, checked, pinned at once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::Path,
-    thread,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Hub, HubError, Piece, Pin, Pins, Remote, RemoteFile, pins::PinnedFile, remote::Listing,
-    transfer::Failure,
+    Hub, HubError, Piece, Pins, Remote, RemoteFile, Wanted,
+    remote::Listing,
+    wanted::{MAIN, total},
 };
 use crate::KnownModel;
-
-/// The branch that is pulled unless another is named.
-const MAIN: &str = "main";
-/// How often one file is tried before nothing more of it comes.
-const ATTEMPTS: u32 = 5;
-/// The first pause between two attempts; each is twice as long as the one before.
-const PAUSE: Duration = Duration::from_millis(500);
-/// What an attempt has to receive to count as the first.
-const PROGRESS: u64 = 1 << 20;
 
 /// What is to be fetched.
 #[derive(Debug)]
@@ -41,19 +27,6 @@ pub enum Here {
     InCache,
     /// Put somewhere by hand, where it is found first.
     Elsewhere,
-}
-
-/// The files of one directory at one commit.
-#[derive(Debug)]
-pub struct Wanted {
-    /// The directory.
-    pub piece: Piece,
-    /// The commit.
-    pub revision: String,
-    /// What it holds that is read.
-    pub files: Vec<RemoteFile>,
-    /// Whether that is the newest of the branch that everybody takes.
-    is_main: bool,
 }
 
 /// What happens while files are fetched.
@@ -196,191 +169,4 @@ impl Pull {
             }
         })
     }
-}
-
-/// A sum that a hub with nonsense for sizes does not make small.
-fn total(bytes: impl Iterator<Item = u64>) -> u64 {
-    bytes.fold(0, u64::saturating_add)
-}
-
-impl Wanted {
-    /// Bytes of its files.
-    pub fn size(&self) -> u64 {
-        total(self.files.iter().map(|file| file.size))
-    }
-
-    /// Bytes of it that are not in the cache yet.
-    pub fn missing(&self, hub: &Hub) -> u64 {
-        let repo = self.piece.repo;
-        let named = |file: &RemoteFile| hub.snapshot(repo, &self.revision).join(&file.path);
-        let here = |file: &RemoteFile| match length(&hub.blob(repo, &file.checksum)) {
-            Some(here) if here == file.size => here,
-            // Of programs without links.
-            None if length(&named(file)) == Some(file.size) => file.size,
-            _ => length(&hub.part(repo, &file.checksum)).unwrap_or(0).min(file.size),
-        };
-        total(self.files.iter().map(|file| file.size - here(file)))
-    }
-
-    /// Makes sure that `file` is here and whole.
-    fn file(
-        &self,
-        file: &RemoteFile,
-        hub: &Hub,
-        remote: &Remote,
-        watch: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), HubError> {
-        let repo = self.piece.repo;
-        let (blob, part) = (hub.blob(repo, &file.checksum), hub.part(repo, &file.checksum));
-        let link = hub.snapshot(repo, &self.revision).join(&file.path);
-        // Programs without links keep the file itself under its name.
-        let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|of| of.is_file());
-        if !blob.exists() && is_file(&link) && is_whole(file, &link, watch)? {
-            on(&blob, blob.parent().map_or(Ok(()), fs::create_dir_all))?;
-            on(&link, fs::rename(&link, &blob))?;
-        }
-        if blob.is_file() {
-            if is_whole(file, &blob, watch)? {
-                watch(Event::Whole { file, fetched: false });
-                return Ok(());
-            }
-            watch(Event::WasDamaged(file));
-            on(&blob, fs::remove_file(&blob))?;
-        }
-        if length(&part).is_some_and(|here| here > file.size) {
-            on(&part, fs::remove_file(&part))?;
-        }
-        self.receive(file, hub, remote, watch)?;
-        if !is_whole(file, &part, watch)? {
-            on(&part, fs::remove_file(&part))?;
-            return Err(HubError::Damaged {
-                repo: repo.to_owned(),
-                file: file.path.clone(),
-                expected: file.checksum.to_string(),
-            });
-        }
-        on(&blob, fs::rename(&part, &blob))?;
-        watch(Event::Whole { file, fetched: true });
-        Ok(())
-    }
-
-    /// Names every file in its commit, and the commit as the newest, as all programs expect it.
-    fn name(&self, hub: &Hub) -> Result<(), HubError> {
-        let repo = self.piece.repo;
-        for file in &self.files {
-            let link = hub.snapshot(repo, &self.revision).join(&file.path);
-            let blob = hub.blob(repo, &file.checksum);
-            on(&link, name(&link, &blob))?;
-        }
-        let refs = hub.repository(repo).join("refs");
-        let main = refs.join(MAIN);
-        let is_said = fs::read_to_string(&main).is_ok_and(|main| main.trim() == self.revision);
-        if self.is_main && !is_said {
-            on(&main, fs::create_dir_all(&refs).and_then(|()| fs::write(&main, &self.revision)))?;
-        }
-        Ok(())
-    }
-
-    /// Fetches `file`, as often as it takes and makes sense.
-    fn receive(
-        &self,
-        file: &RemoteFile,
-        hub: &Hub,
-        remote: &Remote,
-        watch: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), HubError> {
-        let repo = self.piece.repo;
-        let part = hub.part(repo, &file.checksum);
-        let (mut attempt, mut pause) = (1, PAUSE);
-        loop {
-            let here = length(&part).unwrap_or(0);
-            watch(Event::Begun { file, here });
-            let mut received = |bytes| watch(Event::Received(bytes));
-            let fetched = remote.fetch(repo, &self.revision, file, &part, &mut received);
-            let Err(failure) = fetched else { return Ok(()) };
-            let why = match failure {
-                Failure::Final(error) => return Err(error),
-                Failure::Disk(source) => return Err(HubError::Disk { path: part, source }),
-                Failure::Passing(why) => why,
-            };
-            if length(&part).unwrap_or(0) >= here + PROGRESS {
-                (attempt, pause) = (0, PAUSE);
-            }
-            if attempt >= ATTEMPTS {
-                let file = file.path.clone();
-                return Err(HubError::Broken { file, attempts: attempt, source: why });
-            }
-            watch(Event::Again { file, why: why.to_string() });
-            thread::sleep(pause);
-            (attempt, pause) = (attempt + 1, pause * 2);
-        }
-    }
-
-    fn pin(&self, hub: &Hub) -> Pin {
-        let file = |file: &RemoteFile| {
-            let name = self.piece.name_of(&file.path)?.to_owned();
-            let checksum = file.checksum.clone();
-            // What is here: a list may be wrong about a length.
-            let size = length(&hub.blob(self.piece.repo, &checksum)).unwrap_or(file.size);
-            Some((name, PinnedFile { size, checksum }))
-        };
-        Pin {
-            repo: self.piece.repo.to_owned(),
-            revision: self.revision.clone(),
-            files: self.files.iter().filter_map(file).collect(),
-        }
-    }
-}
-
-/// Whether the file at `path` is what was published. Its checksum alone says it: a list may be wrong
-/// about a length.
-fn is_whole(
-    file: &RemoteFile,
-    path: &Path,
-    watch: &mut dyn FnMut(Event<'_>),
-) -> Result<bool, HubError> {
-    watch(Event::Checking(file));
-    let matches = file.checksum.matches(path, &mut |bytes| {
-        watch(Event::Compared(bytes));
-        Ok(())
-    });
-    on(path, matches)
-}
-
-/// The length of a file, if it is one.
-fn length(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.len())
-}
-
-/// Gives `blob` the name `link`, by a path that holds wherever the cache is; where there are no links,
-/// by a second name of the file, or a copy.
-pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
-    // A name that leads nowhere would be worse than none.
-    fs::metadata(blob)?;
-    let leads = |path: &Path| path.canonicalize().ok();
-    if leads(link).is_some_and(|target| Some(target) == leads(blob)) {
-        return Ok(());
-    }
-    let Some(directory) = link.parent() else { return Ok(()) };
-    fs::create_dir_all(directory)?;
-    // Another file, or nothing any more.
-    if link.symlink_metadata().is_ok() {
-        fs::remove_file(link)?;
-    }
-    let second = || fs::hard_link(blob, link).or_else(|_| fs::copy(blob, link).map(drop));
-    #[cfg(unix)]
-    {
-        // Both lie below the repository's directory.
-        let above = directory.ancestors().take_while(|above| !blob.starts_with(above)).count();
-        let mut target = std::path::PathBuf::from_iter(std::iter::repeat_n("..", above));
-        target.extend(blob.components().skip(directory.components().count() - above));
-        std::os::unix::fs::symlink(target, link).or_else(|_| second())
-    }
-    #[cfg(not(unix))]
-    second()
-}
-
-/// An error of the disk with its place.
-pub(super) fn on<T>(path: &Path, result: io::Result<T>) -> Result<T, HubError> {
-    result.map_err(|source| HubError::Disk { path: path.to_owned(), source })
 }

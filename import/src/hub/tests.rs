@@ -28,7 +28,7 @@ impl Place {
             std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         }
         std::fs::write(&blob, content).expect("a file");
-        pull::name(&link, &blob).expect("a link");
+        disk::name(&link, &blob).expect("a link");
     }
 
     fn main(&self, repo: &str, commit: &str) {

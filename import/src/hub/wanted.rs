@@ -1,0 +1,181 @@
+//! The files of one directory: each received, checked, named.
+
+use std::{fs, path::Path, thread, time::Duration};
+
+use super::{
+    Event, Hub, HubError, Piece, Pin, Remote, RemoteFile,
+    disk::{length, name, on},
+    pins::PinnedFile,
+    transfer::Failure,
+};
+
+/// The branch that is pulled unless another is named.
+pub(super) const MAIN: &str = "main";
+/// How often one file is tried before nothing more of it comes.
+const ATTEMPTS: u32 = 5;
+/// The first pause between two attempts; each is twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(500);
+/// What an attempt has to receive to count as the first.
+const PROGRESS: u64 = 1 << 20;
+
+/// The files of one directory at one commit.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The directory.
+    pub piece: Piece,
+    /// The commit.
+    pub revision: String,
+    /// What it holds that is read.
+    pub files: Vec<RemoteFile>,
+    /// Whether that is the newest of the branch that everybody takes.
+    pub(super) is_main: bool,
+}
+
+/// A sum that a hub with nonsense for sizes does not make small.
+pub(super) fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
+impl Wanted {
+    /// Bytes of its files.
+    pub fn size(&self) -> u64 {
+        total(self.files.iter().map(|file| file.size))
+    }
+
+    /// Bytes of it that are not in the cache yet.
+    pub fn missing(&self, hub: &Hub) -> u64 {
+        let repo = self.piece.repo;
+        let named = |file: &RemoteFile| hub.snapshot(repo, &self.revision).join(&file.path);
+        let here = |file: &RemoteFile| match length(&hub.blob(repo, &file.checksum)) {
+            Some(here) if here == file.size => here,
+            // Of programs without links.
+            None if length(&named(file)) == Some(file.size) => file.size,
+            _ => length(&hub.part(repo, &file.checksum)).unwrap_or(0).min(file.size),
+        };
+        total(self.files.iter().map(|file| file.size - here(file)))
+    }
+
+    /// Makes sure that `file` is here and whole.
+    pub(super) fn file(
+        &self,
+        file: &RemoteFile,
+        hub: &Hub,
+        remote: &Remote,
+        watch: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), HubError> {
+        let repo = self.piece.repo;
+        let (blob, part) = (hub.blob(repo, &file.checksum), hub.part(repo, &file.checksum));
+        let link = hub.snapshot(repo, &self.revision).join(&file.path);
+        // Programs without links keep the file itself under its name.
+        let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|of| of.is_file());
+        if !blob.exists() && is_file(&link) && is_whole(file, &link, watch)? {
+            on(&blob, blob.parent().map_or(Ok(()), fs::create_dir_all))?;
+            on(&link, fs::rename(&link, &blob))?;
+        }
+        if blob.is_file() {
+            if is_whole(file, &blob, watch)? {
+                watch(Event::Whole { file, fetched: false });
+                return Ok(());
+            }
+            watch(Event::WasDamaged(file));
+            on(&blob, fs::remove_file(&blob))?;
+        }
+        if length(&part).is_some_and(|here| here > file.size) {
+            on(&part, fs::remove_file(&part))?;
+        }
+        self.receive(file, hub, remote, watch)?;
+        if !is_whole(file, &part, watch)? {
+            on(&part, fs::remove_file(&part))?;
+            return Err(HubError::Damaged {
+                repo: repo.to_owned(),
+                file: file.path.clone(),
+                expected: file.checksum.to_string(),
+            });
+        }
+        on(&blob, fs::rename(&part, &blob))?;
+        watch(Event::Whole { file, fetched: true });
+        Ok(())
+    }
+
+    /// Names every file in its commit, and the commit as the newest, as all programs expect it.
+    pub(super) fn name(&self, hub: &Hub) -> Result<(), HubError> {
+        let repo = self.piece.repo;
+        for file in &self.files {
+            let link = hub.snapshot(repo, &self.revision).join(&file.path);
+            let blob = hub.blob(repo, &file.checksum);
+            on(&link, name(&link, &blob))?;
+        }
+        let refs = hub.repository(repo).join("refs");
+        let main = refs.join(MAIN);
+        let is_said = fs::read_to_string(&main).is_ok_and(|main| main.trim() == self.revision);
+        if self.is_main && !is_said {
+            on(&main, fs::create_dir_all(&refs).and_then(|()| fs::write(&main, &self.revision)))?;
+        }
+        Ok(())
+    }
+
+    /// Fetches `file`, as often as it takes and makes sense.
+    fn receive(
+        &self,
+        file: &RemoteFile,
+        hub: &Hub,
+        remote: &Remote,
+        watch: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), HubError> {
+        let repo = self.piece.repo;
+        let part = hub.part(repo, &file.checksum);
+        let (mut attempt, mut pause) = (1, PAUSE);
+        loop {
+            let here = length(&part).unwrap_or(0);
+            watch(Event::Begun { file, here });
+            let mut received = |bytes| watch(Event::Received(bytes));
+            let fetched = remote.fetch(repo, &self.revision, file, &part, &mut received);
+            let Err(failure) = fetched else { return Ok(()) };
+            let why = match failure {
+                Failure::Final(error) => return Err(error),
+                Failure::Disk(source) => return Err(HubError::Disk { path: part, source }),
+                Failure::Passing(why) => why,
+            };
+            if length(&part).unwrap_or(0) >= here + PROGRESS {
+                (attempt, pause) = (0, PAUSE);
+            }
+            if attempt >= ATTEMPTS {
+                let file = file.path.clone();
+                return Err(HubError::Broken { file, attempts: attempt, source: why });
+            }
+            watch(Event::Again { file, why: why.to_string() });
+            thread::sleep(pause);
+            (attempt, pause) = (attempt + 1, pause * 2);
+        }
+    }
+
+    pub(super) fn pin(&self, hub: &Hub) -> Pin {
+        let file = |file: &RemoteFile| {
+            let name = self.piece.name_of(&file.path)?.to_owned();
+            let checksum = file.checksum.clone();
+            // What is here: a list may be wrong about a length.
+            let size = length(&hub.blob(self.piece.repo, &checksum)).unwrap_or(file.size);
+            Some((name, PinnedFile { size, checksum }))
+        };
+        Pin {
+            repo: self.piece.repo.to_owned(),
+            revision: self.revision.clone(),
+            files: self.files.iter().filter_map(file).collect(),
+        }
+    }
+}
+
+/// Whether the file at `path` is what was published. Its checksum alone says it: a list may be wrong
+/// about a length.
+fn is_whole(
+    file: &RemoteFile,
+    path: &Path,
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<bool, HubError> {
+    watch(Event::Checking(file));
+    let matches = file.checksum.matches(path, &mut |bytes| {
+        watch(Event::Compared(bytes));
+        Ok(())
+    });
+    on(path, matches)
+}
