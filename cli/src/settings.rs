@@ -126,9 +126,8 @@ fn path(name: &str) -> Option<PathBuf> {
 pub(crate) fn access() -> Access {
     let text = |name| Some(set(name)?.to_str()?.trim().to_owned());
     let token = || {
-        let path =
-            set("HF_TOKEN_PATH").map(PathBuf::from).or_else(|| Some(hf_home()?.join("token")))?;
-        let token = std::fs::read_to_string(path).ok()?.trim().to_owned();
+        let file = path("HF_TOKEN_PATH").or_else(|| Some(hf_home()?.join("token")))?;
+        let token = std::fs::read_to_string(file).ok()?.trim().to_owned();
         (!token.is_empty()).then_some(token)
     };
     Access { endpoint: text("HF_ENDPOINT"), token: text("HF_TOKEN").or_else(token) }
@@ -171,7 +170,7 @@ pub(crate) fn terminal_is_dumb() -> bool {
 }
 
 /// Makes `child`, which is this program again, do what it is told and nothing that was set: but for the
-/// place of compiled kernels.
+/// places of models and of compiled kernels.
 pub(crate) fn alone(child: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();

@@ -121,6 +121,13 @@ impl Hub {
                 }
             }
         }
+        // A name that is no link does not say which blob it is of: what was pulled does.
+        let blobs_of = |pin: &Pin| -> Vec<PathBuf> {
+            let blobs = pin.files.values().map(|file| self.blob(piece.repo, &file.checksum));
+            blobs.filter_map(|blob| blob.canonicalize().ok()).collect()
+        };
+        led.extend(pins.of(piece).into_iter().flat_map(blobs_of));
+        used.extend(pins.others(piece).flat_map(blobs_of));
         let all_blobs = entries(&blobs)?;
         let mut removed = Removed { files: own.len(), bytes: 0 };
         // A second name of a file is no second file.

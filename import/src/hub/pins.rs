@@ -81,6 +81,14 @@ impl Pins {
         self.0.get(piece.directory).filter(|pin| pin.repo == piece.repo)
     }
 
+    /// The pins of the other directories of its repository.
+    pub(super) fn others(&self, piece: &Piece) -> impl Iterator<Item = &Pin> {
+        let is_other = |(directory, pin): &(&String, &Pin)| {
+            *directory != piece.directory && pin.repo == piece.repo
+        };
+        self.0.iter().filter(is_other).map(|(_, pin)| pin)
+    }
+
     pub(super) fn put(&mut self, piece: &Piece, pin: Pin) {
         self.0.insert(piece.directory.to_owned(), pin);
     }

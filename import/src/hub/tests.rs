@@ -140,6 +140,30 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     assert_eq!(hub.remove(&text).expect("nothing"), Removed::default());
 }
 
+/// As on systems without links, where a second name is as good as the first.
+#[test]
+fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them() {
+    let (place, [vae, text]) = (Place::new(), KNOWN_COMPANIONS);
+    let (hub, vae, text) = (place.hub(), vae.piece(), text.piece());
+    for (path, content) in [
+        ("vae/config.json", "{}"),
+        ("vae/model.safetensors", "weights"),
+        ("Qwen3-Embedding-0.6B/config.json", "{}"),
+    ] {
+        place.file(REPO, "aaa", path, content);
+        let link = hub.snapshot(REPO, "aaa").join(path);
+        std::fs::remove_file(&link).expect("a link");
+        std::fs::hard_link(hub.blob(REPO, &checksum(content)), &link).expect("a second name");
+    }
+    place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
+    place.pin(&text, "aaa", &[("config.json", "{}")]);
+    hub.remove(&vae).expect("removes");
+    let is_here = |content| hub.blob(REPO, &checksum(content)).is_file();
+    assert_eq!((is_here("weights"), is_here("{}")), (false, true));
+    hub.remove(&text).expect("removes");
+    assert!(!hub.repository(REPO).exists());
+}
+
 #[test]
 fn every_file_is_compared_with_what_was_published() {
     let (place, [vae, _]) = (Place::new(), KNOWN_COMPANIONS);
