@@ -97,7 +97,7 @@ impl Part {
 
     /// The tensor that the parameter at `path` is called in the file: the inverse of
     /// [`Part::path_of`], without `model.` for the text encoder and with it for the language model.
-    pub(crate) fn name_of(self, path: &str) -> String {
+    pub fn name_of(self, path: &str) -> String {
         let renamed = self
             .renamed()
             .iter()

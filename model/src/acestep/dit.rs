@@ -90,6 +90,21 @@ impl<B: Backend> Dit<B> {
         }
     }
 
+    /// The maps of all layers that adapters change, by their path: `layers.0.self_attn.q_proj`.
+    pub fn linears(&mut self) -> Vec<(String, &mut Linear<B>)> {
+        let mut maps = Vec::new();
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            let DitLayer { self_attn, cross_attn, mlp, .. } = layer;
+            let own = self_attn.linears().map(|(name, map)| ("self_attn", name, map));
+            let cross = cross_attn.linears().map(|(name, map)| ("cross_attn", name, map));
+            let mixed = mlp.linears().map(|(name, map)| ("mlp", name, map));
+            for (block, name, map) in own.into_iter().chain(cross).chain(mixed) {
+                maps.push((format!("layers.{index}.{block}.{name}"), map));
+            }
+        }
+        maps
+    }
+
     /// Prepares a condition for [`Self::forward`].
     ///
     /// # Shapes

@@ -155,6 +155,20 @@ impl<B: Backend> Quantizer<B> {
         (self.project_out(values), index)
     }
 
+    /// [`Self::forward`] to learn from: gradients pass the rounding as if there were none.
+    ///
+    /// Source: Bengio et al. 2013, arXiv:1308.3432 (straight-through estimator).
+    ///
+    /// # Shapes
+    /// - `x`, output: `[B, N, H]`
+    pub fn forward_straight(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        // ANCHOR: straight
+        let bounded = self.fsq.bound(self.project_in(x));
+        let (values, _) = self.fsq.quantize(bounded.clone());
+        self.project_out(bounded.clone() + (values - bounded).detach())
+        // ANCHOR_END: straight
+    }
+
     /// Vectors of codes given by index; every index must be below the codebook's size.
     ///
     /// # Shapes

@@ -145,6 +145,19 @@ fn block<B: Backend>(
         .reshape([batch, heads, queries, width])
 }
 
+/// `[B, heads, Lq, Lk]` with `value` wherever a score is hidden.
+pub(super) fn masked<B: Backend>(scores: Tensor<B, 4>, mask: &Mask<B>, value: f32) -> Tensor<B, 4> {
+    let [batch, heads, queries, keys] = scores.dims();
+    match hidden(&(0..queries), &(0..keys), mask, &scores.device()) {
+        Some(hidden) => {
+            let scores = scores.reshape([batch, heads, 1, queries, keys]);
+            let hidden = hidden.expand([batch, heads, 1, queries, keys]);
+            scores.mask_fill(hidden, value).reshape([batch, heads, queries, keys])
+        }
+        None => scores,
+    }
+}
+
 /// True where a score must be hidden: `[1 or B, 1, 1, rows, columns]`, or `None` if nowhere.
 fn hidden<B: Backend>(
     rows: &Range<usize>,

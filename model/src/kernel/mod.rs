@@ -10,12 +10,15 @@
 pub mod reference;
 
 mod attention;
+#[cfg(feature = "autodiff")]
+mod autodiff;
 mod cache;
 mod codes;
 #[cfg(feature = "cube")]
 mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
+mod gradient;
 mod residual;
 
 pub use attention::{Mask, Visibility, attention, attention_weights};
@@ -181,6 +184,62 @@ pub trait Backend: burn::tensor::backend::Backend {
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
+    }
+
+    /// See [`reference::rms_norm_gradients`].
+    fn rms_norm_gradients(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        let (weight, gradient) = (tensor(weight), tensor(gradient));
+        let (of_x, of_weight) =
+            reference::rms_norm_gradients::<Self>(tensor(x), weight, epsilon, gradient);
+        [primitive(of_x), primitive(of_weight)]
+    }
+
+    /// See [`reference::swiglu_gradients`].
+    fn swiglu_gradients(
+        gate: FloatTensor<Self>,
+        up: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        let (up, gradient) = (tensor(up), tensor(gradient));
+        reference::swiglu_gradients::<Self>(tensor(gate), up, gradient).map(primitive)
+    }
+
+    /// See [`reference::attention_gradients`].
+    fn attention_gradients(
+        inputs: [FloatTensor<Self>; 3],
+        keys: Option<BoolTensor<Self>>,
+        visibility: Visibility,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 3] {
+        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
+        let inputs = inputs.map(tensor);
+        reference::attention_gradients::<Self>(inputs, &mask, tensor(gradient)).map(primitive)
+    }
+
+    /// See [`reference::snake_gradients`].
+    fn snake_gradients(
+        x: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 3] {
+        let [alpha, beta, gradient] = [alpha, beta, gradient].map(tensor);
+        reference::snake_gradients::<Self>(tensor(x), alpha, beta, gradient).map(primitive)
+    }
+
+    /// See [`reference::filter_gradient`].
+    fn filter_gradient(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        taps: usize,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        primitive(reference::filter_gradient::<Self>(tensor(x), tensor(gradient), taps, geometry))
     }
 
     /// See [`residual_units`].

@@ -10,8 +10,13 @@ use burn::tensor::{
 use super::{Backend, Geometry};
 
 pub use super::{
-    attention::reference as attention, cache::reference as cache_write,
-    codes::reference as code_tokens, residual::reference as residual_units,
+    attention::reference as attention,
+    cache::reference as cache_write,
+    codes::reference as code_tokens,
+    gradient::{
+        attention_gradients, filter_gradient, rms_norm_gradients, snake_gradients, swiglu_gradients,
+    },
+    residual::reference as residual_units,
 };
 
 /// Up to here the product is taken the other way round, weight first.

@@ -62,6 +62,16 @@ impl<B: Backend> Attention<B> {
         }
     }
 
+    /// The four maps by their names.
+    pub(crate) fn linears(&mut self) -> [(&'static str, &mut Linear<B>); 4] {
+        [
+            ("q_proj", &mut self.q_proj),
+            ("k_proj", &mut self.k_proj),
+            ("v_proj", &mut self.v_proj),
+            ("o_proj", &mut self.o_proj),
+        ]
+    }
+
     /// Attention of a sequence to itself.
     ///
     /// # Shapes

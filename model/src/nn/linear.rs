@@ -5,21 +5,22 @@ use burn::{
     tensor::{DType, Int, Tensor},
 };
 
-use super::random;
+use super::{LowRank, random};
 use crate::{Backend, kernel};
 
-/// `x W^T + b`.
+/// `x W^T + b`, and what an adapter that learns adds to it.
 #[derive(Module, Debug)]
 pub struct Linear<B: Backend> {
     weight: Param<Tensor<B, 2>>,
     bias: Option<Param<Tensor<B, 1>>>,
+    low_rank: Option<LowRank<B>>,
 }
 
 impl<B: Backend> Linear<B> {
     /// A map without bias from `input` to `output` values, random at unit gain.
     pub fn init(input: usize, output: usize, device: &B::Device) -> Self {
         let std = (input as f64).powf(-0.5);
-        Self { weight: random([output, input], std, device), bias: None }
+        Self { weight: random([output, input], std, device), bias: None, low_rank: None }
     }
 
     /// The same with a bias.
@@ -56,7 +57,23 @@ impl<B: Backend> Linear<B> {
     /// - `x`: `[.., in]`, of the type that the weight's computes in
     /// - output: `[.., out]`
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
-        kernel::linear(x, self.weight.val(), self.bias.as_ref().map(Param::val))
+        let added = self.low_rank.as_ref().map(|low_rank| low_rank.forward(x.clone()));
+        let y = kernel::linear(x, self.weight.val(), self.bias.as_ref().map(Param::val));
+        match added {
+            Some(added) => y + added,
+            None => y,
+        }
+    }
+
+    /// Input and output width.
+    pub fn widths(&self) -> [usize; 2] {
+        let [output, input] = self.weight.shape().dims();
+        [input, output]
+    }
+
+    /// Lets an adapter add to it from now on, or nothing any more.
+    pub fn adapt(&mut self, low_rank: Option<LowRank<B>>) {
+        self.low_rank = low_rank;
     }
 }
 

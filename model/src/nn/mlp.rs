@@ -25,6 +25,15 @@ impl<B: Backend> Mlp<B> {
         }
     }
 
+    /// The three maps by their names.
+    pub(crate) fn linears(&mut self) -> [(&'static str, &mut Linear<B>); 3] {
+        [
+            ("gate_proj", &mut self.gate_proj),
+            ("up_proj", &mut self.up_proj),
+            ("down_proj", &mut self.down_proj),
+        ]
+    }
+
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {

@@ -15,10 +15,13 @@
 //! Source: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 
 mod few;
+mod gradient;
 mod many;
 #[cfg(test)]
 mod tests;
 mod tile;
+
+pub(super) use gradient::attention_gradients;
 
 use std::ops::Range;
 

@@ -15,6 +15,7 @@
 
 mod filter;
 mod finish;
+mod gradient;
 mod pairs;
 mod residual;
 mod share;
@@ -34,6 +35,7 @@ use share::{cut, share};
 use sound::{Reach, Sound, with_rooms};
 use tile::SAMPLES;
 
+pub(super) use gradient::filter_gradient;
 pub(super) use residual::residual_units;
 
 /// Words of a window: with the weights of a tile they stay in a core's second cache.

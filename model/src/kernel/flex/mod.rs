@@ -6,6 +6,7 @@ mod conv;
 mod eight;
 mod embedding;
 mod exp;
+mod gradient;
 #[cfg(test)]
 mod measure;
 mod product;
@@ -112,6 +113,50 @@ impl Backend for Flex {
         geometry: Geometry,
     ) -> FloatTensor<Self> {
         conv::conv_transpose1d(x, weight, bias, geometry)
+    }
+
+    fn rms_norm_gradients(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        gradient::rms_norm_gradients(x, weight, epsilon, gradient)
+    }
+
+    fn swiglu_gradients(
+        gate: FloatTensor<Self>,
+        up: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        gradient::swiglu_gradients(gate, up, gradient)
+    }
+
+    fn attention_gradients(
+        inputs: [FloatTensor<Self>; 3],
+        keys: Option<BoolTensor<Self>>,
+        visibility: Visibility,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 3] {
+        attention::attention_gradients(inputs, keys, visibility, gradient)
+    }
+
+    fn snake_gradients(
+        x: FloatTensor<Self>,
+        alpha: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 3] {
+        snake::snake_gradients(x, alpha, beta, gradient)
+    }
+
+    fn filter_gradient(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        taps: usize,
+        geometry: Geometry,
+    ) -> FloatTensor<Self> {
+        conv::filter_gradient(x, gradient, taps, geometry)
     }
 
     fn residual_units(

@@ -3,6 +3,8 @@
 //! `sin^2` has period pi: an angle need only be brought to within half of that of zero, where a
 //! polynomial is the sine to an ulp or two, and no sign is needed.
 
+mod gradient;
+
 use std::f32::consts::{self, FRAC_1_PI};
 
 use burn::tensor::{DType, TensorMetadata};
@@ -14,6 +16,8 @@ use super::{
     super::{primitive, reference, tensor},
     WORTH_SHARING, contiguous, from_values,
 };
+
+pub(super) use gradient::snake_gradients;
 
 /// Kernel of [`super::super::Backend::snake`], for f32.
 pub(super) fn snake(x: FlexTensor, alpha: FlexTensor, beta: FlexTensor) -> FlexTensor {

@@ -1,0 +1,184 @@
+//! The transformers' operations: products, norms, gates, positions and attention.
+
+use burn::tensor::ops::{BoolTensor, FloatTensor};
+use burn_autodiff::{
+    Autodiff, NodeId,
+    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+    grads::Gradients,
+    ops::{Backward, Ops, OpsKind},
+};
+
+use super::super::{Backend, Visibility};
+
+type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
+
+/// Passes gradients on to the parents that want one.
+fn register<B: Backend, const N: usize>(
+    parents: [Option<NodeId>; N],
+    passed: [FloatTensor<B>; N],
+    gradients: &mut Gradients,
+) {
+    for (parent, gradient) in parents.into_iter().zip(passed) {
+        if let Some(parent) = parent {
+            gradients.register::<B>(parent, gradient);
+        }
+    }
+}
+
+/// Lets `operation` pass back what it keeps for that.
+macro_rules! tracked {
+    ($operation:expr, $count:literal, $nodes:expr, $kept:expr, $output:expr) => {
+        match Backward::<B, $count>::prepare::<C>($operation, $nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prepared) => prepared.finish($kept, $output),
+            OpsKind::UnTracked(prepared) => prepared.finish($output),
+        }
+    };
+}
+
+pub(super) fn product<B: Backend, C: CheckpointStrategy>(
+    x: Tracked<B, C>,
+    weight: Tracked<B, C>,
+) -> Tracked<B, C> {
+    let kept = [x.primitive.clone(), weight.primitive.clone()];
+    let y = <B as Backend>::product(x.primitive, weight.primitive);
+    tracked!(Product, 2, [x.node, weight.node], kept, y)
+}
+
+#[derive(Debug)]
+struct Product;
+
+impl<B: Backend> Backward<B, 2> for Product {
+    /// Input and weight.
+    type State = [FloatTensor<B>; 2];
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [x, weight] = ops.state;
+        let [x_node, weight_node] = ops.parents.map(|parent| parent.map(|parent| parent.id));
+        if let Some(node) = x_node {
+            // Weights may be narrower than what they are applied to.
+            let weight =
+                B::float_cast(weight, burn::tensor::TensorMetadata::dtype(&gradient).into());
+            gradients.register::<B>(node, B::float_matmul(gradient.clone(), weight));
+        }
+        if let Some(node) = weight_node {
+            gradients.register::<B>(node, B::float_matmul(B::float_transpose(gradient), x));
+        }
+    }
+}
+
+pub(super) fn rms_norm<B: Backend, C: CheckpointStrategy>(
+    x: Tracked<B, C>,
+    weight: Tracked<B, C>,
+    epsilon: f64,
+) -> Tracked<B, C> {
+    let kept = [x.primitive.clone(), weight.primitive.clone()];
+    let y = <B as Backend>::rms_norm(x.primitive, weight.primitive, epsilon);
+    tracked!(RmsNorm(epsilon), 2, [x.node, weight.node], kept, y)
+}
+
+#[derive(Debug)]
+struct RmsNorm(f64);
+
+impl<B: Backend> Backward<B, 2> for RmsNorm {
+    /// Input and weight.
+    type State = [FloatTensor<B>; 2];
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [x, weight] = ops.state;
+        let passed = B::rms_norm_gradients(x, weight, self.0, gradient);
+        register::<B, 2>(ops.parents.map(|of| of.map(|of| of.id)), passed, gradients);
+    }
+}
+
+pub(super) fn swiglu<B: Backend, C: CheckpointStrategy>(
+    gate: Tracked<B, C>,
+    up: Tracked<B, C>,
+) -> Tracked<B, C> {
+    let kept = [gate.primitive.clone(), up.primitive.clone()];
+    let y = <B as Backend>::swiglu(gate.primitive, up.primitive);
+    tracked!(Swiglu, 2, [gate.node, up.node], kept, y)
+}
+
+#[derive(Debug)]
+struct Swiglu;
+
+impl<B: Backend> Backward<B, 2> for Swiglu {
+    /// The gate and what goes through it.
+    type State = [FloatTensor<B>; 2];
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [gate, up] = ops.state;
+        let passed = B::swiglu_gradients(gate, up, gradient);
+        register::<B, 2>(ops.parents.map(|of| of.map(|of| of.id)), passed, gradients);
+    }
+}
+
+/// Cosines and sines learn nothing.
+pub(super) fn rotate<B: Backend, C: CheckpointStrategy>(
+    x: Tracked<B, C>,
+    cos: FloatTensor<B>,
+    sin: FloatTensor<B>,
+) -> Tracked<B, C> {
+    let kept = [cos.clone(), sin.clone()];
+    let y = <B as Backend>::rotate(x.primitive, cos, sin);
+    tracked!(Rotate, 1, [x.node], kept, y)
+}
+
+#[derive(Debug)]
+struct Rotate;
+
+impl<B: Backend> Backward<B, 1> for Rotate {
+    /// Cosines and sines.
+    type State = [FloatTensor<B>; 2];
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [cos, sin] = ops.state;
+        // The other way round.
+        let passed = <B as Backend>::rotate(gradient, cos, B::float_neg(sin));
+        register::<B, 1>(ops.parents.map(|of| of.map(|of| of.id)), [passed], gradients);
+    }
+}
+
+pub(super) fn attention<B: Backend, C: CheckpointStrategy>(
+    [q, k, v]: [Tracked<B, C>; 3],
+    keys: Option<BoolTensor<B>>,
+    visibility: Visibility,
+) -> Tracked<B, C> {
+    let inputs = [q.primitive.clone(), k.primitive.clone(), v.primitive.clone()];
+    let kept = Attended { inputs, keys: keys.clone(), visibility };
+    let y = <B as Backend>::attention(q.primitive, k.primitive, v.primitive, keys, visibility);
+    tracked!(Attention, 3, [q.node, k.node, v.node], kept, y)
+}
+
+#[derive(Debug)]
+struct Attention;
+
+/// Queries, keys and values, and what was hidden.
+#[derive(Debug)]
+struct Attended<B: Backend> {
+    inputs: [FloatTensor<B>; 3],
+    keys: Option<BoolTensor<B>>,
+    visibility: Visibility,
+}
+
+impl<B: Backend> Clone for Attended<B> {
+    fn clone(&self) -> Self {
+        let Self { inputs, keys, visibility } = self;
+        Self { inputs: inputs.clone(), keys: keys.clone(), visibility: *visibility }
+    }
+}
+
+impl<B: Backend> Backward<B, 3> for Attention {
+    type State = Attended<B>;
+
+    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let Attended { inputs, keys, visibility } = ops.state;
+        let passed = B::attention_gradients(inputs, keys, visibility, gradient);
+        register::<B, 3>(ops.parents.map(|of| of.map(|of| of.id)), passed, gradients);
+    }
+}

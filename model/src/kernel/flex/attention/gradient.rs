@@ -1,0 +1,281 @@
+//! What attention passes back: weights are made once more, some queries at a time, and never leave the
+//! cache of the core that needs them.
+//!
+//! Source: Dao et al. 2022, arXiv:2205.14135, appendix B.2.
+
+use burn::tensor::{DType, Tensor, TensorMetadata, ops::BoolTensor};
+use burn_flex::{Flex, FlexTensor};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::{
+    super::{
+        super::{Mask, Visibility, primitive, reference, tensor},
+        from_values, readable,
+    },
+    Heads, Problem, Rows,
+};
+
+/// Queries whose weights are held at a time.
+const BLOCK: usize = 64;
+
+/// Numbers of a vector of the widest kind: rows are filled up to whole ones.
+const LANES: usize = 16;
+
+/// Kernel of [`super::super::super::Backend::attention_gradients`], for f32.
+pub(in super::super) fn attention_gradients(
+    inputs: [FlexTensor; 3],
+    keys: Option<BoolTensor<Flex>>,
+    visibility: Visibility,
+    gradient: FlexTensor,
+) -> [FlexTensor; 3] {
+    let all = || inputs.iter().chain([&gradient]);
+    if all().any(|x| x.dtype() != DType::F32 || x.shape().num_elements() == 0) {
+        let mask = Mask { visibility, keys: keys.map(Tensor::from_primitive) };
+        let inputs = inputs.map(tensor);
+        let passed = reference::attention_gradients::<Flex>(inputs, &mask, tensor(gradient));
+        return passed.map(primitive);
+    }
+    let [q, k, v] = inputs.map(readable);
+    let gradient = readable(gradient);
+    let keys = keys.map(|keys| keys.to_contiguous());
+    let [batch, heads, queries, width] = [0, 1, 2, 3].map(|axis| q.shape()[axis]);
+    let (kv_heads, key_count) = (k.shape()[1], k.shape()[2]);
+    let problem = Problem {
+        q: Heads::of(&q),
+        k: Heads::of(&k),
+        v: Heads::of(&v),
+        kv_heads,
+        group: heads / kv_heads,
+        queries,
+        keys: key_count,
+        real: keys.as_ref().map(FlexTensor::storage::<u8>),
+        visibility,
+        scale: (width as f64).powf(-0.5) as f32,
+    };
+    let slopes = Heads::of(&gradient);
+    let mut of_q = vec![0.0; batch * heads * queries * width];
+    let mut of_k = vec![0.0; batch * kv_heads * key_count * width];
+    let mut of_v = of_k.clone();
+    let parts = of_q
+        .par_chunks_mut(problem.group * queries * width)
+        .zip(of_k.par_chunks_mut(key_count * width))
+        .zip(of_v.par_chunks_mut(key_count * width))
+        .enumerate();
+    parts.for_each(|(index, ((of_q, of_k), of_v))| {
+        let (item, kv_head) = (index / kv_heads, index % kv_heads);
+        let group = Group { problem: &problem, slopes, item, kv_head, of_q, of_k, of_v };
+        Arch::new().dispatch(group);
+    });
+    let of_kv = |values| from_values(values, [batch, kv_heads, key_count, width]);
+    [from_values(of_q, [batch, heads, queries, width]), of_kv(of_k), of_kv(of_v)]
+}
+
+/// The query heads that share a key head.
+struct Group<'a> {
+    problem: &'a Problem<'a>,
+    slopes: Heads<'a>,
+    item: usize,
+    kv_head: usize,
+    /// `[group, Lq, D]`
+    of_q: &'a mut [f32],
+    /// `[Lk, D]`
+    of_k: &'a mut [f32],
+    /// `[Lk, D]`
+    of_v: &'a mut [f32],
+}
+
+impl WithSimd for Group<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { problem, slopes, item, kv_head, of_q, of_k, of_v } = self;
+        let &Problem { group, queries, keys, scale, .. } = problem;
+        let width = problem.k.width;
+        let wide = width.next_multiple_of(LANES);
+        let long = keys.next_multiple_of(LANES);
+        let (k, v) = (problem.k.head(item, kv_head), problem.v.head(item, kv_head));
+        let k_rows = padded(k, 0, keys, wide);
+        let (k_turned, v_turned) = (turned(k, keys, long), turned(v, keys, long));
+        let mut sum_k = vec![0.0; keys * wide];
+        let mut sum_v = vec![0.0; keys * wide];
+        let mut weights = vec![0.0; BLOCK * long];
+        let mut of_weights = vec![0.0; BLOCK * long];
+        let mut block_q = vec![0.0; BLOCK * wide];
+        for member in 0..group {
+            let head = kv_head * group + member;
+            let (q, slope) = (problem.q.head(item, head), slopes.head(item, head));
+            for first in (0..queries).step_by(BLOCK) {
+                let count = BLOCK.min(queries - first);
+                let (q, slope) = (padded(q, first, count, wide), padded(slope, first, count, wide));
+                let rows = [count, width, long];
+                weights.fill(0.0);
+                add_product(simd, (&q, [wide, 1]), &k_turned, &mut weights, rows);
+                of_weights.fill(0.0);
+                add_product(simd, (&slope, [wide, 1]), &v_turned, &mut of_weights, rows);
+                for i in 0..count {
+                    let weights = &mut weights[i * long..][..long];
+                    let of_weights = &mut of_weights[i * long..][..long];
+                    soften(problem, item, first + i, &mut weights[..keys], scale);
+                    weights[keys..].fill(0.0);
+                    let along: f32 = weights.iter().zip(&*of_weights).map(|(w, g)| w * g).sum();
+                    let is_blind = problem.is_blind(item, first + i);
+                    for (g, w) in of_weights.iter_mut().zip(&*weights) {
+                        // Whoever sees nothing learns nothing of where to look.
+                        *g = if is_blind { 0.0 } else { scale * w * (*g - along) };
+                    }
+                }
+                let columns = [keys, count, wide];
+                add_product(simd, (&weights, [1, long]), &slope, &mut sum_v, columns);
+                add_product(simd, (&of_weights, [1, long]), &q, &mut sum_k, columns);
+                block_q.fill(0.0);
+                let rows = [count, keys, wide];
+                add_product(simd, (&of_weights, [long, 1]), &k_rows, &mut block_q, rows);
+                let to = &mut of_q[(member * queries + first) * width..][..count * width];
+                for (to, from) in to.chunks_exact_mut(width).zip(block_q.chunks_exact(wide)) {
+                    to.copy_from_slice(&from[..width]);
+                }
+            }
+        }
+        for (to, from) in [(of_k, sum_k), (of_v, sum_v)] {
+            for (to, from) in to.chunks_exact_mut(width).zip(from.chunks_exact(wide)) {
+                to.copy_from_slice(&from[..width]);
+            }
+        }
+    }
+}
+
+/// Scores of query `i` to its weights.
+#[inline(always)]
+fn soften(problem: &Problem<'_>, item: usize, i: usize, scores: &mut [f32], scale: f32) {
+    let (seen, real) = (problem.seen(i), problem.real(item));
+    let mut largest = f32::MIN;
+    for (j, score) in scores.iter_mut().enumerate() {
+        let is_seen = seen.contains(&j) && real.is_none_or(|real| real[j] != 0);
+        *score = if is_seen { *score * scale } else { f32::MIN };
+        largest = largest.max(*score);
+    }
+    let mut sum = 0.0;
+    for score in &mut *scores {
+        *score = (*score - largest).exp();
+        sum += *score;
+    }
+    let inverse = 1.0 / sum;
+    scores.iter_mut().for_each(|score| *score *= inverse);
+}
+
+/// Rows `first..` of a head, each filled up with zeros.
+fn padded(rows: Rows<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
+    let mut values = vec![0.0; count * wide];
+    for (index, to) in values.chunks_exact_mut(wide).enumerate() {
+        to[..rows.width].copy_from_slice(rows.row(first + index));
+    }
+    values
+}
+
+/// A head with its numbers as rows, `[D, long]`.
+fn turned(rows: Rows<'_>, count: usize, long: usize) -> Vec<f32> {
+    let mut values = vec![0.0; rows.width * long];
+    for j in 0..count {
+        for (d, value) in rows.row(j).iter().enumerate() {
+            values[d * long + j] = *value;
+        }
+    }
+    values
+}
+
+/// Rows that are summed at once.
+const ROWS: usize = 4;
+
+/// Vectors of them.
+const VECTORS: usize = 2;
+
+/// `to += a b`: `a` is `[m, k]` wherever its numbers lie, `b` and `to` are `[k, n]` and `[m, n]`, `n` in
+/// whole vectors.
+#[inline(always)]
+fn add_product<S: Simd>(
+    simd: S,
+    (a, [row, column]): (&[f32], [usize; 2]),
+    b: &[f32],
+    to: &mut [f32],
+    [m, k, n]: [usize; 3],
+) {
+    let step = VECTORS * S::F32_LANES;
+    for first in (0..m).step_by(ROWS) {
+        let rows = ROWS.min(m - first);
+        for at in (0..n).step_by(step) {
+            let width = step.min(n - at);
+            let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
+            // Rows beyond the last are summed like the last, and forgotten.
+            let mut starts = [0; ROWS];
+            for (index, start) in starts.iter_mut().enumerate() {
+                *start = (first + index.min(rows - 1)) * row;
+            }
+            if width == step {
+                for depth in 0..k {
+                    let (b, _) = S::as_simd_f32s(&b[depth * n + at..][..step]);
+                    for (sums, start) in sums.iter_mut().zip(starts) {
+                        let weight = simd.splat_f32s(a[start + depth * column]);
+                        for (sum, &b) in sums.iter_mut().zip(b) {
+                            *sum = simd.mul_add_e_f32s(weight, b, *sum);
+                        }
+                    }
+                }
+            } else {
+                for depth in 0..k {
+                    let (b, _) = S::as_simd_f32s(&b[depth * n + at..][..width]);
+                    for (sums, start) in sums.iter_mut().zip(starts) {
+                        let weight = simd.splat_f32s(a[start + depth * column]);
+                        for (sum, &b) in sums.iter_mut().zip(b) {
+                            *sum = simd.mul_add_e_f32s(weight, b, *sum);
+                        }
+                    }
+                }
+            }
+            for (index, sums) in sums[..rows].iter().enumerate() {
+                let to = &mut to[(first + index) * n + at..][..width];
+                let (to, _) = S::as_mut_simd_f32s(to);
+                for (to, &sum) in to.iter_mut().zip(sums) {
+                    *to = simd.add_f32s(*to, sum);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{assert_close, random};
+    use super::*;
+
+    #[test]
+    fn it_is_the_reference_with_padding_too() {
+        for (visibility, [heads, kv_heads], [queries, keys], width) in [
+            (Visibility::Full, [1, 1], [1, 1], 2),
+            (Visibility::Full, [4, 2], [130, 77], 32),
+            (Visibility::Causal { first: 0 }, [2, 1], [70, 70], 16),
+            (Visibility::Window(5), [2, 2], [90, 90], 20),
+        ] {
+            let batch = 2;
+            let real: Vec<bool> = (0..batch * keys).map(|index| index % 7 != 6).collect();
+            for padding in [false, true] {
+                let data = burn::tensor::TensorData::new(real.clone(), [batch, keys]);
+                let keys_real = padding.then(|| Tensor::from_data(data, &Default::default()));
+                let mask = Mask { visibility, keys: keys_real };
+                let q = random([batch, heads, queries, width]);
+                let [k, v] = [0, 1].map(|_| random([batch, kv_heads, keys, width]));
+                let gradient = random([batch, heads, queries, width]);
+                let inputs = [&q, &k, &v].map(|of| of.clone());
+                let expected =
+                    reference::attention_gradients::<Flex>(inputs, &mask, gradient.clone());
+                let inputs = [q, k, v].map(primitive);
+                let keys_real = mask.keys.map(Tensor::into_primitive);
+                let ours = attention_gradients(inputs, keys_real, visibility, primitive(gradient));
+                for (ours, expected) in ours.into_iter().zip(expected) {
+                    assert_close::<4>(tensor(ours), expected, 1e-4);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the snake passes back, in one pass over its input.
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::{
+    super::{
+        super::{primitive, reference, tensor},
+        contiguous, from_values,
+    },
+    Curve, FAR, PI, ROUNDING, SINE,
+};
+
+/// Kernel of [`super::super::super::Backend::snake_gradients`], for f32.
+pub(in super::super) fn snake_gradients(
+    x: FlexTensor,
+    alpha: FlexTensor,
+    beta: FlexTensor,
+    gradient: FlexTensor,
+) -> [FlexTensor; 3] {
+    let shape = [x.shape()[0], x.shape()[1], x.shape()[2]];
+    let is_f32 = [&x, &alpha, &beta, &gradient].iter().all(|of| of.dtype() == DType::F32);
+    if !is_f32 || shape.contains(&0) {
+        let [alpha, beta, gradient] = [alpha, beta, gradient].map(tensor);
+        let passed = reference::snake_gradients::<Flex>(tensor(x), alpha, beta, gradient);
+        return passed.map(primitive);
+    }
+    let curves = Curve::of_channels(alpha, beta);
+    let (x, mut gradient) = (contiguous(x), contiguous(gradient));
+    let values = x.storage::<f32>();
+    let slopes = gradient.storage_mut::<f32>();
+    let [batch, channels, samples] = shape;
+    let rows = values.par_chunks(samples).zip(slopes.par_chunks_mut(samples)).enumerate();
+    let sums: Vec<[f32; 2]> = rows
+        .map(|(index, (x, slope))| {
+            let curve = curves[index % channels];
+            Arch::new().dispatch(Pass { curve, x, slope })
+        })
+        .collect();
+    let of_channels = |which: usize| {
+        let of_channel = |channel: usize| -> f32 {
+            (0..batch).map(|item| sums[item * channels + channel][which]).sum()
+        };
+        from_values((0..channels).map(of_channel).collect(), [1, channels, 1])
+    };
+    let [of_alpha, of_beta] = [0, 1].map(of_channels);
+    [gradient, of_alpha, of_beta]
+}
+
+/// Turns the gradient of a channel into that of its input; gives those of `alpha` and `beta`.
+struct Pass<'a> {
+    curve: Curve,
+    x: &'a [f32],
+    slope: &'a mut [f32],
+}
+
+impl WithSimd for Pass<'_> {
+    type Output = [f32; 2];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> [f32; 2] {
+        let Self { curve, x, slope } = self;
+        let zero = simd.splat_f32s(0.0);
+        let mut sums = [zero; 2];
+        let (values, last_values) = S::as_simd_f32s(x);
+        let (slopes, last_slopes) = S::as_mut_simd_f32s(slope);
+        for (slope, &x) in slopes.iter_mut().zip(values) {
+            *slope = pass(simd, curve, x, *slope, &mut sums);
+        }
+        if !last_values.is_empty() {
+            let x = simd.partial_load_f32s(last_values);
+            let slope = simd.partial_load_f32s(last_slopes);
+            let passed = pass(simd, curve, x, slope, &mut sums);
+            simd.partial_store_f32s(last_slopes, passed);
+        }
+        let Curve { frequency, amplitude } = curve;
+        // `b c^2` is `c - 1e-9 c^2`.
+        let of_beta = amplitude - 1e-9 * amplitude * amplitude;
+        let [of_alpha, squares] = sums.map(|sum| simd.reduce_sum_f32s(sum));
+        [of_alpha * frequency * amplitude, -squares * of_beta]
+    }
+}
+
+/// The gradient of a vector of inputs; adds up `g x sin(2 a x)` and `g sin^2(a x)`.
+#[inline(always)]
+fn pass<S: Simd>(
+    simd: S,
+    Curve { frequency, amplitude }: Curve,
+    x: S::f32s,
+    slope: S::f32s,
+    sums: &mut [S::f32s; 2],
+) -> S::f32s {
+    let angle = simd.mul_f32s(x, simd.splat_f32s(frequency));
+    // Further out an angle in f32 says nothing of a sine; there nothing is learned.
+    let far = simd.splat_f32s(FAR);
+    let angle = simd.max_f32s(simd.min_f32s(angle, far), simd.splat_f32s(-FAR));
+    let rounding = simd.splat_f32s(ROUNDING);
+    let turns = simd.mul_add_f32s(angle, simd.splat_f32s(std::f32::consts::FRAC_1_PI), rounding);
+    let turns = simd.sub_f32s(turns, rounding);
+    let mut r = angle;
+    for part in PI {
+        r = simd.mul_add_f32s(turns, simd.splat_f32s(-part), r);
+    }
+    let u = simd.mul_f32s(r, r);
+    let mut polynomial = simd.splat_f32s(SINE[3]);
+    for term in [SINE[2], SINE[1], SINE[0]] {
+        polynomial = simd.mul_add_f32s(polynomial, u, simd.splat_f32s(term));
+    }
+    let sine = simd.mul_add_f32s(simd.mul_f32s(polynomial, u), r, r);
+    let mut cosine = simd.splat_f32s(COSINE[5]);
+    for term in [COSINE[4], COSINE[3], COSINE[2], COSINE[1], COSINE[0]] {
+        cosine = simd.mul_add_f32s(cosine, u, simd.splat_f32s(term));
+    }
+    // Both have the sign of the half turns that were left out.
+    let half = simd.mul_f32s(sine, cosine);
+    let double = simd.add_f32s(half, half);
+    sums[0] = simd.mul_add_f32s(simd.mul_f32s(slope, x), double, sums[0]);
+    sums[1] = simd.mul_add_f32s(simd.mul_f32s(slope, sine), sine, sums[1]);
+    let steepness = simd.splat_f32s(frequency * amplitude);
+    simd.mul_add_f32s(simd.mul_f32s(slope, steepness), double, slope)
+}
+
+/// `cos(r)` by powers of `r^2`, of error 5e-7 up to pi / 2: Taylor's.
+const COSINE: [f32; 6] = [1.0, -0.5, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40_320.0, -1.0 / 3_628_800.0];
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{assert_close, random};
+    use super::*;
+
+    #[test]
+    fn it_is_the_reference() {
+        for (batch, channels, samples) in [(1, 1, 1), (2, 3, 5), (3, 8, 1203)] {
+            let x = random([batch, channels, samples]) * 3.0;
+            let gradient = random([batch, channels, samples]);
+            let (alpha, beta) = (random([1, channels, 1]) * 0.5, random([1, channels, 1]) * 0.5);
+            let all = [&x, &alpha, &beta, &gradient].map(|of| of.clone());
+            let [a, b, c, d] = all;
+            let expected = reference::snake_gradients::<Flex>(a, b, c, d);
+            let [alpha, beta] = [alpha, beta].map(primitive);
+            let ours = snake_gradients(primitive(x), alpha, beta, primitive(gradient));
+            for (ours, expected) in ours.into_iter().zip(expected) {
+                assert_close(tensor(ours), expected, 2e-4);
+            }
+        }
+    }
+}

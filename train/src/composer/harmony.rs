@@ -1,0 +1,143 @@
+//! Chords and their progressions of four bars.
+
+use super::{
+    dice::Dice,
+    key::{Key, Mode, raised},
+};
+
+/// A chord on a step of the scale, 0 = tonic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chord {
+    /// Root, in steps above the tonic.
+    pub(super) root: i32,
+}
+
+/// Four chords, one a bar.
+pub(super) type Progression = [Chord; 4];
+
+/// The tonic chord.
+pub(super) const TONIC: Chord = Chord { root: 0 };
+
+/// How much the harmony moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Movement {
+    /// Stays on the tonic for most of the time.
+    Still,
+    /// A new chord nearly every bar.
+    Songlike,
+}
+
+/// Roots of progressions, 1 = tonic. All begin on the tonic; those of minor keys avoid leaning
+/// on the relative major (steps 3 and 7), else its key would be heard.
+const MAJOR: [[i32; 4]; 8] = [
+    [1, 5, 6, 4],
+    [1, 6, 4, 5],
+    [1, 4, 1, 5],
+    [1, 4, 5, 1],
+    [1, 1, 4, 5],
+    [1, 4, 5, 4],
+    [1, 2, 5, 1],
+    [1, 5, 4, 1],
+];
+const MINOR: [[i32; 4]; 8] = [
+    [1, 6, 7, 1],
+    [1, 4, 5, 1],
+    [1, 6, 4, 5],
+    [1, 4, 1, 5],
+    [1, 1, 6, 5],
+    [1, 5, 1, 4],
+    [1, 4, 6, 5],
+    [1, 7, 6, 1],
+];
+const STILL_MAJOR: [[i32; 4]; 4] = [[1, 1, 4, 1], [1, 4, 1, 1], [1, 1, 1, 5], [1, 5, 1, 1]];
+const STILL_MINOR: [[i32; 4]; 4] = [[1, 1, 6, 1], [1, 4, 1, 1], [1, 1, 1, 5], [1, 1, 4, 1]];
+
+/// Picks a progression.
+pub(super) fn progression(mode: Mode, movement: Movement, dice: &mut Dice) -> Progression {
+    let table: &[[i32; 4]] = match (mode, movement) {
+        (Mode::Major, Movement::Songlike) => &MAJOR,
+        (Mode::Minor, Movement::Songlike) => &MINOR,
+        (Mode::Major, Movement::Still) => &STILL_MAJOR,
+        (Mode::Minor, Movement::Still) => &STILL_MINOR,
+    };
+    dice.pick(table).map(|root| Chord { root: root - 1 })
+}
+
+impl Chord {
+    /// Scale steps of the triad: root, third, fifth.
+    pub(super) fn steps(self) -> [i32; 3] {
+        [self.root, self.root + 2, self.root + 4]
+    }
+
+    /// Whether a scale step belongs to the triad.
+    pub(super) fn has(self, step: i32) -> bool {
+        self.steps().iter().any(|own| (own - step).rem_euclid(7) == 0)
+    }
+
+    /// Pitches of the triad within the octave above `lowest`, rising, so that neighbouring
+    /// chords share their register. The tonic chord doubles its root, so that the key is clear.
+    pub(super) fn close_voicing(self, key: Key, lowest: u8) -> Vec<u8> {
+        let tones = self.steps().map(|step| raised(key.pitch_class(step), lowest));
+        let doubled = (self == TONIC).then(|| doubled(&tones));
+        rising(tones.into_iter().chain(doubled))
+    }
+
+    /// Root, third and fifth, rising from the root.
+    pub(super) fn root_voicing(self, key: Key, lowest: u8) -> [u8; 3] {
+        let root = raised(key.pitch_class(self.root), lowest);
+        self.steps().map(|step| raised(key.pitch_class(step), root))
+    }
+
+    /// As [`Chord::close_voicing`], with a seventh on all chords but the tonic.
+    ///
+    /// The seventh of the tonic would make the chord of another key out of it.
+    pub(super) fn seventh_voicing(self, key: Key, lowest: u8) -> Vec<u8> {
+        if self == TONIC {
+            return self.close_voicing(key, lowest);
+        }
+        let steps = self.steps().into_iter().chain([self.root + 6]);
+        rising(steps.map(|step| raised(key.pitch_class(step), lowest)))
+    }
+
+    /// Root, fifth and octave; a diminished fifth becomes the octave alone.
+    pub(super) fn power_voicing(self, key: Key, lowest: u8) -> Vec<u8> {
+        let root = raised(key.pitch_class(self.root), lowest);
+        let fifth = raised(key.pitch_class(self.root + 4), root);
+        if fifth == root + 7 { vec![root, fifth, root + 12] } else { vec![root, root + 12] }
+    }
+}
+
+/// The root of a voicing once more: above all if it is the lowest tone, else below all.
+fn doubled(tones: &[u8; 3]) -> u8 {
+    let [root, others @ ..] = *tones;
+    if others.iter().all(|&tone| root < tone) { root + 12 } else { root - 12 }
+}
+
+/// Sorts pitches.
+fn rising(pitches: impl Iterator<Item = u8>) -> Vec<u8> {
+    let mut pitches: Vec<u8> = pitches.collect();
+    pitches.sort_unstable();
+    pitches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_progression_begins_on_the_tonic() {
+        let tables = MAJOR.iter().chain(&MINOR).chain(&STILL_MAJOR).chain(&STILL_MINOR);
+        assert!(tables.into_iter().all(|roots| roots[0] == 1));
+    }
+
+    #[test]
+    fn voicings_are_the_chords_of_the_book() {
+        let key = Key::new(0, Mode::Major);
+        assert_eq!(TONIC.close_voicing(key, 60), [60, 64, 67, 72]);
+        assert_eq!(TONIC.close_voicing(key, 55), [48, 55, 60, 64]);
+        assert_eq!(TONIC.root_voicing(key, 65), [72, 76, 79]);
+        assert_eq!(Chord { root: 4 }.close_voicing(key, 60), [62, 67, 71]);
+        assert_eq!(Chord { root: 4 }.seventh_voicing(key, 60), [62, 65, 67, 71]);
+        assert_eq!(Chord { root: 3 }.power_voicing(key, 40), [41, 48, 53]);
+    }
+}

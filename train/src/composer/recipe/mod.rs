@@ -1,0 +1,151 @@
+//! Recipes: which parts a style has, and the patterns they play.
+//!
+//! A pattern is one bar of sixteenth notes, beats at positions 0, 4, 8 and 12; bars of three
+//! beats play the first twelve. Signs:
+//! - all: `.` a rest, `-` holds the note before it;
+//! - drums and chords: `X` loud, `x` normal, `o` soft;
+//! - bass: `1` root, `5` fifth, `8` octave;
+//! - arpeggios: `1` root, `2` third, `3` fifth, `4` to `6` the same an octave higher.
+//!
+//! Every beat of a bar has an onset in some part that sounds throughout, and notes between
+//! the beats are softer, so that the tempo can be told by ear.
+
+mod band;
+mod club;
+mod quiet;
+
+use super::{harmony::Movement, instrument::Instrument, melody::Pace, style::Style};
+
+/// What a part plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Triads.
+    Triads,
+    /// Triads and, off the tonic, sevenths.
+    Sevenths,
+    /// Roots and fifths.
+    Powers,
+    /// Tones of the chord one after another.
+    Arpeggio,
+    /// Roots and fifths, one at a time.
+    Bass,
+    /// The theme.
+    Melody(Pace),
+    /// A drum.
+    Drum,
+}
+
+/// From which kind of section on a part plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Layer {
+    /// Everywhere, also in intro and outro.
+    Always,
+    /// In verse, bridge and chorus.
+    Verse,
+    /// In the chorus only.
+    Chorus,
+}
+
+/// One part of a recipe.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// What it plays.
+    pub(super) role: Role,
+    /// Who may play it; a piece picks one.
+    pub(super) instruments: &'static [Instrument],
+    /// Lowest MIDI pitch of its register.
+    pub(super) lowest: u8,
+    /// Loudness: for pitched parts the level while they sound, for drums the peak of a full hit.
+    pub(super) level: f32,
+    /// When it enters.
+    pub(super) layer: Layer,
+    /// How often a piece has this part, in percent.
+    pub(super) percent: u32,
+    /// Patterns of one bar; a piece picks one for the verse and one for the chorus.
+    pub(super) patterns: &'static [&'static str],
+}
+
+/// All that a style fixes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recipe {
+    /// How much the harmony moves.
+    pub(super) movement: Movement,
+    /// How late the second sixteenth of each pair is, in ticks (a sixteenth has 6).
+    pub(super) swing: u32,
+    /// How far chords and bass step back on each beat, 0 = not at all, 1 = to silence.
+    pub(super) pumping: f32,
+    /// The parts.
+    pub(super) parts: &'static [Part],
+}
+
+/// The recipe of a style.
+pub(super) fn recipe(style: Style) -> &'static Recipe {
+    match style {
+        Style::Ambient => &quiet::AMBIENT,
+        Style::PianoBallad => &quiet::PIANO_BALLAD,
+        Style::LofiHipHop => &quiet::LOFI_HIP_HOP,
+        Style::Waltz => &quiet::WALTZ,
+        Style::BossaNova => &band::BOSSA_NOVA,
+        Style::Folk => &band::FOLK,
+        Style::SynthPop => &band::SYNTH_POP,
+        Style::Rock => &band::ROCK,
+        Style::Chiptune => &club::CHIPTUNE,
+        Style::House => &club::HOUSE,
+        Style::Techno => &club::TECHNO,
+        Style::DrumAndBass => &club::DRUM_AND_BASS,
+    }
+}
+
+/// A drum that always belongs to the piece.
+const fn drum(
+    instruments: &'static [Instrument],
+    level: f32,
+    layer: Layer,
+    patterns: &'static [&'static str],
+) -> Part {
+    Part { role: Role::Drum, instruments, lowest: 0, level, layer, percent: 100, patterns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_one_bar_of_known_signs() {
+        for style in Style::ALL {
+            for part in recipe(style).parts {
+                let signs = match part.role {
+                    Role::Drum | Role::Triads | Role::Sevenths | Role::Powers => "Xxo.-",
+                    Role::Arpeggio => "123456.-",
+                    Role::Bass => "158.-",
+                    Role::Melody(_) => "",
+                };
+                for pattern in part.patterns {
+                    assert_eq!(pattern.len(), 16, "{style}: {pattern}");
+                    assert!(pattern.chars().all(|sign| signs.contains(sign)), "{style}: {pattern}");
+                }
+                assert_eq!(part.patterns.is_empty(), matches!(part.role, Role::Melody(_)));
+            }
+        }
+    }
+
+    /// Kick and snare share the beats of these.
+    const BACKBEAT: [Style; 1] = [Style::LofiHipHop];
+
+    #[test]
+    fn every_beat_has_an_onset_from_the_intro_on() {
+        for style in Style::ALL {
+            for beat in 0..4 {
+                let sounding = recipe(style).parts.iter().any(|part| {
+                    part.layer == Layer::Always
+                        && part.percent == 100
+                        && !part.patterns.is_empty()
+                        && part.patterns.iter().all(|pattern| {
+                            !matches!(pattern.as_bytes()[4 * beat], b'.' | b'-' | b'o')
+                        })
+                });
+                assert!(sounding || BACKBEAT.contains(&style), "{style}: beat {beat}");
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Stems and their mix.
+
+use super::{
+    BLOCK, SAMPLE_RATE, Stereo,
+    drum::hit,
+    filter::Filter,
+    timbre::timbre,
+    voice::{Placed, Voice},
+};
+use crate::composer::{
+    Piece, Stem,
+    dice::{Dice, Stream},
+    instrument::Instrument,
+    recipe::{Part, Role, recipe},
+    score::{Note, sample_from_tick},
+};
+
+/// Peak of a mix.
+const PEAK: f32 = 0.8;
+
+/// Seconds of the fade at the end.
+const FADE_S: f32 = 0.15;
+
+/// Level of a pitched part of loudness 1 while it sounds, root mean square of one channel.
+const PITCHED_LEVEL: f32 = 0.12;
+
+/// The sound of each part that plays, before the mix is scaled.
+pub(in crate::composer) fn stems(piece: &Piece) -> Vec<Stem> {
+    let recipe = recipe(piece.style);
+    let mut dice = Dice::new(piece.seed, Stream::Timbre);
+    let mut stems = Vec::new();
+    for (index, part) in recipe.parts.iter().enumerate() {
+        // Drawn for absent parts too, so that each part keeps its own chance.
+        let seed = u64::from(dice.between(0, u32::MAX));
+        let notes: Vec<Note> =
+            piece.notes.iter().filter(|note| note.part == index).copied().collect();
+        let Some(instrument) = notes.first().map(|note| note.instrument) else { continue };
+        let mut own = Dice::new(seed, Stream::Timbre);
+        let mut sound = [vec![0.0; piece.samples()], vec![0.0; piece.samples()]];
+        if part.role == Role::Drum {
+            add_drum(piece, part, instrument, &notes, &mut own, &mut sound);
+        } else {
+            add_pitched(piece, part, instrument, &notes, &mut own, &mut sound);
+        }
+        if recipe.pumping > 0.0 && !matches!(part.role, Role::Drum | Role::Melody(_)) {
+            pump(piece, recipe.pumping, &mut sound);
+        }
+        stems.push(Stem { instrument, sound });
+    }
+    stems
+}
+
+fn add_drum(
+    piece: &Piece,
+    part: &Part,
+    instrument: Instrument,
+    notes: &[Note],
+    dice: &mut Dice,
+    sound: &mut Stereo,
+) {
+    let pan = match instrument {
+        Instrument::Kick | Instrument::Snare => 0.0,
+        _ => dice.real(-0.35, 0.35),
+    };
+    let gains = [part.level * (1.0 - pan) * 0.5, part.level * (1.0 + pan) * 0.5];
+    let hit = hit(instrument, piece.style, dice);
+    for note in notes {
+        let start = sample_from_tick(note.start, piece.bpm);
+        for (channel, gain) in sound.iter_mut().zip(gains) {
+            let channel = channel.get_mut(start..).unwrap_or_default();
+            for (sample, value) in channel.iter_mut().zip(&hit) {
+                *sample += gain * note.velocity * value;
+            }
+        }
+    }
+}
+
+fn add_pitched(
+    piece: &Piece,
+    part: &Part,
+    instrument: Instrument,
+    notes: &[Note],
+    dice: &mut Dice,
+    sound: &mut Stereo,
+) {
+    // The bass stays in the middle, where it is strongest.
+    let pan = if part.role == Role::Bass { 0.0 } else { dice.real(-0.4, 0.4) };
+    let timbre = timbre(instrument, dice);
+    let mut voice = Voice::new(timbre, pan);
+    for note in notes {
+        let start = sample_from_tick(note.start, piece.bpm);
+        let end = sample_from_tick(note.start + note.length, piece.bpm);
+        let placed =
+            Placed { start, held: end - start, pitch: note.pitch, velocity: note.velocity };
+        voice.add(sound, placed);
+    }
+    if timbre.drive > 0.0 {
+        distort(timbre.drive, sound);
+    }
+    let level = level_while_sounding(sound);
+    let gain = part.level * PITCHED_LEVEL / level.max(1e-9);
+    sound.iter_mut().flatten().for_each(|sample| *sample *= gain);
+}
+
+/// Overdrive: `x / (1 + |x|)` after a gain relative to the stem's own level, then a dull speaker.
+fn distort(drive: f32, sound: &mut Stereo) {
+    let gain = drive / level_while_sounding(sound).max(1e-9);
+    for channel in sound {
+        let mut speaker = Filter::low_pass(4_500.0);
+        for sample in channel {
+            let driven = *sample * gain;
+            *sample = speaker.next(driven / (1.0 + driven.abs()));
+        }
+    }
+}
+
+/// Root mean square of one channel over the stretches in which a stem sounds.
+fn level_while_sounding(sound: &Stereo) -> f32 {
+    let [left, right] = sound;
+    let powers: Vec<f32> = left
+        .chunks(1024)
+        .zip(right.chunks(1024))
+        .map(|(left, right)| {
+            let sum: f32 = left.iter().chain(right).map(|sample| sample * sample).sum();
+            sum / (2 * left.len()) as f32
+        })
+        .collect();
+    // Stretches 20 dB below the loudest count as rests.
+    let loudest = powers.iter().fold(0.0f32, |loudest, &power| loudest.max(power));
+    let sounding: Vec<f32> = powers.into_iter().filter(|&power| power > 0.01 * loudest).collect();
+    (sounding.iter().sum::<f32>() / sounding.len().max(1) as f32).sqrt()
+}
+
+/// Steps back on each beat and returns within two thirds of it, as if the kick pushed.
+fn pump(piece: &Piece, depth: f32, sound: &mut Stereo) {
+    let beat = f64::from(SAMPLE_RATE) * 60.0 / f64::from(piece.bpm);
+    for channel in sound {
+        for (index, block) in channel.chunks_mut(BLOCK).enumerate() {
+            let beats = (index * BLOCK) as f64 / beat;
+            let phase = (beats - beats.floor()) as f32;
+            // The first 5 % lead into the dip, so that it does not click.
+            let dip = (phase / 0.05).min(1.0) * (1.0 - phase / 0.66).max(0.0);
+            block.iter_mut().for_each(|sample| *sample *= 1.0 - depth * dip);
+        }
+    }
+}
+
+/// Adds the stems, scales the sum to [`PEAK`] and fades its end.
+pub(in crate::composer) fn mix(stems: &[Stem], samples: usize) -> Stereo {
+    let mut sum = [vec![0.0f32; samples], vec![0.0f32; samples]];
+    for stem in stems {
+        for (total, channel) in sum.iter_mut().zip(&stem.sound) {
+            for (total, sample) in total.iter_mut().zip(channel) {
+                *total += sample;
+            }
+        }
+    }
+    let peak = sum.iter().flatten().fold(0.0f32, |peak, sample| peak.max(sample.abs()));
+    let gain = PEAK / peak.max(1e-9);
+    let fade = ((FADE_S * SAMPLE_RATE as f32) as usize).min(samples);
+    for channel in &mut sum {
+        channel.iter_mut().for_each(|sample| *sample *= gain);
+        for (left, sample) in channel.iter_mut().rev().take(fade).enumerate() {
+            *sample *= left as f32 / fade as f32;
+        }
+    }
+    sum
+}

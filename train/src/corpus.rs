@@ -1,0 +1,130 @@
+//! Composed pieces as latents, in memory and on disk.
+//!
+//! Composing and encoding takes longer than a step of what learns from it, so it is done once.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use acestep_model::{Backend, oobleck::Encoder};
+use burn::tensor::{Tensor, TensorData};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+use crate::{
+    Error,
+    composer::{Piece, Wish},
+    labels::Labels,
+};
+
+/// Pieces of a file.
+const A_FILE: usize = 100;
+
+/// Lengths of pieces in seconds, one after the other: short ones are cheap to learn from, and there
+/// shall be some as long as what people ask for.
+const SECONDS: [f64; 5] = [10.0, 10.0, 10.0, 15.0, 20.0];
+
+/// A piece as latents.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// `[T, C]`
+    pub latents: Vec<f32>,
+    /// What it is.
+    pub labels: Labels,
+}
+
+/// The seed of piece `index` of a corpus; those of a test begin at `u64::MAX / 2`.
+fn piece(seed: u64, index: usize) -> Piece {
+    let wish = Wish { duration_s: Some(SECONDS[index % SECONDS.len()]), ..Wish::default() };
+    Piece::compose(seed.wrapping_mul(1_000_003).wrapping_add(index as u64), &wish)
+}
+
+/// Reads a corpus of `count` pieces in `folder`, after making what is missing of it.
+///
+/// `made` is told how many there are after every file, and says whether to go on; else `None`.
+///
+/// # Errors
+/// [`Error`] if a file cannot be read or written.
+pub fn read_or_make<B: Backend>(
+    folder: &Path,
+    seed: u64,
+    count: usize,
+    encoder: &Encoder<B>,
+    device: &B::Device,
+    made: &mut dyn FnMut(usize) -> bool,
+) -> Result<Option<Vec<Example>>, Error> {
+    fs::create_dir_all(folder)
+        .map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let mut examples = Vec::with_capacity(count);
+    for first in (0..count).step_by(A_FILE) {
+        let path = folder.join(format!("{first:06}.safetensors"));
+        if path.is_file() {
+            examples.extend(read(&path)?);
+            continue;
+        }
+        let of_file: Vec<Example> = (first..count.min(first + A_FILE))
+            .map(|index| encode(&piece(seed, index), encoder, device))
+            .collect();
+        write(&path, &of_file)?;
+        examples.extend(of_file);
+        if !made(examples.len()) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(examples))
+}
+
+/// The latents of a piece: means of its distribution.
+pub fn encode<B: Backend>(piece: &Piece, encoder: &Encoder<B>, device: &B::Device) -> Example {
+    let [left, right] = piece.render();
+    let sound = TensorData::new([left, right].concat(), [1, 2, piece.samples()]);
+    let mean = encoder.forward(Tensor::from_data(sound, device)).mean.swap_dims(1, 2);
+    let latents = mean.into_data().to_vec().unwrap_or_default();
+    Example { latents, labels: Labels::of(piece) }
+}
+
+fn write(path: &Path, examples: &[Example]) -> Result<(), Error> {
+    let bytes: Vec<Vec<u8>> = examples
+        .iter()
+        .map(|example| example.latents.iter().flat_map(|x| x.to_le_bytes()).collect())
+        .collect();
+    let state = |reason: String| Error::State { path: path.to_owned(), reason };
+    let views: Vec<(String, TensorView<'_>)> = bytes
+        .iter()
+        .enumerate()
+        .map(|(index, bytes)| {
+            let view = TensorView::new(Dtype::F32, vec![bytes.len() / 4], bytes);
+            view.map(|view| (format!("{index:03}"), view)).map_err(|e| state(e.to_string()))
+        })
+        .collect::<Result<_, _>>()?;
+    let labels: Vec<&Labels> = examples.iter().map(|example| &example.labels).collect();
+    let labels = serde_json::to_string(&labels).map_err(|e| state(e.to_string()))?;
+    let metadata = HashMap::from([("labels".to_owned(), labels)]);
+    let file = safetensors::serialize(views, Some(metadata)).map_err(|e| state(e.to_string()))?;
+    crate::release::write(path, &file)
+}
+
+fn read(path: &Path) -> Result<Vec<Example>, Error> {
+    let state = |reason: &str| Error::State {
+        path: path.to_owned(),
+        reason: format!("{reason}; remove it, and it is made again"),
+    };
+    let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|_| state("no part of a corpus"))?;
+    let (_, header) =
+        SafeTensors::read_metadata(&bytes).map_err(|_| state("no part of a corpus"))?;
+    let labels = header.metadata().as_ref().and_then(|metadata| metadata.get("labels"));
+    let labels: Vec<Labels> = labels
+        .and_then(|labels| serde_json::from_str(labels).ok())
+        .ok_or_else(|| state("it has no labels"))?;
+    labels
+        .into_iter()
+        .enumerate()
+        .map(|(index, labels)| {
+            let tensor =
+                tensors.tensor(&format!("{index:03}")).map_err(|_| state("it is cut short"))?;
+            let (words, _) = tensor.data().as_chunks::<4>();
+            Ok(Example {
+                latents: words.iter().map(|word| f32::from_le_bytes(*word)).collect(),
+                labels,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,375 @@
+//! A course of steps: what every stage of training has in common.
+//!
+//! Everything that is random in a step follows from the seed and the step's number, so that a course
+//! that was stopped and goes on from its last state ends with the same weights as one that was not.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use acestep_runtime::files::{Existing, write_whole};
+use burn::{
+    module::{AutodiffModule, Module},
+    tensor::{Tensor, backend::AutodiffBackend},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    learner::{Habits, Learner},
+};
+
+/// Where a course is kept, and how it goes.
+#[derive(Debug, Clone)]
+pub struct Course {
+    /// Its folder: `state.bin` to go on from, `losses.csv` with a row every few steps.
+    pub folder: PathBuf,
+    /// Decides everything that is random.
+    pub seed: u64,
+    /// How the network learns.
+    pub habits: Habits,
+    /// Time between two states that are saved.
+    pub save_every: Duration,
+}
+
+/// The loss of one step: what is learned from, and what is written down, each with its name.
+pub struct Lesson<B: AutodiffBackend, const N: usize> {
+    /// What the gradient is of.
+    pub loss: Tensor<B, 1>,
+    /// Its parts, as the names of the course say.
+    pub parts: [f32; N],
+}
+
+/// What a saved state begins with.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    step: usize,
+    seed: u64,
+    habits: Habits,
+    /// Seconds that were spent on learning.
+    seconds: f64,
+    /// Bytes of network, mean and optimizer, which follow.
+    sizes: [usize; 3],
+}
+
+/// Steps whose losses are one row.
+const ROW: usize = 20;
+
+impl Course {
+    fn state_path(&self) -> PathBuf {
+        self.folder.join("state.bin")
+    }
+
+    /// Teaches `model`, or goes on where the folder's state ends; gives the mean of its weights.
+    ///
+    /// `lesson` makes the loss of a step, `report` is told of every row, and `stop` says after each
+    /// step whether to save and leave; then `None` is given.
+    ///
+    /// # Errors
+    /// [`Error`] if files cannot be read or written, or the loss is no number.
+    pub fn run<B: AutodiffBackend, M: AutodiffModule<B>, const N: usize>(
+        &self,
+        model: M,
+        names: [&str; N],
+        device: &B::Device,
+        mut lesson: impl FnMut(usize, &M) -> Lesson<B, N>,
+        report: &mut dyn FnMut(&Row<N>),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<M::InnerModule>, Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        fs::create_dir_all(&self.folder)
+            .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
+        let (mut learner, mut seconds) =
+            self.start(Learner::new(model, self.habits.clone()), device)?;
+        let mut table = Table::open(&self.folder.join("losses.csv"), &names, learner.step())?;
+        let mut saved = Instant::now();
+        let mut row = Row { seconds, ..Row::default() };
+        let mut counted = 0;
+        while !learner.is_done() {
+            let start = Instant::now();
+            let step = learner.step();
+            let Lesson { loss, parts } = lesson(step, &learner.model);
+            let length = learner.learn(&loss);
+            if parts.iter().any(|part| part.is_nan()) {
+                return Err(Error::Diverged { step });
+            }
+            seconds += start.elapsed().as_secs_f64();
+            row.parts.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+            row.gradient += length;
+            counted += 1;
+            if (step + 1).is_multiple_of(ROW) {
+                row.parts.iter_mut().for_each(|sum| *sum /= counted as f32);
+                let rate = self.habits.rate_at(step);
+                let gradient = row.gradient / counted as f32;
+                let steps = self.habits.steps;
+                row = Row { step: step + 1, steps, seconds, rate, gradient, ..row };
+                table.add(&row)?;
+                report(&row);
+                row = Row::default();
+                counted = 0;
+            }
+            let leaving = stop();
+            if leaving || saved.elapsed() > self.save_every || learner.is_done() {
+                self.save(&learner, seconds)?;
+                saved = Instant::now();
+            }
+            if leaving && !learner.is_done() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(learner.averaged()))
+    }
+
+    /// The learner as the folder's state has it, if there is one, and the seconds it has learned.
+    fn start<B: AutodiffBackend, M: AutodiffModule<B>>(
+        &self,
+        learner: Learner<B, M>,
+        device: &B::Device,
+    ) -> Result<(Learner<B, M>, f64), Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        let path = self.state_path();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok((learner, 0.0)),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let bad = |reason: &str| Error::State { path: path.clone(), reason: reason.to_owned() };
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let end = end.ok_or_else(|| bad("no state of a course"))?;
+        let header: Header =
+            serde_json::from_slice(&bytes[..end]).map_err(|_| bad("no state of a course"))?;
+        let Header { step, seed, habits, seconds, sizes } = header;
+        if seed != self.seed || habits != self.habits {
+            return Err(bad("of a course with another seed or other habits; \
+                            remove it to begin anew"));
+        }
+        let mut rest = &bytes[end + 1..];
+        if rest.len() != sizes.iter().sum::<usize>() {
+            return Err(bad("it is cut short"));
+        }
+        let blobs = sizes.map(|size| {
+            let (blob, after) = rest.split_at(size);
+            rest = after;
+            blob.to_vec()
+        });
+        let learner =
+            learner.restore(blobs, step, device).map_err(|error| bad(&error.to_string()))?;
+        Ok((learner, seconds))
+    }
+
+    fn save<B: AutodiffBackend, M: AutodiffModule<B>>(
+        &self,
+        learner: &Learner<B, M>,
+        seconds: f64,
+    ) -> Result<(), Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        let path = self.state_path();
+        let bad = |error: &dyn std::fmt::Display| Error::State {
+            path: path.clone(),
+            reason: error.to_string(),
+        };
+        let blobs = learner.state().map_err(|error| bad(&error))?;
+        let sizes = [0, 1, 2].map(|i: usize| blobs[i].len());
+        let (step, seed, habits) = (learner.step(), self.seed, self.habits.clone());
+        let header = Header { step, seed, habits, seconds, sizes };
+        let header = serde_json::to_string(&header).map_err(|error| bad(&error))?;
+        write_whole(&path, Existing::Replace, |file| {
+            let written = writeln!(file, "{header}")
+                .and_then(|()| blobs.iter().try_for_each(|blob| file.write_all(blob)));
+            written.map_err(|source| acestep_runtime::Error::File {
+                action: acestep_runtime::Action::Write,
+                path: path.clone(),
+                source,
+            })
+        })?;
+        Ok(())
+    }
+}
+
+/// The means of some steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<const N: usize> {
+    /// Steps that were taken.
+    pub step: usize,
+    /// Of how many.
+    pub steps: usize,
+    /// Seconds since the beginning, pauses left out.
+    pub seconds: f64,
+    /// The rate of the last of them.
+    pub rate: f64,
+    /// How long gradients were.
+    pub gradient: f32,
+    /// Parts of the loss.
+    pub parts: [f32; N],
+}
+
+impl<const N: usize> Default for Row<N> {
+    fn default() -> Self {
+        Self { step: 0, steps: 0, seconds: 0.0, rate: 0.0, gradient: 0.0, parts: [0.0; N] }
+    }
+}
+
+/// `losses.csv`.
+struct Table {
+    path: PathBuf,
+}
+
+impl Table {
+    /// Begins a table, or cuts one to the rows of the first `step` steps.
+    fn open(path: &Path, names: &[&str], step: usize) -> Result<Self, Error> {
+        let heading = format!("step,seconds,rate,gradient,{}", names.join(","));
+        let kept = match fs::read_to_string(path) {
+            Ok(text) if step > 0 => text
+                .lines()
+                .skip(1)
+                .filter(|row| {
+                    let first = row.split(',').next().and_then(|step| step.parse::<usize>().ok());
+                    first.is_some_and(|of| of <= step)
+                })
+                .map(|row| format!("{row}\n"))
+                .collect(),
+            _ => String::new(),
+        };
+        fs::write(path, format!("{heading}\n{kept}"))
+            .map_err(|source| Error::Write { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    fn add<const N: usize>(&mut self, row: &Row<N>) -> Result<(), Error> {
+        let Row { step, seconds, rate, gradient, parts, .. } = row;
+        let parts: String = parts.iter().map(|part| format!(",{part:.6}")).collect();
+        let line = format!("{step},{seconds:.1},{rate:.3e},{gradient:.4}{parts}\n");
+        let append =
+            || OpenOptions::new().append(true).open(&self.path)?.write_all(line.as_bytes());
+        append().map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use acestep_model::nn::Linear;
+    use burn::{backend::Autodiff, tensor::Distribution};
+    use burn_flex::Flex;
+
+    use super::*;
+
+    type Learning = Autodiff<Flex>;
+
+    fn course(folder: &Path) -> Course {
+        let habits = Habits {
+            steps: 60,
+            rate: 0.05,
+            warm_up: 5,
+            last: 0.1,
+            betas: [0.9, 0.99],
+            decay: 0.01,
+            longest: 1.0,
+            average: 0.9,
+        };
+        let save_every = Duration::from_secs(3600);
+        Course { folder: folder.to_owned(), seed: 3, habits, save_every }
+    }
+
+    /// Weights after a course that learns to turn vectors round, stopped after each of `stops`.
+    fn learned(folder: &Path, stops: &[usize]) -> (f32, Vec<f32>) {
+        let device = Default::default();
+        let start = Linear::<Learning>::init(4, 4, &device);
+        // The same beginning every time.
+        let mut weight = 0.0;
+        let start = start.map(&mut Counted(&mut weight));
+        let (taken, last) = (Cell::new(0), Cell::new(0.0));
+        let lesson = |step: usize, model: &Linear<Learning>| {
+            taken.set(step + 1);
+            let x = (0..32).map(|i| ((i * (step + 7)) % 11) as f32 / 5.0 - 1.0).collect();
+            let x = burn::tensor::TensorData::new::<f32, _>(x, [8, 4]);
+            let x = Tensor::<Learning, 2>::from_data(x, &device);
+            let loss = (model.forward(x.clone()) + x).square().mean();
+            last.set(loss.clone().into_scalar());
+            Lesson { loss, parts: [last.get()] }
+        };
+        let stop = || stops.contains(&taken.get());
+        let done = course(folder)
+            .run::<Learning, _, 1>(start, ["error"], &device, lesson, &mut |_| {}, &stop)
+            .expect("a course");
+        let values = done.map(|done| {
+            let eye = Tensor::<Flex, 2>::eye(4, &device);
+            done.forward(eye).into_data().to_vec().expect("f32")
+        });
+        (last.get(), values.unwrap_or_default())
+    }
+
+    /// Fills parameters with numbers that count on.
+    struct Counted<'a>(&'a mut f32);
+
+    impl burn::module::ModuleMapper<Learning> for Counted<'_> {
+        fn map_float<const D: usize>(
+            &mut self,
+            param: burn::module::Param<Tensor<Learning, D>>,
+        ) -> burn::module::Param<Tensor<Learning, D>> {
+            let (id, value, mapper) = param.consume();
+            *self.0 += 0.1;
+            let value =
+                Tensor::random_like(&value, Distribution::Uniform(0.1, 0.2)) * 0.0 + *self.0;
+            burn::module::Param::from_mapped_value(id, value.detach().require_grad(), mapper)
+        }
+    }
+
+    #[test]
+    fn a_course_that_is_stopped_ends_where_one_does_that_is_not() {
+        let [whole, parts] = [0, 1].map(|_| tempfile::tempdir().expect("a folder"));
+        let (error, expected) = learned(whole.path(), &[]);
+        assert!(error < 0.2, "it learns: {error}");
+        assert!(learned(parts.path(), &[13]).1.is_empty(), "stopped");
+        assert!(learned(parts.path(), &[13, 40]).1.is_empty(), "stopped again");
+        assert_eq!(learned(parts.path(), &[]).1, expected);
+        let table = |folder: &Path| {
+            let text = fs::read_to_string(folder.join("losses.csv")).expect("a table");
+            // All but the seconds.
+            let row = |row: &str| {
+                row.split(',')
+                    .enumerate()
+                    .filter(|(i, _)| *i != 1)
+                    .map(|(_, of)| of.to_owned())
+                    .collect::<Vec<_>>()
+            };
+            text.lines().map(row).collect::<Vec<_>>()
+        };
+        let (whole, parts) = (table(whole.path()), table(parts.path()));
+        assert_eq!(whole.len(), 4, "{whole:?}");
+        assert_eq!(whole.first(), parts.first());
+        assert_eq!(whole.last().map(|row| &row[0]), parts.last().map(|row| &row[0]));
+    }
+
+    #[test]
+    fn a_state_of_another_course_or_a_cut_one_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        learned(folder.path(), &[10]);
+        let path = folder.path().join("state.bin");
+        let state = fs::read(&path).expect("a state");
+        let said = |course: &Course| {
+            let model = Linear::<Learning>::init(4, 4, &Default::default());
+            course
+                .start(Learner::new(model, course.habits.clone()), &Default::default())
+                .map(|_| ())
+                .expect_err("refused")
+                .to_string()
+        };
+        let other = Course { seed: 4, ..course(folder.path()) };
+        assert!(said(&other).contains("another seed"), "{}", said(&other));
+        fs::write(&path, &state[..state.len() - 1]).expect("a cut state");
+        assert!(said(&course(folder.path())).contains("cut short"));
+        fs::write(&path, "x").expect("no state");
+        assert!(said(&course(folder.path())).contains("no state of a course"));
+    }
+}

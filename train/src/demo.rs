@@ -1,0 +1,85 @@
+//! The sizes of the demo model: every network of a released one in miniature.
+
+use acestep_model::{acestep, oobleck, qwen3};
+
+use crate::Error;
+
+/// `config.json` of the autoencoder.
+pub const VAE: &str = include_str!("demo/vae.json");
+
+/// `config.json` of the diffusion transformer and what belongs to it.
+pub const DIT: &str = include_str!("demo/dit.json");
+
+/// `config.json` of the text encoder.
+pub const TEXT_ENCODER: &str = include_str!("demo/text_encoder.json");
+
+/// `config.json` of the language model.
+pub const LANGUAGE_MODEL: &str = include_str!("demo/language_model.json");
+
+/// All of them, read.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    /// Of the autoencoder.
+    pub vae: oobleck::Config,
+    /// Of the diffusion transformer, its encoders and the audio codes.
+    pub dit: acestep::Config,
+    /// Of the text encoder.
+    pub text_encoder: qwen3::Config,
+    /// Of the language model.
+    pub language_model: qwen3::Config,
+}
+
+impl Sizes {
+    /// The demo's.
+    ///
+    /// # Errors
+    /// None but for a mistake of ours.
+    pub fn demo() -> Result<Self, Error> {
+        Ok(Self {
+            vae: oobleck::Config::from_json(VAE)?,
+            dit: acestep::Config::from_json(DIT)?,
+            text_encoder: qwen3::Config::from_json(TEXT_ENCODER)?,
+            language_model: qwen3::Config::from_json(LANGUAGE_MODEL)?,
+        })
+    }
+
+    /// How many audio codes there are.
+    pub fn codes(&self) -> u32 {
+        self.dit.fsq_input_levels.iter().product()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_model::{
+        acestep::AudioCodec,
+        oobleck::{Decoder, Encoder},
+        qwen3::Causal,
+    };
+    use burn::module::Module;
+    use burn_flex::Flex;
+
+    use super::*;
+    use crate::{flow::Singer, vocabulary::WORDS};
+
+    /// In bf16 two bytes a number; tokenizers and what is stored exactly come to less than 500 kB.
+    #[test]
+    fn all_networks_together_are_less_than_twenty_megabytes() {
+        let (sizes, device) = (Sizes::demo().expect("sizes"), Default::default());
+        let parts = [
+            Encoder::<Flex>::init(&sizes.vae, &device).num_params(),
+            Decoder::<Flex>::init(&sizes.vae, &device).num_params(),
+            Singer::<Flex>::init(&sizes.text_encoder, &sizes.dit, &device).num_params(),
+            AudioCodec::<Flex>::init(&sizes.dit, &device).num_params(),
+            Causal::<Flex>::init(&sizes.language_model, &device).num_params(),
+        ];
+        assert!(2 * parts.iter().sum::<usize>() < 19_500_000, "{parts:?}");
+    }
+
+    #[test]
+    fn the_vocabularies_are_as_large_as_the_tables() {
+        let sizes = Sizes::demo().expect("sizes");
+        assert_eq!(sizes.text_encoder.vocab_size, WORDS + 5);
+        assert_eq!(sizes.language_model.vocab_size, WORDS + 5 + sizes.codes() as usize);
+    }
+}

@@ -1,0 +1,251 @@
+//! One network that learns: AdamW, a rate that warms up and fades out, gradients of bounded length,
+//! and a running mean of the weights, which is what is kept in the end.
+//!
+//! Source: Loshchilov and Hutter 2017, arXiv:1711.05101 (AdamW); Polyak and Juditsky 1992 (averages).
+
+use std::{collections::HashMap, f64::consts::PI};
+
+use burn::{
+    module::{AutodiffModule, Module, ModuleMapper, ModuleVisitor, Param, ParamId},
+    optim::{AdamW, AdamWConfig, GradientsParams, Optimizer, adaptor::OptimizerAdaptor},
+    record::{BinBytesRecorder, FullPrecisionSettings, Recorder, RecorderError},
+    tensor::{
+        Tensor, TensorPrimitive,
+        backend::{AutodiffBackend, Backend},
+    },
+};
+use serde::{Deserialize, Serialize};
+
+/// How a network learns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Habits {
+    /// Steps in all.
+    pub steps: usize,
+    /// The rate after warming up.
+    pub rate: f64,
+    /// Steps until it is reached.
+    pub warm_up: usize,
+    /// What is left of it in the end: a share.
+    pub last: f64,
+    /// How slowly means of the gradient and of its square change.
+    pub betas: [f32; 2],
+    /// How fast weights shrink that nothing holds.
+    pub decay: f32,
+    /// The longest gradient, all parameters together.
+    pub longest: f32,
+    /// How slowly the mean of the weights changes.
+    pub average: f64,
+}
+
+impl Habits {
+    /// The rate of a step, counted from 0: a line up, then half a cosine down.
+    pub fn rate_at(&self, step: usize) -> f64 {
+        if step < self.warm_up {
+            return self.rate * (step + 1) as f64 / self.warm_up as f64;
+        }
+        let left = self.steps.saturating_sub(self.warm_up).max(1);
+        let done = ((step - self.warm_up) as f64 / left as f64).min(1.0);
+        self.rate * (self.last + (1.0 - self.last) * 0.5 * (1.0 + (PI * done).cos()))
+    }
+}
+
+/// A network and all that it needs to go on learning.
+pub struct Learner<B: AutodiffBackend, M: AutodiffModule<B>> {
+    /// The network as it learns.
+    pub model: M,
+    averaged: M::InnerModule,
+    optimizer: OptimizerAdaptor<AdamW, M, B>,
+    habits: Habits,
+    step: usize,
+}
+
+/// Steps between two additions to the mean.
+const AVERAGED_EVERY: usize = 4;
+
+impl<B: AutodiffBackend, M: AutodiffModule<B>> Learner<B, M>
+where
+    M::InnerModule: Module<B::InnerBackend>,
+{
+    /// A network that has learned nothing yet.
+    pub fn new(model: M, habits: Habits) -> Self {
+        let optimizer = AdamWConfig::new()
+            .with_beta_1(habits.betas[0])
+            .with_beta_2(habits.betas[1])
+            .with_epsilon(1e-8)
+            .with_weight_decay(habits.decay)
+            .init();
+        let averaged = model.valid();
+        Self { model, averaged, optimizer, habits, step: 0 }
+    }
+
+    /// Steps that were taken.
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Whether all steps were taken.
+    pub fn is_done(&self) -> bool {
+        self.step >= self.habits.steps
+    }
+
+    /// How it learns.
+    pub fn habits(&self) -> &Habits {
+        &self.habits
+    }
+
+    /// The mean of the weights.
+    pub fn averaged(&self) -> M::InnerModule {
+        self.averaged.clone()
+    }
+
+    /// Learns from a loss, and says how long its gradient was.
+    pub fn learn(&mut self, loss: &Tensor<B, 1>) -> f32 {
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.model);
+        let mut length =
+            Length::<B> { gradients: &gradients, square: 0.0, _backend: Default::default() };
+        self.model.visit(&mut length);
+        let length = length.square.sqrt() as f32;
+        if !length.is_finite() {
+            // Nothing can be learned from it; the next step has other data.
+            self.step += 1;
+            return length;
+        }
+        let mut gradients = gradients;
+        if length > self.habits.longest {
+            let factor = self.habits.longest / length;
+            let mut shorten =
+                Shorten::<B> { gradients: &mut gradients, factor, _backend: Default::default() };
+            self.model.visit(&mut shorten);
+        }
+        let rate = self.habits.rate_at(self.step);
+        self.model = self.optimizer.step(rate, self.model.clone(), gradients);
+        self.step += 1;
+        if self.step.is_multiple_of(AVERAGED_EVERY) {
+            self.average();
+        }
+        length
+    }
+
+    fn average(&mut self) {
+        // In the beginning the mean is young: of n numbers the n-th counts at least a tenth of that.
+        let counted = self.step as f64 / AVERAGED_EVERY as f64;
+        let keep = self.habits.average.powi(AVERAGED_EVERY as i32);
+        let keep = keep.min((1.0 + counted) / (10.0 + counted));
+        let mut weights = Weights::<B::InnerBackend>(HashMap::new());
+        self.model.valid().visit(&mut weights);
+        self.averaged = self.averaged.clone().map(&mut Mean { weights: weights.0, keep });
+    }
+
+    /// Everything that is needed to go on as if there had been no end.
+    ///
+    /// # Errors
+    /// If it cannot be written down.
+    pub fn state(&self) -> Result<[Vec<u8>; 3], RecorderError> {
+        let recorder = BinBytesRecorder::<FullPrecisionSettings>::default();
+        let model = Recorder::<B>::record(&recorder, self.model.clone().into_record(), ())?;
+        let averaged = self.averaged.clone().into_record();
+        let averaged = Recorder::<B::InnerBackend>::record(&recorder, averaged, ())?;
+        let optimizer = Recorder::<B>::record(&recorder, self.optimizer.to_record(), ())?;
+        Ok([model, averaged, optimizer])
+    }
+
+    /// Goes on from a state after `step` steps.
+    ///
+    /// # Errors
+    /// If it is of another network.
+    pub fn restore(
+        self,
+        [model, averaged, optimizer]: [Vec<u8>; 3],
+        step: usize,
+        device: &B::Device,
+    ) -> Result<Self, RecorderError> {
+        let recorder = BinBytesRecorder::<FullPrecisionSettings>::default();
+        let model = self.model.load_record(Recorder::<B>::load(&recorder, model, device)?);
+        let averaged = Recorder::<B::InnerBackend>::load(&recorder, averaged, device)?;
+        let averaged = self.averaged.load_record(averaged);
+        let optimizer = Recorder::<B>::load(&recorder, optimizer, device)?;
+        let optimizer = self.optimizer.load_record(optimizer);
+        Ok(Self { model, averaged, optimizer, step, ..self })
+    }
+}
+
+/// Adds up the squares of all gradients.
+struct Length<'a, B> {
+    gradients: &'a GradientsParams,
+    square: f64,
+    _backend: std::marker::PhantomData<B>,
+}
+
+impl<B: AutodiffBackend> ModuleVisitor<B> for Length<'_, B> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        if let Some(gradient) = self.gradients.get::<B::InnerBackend, D>(param.id) {
+            let values = gradient.square().sum().into_data().convert::<f32>();
+            self.square += values.iter::<f32>().map(f64::from).sum::<f64>();
+        }
+    }
+}
+
+/// Multiplies all gradients.
+struct Shorten<'a, B> {
+    gradients: &'a mut GradientsParams,
+    factor: f32,
+    _backend: std::marker::PhantomData<B>,
+}
+
+impl<B: AutodiffBackend> ModuleVisitor<B> for Shorten<'_, B> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        if let Some(gradient) = self.gradients.remove::<B::InnerBackend, D>(param.id) {
+            self.gradients.register(param.id, gradient * self.factor);
+        }
+    }
+}
+
+/// All weights of a network, by their id.
+struct Weights<B: Backend>(HashMap<ParamId, TensorPrimitive<B>>);
+
+impl<B: Backend> ModuleVisitor<B> for Weights<B> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        self.0.insert(param.id, param.val().into_primitive());
+    }
+}
+
+/// Moves weights towards others.
+struct Mean<B: Backend> {
+    weights: HashMap<ParamId, TensorPrimitive<B>>,
+    keep: f64,
+}
+
+impl<B: Backend> ModuleMapper<B> for Mean<B> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        let (id, old, mapper) = param.consume();
+        let new = match self.weights.remove(&id) {
+            Some(weight) => old * self.keep + Tensor::from_primitive(weight) * (1.0 - self.keep),
+            None => old,
+        };
+        Param::from_mapped_value(id, new, mapper)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_rises_in_a_line_and_falls_in_half_a_cosine() {
+        let habits = Habits {
+            steps: 110,
+            rate: 2.0,
+            warm_up: 10,
+            last: 0.1,
+            betas: [0.9, 0.999],
+            decay: 0.0,
+            longest: 1.0,
+            average: 0.99,
+        };
+        assert_eq!(habits.rate_at(0), 0.2);
+        assert_eq!(habits.rate_at(9), 2.0);
+        assert_eq!(habits.rate_at(10), 2.0);
+        assert!((habits.rate_at(60) - 1.1).abs() < 1e-9);
+        assert!((habits.rate_at(110) - 0.2).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,19 @@
+//! Training: music that is composed here, and the networks of ACE-Step 1.5 that learn it.
+
+pub mod codec;
+pub mod composer;
+pub mod corpus;
+pub mod course;
+pub mod demo;
+mod error;
+pub mod flow;
+pub mod labels;
+pub mod language;
+pub mod learner;
+pub mod lora;
+pub mod release;
+pub mod spectrum;
+pub mod vae;
+pub mod vocabulary;
+
+pub use error::Error;

@@ -1,0 +1,206 @@
+//! A folder of songs with what is said of them.
+//!
+//! ```text
+//! song.flac                 the song
+//! song.json                 caption, lyrics, bpm, keyscale, timesignature, language: all optional
+//! song.caption.txt          the caption, if it stands in no `song.json`
+//! song.lyrics.txt, song.txt the lyrics, likewise
+//! ```
+//!
+//! Source: upstream, `LoRA_Training_Tutorial.md`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use acestep_runtime::prompt::{INSTRUMENTAL, Metas, duration_text};
+use serde_json::Value;
+
+use crate::Error;
+
+/// A song of the folder, not read yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The file.
+    pub audio: PathBuf,
+    /// What it is like.
+    pub caption: String,
+    /// What is sung.
+    pub lyrics: String,
+    /// In which language.
+    pub language: String,
+    /// Tempo, key and metre where they are known; the length is that of the file.
+    pub metas: Metas,
+}
+
+impl Entry {
+    /// The metadata of a song so long.
+    pub fn metas_of(&self, seconds: f64) -> Metas {
+        Metas { duration: Some(duration_text(seconds)), ..self.metas.clone() }
+    }
+}
+
+/// Names of sound files that are looked for.
+const SOUNDS: [&str; 8] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "aiff"];
+
+/// Most of a text that is read, in bytes: lyrics are a few thousand.
+const LONGEST: u64 = 1 << 20;
+
+/// The songs of a folder, by name. `tag` is put before every caption: the word that calls the
+/// adapter later.
+///
+/// # Errors
+/// [`Error::Read`]; [`Error::Dataset`] if there is no song, one has no caption, or a file beside one
+/// says nothing that can be used.
+pub fn read(folder: &Path, tag: Option<&str>) -> Result<Vec<Entry>, Error> {
+    let failed = |source| Error::Read { path: folder.to_owned(), source };
+    let mut sounds = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let extension = path.extension().and_then(|of| of.to_str()).unwrap_or_default();
+        if SOUNDS.contains(&extension.to_ascii_lowercase().as_str()) && path.is_file() {
+            sounds.push(path);
+        }
+    }
+    sounds.sort();
+    if sounds.is_empty() {
+        let reason = format!("no song is in it: looked for .{}", SOUNDS.join(", ."));
+        return Err(Error::Dataset { path: folder.to_owned(), reason });
+    }
+    let entries: Vec<Entry> =
+        sounds.into_iter().map(|audio| of_song(audio, tag)).collect::<Result<_, _>>()?;
+    let mute: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry.caption.is_empty())
+        .map(|entry| entry.audio.file_name().unwrap_or_default().to_string_lossy().into_owned())
+        .collect();
+    match mute.first() {
+        None => Ok(entries),
+        Some(first) => {
+            let others = mute.len() - 1;
+            let more = if others == 0 { String::new() } else { format!(" and of {others} more") };
+            let stem = Path::new(first).with_extension("caption.txt");
+            let reason = format!(
+                "nothing says what `{first}`{more} is like: write it into `{}`, or give all of them \
+                 one caption with --caption",
+                stem.display()
+            );
+            Err(Error::Dataset { path: folder.to_owned(), reason })
+        }
+    }
+}
+
+/// What is said of one song.
+fn of_song(audio: PathBuf, tag: Option<&str>) -> Result<Entry, Error> {
+    let json = audio.with_extension("json");
+    let said = match text(&json)? {
+        None => Value::Null,
+        Some(text) => match serde_json::from_str::<Value>(&text) {
+            Ok(value) if value.is_object() => value,
+            Ok(_) => return Err(bad(&json, "not an object of caption, lyrics, bpm and so on")),
+            Err(error) => return Err(bad(&json, &format!("no JSON: {error}"))),
+        },
+    };
+    let field = |key: &str| said[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+    let beside = |extension: &str| -> Result<Option<String>, Error> {
+        let text = text(&audio.with_extension(extension))?;
+        Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+    };
+    let caption = match field("caption") {
+        Some(caption) => caption.to_owned(),
+        None => beside("caption.txt")?.unwrap_or_default(),
+    };
+    let lyrics = match (field("lyrics"), beside("lyrics.txt")?) {
+        (Some(lyrics), _) => lyrics.to_owned(),
+        (None, Some(lyrics)) => lyrics,
+        (None, None) => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
+    };
+    let caption = match tag {
+        Some(tag) if caption.is_empty() => tag.to_owned(),
+        Some(tag) => format!("{tag}, {caption}"),
+        None => caption,
+    };
+    // Upstream's files have whole numbers, and some tools write them as text.
+    let mut metas = Metas::from_json(&said);
+    metas.bpm = metas.bpm.or_else(|| field("bpm").and_then(|bpm| bpm.parse().ok()));
+    if let Some(beats) = said["timesignature"].as_u64() {
+        metas.timesignature = Some(beats.to_string());
+    }
+    let language =
+        field("language").or_else(|| field("vocal_language")).unwrap_or("unknown").to_owned();
+    Ok(Entry { audio, caption, lyrics, language, metas })
+}
+
+fn bad(path: &Path, reason: &str) -> Error {
+    Error::Dataset { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// The text of a file, if there is one.
+fn text(path: &Path) -> Result<Option<String>, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(failed(source)),
+        Ok(found) if found.len() > LONGEST => return Err(bad(path, "too long for a text")),
+        Ok(_) => {}
+    }
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(bad(path, "its text is not UTF-8"))
+        }
+        Err(source) => Err(failed(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("a file");
+        }
+        folder
+    }
+
+    #[test]
+    fn what_is_said_of_a_song_stands_in_files_beside_it() {
+        let folder = folder(&[
+            ("b.wav", ""),
+            (
+                "b.json",
+                r#"{"caption": "calm", "bpm": "92", "keyscale": "F# minor", "timesignature": 3}"#,
+            ),
+            ("b.caption.txt", "not this"),
+            ("b.lyrics.txt", "[Verse]\nla\n"),
+            ("b.txt", "not this"),
+            ("a.FLAC", ""),
+            ("a.caption.txt", " loud \n"),
+            ("notes.md", ""),
+        ]);
+        let entries = read(folder.path(), Some("zyx")).expect("two songs");
+        let [a, b] = entries.as_slice() else { panic!("{entries:?}") };
+        assert_eq!((a.caption.as_str(), a.lyrics.as_str()), ("zyx, loud", INSTRUMENTAL));
+        assert_eq!((b.caption.as_str(), b.lyrics.as_str()), ("zyx, calm", "[Verse]\nla"));
+        assert_eq!(
+            b.metas_of(12.7).to_text(),
+            "- bpm: 92\n- timesignature: 3\n- keyscale: F# minor\n- duration: 12 seconds\n"
+        );
+        assert_eq!(a.language, "unknown");
+    }
+
+    #[test]
+    fn a_folder_that_teaches_nothing_says_what_it_lacks() {
+        let said = |files: &[(&str, &str)]| {
+            read(folder(files).path(), None).expect_err("nothing to learn").to_string()
+        };
+        assert!(said(&[("a.txt", "la")]).contains("no song is in it: looked for .wav, .flac"));
+        let mute = said(&[("a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("c.caption.txt", "x")]);
+        assert!(mute.contains("what `a.wav` and of 1 more is like: write it into `a.caption.txt`"));
+        assert!(said(&[("a.wav", ""), ("a.json", "[1]")]).contains("a.json: not an object"));
+        assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json: no JSON"));
+    }
+}

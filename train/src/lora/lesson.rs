@@ -1,0 +1,91 @@
+//! What is learned in a step: the velocity of a song between noise and itself.
+//!
+//! As upstream trains adapters: nothing of the song is shown, times are those at which the model is
+//! used, and for models with guidance the condition is left out now and then.
+
+use acestep_model::{Backend, acestep::Dit};
+use burn::tensor::{Tensor, TensorData, backend::AutodiffBackend};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::{Addition, Song, song::Common};
+use crate::vae::normal;
+
+/// At which times is learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Times {
+    /// The eight of a turbo model with shift 3.
+    Turbo,
+    /// Any, most often in the middle: `sigmoid(n - 0.4)`.
+    Any,
+}
+
+/// The schedule of turbo models with shift 3.
+const TURBO: [f32; 8] = [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3];
+
+/// How often the condition is left out of models with guidance.
+const UNTOLD: f64 = 0.15;
+
+/// What does not change from step to step.
+pub struct Lessons<'a, B: Backend> {
+    /// The model, which learns nothing itself.
+    pub dit: &'a Dit<B>,
+    /// The songs.
+    pub songs: &'a [Song],
+    /// What they have in common.
+    pub common: &'a Common,
+    /// When is learned.
+    pub times: Times,
+    /// Songs of a step, one after the other.
+    pub batch: usize,
+    /// Where it is computed.
+    pub device: B::Device,
+}
+
+impl<B> Lessons<'_, B>
+where
+    B: AutodiffBackend + Backend,
+{
+    /// The loss of a step.
+    pub fn loss(&self, addition: &Addition<B>, seed: u64) -> Tensor<B, 1> {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let dit = addition.added_to(self.dit);
+        let losses = (0..self.batch).map(|_| {
+            let song = &self.songs[random.random_range(0..self.songs.len())];
+            self.of_song(&dit, song, &mut random)
+        });
+        Tensor::cat(losses.collect(), 0).mean()
+    }
+
+    fn of_song(&self, dit: &Dit<B>, song: &Song, random: &mut Pcg64) -> Tensor<B, 1> {
+        let Common { channels, width, null, silence } = self.common;
+        let frames = song.latents.len() / channels;
+        let time = match self.times {
+            Times::Turbo => TURBO[random.random_range(0..TURBO.len())],
+            Times::Any => 1.0 / (1.0 + (0.4 - normal(random, 1)[0]).exp()),
+        };
+        let is_told = self.times == Times::Turbo || !random.random_bool(UNTOLD);
+        let noise = normal(random, song.latents.len());
+        let pairs = || song.latents.iter().zip(&noise);
+        let noisy = pairs().map(|(x, n)| time * n + (1.0 - time) * x).collect();
+        let velocity = pairs().map(|(x, n)| n - x).collect();
+        let silent = (0..frames * channels).map(|index| silence[index % silence.len()]);
+        let silent: Vec<f32> = silent.collect();
+        let context = silent
+            .chunks_exact(*channels)
+            .flat_map(|frame| frame.iter().copied().chain(std::iter::repeat_n(1.0, *channels)))
+            .collect();
+        let condition = match is_told {
+            true => song.condition.clone(),
+            false => null.iter().copied().cycle().take(song.condition.len()).collect(),
+        };
+        let tensor = |values: Vec<f32>, columns: usize| {
+            let shape = [1, values.len() / columns, columns];
+            Tensor::<B, 3>::from_data(TensorData::new(values, shape), &self.device)
+        };
+        let condition = dit.attend_to(tensor(condition, *width));
+        let (noisy, context) = (tensor(noisy, *channels), tensor(context, 2 * channels));
+        let ours = dit.forward(noisy, context, [&[time], &[time]], &condition);
+        (ours - tensor(velocity, *channels)).square().mean()
+    }
+}

@@ -1,0 +1,95 @@
+//! A song as it is learned from: latents and a condition.
+
+use acestep_import::Folder;
+use acestep_model::Backend;
+use acestep_runtime::{
+    Observe, Parts, Residency,
+    audio::read,
+    codec::{self, Encode},
+    condition::{self, Prompt, Timbre},
+    prompt::{TEXT_TO_MUSIC, caption_prompt, lyric_prompt},
+};
+use burn::tensor::Tensor;
+
+use super::Entry;
+use crate::Error;
+
+/// Latents and condition, in memory.
+#[derive(Debug, Clone)]
+pub struct Song {
+    /// `[T, C]`
+    pub latents: Vec<f32>,
+    /// `[L, H]`
+    pub condition: Vec<f32>,
+}
+
+/// What songs have in common.
+#[derive(Debug, Clone)]
+pub struct Common {
+    /// Of the latents.
+    pub channels: usize,
+    /// Of the condition.
+    pub width: usize,
+    /// What guidance steers away from, `[H]`.
+    pub null: Vec<f32>,
+    /// Of silence, `[T, C]`.
+    pub silence: Vec<f32>,
+}
+
+/// Reads songs and turns them, and what is said of them, into what the transformer learns from.
+///
+/// Of a song longer than `longest` seconds the first so many are taken. `done` is told of each.
+///
+/// # Errors
+/// [`Error::File`] if a song cannot be read, a network cannot be loaded or fails, or it is stopped.
+pub fn prepare<B: Backend>(
+    entries: &[Entry],
+    longest: f64,
+    folder: &Folder,
+    place: &acestep_model::Place<B>,
+    observe: &dyn Observe,
+    done: &mut dyn FnMut(&Entry, f64),
+) -> Result<(Vec<Song>, Common), Error> {
+    let parts = Parts::new(folder, place.clone(), Residency::Last);
+    let channels = parts.configs().vae.decoder_input_channels;
+    let stored = parts.silence_latent()?;
+    let frames = parts.configs().dit.timbre_fix_frame;
+    let mut latents = Vec::with_capacity(entries.len());
+    // One network after the other, so that each is read once.
+    for entry in entries {
+        let (mut audio, _) = read::read(&entry.audio)?;
+        let most = (longest * f64::from(audio.sample_rate)) as usize;
+        audio.channels.iter_mut().for_each(|channel| channel.truncate(most));
+        let seconds = audio.seconds();
+        let encoded = codec::encode(&audio, Encode::default(), &parts, observe)?;
+        done(entry, seconds);
+        latents.push((encoded.data, seconds));
+    }
+    let timbre = Timbre::of_silence(&stored, frames, 1);
+    let reads: Vec<_> = entries
+        .iter()
+        .zip(&latents)
+        .map(|(entry, (_, seconds))| {
+            let metas = entry.metas_of(*seconds).to_text();
+            let caption = caption_prompt(TEXT_TO_MUSIC, &entry.caption, &metas);
+            let lyrics = lyric_prompt(&entry.language, &entry.lyrics);
+            let prompt = Prompt { caption, lyrics, plain_caption: None };
+            condition::read(&parts, &[prompt], observe)
+        })
+        .collect::<Result<_, _>>()?;
+    let mut songs = Vec::with_capacity(entries.len());
+    let (mut null, mut width) = (Vec::new(), 0);
+    for (read, (latents, _)) in reads.iter().zip(latents) {
+        let heard = condition::listen(&parts, read, &timbre, observe)?;
+        width = heard.first.hidden.dims()[2];
+        null = values(heard.null);
+        songs.push(Song { latents, condition: values(heard.first.hidden) });
+    }
+    let silence = values(stored);
+    parts.free();
+    Ok((songs, Common { channels, width, null, silence }))
+}
+
+fn values<B: Backend>(x: Tensor<B, 3>) -> Vec<f32> {
+    acestep_runtime::host::to_host(x)
+}

@@ -1,0 +1,109 @@
+//! An adapter that is learned on the built-in model.
+
+use std::{fs, path::Path};
+
+use acestep_import::{Adapter, open_tiny};
+use acestep_model::Place;
+use acestep_runtime::{
+    Unobserved,
+    audio::{
+        Audio,
+        format::{Encoding, Format},
+        write::to_bytes,
+    },
+};
+use burn::{backend::Autodiff, tensor::Tensor};
+use burn_flex::Flex;
+
+use super::*;
+use crate::{
+    composer::{Piece, Wish},
+    learner::{Habits, Learner},
+};
+
+type Learning = Autodiff<Flex>;
+
+fn song(folder: &Path, name: &str, seed: u64) {
+    let piece = Piece::compose(seed, &Wish { duration_s: Some(2.0), ..Wish::default() });
+    let audio = Audio { channels: piece.render().to_vec(), sample_rate: 48_000 };
+    let sound = to_bytes(&audio, &Encoding::new(Format::Wav32), None).expect("a sound file");
+    fs::write(folder.join(name).with_extension("wav"), sound).expect("a sound file");
+    fs::write(folder.join(name).with_extension("caption.txt"), piece.caption).expect("a caption");
+}
+
+#[test]
+fn what_was_learned_is_what_the_written_adapter_adds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    song(folder.path(), "a", 1);
+    song(folder.path(), "b", 2);
+    let entries = read(folder.path(), None).expect("two songs");
+    let (device, model) = (Default::default(), open_tiny().expect("the built-in model"));
+    let place = Place::<Flex>::f32(device);
+    let (songs, common) =
+        prepare(&entries, 240.0, &model, &place, &Unobserved, &mut |_, _| {}).expect("songs");
+    let frames: Vec<usize> = songs.iter().map(|of| of.latents.len() / common.channels).collect();
+    assert_eq!(frames, [50, 50]);
+
+    let shape = Shape { rank: 4, alpha: 8.0, targets: vec!["q_proj".into(), "v_proj".into()] };
+    let mut dit: Dit<Learning> =
+        acestep_model::Checkpoint::dit(&model, &Place::f32(device)).expect("a network");
+    dit = dit.no_grad();
+    let addition = Addition::init(&mut dit, &shape, &device);
+    let layers = model.configs().dit.num_hidden_layers;
+    assert_eq!(addition.maps().count(), layers * 2 * 2);
+
+    let habits = Habits {
+        steps: 30,
+        rate: 1e-2,
+        warm_up: 2,
+        last: 1.0,
+        betas: [0.9, 0.99],
+        decay: 0.0,
+        longest: 1.0,
+        average: 0.0,
+    };
+    let lessons = Lessons {
+        dit: &dit,
+        songs: &songs,
+        common: &common,
+        times: Times::Turbo,
+        batch: 2,
+        device,
+    };
+    let mut learner = Learner::new(addition, habits);
+    // The same lesson every time, so that it must become easier.
+    let mut losses = Vec::new();
+    for _ in 0..8 {
+        let loss = lessons.loss(&learner.model, 1);
+        losses.push(loss.clone().into_scalar());
+        learner.learn(&loss);
+    }
+    assert!(losses[7] < losses[0] - 0.01, "{losses:?}");
+
+    let written = folder.path().join("adapter");
+    fs::create_dir(&written).expect("a folder");
+    write(&written, &learner.model, &shape, "tiny").expect("an adapter");
+    let mut adapted = open_tiny().expect("the built-in model");
+    adapted.adapt(vec![(Adapter::open(&written).expect("an adapter"), 1.0)]).expect("it fits");
+    let adapted: Dit<Flex> = acestep_model::Checkpoint::dit(&adapted, &place).expect("a network");
+    let learned = burn::module::AutodiffModule::valid(&learner.model.added_to(&dit));
+    let plain = burn::module::AutodiffModule::valid(&dit);
+
+    let noisy = Tensor::<Flex, 3>::random(
+        [1, 20, common.channels],
+        burn::tensor::Distribution::Normal(0.0, 1.0),
+        &device,
+    );
+    let context = Tensor::ones([1, 20, 2 * common.channels], &device);
+    let condition = Tensor::ones([1, 3, common.width], &device);
+    let velocity = |dit: &Dit<Flex>| -> Vec<f32> {
+        let condition = dit.attend_to(condition.clone());
+        let v = dit.forward(noisy.clone(), context.clone(), [&[0.5], &[0.5]], &condition);
+        v.into_data().to_vec().expect("f32")
+    };
+    let apart =
+        |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0f32, f32::max);
+    let learned = velocity(&learned);
+    assert!(apart(&learned, &velocity(&adapted)) < 1e-4);
+    assert!(apart(&learned, &velocity(&plain)) > 1e-2);
+}

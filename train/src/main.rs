@@ -1,0 +1,53 @@
+//! The stages in which the demo model is made, one command each.
+
+mod stages;
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use anyhow::Context;
+use clap::Parser;
+
+use stages::{Setting, Stage, report};
+
+/// Trains the demo model, stage by stage: each goes on where it was stopped.
+#[derive(Debug, Parser)]
+#[command(name = "acestep-train", version)]
+struct Arguments {
+    #[command(subcommand)]
+    stage: Stage,
+    /// Folder of all stages; what is released lies in its `model`
+    #[arg(long, global = true, default_value = "target/demo", value_name = "DIR")]
+    folder: PathBuf,
+    /// Seed of everything random
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
+    /// Pieces of the corpus
+    #[arg(long, global = true, default_value_t = 8000)]
+    pieces: usize,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(Arguments { stage, folder, seed, pieces }: Arguments) -> anyhow::Result<()> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let pressed = stopped.clone();
+    ctrlc::set_handler(move || pressed.store(true, Ordering::SeqCst))
+        .context("Ctrl-C cannot be handled")?;
+    let stop = || stopped.load(Ordering::SeqCst);
+    stages::run(&stage, &Setting { folder, seed, pieces, stop: &stop })
+}

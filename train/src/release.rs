@@ -1,0 +1,204 @@
+//! What was learned, in the layout in which models are released.
+
+use std::{collections::BTreeMap, io::Write, path::Path};
+
+use acestep_import::Part;
+use acestep_runtime::files::{Existing, write_whole};
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Tensor, TensorData, backend::Backend, bf16},
+};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+use crate::Error;
+
+/// Tensors of a file by name.
+pub type Tensors = BTreeMap<String, Values>;
+
+/// A tensor in f32.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    /// Its sizes.
+    pub shape: Vec<usize>,
+    /// Its numbers.
+    pub values: Vec<f32>,
+}
+
+/// All parameters of a network, called as in the files of `part`.
+pub fn tensors_of<B: Backend, M: Module<B>>(network: &M, part: Part) -> Tensors {
+    let mut collected = Collected { part, path: Vec::new(), tensors: Tensors::new() };
+    network.visit(&mut collected);
+    collected.tensors
+}
+
+struct Collected {
+    part: Part,
+    path: Vec<String>,
+    tensors: Tensors,
+}
+
+impl<B: Backend> ModuleVisitor<B> for Collected {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
+        let value = param.val();
+        let shape = value.dims().to_vec();
+        let values = value.into_data().convert::<f32>().to_vec().unwrap_or_default();
+        let name = self.part.name_of(&self.path.join("."));
+        self.tensors.insert(name, Values { shape, values });
+    }
+}
+
+/// Every filter as a direction and a length for each of its rows, as weight norm stores it.
+pub fn weight_normed(tensors: Tensors) -> Tensors {
+    let mut normed = Tensors::new();
+    for (name, tensor) in tensors {
+        let Some(stem) = name.strip_suffix(".weight") else {
+            normed.insert(name, tensor);
+            continue;
+        };
+        let rows = tensor.shape[0];
+        let length = |row: &[f32]| {
+            row.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt() as f32
+        };
+        let lengths = tensor.values.chunks_exact(tensor.values.len() / rows).map(length).collect();
+        let mut shape = vec![1; tensor.shape.len()];
+        shape[0] = rows;
+        normed.insert(format!("{stem}.weight_g"), Values { shape, values: lengths });
+        normed.insert(format!("{stem}.weight_v"), tensor);
+    }
+    normed
+}
+
+/// Numbers from which on a tensor is stored in bf16; the few others stay exact.
+const MANY: usize = 2048;
+
+/// Writes a file of weights; large tensors in bf16.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_tensors(path: &Path, tensors: &Tensors) -> Result<(), Error> {
+    write_rounded(path, tensors, MANY)
+}
+
+/// Writes a file of weights, all in f32.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_exactly(path: &Path, tensors: &Tensors) -> Result<(), Error> {
+    write_rounded(path, tensors, usize::MAX)
+}
+
+fn write_rounded(path: &Path, tensors: &Tensors, many: usize) -> Result<(), Error> {
+    let state = |reason: String| Error::State { path: path.to_owned(), reason };
+    let narrow = |x: f32| bf16::from_f32(x).to_le_bytes();
+    let bytes: Vec<(Dtype, Vec<u8>)> = tensors
+        .values()
+        .map(|tensor| match tensor.values.len() >= many {
+            true => (Dtype::BF16, tensor.values.iter().flat_map(|&x| narrow(x)).collect()),
+            false => (Dtype::F32, tensor.values.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        })
+        .collect();
+    let views: Vec<(&String, TensorView<'_>)> = tensors
+        .iter()
+        .zip(&bytes)
+        .map(|((name, tensor), (dtype, bytes))| {
+            let view = TensorView::new(*dtype, tensor.shape.clone(), bytes);
+            view.map(|view| (name, view)).map_err(|e| state(e.to_string()))
+        })
+        .collect::<Result<_, _>>()?;
+    let file = safetensors::serialize(views, None).map_err(|e| state(e.to_string()))?;
+    write(path, &file)
+}
+
+/// `network` with the weights that [`write_exactly`] wrote of one of its kind.
+///
+/// # Errors
+/// If the file cannot be read, or is of another network.
+pub fn filled<B: Backend, M: Module<B>>(network: M, part: Part, path: &Path) -> Result<M, Error> {
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let state = |reason: &str| Error::State { path: path.to_owned(), reason: reason.to_owned() };
+    let file = SafeTensors::deserialize(&bytes).map_err(|_| state("no file of weights"))?;
+    let mut missing = None;
+    let mut filling = Filling { part, path: Vec::new(), file: &file, missing: &mut missing };
+    let network = network.map(&mut filling);
+    match missing {
+        None => Ok(network),
+        Some(name) => Err(state(&format!("it has no tensor `{name}` of the right size"))),
+    }
+}
+
+struct Filling<'a> {
+    part: Part,
+    path: Vec<String>,
+    file: &'a SafeTensors<'a>,
+    missing: &'a mut Option<String>,
+}
+
+impl<B: Backend> ModuleMapper<B> for Filling<'_> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        let name = self.part.name_of(&self.path.join("."));
+        let (id, value, mapper) = param.consume();
+        let shape = value.dims();
+        let found = self.file.tensor(&name).ok();
+        let value = match found.filter(|tensor| tensor.shape() == shape) {
+            Some(tensor) => {
+                let (words, _) = tensor.data().as_chunks::<4>();
+                let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+                Tensor::from_data(TensorData::new(values, shape), &value.device())
+            }
+            None => {
+                *self.missing = Some(name);
+                value
+            }
+        };
+        Param::from_mapped_value(id, value, mapper)
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    write_whole(path, Existing::Replace, |file| {
+        file.write_all(bytes).map_err(|source| acestep_runtime::Error::File {
+            action: acestep_runtime::Action::Write,
+            path: path.to_owned(),
+            source,
+        })
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_becomes_lengths_and_directions_and_a_bias_stays() {
+        let filter = Values { shape: vec![2, 1, 2], values: vec![3.0, 4.0, 0.0, -2.0] };
+        let bias = Values { shape: vec![2], values: vec![1.0, 2.0] };
+        let tensors = Tensors::from([
+            ("conv1.weight".to_owned(), filter.clone()),
+            ("conv1.bias".to_owned(), bias.clone()),
+        ]);
+        let normed = weight_normed(tensors);
+        assert_eq!(normed["conv1.bias"], bias);
+        assert_eq!(normed["conv1.weight_v"], filter);
+        let lengths = Values { shape: vec![2, 1, 1], values: vec![5.0, 2.0] };
+        assert_eq!(normed["conv1.weight_g"], lengths);
+    }
+}

@@ -1,0 +1,32 @@
+//! Pieces as latents.
+
+use acestep_train::corpus::{self, Example};
+use burn::tensor::Tensor;
+use burn_flex::Flex;
+
+use super::{Setting, place, report};
+
+/// Reads the corpus, after making what is missing; `None` if that was stopped.
+pub(super) fn read(setting: &Setting<'_>) -> anyhow::Result<Option<Vec<Example>>> {
+    let encoder = setting.vae()?.encoder::<Flex>(&place())?;
+    let folder = setting.folder.join("corpus");
+    let start = std::time::Instant::now();
+    let mut made = |count: usize| {
+        let seconds = start.elapsed().as_secs_f64();
+        report(&format!("{count} of {} pieces, {seconds:.0} s", setting.pieces));
+        !(setting.stop)()
+    };
+    let device = Default::default();
+    let (seed, pieces) = (setting.seed, setting.pieces);
+    Ok(corpus::read_or_make(&folder, seed, pieces, &encoder, &device, &mut made)?)
+}
+
+/// What silence is as latents, 30 seconds of it: `[T, C]`.
+pub(super) fn silence(setting: &Setting<'_>) -> anyhow::Result<Vec<f32>> {
+    let vae = setting.vae()?;
+    let encoder = vae.encoder::<Flex>(&place())?;
+    let samples = 30 * vae.config().sampling_rate as usize;
+    let sound = Tensor::zeros([1, vae.config().audio_channels, samples], &Default::default());
+    let mean = encoder.forward(sound).mean.swap_dims(1, 2);
+    Ok(mean.into_data().to_vec().unwrap_or_default())
+}

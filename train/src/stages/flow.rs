@@ -1,0 +1,81 @@
+//! The diffusion transformer and the encoders it listens to.
+
+use std::time::Duration;
+
+use acestep_import::Part;
+use acestep_train::{
+    course::{Course, Lesson},
+    demo::{self, Sizes},
+    flow::{Lessons, Shares, Singer, by_length},
+    learner::Habits,
+    release::{Tensors, Values, tensors_of, write_exactly, write_tensors},
+};
+
+use super::{Learning, Setting, codec, corpus, tell, words, write};
+
+/// Latent frames of a step, over all its songs.
+const FRAMES: usize = 4000;
+
+pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+    let sizes = Sizes::demo()?;
+    let tokenizer = words::read(setting, words::FOLDERS[0])?;
+    let Some(examples) = corpus::read(setting)? else { return Ok(false) };
+    let (codec, silence) = (codec::read(setting)?, corpus::silence(setting)?);
+    let device = Default::default();
+    let channels = sizes.dit.audio_acoustic_hidden_dim;
+    let lessons = Lessons::<Learning> {
+        by_length: by_length(&examples),
+        corpus: &examples,
+        tokenizer: &tokenizer,
+        codec: &codec,
+        silence: &silence,
+        channels,
+        timbre_frames: sizes.dit.timbre_fix_frame,
+        shares: Shares { from_text: 0.55, from_codes: 0.25, untold: 0.12, unknown: 0.08 },
+        device,
+    };
+    let course = Course {
+        folder: setting.folder.join("flow"),
+        seed: setting.seed,
+        habits: Habits {
+            steps,
+            rate: 1e-3,
+            warm_up: 500,
+            last: 0.02,
+            betas: [0.9, 0.99],
+            decay: 1e-2,
+            longest: 1.0,
+            average: 0.9995,
+        },
+        save_every: Duration::from_secs(300),
+    };
+    let learned = course.run::<Learning, _, 1>(
+        Singer::init(&sizes.text_encoder, &sizes.dit, &device),
+        ["error"],
+        &device,
+        |step, model| {
+            let loss = lessons.loss(model, FRAMES, step as u64);
+            let error = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
+            Lesson { loss, parts: [error] }
+        },
+        &mut tell,
+        setting.stop,
+    )?;
+    let Some(learned) = learned else { return Ok(false) };
+
+    let folder = setting.released("acestep-v15-demo")?;
+    let mut tensors = tensors_of(&learned.dit, Part::Dit);
+    tensors.extend(tensors_of(&learned.conditioner, Part::Conditioner));
+    tensors.extend(tensors_of(&codec, Part::AudioCodec));
+    write_tensors(&folder.join("model.safetensors"), &tensors)?;
+    write(&folder.join("config.json"), demo::DIT)?;
+    let shape = vec![1, silence.len() / channels, channels];
+    let silence = Tensors::from([("silence_latent".to_owned(), Values { shape, values: silence })]);
+    write_exactly(&folder.join("silence_latent.safetensors"), &silence)?;
+
+    let folder = setting.released(words::FOLDERS[0])?;
+    let text = tensors_of(&learned.text_encoder, Part::TextEncoder);
+    write_tensors(&folder.join("model.safetensors"), &text)?;
+    write(&folder.join("config.json"), demo::TEXT_ENCODER)?;
+    Ok(true)
+}

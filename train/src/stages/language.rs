@@ -1,0 +1,77 @@
+//! The language model.
+
+use std::time::Duration;
+
+use acestep_import::Part;
+use acestep_model::{acestep::AudioCodec, qwen3::Causal};
+use acestep_train::{
+    corpus::Example,
+    course::{Course, Lesson},
+    demo::{self, Sizes},
+    language::{Coded, Texts},
+    learner::Habits,
+    release::{tensors_of, write_tensors},
+};
+use burn::tensor::{Tensor, TensorData};
+use burn_flex::Flex;
+
+use super::{Learning, Setting, codec, corpus, tell, words, write};
+
+/// Songs of a step.
+const ITEMS: usize = 16;
+
+pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+    let sizes = Sizes::demo()?;
+    let tokenizer = words::read(setting, words::FOLDERS[1])?;
+    let Some(examples) = corpus::read(setting)? else { return Ok(false) };
+    let codec = codec::read(setting)?;
+    let channels = sizes.dit.audio_acoustic_hidden_dim;
+    let coded: Vec<Coded> =
+        examples.iter().map(|example| coded(example, &codec, channels)).collect();
+    drop(examples);
+    let (texts, device) = (Texts::new(&coded, &tokenizer)?, Default::default());
+    let course = Course {
+        folder: setting.folder.join("language"),
+        seed: setting.seed,
+        habits: Habits {
+            steps,
+            rate: 1e-3,
+            warm_up: 300,
+            last: 0.02,
+            betas: [0.9, 0.98],
+            decay: 5e-2,
+            longest: 1.0,
+            average: 0.999,
+        },
+        save_every: Duration::from_secs(300),
+    };
+    let learned = course.run::<Learning, _, 1>(
+        Causal::init(&sizes.language_model, &device),
+        ["nats"],
+        &device,
+        |step, model| {
+            let loss = texts.loss(model, ITEMS, step as u64, &device);
+            let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
+            Lesson { loss, parts: [nats] }
+        },
+        &mut tell,
+        setting.stop,
+    )?;
+    let Some(learned) = learned else { return Ok(false) };
+    let folder = setting.released(words::FOLDERS[1])?;
+    let tensors = tensors_of(&learned, Part::LanguageModel);
+    write_tensors(&folder.join("model.safetensors"), &tensors)?;
+    write(&folder.join("config.json"), demo::LANGUAGE_MODEL)?;
+    Ok(true)
+}
+
+/// The codes of a piece; frames after the last whole group of five have none.
+fn coded(example: &Example, codec: &AudioCodec<Flex>, channels: usize) -> Coded {
+    let frames = example.latents.len() / channels / 5 * 5;
+    let latents =
+        TensorData::new(example.latents[..frames * channels].to_vec(), [1, frames, channels]);
+    let latents = Tensor::<Flex, 3>::from_data(latents, &Default::default());
+    let (_, codes) = codec.tokenizer().forward(latents.clone(), latents);
+    let codes = codes.into_data().iter::<i64>().map(|code| code as u32).collect();
+    Coded { codes, labels: example.labels.clone() }
+}

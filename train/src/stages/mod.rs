@@ -1,0 +1,124 @@
+//! One stage a file; each leaves what the next ones start from.
+//!
+//! ```text
+//! words  vae -> corpus -> codec -> flow
+//!                              \-> language
+//! ```
+
+mod codec;
+mod corpus;
+mod flow;
+mod language;
+mod vae;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use acestep_import::{Directory, VaeFolder};
+use acestep_model::Place;
+use acestep_train::course::Row;
+use anyhow::Context;
+use burn::backend::Autodiff;
+use burn_flex::Flex;
+use clap::Subcommand;
+
+/// Where networks learn.
+type Learning = Autodiff<Flex>;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Stage {
+    /// The tokenizers, from what is said of pieces
+    Words,
+    /// The autoencoder: sound to latents and back
+    Vae {
+        /// Steps in all
+        #[arg(long, default_value_t = 8000)]
+        steps: usize,
+    },
+    /// Pieces as latents; the stages below make them too if they are missing
+    Corpus,
+    /// The audio codes: latents to codes and back
+    Codec {
+        /// Steps in all
+        #[arg(long, default_value_t = 4000)]
+        steps: usize,
+    },
+    /// The diffusion transformer and the encoders it listens to
+    Flow {
+        /// Steps in all
+        #[arg(long, default_value_t = 12_000)]
+        steps: usize,
+    },
+    /// The language model
+    Language {
+        /// Steps in all
+        #[arg(long, default_value_t = 8000)]
+        steps: usize,
+    },
+}
+
+/// What all stages are told.
+pub(crate) struct Setting<'a> {
+    pub(crate) folder: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) pieces: usize,
+    /// Whether to save and leave.
+    pub(crate) stop: &'a dyn Fn() -> bool,
+}
+
+impl Setting<'_> {
+    /// The folder of what is released, or one in it.
+    fn released(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.join("model").join(name);
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("{}: cannot be made", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// The autoencoder as its stage left it.
+    fn vae(&self) -> anyhow::Result<VaeFolder> {
+        let folder = self.folder.join("model/vae");
+        VaeFolder::open(Directory::Disk(folder)).context("the stage `vae` comes first")
+    }
+}
+
+/// Runs a stage.
+pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
+    let done = match stage {
+        Stage::Words => words::run(setting)?,
+        Stage::Vae { steps } => vae::run(setting, *steps)?,
+        Stage::Corpus => corpus::read(setting)?.is_some(),
+        Stage::Codec { steps } => codec::run(setting, *steps)?,
+        Stage::Flow { steps } => flow::run(setting, *steps)?,
+        Stage::Language { steps } => language::run(setting, *steps)?,
+    };
+    if !done {
+        report("stopped; the same command goes on from here");
+    }
+    Ok(())
+}
+
+fn place() -> Place<Flex> {
+    Place::f32(Default::default())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+/// Shows a row of losses.
+fn tell<const N: usize>(row: &Row<N>) {
+    let parts: String = row.parts.iter().map(|part| format!("  {part:7.4}")).collect();
+    let Row { step, steps, seconds, rate, gradient, .. } = row;
+    let left = seconds / *step as f64 * (steps - step) as f64;
+    report(&format!(
+        "{step:6} of {steps}  {:5.1} min, {:5.1} left  rate {rate:.1e}  gradient {gradient:7.3}{parts}",
+        seconds / 60.0,
+        left / 60.0
+    ));
+}
+
+#[expect(clippy::print_stderr, reason = "progress is for whoever looks on")]
+pub(crate) fn report(line: &str) {
+    eprintln!("{line}");
+}

@@ -1,0 +1,122 @@
+//! The autoencoder.
+
+use std::time::Duration;
+
+use acestep_import::Part;
+use acestep_train::{
+    composer::{Piece, Wish},
+    course::{Course, Lesson},
+    demo::{self, Sizes},
+    learner::Habits,
+    release::{Tensors, tensors_of, weight_normed, write_tensors},
+    vae::{Autoencoder, Crops, Weights, loss},
+};
+use burn::tensor::{Tensor, TensorData};
+use burn_flex::Flex;
+
+use super::{Learning, Setting, tell, write};
+
+/// Stretches of a step.
+const ITEMS: usize = 4;
+
+/// Latent frames of a stretch: 0.8 s.
+const FRAMES: usize = 20;
+
+/// Pieces whose latents are measured in the end.
+const MEASURED: u64 = 24;
+
+pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+    let sizes = Sizes::demo()?;
+    let device = Default::default();
+    let course = Course {
+        folder: setting.folder.join("vae"),
+        seed: setting.seed,
+        habits: Habits {
+            steps,
+            rate: 5e-4,
+            warm_up: 400,
+            last: 0.02,
+            betas: [0.8, 0.99],
+            decay: 1e-3,
+            longest: 1.0,
+            average: 0.999,
+        },
+        save_every: Duration::from_secs(300),
+    };
+    let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop());
+    let weights = Weights { waveform: 1.0, kl: 4e-3 };
+    let learned = course.run::<Learning, _, 3>(
+        Autoencoder::init(&sizes.vae, &device),
+        ["spectra", "waveform", "kl"],
+        &device,
+        |step, model| {
+            let sounds = crops.of_step(step);
+            let (loss, losses) = loss(model, &sounds, ITEMS, weights, step as u64, &device);
+            Lesson { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
+        },
+        &mut tell,
+        setting.stop,
+    )?;
+    let Some(learned) = learned else { return Ok(false) };
+
+    let spread = spread(&learned, setting.seed);
+    let mut tensors = tensors_of(&learned.encoder, Part::VaeEncoder);
+    tensors.extend(tensors_of(&learned.decoder, Part::VaeDecoder));
+    even_out(&mut tensors, &spread);
+    let folder = setting.released("vae")?;
+    let file = folder.join("diffusion_pytorch_model.safetensors");
+    write_tensors(&file, &weight_normed(tensors))?;
+    write(&folder.join("config.json"), demo::VAE)?;
+    Ok(true)
+}
+
+/// How far the latents of pieces are from zero: the root of the mean square of each channel.
+fn spread(learned: &Autoencoder<Flex>, seed: u64) -> Vec<f32> {
+    let mut squares: Vec<f64> = Vec::new();
+    let mut frames = 0;
+    for piece in 0..MEASURED {
+        let wish = Wish { duration_s: Some(8.0), ..Wish::default() };
+        let piece = Piece::compose(seed.wrapping_sub(1 + piece), &wish);
+        let [left, right] = piece.render();
+        let sound = TensorData::new([left, right].concat(), [1, 2, piece.samples()]);
+        let mean = learned.encoder.forward(Tensor::from_data(sound, &Default::default())).mean;
+        let [_, channels, length] = mean.dims();
+        squares.resize(channels, 0.0);
+        frames += length;
+        let values: Vec<f32> = mean.into_data().to_vec().unwrap_or_default();
+        for (square, row) in squares.iter_mut().zip(values.chunks_exact(length)) {
+            *square += row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        }
+    }
+    squares.into_iter().map(|square| (square / frames as f64).sqrt() as f32).collect()
+}
+
+/// Gives every channel of the latents the same spread, 1, which is what flow matching starts from:
+/// what leaves the encoder is divided, what enters the decoder multiplied.
+fn even_out(tensors: &mut Tensors, spread: &[f32]) {
+    let channels = spread.len();
+    for (name, tensor) in tensors {
+        match name.as_str() {
+            "encoder.conv2.weight" | "encoder.conv2.bias" => {
+                let row = tensor.values.len() / (2 * channels);
+                // The second half are spreads on a scale that is nearly logarithmic.
+                let is_bias = name.ends_with("bias");
+                for (index, values) in tensor.values.chunks_exact_mut(row).enumerate() {
+                    let of = spread[index % channels];
+                    match (index < channels, is_bias) {
+                        (true, _) => values.iter_mut().for_each(|x| *x /= of),
+                        (false, true) => values.iter_mut().for_each(|x| *x -= of.ln()),
+                        (false, false) => {}
+                    }
+                }
+            }
+            "decoder.conv1.weight" => {
+                let taps = tensor.shape[2];
+                for (index, values) in tensor.values.chunks_exact_mut(taps).enumerate() {
+                    values.iter_mut().for_each(|x| *x *= spread[index % channels]);
+                }
+            }
+            _ => {}
+        }
+    }
+}

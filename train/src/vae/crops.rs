@@ -1,0 +1,67 @@
+//! Short stretches of composed pieces.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use rayon::prelude::*;
+
+use crate::composer::{Piece, Wish};
+
+/// Seconds of a piece that stretches are taken from.
+const SECONDS: f64 = 8.0;
+
+/// Pieces at hand at any time.
+const AT_HAND: usize = 48;
+
+/// Steps for which a piece more is composed.
+const STEPS_A_PIECE: usize = 2;
+
+/// Makes the stretches of each step, which follow from its number alone.
+#[derive(Debug)]
+pub struct Crops {
+    seed: u64,
+    items: usize,
+    samples: usize,
+    pieces: BTreeMap<usize, [Vec<f32>; 2]>,
+}
+
+impl Crops {
+    /// `items` stretches of `samples` samples a step.
+    pub fn new(seed: u64, items: usize, samples: usize) -> Self {
+        Self { seed, items, samples, pieces: BTreeMap::new() }
+    }
+
+    /// The stretches of a step, `items` times `[2, samples]`.
+    pub fn of_step(&mut self, step: usize) -> Vec<f32> {
+        let first = step / STEPS_A_PIECE;
+        self.pieces.retain(|&piece, _| piece >= first);
+        let missing: Vec<usize> =
+            (first..first + AT_HAND).filter(|piece| !self.pieces.contains_key(piece)).collect();
+        let seed = self.seed;
+        let composed: Vec<(usize, [Vec<f32>; 2])> = missing
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|piece| {
+                let wish = Wish { duration_s: Some(SECONDS), ..Wish::default() };
+                (piece, Piece::compose(seed.wrapping_add(piece as u64), &wish).render())
+            })
+            .collect();
+        self.pieces.extend(composed);
+
+        let mut random =
+            Pcg64::seed_from_u64(seed ^ (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut crops = Vec::with_capacity(self.items * 2 * self.samples);
+        for _ in 0..self.items {
+            let [left, right] = &self.pieces[&(first + random.random_range(0..AT_HAND))];
+            let start = random.random_range(0..=left.len() - self.samples);
+            let gain = random.random_range(0.4..1.2);
+            let swapped = random.random::<bool>();
+            let channels = if swapped { [right, left] } else { [left, right] };
+            for channel in channels {
+                crops.extend(channel[start..start + self.samples].iter().map(|x| gain * x));
+            }
+        }
+        crops
+    }
+}

@@ -1,0 +1,143 @@
+//! The autoencoder learns: sound to latents and back.
+//!
+//! What comes back shall sound like what went in, and the latents shall be as few bits as that
+//! allows: `distance + waveform mean |y - x| + kl mean(mu^2 + s^2 - 1 - ln s^2) / 2`.
+//!
+//! Source: Evans et al. 2024, arXiv:2404.10301, without its discriminator.
+
+mod crops;
+
+use acestep_model::oobleck::{Config, Decoder, Encoder};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{Tensor, TensorData, backend::AutodiffBackend},
+};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::spectrum::{Distance, distance};
+
+pub use crops::Crops;
+
+/// Both halves.
+#[derive(Module, Debug)]
+pub struct Autoencoder<B: acestep_model::Backend> {
+    /// Sound to latents.
+    pub encoder: Encoder<B>,
+    /// Latents to sound.
+    pub decoder: Decoder<B>,
+}
+
+impl<B: acestep_model::Backend> Autoencoder<B> {
+    /// A random one that gives quiet sounds.
+    pub fn init(config: &Config, device: &B::Device) -> Self {
+        let random =
+            Self { encoder: Encoder::init(config, device), decoder: Decoder::init(config, device) };
+        random.map(&mut Calm::default())
+    }
+}
+
+/// Makes residual branches small, so that depth does not multiply what goes through, and so the
+/// last layer of each half.
+#[derive(Default)]
+struct Calm {
+    path: Vec<String>,
+}
+
+impl<B: acestep_model::Backend> ModuleMapper<B> for Calm {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        let is = |part: &str| self.path.iter().any(|name| name == part);
+        let factor = match () {
+            () if !is("conv2") => 0.6,
+            () if self.path.iter().any(|name| name.starts_with("res_unit")) => 0.1,
+            () => 0.1,
+        };
+        let (id, value, mapper) = param.consume();
+        Param::from_mapped_value(id, (value * factor).detach().require_grad(), mapper)
+    }
+}
+
+/// How much counts besides the spectra.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights {
+    /// The waveforms.
+    pub waveform: f32,
+    /// How far latents are from a normal distribution.
+    pub kl: f64,
+}
+
+/// The parts of a loss.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Losses {
+    /// The distance of the spectra.
+    pub spectra: f32,
+    /// The mean distance of the waveforms.
+    pub waveform: f32,
+    /// The latents' information, in nats a number.
+    pub kl: f32,
+}
+
+/// The loss of a batch of sounds, `items` times `[2, samples]`.
+pub fn loss<B>(
+    model: &Autoencoder<B>,
+    sounds: &[f32],
+    items: usize,
+    weights: Weights,
+    seed: u64,
+    device: &B::Device,
+) -> (Tensor<B, 1>, Losses)
+where
+    B: AutodiffBackend + acestep_model::Backend,
+{
+    let samples = sounds.len() / (2 * items);
+    let sound = TensorData::new(sounds.to_vec(), [items, 2, samples]);
+    let posterior = model.encoder.forward(Tensor::from_data(sound, device));
+    let std = posterior.std();
+    let mut random = Pcg64::seed_from_u64(seed);
+    let shape = std.dims();
+    let noise = normal(&mut random, shape.iter().product());
+    let noise = Tensor::from_data(TensorData::new(noise, shape), device);
+    let latents = posterior.mean.clone() + std.clone() * noise;
+    let back = model.decoder.forward(latents);
+
+    let values = back.clone().into_data().to_vec::<f32>().unwrap_or_default();
+    let Distance { value: spectra, mut gradient } = distance(&values, sounds, items);
+    let count = values.len() as f32;
+    let mut waveform = 0.0f64;
+    for ((gradient, y), x) in gradient.iter_mut().zip(&values).zip(sounds) {
+        waveform += f64::from((y - x).abs());
+        *gradient += weights.waveform * (y - x).signum() / count;
+    }
+    let waveform = waveform as f32 / count;
+    // ANCHOR: beside
+    // Its derivative is the gradient that was computed beside the networks.
+    let gradient = Tensor::from_data(TensorData::new(gradient, back.dims()), device);
+    let of_sound = (back * gradient).sum();
+    // ANCHOR_END: beside
+
+    let variance = std.square();
+    let kl = (posterior.mean.square() + variance.clone() - variance.log() - 1.0).mean() * 0.5;
+    let nats = kl.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
+    (of_sound + kl * weights.kl, Losses { spectra, waveform, kl: nats })
+}
+
+/// Numbers of a normal distribution (Box and Muller 1958).
+pub(crate) fn normal(random: &mut Pcg64, count: usize) -> Vec<f32> {
+    let mut numbers = Vec::with_capacity(count + 1);
+    while numbers.len() < count {
+        let (u, v): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
+        let radius = (-2.0 * u.ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * v).sin_cos();
+        numbers.extend([(radius * cos) as f32, (radius * sin) as f32]);
+    }
+    numbers.truncate(count);
+    numbers
+}
