@@ -3,6 +3,7 @@
 mod after;
 mod batch;
 mod codes;
+mod composed;
 mod conditioning;
 mod dit;
 mod edit;

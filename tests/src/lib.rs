@@ -11,6 +11,7 @@
 mod altered;
 pub mod foreign;
 mod golden;
+pub mod listener;
 
 use std::path::{Path, PathBuf};
 
