@@ -33,6 +33,7 @@ pub(crate) mod plan;
 pub(crate) mod sampler;
 pub(crate) mod sound;
 pub(crate) mod thinking;
+pub(crate) mod train;
 
 /// Make music on your own machine.
 #[derive(Debug, Parser)]
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Play(after::Play),
     /// Turn a sound into latents, and latents into a sound.
     Codec(codec::Codec),
+    /// Teach a model something: an adapter from a folder of songs.
+    Train(train::Train),
     /// Compare this machine's results with the reference's.
     Verify(commands::verify::Args),
     /// Measure how fast each stage is.
@@ -275,6 +278,7 @@ pub(crate) fn command() -> clap::Command {
         ("plot", after::PLOT_EXAMPLES),
         ("play", after::PLAY_EXAMPLES),
         ("codec", codec::EXAMPLES),
+        ("train", train::EXAMPLES),
         ("doctor", doctor::EXAMPLES),
         ("warmup", doctor::WARMUP_EXAMPLES),
         ("config", config::EXAMPLES),
@@ -307,7 +311,7 @@ pub(crate) fn command() -> clap::Command {
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Make songs", &["generate", "plan", "inspire", "format"]),
     ("Hear and see them", &["play", "plot", "understand", "codec"]),
-    ("Models", &["model", "adapter"]),
+    ("Models", &["model", "adapter", "train"]),
     ("This machine", &["doctor", "config", "warmup", "completions", "man"]),
     ("Proof and speed", &["verify", "bench", "check"]),
 ];

@@ -81,6 +81,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Play(args) => commands::play::run(args, global),
         Command::Plot(args) => commands::plot::run(args, global),
         Command::Codec(args) => commands::codec::run(args, global),
+        Command::Train(args) => commands::train::run(args, global),
         Command::Verify(args) => commands::verify::run(args.clone(), global),
         Command::Bench(args) => commands::bench::run(args.clone(), global),
         Command::Doctor(args) => commands::doctor::run(args, global),

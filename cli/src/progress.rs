@@ -307,7 +307,8 @@ fn unit(stage: Stage) -> &'static str {
         | Stage::Codes
         | Stage::Diffusion
         | Stage::Alignment
-        | Stage::Score => "step",
+        | Stage::Score
+        | Stage::Learning => "step",
         Stage::VaeEncoder | Stage::Vae => "tile",
     }
 }

@@ -95,8 +95,8 @@ impl Part {
         Some(renamed.unwrap_or_else(|| path.to_owned()))
     }
 
-    /// The tensor that the parameter at `path` is called in the file: the inverse of
-    /// [`Part::path_of`], without `model.` for the text encoder and with it for the language model.
+    /// The tensor that the parameter at `path` of this part's module is called in the file: without
+    /// `model.` for the text encoder and with it for the language model.
     pub fn name_of(self, path: &str) -> String {
         let renamed = self
             .renamed()

@@ -27,6 +27,8 @@ pub enum Stage {
     Alignment,
     /// The language model's judgement of a song.
     Score,
+    /// A network learns.
+    Learning,
 }
 
 impl Stage {
@@ -43,6 +45,7 @@ impl Stage {
             Self::Vae => "VAE",
             Self::Alignment => "alignment",
             Self::Score => "score",
+            Self::Learning => "learning",
         }
     }
 }

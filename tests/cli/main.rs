@@ -37,6 +37,7 @@ mod songs;
 mod sound;
 mod thinking;
 mod together;
+mod train;
 mod understand;
 mod verify;
 

@@ -102,7 +102,7 @@ impl Course {
             row.parts.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             row.gradient += length;
             counted += 1;
-            if (step + 1).is_multiple_of(ROW) {
+            if (step + 1).is_multiple_of(ROW) || learner.is_done() {
                 row.parts.iter_mut().for_each(|sum| *sum /= counted as f32);
                 let rate = self.habits.rate_at(step);
                 let gradient = row.gradient / counted as f32;

@@ -120,7 +120,7 @@ where
         let rate = self.habits.rate_at(self.step);
         self.model = self.optimizer.step(rate, self.model.clone(), gradients);
         self.step += 1;
-        if self.step.is_multiple_of(AVERAGED_EVERY) {
+        if self.step.is_multiple_of(AVERAGED_EVERY) || self.is_done() {
             self.average();
         }
         length

@@ -19,6 +19,7 @@ pub(crate) mod process;
 pub(crate) mod shell;
 pub(crate) mod target;
 pub(crate) mod text;
+pub(crate) mod train;
 pub(crate) mod understand;
 pub(crate) mod verify;
 pub(crate) mod warmup;

@@ -5,7 +5,7 @@
 //! Source: Hu et al. 2021, arXiv:2106.09685 (LoRA); PEFT `LoraLayer`, whose `s` is `alpha / rank`.
 
 use burn::{
-    module::{Initializer, Module, Param},
+    module::{Module, Param},
     tensor::{DType, Tensor},
 };
 
@@ -20,14 +20,12 @@ pub struct LowRank<B: Backend> {
 }
 
 impl<B: Backend> LowRank<B> {
-    /// Nothing yet, for a map from `input` to `output` values.
-    pub fn init([input, output]: [usize; 2], rank: usize, scale: f64, device: &B::Device) -> Self {
-        let bound = (input as f64).powf(-0.5);
-        Self {
-            a: Initializer::Uniform { min: -bound, max: bound }.init([rank, input], device),
-            b: Initializer::Zeros.init([output, rank], device),
-            scale,
-        }
+    /// Of the two matrices; `b` of zeros adds nothing yet.
+    ///
+    /// # Shapes
+    /// - `a`: `[rank, in]`, `b`: `[out, rank]`, both in f32
+    pub fn new(a: Tensor<B, 2>, b: Tensor<B, 2>, scale: f64) -> Self {
+        Self { a: Param::from_tensor(a), b: Param::from_tensor(b), scale }
     }
 
     /// `A`, `[rank, in]`, and `B`, `[out, rank]`.

@@ -48,12 +48,12 @@ const SOUNDS: [&str; 8] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "a
 const LONGEST: u64 = 1 << 20;
 
 /// The songs of a folder, by name. `tag` is put before every caption: the word that calls the
-/// adapter later.
+/// adapter later. `caption` is that of songs without one.
 ///
 /// # Errors
 /// [`Error::Read`]; [`Error::Dataset`] if there is no song, one has no caption, or a file beside one
 /// says nothing that can be used.
-pub fn read(folder: &Path, tag: Option<&str>) -> Result<Vec<Entry>, Error> {
+pub fn read(folder: &Path, tag: Option<&str>, caption: Option<&str>) -> Result<Vec<Entry>, Error> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
     let mut sounds = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -69,7 +69,7 @@ pub fn read(folder: &Path, tag: Option<&str>) -> Result<Vec<Entry>, Error> {
         return Err(Error::Dataset { path: folder.to_owned(), reason });
     }
     let entries: Vec<Entry> =
-        sounds.into_iter().map(|audio| of_song(audio, tag)).collect::<Result<_, _>>()?;
+        sounds.into_iter().map(|audio| of_song(audio, tag, caption)).collect::<Result<_, _>>()?;
     let mute: Vec<String> = entries
         .iter()
         .filter(|entry| entry.caption.is_empty())
@@ -92,7 +92,7 @@ pub fn read(folder: &Path, tag: Option<&str>) -> Result<Vec<Entry>, Error> {
 }
 
 /// What is said of one song.
-fn of_song(audio: PathBuf, tag: Option<&str>) -> Result<Entry, Error> {
+fn of_song(audio: PathBuf, tag: Option<&str>, other: Option<&str>) -> Result<Entry, Error> {
     let json = audio.with_extension("json");
     let said = match text(&json)? {
         None => Value::Null,
@@ -109,7 +109,7 @@ fn of_song(audio: PathBuf, tag: Option<&str>) -> Result<Entry, Error> {
     };
     let caption = match field("caption") {
         Some(caption) => caption.to_owned(),
-        None => beside("caption.txt")?.unwrap_or_default(),
+        None => beside("caption.txt")?.or(other.map(str::to_owned)).unwrap_or_default(),
     };
     let lyrics = match (field("lyrics"), beside("lyrics.txt")?) {
         (Some(lyrics), _) => lyrics.to_owned(),
@@ -181,7 +181,7 @@ mod tests {
             ("a.caption.txt", " loud \n"),
             ("notes.md", ""),
         ]);
-        let entries = read(folder.path(), Some("zyx")).expect("two songs");
+        let entries = read(folder.path(), Some("zyx"), Some("not this")).expect("two songs");
         let [a, b] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!((a.caption.as_str(), a.lyrics.as_str()), ("zyx, loud", INSTRUMENTAL));
         assert_eq!((b.caption.as_str(), b.lyrics.as_str()), ("zyx, calm", "[Verse]\nla"));
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_folder_that_teaches_nothing_says_what_it_lacks() {
         let said = |files: &[(&str, &str)]| {
-            read(folder(files).path(), None).expect_err("nothing to learn").to_string()
+            read(folder(files).path(), None, None).expect_err("nothing to learn").to_string()
         };
         assert!(said(&[("a.txt", "la")]).contains("no song is in it: looked for .wav, .flac"));
         let mute = said(&[("a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("c.caption.txt", "x")]);

@@ -11,7 +11,12 @@ mod lesson;
 mod song;
 
 use acestep_model::{Backend, acestep::Dit, nn::LowRank};
-use burn::module::Module;
+use burn::{
+    module::Module,
+    tensor::{DType, Tensor, TensorData},
+};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 
 pub use dataset::{Entry, read};
 pub use export::write;
@@ -42,18 +47,30 @@ pub struct Addition<B: Backend> {
 }
 
 impl<B: Backend> Addition<B> {
-    /// Nothing yet.
-    pub fn init(dit: &mut Dit<B>, shape: &Shape, device: &B::Device) -> Self {
+    /// Nothing yet: the second of each two matrices is zero, the first random.
+    pub fn init(dit: &mut Dit<B>, shape: &Shape, seed: u64, device: &B::Device) -> Self {
         let is_target = |path: &str| {
             let name = path.rsplit('.').next().unwrap_or_default();
             shape.targets.iter().any(|target| target == name)
         };
-        let scale = shape.alpha / shape.rank as f64;
+        let (rank, scale) = (shape.rank, shape.alpha / shape.rank as f64);
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut low_rank = |[input, output]: [usize; 2]| {
+            let bound = (input as f32).powf(-0.5);
+            let values = (0..rank * input).map(|_| random.random_range(-bound..bound)).collect();
+            let values = TensorData::new::<f32, _>(values, [rank, input]);
+            let place = (device, DType::F32);
+            LowRank::new(
+                Tensor::from_data(values, place),
+                Tensor::zeros([output, rank], place),
+                scale,
+            )
+        };
         let (paths, maps) = dit
             .linears()
             .into_iter()
             .filter(|(path, _)| is_target(path))
-            .map(|(path, map)| (path, LowRank::init(map.widths(), shape.rank, scale, device)))
+            .map(|(path, map)| (path, low_rank(map.widths())))
             .unzip();
         Self { maps, paths }
     }

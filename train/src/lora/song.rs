@@ -38,7 +38,7 @@ pub struct Common {
 
 /// Reads songs and turns them, and what is said of them, into what the transformer learns from.
 ///
-/// Of a song longer than `longest` seconds the first so many are taken. `done` is told of each.
+/// Of a song longer than `longest` seconds the first so many are taken.
 ///
 /// # Errors
 /// [`Error::File`] if a song cannot be read, a network cannot be loaded or fails, or it is stopped.
@@ -48,7 +48,6 @@ pub fn prepare<B: Backend>(
     folder: &Folder,
     place: &acestep_model::Place<B>,
     observe: &dyn Observe,
-    done: &mut dyn FnMut(&Entry, f64),
 ) -> Result<(Vec<Song>, Common), Error> {
     let parts = Parts::new(folder, place.clone(), Residency::Last);
     let channels = parts.configs().vae.decoder_input_channels;
@@ -62,7 +61,6 @@ pub fn prepare<B: Backend>(
         audio.channels.iter_mut().for_each(|channel| channel.truncate(most));
         let seconds = audio.seconds();
         let encoded = codec::encode(&audio, Encode::default(), &parts, observe)?;
-        done(entry, seconds);
         latents.push((encoded.data, seconds));
     }
     let timbre = Timbre::of_silence(&stored, frames, 1);

@@ -36,11 +36,10 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let folder = tempfile::tempdir().expect("a folder");
     song(folder.path(), "a", 1);
     song(folder.path(), "b", 2);
-    let entries = read(folder.path(), None).expect("two songs");
+    let entries = read(folder.path(), None, None).expect("two songs");
     let (device, model) = (Default::default(), open_tiny().expect("the built-in model"));
     let place = Place::<Flex>::f32(device);
-    let (songs, common) =
-        prepare(&entries, 240.0, &model, &place, &Unobserved, &mut |_, _| {}).expect("songs");
+    let (songs, common) = prepare(&entries, 240.0, &model, &place, &Unobserved).expect("songs");
     let frames: Vec<usize> = songs.iter().map(|of| of.latents.len() / common.channels).collect();
     assert_eq!(frames, [50, 50]);
 
@@ -48,7 +47,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let mut dit: Dit<Learning> =
         acestep_model::Checkpoint::dit(&model, &Place::f32(device)).expect("a network");
     dit = dit.no_grad();
-    let addition = Addition::init(&mut dit, &shape, &device);
+    let addition = Addition::init(&mut dit, &shape, 5, &device);
     let layers = model.configs().dit.num_hidden_layers;
     assert_eq!(addition.maps().count(), layers * 2 * 2);
 

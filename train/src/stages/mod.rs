@@ -18,7 +18,7 @@ use acestep_import::{Directory, VaeFolder};
 use acestep_model::Place;
 use acestep_train::course::Row;
 use anyhow::Context;
-use burn::backend::Autodiff;
+use burn::{backend::Autodiff, tensor::backend::Backend};
 use burn_flex::Flex;
 use clap::Subcommand;
 
@@ -84,6 +84,8 @@ impl Setting<'_> {
 
 /// Runs a stage.
 pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
+    // What networks begin with follows from it too.
+    <Flex as Backend>::seed(&Default::default(), setting.seed);
     let done = match stage {
         Stage::Words => words::run(setting)?,
         Stage::Vae { steps } => vae::run(setting, *steps)?,

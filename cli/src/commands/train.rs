@@ -1,0 +1,259 @@
+//! `acestep train`: an adapter from a folder of songs.
+
+use std::{
+    cell::Cell,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use acestep_import::{Folder, Part};
+use acestep_model::{Backend, Checkpoint, Place};
+use acestep_runtime::{Error, Event, Notice, Observe, Stage};
+use acestep_train::{
+    course::{Course, Lesson, Row},
+    learner::Habits,
+    lora::{self, Addition, Entry, Lessons, Shape, Times},
+};
+use anyhow::Result;
+use burn::{backend::Autodiff, module::Module, tensor::DType};
+use serde_json::json;
+
+use super::engine::{self, Started};
+use crate::{
+    args::{
+        Global,
+        train::{Lora, Train, What},
+    },
+    error::Refusal,
+    progress::{self, Progress},
+    report::{self, Report},
+    settings,
+};
+
+/// Runs the command.
+///
+/// # Errors
+/// Whatever stands in the way, with its remedy.
+pub(crate) fn run(args: &Train, global: &Global) -> Result<ExitCode> {
+    match &args.what {
+        What::Lora(args) => lora(args, &global.report())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The adapter's file without which it is none.
+const ADAPTER: &str = "adapter_config.json";
+
+fn lora(args: &Lora, report: &Report) -> Result<()> {
+    let shape = shape(args)?;
+    let output = output(args)?;
+    let entries = lora::read(&args.songs, args.custom_tag.as_deref(), args.caption.as_deref())
+        .map_err(known)?;
+    let layout = settings::layout();
+    let model = args.model.clone().unwrap_or_else(settings::model);
+    let folder = acestep_import::open(&model, &layout)?;
+    folder.require(Part::Dit)?;
+    let Started { engine, notices, .. } = engine::start(&args.place.compute)?;
+    if engine.dtype == DType::I8 {
+        let message = "nothing is learned on weights in eight bits";
+        return Err(Refusal::usage(message).hint("choose --dtype bf16 or f32").into());
+    }
+    notices.iter().for_each(|notice: &Notice| report.note(&notice.0));
+
+    let batch = usize::from(args.batch_size);
+    let steps = (args.epochs as usize * entries.len()).div_ceil(batch);
+    let course = Course {
+        folder: output.join("training"),
+        seed: args.seed,
+        habits: Habits {
+            steps,
+            rate: args.learning_rate,
+            warm_up: (args.warmup_steps as usize).min(steps / 4),
+            last: 0.0,
+            betas: [0.9, 0.999],
+            decay: 0.01,
+            longest: 1.0,
+            average: 0.0,
+        },
+        save_every: Duration::from_secs(300),
+    };
+    let start = Instant::now();
+    let progress = Progress::new(*report);
+    let job = Learn {
+        args,
+        entries: &entries,
+        folder: &folder,
+        course: &course,
+        shape: &shape,
+        batch,
+        output: &output,
+        progress: &progress,
+    };
+    let learned = engine.run(job)?.map_err(known)?;
+    progress.finish();
+    let Some(Losses { first, last }) = learned else {
+        let note = "what was learned is kept: the same command goes on from there";
+        report.note(note);
+        return Err(Error::Cancelled.into());
+    };
+    let name = output.display().to_string();
+    if args.json {
+        let object = json!({
+            "path": name,
+            "songs": entries.len(),
+            "steps": steps,
+            "rank": shape.rank,
+            "alpha": shape.alpha,
+            "target_modules": shape.targets,
+            "loss": { "first": first, "last": last },
+            "elapsed": start.elapsed().as_secs_f64(),
+        });
+        report.output(&format!("{object:#}"))?;
+    } else {
+        report::path(&output)?;
+    }
+    report.line(&format!(
+        "{steps} steps on {} songs, loss {first:.3} to {last:.3}, in {} · {name}",
+        entries.len(),
+        progress::seconds(start.elapsed()),
+    ));
+    Ok(())
+}
+
+/// What is learned, as far as numbers can be wrong.
+fn shape(args: &Lora) -> Result<Shape, Error> {
+    let least = |flag: &'static str, value: f64, fits: bool, why: &str| match fits {
+        true => Ok(()),
+        false => Err(Error::BadValue { flag, value: value.to_string(), why: why.into() }),
+    };
+    let alpha = args.alpha.unwrap_or(2.0 * f64::from(args.rank));
+    let rate = args.learning_rate;
+    least("rank", args.rank.into(), (1..=1024).contains(&args.rank), "use 1 to 1024")?;
+    least("alpha", alpha, alpha.is_finite() && alpha > 0.0, "use a number above 0")?;
+    least("learning-rate", rate, rate > 0.0 && rate <= 1.0, "use a number above 0, at most 1")?;
+    least("epochs", args.epochs.into(), args.epochs > 0, "use 1 or more")?;
+    least("batch-size", args.batch_size.into(), args.batch_size > 0, "use 1 or more")?;
+    let seconds = args.max_duration;
+    least("max-duration", seconds, (1.0..=600.0).contains(&seconds), "use 1 to 600 seconds")?;
+    Ok(Shape { rank: args.rank.into(), alpha, targets: args.target_modules.clone() })
+}
+
+/// Where the adapter goes: a folder that is there, and holds no other adapter.
+fn output(args: &Lora) -> Result<PathBuf> {
+    let beside = || {
+        let songs = args.songs.canonicalize().unwrap_or_else(|_| args.songs.clone());
+        let name = songs.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        songs.with_file_name(format!("{name}-lora"))
+    };
+    let output = args.output.clone().unwrap_or_else(beside);
+    if output.join(ADAPTER).exists() {
+        if !args.force {
+            let message = format!("`{}` holds an adapter already", output.display());
+            let hint = "name another folder with --output, or replace it with --force";
+            return Err(Refusal::new(message).hint(hint).into());
+        }
+        for file in [output.join(ADAPTER), output.join("training/state.bin")] {
+            remove(&file)?;
+        }
+    }
+    fs::create_dir_all(&output).map_err(|error| {
+        Refusal::new(format!("`{}` cannot be made", output.display()))
+            .hint("name another folder with --output")
+            .because(error)
+    })?;
+    Ok(output)
+}
+
+fn remove(file: &Path) -> Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Refusal::new(format!("`{}` cannot be removed", file.display()))
+                .because(error)
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An error of learning as one that has a hint and an exit code.
+fn known(error: acestep_train::Error) -> anyhow::Error {
+    use acestep_train::Error as Learning;
+    match error {
+        Learning::File(error) => error.into(),
+        Learning::Checkpoint(error) => error.into(),
+        Learning::State { .. } => {
+            Refusal::new(error.to_string()).hint("begin anew with --force").into()
+        }
+        Learning::Diverged { .. } => {
+            Refusal::new(error.to_string()).hint("use a smaller --learning-rate").into()
+        }
+        other => other.into(),
+    }
+}
+
+/// The mean losses of the first and of the last steps.
+struct Losses {
+    first: f32,
+    last: f32,
+}
+
+struct Learn<'a> {
+    args: &'a Lora,
+    entries: &'a [Entry],
+    folder: &'a Folder,
+    course: &'a Course,
+    shape: &'a Shape,
+    batch: usize,
+    output: &'a Path,
+    progress: &'a Progress,
+}
+
+impl acestep_runtime::Job for Learn<'_> {
+    type Output = Result<Option<Losses>, acestep_train::Error>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        let Self { args, entries, folder, course, shape, batch, output, progress } = self;
+        let device = place.device.clone();
+        let needed = [Part::VaeEncoder, Part::TextEncoder, Part::Conditioner, Part::Dit];
+        folder.check::<B>(&device, &needed)?;
+        let (songs, common) = lora::prepare(entries, args.max_duration, folder, &place, progress)?;
+
+        let stage = Stage::Learning;
+        progress.event(Event::Loading(stage));
+        let start = Instant::now();
+        let learning = Place { device: device.clone(), dtype: place.dtype };
+        let mut dit = Checkpoint::<Autodiff<B>>::dit(folder, &learning)?.no_grad();
+        let addition = Addition::init(&mut dit, shape, args.seed, &device);
+        let times = if folder.is_turbo() { Times::Turbo } else { Times::Any };
+        let device_of = device.clone();
+        let lessons =
+            Lessons { dit: &dit, songs: &songs, common: &common, times, batch, device: device_of };
+        let total = course.habits.steps;
+        let (first, last) = (Cell::new(f32::NAN), Cell::new(f32::NAN));
+        progress.event(Event::Advanced { stage, done: 0, total });
+        let learned = course.run::<Autodiff<B>, _, 1>(
+            addition,
+            ["error"],
+            &device,
+            |step, addition| {
+                let loss = lessons.loss(addition, args.seed.wrapping_add(step as u64));
+                let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
+                progress.event(Event::Advanced { stage, done: step + 1, total });
+                Lesson { loss, parts: [error.unwrap_or(f32::NAN)] }
+            },
+            &mut |row: &Row<1>| {
+                if first.get().is_nan() {
+                    first.set(row.parts[0]);
+                }
+                last.set(row.parts[0]);
+            },
+            &|| progress.cancelled(),
+        )?;
+        let Some(learned) = learned else { return Ok(None) };
+        lora::write(output, &learned, shape, folder.name())?;
+        progress.event(Event::Finished { stage, elapsed: start.elapsed() });
+        Ok(Some(Losses { first: first.get(), last: last.get() }))
+    }
+}

@@ -1,0 +1,65 @@
+//! Adapters that are learned: from a folder of songs to a song that sounds different.
+
+use std::fs;
+
+use crate::Place;
+
+/// A folder `songs` with two short songs and what they are like.
+fn with_songs() -> Place {
+    let place = Place::new();
+    fs::create_dir(place.path("songs")).expect("a folder");
+    for (seed, name) in [("1", "a"), ("2", "b")] {
+        let file = format!("songs/{name}.wav");
+        place.tiny(&["drums", "--seed", seed, "-o", &file]).succeeded();
+        place.write(&format!("songs/{name}.caption.txt"), "drums in the rain");
+    }
+    place
+}
+
+#[test]
+fn an_adapter_is_learned_shown_and_sung_with() {
+    let place = with_songs();
+    let learn = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
+    let more = ["--rank", "2", "--learning-rate", "0.02", "--warmup-steps", "2", "--json"];
+    let run = place.run(&[&learn[..], &more].concat()).succeeded();
+    let run = run.says("24 steps on 2 songs, loss ");
+    let said = run.json();
+    assert_eq!((&said["songs"], &said["steps"], &said["rank"]), (&2.into(), &24.into(), &2.into()));
+    assert_eq!(said["alpha"], 4.0);
+    let config = place.json("songs-lora/adapter_config.json");
+    assert_eq!((&config["r"], &config["peft_type"]), (&2.into(), &"LORA".into()));
+
+    let shown = place.run(&["adapter", "show", "songs-lora", "--model", "tiny"]).succeeded();
+    assert!(shown.text().contains("LoRA, rank 2, alpha 4"), "{}", shown.text());
+    place.tiny(&["rain", "--seed", "7", "-o", "plain.wav"]).succeeded();
+    place.tiny(&["rain", "--seed", "7", "-o", "own.wav", "--adapter", "songs-lora"]).succeeded();
+    assert_ne!(place.sound("plain.wav"), place.sound("own.wav"));
+
+    // The same seed teaches the same, and nothing is replaced unasked.
+    let first = place.read("songs-lora/adapter_model.safetensors");
+    place.run(&learn).failed(1).says("holds an adapter already").says("--force");
+    assert!(place.read("songs-lora/adapter_model.safetensors") == first);
+    place.run(&[&learn[..], &more, &["--force"]].concat()).succeeded();
+    assert!(place.read("songs-lora/adapter_model.safetensors") == first);
+}
+
+#[test]
+fn what_cannot_be_learned_is_said_before_anything_is_read() {
+    let place = with_songs();
+    let learn = |more: &[&str]| {
+        place.run(&[&["train", "lora", "songs", "--model", "tiny"][..], more].concat())
+    };
+    learn(&["--rank", "0"]).failed(2).says("rank");
+    learn(&["--alpha", "-1"]).failed(2);
+    learn(&["--learning-rate", "nan"]).failed(2).says("learning-rate");
+    learn(&["--max-duration", "1e9"]).failed(2).says("max-duration");
+    learn(&["--dtype", "q8"]).failed(2).says("nothing is learned on weights in eight bits");
+    learn(&["--target-modules", "nose"]).failed(2).says("q_proj");
+    fs::remove_file(place.path("songs/b.caption.txt")).expect("a file");
+    learn(&[]).failed(1).says("nothing says what `b.wav` is like").says("b.caption.txt");
+    place.write("songs/a.wav", "no sound");
+    learn(&["--caption", "drums"]).failed(1).says("a.wav");
+    fs::create_dir(place.path("none")).expect("a folder");
+    place.run(&["train", "lora", "none", "--model", "tiny"]).failed(1).says("no song is in it");
+    assert!(!place.path("songs-lora/adapter_config.json").exists());
+}
