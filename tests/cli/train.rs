@@ -38,6 +38,7 @@ fn an_adapter_is_learned_shown_and_sung_with() {
     // The same seed teaches the same, and nothing is replaced unasked.
     let first = place.read("songs-lora/adapter_model.safetensors");
     place.run(&learn).failed(1).says("holds an adapter already").says("--force");
+    place.run(&[&learn[..], &["--force", "--dtype", "q8"]].concat()).failed(2);
     assert!(place.read("songs-lora/adapter_model.safetensors") == first);
     place.run(&[&learn[..], &more, &["--force"]].concat()).succeeded();
     assert!(place.read("songs-lora/adapter_model.safetensors") == first);
@@ -61,5 +62,28 @@ fn what_cannot_be_learned_is_said_before_anything_is_read() {
     learn(&["--caption", "drums"]).failed(1).says("a.wav");
     fs::create_dir(place.path("none")).expect("a folder");
     place.run(&["train", "lora", "none", "--model", "tiny"]).failed(1).says("no song is in it");
-    assert!(!place.path("songs-lora/adapter_config.json").exists());
+    assert!(!place.path("songs-lora").join("adapter_config.json").exists());
+}
+
+#[test]
+fn a_state_of_something_else_is_refused_and_force_begins_anew() {
+    let place = with_songs();
+    let learn = |more: &[&str]| {
+        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "12"];
+        place.run(&[&common[..], more].concat())
+    };
+    let config = "songs-lora/adapter_config.json";
+    learn(&["--rank", "2"]).succeeded();
+    // As if it had been stopped after its last step.
+    fs::remove_file(place.path(config)).expect("a file");
+    learn(&["--rank", "2"]).succeeded();
+    fs::remove_file(place.path(config)).expect("a file");
+    learn(&["--rank", "3"]).failed(1).says("other settings").says("begin anew with --force");
+    place.write("songs-lora/training/state.bin", "damaged");
+    learn(&["--rank", "2"]).failed(1).says("no state of a course");
+    learn(&["--rank", "3", "--force"]).succeeded();
+    assert_eq!(place.json(config)["r"], 3);
+    learn(&["--rank", "2", "--force", "--alpha", "1e38"]).failed(1).says("no number");
+    // What was there stays until there is something better.
+    assert_eq!(place.json(config)["r"], 3);
 }

@@ -54,12 +54,13 @@ pub fn read_or_make<B: Backend>(
         .map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     let mut examples = Vec::with_capacity(count);
     for first in (0..count).step_by(A_FILE) {
-        let path = folder.join(format!("{first:06}.safetensors"));
+        let here = A_FILE.min(count - first);
+        let path = folder.join(format!("{seed}-{first:06}-{here}.safetensors"));
         if path.is_file() {
             examples.extend(read(&path)?);
             continue;
         }
-        let of_file: Vec<Example> = (first..count.min(first + A_FILE))
+        let of_file: Vec<Example> = (first..first + here)
             .map(|index| encode(&piece(seed, index), encoder, device))
             .collect();
         write(&path, &of_file)?;

@@ -16,6 +16,7 @@ use burn::{
     tensor::{Tensor, backend::AutodiffBackend},
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{
     Error,
@@ -29,6 +30,8 @@ pub struct Course {
     pub folder: PathBuf,
     /// Decides everything that is random.
     pub seed: u64,
+    /// What learns, from what: a state of anything else is refused.
+    pub of: String,
     /// How the network learns.
     pub habits: Habits,
     /// Time between two states that are saved.
@@ -48,12 +51,18 @@ pub struct Lesson<B: AutodiffBackend, const N: usize> {
 struct Header {
     step: usize,
     seed: u64,
+    of: String,
     habits: Habits,
     /// Seconds that were spent on learning.
     seconds: f64,
     /// Bytes of network, mean and optimizer, which follow.
     sizes: [usize; 3],
+    /// SHA-256 of all three.
+    checksum: String,
 }
+
+/// Steps in a row without a gradient after which nothing will be learned any more.
+const PATIENCE: usize = 20;
 
 /// Steps whose losses are one row.
 const ROW: usize = 20;
@@ -89,13 +98,14 @@ impl Course {
         let mut table = Table::open(&self.folder.join("losses.csv"), &names, learner.step())?;
         let mut saved = Instant::now();
         let mut row = Row { seconds, ..Row::default() };
-        let mut counted = 0;
+        let (mut counted, mut skipped) = (0, 0);
         while !learner.is_done() {
             let start = Instant::now();
             let step = learner.step();
             let Lesson { loss, parts } = lesson(step, &learner.model);
             let length = learner.learn(&loss);
-            if parts.iter().any(|part| part.is_nan()) {
+            skipped = if length.is_finite() { 0 } else { skipped + 1 };
+            if skipped == PATIENCE || !parts.iter().all(|part| part.is_finite()) {
                 return Err(Error::Diverged { step });
             }
             seconds += start.elapsed().as_secs_f64();
@@ -145,14 +155,18 @@ impl Course {
         let end = end.ok_or_else(|| bad("no state of a course"))?;
         let header: Header =
             serde_json::from_slice(&bytes[..end]).map_err(|_| bad("no state of a course"))?;
-        let Header { step, seed, habits, seconds, sizes } = header;
-        if seed != self.seed || habits != self.habits {
-            return Err(bad("of a course with another seed or other habits; \
+        let Header { step, seed, of, habits, seconds, sizes, checksum } = header;
+        if seed != self.seed || habits != self.habits || of != self.of {
+            return Err(bad("of a course with another seed, other settings or other data; \
                             remove it to begin anew"));
         }
         let mut rest = &bytes[end + 1..];
-        if rest.len() != sizes.iter().sum::<usize>() {
+        let size = sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size));
+        if size != Some(rest.len()) {
             return Err(bad("it is cut short"));
+        }
+        if digest([rest]) != checksum {
+            return Err(bad("it is damaged"));
         }
         let blobs = sizes.map(|size| {
             let (blob, after) = rest.split_at(size);
@@ -180,7 +194,8 @@ impl Course {
         let blobs = learner.state().map_err(|error| bad(&error))?;
         let sizes = [0, 1, 2].map(|i: usize| blobs[i].len());
         let (step, seed, habits) = (learner.step(), self.seed, self.habits.clone());
-        let header = Header { step, seed, habits, seconds, sizes };
+        let (of, checksum) = (self.of.clone(), digest(blobs.iter().map(Vec::as_slice)));
+        let header = Header { step, seed, of, habits, seconds, sizes, checksum };
         let header = serde_json::to_string(&header).map_err(|error| bad(&error))?;
         write_whole(&path, Existing::Replace, |file| {
             let written = writeln!(file, "{header}")
@@ -195,7 +210,23 @@ impl Course {
     }
 }
 
-/// The means of some steps.
+/// SHA-256 of some bytes, in hexadecimal digits.
+fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut sum = Sha256::new();
+    parts.into_iter().for_each(|part| sum.update(part));
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A number that follows from both and from nothing else, for what is random in a step.
+pub fn seed_of(seed: u64, step: usize) -> u64 {
+    // SplitMix64 (Steele et al. 2014): neighbours have nothing in common.
+    let mut z = seed.wrapping_add((step as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The means of some steps; after a stop in the middle of a row, of those since.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<const N: usize> {
     /// Steps that were taken.
@@ -278,7 +309,8 @@ mod tests {
             average: 0.9,
         };
         let save_every = Duration::from_secs(3600);
-        Course { folder: folder.to_owned(), seed: 3, habits, save_every }
+        let of = "a test".to_owned();
+        Course { folder: folder.to_owned(), seed: 3, of, habits, save_every }
     }
 
     /// Weights after a course that learns to turn vectors round, stopped after each of `stops`.
@@ -367,6 +399,13 @@ mod tests {
         };
         let other = Course { seed: 4, ..course(folder.path()) };
         assert!(said(&other).contains("another seed"), "{}", said(&other));
+        let other = Course { of: "another".to_owned(), ..course(folder.path()) };
+        assert!(said(&other).contains("another seed"), "{}", said(&other));
+        let mut damaged = state.clone();
+        let last = damaged.len() - 1;
+        damaged[last] ^= 1;
+        fs::write(&path, &damaged).expect("a damaged state");
+        assert!(said(&course(folder.path())).contains("damaged"));
         fs::write(&path, &state[..state.len() - 1]).expect("a cut state");
         assert!(said(&course(folder.path())).contains("cut short"));
         fs::write(&path, "x").expect("no state");

@@ -50,9 +50,7 @@ pub enum Error {
     #[error("no vocabulary could be learned: {0}")]
     Vocabulary(String),
     /// The loss is no number any more.
-    #[error(
-        "after step {step} the loss is no number: start again from an earlier state, at a lower rate"
-    )]
+    #[error("after step {step} the loss or its gradient is no number: begin anew at a lower rate")]
     Diverged {
         /// Steps that were taken.
         step: usize,

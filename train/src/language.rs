@@ -24,7 +24,7 @@ pub struct Coded {
     pub labels: Labels,
 }
 
-/// Shares of items, by what is asked.
+/// Share of the steps in which codes are read; in the others they are written.
 const UNDERSTOOD: f64 = 0.25;
 
 /// Items that are not told what is wanted, for guidance.

@@ -105,20 +105,18 @@ where
             Length::<B> { gradients: &gradients, square: 0.0, _backend: Default::default() };
         self.model.visit(&mut length);
         let length = length.square.sqrt() as f32;
-        if !length.is_finite() {
-            // Nothing can be learned from it; the next step has other data.
-            self.step += 1;
-            return length;
-        }
         let mut gradients = gradients;
-        if length > self.habits.longest {
+        if length.is_finite() && length > self.habits.longest {
             let factor = self.habits.longest / length;
             let mut shorten =
                 Shorten::<B> { gradients: &mut gradients, factor, _backend: Default::default() };
             self.model.visit(&mut shorten);
         }
-        let rate = self.habits.rate_at(self.step);
-        self.model = self.optimizer.step(rate, self.model.clone(), gradients);
+        // From one that is no number nothing can be learned; the next step has other data.
+        if length.is_finite() {
+            let rate = self.habits.rate_at(self.step);
+            self.model = self.optimizer.step(rate, self.model.clone(), gradients);
+        }
         self.step += 1;
         if self.step.is_multiple_of(AVERAGED_EVERY) || self.is_done() {
             self.average();
@@ -127,7 +125,7 @@ where
     }
 
     fn average(&mut self) {
-        // In the beginning the mean is young: of n numbers the n-th counts at least a tenth of that.
+        // In the beginning the mean is young, and what is new counts more: of n, 9 / (10 + n).
         let counted = self.step as f64 / AVERAGED_EVERY as f64;
         let keep = self.habits.average.powi(AVERAGED_EVERY as i32);
         let keep = keep.min((1.0 + counted) / (10.0 + counted));

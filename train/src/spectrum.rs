@@ -1,6 +1,6 @@
 //! How far a sound is from another: their spectra, in windows of several lengths.
 //!
-//! `sum over windows of (mean |ln(M + e) - ln(m + e)| + |M - m| / |m|)`, where `m` are the magnitudes
+//! `mean over windows of (mean |ln(M + e) - ln(m + e)| + |M - m| / (|m| + e))`, where `m` are the magnitudes
 //! of the sound that is wanted and `M` those of the other; of left and right their sum and
 //! difference, half each, are compared. Phases do not count.
 //!

@@ -64,15 +64,15 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "TEXT", alias = "custom_tag")]
     pub(crate) custom_tag: Option<String>,
 
-    /// Seconds of a song that are learned from, its first.
+    /// Seconds of a song that are learned from, its first: 1 to 600.
     #[arg(long, value_name = "SECONDS", default_value_t = 240.0, alias = "max_duration")]
     pub(crate) max_duration: f64,
 
-    /// Width of what is learned: more takes more, and more of the songs.
+    /// Width of what is learned, 1 to 1024: more takes more, and more of the songs.
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Learning")]
     pub(crate) rank: u16,
 
-    /// How much it counts, in units of the rank [default: twice the rank].
+    /// What is learned counts so much, divided by the rank [default: twice the rank].
     #[arg(long, value_name = "X", help_heading = "Learning")]
     pub(crate) alpha: Option<f64>,
 
@@ -88,7 +88,7 @@ pub(crate) struct Lora {
     )]
     pub(crate) target_modules: Vec<String>,
 
-    /// How often every song is learned from.
+    /// How often a song is learned from, on average.
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Learning")]
     pub(crate) epochs: u32,
 

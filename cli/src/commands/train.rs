@@ -12,7 +12,7 @@ use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
-    course::{Course, Lesson, Row},
+    course::{Course, Lesson, Row, seed_of},
     learner::Habits,
     lora::{self, Addition, Entry, Lessons, Shape, Times},
 };
@@ -56,8 +56,12 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let folder = acestep_import::open(&model, &layout)?;
     folder.require(Part::Dit)?;
     let Started { engine, notices, .. } = engine::start(&args.place.compute)?;
-    if engine.dtype == DType::I8 {
-        let message = "nothing is learned on weights in eight bits";
+    let narrow = match engine.dtype {
+        DType::I8 => Some("nothing is learned on weights in eight bits"),
+        DType::F16 => Some("gradients in f16 are lost or without bounds"),
+        _ => None,
+    };
+    if let Some(message) = narrow {
         return Err(Refusal::usage(message).hint("choose --dtype bf16 or f32").into());
     }
     notices.iter().for_each(|notice: &Notice| report.note(&notice.0));
@@ -67,6 +71,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let course = Course {
         folder: output.join("training"),
         seed: args.seed,
+        of: identity(args, folder.name(), &entries, engine.dtype),
         habits: Habits {
             steps,
             rate: args.learning_rate,
@@ -79,6 +84,14 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         },
         save_every: Duration::from_secs(300),
     };
+    if args.force {
+        remove(&course.folder.join("state.bin"))?;
+    }
+    fs::create_dir_all(&course.folder).map_err(|error| {
+        Refusal::new(format!("`{}` cannot be made", output.display()))
+            .hint("name another folder with --output")
+            .because(error)
+    })?;
     let start = Instant::now();
     let progress = Progress::new(*report);
     let job = Learn {
@@ -93,7 +106,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     };
     let learned = engine.run(job)?.map_err(known)?;
     progress.finish();
-    let Some(Losses { first, last }) = learned else {
+    let Some(losses) = learned else {
         let note = "what was learned is kept: the same command goes on from there";
         report.note(note);
         return Err(Error::Cancelled.into());
@@ -107,15 +120,17 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             "rank": shape.rank,
             "alpha": shape.alpha,
             "target_modules": shape.targets,
-            "loss": { "first": first, "last": last },
+            "loss": losses.map(|[first, last]| json!({ "first": first, "last": last })),
             "elapsed": start.elapsed().as_secs_f64(),
         });
         report.output(&format!("{object:#}"))?;
     } else {
         report::path(&output)?;
     }
+    let fell =
+        losses.map_or_else(String::new, |[first, last]| format!(", loss {first:.3} to {last:.3},"));
     report.line(&format!(
-        "{steps} steps on {} songs, loss {first:.3} to {last:.3}, in {} · {name}",
+        "{steps} steps on {} songs{fell} in {} · {name}",
         entries.len(),
         progress::seconds(start.elapsed()),
     ));
@@ -140,7 +155,7 @@ fn shape(args: &Lora) -> Result<Shape, Error> {
     Ok(Shape { rank: args.rank.into(), alpha, targets: args.target_modules.clone() })
 }
 
-/// Where the adapter goes: a folder that is there, and holds no other adapter.
+/// Where the adapter goes: a folder that holds no other, unless that may be replaced.
 fn output(args: &Lora) -> Result<PathBuf> {
     let beside = || {
         let songs = args.songs.canonicalize().unwrap_or_else(|_| args.songs.clone());
@@ -148,22 +163,28 @@ fn output(args: &Lora) -> Result<PathBuf> {
         songs.with_file_name(format!("{name}-lora"))
     };
     let output = args.output.clone().unwrap_or_else(beside);
-    if output.join(ADAPTER).exists() {
-        if !args.force {
-            let message = format!("`{}` holds an adapter already", output.display());
-            let hint = "name another folder with --output, or replace it with --force";
-            return Err(Refusal::new(message).hint(hint).into());
-        }
-        for file in [output.join(ADAPTER), output.join("training/state.bin")] {
-            remove(&file)?;
-        }
+    if output.join(ADAPTER).exists() && !args.force {
+        let message = format!("`{}` holds an adapter already", output.display());
+        let hint = "name another folder with --output, or replace it with --force";
+        return Err(Refusal::new(message).hint(hint).into());
     }
-    fs::create_dir_all(&output).map_err(|error| {
-        Refusal::new(format!("`{}` cannot be made", output.display()))
-            .hint("name another folder with --output")
-            .because(error)
-    })?;
     Ok(output)
+}
+
+/// What learns, from what: a state of anything else is of no use.
+fn identity(args: &Lora, model: &str, entries: &[Entry], dtype: DType) -> String {
+    let songs: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let size = entry.audio.metadata().map_or(0, |of| of.len());
+            let Entry { audio, caption, lyrics, language, metas } = entry;
+            (audio.file_name(), size, caption, lyrics, language, metas.to_text())
+        })
+        .collect();
+    let Lora { rank, alpha, target_modules, batch_size, max_duration, .. } = args;
+    format!(
+        "{model} {dtype:?} {rank} {alpha:?} {target_modules:?} {batch_size} {max_duration} {songs:?}"
+    )
 }
 
 fn remove(file: &Path) -> Result<()> {
@@ -193,11 +214,8 @@ fn known(error: acestep_train::Error) -> anyhow::Error {
     }
 }
 
-/// The mean losses of the first and of the last steps.
-struct Losses {
-    first: f32,
-    last: f32,
-}
+/// The losses of the first step of this run and of its last row, if it took any.
+type Losses = Option<[f32; 2]>;
 
 struct Learn<'a> {
     args: &'a Lora,
@@ -231,29 +249,25 @@ impl acestep_runtime::Job for Learn<'_> {
         let lessons =
             Lessons { dit: &dit, songs: &songs, common: &common, times, batch, device: device_of };
         let total = course.habits.steps;
-        let (first, last) = (Cell::new(f32::NAN), Cell::new(f32::NAN));
+        let (first, last) = (Cell::new(None), Cell::new(None));
         progress.event(Event::Advanced { stage, done: 0, total });
         let learned = course.run::<Autodiff<B>, _, 1>(
             addition,
             ["error"],
             &device,
             |step, addition| {
-                let loss = lessons.loss(addition, args.seed.wrapping_add(step as u64));
+                let loss = lessons.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
+                first.set(first.get().or(error));
                 progress.event(Event::Advanced { stage, done: step + 1, total });
                 Lesson { loss, parts: [error.unwrap_or(f32::NAN)] }
             },
-            &mut |row: &Row<1>| {
-                if first.get().is_nan() {
-                    first.set(row.parts[0]);
-                }
-                last.set(row.parts[0]);
-            },
+            &mut |row: &Row<1>| last.set(Some(row.parts[0])),
             &|| progress.cancelled(),
         )?;
         let Some(learned) = learned else { return Ok(None) };
         lora::write(output, &learned, shape, folder.name())?;
         progress.event(Event::Finished { stage, elapsed: start.elapsed() });
-        Ok(Some(Losses { first: first.get(), last: last.get() }))
+        Ok(Some(first.get().zip(last.get()).map(|(first, last)| [first, last])))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Those that are not here are differentiated step by step, as their references are written.
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{DType, Tensor, activation};
 
 use super::{Backend, Geometry, Mask, attention};
 
@@ -20,13 +20,15 @@ pub fn rms_norm_gradients<B: Backend>(
     epsilon: f64,
     gradient: Tensor<B, 2>,
 ) -> (Tensor<B, 2>, Tensor<B, 1>) {
+    let (dtype, wide) = (x.dtype(), DType::F32);
+    let (x, weight, gradient) = (x.cast(wide), weight.cast(wide), gradient.cast(wide));
     let inverse = (x.clone().square().mean_dim(1) + epsilon).sqrt().recip();
     let normed = x * inverse.clone();
     let width = weight.dims()[0];
     let of_weight = (gradient.clone() * normed.clone()).sum_dim(0).reshape([width]);
     let heard = gradient * weight.unsqueeze();
     let along = (heard.clone() * normed.clone()).mean_dim(1);
-    ((heard - normed * along) * inverse, of_weight)
+    (((heard - normed * along) * inverse).cast(dtype), of_weight.cast(dtype))
 }
 
 /// Gradients of [`swiglu`](super::swiglu) for its gate and what goes through it.
@@ -44,8 +46,8 @@ pub fn swiglu_gradients<B: Backend>(
     [gradient.clone() * up * slope, gradient * silu]
 }
 
-/// Gradients of [`attention`](super::attention()) for queries, keys and values, where no position is
-/// padding.
+/// Gradients of [`attention`](super::attention()) for queries, keys and values. A query that sees nothing
+/// got the mean of all values: these share its gradient, and nothing else gets any.
 ///
 /// With the weights `P = softmax(s q k^T)`: `dv = P^T g`, `dP = g v^T`, `dS = P (dP - sum P dP)`,
 /// `dq = s dS k`, `dk = s dS^T q`; the query heads of a group add up.
@@ -63,6 +65,8 @@ pub fn attention_gradients<B: Backend>(
 ) -> [Tensor<B, 4>; 3] {
     let [batch, heads, queries, width] = q.dims();
     let [_, kv_heads, keys, _] = k.dims();
+    let (dtype, wide) = (q.dtype(), DType::F32);
+    let (q, k, v, gradient) = (q.cast(wide), k.cast(wide), v.cast(wide), gradient.cast(wide));
     let scale = (width as f64).powf(-0.5);
     let together =
         |x: Tensor<B, 4>| x.reshape([batch, kv_heads, heads / kv_heads * queries, width]);
@@ -81,7 +85,7 @@ pub fn attention_gradients<B: Backend>(
     let of_scores = of_scores.reshape([batch, kv_heads, heads / kv_heads * queries, keys]);
     let of_q = of_scores.clone().matmul(k).reshape([batch, heads, queries, width]);
     let of_k = of_scores.swap_dims(2, 3).matmul(q);
-    [of_q, of_k, of_v]
+    [of_q, of_k, of_v].map(|of| of.cast(dtype))
 }
 
 /// Gradients of [`snake`](super::snake) for its input, `alpha` and `beta`.

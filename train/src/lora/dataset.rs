@@ -102,6 +102,18 @@ fn of_song(audio: PathBuf, tag: Option<&str>, other: Option<&str>) -> Result<Ent
             Err(error) => return Err(bad(&json, &format!("no JSON: {error}"))),
         },
     };
+    for key in ["caption", "lyrics", "keyscale", "language", "vocal_language"] {
+        if !(said[key].is_null() || said[key].is_string()) {
+            return Err(bad(&json, &format!("`{key}` is no text")));
+        }
+    }
+    for key in ["bpm", "timesignature"] {
+        let text = said[key].as_str().map(str::trim);
+        let is_number = text.is_some_and(|of| of.is_empty() || of.starts_with(char::is_numeric));
+        if !(said[key].is_null() || said[key].is_u64() || is_number) {
+            return Err(bad(&json, &format!("`{key}` is no whole number")));
+        }
+    }
     let field = |key: &str| said[key].as_str().map(str::trim).filter(|text| !text.is_empty());
     let beside = |extension: &str| -> Result<Option<String>, Error> {
         let text = text(&audio.with_extension(extension))?;
@@ -117,9 +129,8 @@ fn of_song(audio: PathBuf, tag: Option<&str>, other: Option<&str>) -> Result<Ent
         (None, None) => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
     };
     let caption = match tag {
-        Some(tag) if caption.is_empty() => tag.to_owned(),
-        Some(tag) => format!("{tag}, {caption}"),
-        None => caption,
+        Some(tag) if !caption.is_empty() => format!("{tag}, {caption}"),
+        _ => caption,
     };
     // Upstream's files have whole numbers, and some tools write them as text.
     let mut metas = Metas::from_json(&said);
@@ -146,7 +157,8 @@ fn text(path: &Path) -> Result<Option<String>, Error> {
         Ok(_) => {}
     }
     match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+        // Some editors begin with a mark that says it is UTF-8.
+        Ok(text) => Ok(Some(text.trim_start_matches('\u{feff}').to_owned())),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(bad(path, "its text is not UTF-8"))
         }
@@ -202,5 +214,10 @@ mod tests {
         assert!(mute.contains("what `a.wav` and of 1 more is like: write it into `a.caption.txt`"));
         assert!(said(&[("a.wav", ""), ("a.json", "[1]")]).contains("a.json: not an object"));
         assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json: no JSON"));
+        for (key, value) in [("caption", "5"), ("bpm", "\"fast\""), ("timesignature", "2.5")] {
+            let json = format!("{{\"{key}\": {value}}}");
+            let said = said(&[("a.wav", ""), ("a.json", json.as_str())]);
+            assert!(said.contains(&format!("`{key}` is no ")), "{said}");
+        }
     }
 }

@@ -46,8 +46,16 @@ pub fn write<B: Backend>(
         "task_type": null,
     });
     let text = serde_json::to_string_pretty(&config)
-        .map_err(|error| Error::Vocabulary(error.to_string()))?;
-    // Weights first: without a configuration they are no adapter yet.
+        .map_err(|error| Error::State { path: folder.to_owned(), reason: error.to_string() })?;
+    // Weights first: without a configuration they are no adapter, and old settings never lie beside
+    // new weights.
+    let settings = folder.join("adapter_config.json");
+    match std::fs::remove_file(&settings) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::Write { path: settings, source });
+        }
+        _ => {}
+    }
     write_exactly(&folder.join("adapter_model.safetensors"), &tensors)?;
-    write_file(&folder.join("adapter_config.json"), (text + "\n").as_bytes())
+    write_file(&settings, (text + "\n").as_bytes())
 }

@@ -6,7 +6,7 @@ use acestep_import::Part;
 use acestep_model::acestep::AudioCodec;
 use acestep_train::{
     codec::loss,
-    course::{Course, Lesson},
+    course::{Course, Lesson, seed_of},
     demo::Sizes,
     learner::Habits,
     release::tensors_of,
@@ -23,6 +23,7 @@ fn course(setting: &Setting<'_>, steps: usize) -> Course {
     Course {
         folder: setting.folder.join("codec"),
         seed: setting.seed,
+        of: acestep_train::demo::DIT.to_owned(),
         habits: Habits {
             steps,
             rate: 1e-3,
@@ -47,7 +48,8 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         ["error"],
         &device,
         |step, model| {
-            let loss = loss(model, &examples, channels, ITEMS, step as u64, &device);
+            let loss =
+                loss(model, &examples, channels, ITEMS, seed_of(setting.seed, step), &device);
             let error = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [error] }
         },

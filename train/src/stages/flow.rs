@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acestep_import::Part;
 use acestep_train::{
-    course::{Course, Lesson},
+    course::{Course, Lesson, seed_of},
     demo::{self, Sizes},
     flow::{Lessons, Shares, Singer, by_length},
     learner::Habits,
@@ -37,6 +37,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let course = Course {
         folder: setting.folder.join("flow"),
         seed: setting.seed,
+        of: format!("{}{}, {} pieces", demo::DIT, demo::TEXT_ENCODER, setting.pieces),
         habits: Habits {
             steps,
             rate: 1e-3,
@@ -54,7 +55,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         ["error"],
         &device,
         |step, model| {
-            let loss = lessons.loss(model, FRAMES, step as u64);
+            let loss = lessons.loss(model, FRAMES, seed_of(setting.seed, step));
             let error = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [error] }
         },

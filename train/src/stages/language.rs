@@ -6,7 +6,7 @@ use acestep_import::Part;
 use acestep_model::{acestep::AudioCodec, qwen3::Causal};
 use acestep_train::{
     corpus::Example,
-    course::{Course, Lesson},
+    course::{Course, Lesson, seed_of},
     demo::{self, Sizes},
     language::{Coded, Texts},
     learner::Habits,
@@ -33,6 +33,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let course = Course {
         folder: setting.folder.join("language"),
         seed: setting.seed,
+        of: format!("{}, {} pieces", demo::LANGUAGE_MODEL, setting.pieces),
         habits: Habits {
             steps,
             rate: 1e-3,
@@ -50,7 +51,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         ["nats"],
         &device,
         |step, model| {
-            let loss = texts.loss(model, ITEMS, step as u64, &device);
+            let loss = texts.loss(model, ITEMS, seed_of(setting.seed, step), &device);
             let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [nats] }
         },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use acestep_import::Part;
 use acestep_train::{
     composer::{Piece, Wish},
-    course::{Course, Lesson},
+    course::{Course, Lesson, seed_of},
     demo::{self, Sizes},
     learner::Habits,
     release::{Tensors, tensors_of, weight_normed, write_tensors},
@@ -31,6 +31,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let course = Course {
         folder: setting.folder.join("vae"),
         seed: setting.seed,
+        of: demo::VAE.to_owned(),
         habits: Habits {
             steps,
             rate: 5e-4,
@@ -51,7 +52,8 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         &device,
         |step, model| {
             let sounds = crops.of_step(step);
-            let (loss, losses) = loss(model, &sounds, ITEMS, weights, step as u64, &device);
+            let (loss, losses) =
+                loss(model, &sounds, ITEMS, weights, seed_of(setting.seed, step), &device);
             Lesson { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
         },
         &mut tell,

@@ -37,8 +37,8 @@ impl<B: acestep_model::Backend> Autoencoder<B> {
     }
 }
 
-/// Makes residual branches small, so that depth does not multiply what goes through, and so the
-/// last layer of each half.
+/// Makes the end of every residual branch and of each half small, so that depth does not multiply
+/// what goes through, and everything else a little smaller.
 #[derive(Default)]
 struct Calm {
     path: Vec<String>,
@@ -55,11 +55,7 @@ impl<B: acestep_model::Backend> ModuleMapper<B> for Calm {
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
         let is = |part: &str| self.path.iter().any(|name| name == part);
-        let factor = match () {
-            () if !is("conv2") => 0.6,
-            () if self.path.iter().any(|name| name.starts_with("res_unit")) => 0.1,
-            () => 0.1,
-        };
+        let factor = if is("conv2") { 0.1 } else { 0.6 };
         let (id, value, mapper) = param.consume();
         Param::from_mapped_value(id, (value * factor).detach().require_grad(), mapper)
     }
@@ -114,7 +110,8 @@ where
     let mut waveform = 0.0f64;
     for ((gradient, y), x) in gradient.iter_mut().zip(&values).zip(sounds) {
         waveform += f64::from((y - x).abs());
-        *gradient += weights.waveform * (y - x).signum() / count;
+        let sign = if y == x { 0.0 } else { (y - x).signum() };
+        *gradient += weights.waveform * sign / count;
     }
     let waveform = waveform as f32 / count;
     // ANCHOR: beside
