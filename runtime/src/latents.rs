@@ -191,9 +191,10 @@ pub fn save(
     path: &Path,
     latents: &Array3,
     format: Format,
+    frames_per_second: f64,
     existing: Existing,
 ) -> Result<(), Error> {
-    let bytes = to_bytes(latents, format)?;
+    let bytes = to_bytes(latents, format, frames_per_second)?;
     write_whole(path, existing, |file| {
         file.write_all(&bytes).map_err(|source| Error::File {
             action: Action::Write,
@@ -208,7 +209,11 @@ pub fn save(
 /// # Errors
 /// [`Error::Conflict`] if they are not one song's, `[1, T, C]`, or larger than the format holds;
 /// [`Error::NotFinite`].
-pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
+pub fn to_bytes(
+    latents: &Array3,
+    format: Format,
+    frames_per_second: f64,
+) -> Result<Vec<u8>, Error> {
     let [1, frames, channels] = latents.shape else {
         return Err(Error::Conflict(format!("latents of {:?} are not one song's", latents.shape)));
     };
@@ -226,7 +231,7 @@ pub fn to_bytes(latents: &Array3, format: Format) -> Result<Vec<u8>, Error> {
             let bytes = raw();
             let metadata = HashMap::from([
                 ("format".to_owned(), "acestep latents".to_owned()),
-                ("frames_per_second".to_owned(), "25".to_owned()),
+                ("frames_per_second".to_owned(), frames_per_second.to_string()),
             ]);
             TensorView::new(Dtype::F32, vec![frames, channels], &bytes)
                 .and_then(|view| safetensors::serialize([(NAME, view)], Some(metadata)))

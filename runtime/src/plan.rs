@@ -170,6 +170,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Latent frames of a second: 25.
+    pub fn frames_per_second(&self) -> f64 {
+        f64::from(self.sample_rate) / self.hop as f64
+    }
+
     /// Decides everything that `request` leaves open, and says what is worth saying.
     ///
     /// Absent seeds are drawn from the operating system, so two plans of one request differ in

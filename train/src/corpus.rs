@@ -2,7 +2,7 @@
 //!
 //! Composing and encoding takes longer than a step of what learns from it, so it is done once.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{collections::HashMap, fs, panic::resume_unwind, path::Path, thread};
 
 use acestep_model::{Backend, oobleck::Encoder};
 use burn::tensor::{Tensor, TensorData};
@@ -60,9 +60,19 @@ pub fn read_or_make<B: Backend>(
             examples.extend(read(&path)?);
             continue;
         }
-        let of_file: Vec<Example> = (first..first + here)
-            .map(|index| encode(&piece(seed, index), encoder, device))
-            .collect();
+        let pieces: Vec<usize> = (first..first + here).collect();
+        let of_some = |pieces: &[usize], encoder: Encoder<B>| -> Vec<Example> {
+            pieces.iter().map(|&index| encode(&piece(seed, index), &encoder, device)).collect()
+        };
+        // Composing takes one core.
+        let of_file: Vec<Example> = thread::scope(|scope| {
+            let half = pieces.chunks(here.div_ceil(2)).map(|pieces| (pieces, encoder.clone()));
+            let halves: Vec<_> = half
+                .map(|(pieces, encoder)| scope.spawn(move || of_some(pieces, encoder)))
+                .collect();
+            let joined = halves.into_iter().map(|half| half.join());
+            joined.flat_map(|half| half.unwrap_or_else(|e| resume_unwind(e))).collect()
+        });
         write(&path, &of_file)?;
         examples.extend(of_file);
         if !made(examples.len()) {

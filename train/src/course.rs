@@ -83,8 +83,56 @@ impl Course {
         &self,
         model: M,
         names: [&str; N],
-        device: &B::Device,
         mut lesson: impl FnMut(usize, &M) -> Lesson<B, N>,
+        report: &mut dyn FnMut(&Row<N>),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<M::InnerModule>, Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        let take = |learner: &mut Learner<B, M>| {
+            let Lesson { loss, parts } = lesson(learner.step(), &learner.model);
+            (learner.learn(&loss), parts)
+        };
+        self.take_all(model, names, take, report, stop)
+    }
+
+    /// [`run`](Self::run), each step in parts that are computed at the same time: what `parts_of` gives
+    /// for a step, the loss being the mean of theirs.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_in_parts<B: AutodiffBackend, M: AutodiffModule<B>, T: Send, const N: usize>(
+        &self,
+        model: M,
+        names: [&str; N],
+        mut parts_of: impl FnMut(usize) -> Vec<T>,
+        lesson: impl Fn(T, &M) -> Lesson<B, N> + Sync,
+        report: &mut dyn FnMut(&Row<N>),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<M::InnerModule>, Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        let of_part = |part: T, model: &M| {
+            let Lesson { loss, parts } = lesson(part, model);
+            (loss, parts)
+        };
+        let take = |learner: &mut Learner<B, M>| {
+            let (length, all) = learner.learn_from_all(parts_of(learner.step()), of_part);
+            let mean = |i: usize| all.iter().map(|of| of[i]).sum::<f32>() / all.len() as f32;
+            (length, std::array::from_fn(mean))
+        };
+        self.take_all(model, names, take, report, stop)
+    }
+
+    /// Takes all steps that are left; `take` takes one, and says how long its gradient was and what the
+    /// losses.
+    fn take_all<B: AutodiffBackend, M: AutodiffModule<B>, const N: usize>(
+        &self,
+        model: M,
+        names: [&str; N],
+        mut take: impl FnMut(&mut Learner<B, M>) -> (f32, [f32; N]),
         report: &mut dyn FnMut(&Row<N>),
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<M::InnerModule>, Error>
@@ -93,8 +141,9 @@ impl Course {
     {
         fs::create_dir_all(&self.folder)
             .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
+        let device = model.devices().into_iter().next().unwrap_or_default();
         let (mut learner, mut seconds) =
-            self.start(Learner::new(model, self.habits.clone()), device)?;
+            self.start(Learner::new(model, self.habits.clone()), &device)?;
         let mut table = Table::open(&self.folder.join("losses.csv"), &names, learner.step())?;
         let mut saved = Instant::now();
         let mut row = Row { seconds, ..Row::default() };
@@ -102,8 +151,7 @@ impl Course {
         while !learner.is_done() {
             let start = Instant::now();
             let step = learner.step();
-            let Lesson { loss, parts } = lesson(step, &learner.model);
-            let length = learner.learn(&loss);
+            let (length, parts) = take(&mut learner);
             skipped = if length.is_finite() { 0 } else { skipped + 1 };
             if skipped == PATIENCE || !parts.iter().all(|part| part.is_finite()) {
                 return Err(Error::Diverged { step });
@@ -332,7 +380,7 @@ mod tests {
         };
         let stop = || stops.contains(&taken.get());
         let done = course(folder)
-            .run::<Learning, _, 1>(start, ["error"], &device, lesson, &mut |_| {}, &stop)
+            .run::<Learning, _, 1>(start, ["error"], lesson, &mut |_| {}, &stop)
             .expect("a course");
         let values = done.map(|done| {
             let eye = Tensor::<Flex, 2>::eye(4, &device);

@@ -52,7 +52,6 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use acestep_model::{
-        acestep::AudioCodec,
         oobleck::{Decoder, Encoder},
         qwen3::Causal,
     };
@@ -70,7 +69,6 @@ mod tests {
             Encoder::<Flex>::init(&sizes.vae, &device).num_params(),
             Decoder::<Flex>::init(&sizes.vae, &device).num_params(),
             Singer::<Flex>::init(&sizes.text_encoder, &sizes.dit, &device).num_params(),
-            AudioCodec::<Flex>::init(&sizes.dit, &device).num_params(),
             Causal::<Flex>::init(&sizes.language_model, &device).num_params(),
         ];
         assert!(2 * parts.iter().sum::<usize>() < 19_500_000, "{parts:?}");

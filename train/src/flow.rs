@@ -4,11 +4,14 @@
 //! `t = sigmoid(mu + sigma n)`. In some steps the condition is left out, so that guidance has something
 //! to steer away from.
 //!
-//! What the context shows differs from item to item, as the tasks do: silence; the song through its
-//! audio codes; the song with a gap.
+//! What the context shows differs from step to step, as the tasks do: silence; the song through its audio
+//! codes; the song with a gap. The codes learn here too, what a song is best remembered by; gradients
+//! pass their rounding, and a codebook that is implied by its levels needs no commitment.
 //!
 //! Source: upstream `training_v2`; Lipman et al. 2023, arXiv:2210.02747; Esser et al. 2024,
-//! arXiv:2403.03206 (times).
+//! arXiv:2403.03206 (times); Mentzer et al. 2023, arXiv:2309.15505 (codes).
+
+use std::ops::Range;
 
 use acestep_model::{
     acestep::{AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
@@ -32,6 +35,8 @@ pub struct Singer<B: acestep_model::Backend> {
     pub text_encoder: qwen3::Model<B>,
     /// Puts together what was read.
     pub conditioner: Conditioner<B>,
+    /// Remembers songs in few codes.
+    pub codec: AudioCodec<B>,
     /// Sings.
     pub dit: Dit<B>,
 }
@@ -46,6 +51,7 @@ impl<B: acestep_model::Backend> Singer<B> {
         Self {
             text_encoder: qwen3::Model::init(text, device),
             conditioner: Conditioner::init(config, device),
+            codec: AudioCodec::init(config, device),
             dit: Dit::init(config, device),
         }
     }
@@ -54,12 +60,14 @@ impl<B: acestep_model::Backend> Singer<B> {
 /// Shares of steps and items.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
-    /// Items that see nothing of the song.
+    /// Steps that see nothing of the song.
     pub from_text: f64,
-    /// Items that see it through its codes; the others see it with a gap.
+    /// Steps that see it through its codes; the others see it with a gap.
     pub from_codes: f64,
     /// Items that are not told what is wanted.
     pub untold: f64,
+    /// Items whose timbre is that of a moment of the song itself; the others' is silence.
+    pub timbre: f64,
     /// Items that are not told one of tempo, metre and key each.
     pub unknown: f64,
 }
@@ -79,13 +87,11 @@ where
     pub by_length: Vec<Vec<usize>>,
     /// Texts to tokens.
     pub tokenizer: &'a Tokenizer,
-    /// Latents to codes and back, which learn no more.
-    pub codec: &'a AudioCodec<B::InnerBackend>,
     /// Of silence, `[T, C]`.
     pub silence: &'a [f32],
     /// Numbers of a frame.
     pub channels: usize,
-    /// Frames of silence that stand for "no timbre".
+    /// Frames of a moment whose timbre is taken.
     pub timbre_frames: usize,
     /// How often what happens.
     pub shares: Shares,
@@ -121,38 +127,11 @@ where
             (0..items).map(|_| &self.corpus[class[random.random_range(0..class.len())]]).collect();
 
         let song: Vec<f32> = chosen.iter().flat_map(|example| &example.latents).copied().collect();
-        let mut context = Vec::with_capacity(2 * song.len());
+        let (instruction, context) = self.context(model, &song, items, &mut random);
         let mut prompts = Vec::with_capacity(items);
-        let through_codes = self.through_codes(&song, items);
-        for (item, example) in chosen.iter().enumerate() {
-            let of_item = item * length * channels..(item + 1) * length * channels;
-            let kind = random.random::<f64>();
-            let Shares { from_text, from_codes, unknown, .. } = self.shares;
-            let (instruction, gap, shown) = match kind {
-                _ if kind < from_text => (TEXT_TO_MUSIC, 0..length, None),
-                _ if kind < from_text + from_codes => {
-                    (COVER, 0..length, Some(&through_codes[of_item]))
-                }
-                _ => {
-                    let first = random.random_range(0..length - length / 4);
-                    let last = random.random_range(first + length / 8..=length);
-                    (REPAINT, first..last, Some(&song[of_item]))
-                }
-            };
-            let is_repaint = instruction == REPAINT;
-            for frame in 0..length {
-                let inside = gap.contains(&frame);
-                let silence = &self.silence[frame * channels % self.silence.len()..][..channels];
-                context.extend(match shown {
-                    Some(shown) if !(is_repaint && inside) => {
-                        &shown[frame * channels..][..channels]
-                    }
-                    _ => silence,
-                });
-                context.extend(std::iter::repeat_n(f32::from(u8::from(inside)), channels));
-            }
+        for example in &chosen {
             let mut metas = example.labels.metas();
-            let mut hide = || random.random_bool(unknown);
+            let mut hide = || random.random_bool(self.shares.unknown);
             if hide() {
                 metas.bpm = None;
             }
@@ -168,10 +147,10 @@ where
 
         let untold: Vec<bool> =
             (0..items).map(|_| random.random_bool(self.shares.untold)).collect();
-        let condition = self.condition(model, &prompts, &untold);
+        let timbre = self.timbre(&song, items, &mut random);
+        let condition = self.condition(model, &prompts, timbre, &untold);
         let condition = model.dit.attend_to(condition);
 
-        let shape = [items, length, channels];
         let noise = normal(&mut random, song.len());
         let times: Vec<f32> = normal(&mut random, items)
             .into_iter()
@@ -185,12 +164,70 @@ where
         let noisy: Vec<f32> = song.iter().zip(&noise).enumerate().map(mix).collect();
         let velocity: Vec<f32> = noise.iter().zip(&song).map(|(n, x)| n - x).collect();
         // ANCHOR_END: noisy
-        let tensor = |values: Vec<f32>, shape: [usize; 3]| {
-            Tensor::<B, 3>::from_data(TensorData::new(values, shape), &self.device)
-        };
-        let context = tensor(context, [items, length, 2 * channels]);
-        let ours = model.dit.forward(tensor(noisy, shape), context, [&times, &times], &condition);
-        (ours - tensor(velocity, shape)).square().mean()
+        let noisy = self.songs(noisy, items);
+        let ours = model.dit.forward(noisy, context, [&times, &times], &condition);
+        (ours - self.songs(velocity, items)).square().mean()
+    }
+
+    /// The instruction of a task, and what it shows of the songs.
+    fn context(
+        &self,
+        model: &Singer<B>,
+        song: &[f32],
+        items: usize,
+        random: &mut Pcg64,
+    ) -> (&'static str, Tensor<B, 3>) {
+        let channels = self.channels;
+        let length = song.len() / (items * channels);
+        let Shares { from_text, from_codes, .. } = self.shares;
+        let kind = random.random::<f64>();
+        if kind < from_text {
+            let silence = self.silent(length).repeat(items);
+            (TEXT_TO_MUSIC, self.shown(self.songs(silence, items), |_, _| true))
+        } else if kind < from_text + from_codes {
+            let remembered = model.codec.round_trip_straight(self.songs(song.to_vec(), items));
+            (COVER, self.shown(remembered, |_, _| true))
+        } else {
+            let gaps: Vec<Range<usize>> = (0..items)
+                .map(|_| {
+                    let first = random.random_range(0..length - length / 4);
+                    first..random.random_range(first + length / 8..=length)
+                })
+                .collect();
+            let mut kept = song.to_vec();
+            for (item, gap) in kept.chunks_exact_mut(length * channels).zip(&gaps) {
+                let silent = self.silent(length);
+                let of_gap = gap.start * channels..gap.end * channels;
+                item[of_gap.clone()].copy_from_slice(&silent[of_gap]);
+            }
+            let is_new = |item: usize, frame: usize| gaps[item].contains(&frame);
+            (REPAINT, self.shown(self.songs(kept, items), is_new))
+        }
+    }
+
+    /// Numbers of songs of one length, `[B, T, C]`.
+    fn songs(&self, values: Vec<f32>, items: usize) -> Tensor<B, 3> {
+        let shape = [items, values.len() / (items * self.channels), self.channels];
+        Tensor::from_data(TensorData::new(values, shape), &self.device)
+    }
+
+    /// `frames` frames of silence, `[T, C]`.
+    fn silent(&self, frames: usize) -> Vec<f32> {
+        self.silence.iter().copied().cycle().take(frames * self.channels).collect()
+    }
+
+    /// What the transformer is shown, `[B, T, 2 C]`: `songs`, `[B, T, C]`, and which frames of an item are
+    /// to be made anew.
+    fn shown(&self, songs: Tensor<B, 3>, is_new: impl Fn(usize, usize) -> bool) -> Tensor<B, 3> {
+        let [items, length, channels] = songs.dims();
+        let flag = |item, frame| f32::from(u8::from(is_new(item, frame)));
+        let of_item = |item| (0..length).map(move |frame| (item, frame));
+        let flags: Vec<f32> = (0..items)
+            .flat_map(of_item)
+            .flat_map(|(item, frame)| std::iter::repeat_n(flag(item, frame), channels))
+            .collect();
+        let flags = TensorData::new(flags, [items, length, channels]);
+        Tensor::cat(vec![songs, Tensor::from_data(flags, &self.device)], 2)
     }
 
     /// Pieces of one length; each as often as it has frames.
@@ -206,17 +243,20 @@ where
         &self.by_length[0]
     }
 
-    /// What is left of songs after their codes.
-    fn through_codes(&self, songs: &[f32], items: usize) -> Vec<f32> {
-        let shape = [items, songs.len() / items / self.channels, self.channels];
-        let latents = TensorData::new(songs.to_vec(), shape);
-        let latents = Tensor::<B::InnerBackend, 3>::from_data(latents, &self.device);
-        let silence = TensorData::new(
-            self.silence.to_vec(),
-            [1, self.silence.len() / self.channels, self.channels],
-        );
-        let silence = Tensor::from_data(silence, &self.device);
-        self.codec.round_trip(latents, silence).into_data().to_vec().unwrap_or_default()
+    /// Latents whose timbre is taken, those of each item after another.
+    fn timbre(&self, songs: &[f32], items: usize, random: &mut Pcg64) -> Vec<f32> {
+        let moment = self.timbre_frames * self.channels;
+        let length = songs.len() / items;
+        let mut timbre = Vec::with_capacity(items * moment);
+        for song in songs.chunks_exact(length) {
+            if random.random_bool(self.shares.timbre) && moment < length {
+                let first = random.random_range(0..=(length - moment) / self.channels);
+                timbre.extend(&song[first * self.channels..][..moment]);
+            } else {
+                timbre.extend(self.silence.iter().cycle().take(moment));
+            }
+        }
+        timbre
     }
 
     /// The condition of caption and lyric prompts, or that of none, `[B, L, H]`.
@@ -224,6 +264,7 @@ where
         &self,
         model: &Singer<B>,
         prompts: &[[String; 2]],
+        timbre: Vec<f32>,
         untold: &[bool],
     ) -> Tensor<B, 3> {
         let [captions, lyrics] = [0, 1].map(|which| {
@@ -234,11 +275,8 @@ where
         let text = Packed { hidden: model.text_encoder.forward(captions.0), mask: captions.1 };
         let lyrics = Packed { hidden: model.text_encoder.embed(lyrics.0), mask: lyrics.1 };
         let items = prompts.len();
-        let frames = self.timbre_frames;
-        let silence = self.silence.iter().copied().cycle().take(frames * self.channels).collect();
-        let silence = TensorData::new(silence, [1, frames, self.channels]);
-        let timbre =
-            Tensor::<B, 3>::from_data(silence, &self.device).expand([items, frames, self.channels]);
+        let timbre = TensorData::new(timbre, [items, self.timbre_frames, self.channels]);
+        let timbre = Tensor::<B, 3>::from_data(timbre, &self.device);
         let inputs = ConditionInputs { text, lyrics, timbre, timbre_item: (0..items).collect() };
         let told = model.conditioner.forward(inputs).hidden;
         let none = model.conditioner.null_condition().expand(told.dims());

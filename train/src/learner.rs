@@ -7,7 +7,10 @@ use std::{collections::HashMap, f64::consts::PI};
 
 use burn::{
     module::{AutodiffModule, Module, ModuleMapper, ModuleVisitor, Param, ParamId},
-    optim::{AdamW, AdamWConfig, GradientsParams, Optimizer, adaptor::OptimizerAdaptor},
+    optim::{
+        AdamW, AdamWConfig, GradientsAccumulator, GradientsParams, Optimizer,
+        adaptor::OptimizerAdaptor,
+    },
     record::{BinBytesRecorder, FullPrecisionSettings, Recorder, RecorderError},
     tensor::{
         Tensor, TensorPrimitive,
@@ -100,7 +103,43 @@ where
 
     /// Learns from a loss, and says how long its gradient was.
     pub fn learn(&mut self, loss: &Tensor<B, 1>) -> f32 {
-        let gradients = GradientsParams::from_grads(loss.backward(), &self.model);
+        self.follow(GradientsParams::from_grads(loss.backward(), &self.model))
+    }
+
+    /// Learns from the mean of the losses that `loss` makes of each of `items`, all at the same time,
+    /// and says how long its gradient was, and what `loss` gave besides.
+    pub fn learn_from_all<T: Send, R: Send>(
+        &mut self,
+        items: Vec<T>,
+        loss: impl Fn(T, &M) -> (Tensor<B, 1>, R) + Sync,
+    ) -> (f32, Vec<R>) {
+        let share = 1.0 / items.len() as f64;
+        let of_one = |item: T, weights: M::InnerModule| {
+            // One of its own, or backward passes would wait for each other.
+            let model = M::from_inner(weights);
+            let (loss, rest) = loss(item, &model);
+            (GradientsParams::from_grads((loss * share).backward(), &model), rest)
+        };
+        let mut sum = GradientsAccumulator::<M>::new();
+        let mut rests = Vec::with_capacity(items.len());
+        // Threads of their own: whoever waits in the pool is given other work.
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = items
+                .into_iter()
+                .map(|item| (item, self.model.valid()))
+                .map(|(item, weights)| scope.spawn(|| of_one(item, weights)))
+                .collect();
+            for thread in threads {
+                let (gradients, rest) =
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                sum.accumulate(&self.model, gradients);
+                rests.push(rest);
+            }
+        });
+        (self.follow(sum.grads()), rests)
+    }
+
+    fn follow(&mut self, gradients: GradientsParams) -> f32 {
         let mut length =
             Length::<B> { gradients: &gradients, square: 0.0, _backend: Default::default() };
         self.model.visit(&mut length);

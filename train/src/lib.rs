@@ -1,6 +1,5 @@
 //! Training: music that is composed here, and the networks of ACE-Step 1.5 that learn it.
 
-pub mod codec;
 pub mod composer;
 pub mod corpus;
 pub mod course;

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 use acestep_import::Part;
 use acestep_runtime::files::{Existing, write_whole};
 use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Tensor, TensorData, backend::Backend, bf16},
+    module::{Module, ModuleVisitor, Param},
+    tensor::{Tensor, backend::Backend, bf16},
 };
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, tensor::TensorView};
 
 use crate::Error;
 
@@ -115,60 +115,6 @@ fn write_rounded(path: &Path, tensors: &Tensors, many: usize) -> Result<(), Erro
         .collect::<Result<_, _>>()?;
     let file = safetensors::serialize(views, None).map_err(|e| state(e.to_string()))?;
     write(path, &file)
-}
-
-/// `network` with the weights that [`write_exactly`] wrote of one of its kind.
-///
-/// # Errors
-/// If the file cannot be read, or is of another network.
-pub fn filled<B: Backend, M: Module<B>>(network: M, part: Part, path: &Path) -> Result<M, Error> {
-    let bytes =
-        std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let state = |reason: &str| Error::State { path: path.to_owned(), reason: reason.to_owned() };
-    let file = SafeTensors::deserialize(&bytes).map_err(|_| state("no file of weights"))?;
-    let mut missing = None;
-    let mut filling = Filling { part, path: Vec::new(), file: &file, missing: &mut missing };
-    let network = network.map(&mut filling);
-    match missing {
-        None => Ok(network),
-        Some(name) => Err(state(&format!("it has no tensor `{name}` of the right size"))),
-    }
-}
-
-struct Filling<'a> {
-    part: Part,
-    path: Vec<String>,
-    file: &'a SafeTensors<'a>,
-    missing: &'a mut Option<String>,
-}
-
-impl<B: Backend> ModuleMapper<B> for Filling<'_> {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        let name = self.part.name_of(&self.path.join("."));
-        let (id, value, mapper) = param.consume();
-        let shape = value.dims();
-        let found = self.file.tensor(&name).ok();
-        let value = match found.filter(|tensor| tensor.shape() == shape) {
-            Some(tensor) => {
-                let (words, _) = tensor.data().as_chunks::<4>();
-                let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
-                Tensor::from_data(TensorData::new(values, shape), &value.device())
-            }
-            None => {
-                *self.missing = Some(name);
-                value
-            }
-        };
-        Param::from_mapped_value(id, value, mapper)
-    }
 }
 
 /// Writes a file whole or not at all.

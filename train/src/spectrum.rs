@@ -1,11 +1,16 @@
 //! How far a sound is from another: their spectra, in windows of several lengths.
 //!
-//! `mean over windows of (mean |ln(M + e) - ln(m + e)| + |M - m| / (|m| + e))`, where `m` are the magnitudes
-//! of the sound that is wanted and `M` those of the other; of left and right their sum and
-//! difference, half each, are compared. Phases do not count.
+//! `mean over windows of (mean |ln E - ln e| + |M - m| / (|m| + floor))`, where `m` are the magnitudes of the
+//! sound that is wanted, `e` those of its bands, and `M` and `E` those of the other; of left and right
+//! their sum and difference, half each, are compared. Phases do not count.
 //!
-//! Source: Yamamoto et al. 2020, arXiv:1910.11480 (multi-resolution STFT loss); sums and differences
-//! as in Evans et al. 2024, arXiv:2404.10301.
+//! Bands are as wide as those of hearing, some two thirds of a semitone, where windows are long enough
+//! for that: counted by bins, nearly all of a sound would be above 5 kHz, and noise, whose bins are as
+//! they happen to be, could never be matched.
+//!
+//! Source: Yamamoto et al. 2020, arXiv:1910.11480 (multi-resolution STFT loss); bands of hearing as in
+//! Kumar et al. 2023, arXiv:2306.06546; sums and differences as in Evans et al. 2024,
+//! arXiv:2404.10301.
 
 use std::{cell::RefCell, collections::HashMap, f32::consts::TAU, sync::Arc};
 
@@ -13,7 +18,10 @@ use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex, num_complex::Complex32};
 
 /// Samples of the windows; each moves by a quarter of its length.
-const WINDOWS: [usize; 6] = [4096, 2048, 1024, 512, 256, 128];
+const WINDOWS: [usize; 6] = [8192, 4096, 2048, 1024, 512, 256];
+
+/// Width of a band: a share of its frequency.
+const WIDTH: f32 = 1.0 / 24.0;
 
 /// What is added to magnitudes, so that silence has a logarithm: some 70 dB below a full tone.
 const FLOOR: f32 = 3e-4;
@@ -95,6 +103,8 @@ struct Transform {
     inverse: Arc<dyn ComplexToReal<f32>>,
     /// A raised cosine, scaled so that a full tone has magnitude 1.
     window: Vec<f32>,
+    /// Where bands begin, in bins, and where the last one ends.
+    edges: Vec<usize>,
     room: Vec<f32>,
     scratch: Vec<Complex32>,
 }
@@ -110,6 +120,7 @@ impl Transform {
             forward,
             inverse,
             window,
+            edges: edges(size / 2 + 1),
             room: vec![0.0; size],
             scratch: vec![Complex32::ZERO; scratch],
         }
@@ -139,26 +150,35 @@ impl Transform {
         let (size, bins) = (self.size(), self.size() / 2 + 1);
         let mut spectra = self.spectra(sound);
         let theirs: Vec<f32> = self.spectra(wanted).iter().map(|x| x.norm()).collect();
-        let count = spectra.len() as f32;
-        let (mut logarithms, mut squares, mut wanted_squares) = (0.0f64, 0.0f64, 0.0f64);
+        let (mut squares, mut wanted_squares) = (0.0f64, 0.0f64);
         for (x, m) in spectra.iter().zip(&theirs) {
-            let (ours, m) = (x.norm(), *m);
-            logarithms += f64::from(((ours + FLOOR) / (m + FLOOR)).ln().abs());
-            squares += f64::from((ours - m).powi(2));
+            squares += f64::from((x.norm() - m).powi(2));
             wanted_squares += f64::from(m * m);
         }
         // A floor here too: of silence every sound would be infinitely far.
-        let scale = (wanted_squares as f32).sqrt() + FLOOR * count.sqrt();
+        let scale = (wanted_squares as f32).sqrt() + FLOOR * (spectra.len() as f32).sqrt();
         let apart = (squares as f32).sqrt();
-        let value = logarithms as f32 / count + apart / scale;
-
         let per_difference = 1.0 / (apart * scale).max(1e-12);
-        for (x, m) in spectra.iter_mut().zip(&theirs) {
-            let ours = x.norm();
-            let sign = if ours > *m { 1.0 } else { -1.0 };
-            let slope = sign / ((ours + FLOOR) * count) + (ours - m) * per_difference;
-            *x *= slope / ours.max(1e-9);
+
+        let bands = spectra.len() / bins * (self.edges.len() - 1);
+        let mut logarithms = 0.0f64;
+        for (ours, theirs) in spectra.chunks_exact_mut(bins).zip(theirs.chunks_exact(bins)) {
+            for band in self.edges.windows(2).map(|edges| edges[0]..edges[1]) {
+                let (ours, theirs) = (&mut ours[band.clone()], &theirs[band]);
+                let square = ours.iter().map(|x| x.norm_sqr()).sum::<f32>() + FLOOR * FLOOR;
+                let wanted = theirs.iter().map(|m| m * m).sum::<f32>() + FLOOR * FLOOR;
+                let ratio = 0.5 * (square / wanted).ln();
+                logarithms += f64::from(ratio.abs());
+                // d ln E / dx = x / E^2
+                let slope = ratio.signum() / (square * bands as f32);
+                for (x, m) in ours.iter_mut().zip(theirs) {
+                    let size = x.norm();
+                    *x *= slope + (size - m) * per_difference / size.max(1e-9);
+                }
+            }
         }
+        let value = logarithms as f32 / bands as f32 + apart / scale;
+
         let mut gradient = vec![0.0; sound.len()];
         for (index, spectrum) in spectra.chunks_exact_mut(bins).enumerate() {
             // The inverse counts all but the first and last twice.
@@ -177,9 +197,32 @@ impl Transform {
     }
 }
 
+/// Where bands begin among `bins` bins, each at least one bin wide, and where the last one ends.
+fn edges(bins: usize) -> Vec<usize> {
+    let mut edges = vec![0];
+    let mut edge = 0;
+    while edge < bins {
+        edge = bins.min(edge + 1.max((edge as f32 * WIDTH).round() as usize));
+        edges.push(edge);
+    }
+    edges
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bands_are_a_bin_wide_and_then_two_thirds_of_a_semitone() {
+        let edges = edges(4097);
+        assert_eq!((edges[0], edges[1], edges.last()), (0, 1, Some(&4097)));
+        let first_wider = edges.windows(2).position(|pair| pair[1] - pair[0] > 1);
+        // From 36 bins on, 211 Hz in the longest window.
+        assert_eq!(first_wider, Some(36));
+        let at = edges.partition_point(|&edge| edge < 1000);
+        let width = (edges[at + 1] - edges[at]) as f32 / edges[at] as f32;
+        assert!((width - WIDTH).abs() < 0.002, "{width}");
+    }
 
     /// Tones in noise: without any, far from the tones there would be only rounding.
     fn sounds() -> (Vec<f32>, Vec<f32>) {

@@ -111,7 +111,8 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let output = destination(common, &args.input, format.name())?;
     let folder = open(common)?;
     let vae = &folder.configs().vae;
-    let (rate, hop) = (u64::from(vae.sampling_rate), vae.hop());
+    let (rate, hop, per_second) =
+        (u64::from(vae.sampling_rate), vae.hop(), vae.frames_per_second());
     let samples = audio.samples() as u64 * rate;
     let samples = samples.div_ceil(u64::from(audio.sample_rate)) as usize;
     let frames = samples / hop;
@@ -136,9 +137,9 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let made = ready.engine().run(job)?.context("cannot turn the sound into latents")?;
     let [_, frames, channels] = made.shape;
     match &output {
-        None => report::bytes(&latents::to_bytes(&made, format)?)?,
+        None => report::bytes(&latents::to_bytes(&made, format, per_second)?)?,
         Some(path) => {
-            interrupt::whole(|| latents::save(path, &made, format, common.existing()))?;
+            interrupt::whole(|| latents::save(path, &made, format, per_second, common.existing()))?;
         }
     }
     let notices = ready.finish(progress);
@@ -148,7 +149,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
         "channels": channels,
         "samples": samples,
         "dropped": samples - frames * hop,
-        "seconds": frames as f64 / 25.0,
+        "seconds": frames as f64 / per_second,
         "seed": seed,
     });
     let drawn = seed.map_or_else(String::new, |seed| format!("seed {seed} · "));
@@ -178,7 +179,8 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
         request.enable_normalization = Some(false);
     }
     let loudness = sound::loudness(&request, false, &mut notices)?;
-    let fades = sound::fades(&request, frames as f64 / 25.0, &mut notices)?;
+    let seconds = frames as f64 / ready.folder.configs().vae.frames_per_second();
+    let fades = sound::fades(&request, seconds, &mut notices)?;
     ready.started.notices.extend(notices);
     ready.started.notices.iter().for_each(|notice| report.note(&notice.0));
 

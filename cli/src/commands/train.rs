@@ -157,12 +157,20 @@ fn shape(args: &Lora) -> Result<Shape, Error> {
 
 /// Where the adapter goes: a folder that holds no other, unless that may be replaced.
 fn output(args: &Lora) -> Result<PathBuf> {
-    let beside = || {
-        let songs = args.songs.canonicalize().unwrap_or_else(|_| args.songs.clone());
-        let name = songs.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        songs.with_file_name(format!("{name}-lora"))
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => {
+            let songs = args.songs.canonicalize().unwrap_or_else(|_| args.songs.clone());
+            let nameless = || {
+                let message =
+                    format!("`{}` has no name that one beside it could take", songs.display());
+                Refusal::usage(message).hint("name the folder of the adapter with --output")
+            };
+            let mut name = songs.file_name().ok_or_else(nameless)?.to_owned();
+            name.push("-lora");
+            songs.with_file_name(name)
+        }
     };
-    let output = args.output.clone().unwrap_or_else(beside);
     if output.join(ADAPTER).exists() && !args.force {
         let message = format!("`{}` holds an adapter already", output.display());
         let hint = "name another folder with --output, or replace it with --force";
@@ -254,7 +262,6 @@ impl acestep_runtime::Job for Learn<'_> {
         let learned = course.run::<Autodiff<B>, _, 1>(
             addition,
             ["error"],
-            &device,
             |step, addition| {
                 let loss = lessons.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();

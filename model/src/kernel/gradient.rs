@@ -31,6 +31,45 @@ pub fn rms_norm_gradients<B: Backend>(
     (((heard - normed * along) * inverse).cast(dtype), of_weight.cast(dtype))
 }
 
+/// Gradients of [`ada_norm`](super::ada_norm) for its input, its weight, and shift and scale.
+///
+/// With the normed rows `n`: the norm gets `g (1 + scale)`, `dshift = sum g`, `dscale = sum g n`, over the
+/// rows of an item.
+///
+/// # Shapes
+/// - `x`, `gradient`: `[B, P, H]`, `weight`: `[H]`, `scale`: `[B, 1, H]`
+/// - output: as `x`, `weight`, and twice `scale`
+pub fn ada_norm_gradients<B: Backend>(
+    x: Tensor<B, 3>,
+    weight: Tensor<B, 1>,
+    epsilon: f64,
+    scale: Tensor<B, 3>,
+    gradient: Tensor<B, 3>,
+) -> (Tensor<B, 3>, Tensor<B, 1>, [Tensor<B, 3>; 2]) {
+    let shape = x.dims();
+    let rows = |x: Tensor<B, 3>| x.reshape([shape[0] * shape[1], shape[2]]);
+    let normed = super::rms_norm(x.clone(), weight.clone(), epsilon);
+    let of_shift = gradient.clone().sum_dim(1);
+    let of_scale = (gradient.clone() * normed).sum_dim(1);
+    let of_norm = gradient * (scale + 1.0);
+    let (of_x, of_weight) = rms_norm_gradients(rows(x), weight, epsilon, rows(of_norm));
+    (of_x.reshape(shape), of_weight, [of_shift, of_scale])
+}
+
+/// Gradients of [`add_gated`](super::add_gated) for its gate and what goes through it; that of what it is
+/// added to is the gradient itself.
+///
+/// # Shapes
+/// - `y`, `gradient`: `[B, P, H]`, `gate`: `[B, 1, H]`
+/// - output: as `gate` and `y`
+pub fn add_gated_gradients<B: Backend>(
+    gate: Tensor<B, 3>,
+    y: Tensor<B, 3>,
+    gradient: Tensor<B, 3>,
+) -> [Tensor<B, 3>; 2] {
+    [(gradient.clone() * y).sum_dim(1), gradient * gate]
+}
+
 /// Gradients of [`swiglu`](super::swiglu) for its gate and what goes through it.
 ///
 /// # Shapes

@@ -88,6 +88,15 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::ada_norm::<Self>(tensor(x), tensor(weight), epsilon, shift, scale))
     }
 
+    /// See [`add_gated`], which keeps its result finite besides.
+    fn add_gated(
+        x: FloatTensor<Self>,
+        gate: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        primitive(reference::add_gated::<Self>(tensor(x), tensor(gate), tensor(y)))
+    }
+
     /// See [`norm_rotate`].
     fn norm_rotate(
         x: FloatTensor<Self>,
@@ -197,6 +206,30 @@ pub trait Backend: burn::tensor::backend::Backend {
         let (of_x, of_weight) =
             reference::rms_norm_gradients::<Self>(tensor(x), weight, epsilon, gradient);
         [primitive(of_x), primitive(of_weight)]
+    }
+
+    /// See [`reference::ada_norm_gradients`]: those of input, weight, shift and scale.
+    fn ada_norm_gradients(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        scale: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 4] {
+        let [x, scale, gradient] = [x, scale, gradient].map(tensor);
+        let (of_x, of_weight, [of_shift, of_scale]) =
+            reference::ada_norm_gradients::<Self>(x, tensor(weight), epsilon, scale, gradient);
+        [primitive(of_x), primitive(of_weight), primitive(of_shift), primitive(of_scale)]
+    }
+
+    /// See [`reference::add_gated_gradients`].
+    fn add_gated_gradients(
+        gate: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        let (y, gradient) = (tensor(y), tensor(gradient));
+        reference::add_gated_gradients::<Self>(tensor(gate), y, gradient).map(primitive)
     }
 
     /// See [`reference::swiglu_gradients`].
@@ -496,7 +529,7 @@ pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> 
 /// - `gate`: `[B, 1, H]`
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
     debug_assert_same_dtype("add_gated", x.dtype(), [gate.dtype(), y.dtype()]);
-    keep_finite(reference::add_gated(x, gate, y))
+    keep_finite(tensor(B::add_gated(primitive(x), primitive(gate), primitive(y))))
 }
 
 /// Rotary positions, halves rotated against each other (not neighbouring pairs).

@@ -14,7 +14,8 @@ pub use super::{
     cache::reference as cache_write,
     codes::reference as code_tokens,
     gradient::{
-        attention_gradients, filter_gradient, rms_norm_gradients, snake_gradients, swiglu_gradients,
+        ada_norm_gradients, add_gated_gradients, attention_gradients, filter_gradient,
+        rms_norm_gradients, snake_gradients, swiglu_gradients,
     },
     residual::reference as residual_units,
 };

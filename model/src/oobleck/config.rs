@@ -74,6 +74,11 @@ impl Config {
         Ok(config)
     }
 
+    /// Latent frames of a second: 25.
+    pub fn frames_per_second(&self) -> f64 {
+        f64::from(self.sampling_rate) / self.hop() as f64
+    }
+
     /// Samples per latent frame: the product of the ratios, 1920.
     pub fn hop(&self) -> usize {
         self.downsampling_ratios.iter().product()

@@ -242,7 +242,7 @@ pub(super) fn decide(
         source_samples,
         source,
     };
-    let repaint = repaint(request, &mut note)?;
+    let repaint = repaint(request, model, &mut note)?;
     let has_region = task == Task::Repaint || is_set && task == Task::Lego;
     if !has_region && has_repaint_settings(request) {
         note(format!("how a repaint meets its surroundings has no effect on `{name}`"));

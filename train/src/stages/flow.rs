@@ -4,34 +4,39 @@ use std::time::Duration;
 
 use acestep_import::Part;
 use acestep_train::{
-    course::{Course, Lesson, seed_of},
+    course::{Course, Lesson},
     demo::{self, Sizes},
     flow::{Lessons, Shares, Singer, by_length},
     learner::Habits,
     release::{Tensors, Values, tensors_of, write_exactly, write_tensors},
 };
 
-use super::{Learning, Setting, codec, corpus, tell, words, write};
+use super::{Learning, Setting, corpus, halves, tell, words, write};
 
-/// Latent frames of a step, over all its songs.
-const FRAMES: usize = 4000;
+/// Latent frames of half a step, over all its songs.
+const FRAMES: usize = 16_000;
 
 pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[0])?;
     let Some(examples) = corpus::read(setting)? else { return Ok(false) };
-    let (codec, silence) = (codec::read(setting)?, corpus::silence(setting)?);
+    let silence = corpus::silence(setting)?;
     let device = Default::default();
     let channels = sizes.dit.audio_acoustic_hidden_dim;
     let lessons = Lessons::<Learning> {
         by_length: by_length(&examples),
         corpus: &examples,
         tokenizer: &tokenizer,
-        codec: &codec,
         silence: &silence,
         channels,
         timbre_frames: sizes.dit.timbre_fix_frame,
-        shares: Shares { from_text: 0.55, from_codes: 0.25, untold: 0.12, unknown: 0.08 },
+        shares: Shares {
+            from_text: 0.55,
+            from_codes: 0.25,
+            untold: 0.12,
+            timbre: 0.15,
+            unknown: 0.08,
+        },
         device,
     };
     let course = Course {
@@ -50,12 +55,12 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         },
         save_every: Duration::from_secs(300),
     };
-    let learned = course.run::<Learning, _, 1>(
+    let learned = course.run_in_parts::<Learning, _, _, 1>(
         Singer::init(&sizes.text_encoder, &sizes.dit, &device),
         ["error"],
-        &device,
-        |step, model| {
-            let loss = lessons.loss(model, FRAMES, seed_of(setting.seed, step));
+        |step| halves(setting.seed, step),
+        |seed, model| {
+            let loss = lessons.loss(model, FRAMES, seed);
             let error = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [error] }
         },
@@ -67,7 +72,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let folder = setting.released("acestep-v15-demo")?;
     let mut tensors = tensors_of(&learned.dit, Part::Dit);
     tensors.extend(tensors_of(&learned.conditioner, Part::Conditioner));
-    tensors.extend(tensors_of(&codec, Part::AudioCodec));
+    tensors.extend(tensors_of(&learned.codec, Part::AudioCodec));
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
     let shape = vec![1, silence.len() / channels, channels];

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use acestep_import::Part;
-use acestep_model::{acestep::AudioCodec, qwen3::Causal};
+use acestep_model::{
+    acestep::{AudioCodec, Config},
+    qwen3::Causal,
+};
 use acestep_train::{
     corpus::Example,
-    course::{Course, Lesson, seed_of},
+    course::{Course, Lesson},
     demo::{self, Sizes},
     language::{Coded, Texts},
     learner::Habits,
@@ -15,19 +18,18 @@ use acestep_train::{
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
 
-use super::{Learning, Setting, codec, corpus, tell, words, write};
+use super::{Learning, Setting, corpus, halves, tell, words, write};
 
-/// Songs of a step.
-const ITEMS: usize = 16;
+/// Songs of half a step.
+const ITEMS: usize = 8;
 
 pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[1])?;
     let Some(examples) = corpus::read(setting)? else { return Ok(false) };
-    let codec = codec::read(setting)?;
-    let channels = sizes.dit.audio_acoustic_hidden_dim;
+    let codec = setting.codec()?;
     let coded: Vec<Coded> =
-        examples.iter().map(|example| coded(example, &codec, channels)).collect();
+        examples.iter().map(|example| coded(example, &codec, &sizes.dit)).collect();
     drop(examples);
     let (texts, device) = (Texts::new(&coded, &tokenizer)?, Default::default());
     let course = Course {
@@ -46,12 +48,12 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         },
         save_every: Duration::from_secs(300),
     };
-    let learned = course.run::<Learning, _, 1>(
+    let learned = course.run_in_parts::<Learning, _, _, 1>(
         Causal::init(&sizes.language_model, &device),
         ["nats"],
-        &device,
-        |step, model| {
-            let loss = texts.loss(model, ITEMS, seed_of(setting.seed, step), &device);
+        |step| halves(setting.seed, step),
+        |seed, model| {
+            let loss = texts.loss(model, ITEMS, seed, &device);
             let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [nats] }
         },
@@ -66,9 +68,10 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The codes of a piece; frames after the last whole group of five have none.
-fn coded(example: &Example, codec: &AudioCodec<Flex>, channels: usize) -> Coded {
-    let frames = example.latents.len() / channels / 5 * 5;
+/// The codes of a piece; frames after the last whole group have none.
+fn coded(example: &Example, codec: &AudioCodec<Flex>, config: &Config) -> Coded {
+    let (channels, group) = (config.audio_acoustic_hidden_dim, config.pool_window_size);
+    let frames = example.latents.len() / channels / group * group;
     let latents =
         TensorData::new(example.latents[..frames * channels].to_vec(), [1, frames, channels]);
     let latents = Tensor::<Flex, 3>::from_data(latents, &Default::default());

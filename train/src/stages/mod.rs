@@ -1,11 +1,9 @@
 //! One stage a file; each leaves what the next ones start from.
 //!
 //! ```text
-//! words  vae -> corpus -> codec -> flow
-//!                              \-> language
+//! words  vae -> corpus -> flow -> language
 //! ```
 
-mod codec;
 mod corpus;
 mod flow;
 mod language;
@@ -14,9 +12,9 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Directory, VaeFolder};
-use acestep_model::Place;
-use acestep_train::course::Row;
+use acestep_import::{Directory, Folder, ModelPaths, VaeFolder};
+use acestep_model::{Checkpoint, Place, acestep::AudioCodec};
+use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
 use burn::{backend::Autodiff, tensor::backend::Backend};
 use burn_flex::Flex;
@@ -37,16 +35,10 @@ pub(crate) enum Stage {
     },
     /// Pieces as latents; the stages below make them too if they are missing
     Corpus,
-    /// The audio codes: latents to codes and back
-    Codec {
-        /// Steps in all
-        #[arg(long, default_value_t = 4000)]
-        steps: usize,
-    },
-    /// The diffusion transformer and the encoders it listens to
+    /// The diffusion transformer, the encoders it listens to, and the audio codes
     Flow {
         /// Steps in all
-        #[arg(long, default_value_t = 12_000)]
+        #[arg(long, default_value_t = 10_000)]
         steps: usize,
     },
     /// The language model
@@ -75,6 +67,20 @@ impl Setting<'_> {
         Ok(folder)
     }
 
+    /// The audio codes as the stage `flow` left them.
+    fn codec(&self) -> anyhow::Result<AudioCodec<Flex>> {
+        let folder = |name: &str| self.folder.join("model").join(name);
+        let paths = ModelPaths {
+            name: "demo".to_owned(),
+            dit: folder("acestep-v15-demo"),
+            vae: folder("vae"),
+            text_encoder: folder(words::FOLDERS[0]),
+            pieces: Vec::new(),
+        };
+        let model = Folder::open(&paths).context("the stage `flow` comes first")?;
+        Ok(model.audio_codec(&place())?)
+    }
+
     /// The autoencoder as its stage left it.
     fn vae(&self) -> anyhow::Result<VaeFolder> {
         let folder = self.folder.join("model/vae");
@@ -90,7 +96,6 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
         Stage::Words => words::run(setting)?,
         Stage::Vae { steps } => vae::run(setting, *steps)?,
         Stage::Corpus => corpus::read(setting)?.is_some(),
-        Stage::Codec { steps } => codec::run(setting, *steps)?,
         Stage::Flow { steps } => flow::run(setting, *steps)?,
         Stage::Language { steps } => language::run(setting, *steps)?,
     };
@@ -106,6 +111,11 @@ fn place() -> Place<Flex> {
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+/// The seeds of the two halves of a step.
+fn halves(seed: u64, step: usize) -> Vec<u64> {
+    [0, 1].map(|half| seed_of(seed, 2 * step + half)).to_vec()
 }
 
 /// Shows a row of losses.

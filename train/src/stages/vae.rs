@@ -5,7 +5,7 @@ use std::time::Duration;
 use acestep_import::Part;
 use acestep_train::{
     composer::{Piece, Wish},
-    course::{Course, Lesson, seed_of},
+    course::{Course, Lesson},
     demo::{self, Sizes},
     learner::Habits,
     release::{Tensors, tensors_of, weight_normed, write_tensors},
@@ -14,13 +14,13 @@ use acestep_train::{
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
 
-use super::{Learning, Setting, tell, write};
+use super::{Learning, Setting, halves, tell, write};
 
 /// Stretches of a step.
 const ITEMS: usize = 4;
 
 /// Latent frames of a stretch: 0.8 s.
-const FRAMES: usize = 20;
+const FRAMES: usize = 160;
 
 /// Pieces whose latents are measured in the end.
 const MEASURED: u64 = 24;
@@ -45,15 +45,17 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         save_every: Duration::from_secs(300),
     };
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop());
-    let weights = Weights { waveform: 1.0, kl: 4e-3 };
-    let learned = course.run::<Learning, _, 3>(
+    let weights = Weights { waveform: 1.0, kl: 1.5e-2 };
+    let learned = course.run_in_parts::<Learning, _, _, 3>(
         Autoencoder::init(&sizes.vae, &device),
         ["spectra", "waveform", "kl"],
-        &device,
-        |step, model| {
+        |step| {
             let sounds = crops.of_step(step);
-            let (loss, losses) =
-                loss(model, &sounds, ITEMS, weights, seed_of(setting.seed, step), &device);
+            let half = sounds.chunks_exact(sounds.len() / 2).map(<[f32]>::to_vec);
+            half.zip(halves(setting.seed, step)).collect()
+        },
+        |(sounds, seed): (Vec<f32>, u64), model| {
+            let (loss, losses) = loss(model, &sounds, ITEMS / 2, weights, seed, &device);
             Lesson { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
         },
         &mut tell,

@@ -50,8 +50,9 @@ impl Job {
         files: &mut Vec<PathBuf>,
     ) -> Result<(), Error> {
         let Some((paths, format)) = &self.outputs.latents else { return Ok(()) };
+        let rate = self.plan.frames_per_second();
         for (path, song) in paths.iter().zip(songs) {
-            interrupt::whole(|| latents::save(path, song, *format, existing))?;
+            interrupt::whole(|| latents::save(path, song, *format, rate, existing))?;
             files.push(path.clone());
         }
         Ok(())

@@ -33,6 +33,24 @@ impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
         transformer::rms_norm::<B, C>(x, weight, epsilon)
     }
 
+    fn ada_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        shift: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        transformer::ada_norm::<B, C>(x, weight, epsilon, shift, scale)
+    }
+
+    fn add_gated(
+        x: FloatTensor<Self>,
+        gate: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        transformer::add_gated::<B, C>(x, gate, y)
+    }
+
     fn rotate(
         x: FloatTensor<Self>,
         cos: FloatTensor<Self>,

@@ -7,7 +7,8 @@ use burn::tensor::{
 use burn_flex::Flex;
 
 use super::super::{
-    Mask, attention, conv_transpose1d, conv1d, linear, reference, rms_norm, rotate, snake, swiglu,
+    Mask, ada_norm, add_gated, attention, conv_transpose1d, conv1d, linear, reference, rms_norm,
+    rotate, snake, swiglu,
 };
 use super::*;
 
@@ -113,6 +114,21 @@ fn norms_and_gates_pass_back_what_their_references_do() {
     let ours = swiglu(gate.clone(), up.clone());
     let expected = reference::swiglu(gate.clone(), up.clone());
     assert_same(&ours, &expected, &[of(&gate), of(&up)]);
+}
+
+#[test]
+fn what_the_time_decides_passes_back_what_its_references_do() {
+    let (x, weight) = (random([2, 9, 33]), random([33]));
+    let [shift, scale] = [0, 1].map(|_| random([2, 1, 33]));
+    let ours = ada_norm(x.clone(), weight.clone(), 1e-6, shift.clone(), scale.clone());
+    let normed = reference::rms_norm(x.clone(), weight.clone(), 1e-6);
+    let expected = reference::modulate(normed, shift.clone(), scale.clone());
+    assert_same(&ours, &expected, &[of(&x), of(&weight), of(&shift), of(&scale)]);
+    let [x, y] = [0, 1].map(|_| random([2, 9, 33]));
+    let gate = random([2, 1, 33]);
+    let ours = add_gated(x.clone(), gate.clone(), y.clone());
+    let expected = reference::add_gated(x.clone(), gate.clone(), y.clone());
+    assert_same(&ours, &expected, &[of(&x), of(&gate), of(&y)]);
 }
 
 #[test]

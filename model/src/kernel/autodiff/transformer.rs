@@ -92,6 +92,62 @@ impl<B: Backend> Backward<B, 2> for RmsNorm {
     }
 }
 
+pub(super) fn ada_norm<B: Backend, C: CheckpointStrategy>(
+    x: Tracked<B, C>,
+    weight: Tracked<B, C>,
+    epsilon: f64,
+    shift: Tracked<B, C>,
+    scale: Tracked<B, C>,
+) -> Tracked<B, C> {
+    let nodes = [x.node, weight.node, shift.node, scale.node];
+    let [x, weight, scale] = [x.primitive, weight.primitive, scale.primitive];
+    let kept = [x.clone(), weight.clone(), scale.clone()];
+    let y = <B as Backend>::ada_norm(x, weight, epsilon, shift.primitive, scale);
+    tracked!(AdaNorm(epsilon), 4, nodes, kept, y)
+}
+
+#[derive(Debug)]
+struct AdaNorm(f64);
+
+impl<B: Backend> Backward<B, 4> for AdaNorm {
+    /// Input, weight and scale.
+    type State = [FloatTensor<B>; 3];
+
+    fn backward(self, ops: Ops<Self::State, 4>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [x, weight, scale] = ops.state;
+        let passed = B::ada_norm_gradients(x, weight, self.0, scale, gradient);
+        register::<B, 4>(ops.parents.map(|of| of.map(|of| of.id)), passed, gradients);
+    }
+}
+
+pub(super) fn add_gated<B: Backend, C: CheckpointStrategy>(
+    x: Tracked<B, C>,
+    gate: Tracked<B, C>,
+    y: Tracked<B, C>,
+) -> Tracked<B, C> {
+    let kept = [gate.primitive.clone(), y.primitive.clone()];
+    let nodes = [x.node, gate.node, y.node];
+    let sum = <B as Backend>::add_gated(x.primitive, gate.primitive, y.primitive);
+    tracked!(AddGated, 3, nodes, kept, sum)
+}
+
+#[derive(Debug)]
+struct AddGated;
+
+impl<B: Backend> Backward<B, 3> for AddGated {
+    /// The gate and what goes through it.
+    type State = [FloatTensor<B>; 2];
+
+    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [gate, y] = ops.state;
+        let [of_gate, of_y] = B::add_gated_gradients(gate, y, gradient.clone());
+        let passed = [gradient, of_gate, of_y];
+        register::<B, 3>(ops.parents.map(|of| of.map(|of| of.id)), passed, gradients);
+    }
+}
+
 pub(super) fn swiglu<B: Backend, C: CheckpointStrategy>(
     gate: Tracked<B, C>,
     up: Tracked<B, C>,

@@ -56,12 +56,12 @@ pub(super) fn rms_norm_gradients(
 }
 
 /// Turns the gradients of rows into those of the input.
-struct Norm<'a> {
-    x: &'a [f32],
-    weight: &'a [f32],
-    epsilon: f64,
-    slope: &'a mut [f32],
-    of_weight: &'a mut [f32],
+pub(super) struct Norm<'a> {
+    pub(super) x: &'a [f32],
+    pub(super) weight: &'a [f32],
+    pub(super) epsilon: f64,
+    pub(super) slope: &'a mut [f32],
+    pub(super) of_weight: &'a mut [f32],
 }
 
 impl WithSimd for Norm<'_> {

@@ -9,6 +9,7 @@ mod exp;
 mod gradient;
 #[cfg(test)]
 mod measure;
+mod modulate;
 mod product;
 mod rms_norm;
 mod rotate;
@@ -56,6 +57,24 @@ impl Backend for Flex {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         rms_norm::rms_norm(x, weight, epsilon)
+    }
+
+    fn ada_norm(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        shift: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        modulate::ada_norm(x, weight, epsilon, shift, scale)
+    }
+
+    fn add_gated(
+        x: FloatTensor<Self>,
+        gate: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        modulate::add_gated(x, gate, y)
     }
 
     fn rotate(
@@ -122,6 +141,24 @@ impl Backend for Flex {
         gradient: FloatTensor<Self>,
     ) -> [FloatTensor<Self>; 2] {
         gradient::rms_norm_gradients(x, weight, epsilon, gradient)
+    }
+
+    fn ada_norm_gradients(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        scale: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 4] {
+        modulate::ada_norm_gradients(x, weight, epsilon, scale, gradient)
+    }
+
+    fn add_gated_gradients(
+        gate: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+    ) -> [FloatTensor<Self>; 2] {
+        modulate::add_gated_gradients(gate, y, gradient)
     }
 
     fn swiglu_gradients(

@@ -34,11 +34,12 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     from_values(values, [rows, width])
 }
 
-struct Rows<'a> {
-    x: &'a [f32],
-    weight: &'a [f32],
-    epsilon: f64,
-    y: &'a mut [f32],
+/// The norms of some rows.
+pub(super) struct Rows<'a> {
+    pub(super) x: &'a [f32],
+    pub(super) weight: &'a [f32],
+    pub(super) epsilon: f64,
+    pub(super) y: &'a mut [f32],
 }
 
 impl WithSimd for Rows<'_> {

@@ -103,21 +103,30 @@ pub(super) fn region(
 
 /// Mode and strength in numbers; `custom` takes them as they are.
 // ANCHOR: repaint
-pub(super) fn repaint(request: &Request, note: &mut impl FnMut(String)) -> Result<Repaint, Error> {
+pub(super) fn repaint(
+    request: &Request,
+    model: &ModelInfo,
+    note: &mut impl FnMut(String),
+) -> Result<Repaint, Error> {
     let own = (request.repaint_latent_crossfade_frames, request.repaint_wav_crossfade_sec);
     let mode = request.repaint_mode.as_deref().unwrap_or("balanced");
     let kinds = [("balanced", 0), ("conservative", 1), ("aggressive", 2), ("custom", 3)];
     let kind: u8 = choice("repaint-mode", Some(mode), &kinds)?;
     let strength = real("repaint-strength", request.repaint_strength.unwrap_or(0.5), 0.0, 1.0)?;
     let kept = 1.0 - strength;
+    let second = f64::from(model.sample_rate) / model.hop as f64; // 25
     let balanced = Repaint {
         injection_ratio: kept,
-        crossfade_frames: (25.0 * kept).round_ties_even() as usize,
+        crossfade_frames: (second * kept).round_ties_even() as usize,
         crossfade_s: 0.05 * kept,
     };
     let repaint = match kind {
         0 => balanced,
-        1 => Repaint { injection_ratio: 1.0, crossfade_frames: 25, crossfade_s: 0.05 },
+        1 => Repaint {
+            injection_ratio: 1.0,
+            crossfade_frames: second.round() as usize,
+            crossfade_s: 0.05,
+        },
         2 => Repaint { injection_ratio: 0.0, crossfade_frames: 0, crossfade_s: 0.0 },
         _ => {
             let frames = own

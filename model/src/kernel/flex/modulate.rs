@@ -1,0 +1,272 @@
+//! What the time decides in a layer, in one pass over memory: plain operations broadcast item by item,
+//! number by number.
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::{
+    super::{primitive, reference, tensor},
+    WORTH_SHARING, contiguous, from_values,
+    gradient::Norm,
+    rms_norm::Rows,
+};
+
+/// `[B, P, H]`, if `rows` is of that size and all of `per_item` are `[B, 1, H]`, and everything is f32.
+fn shape(rows: &[&FlexTensor], per_item: &[&FlexTensor]) -> Option<[usize; 3]> {
+    let all_f32 = rows.iter().chain(per_item).all(|of| of.dtype() == DType::F32);
+    let [batch, length, width] = rows[0].shape().dims();
+    let fits = |of: &&FlexTensor, length| of.shape().dims() == [batch, length, width];
+    let fit = rows.iter().all(|of| fits(of, length)) && per_item.iter().all(|of| fits(of, 1));
+    (all_f32 && fit && batch * length * width > 0).then_some([batch, length, width])
+}
+
+/// Numbers of some whole rows of an item.
+fn piece(length: usize, width: usize) -> usize {
+    width * (WORTH_SHARING / width).clamp(1, length)
+}
+
+/// Kernel of [`super::super::Backend::ada_norm`], for f32.
+pub(super) fn ada_norm(
+    x: FlexTensor,
+    weight: FlexTensor,
+    epsilon: f64,
+    shift: FlexTensor,
+    scale: FlexTensor,
+) -> FlexTensor {
+    let Some([batch, length, width]) =
+        shape(&[&x], &[&shift, &scale]).filter(|_| weight.dtype() == DType::F32)
+    else {
+        let [shift, scale] = [shift, scale].map(tensor);
+        return primitive(reference::ada_norm::<Flex>(
+            tensor(x),
+            tensor(weight),
+            epsilon,
+            shift,
+            scale,
+        ));
+    };
+    let [x, weight, shift, scale] = [x, weight, shift, scale].map(contiguous);
+    let mut values = vec![0.0; batch * length * width];
+    let stretched = stretched(weight.storage(), scale.storage());
+    let piece = piece(length, width);
+    let items = x.storage::<f32>().par_chunks(length * width);
+    let items = items.zip(values.par_chunks_mut(length * width));
+    let decided = stretched.par_chunks(width).zip(shift.storage::<f32>().par_chunks(width));
+    items.zip(decided).for_each(|((x, y), (weight, shift))| {
+        x.par_chunks(piece).zip(y.par_chunks_mut(piece)).for_each(|(x, y)| {
+            Arch::new().dispatch(Rows { x, weight, epsilon, y: &mut *y });
+            for y in y.chunks_exact_mut(width) {
+                y.iter_mut().zip(shift).for_each(|(y, shift)| *y += shift);
+            }
+        });
+    });
+    from_values(values, [batch, length, width])
+}
+
+/// The norm's weight as each item's scale changes it: `w (1 + scale)`.
+fn stretched(weight: &[f32], scale: &[f32]) -> Vec<f32> {
+    let of_item = |scale: &[f32]| -> Vec<f32> {
+        weight.iter().zip(scale).map(|(weight, scale)| weight * (1.0 + scale)).collect()
+    };
+    scale.chunks_exact(weight.len()).flat_map(of_item).collect()
+}
+
+/// Kernel of [`super::super::Backend::ada_norm_gradients`], for f32.
+pub(super) fn ada_norm_gradients(
+    x: FlexTensor,
+    weight: FlexTensor,
+    epsilon: f64,
+    scale: FlexTensor,
+    gradient: FlexTensor,
+) -> [FlexTensor; 4] {
+    let Some([batch, length, width]) =
+        shape(&[&x, &gradient], &[&scale]).filter(|_| weight.dtype() == DType::F32)
+    else {
+        let [x, scale, gradient] = [x, scale, gradient].map(tensor);
+        let passed =
+            reference::ada_norm_gradients::<Flex>(x, tensor(weight), epsilon, scale, gradient);
+        let (of_x, of_weight, [of_shift, of_scale]) = passed;
+        return [primitive(of_x), primitive(of_weight), primitive(of_shift), primitive(of_scale)];
+    };
+    let [x, weight, scale] = [x, weight, scale].map(contiguous);
+    let mut gradient = contiguous(gradient);
+    let (weights, scales) = (weight.storage::<f32>(), scale.storage::<f32>());
+    let stretched = stretched(weights, scales);
+    // As many pieces whoever computes them, so that the sum is the same.
+    let piece = piece(length, width);
+    let items = x.storage::<f32>().par_chunks(length * width);
+    let items = items.zip(gradient.storage_mut::<f32>().par_chunks_mut(length * width));
+    // Of each item, the sums over its rows of `g` and of `g` times the normed input.
+    let sums: Vec<[Vec<f32>; 2]> = items
+        .zip(stretched.par_chunks(width))
+        .map(|((x, slope), weight)| {
+            let parts: Vec<[Vec<f32>; 2]> = x
+                .par_chunks(piece)
+                .zip(slope.par_chunks_mut(piece))
+                .map(|(x, slope)| {
+                    let [mut of_shift, mut of_weight] = [vec![0.0; width], vec![0.0; width]];
+                    slope.chunks_exact(width).for_each(|row| add(&mut of_shift, row));
+                    let of_weight_here = &mut of_weight;
+                    Arch::new().dispatch(Norm {
+                        x,
+                        weight,
+                        epsilon,
+                        slope,
+                        of_weight: of_weight_here,
+                    });
+                    [of_shift, of_weight]
+                })
+                .collect();
+            parts.into_iter().fold([vec![0.0; width], vec![0.0; width]], |mut sums, part| {
+                sums.iter_mut().zip(part).for_each(|(sum, part)| add(sum, &part));
+                sums
+            })
+        })
+        .collect();
+    let mut of_weight = vec![0.0; width];
+    let mut of_shift = Vec::with_capacity(batch * width);
+    let mut of_scale = Vec::with_capacity(batch * width);
+    for ([shift, normed], scale) in sums.iter().zip(scales.chunks_exact(width)) {
+        of_shift.extend(shift);
+        of_scale.extend(normed.iter().zip(weights).map(|(of, weight)| of * weight));
+        let all = of_weight.iter_mut().zip(normed).zip(scale);
+        all.for_each(|((sum, of), scale)| *sum += of * (1.0 + scale));
+    }
+    let per_item = [batch, 1, width];
+    let of_weight = from_values(of_weight, [width]);
+    [gradient, of_weight, from_values(of_shift, per_item), from_values(of_scale, per_item)]
+}
+
+fn add(sum: &mut [f32], row: &[f32]) {
+    sum.iter_mut().zip(row).for_each(|(sum, of)| *sum += of);
+}
+
+/// Kernel of [`super::super::Backend::add_gated`], for f32.
+pub(super) fn add_gated(x: FlexTensor, gate: FlexTensor, y: FlexTensor) -> FlexTensor {
+    let Some([_, length, width]) = shape(&[&x, &y], &[&gate]) else {
+        return primitive(reference::add_gated::<Flex>(tensor(x), tensor(gate), tensor(y)));
+    };
+    let [gate, y] = [gate, y].map(contiguous);
+    let mut x = contiguous(x);
+    let items = x.storage_mut::<f32>().par_chunks_mut(length * width);
+    let items = items.zip(y.storage::<f32>().par_chunks(length * width));
+    let piece = piece(length, width);
+    items.zip(gate.storage::<f32>().par_chunks(width)).for_each(|((x, y), gate)| {
+        x.par_chunks_mut(piece).zip(y.par_chunks(piece)).for_each(|(x, y)| {
+            for (x, y) in x.chunks_exact_mut(width).zip(y.chunks_exact(width)) {
+                x.iter_mut().zip(y).zip(gate).for_each(|((x, y), gate)| *x += y * gate);
+            }
+        });
+    });
+    x
+}
+
+/// Kernel of [`super::super::Backend::add_gated_gradients`], for f32.
+pub(super) fn add_gated_gradients(
+    gate: FlexTensor,
+    y: FlexTensor,
+    gradient: FlexTensor,
+) -> [FlexTensor; 2] {
+    let Some([batch, length, width]) = shape(&[&y, &gradient], &[&gate]) else {
+        let (y, gradient) = (tensor(y), tensor(gradient));
+        return reference::add_gated_gradients::<Flex>(tensor(gate), y, gradient).map(primitive);
+    };
+    let [gate, y] = [gate, y].map(contiguous);
+    let mut gradient = contiguous(gradient);
+    let items = y.storage::<f32>().par_chunks(length * width);
+    let items = items.zip(gradient.storage_mut::<f32>().par_chunks_mut(length * width));
+    let piece = piece(length, width);
+    let sums: Vec<Vec<f32>> = items
+        .zip(gate.storage::<f32>().par_chunks(width))
+        .map(|((y, slope), gate)| {
+            let parts: Vec<Vec<f32>> = y
+                .par_chunks(piece)
+                .zip(slope.par_chunks_mut(piece))
+                .map(|(y, slope)| {
+                    let mut of_gate = vec![0.0; width];
+                    for (y, slope) in y.chunks_exact(width).zip(slope.chunks_exact_mut(width)) {
+                        let all = of_gate.iter_mut().zip(slope).zip(y.iter().zip(gate));
+                        for ((sum, slope), (y, gate)) in all {
+                            *sum += *slope * y;
+                            *slope *= gate;
+                        }
+                    }
+                    of_gate
+                })
+                .collect();
+            parts.into_iter().fold(vec![0.0; width], |mut sum, part| {
+                add(&mut sum, &part);
+                sum
+            })
+        })
+        .collect();
+    [from_values(sums.concat(), [batch, 1, width]), gradient]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{assert_close, random};
+    use super::*;
+
+    /// Rows of one piece and of several.
+    const SHAPES: [[usize; 3]; 4] = [[1, 1, 1], [3, 5, 40], [2, 90, 257], [2, 40, 1024]];
+
+    #[test]
+    fn the_norm_and_what_it_passes_back_are_the_reference() {
+        for [batch, length, width] in SHAPES {
+            let [x, gradient] = [0, 1].map(|_| random([batch, length, width]));
+            let [shift, scale] = [0, 1].map(|_| random([batch, 1, width]));
+            let weight = random([width]);
+            let expected = reference::ada_norm::<Flex>(
+                x.clone(),
+                weight.clone(),
+                1e-6,
+                shift.clone(),
+                scale.clone(),
+            );
+            let [x, gradient] = [x, gradient].map(primitive);
+            let [shift, scale] = [shift, scale].map(primitive);
+            let ours = ada_norm(x.clone(), primitive(weight.clone()), 1e-6, shift, scale.clone());
+            assert_close::<3>(tensor(ours), expected, 5e-6);
+
+            let (of_x, of_weight, of_item) = reference::ada_norm_gradients::<Flex>(
+                tensor(x.clone()),
+                weight.clone(),
+                1e-6,
+                tensor(scale.clone()),
+                tensor(gradient.clone()),
+            );
+            let ours = ada_norm_gradients(x, primitive(weight), 1e-6, scale, gradient);
+            let [ours_x, ours_weight, ours_shift, ours_scale] = ours;
+            assert_close::<3>(tensor(ours_x), of_x, 5e-5);
+            assert_close::<1>(tensor(ours_weight), of_weight, 2e-4);
+            for (ours, expected) in [ours_shift, ours_scale].into_iter().zip(of_item) {
+                assert_close::<3>(tensor(ours), expected, 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn the_gate_and_what_it_passes_back_are_the_reference() {
+        for [batch, length, width] in SHAPES {
+            let [x, y, gradient] = [0, 1, 2].map(|_| random([batch, length, width]));
+            let gate = random([batch, 1, width]);
+            let expected = reference::add_gated::<Flex>(x.clone(), gate.clone(), y.clone());
+            let [x, y, gradient] = [x, y, gradient].map(primitive);
+            let ours = add_gated(x, primitive(gate.clone()), y.clone());
+            assert_close::<3>(tensor(ours), expected, 2e-6);
+
+            let expected = reference::add_gated_gradients::<Flex>(
+                gate.clone(),
+                tensor(y.clone()),
+                tensor(gradient.clone()),
+            );
+            let ours = add_gated_gradients(primitive(gate), y, gradient);
+            for (ours, expected) in ours.into_iter().zip(expected) {
+                assert_close::<3>(tensor(ours), expected, 1e-4);
+            }
+        }
+    }
+}

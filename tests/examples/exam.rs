@@ -1,0 +1,58 @@
+//! How good the demo model is, part by part:
+//!
+//! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER]`
+//!
+//! | part | what is heard |
+//! |---|---|
+//! | `vae` | pieces after the autoencoder |
+//! | `songs` | songs that were asked for by caption and metadata |
+
+#![expect(clippy::print_stdout, reason = "its marks are what it is run for")]
+
+use std::{path::PathBuf, time::Instant};
+
+use acestep_tests::exam::{self, Marks, Times, heard, question};
+use acestep_train::composer::{Piece, Stereo};
+
+/// Plays what piece number so-and-so became.
+type Answer = Box<dyn FnMut(&Piece, u64) -> Stereo>;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let part = arguments.next().unwrap_or_else(|| "songs".to_owned());
+    let count: u64 = arguments.next().map_or(100, |count| count.parse().expect("a number"));
+    let folder = arguments.next().map_or_else(|| PathBuf::from("target/demo/model"), PathBuf::from);
+    let mut answer: Answer = match part.as_str() {
+        "vae" => {
+            let vae = exam::vae(&folder);
+            Box::new(move |piece, _| exam::after_vae(&vae, piece))
+        }
+        "songs" => {
+            let model = exam::model(&folder);
+            Box::new(move |piece, index| exam::song(&model, piece, index))
+        }
+        other => panic!("there is no part `{other}`"),
+    };
+    let styles = exam::styles();
+    let mut marks = Marks::default();
+    let mut times = Times::default();
+    for index in 0..count {
+        let piece = question(index, 10.0);
+        let start = Instant::now();
+        let sound = answer(&piece, index);
+        times.add(piece.duration, start.elapsed());
+        let told = heard(&sound, &styles);
+        marks.add(&piece, &told);
+        println!(
+            "{index:3} {:3} bpm {:8} {:14} heard {:6.1} bpm {:8} {:14} {}",
+            piece.bpm,
+            piece.keyscale.to_string(),
+            piece.style.to_string(),
+            told.bpm,
+            told.keyscale.to_string(),
+            told.style,
+            if told.is_whole() { "" } else { "broken" },
+        );
+    }
+    println!("{marks:?}\n{times:?}");
+}

@@ -1,0 +1,169 @@
+//! The demo model's examination: is what it plays what was asked for?
+//!
+//! The questions are pieces that it never learned from; only their labels are asked for, and the
+//! [`listener`](crate::listener), which knows nothing of composer and model, says what it hears.
+
+use std::{path::Path, time::Duration};
+
+use acestep_import::{Directory, Folder, ModelPaths, VaeFolder};
+use acestep_runtime::{Request, Song};
+use acestep_train::composer::{Key, Mode, Piece, Wish};
+use burn::tensor::{Tensor, TensorData};
+
+use crate::listener::{Faults, Features, Sound, Styles, faults, features, key, tempo};
+use crate::{Cpu, DEVICE, place, plan, songs};
+
+/// Seed of the first question; those of what is learned from are far away.
+const FIRST: u64 = u64::MAX / 2;
+
+/// Seed of the first piece that the listener learns the styles from.
+const STYLES: u64 = u64::MAX / 4;
+
+/// Pieces that the listener learns the styles from.
+const LESSONS: u64 = 360;
+
+/// A piece that is asked for, of `seconds`.
+pub fn question(index: u64, seconds: f64) -> Piece {
+    let wish = Wish { duration_s: Some(seconds), ..Wish::default() };
+    Piece::compose(FIRST + index, &wish)
+}
+
+/// The model in the folder that training releases into.
+pub fn model(folder: &Path) -> Folder {
+    let paths = ModelPaths {
+        name: "demo".into(),
+        dit: folder.join("acestep-v15-demo"),
+        vae: folder.join("vae"),
+        text_encoder: folder.join("Qwen3-Embedding-0.6B"),
+        pieces: Vec::new(),
+    };
+    Folder::open(&paths).expect("a model")
+}
+
+/// The autoencoder in that folder, which is trained first.
+pub fn vae(folder: &Path) -> VaeFolder {
+    VaeFolder::open(Directory::Disk(folder.join("vae"))).expect("an autoencoder")
+}
+
+/// What is left of a piece after the autoencoder.
+pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> [Vec<f32>; 2] {
+    let encoder = vae.encoder::<Cpu>(&place()).expect("an encoder");
+    let decoder = vae.decoder::<Cpu>(&place()).expect("a decoder");
+    let sound = TensorData::new(piece.render().concat(), [1, 2, piece.samples()]);
+    let latents = encoder.forward(Tensor::from_data(sound, &DEVICE)).mean;
+    let mut left: Vec<f32> = decoder.forward(latents).into_data().to_vec().expect("f32");
+    let right = left.split_off(left.len() / 2);
+    [left, right]
+}
+
+/// The song that is asked for by everything that is said of a piece.
+pub fn song(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
+    let request = Request {
+        caption: Some(piece.caption.clone()),
+        lyrics: Some(piece.lyrics.clone()),
+        bpm: Some(piece.bpm.into()),
+        keyscale: Some(piece.keyscale.to_string()),
+        timesignature: Some(piece.timesignature.beats().to_string()),
+        duration: Some(piece.duration),
+        seed: Some(vec![seed]),
+        ..Request::default()
+    };
+    sound(songs(&plan(&request, model), model).expect("a song"))
+}
+
+fn sound(mut songs: Vec<Song>) -> [Vec<f32>; 2] {
+    songs.swap_remove(0).audio.channels.try_into().expect("two channels")
+}
+
+/// A listener that has heard pieces of every style.
+pub fn styles() -> Styles {
+    let wish = Wish { duration_s: Some(10.0), ..Wish::default() };
+    let lesson = |index: u64| {
+        let piece = Piece::compose(STYLES + index, &wish);
+        (piece.style.to_string(), features(&piece.render()))
+    };
+    let lessons: Vec<(String, Features)> = (0..LESSONS).map(lesson).collect();
+    Styles::fit(&lessons).expect("enough lessons")
+}
+
+/// What was heard of an answer.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// Beats a minute.
+    pub bpm: f64,
+    /// Key.
+    pub keyscale: Key,
+    /// Style.
+    pub style: String,
+    /// What is broken.
+    pub faults: Faults,
+}
+
+/// Hears an answer.
+pub fn heard<'a>(sound: impl Into<Sound<'a>>, styles: &Styles) -> Heard {
+    let sound = sound.into();
+    let told = key(sound);
+    let mode = if told.minor { Mode::Minor } else { Mode::Major };
+    Heard {
+        bpm: tempo(sound).bpm,
+        keyscale: Key::new(told.tonic, mode),
+        style: styles.tell(&features(sound)).to_owned(),
+        faults: faults(sound),
+    }
+}
+
+impl Heard {
+    /// Within two in a hundred; twice and half as fast are wrong.
+    pub fn is_tempo(&self, bpm: f64) -> bool {
+        (self.bpm / bpm - 1.0).abs() <= 0.02
+    }
+
+    /// Neither clipped nor silent, and every sample a number.
+    pub fn is_whole(&self) -> bool {
+        let Faults { clipped, not_finite, silence_s, .. } = self.faults;
+        clipped == 0 && not_finite == 0 && silence_s < 1.0
+    }
+}
+
+/// How many of the answers were right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Answers.
+    pub of: usize,
+    /// With the tempo.
+    pub tempo: usize,
+    /// In the key.
+    pub key: usize,
+    /// In the style.
+    pub style: usize,
+    /// Without faults.
+    pub whole: usize,
+}
+
+impl Marks {
+    /// Counts an answer to `piece`.
+    pub fn add(&mut self, piece: &Piece, heard: &Heard) {
+        self.of += 1;
+        self.tempo += usize::from(heard.is_tempo(piece.bpm.into()));
+        self.key += usize::from(heard.keyscale == piece.keyscale);
+        self.style += usize::from(heard.style == piece.style.to_string());
+        self.whole += usize::from(heard.is_whole());
+    }
+}
+
+/// How long answers took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Times {
+    /// Seconds of sound.
+    pub sound: f64,
+    /// Seconds that they took.
+    pub taken: f64,
+}
+
+impl Times {
+    /// Counts an answer.
+    pub fn add(&mut self, sound: f64, taken: Duration) {
+        self.sound += sound;
+        self.taken += taken.as_secs_f64();
+    }
+}
