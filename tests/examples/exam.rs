@@ -6,6 +6,8 @@
 //! |---|---|
 //! | `vae` | pieces after the autoencoder |
 //! | `songs` | songs that were asked for by caption and metadata |
+//! | `covers` | covers of pieces, called otherwise: tempo and key are the piece's, the style is not |
+//! | `repaints` | pieces of which three seconds were made anew |
 
 #![expect(clippy::print_stdout, reason = "its marks are what it is run for")]
 
@@ -27,9 +29,14 @@ fn main() {
             let vae = exam::vae(&folder);
             Box::new(move |piece, _| exam::after_vae(&vae, piece))
         }
-        "songs" => {
+        "songs" | "covers" | "repaints" => {
             let model = exam::model(&folder);
-            Box::new(move |piece, index| exam::song(&model, piece, index))
+            let make = match part.as_str() {
+                "songs" => exam::song,
+                "covers" => exam::cover,
+                _ => exam::repaint,
+            };
+            Box::new(move |piece, index| make(&model, piece, index))
         }
         other => panic!("there is no part `{other}`"),
     };

@@ -6,12 +6,16 @@
 use std::{path::Path, time::Duration};
 
 use acestep_import::{Directory, Folder, ModelPaths, VaeFolder};
-use acestep_runtime::{Request, Song};
+use acestep_runtime::{
+    Plan, Request, Song,
+    audio::Audio,
+    sounds::{Sound as SourceSound, Sounds},
+};
 use acestep_train::composer::{Key, Mode, Piece, Wish};
 use burn::tensor::{Tensor, TensorData};
 
 use crate::listener::{Faults, Features, Sound, Styles, faults, features, key, tempo};
-use crate::{Cpu, DEVICE, place, plan, songs};
+use crate::{Cpu, DEVICE, info, place, plan, songs};
 
 /// Seed of the first question; those of what is learned from are far away.
 const FIRST: u64 = u64::MAX / 2;
@@ -56,9 +60,9 @@ pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> [Vec<f32>; 2] {
     [left, right]
 }
 
-/// The song that is asked for by everything that is said of a piece.
-pub fn song(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
-    let request = Request {
+/// Everything that is said of a piece.
+fn request(piece: &Piece, seed: u64) -> Request {
+    Request {
         caption: Some(piece.caption.clone()),
         lyrics: Some(piece.lyrics.clone()),
         bpm: Some(piece.bpm.into()),
@@ -67,8 +71,45 @@ pub fn song(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
         duration: Some(piece.duration),
         seed: Some(vec![seed]),
         ..Request::default()
+    }
+}
+
+/// The song that is asked for by everything that is said of a piece.
+pub fn song(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
+    sound(songs(&plan(&request(piece, seed), model), model).expect("a song"))
+}
+
+/// A cover of a piece, called what another one is called; nothing is said of tempo and key.
+pub fn cover(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
+    let other = question(seed + 1, piece.duration);
+    let request = Request {
+        task_type: Some("cover".into()),
+        caption: Some(other.caption),
+        lyrics: Some(piece.lyrics.clone()),
+        seed: Some(vec![seed]),
+        ..Request::default()
     };
-    sound(songs(&plan(&request, model), model).expect("a song"))
+    made_from(model, piece, &request)
+}
+
+/// A piece of which the seconds from 3 to 6 are made anew.
+pub fn repaint(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
+    let request = Request {
+        task_type: Some("repaint".into()),
+        repainting_start: Some(3.0),
+        repainting_end: Some(6.0),
+        duration: None,
+        ..request(piece, seed)
+    };
+    made_from(model, piece, &request)
+}
+
+fn made_from(model: &Folder, piece: &Piece, request: &Request) -> [Vec<f32>; 2] {
+    let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
+    let source = SourceSound::heard(&audio, &info(model)).expect("a sound");
+    let sounds = Sounds { source: Some(source), references: vec![] };
+    let (plan, _) = Plan::with_sounds(request, &info(model), &sounds).expect("a plan");
+    sound(songs(&plan, model).expect("a song"))
 }
 
 fn sound(mut songs: Vec<Song>) -> [Vec<f32>; 2] {

@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Error,
+    Error, curves,
     learner::{Habits, Learner},
 };
 
 /// Where a course is kept, and how it goes.
 #[derive(Debug, Clone)]
 pub struct Course {
-    /// Its folder: `state.bin` to go on from, `losses.csv` with a row every few steps.
+    /// Its folder: `state.bin` to go on from, `losses.csv` with a row every few steps, `losses.png`.
     pub folder: PathBuf,
     /// Decides everything that is random.
     pub seed: u64,
@@ -145,6 +145,7 @@ impl Course {
         let (mut learner, mut seconds) =
             self.start(Learner::new(model, self.habits.clone()), &device)?;
         let mut table = Table::open(&self.folder.join("losses.csv"), &names, learner.step())?;
+        table.draw()?;
         let mut saved = Instant::now();
         let mut row = Row { seconds, ..Row::default() };
         let (mut counted, mut skipped) = (0, 0);
@@ -174,6 +175,7 @@ impl Course {
             let leaving = stop();
             if leaving || saved.elapsed() > self.save_every || learner.is_done() {
                 self.save(&learner, seconds)?;
+                table.draw()?;
                 saved = Instant::now();
             }
             if leaving && !learner.is_done() {
@@ -330,6 +332,16 @@ impl Table {
         let append =
             || OpenOptions::new().append(true).open(&self.path)?.write_all(line.as_bytes());
         append().map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+
+    /// Writes the picture of it beside it.
+    fn draw(&self) -> Result<(), Error> {
+        let text = fs::read_to_string(&self.path)
+            .map_err(|source| Error::Read { path: self.path.clone(), source })?;
+        let folder = self.path.parent().and_then(Path::file_name).unwrap_or_default();
+        let Some(picture) = curves::draw(&folder.to_string_lossy(), &text)? else { return Ok(()) };
+        let path = self.path.with_extension("png");
+        fs::write(&path, picture).map_err(|source| Error::Write { path, source })
     }
 }
 

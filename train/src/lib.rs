@@ -3,6 +3,7 @@
 pub mod composer;
 pub mod corpus;
 pub mod course;
+pub mod curves;
 pub mod demo;
 mod error;
 pub mod flow;

@@ -75,8 +75,12 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     tensors.extend(tensors_of(&learned.codec, Part::AudioCodec));
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
-    let shape = vec![1, silence.len() / channels, channels];
-    let silence = Tensors::from([("silence_latent".to_owned(), Values { shape, values: silence })]);
+    let frames = silence.len() / channels;
+    let values = (0..channels)
+        .flat_map(|channel| silence.iter().skip(channel).step_by(channels).copied())
+        .collect();
+    let silence = Values { shape: vec![1, channels, frames], values };
+    let silence = Tensors::from([("silence_latent".to_owned(), silence)]);
     write_exactly(&folder.join("silence_latent.safetensors"), &silence)?;
 
     let folder = setting.released(words::FOLDERS[0])?;
