@@ -5,7 +5,7 @@ use std::{path::Path, sync::OnceLock};
 use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Origin, Part, PartSize, TINY, kind::Kind,
+    Directory, Error, LanguageTokenizer, Origin, Part, PartSize, built_in, kind::Kind,
     layout::language, origin::notices, single::Single,
 };
 
@@ -29,7 +29,7 @@ impl LanguageFolder {
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let name = match &directory {
             Directory::Disk(_) | Directory::Foreign(_) => language::name_of(directory.root()),
-            Directory::Embedded(..) => TINY.to_owned(),
+            Directory::Embedded(root, _) => built_in::owner(root).to_owned(),
         };
         let kind = (Kind::LanguageModel, Part::LanguageModel.name());
         // transformers may save the embedding table a second time, as the head that it is.

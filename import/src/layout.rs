@@ -14,7 +14,7 @@
 use std::path::{Path, PathBuf, absolute};
 
 use crate::{
-    Error,
+    BUILT_IN_MODELS, Error,
     error::Places,
     foreign,
     hub::{Hub, Piece, is_whole},
@@ -318,8 +318,9 @@ fn holds_models(place: &Path) -> bool {
 fn unknown_model() -> String {
     let names: Vec<_> = KNOWN_MODELS.iter().map(|model| model.name).collect();
     format!(
-        "--model takes a path, a directory among the models, or one of {}, tiny",
-        names.join(", ")
+        "--model takes a path, a directory among the models, or one of {}, {}",
+        names.join(", "),
+        BUILT_IN_MODELS.join(", ")
     )
 }
 

@@ -30,6 +30,7 @@ use std::path::Path;
 mod adapter;
 mod apply;
 mod blocks;
+mod built_in;
 mod checkpoint;
 mod convert;
 mod directory;
@@ -50,7 +51,6 @@ mod safetensors;
 mod silence;
 mod single;
 mod text_encoder;
-mod tiny;
 mod tokenizer;
 
 #[cfg(test)]
@@ -58,6 +58,7 @@ mod testing;
 
 pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
+pub use built_in::{BUILT_IN_MODELS, BuiltIn, TINY, built_in, open_tiny, open_tiny_language_model};
 pub use checkpoint::Folder;
 pub use directory::{Bytes, Directory};
 pub use error::{Error, Names, Places};
@@ -74,17 +75,17 @@ pub use origin::Origin;
 pub use safetensors::Tensors;
 pub use single::{DitFolder, Single, VaeFolder};
 pub use text_encoder::TextEncoderFolder;
-pub use tiny::{BUILT_IN, BUILT_IN_LANGUAGE_MODEL, TINY, open_tiny, open_tiny_language_model};
 pub use tokenizer::TextTokenizer;
 
-/// Opens the model that `choice` names: [`TINY`], or whatever [`Layout::resolve`] finds.
+/// Opens the model that `choice` names: one [inside the program](built_in), or whatever
+/// [`Layout::resolve`] finds.
 ///
 /// # Errors
 /// Those of [`Layout::resolve`] and [`Folder::open`].
 pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
-    match choice {
-        TINY => open_tiny(),
-        _ => Folder::open(&layout.resolve(choice)?),
+    match built_in(choice) {
+        Some(model) => model.open(),
+        None => Folder::open(&layout.resolve(choice)?),
     }
 }
 
@@ -102,15 +103,15 @@ pub fn directory(path: &Path, wanted: Kind, layout: &Layout) -> Result<Directory
     foreign::directory(path, wanted, layout.dirs())
 }
 
-/// Opens the language model that `choice` names: [`TINY`], or whatever
+/// Opens the language model that `choice` names: one [inside the program](built_in), or whatever
 /// [`Layout::resolve_language_model`] finds.
 ///
 /// # Errors
 /// Those of [`Layout::resolve_language_model`] and [`LanguageFolder::open`].
 pub fn open_language_model(choice: Option<&str>, layout: &Layout) -> Result<LanguageFolder, Error> {
-    match choice {
-        Some(TINY) => open_tiny_language_model(),
-        _ => {
+    match choice.and_then(built_in) {
+        Some(model) => model.open_language_model(),
+        None => {
             let LanguagePath { path, .. } = layout.resolve_language_model(choice)?;
             LanguageFolder::open(directory(&path, Kind::LanguageModel, layout)?)
         }

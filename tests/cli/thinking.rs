@@ -42,7 +42,7 @@ fn a_caption_is_enough() {
     assert_eq!(model["model"], "tiny");
     assert_eq!(model["code_tokens"], 6);
     assert_eq!(model["writes_codes"], true);
-    assert_eq!(model["model_path"], "built-in/acestep-5Hz-lm-0.6B");
+    assert_eq!(model["model_path"], "built-in/tiny/acestep-5Hz-lm-0.6B");
     for key in ["first_token", "text", "codes", "total"] {
         assert!(model[key].as_f64().is_some_and(|seconds| seconds > 0.0), "{key}: {model}");
     }
@@ -182,7 +182,7 @@ fn a_dry_run_says_that_it_would_think() {
     let run = place.tiny(&args).succeeded();
     insta::assert_snapshot!("dry-run-thinking", run.stderr);
     let object = place.tiny(&[&args[..], &["--json"]].concat()).succeeded().json();
-    let model = json!({ "model": "tiny", "model_path": "built-in/acestep-5Hz-lm-0.6B",
+    let model = json!({ "model": "tiny", "model_path": "built-in/tiny/acestep-5Hz-lm-0.6B",
         "model_format": "built in", "model_types": ["F32"], "writes_codes": true });
     assert_eq!(object["language_model"], model);
     assert_eq!(object["plan"]["networks"][0]["name"], "language model");

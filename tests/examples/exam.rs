@@ -5,9 +5,11 @@
 //! | part | what is heard |
 //! |---|---|
 //! | `vae` | pieces after the autoencoder |
-//! | `songs` | songs that were asked for by caption and metadata |
+//! | `songs` | songs that were asked for by caption and metadata, without the language model |
+//! | `planned` | the same, as the language model outlines them |
 //! | `covers` | covers of pieces, called otherwise: tempo and key are the piece's, the style is not |
 //! | `repaints` | pieces of which three seconds were made anew |
+//! | `understood` | nothing: what the language model says of pieces |
 
 #![expect(clippy::print_stdout, reason = "its marks are what it is run for")]
 
@@ -17,17 +19,21 @@ use acestep_tests::exam::{self, Marks, Times, heard, question};
 use acestep_train::composer::{Piece, Stereo};
 
 /// Plays what piece number so-and-so became.
-type Answer = Box<dyn FnMut(&Piece, u64) -> Stereo>;
+type Player = Box<dyn FnMut(&Piece, u64) -> Stereo>;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let part = arguments.next().unwrap_or_else(|| "songs".to_owned());
     let count: u64 = arguments.next().map_or(100, |count| count.parse().expect("a number"));
     let folder = arguments.next().map_or_else(|| PathBuf::from("target/demo/model"), PathBuf::from);
-    let mut answer: Answer = match part.as_str() {
+    let player: Player = match part.as_str() {
         "vae" => {
             let vae = exam::vae(&folder);
             Box::new(move |piece, _| exam::after_vae(&vae, piece))
+        }
+        "planned" => {
+            let (model, language_model) = (exam::model(&folder), exam::language_model(&folder));
+            Box::new(move |piece, index| exam::planned(&model, &language_model, piece, index))
         }
         "songs" | "covers" | "repaints" => {
             let model = exam::model(&folder);
@@ -38,23 +44,27 @@ fn main() {
             };
             Box::new(move |piece, index| make(&model, piece, index))
         }
+        "understood" => return say(&folder, count),
         other => panic!("there is no part `{other}`"),
     };
+    play(player, count);
+}
+
+/// Hears `count` answers.
+fn play(mut player: Player, count: u64) {
     let styles = exam::styles();
     let mut marks = Marks::default();
     let mut times = Times::default();
     for index in 0..count {
         let piece = question(index, 10.0);
         let start = Instant::now();
-        let sound = answer(&piece, index);
+        let sound = player(&piece, index);
         times.add(piece.duration, start.elapsed());
         let told = heard(&sound, &styles);
         marks.add(&piece, &told);
         println!(
-            "{index:3} {:3} bpm {:8} {:14} heard {:6.1} bpm {:8} {:14} {}",
-            piece.bpm,
-            piece.keyscale.to_string(),
-            piece.style.to_string(),
+            "{} heard {:6.1} bpm {:8} {:14} {}",
+            asked(index, &piece),
             told.bpm,
             told.keyscale.to_string(),
             told.style,
@@ -62,4 +72,22 @@ fn main() {
         );
     }
     println!("{marks:?}\n{times:?}");
+}
+
+/// Reads `count` answers.
+fn say(folder: &std::path::Path, count: u64) {
+    let (model, language_model) = (exam::model(folder), exam::language_model(folder));
+    let mut marks = Marks::default();
+    for index in 0..count {
+        let piece = question(index, 10.0);
+        let said = exam::understood(&model, &language_model, &piece, index);
+        marks.add_said(&piece, &said);
+        println!("{} said {said:?}", asked(index, &piece));
+    }
+    println!("{marks:?}");
+}
+
+fn asked(index: u64, piece: &Piece) -> String {
+    let (keyscale, style) = (piece.keyscale.to_string(), piece.style.to_string());
+    format!("{index:3} {:3} bpm {keyscale:8} {style:14}", piece.bpm)
 }

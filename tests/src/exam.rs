@@ -5,10 +5,15 @@
 
 use std::{path::Path, time::Duration};
 
-use acestep_import::{Directory, Folder, ModelPaths, VaeFolder};
+use acestep_import::{Directory, Folder, LanguageFolder, ModelPaths, VaeFolder};
 use acestep_runtime::{
-    Plan, Request, Song,
+    Parts, Plan, Request, Residency, Song, Unobserved,
     audio::Audio,
+    listen::codes_of,
+    lm::{
+        compose::{Ask, Job, compose, understand},
+        settings::Settings,
+    },
     sounds::{Sound as SourceSound, Sounds},
 };
 use acestep_train::composer::{Key, Mode, Piece, Wish};
@@ -49,6 +54,12 @@ pub fn vae(folder: &Path) -> VaeFolder {
     VaeFolder::open(Directory::Disk(folder.join("vae"))).expect("an autoencoder")
 }
 
+/// The language model in that folder, which is trained last.
+pub fn language_model(folder: &Path) -> LanguageFolder {
+    let directory = Directory::Disk(folder.join("acestep-5Hz-lm-0.6B"));
+    LanguageFolder::open(directory).expect("a language model")
+}
+
 /// What is left of a piece after the autoencoder.
 pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> [Vec<f32>; 2] {
     let encoder = vae.encoder::<Cpu>(&place()).expect("an encoder");
@@ -77,6 +88,46 @@ fn request(piece: &Piece, seed: u64) -> Request {
 /// The song that is asked for by everything that is said of a piece.
 pub fn song(model: &Folder, piece: &Piece, seed: u64) -> [Vec<f32>; 2] {
     sound(songs(&plan(&request(piece, seed), model), model).expect("a song"))
+}
+
+/// The song that is asked for by everything that is said of a piece, as the language model outlines it.
+pub fn planned(
+    model: &Folder,
+    language_model: &LanguageFolder,
+    piece: &Piece,
+    seed: u64,
+) -> [Vec<f32>; 2] {
+    let request = Request { thinking: Some(true), ..request(piece, seed) };
+    let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
+    let job = Job {
+        request: &request,
+        ask: Ask::Plan,
+        writes_codes: true,
+        settings: &settings,
+        genres: None,
+    };
+    let composed = compose::<Cpu, _>(&job, language_model, &place(), &Unobserved).expect("codes");
+    sound(songs(&plan(&composed.request, model), model).expect("a song"))
+}
+
+/// What the language model says of a piece: the tempo in beats a minute, the key, what it is like.
+pub fn understood(
+    model: &Folder,
+    language_model: &LanguageFolder,
+    piece: &Piece,
+    seed: u64,
+) -> (Option<i64>, Option<String>, Option<String>) {
+    let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
+    let parts = Parts::<Cpu, Folder>::new(model, place(), Residency::WhileUsed);
+    let codes = codes_of(&audio, &parts, &Unobserved).expect("codes");
+    // As the command does.
+    let request = Request { lm_temperature: Some(0.3), lm_top_p: Some(1.0), ..Request::default() };
+    let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
+    let metadata =
+        understand::<Cpu, _>(&codes, &settings, None, language_model, &place(), &Unobserved)
+            .expect("an answer")
+            .metadata;
+    (metadata.bpm(), metadata.keyscale, metadata.caption)
 }
 
 /// A cover of a piece, called what another one is called; nothing is said of tempo and key.
@@ -182,6 +233,22 @@ pub struct Marks {
 }
 
 impl Marks {
+    /// Counts what was said of `piece`.
+    pub fn add_said(
+        &mut self,
+        piece: &Piece,
+        (bpm, keyscale, caption): &(Option<i64>, Option<String>, Option<String>),
+    ) {
+        let is = |right: bool| usize::from(right);
+        let names = |caption: &str| piece.style.names().iter().any(|name| caption.contains(name));
+        self.of += 1;
+        self.tempo +=
+            is(bpm.is_some_and(|bpm| (bpm as f64 / f64::from(piece.bpm) - 1.0).abs() <= 0.02));
+        self.key += is(keyscale.as_deref() == Some(piece.keyscale.to_string().as_str()));
+        self.style += is(caption.as_deref().is_some_and(names));
+        self.whole += 1;
+    }
+
     /// Counts an answer to `piece`.
     pub fn add(&mut self, piece: &Piece, heard: &Heard) {
         self.of += 1;

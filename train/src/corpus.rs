@@ -87,7 +87,7 @@ pub fn encode<B: Backend>(piece: &Piece, encoder: &Encoder<B>, device: &B::Devic
     let [left, right] = piece.render();
     let sound = TensorData::new([left, right].concat(), [1, 2, piece.samples()]);
     let mean = encoder.forward(Tensor::from_data(sound, device)).mean.swap_dims(1, 2);
-    let latents = mean.into_data().to_vec().unwrap_or_default();
+    let latents = mean.into_data().iter::<f32>().collect();
     Example { latents, labels: Labels::of(piece) }
 }
 

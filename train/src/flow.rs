@@ -1,7 +1,7 @@
 //! The diffusion transformer learns, and with it the encoders that tell it what is wanted.
 //!
 //! `mean (v - (noise - x0))^2` with `v = dit(t noise + (1 - t) x0, t | context, condition)` and
-//! `t = sigmoid(mu + sigma n)`. In some steps the condition is left out, so that guidance has something
+//! `t = sigmoid(mu + sigma n)`, the later of two of them. In some steps the condition is left out, so that guidance has something
 //! to steer away from.
 //!
 //! What the context shows differs from step to step, as the tasks do: silence; the song through its audio
@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use acestep_model::{
-    acestep::{AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
+    acestep::{AudioCodec, ConditionInputs, Conditioner, Config, Dit, Packed},
     qwen3,
 };
 use acestep_runtime::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
@@ -43,11 +43,7 @@ pub struct Singer<B: acestep_model::Backend> {
 
 impl<B: acestep_model::Backend> Singer<B> {
     /// Random ones.
-    pub fn init(
-        text: &qwen3::Config,
-        config: &acestep_model::acestep::Config,
-        device: &B::Device,
-    ) -> Self {
+    pub fn init(text: &qwen3::Config, config: &Config, device: &B::Device) -> Self {
         Self {
             text_encoder: qwen3::Model::init(text, device),
             conditioner: Conditioner::init(config, device),
@@ -72,8 +68,29 @@ pub struct Shares {
     pub unknown: f64,
 }
 
-/// Mean and spread of the times before they are squeezed into 0 to 1.
-const TIMES: [f32; 2] = [-0.4, 1.0];
+/// At which times a model learns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Times {
+    /// Middle of the draws before they are squeezed into 0 to 1.
+    pub mu: f32,
+    /// Spread of these.
+    pub sigma: f32,
+}
+
+impl Times {
+    /// Those of a model; of one that does not say, those of the released ones.
+    pub fn of(config: &Config) -> Self {
+        let [mu, sigma] =
+            [config.timestep_mu.unwrap_or(-0.4), config.timestep_sigma.unwrap_or(1.0)];
+        Self { mu: mu as f32, sigma: sigma as f32 }
+    }
+
+    /// A time: the later of two draws, as upstream takes it.
+    pub fn draw(self, random: &mut Pcg64) -> f32 {
+        let n = normal(random, 2).into_iter().fold(f32::NEG_INFINITY, f32::max);
+        1.0 / (1.0 + (-self.mu - self.sigma * n).exp())
+    }
+}
 
 /// What does not change from step to step.
 pub struct Lessons<'a, B>
@@ -95,6 +112,8 @@ where
     pub timbre_frames: usize,
     /// How often what happens.
     pub shares: Shares,
+    /// At which times is learned.
+    pub times: Times,
     /// Where it is computed.
     pub device: B::Device,
 }
@@ -152,10 +171,7 @@ where
         let condition = model.dit.attend_to(condition);
 
         let noise = normal(&mut random, song.len());
-        let times: Vec<f32> = normal(&mut random, items)
-            .into_iter()
-            .map(|n| 1.0 / (1.0 + (-TIMES[0] - TIMES[1] * n).exp()))
-            .collect();
+        let times: Vec<f32> = (0..items).map(|_| self.times.draw(&mut random)).collect();
         // ANCHOR: noisy
         let of_item = |index: usize| times[index / (length * channels)];
         let mix = |(index, (x, n)): (usize, (&f32, &f32))| {
@@ -288,7 +304,7 @@ where
 
     fn tokens(&self, text: &str) -> Vec<u32> {
         let encoding = self.tokenizer.encode_fast(text, true);
-        encoding.map(|encoding| encoding.get_ids().to_vec()).unwrap_or_default()
+        encoding.expect("every text is bytes, and each has a token").get_ids().to_vec()
     }
 }
 
@@ -307,4 +323,21 @@ pub(crate) fn padded<B: burn::tensor::backend::Backend>(
     let values: Vec<i32> = ids.iter().flat_map(fill).collect();
     let shape = [ids.len(), longest];
     (Tensor::from_data(TensorData::new(values, shape), device), mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_the_later_of_two_draws() {
+        let mut random = Pcg64::seed_from_u64(5);
+        // Half of the later ones are below what sqrt(1/2) of all draws are below: 0.545 spreads.
+        for (mu, sigma) in [(-0.4, 1.0), (0.0, 1.6)] {
+            let times = Times { mu, sigma };
+            let middle = 1.0 / (1.0 + (-mu - 0.545 * sigma).exp());
+            let below = (0..4000).filter(|_| times.draw(&mut random) < middle).count();
+            assert!((1900..2100).contains(&below), "{below}");
+        }
+    }
 }

@@ -61,7 +61,7 @@ impl<'a> Texts<'a> {
 
     fn tokens(&self, text: &str) -> Vec<u32> {
         let encoding = self.tokenizer.encode_fast(text, true);
-        encoding.map(|encoding| encoding.get_ids().to_vec()).unwrap_or_default()
+        encoding.expect("every text is bytes, and each has a token").get_ids().to_vec()
     }
 
     /// A song of a caption.

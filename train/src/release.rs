@@ -49,7 +49,7 @@ impl<B: Backend> ModuleVisitor<B> for Collected {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         let value = param.val();
         let shape = value.dims().to_vec();
-        let values = value.into_data().convert::<f32>().to_vec().unwrap_or_default();
+        let values = value.into_data().iter::<f32>().collect();
         let name = self.part.name_of(&self.path.join("."));
         self.tensors.insert(name, Values { shape, values });
     }

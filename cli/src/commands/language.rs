@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_import::{Format, LanguageFolder, Layout, Origin, TINY};
+use acestep_import::{Format, LanguageFolder, Layout, Origin, built_in};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Observe,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::text::{read_file, utf8};
 use crate::{progress, settings as environment};
 
-/// Finds the language model: `choice`, else the built-in one beside the built-in model, else the
+/// Finds the language model: `choice`, else that of a model inside the program, else the
 /// first that lies among the models. Its headers are compared with the network; no weight is read.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub(crate) fn open(
     engine: Engine,
 ) -> Result<LanguageFolder> {
     let configured = environment::lm_model();
-    let choice = choice.or((model == TINY).then_some(TINY)).or(configured.as_deref());
+    let choice = choice.or(built_in(model).map(|model| model.name)).or(configured.as_deref());
     let folder = acestep_import::open_language_model(choice, layout)?;
     engine.run(Check(&folder))?.map_err(Error::checkpoint)?;
     Ok(folder)

@@ -13,6 +13,7 @@ use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
     course::{Course, Lesson, Row, seed_of},
+    flow,
     learner::Habits,
     lora::{self, Addition, Entry, Lessons, Shape, Times},
 };
@@ -252,7 +253,10 @@ impl acestep_runtime::Job for Learn<'_> {
         let learning = Place { device: device.clone(), dtype: place.dtype };
         let mut dit = Checkpoint::<Autodiff<B>>::dit(folder, &learning)?.no_grad();
         let addition = Addition::init(&mut dit, shape, args.seed, &device);
-        let times = if folder.is_turbo() { Times::Turbo } else { Times::Any };
+        let times = match folder.is_turbo() {
+            true => Times::Turbo,
+            false => Times::Any(flow::Times::of(&folder.configs().dit)),
+        };
         let device_of = device.clone();
         let lessons =
             Lessons { dit: &dit, songs: &songs, common: &common, times, batch, device: device_of };

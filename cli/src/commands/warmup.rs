@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Instant};
 
-use acestep_import::{KNOWN_MODELS, Layout, TINY};
+use acestep_import::{KNOWN_MODELS, Layout, TINY, built_in};
 use acestep_runtime::{
     Device,
     device::kernels::{self, Kernels},
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
         let is_here = layout.resolve(default.name).is_ok();
         if is_here { default.name } else { TINY }.to_owned()
     });
-    if model == TINY {
+    if built_in(&model).is_some() {
         report.note(
             "the kernels of the built-in model are warmed up: those of a released model, which are \
              more and larger, want --model",
@@ -101,9 +101,9 @@ fn words(
     .to_vec();
     words.extend(["--request".into(), folder.join("request.json").into_os_string()]);
     let configured = args.lm_model.clone().or_else(settings::lm_model);
-    let language_model = configured.or_else(|| match model {
-        TINY => Some(TINY.to_owned()),
-        _ => layout.resolve_language_model(None).ok().map(|found| found.name),
+    let language_model = configured.or_else(|| match built_in(model) {
+        Some(model) => Some(model.name.to_owned()),
+        None => layout.resolve_language_model(None).ok().map(|found| found.name),
     });
     match language_model {
         Some(name) => {

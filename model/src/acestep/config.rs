@@ -73,6 +73,10 @@ pub struct Config {
     pub is_turbo: Option<bool>,
     /// `turbo`, `base` or `sft`, as the file has it.
     pub model_version: Option<String>,
+    /// Middle of the times at which it learns, before they are squeezed into 0 to 1.
+    pub timestep_mu: Option<f64>,
+    /// Spread of these.
+    pub timestep_sigma: Option<f64>,
     /// Layers and heads whose attention aligns lyrics; needed only for timestamps.
     pub lyric_alignment_layers_config: Option<Value>,
     fsq_input_num_quantizers: usize,
@@ -107,8 +111,6 @@ const IGNORED: &[(&str, &str)] = &[
     ("model_type", "checked by the layout"),
     ("num_audio_decoder_hidden_layers", "unused: the detokenizer has the pooler's layer count"),
     ("tie_word_embeddings", "no language model here"),
-    ("timestep_mu", "training only"),
-    ("timestep_sigma", "training only"),
     ("transformers_version", "bookkeeping"),
     ("use_cache", "a cache does not change the result"),
     ("vocab_size", "no language model here"),

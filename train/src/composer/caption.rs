@@ -101,6 +101,7 @@ fn mood(subject: &Subject<'_>, dice: &mut Dice) -> &'static str {
         Style::House => &["groovy", "danceable", "funky", "deep", "smooth"],
         Style::Techno => &["driving", "hypnotic", "relentless", "deep", "mechanical"],
         Style::DrumAndBass => &["energetic", "rolling", "intense", "frantic", "deep"],
+        Style::Polka => &["merry", "bouncy", "cheerful", "rustic"],
     };
     let of_mode: &[&str] = match subject.key.mode() {
         Mode::Major => &MAJOR_MOODS,
@@ -156,6 +157,7 @@ fn feeling(subject: &Subject<'_>, dice: &mut Dice) -> &'static str {
         Style::House => &["four on the floor", "made for the dance floor", "for a club night"],
         Style::Techno => &["for a dark club", "four on the floor", "late night in the club"],
         Style::DrumAndBass => &["full of energy", "fast breakbeat", "for a wild night"],
+        Style::Polka => &["for a village dance", "one two, one two", "made for dancing"],
     };
     dice.pick(phrases)
 }

@@ -25,7 +25,7 @@ pub fn write<B: Backend>(
     for (path, map) in addition.maps() {
         for (name, matrix) in ["lora_A", "lora_B"].into_iter().zip(map.matrices()) {
             let shape = matrix.dims().to_vec();
-            let values = matrix.into_data().convert::<f32>().to_vec().unwrap_or_default();
+            let values = matrix.into_data().iter::<f32>().collect();
             let name = format!("base_model.model.{path}.{name}.weight");
             tensors.insert(name, Values { shape, values });
         }

@@ -9,15 +9,15 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::{Addition, Song, song::Common};
-use crate::vae::normal;
+use crate::{flow, vae::normal};
 
 /// At which times is learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Times {
     /// The eight of a turbo model with shift 3.
     Turbo,
-    /// Any, most often in the middle: `sigmoid(n - 0.4)`.
-    Any,
+    /// Any, drawn as the model's were when it learned.
+    Any(flow::Times),
 }
 
 /// The schedule of turbo models with shift 3.
@@ -62,7 +62,7 @@ where
         let frames = song.latents.len() / channels;
         let time = match self.times {
             Times::Turbo => TURBO[random.random_range(0..TURBO.len())],
-            Times::Any => 1.0 / (1.0 + (0.4 - normal(random, 1)[0]).exp()),
+            Times::Any(times) => times.draw(random),
         };
         let is_told = self.times == Times::Turbo || !random.random_bool(UNTOLD);
         let noise = normal(random, song.latents.len());

@@ -28,5 +28,5 @@ pub(super) fn silence(setting: &Setting<'_>) -> anyhow::Result<Vec<f32>> {
     let samples = 30 * vae.config().sampling_rate as usize;
     let sound = Tensor::zeros([1, vae.config().audio_channels, samples], &Default::default());
     let mean = encoder.forward(sound).mean.swap_dims(1, 2);
-    Ok(mean.into_data().to_vec().unwrap_or_default())
+    Ok(mean.into_data().iter::<f32>().collect())
 }

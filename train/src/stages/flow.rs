@@ -6,7 +6,7 @@ use acestep_import::Part;
 use acestep_train::{
     course::{Course, Lesson},
     demo::{self, Sizes},
-    flow::{Lessons, Shares, Singer, by_length},
+    flow::{Lessons, Shares, Singer, Times, by_length},
     learner::Habits,
     release::{Tensors, Values, tensors_of, write_exactly, write_tensors},
 };
@@ -37,6 +37,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
             timbre: 0.15,
             unknown: 0.08,
         },
+        times: Times::of(&sizes.dit),
         device,
     };
     let course = Course {

@@ -38,7 +38,7 @@ pub(crate) enum Stage {
     /// The diffusion transformer, the encoders it listens to, and the audio codes
     Flow {
         /// Steps in all
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = 12_000)]
         steps: usize,
     },
     /// The language model

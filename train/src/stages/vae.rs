@@ -87,7 +87,7 @@ fn spread(learned: &Autoencoder<Flex>, seed: u64) -> Vec<f32> {
         let [_, channels, length] = mean.dims();
         squares.resize(channels, 0.0);
         frames += length;
-        let values: Vec<f32> = mean.into_data().to_vec().unwrap_or_default();
+        let values: Vec<f32> = mean.into_data().iter::<f32>().collect();
         for (square, row) in squares.iter_mut().zip(values.chunks_exact(length)) {
             *square += row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
         }

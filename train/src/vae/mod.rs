@@ -104,7 +104,7 @@ where
     let latents = posterior.mean.clone() + std.clone() * noise;
     let back = model.decoder.forward(latents);
 
-    let values = back.clone().into_data().to_vec::<f32>().unwrap_or_default();
+    let values = back.clone().into_data().iter::<f32>().collect::<Vec<f32>>();
     let Distance { value: spectra, mut gradient } = distance(&values, sounds, items);
     let count = values.len() as f32;
     let mut waveform = 0.0f64;

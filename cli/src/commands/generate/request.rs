@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Folder, Format, KNOWN_MODELS, TINY};
+use acestep_import::{BUILT_IN_MODELS, Folder, Format, KNOWN_MODELS};
 use acestep_runtime::{
     Error, Notice, Plan, Request, audio::loudness::Loudness, codes, files::Existing,
     plan::MaskMode, prompt::TEXT_TO_MUSIC,
@@ -274,5 +274,6 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
 
 /// Whether `name` means the same model on every machine.
 fn is_released(name: &str) -> bool {
-    name == TINY || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
+    BUILT_IN_MODELS.contains(&name)
+        || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
 }

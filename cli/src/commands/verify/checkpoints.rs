@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    BUILT_IN, BUILT_IN_LANGUAGE_MODEL, DitFolder, Folder, Kind, LanguageFolder, Layout,
-    TextEncoderFolder, VaeFolder,
+    DitFolder, Folder, Kind, LanguageFolder, Layout, TINY, TextEncoderFolder, VaeFolder, built_in,
 };
 use anyhow::{Context, Result};
 
@@ -25,13 +24,15 @@ pub(super) struct Networks {
 impl Networks {
     /// Those that are part of the program.
     pub(super) fn built_in() -> Result<Self> {
-        let [dit, vae, text] = BUILT_IN;
+        let tiny =
+            built_in(TINY).context("the model of the stored results is part of the program")?;
+        let [dit, vae, text] = tiny.directories;
         Ok(Self {
             turbo: Some(DitFolder::open(dit)?),
             base: None,
             vae: Some(VaeFolder::open(vae)?),
             text: Some(TextEncoderFolder::open(text)?),
-            language: Some(LanguageFolder::open(BUILT_IN_LANGUAGE_MODEL)?),
+            language: Some(LanguageFolder::open(tiny.language_model)?),
             whole: Some(acestep_import::open_tiny()?),
         })
     }

@@ -1,11 +1,11 @@
-//! Recipes of the styles of a band: bossa nova, folk, synth pop, rock.
+//! Recipes of the styles of a band: bossa nova, folk, synth pop, rock, polka.
 
 use super::{Layer, Part, Recipe, Role, drum};
 use crate::composer::{
     harmony::Movement,
     instrument::Instrument::{
-        Bass, Crash, ElectricGuitar, ElectricPiano, Flute, Guitar, Hat, Kick, Lead, Organ, Pad,
-        Piano, Pluck, Rim, Shaker, Snare, Strings, SynthBass,
+        Accordion, Bass, Crash, ElectricGuitar, ElectricPiano, Flute, Guitar, Hat, Kick, Lead,
+        Organ, Pad, Piano, Pluck, Rim, Shaker, Snare, Strings, SynthBass,
     },
     melody::Pace,
 };
@@ -197,6 +197,43 @@ pub(super) const ROCK: Recipe = Recipe {
             lowest: 67,
             level: 0.6,
             layer: Layer::Chorus,
+            percent: 100,
+            patterns: &[],
+        },
+    ],
+};
+
+pub(super) const POLKA: Recipe = Recipe {
+    movement: Movement::Songlike,
+    swing: 0,
+    pumping: 0.0,
+    parts: &[
+        Part {
+            role: Role::Bass,
+            instruments: &[Bass],
+            lowest: 33,
+            level: 0.9,
+            layer: Layer::Always,
+            percent: 100,
+            patterns: &["1-..5-..1-..5-.."],
+        },
+        Part {
+            role: Role::Triads,
+            instruments: &[Accordion],
+            lowest: 60,
+            level: 0.9,
+            layer: Layer::Always,
+            percent: 100,
+            patterns: &["..X...X...X...X."],
+        },
+        drum(&[Kick], 0.5, Layer::Always, &["X...X...X...X..."]),
+        drum(&[Snare], 0.3, Layer::Verse, &["..x...x...x...x.", "..x...x...x..oo."]),
+        Part {
+            role: Role::Melody(Pace::Lively),
+            instruments: &[Accordion],
+            lowest: 67,
+            level: 0.8,
+            layer: Layer::Verse,
             percent: 100,
             patterns: &[],
         },

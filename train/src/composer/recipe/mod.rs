@@ -93,6 +93,7 @@ pub(super) fn recipe(style: Style) -> &'static Recipe {
         Style::House => &club::HOUSE,
         Style::Techno => &club::TECHNO,
         Style::DrumAndBass => &club::DRUM_AND_BASS,
+        Style::Polka => &band::POLKA,
     }
 }
 
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn patterns_are_one_bar_of_known_signs() {
-        for style in Style::ALL {
+        for style in Style::ALL.into_iter().chain([Style::Polka]) {
             for part in recipe(style).parts {
                 let signs = match part.role {
                     Role::Drum | Role::Triads | Role::Sevenths | Role::Powers => "Xxo.-",
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_beat_has_an_onset_from_the_intro_on() {
-        for style in Style::ALL {
+        for style in Style::ALL.into_iter().chain([Style::Polka]) {
             for beat in 0..4 {
                 let sounding = recipe(style).parts.iter().any(|part| {
                     part.layer == Layer::Always

@@ -1,0 +1,101 @@
+//! The models that the program carries, in the released layout.
+//!
+//! `tiny` has random weights, about a million and a quarter, and sings noise: it proves the pipeline on a
+//! machine without any download. Its files are those of the goldens, described in the README of
+//! `tests/goldens`.
+
+use crate::{Directory, Error, Folder, LanguageFolder};
+
+/// What `--model` and `--lm-model` call the random one.
+pub const TINY: &str = "tiny";
+
+/// The names of all models in this build, that to begin with first.
+pub const BUILT_IN_MODELS: &[&str] = &[TINY];
+
+/// A model inside the program.
+#[derive(Debug, Clone)]
+pub struct BuiltIn {
+    /// What it is called.
+    pub name: &'static str,
+    /// Diffusion model, autoencoder, text encoder.
+    pub directories: [Directory; 3],
+    /// Its language model.
+    pub language_model: Directory,
+}
+
+/// A directory inside the program, from one in the repository: its name for messages, then files.
+macro_rules! embedded {
+    ($model:literal, $place:literal / $directory:literal: $($file:literal),+ $(,)?) => {
+        Directory::Embedded(
+            concat!("built-in/", $model, "/", $directory),
+            &[$((
+                $file,
+                include_bytes!(concat!(
+                    env!("CARGO_MANIFEST_DIR"), "/", $place, "/", $directory, "/", $file
+                )),
+            )),+],
+        )
+    };
+}
+
+const TINY_MODEL: BuiltIn = BuiltIn {
+    name: TINY,
+    directories: [
+        embedded!("tiny", "../tests/goldens/checkpoints_a" / "acestep-v15-turbo":
+            "config.json", "model.safetensors", "silence_latent.pt"),
+        embedded!("tiny", "../tests/goldens/checkpoints_a" / "vae":
+            "config.json", "diffusion_pytorch_model.safetensors"),
+        embedded!("tiny", "../tests/goldens/checkpoints_a" / "Qwen3-Embedding-0.6B":
+            "config.json", "model.safetensors", "tokenizer.json"),
+    ],
+    language_model: embedded!("tiny", "../tests/goldens/checkpoints_a" / "acestep-5Hz-lm-0.6B":
+        "config.json", "model.safetensors", "tokenizer.json"),
+};
+
+/// The model inside the program that is called so.
+pub fn built_in(name: &str) -> Option<BuiltIn> {
+    match name {
+        TINY => Some(TINY_MODEL),
+        _ => None,
+    }
+}
+
+impl BuiltIn {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// None but for a mistake of ours: its files are part of the program.
+    pub fn open(self) -> Result<Folder, Error> {
+        let [dit, vae, text_encoder] = self.directories;
+        Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
+    }
+
+    /// Opens its language model.
+    ///
+    /// # Errors
+    /// None but for a mistake of ours: its files are part of the program.
+    pub fn open_language_model(self) -> Result<LanguageFolder, Error> {
+        LanguageFolder::open(self.language_model)
+    }
+}
+
+/// Opens the random model.
+///
+/// # Errors
+/// As [`BuiltIn::open`].
+pub fn open_tiny() -> Result<Folder, Error> {
+    TINY_MODEL.open()
+}
+
+/// Opens the random language model, which has 512 audio codes.
+///
+/// # Errors
+/// As [`BuiltIn::open_language_model`].
+pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
+    TINY_MODEL.open_language_model()
+}
+
+/// Which of them the directory that messages call `root` belongs to.
+pub(crate) fn owner(root: &str) -> &str {
+    root.split('/').nth(1).unwrap_or(root)
+}
