@@ -1,6 +1,8 @@
 //! How good the demo model is, part by part:
 //!
-//! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER]`
+//! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER] [REQUEST]`
+//!
+//! A request as JSON, such as `{"guidance_scale": 3}`, holds for all songs.
 //!
 //! | part | what is heard |
 //! |---|---|
@@ -15,7 +17,8 @@
 
 use std::{path::PathBuf, time::Instant};
 
-use acestep_tests::exam::{self, Marks, Times, heard, question};
+use acestep_runtime::Request;
+use acestep_tests::exam::{self, Marks, Student, Times, heard, question};
 use acestep_train::composer::{Piece, Stereo};
 
 /// Plays what piece number so-and-so became.
@@ -26,25 +29,24 @@ fn main() {
     let part = arguments.next().unwrap_or_else(|| "songs".to_owned());
     let count: u64 = arguments.next().map_or(100, |count| count.parse().expect("a number"));
     let folder = arguments.next().map_or_else(|| PathBuf::from("target/demo/model"), PathBuf::from);
+    let how = arguments.next().unwrap_or_else(|| "{}".to_owned());
+    let (how, _) = Request::from_json(&how).expect("a request");
     let player: Player = match part.as_str() {
         "vae" => {
             let vae = exam::vae(&folder);
             Box::new(move |piece, _| exam::after_vae(&vae, piece))
         }
-        "planned" => {
-            let (model, language_model) = (exam::model(&folder), exam::language_model(&folder));
-            Box::new(move |piece, index| exam::planned(&model, &language_model, piece, index))
-        }
-        "songs" | "covers" | "repaints" => {
-            let model = exam::model(&folder);
+        "songs" | "planned" | "covers" | "repaints" => {
+            let student = Student::of(&folder, how);
             let make = match part.as_str() {
-                "songs" => exam::song,
-                "covers" => exam::cover,
-                _ => exam::repaint,
+                "songs" => Student::song,
+                "planned" => Student::planned,
+                "covers" => Student::cover,
+                _ => Student::repaint,
             };
-            Box::new(move |piece, index| make(&model, piece, index))
+            Box::new(move |piece, index| make(&student, piece, index))
         }
-        "understood" => return say(&folder, count),
+        "understood" => return say(&Student::of(&folder, how), count),
         other => panic!("there is no part `{other}`"),
     };
     play(player, count);
@@ -75,12 +77,11 @@ fn play(mut player: Player, count: u64) {
 }
 
 /// Reads `count` answers.
-fn say(folder: &std::path::Path, count: u64) {
-    let (model, language_model) = (exam::model(folder), exam::language_model(folder));
+fn say(student: &Student, count: u64) {
     let mut marks = Marks::default();
     for index in 0..count {
         let piece = question(index, 10.0);
-        let said = exam::understood(&model, &language_model, &piece, index);
+        let said = student.understood(&piece, index);
         marks.add_said(&piece, &said);
         println!("{} said {said:?}", asked(index, &piece));
     }

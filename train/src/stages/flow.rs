@@ -14,7 +14,7 @@ use acestep_train::{
 use super::{Learning, Setting, corpus, halves, tell, words, write};
 
 /// Latent frames of half a step, over all its songs.
-const FRAMES: usize = 16_000;
+const FRAMES: usize = 8_000;
 
 pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
