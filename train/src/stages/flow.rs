@@ -46,7 +46,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         of: format!("{}{}, {} pieces", demo::DIT, demo::TEXT_ENCODER, setting.pieces),
         habits: Habits {
             steps,
-            rate: 1e-3,
+            rate: 2.5e-3,
             warm_up: 500,
             last: 0.02,
             betas: [0.9, 0.99],
