@@ -8,7 +8,7 @@
 //! | `text_encoder` | the same with a tokenizer: [`TextEncoderFolder`] |
 //! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageFolder`]: a language model as one `acestep_model::LanguageCheckpoint` |
-//! | `tiny` | the checkpoints that are built into the program |
+//! | `built_in` | the checkpoints that are built into the program |
 //! | `names` | which tensors belong to which network |
 //! | `apply` | tensors into a module, all or nothing |
 //! | `fold` | weight-norm pairs into plain weights |

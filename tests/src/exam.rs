@@ -122,7 +122,7 @@ impl Student {
         self.made(&plan(&composed.request, &self.model))
     }
 
-    /// A cover of a piece, called what another one is called; nothing is said of tempo and key.
+    /// A cover of a piece, called what another one is called, whose words may contradict it.
     pub fn cover(&self, piece: &Piece, seed: u64) -> Stereo {
         let other = question(seed + 1, piece.duration);
         let request = Request {
@@ -246,7 +246,10 @@ impl Marks {
     pub fn add_said(&mut self, piece: &Piece, said: &Metadata) {
         let is = |right: bool| usize::from(right);
         let asked = f64::from(piece.bpm);
-        let names = |caption: &str| piece.style.names().iter().any(|name| caption.contains(name));
+        let names = |caption: &str| {
+            let caption = caption.to_lowercase();
+            piece.style.names().iter().any(|name| caption.contains(name))
+        };
         self.of += 1;
         self.tempo += is(said.bpm().is_some_and(|bpm| is_tempo(bpm as f64, asked)));
         self.key += is(said.keyscale.as_ref() == Some(&piece.keyscale.to_string()));

@@ -261,7 +261,7 @@ impl Course {
 }
 
 /// SHA-256 of some bytes, in hexadecimal digits.
-fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut sum = Sha256::new();
     parts.into_iter().for_each(|part| sum.update(part));
     sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

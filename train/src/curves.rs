@@ -61,7 +61,7 @@ fn smoothed(values: &[f64], width: usize) -> Vec<f64> {
 fn range(values: &[f64]) -> [f64; 2] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
+    let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64).ceil() as usize];
     let [low, high] = SEEN.map(at);
     let room = ((high - low) * 0.06).max(high.abs() * 1e-3).max(1e-9);
     [low - room, high + room]
@@ -167,6 +167,12 @@ mod tests {
         let rows = [100, 200, 400, 900].map(row);
         assert!(rows.is_sorted(), "{rows:?}");
         assert!(rows[0] < 90.0 && rows[3] > 200.0, "{rows:?}");
+    }
+
+    #[test]
+    fn all_of_a_short_table_is_seen() {
+        let [low, high] = range(&[2.0, 1.0]);
+        assert!(low < 1.0 && high > 2.0, "{low} {high}");
     }
 
     #[test]

@@ -59,7 +59,10 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
-    use crate::{flow::Singer, vocabulary::WORDS};
+    use crate::{
+        flow::{Singer, Times},
+        vocabulary::WORDS,
+    };
 
     /// In bf16 two bytes a number; tokenizers and what is stored exactly come to less than 500 kB.
     #[test]
@@ -72,6 +75,12 @@ mod tests {
             Causal::<Flex>::init(&sizes.language_model, &device).num_params(),
         ];
         assert!(2 * parts.iter().sum::<usize>() < 19_500_000, "{parts:?}");
+    }
+
+    #[test]
+    fn times_are_those_of_the_configuration() {
+        let times = Times::of(&Sizes::demo().expect("sizes").dit);
+        assert_eq!(times, Times { mu: 0.0, sigma: 1.6 });
     }
 
     #[test]

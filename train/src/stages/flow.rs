@@ -31,8 +31,8 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         channels,
         timbre_frames: sizes.dit.timbre_fix_frame,
         shares: Shares {
-            from_text: 0.55,
-            from_codes: 0.25,
+            from_text: 0.45,
+            from_codes: 0.4,
             untold: 0.12,
             timbre: 0.15,
             unknown: 0.08,
@@ -43,7 +43,13 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let course = Course {
         folder: setting.folder.join("flow"),
         seed: setting.seed,
-        of: format!("{}{}, {} pieces", demo::DIT, demo::TEXT_ENCODER, setting.pieces),
+        of: format!(
+            "{}{}, {} pieces, {FRAMES} frames, {:?}",
+            demo::DIT,
+            demo::TEXT_ENCODER,
+            setting.pieces,
+            lessons.shares
+        ),
         habits: Habits {
             steps,
             rate: 2.5e-3,

@@ -9,7 +9,7 @@ use acestep_model::{
 };
 use acestep_train::{
     corpus::Example,
-    course::{Course, Lesson},
+    course::{Course, Lesson, digest},
     demo::{self, Sizes},
     language::{Coded, Texts},
     learner::Habits,
@@ -31,11 +31,19 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let coded: Vec<Coded> =
         examples.iter().map(|example| coded(example, &codec, &sizes.dit)).collect();
     drop(examples);
+    let codes: Vec<u8> =
+        coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
     let (texts, device) = (Texts::new(&coded, &tokenizer)?, Default::default());
     let course = Course {
         folder: setting.folder.join("language"),
         seed: setting.seed,
-        of: format!("{}, {} pieces", demo::LANGUAGE_MODEL, setting.pieces),
+        // With other codes the same numbers mean other sounds.
+        of: format!(
+            "{}, {} pieces, {ITEMS} items, codes {}",
+            demo::LANGUAGE_MODEL,
+            setting.pieces,
+            digest([codes.as_slice()])
+        ),
         habits: Habits {
             steps,
             rate: 1e-3,
