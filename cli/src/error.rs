@@ -126,7 +126,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 /// What may mend an error of the files of a model.
 pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
     let hint = error.hint()?;
-    let name = acestep_import::BUILT_IN_MODELS[0];
+    let name = acestep_import::BUILT_IN_MODELS[0].name;
     Some(match error {
         acestep_import::Error::Absent { .. } if !hint.contains(name) => {
             format!("{hint}\n      to try the program without a download, pass `--model {name}`")

@@ -9,14 +9,13 @@ use crate::{Directory, Error, Folder, LanguageFolder};
 /// What `--model` and `--lm-model` call the random one.
 pub const TINY: &str = "tiny";
 
-/// The names of all models in this build, that to begin with first.
-pub const BUILT_IN_MODELS: &[&str] = &[TINY];
-
 /// A model inside the program.
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
     /// What it is called.
     pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
     /// Diffusion model, autoencoder, text encoder.
     pub directories: [Directory; 3],
     /// Its language model.
@@ -40,6 +39,7 @@ macro_rules! embedded {
 
 const TINY_MODEL: BuiltIn = BuiltIn {
     name: TINY,
+    about: "random weights: noise, to prove that the program works",
     directories: [
         embedded!("tiny", "../tests/goldens/checkpoints_a" / "acestep-v15-turbo":
             "config.json", "model.safetensors", "silence_latent.pt"),
@@ -52,21 +52,37 @@ const TINY_MODEL: BuiltIn = BuiltIn {
         "config.json", "model.safetensors", "tokenizer.json"),
 };
 
+/// All models in this build, that to begin with first.
+pub const BUILT_IN_MODELS: &[BuiltIn] = &[TINY_MODEL];
+
 /// The model inside the program that is called so.
-pub fn built_in(name: &str) -> Option<BuiltIn> {
-    match name {
-        TINY => Some(TINY_MODEL),
-        _ => None,
-    }
+pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN_MODELS.iter().find(|model| model.name == name)
+}
+
+/// Their names, for messages.
+pub(crate) fn names() -> String {
+    BUILT_IN_MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ")
 }
 
 impl BuiltIn {
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        let of = |directory: &Directory| match directory {
+            Directory::Embedded(_, files) => {
+                files.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+            }
+            Directory::Disk(_) | Directory::Foreign(_) => 0,
+        };
+        self.directories.iter().chain([&self.language_model]).map(of).sum()
+    }
+
     /// Opens it.
     ///
     /// # Errors
     /// None but for a mistake of ours: its files are part of the program.
-    pub fn open(self) -> Result<Folder, Error> {
-        let [dit, vae, text_encoder] = self.directories;
+    pub fn open(&self) -> Result<Folder, Error> {
+        let [dit, vae, text_encoder] = self.directories.clone();
         Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
     }
 
@@ -74,8 +90,8 @@ impl BuiltIn {
     ///
     /// # Errors
     /// None but for a mistake of ours: its files are part of the program.
-    pub fn open_language_model(self) -> Result<LanguageFolder, Error> {
-        LanguageFolder::open(self.language_model)
+    pub fn open_language_model(&self) -> Result<LanguageFolder, Error> {
+        LanguageFolder::open(self.language_model.clone())
     }
 }
 

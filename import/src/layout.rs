@@ -14,7 +14,7 @@
 use std::path::{Path, PathBuf, absolute};
 
 use crate::{
-    BUILT_IN_MODELS, Error,
+    Error, built_in,
     error::Places,
     foreign,
     hub::{Hub, Piece, is_whole},
@@ -320,7 +320,7 @@ fn unknown_model() -> String {
     format!(
         "--model takes a path, a directory among the models, or one of {}, {}",
         names.join(", "),
-        BUILT_IN_MODELS.join(", ")
+        built_in::names()
     )
 }
 

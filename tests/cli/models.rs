@@ -213,6 +213,27 @@ fn what_is_damaged_on_the_disk_is_found_and_fetched_anew() {
 }
 
 #[test]
+fn what_is_built_in_is_listed_and_needs_no_pull() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let list = user.run(&["model", "list", "--json"]).succeeded().json();
+    let tiny = &list["built_in"][0];
+    assert_eq!(tiny["name"], "tiny");
+    // 1.2 million weights in f32 and a tokenizer.
+    let bytes = tiny["bytes"].as_u64().expect("bytes");
+    assert!((4_000_000..8_000_000).contains(&bytes), "{bytes}");
+    let text = user.run(&["model", "list"]).succeeded();
+    assert!(text.text().contains("built in random weights"), "{}", text.text());
+    for verb in ["pull", "show"] {
+        user.run(&["model", verb, "tiny"])
+            .failed(2)
+            .says("part of the program")
+            .says("--model tiny");
+    }
+    assert_eq!(hub.asked(), []);
+}
+
+#[test]
 fn room_is_looked_for_before_anything_is_fetched() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);

@@ -36,7 +36,7 @@ pub(crate) struct Doctor {
 /// Flags of `warmup`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Warmup {
-    /// The model whose kernels are wanted [default: turbo if it is here, else tiny].
+    /// The model whose kernels are wanted [default: turbo if it is here, else one built in].
     #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 

@@ -3,7 +3,7 @@
 
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Instant};
 
-use acestep_import::{KNOWN_MODELS, Layout, TINY, built_in};
+use acestep_import::{BUILT_IN_MODELS, KNOWN_MODELS, Layout, TINY, built_in};
 use acestep_runtime::{
     Device,
     device::kernels::{self, Kernels},
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let model = args.model.clone().or_else(settings::configured_model).unwrap_or_else(|| {
         let [default, ..] = &KNOWN_MODELS;
         let is_here = layout.resolve(default.name).is_ok();
-        if is_here { default.name } else { TINY }.to_owned()
+        if is_here { default.name } else { BUILT_IN_MODELS[0].name }.to_owned()
     });
     if built_in(&model).is_some() {
         report.note(

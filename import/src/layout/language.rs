@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{KnownModel, Layout, MAIN_REPO, files, first_place, known};
-use crate::{BUILT_IN_MODELS, Error, foreign, kind::Kind};
+use crate::{Error, built_in, foreign, kind::Kind};
 
 /// The released language models, the default first.
 pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
@@ -54,7 +54,7 @@ impl Layout {
         let candidates = self.candidates(choice, known, Kind::LanguageModel);
         first_place(candidates, format!("language model `{choice}`"), known, || {
             let names = KNOWN_LANGUAGE_MODELS.map(|model| model.name).join(", ");
-            let built_in = BUILT_IN_MODELS.join(", ");
+            let built_in = built_in::names();
             format!(
                 "--lm-model takes a path, a directory among the models, or one of {names}, {built_in}"
             )

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use acestep_import::BUILT_IN_MODELS;
 use acestep_runtime::error::size;
 use anyhow::Result;
 use serde_json::json;
@@ -41,10 +42,16 @@ pub(super) fn run(args: &List, report: &Report) -> Result<ExitCode> {
             "here": is_here == Here::Yes, "lacks": lacks, "path": path,
         }));
     }
+    let mut built_in = Vec::new();
+    for model in BUILT_IN_MODELS {
+        lines.push(line(model.name, &size(model.bytes()), "built in", model.about));
+        let object = json!({ "name": model.name, "about": model.about, "bytes": model.bytes() });
+        built_in.push(object);
+    }
     if args.json {
         let places = json!({
             "models_dir": settings::models_dir(), "hub": hub.map(|hub| hub.cache().to_owned()),
-            "models": objects,
+            "models": objects, "built_in": built_in,
         });
         report.output(&format!("{places:#}"))?;
     } else {

@@ -11,7 +11,7 @@ mod verify;
 use std::{io, path::Path, process::ExitCode};
 
 use acestep_import::{
-    Error, KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout,
+    Error, KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout, built_in,
     hub::{Hub, Piece, State},
 };
 use anyhow::Result;
@@ -72,6 +72,11 @@ fn find(name: &str) -> Result<&'static KnownModel, Refusal> {
     };
     if let Some(model) = all().find(is_it) {
         return Ok(model);
+    }
+    if let Some(model) = built_in(name) {
+        let hint = format!("`--model {0}` and `--lm-model {0}` use it", model.name);
+        let what = format!("`{}` is part of the program: there is nothing to fetch", model.name);
+        return Err(Refusal::usage(what).hint(hint));
     }
     let likeness = |model: &KnownModel| strsim::jaro_winkler(&name.to_lowercase(), model.name);
     let nearest = all().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));

@@ -26,13 +26,13 @@ impl Networks {
     pub(super) fn built_in() -> Result<Self> {
         let tiny =
             built_in(TINY).context("the model of the stored results is part of the program")?;
-        let [dit, vae, text] = tiny.directories;
+        let [dit, vae, text] = tiny.directories.clone();
         Ok(Self {
             turbo: Some(DitFolder::open(dit)?),
             base: None,
             vae: Some(VaeFolder::open(vae)?),
             text: Some(TextEncoderFolder::open(text)?),
-            language: Some(LanguageFolder::open(tiny.language_model)?),
+            language: Some(LanguageFolder::open(tiny.language_model.clone())?),
             whole: Some(acestep_import::open_tiny()?),
         })
     }
