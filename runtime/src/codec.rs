@@ -35,9 +35,9 @@ pub struct Encode {
     pub draw: Option<(NoiseSource, u64)>,
 }
 
-/// The latents of a sound of any rate and any channels: `[1, T, C]`, 25 frames a second.
+/// The latents of a sound of any rate and any channels: `[1, T, C]`.
 ///
-/// Samples after the last whole frame of 40 ms have none of their own.
+/// Samples after the last whole frame have none of their own.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode; [`Error::Checkpoint`];

@@ -1,5 +1,4 @@
-//! Latents as files: what the VAE makes of sound, 25 frames a second of 64 numbers (of 16 in the
-//! tiny networks that are built in).
+//! Latents as files: what the VAE makes of sound, in the released models 25 frames a second of 64 numbers.
 //!
 //! | format | what is in it | bytes a frame of 64 |
 //! |---|---|---|

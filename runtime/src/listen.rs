@@ -29,7 +29,7 @@ pub const CODES_AT_ONCE: usize = 500;
 
 /// The audio codes of a sound of any rate and any channels, five a second.
 ///
-/// The rest of the sound after its last whole frame of 40 ms is dropped, and the last code is filled
+/// The rest of the sound after its last whole frame is dropped, and the last code is filled
 /// up with the start of the latent of silence, both as upstream does.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 }
 // ANCHOR_END: codes_of
 
-/// What the VAE encodes a sound to: `[1, T, C]`, 25 frames a second.
+/// What the VAE encodes a sound to: `[1, T, C]`.
 ///
 /// The sound must have the VAE's rate and two channels; see [`to_stereo`]. It is cut into tiles as
 /// upstream does, and into smaller ones where a card has too little memory for those.

@@ -38,7 +38,8 @@ pub(crate) enum Way {
 pub(crate) struct Encode {
     /// The sound: WAV, FLAC, MP3, Ogg Vorbis, M4A, ..
     ///
-    /// What it has after its last whole frame of 40 ms is dropped; --json says how many samples.
+    /// What it has after its last whole frame (40 ms in the released models) is dropped; --json says how
+    /// many samples.
     #[arg(value_name = "SOUND", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
@@ -109,7 +110,8 @@ pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// Latent frames at once, 25 a second [default: 750 to encode, 512 to decode, or what fits].
+    /// Latent frames at once, in the released models 25 a second [default: 750 to encode, 512 to decode,
+    /// or what fits].
     #[arg(
         long,
         value_name = "FRAMES",

@@ -112,7 +112,8 @@ pub(crate) struct Editing {
     )]
     pub(crate) repaint_strength: Option<f64>,
 
-    /// Latent frames, 25 a second, over which a repaint is mixed with the song around it.
+    /// Latent frames, in the released models 25 a second, over which a repaint is mixed with the song
+    /// around it.
     ///
     /// Makes the mode custom.
     #[arg(

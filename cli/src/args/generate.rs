@@ -301,8 +301,8 @@ pub(crate) struct Compute {
     #[arg(long, alias = "keep_loaded", hide_short_help = true)]
     pub(crate) keep_loaded: bool,
 
-    /// Latent frames that the VAE decodes at once, 25 a second [default: 512, on a card fewer if its
-    /// memory is small].
+    /// Latent frames that the VAE decodes at once, in the released models 25 a second [default: 512, on a
+    /// card fewer if its memory is small].
     #[arg(
         long,
         value_name = "FRAMES",
