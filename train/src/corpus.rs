@@ -10,7 +10,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::{
     Error,
-    composer::{Piece, Wish},
+    composer::{Band, Piece, Wish},
     labels::Labels,
 };
 
@@ -31,8 +31,9 @@ pub struct Example {
 }
 
 /// The seed of piece `index` of a corpus; those of a test begin at `u64::MAX / 2`.
-fn piece(seed: u64, index: usize) -> Piece {
-    let wish = Wish { duration_s: Some(SECONDS[index % SECONDS.len()]), ..Wish::default() };
+pub fn piece(seed: u64, index: usize) -> Piece {
+    let seconds = SECONDS[index % SECONDS.len()];
+    let wish = Wish { duration_s: Some(seconds), band: Band::Same, ..Wish::default() };
     Piece::compose(seed.wrapping_mul(1_000_003).wrapping_add(index as u64), &wish)
 }
 

@@ -5,11 +5,10 @@
 //! to steer away from.
 //!
 //! What the context shows differs from step to step, as the tasks do: silence; the song through its audio
-//! codes; the song with a gap. The codes learn here too, what a song is best remembered by; gradients
-//! pass their rounding, and a codebook that is implied by its levels needs no commitment.
+//! codes; the song with a gap.
 //!
 //! Source: upstream `training_v2`; Lipman et al. 2023, arXiv:2210.02747; Esser et al. 2024,
-//! arXiv:2403.03206 (times); Mentzer et al. 2023, arXiv:2309.15505 (codes).
+//! arXiv:2403.03206 (times).
 
 use std::ops::Range;
 
@@ -35,8 +34,6 @@ pub struct Singer<B: acestep_model::Backend> {
     pub text_encoder: qwen3::Model<B>,
     /// Puts together what was read.
     pub conditioner: Conditioner<B>,
-    /// Remembers songs in few codes.
-    pub codec: AudioCodec<B>,
     /// Sings.
     pub dit: Dit<B>,
 }
@@ -47,7 +44,6 @@ impl<B: acestep_model::Backend> Singer<B> {
         Self {
             text_encoder: qwen3::Model::init(text, device),
             conditioner: Conditioner::init(config, device),
-            codec: AudioCodec::init(config, device),
             dit: Dit::init(config, device),
         }
     }
@@ -104,6 +100,8 @@ where
     pub by_length: Vec<Vec<usize>>,
     /// Texts to tokens.
     pub tokenizer: &'a Tokenizer,
+    /// Remembers songs in few codes; what they mean is settled.
+    pub codec: AudioCodec<B::InnerBackend>,
     /// Of silence, `[T, C]`.
     pub silence: &'a [f32],
     /// Numbers of a frame.
@@ -146,7 +144,7 @@ where
             (0..items).map(|_| &self.corpus[class[random.random_range(0..class.len())]]).collect();
 
         let song: Vec<f32> = chosen.iter().flat_map(|example| &example.latents).copied().collect();
-        let (instruction, context) = self.context(model, &song, items, &mut random);
+        let (instruction, context) = self.context(&song, items, &mut random);
         let mut prompts = Vec::with_capacity(items);
         for example in &chosen {
             let mut metas = example.labels.metas();
@@ -188,7 +186,6 @@ where
     /// The instruction of a task, and what it shows of the songs.
     fn context(
         &self,
-        model: &Singer<B>,
         song: &[f32],
         items: usize,
         random: &mut Pcg64,
@@ -201,7 +198,8 @@ where
             let silence = self.silent(length).repeat(items);
             (TEXT_TO_MUSIC, self.shown(self.songs(silence, items), |_, _| true))
         } else if kind < from_text + from_codes {
-            let remembered = model.codec.round_trip_straight(self.songs(song.to_vec(), items));
+            let song = self.songs(song.to_vec(), items).inner();
+            let remembered = Tensor::from_inner(self.codec.round_trip(song.clone(), song));
             (COVER, self.shown(remembered, |_, _| true))
         } else {
             let gaps: Vec<Range<usize>> = (0..items)

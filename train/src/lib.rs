@@ -1,5 +1,6 @@
 //! Training: music that is composed here, and the networks of ACE-Step 1.5 that learn it.
 
+pub mod codes;
 pub mod composer;
 pub mod corpus;
 pub mod course;
@@ -12,6 +13,7 @@ pub mod language;
 pub mod learner;
 pub mod lora;
 pub mod release;
+pub mod sheet;
 pub mod spectrum;
 pub mod vae;
 pub mod vocabulary;

@@ -114,15 +114,6 @@ impl<B: Backend> AudioCodec<B> {
         let (vectors, _) = self.tokenizer.forward(latents, silence);
         self.detokenizer.forward(vectors).narrow(1, 0, frames)
     }
-
-    /// [`Self::round_trip`] to learn from, see [`Quantizer::forward_straight`].
-    ///
-    /// # Shapes
-    /// - `latents`, output: `[B, T, C]`, `T` in whole groups
-    pub fn round_trip_straight(&self, latents: Tensor<B, 3>) -> Tensor<B, 3> {
-        let pooled = self.tokenizer.pool(latents.clone(), latents);
-        self.detokenizer.forward(self.tokenizer.quantizer.forward_straight(pooled))
-    }
 }
 
 impl<B: Backend> AudioTokenizer<B> {

@@ -7,6 +7,7 @@
 //! samples are too, as far as the platform's `sin`, `exp` and `pow` agree in their last bit.
 
 mod arrange;
+mod band;
 mod caption;
 mod dice;
 mod harmony;
@@ -23,6 +24,7 @@ mod synth;
 #[cfg(test)]
 mod tests;
 
+pub use band::Band;
 pub use instrument::Instrument;
 pub use key::{Key, Mode};
 pub use meter::Meter;

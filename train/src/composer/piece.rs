@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{
     arrange::{self, Plan},
+    band::Band,
     caption::{Subject, caption},
     dice::{Dice, Stream},
     instrument::Instrument,
@@ -39,6 +40,8 @@ pub struct Wish {
     pub meter: Option<Meter>,
     /// Seconds, brought into 2..=600; else 10 to 20 whole seconds.
     pub duration_s: Option<f64>,
+    /// Who plays.
+    pub band: Band,
 }
 
 /// A piece of music with its labels.
@@ -60,6 +63,8 @@ pub struct Piece {
     pub duration: f64,
     /// Style.
     pub style: Style,
+    /// Who plays.
+    pub band: Band,
     /// The instruments that really sound, each once.
     pub instruments: Vec<Instrument>,
     /// The sections, in order, without gaps.
@@ -122,6 +127,7 @@ impl Piece {
             timesignature: meter,
             duration,
             style,
+            band: wish.band,
             instruments,
             sections,
             notes,

@@ -101,6 +101,24 @@ fn house_kicks_fall_on_every_beat_to_the_sample() {
 }
 
 #[test]
+fn the_same_band_plays_a_hit_alike_in_all_pieces_and_begins_it_on_its_grid() {
+    let kicks = |band, seed, bpm| {
+        let wish = Wish { bpm: Some(bpm), band, ..wish(Style::House, 4.0) };
+        let stems = Piece::compose(seed, &wish).stems();
+        let kick = stems.into_iter().find(|stem| stem.instrument == Instrument::Kick);
+        kick.expect("a kick").sound.into_iter().next().expect("left")
+    };
+    let first_difference =
+        |one: &[f32], two: &[f32]| one.iter().zip(two).position(|(one, two)| one != two);
+    // The second kick at 125 beats a minute is after 23040 samples. At 130 it would be after 22154; the
+    // nearest moment on the grid is 22080. Until then both are the first kick, which dies away.
+    let [one, two] = [(3, 125), (4, 130)].map(|(seed, bpm)| kicks(Band::Same, seed, bpm));
+    assert_eq!(first_difference(&one, &two), Some(22_080));
+    let [one, two] = [3, 4].map(|seed| kicks(Band::Varied, seed, 125));
+    assert!(first_difference(&one, &two).is_some_and(|sample| sample < 100));
+}
+
+#[test]
 fn notes_belong_to_the_key_and_the_tonic_sounds_first() {
     for seed in 0..200 {
         let piece = Piece::compose(seed, &Wish::default());

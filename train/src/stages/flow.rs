@@ -21,18 +21,20 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let tokenizer = words::read(setting, words::FOLDERS[0])?;
     let Some(examples) = corpus::read(setting)? else { return Ok(false) };
     let silence = corpus::silence(setting)?;
+    let codec = setting.codec()?;
     let device = Default::default();
     let channels = sizes.dit.audio_acoustic_hidden_dim;
     let lessons = Lessons::<Learning> {
         by_length: by_length(&examples),
         corpus: &examples,
         tokenizer: &tokenizer,
+        codec: codec.clone(),
         silence: &silence,
         channels,
         timbre_frames: sizes.dit.timbre_fix_frame,
         shares: Shares {
-            from_text: 0.45,
-            from_codes: 0.4,
+            from_text: 0.3,
+            from_codes: 0.55,
             untold: 0.12,
             timbre: 0.15,
             unknown: 0.08,
@@ -79,7 +81,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let folder = setting.released("acestep-v15-demo")?;
     let mut tensors = tensors_of(&learned.dit, Part::Dit);
     tensors.extend(tensors_of(&learned.conditioner, Part::Conditioner));
-    tensors.extend(tensors_of(&learned.codec, Part::AudioCodec));
+    tensors.extend(tensors_of(&codec, Part::AudioCodec));
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
     let frames = silence.len() / channels;

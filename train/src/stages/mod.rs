@@ -1,19 +1,21 @@
 //! One stage a file; each leaves what the next ones start from.
 //!
 //! ```text
-//! words  vae -> corpus -> flow -> language
+//! words  vae -> corpus -> codes -> flow, language
 //! ```
 
+mod codes;
 mod corpus;
 mod flow;
 mod language;
+mod pieces;
 mod vae;
 mod words;
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Directory, Folder, ModelPaths, VaeFolder};
-use acestep_model::{Checkpoint, Place, acestep::AudioCodec};
+use acestep_import::{Directory, DitFolder, VaeFolder};
+use acestep_model::{Place, acestep::AudioCodec};
 use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
 use burn::{backend::Autodiff, tensor::backend::Backend};
@@ -35,10 +37,16 @@ pub(crate) enum Stage {
     },
     /// Pieces as latents; the stages below make them too if they are missing
     Corpus,
+    /// The audio codes: what is worth remembering of a moment
+    Codes {
+        /// Steps in all
+        #[arg(long, default_value_t = 4000)]
+        steps: usize,
+    },
     /// The diffusion transformer, the encoders it listens to, and the audio codes
     Flow {
         /// Steps in all
-        #[arg(long, default_value_t = 12_000)]
+        #[arg(long, default_value_t = 9000)]
         steps: usize,
     },
     /// The language model
@@ -47,6 +55,8 @@ pub(crate) enum Stage {
         #[arg(long, default_value_t = 8000)]
         steps: usize,
     },
+    /// No stage: composed pieces as files, to hear, or for `acestep train lora`
+    Pieces(pieces::Pieces),
 }
 
 /// What all stages are told.
@@ -67,17 +77,10 @@ impl Setting<'_> {
         Ok(folder)
     }
 
-    /// The audio codes as the stage `flow` left them.
+    /// The audio codes as their stage left them.
     fn codec(&self) -> anyhow::Result<AudioCodec<Flex>> {
-        let folder = |name: &str| self.folder.join("model").join(name);
-        let paths = ModelPaths {
-            name: "demo".to_owned(),
-            dit: folder("acestep-v15-demo"),
-            vae: folder("vae"),
-            text_encoder: folder(words::FOLDERS[0]),
-            pieces: Vec::new(),
-        };
-        let model = Folder::open(&paths).context("the stage `flow` comes first")?;
+        let folder = Directory::Disk(self.folder.join("model/acestep-v15-demo"));
+        let model = DitFolder::open(folder).context("the stage `codes` comes first")?;
         Ok(model.audio_codec(&place())?)
     }
 
@@ -96,8 +99,10 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
         Stage::Words => words::run(setting)?,
         Stage::Vae { steps } => vae::run(setting, *steps)?,
         Stage::Corpus => corpus::read(setting)?.is_some(),
+        Stage::Codes { steps } => codes::run(setting, *steps)?,
         Stage::Flow { steps } => flow::run(setting, *steps)?,
         Stage::Language { steps } => language::run(setting, *steps)?,
+        Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
     };
     if !done {
         report("stopped; the same command goes on from here");

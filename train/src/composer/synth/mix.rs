@@ -8,7 +8,7 @@ use super::{
     voice::{Placed, Voice},
 };
 use crate::composer::{
-    Piece, Stem,
+    Band, Piece, Stem,
     dice::{Dice, Stream},
     instrument::Instrument,
     recipe::{Part, Role, recipe},
@@ -35,6 +35,10 @@ pub(in crate::composer) fn stems(piece: &Piece) -> Vec<Stem> {
         let notes: Vec<Note> =
             piece.notes.iter().filter(|note| note.part == index).copied().collect();
         let Some(instrument) = notes.first().map(|note| note.instrument) else { continue };
+        let seed = match piece.band {
+            Band::Varied => seed,
+            Band::Same => instrument as u64,
+        };
         let mut own = Dice::new(seed, Stream::Timbre);
         let mut sound = [vec![0.0; piece.samples()], vec![0.0; piece.samples()]];
         if part.role == Role::Drum {
@@ -65,7 +69,7 @@ fn add_drum(
     let gains = [part.level * (1.0 - pan) * 0.5, part.level * (1.0 + pan) * 0.5];
     let hit = hit(instrument, piece.style, dice);
     for note in notes {
-        let start = sample_from_tick(note.start, piece.bpm);
+        let start = start(piece, note.start);
         for (channel, gain) in sound.iter_mut().zip(gains) {
             let channel = channel.get_mut(start..).unwrap_or_default();
             for (sample, value) in channel.iter_mut().zip(&hit) {
@@ -88,8 +92,7 @@ fn add_pitched(
     let timbre = timbre(instrument, dice);
     let mut voice = Voice::new(timbre, pan);
     for note in notes {
-        let start = sample_from_tick(note.start, piece.bpm);
-        let end = sample_from_tick(note.start + note.length, piece.bpm);
+        let (start, end) = (start(piece, note.start), start(piece, note.start + note.length));
         let placed =
             Placed { start, held: end - start, pitch: note.pitch, velocity: note.velocity };
         voice.add(sound, placed);
@@ -100,6 +103,12 @@ fn add_pitched(
     let level = level_while_sounding(sound);
     let gain = part.level * PITCHED_LEVEL / level.max(1e-9);
     sound.iter_mut().flatten().for_each(|sample| *sample *= gain);
+}
+
+/// The sample on which a note begins that is written for a tick.
+fn start(piece: &Piece, tick: u32) -> usize {
+    let grid = piece.band.grid();
+    (sample_from_tick(tick, piece.bpm) + grid / 2) / grid * grid
 }
 
 /// Overdrive: `x / (1 + |x|)` after a gain relative to the stem's own level, then a dull speaker.

@@ -1,0 +1,74 @@
+//! The audio codes.
+
+use std::time::Duration;
+
+use acestep_import::Part;
+use acestep_train::{
+    codes::{Moments, Scribe, Written},
+    corpus::{self, Example},
+    course::{Course, Lesson},
+    demo::{self, Sizes},
+    learner::Habits,
+    release::{tensors_of, write_tensors},
+    sheet::sheet,
+};
+
+use super::{Learning, Setting, corpus as pieces, halves, tell, write};
+
+/// Moments of half a step.
+const MOMENTS: usize = 96;
+
+pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+    let sizes = Sizes::demo()?;
+    let Some(examples) = pieces::read(setting)? else { return Ok(false) };
+    let shape = [sizes.dit.pool_window_size, sizes.dit.audio_acoustic_hidden_dim];
+    let written: Vec<Written> = examples
+        .into_iter()
+        .enumerate()
+        .map(|(index, Example { latents, .. })| {
+            let moments = latents.len() / (shape[0] * shape[1]);
+            Written { sheet: sheet(&corpus::piece(setting.seed, index), moments), latents }
+        })
+        .collect();
+    let moments = Moments::new(&written, shape);
+    let device = Default::default();
+    let course = Course {
+        folder: setting.folder.join("codes"),
+        seed: setting.seed,
+        of: format!("{}, {} pieces, {MOMENTS} moments", demo::DIT, setting.pieces),
+        habits: Habits {
+            steps,
+            rate: 2e-3,
+            warm_up: 200,
+            last: 0.02,
+            betas: [0.9, 0.99],
+            decay: 1e-2,
+            longest: 1.0,
+            average: 0.998,
+        },
+        save_every: Duration::from_secs(300),
+    };
+    let learned = course.run_in_parts::<Learning, _, _, 6>(
+        Scribe::init(&sizes.dit, &device),
+        ["harmony", "bass", "rhythm", "harmony heard", "bass heard", "rhythm heard"],
+        |step| halves(setting.seed, step),
+        |seed, model| {
+            let [unknown, unheard] = moments.unknown(model, MOMENTS, seed, &device);
+            let number =
+                |x: &burn::tensor::Tensor<Learning, 1>| x.clone().into_data().iter::<f32>().next();
+            let all = [0, 1].map(|i| [&unknown, &unheard][i]).into_iter().flatten();
+            let parts: Vec<f32> = all.map(|x| number(x).unwrap_or(f32::NAN)).collect();
+            let parts = parts.try_into().expect("three kinds, twice");
+            let weighted = |[harmony, bass, rhythm]: [_; 3]| harmony + bass * 0.5 + rhythm;
+            Lesson { loss: weighted(unknown) + weighted(unheard), parts }
+        },
+        &mut tell,
+        setting.stop,
+    )?;
+    let Some(learned) = learned else { return Ok(false) };
+    let folder = setting.released("acestep-v15-demo")?;
+    let tensors = tensors_of(&learned.codec, Part::AudioCodec);
+    write_tensors(&folder.join("model.safetensors"), &tensors)?;
+    write(&folder.join("config.json"), demo::DIT)?;
+    Ok(true)
+}
