@@ -1,72 +1,106 @@
 //! How good the demo model is, part by part:
 //!
-//! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER] [REQUEST]`
+//! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER] [REQUEST] [ADAPTER]`
 //!
-//! A request as JSON, such as `{"guidance_scale": 3}`, holds for all songs.
+//! The folder is what training releases into. A request as JSON, such as `{"guidance_scale": 3}`, holds
+//! for all songs; so does an adapter.
 //!
 //! | part | what is heard |
 //! |---|---|
 //! | `vae` | pieces after the autoencoder |
 //! | `songs` | songs that were asked for by caption and metadata, without the language model |
 //! | `planned` | the same, as the language model outlines them |
-//! | `covers` | covers of pieces, called otherwise: tempo and key are the piece's, the style is not |
-//! | `repaints` | pieces of which three seconds were made anew |
+//! | `covers` | covers in another style, which are not told tempo and key of their source |
+//! | `repaints` | the middle ten seconds of twenty, made anew; and how much of the rest was changed |
+//! | `taught` | songs in a style that only the adapter can know: polka |
 //! | `understood` | nothing: what the language model says of pieces |
 
 #![expect(clippy::print_stdout, reason = "its marks are what it is run for")]
 
-use std::{path::PathBuf, time::Instant};
+use std::{path::Path, time::Instant};
 
+use acestep_import::Adapter;
 use acestep_runtime::Request;
-use acestep_tests::exam::{self, Marks, Student, Times, heard, question};
-use acestep_train::composer::{Piece, Stereo};
+use acestep_tests::exam::{
+    self, Answer, LESSONS, Marks, Student, Times, heard, question, question_in,
+};
+use acestep_train::composer::{Piece, Style};
 
-/// Plays what piece number so-and-so became.
-type Player = Box<dyn FnMut(&Piece, u64) -> Stereo>;
+/// Answers question number so-and-so.
+type Player = Box<dyn FnMut(u64) -> Answer>;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let part = arguments.next().unwrap_or_else(|| "songs".to_owned());
     let count: u64 = arguments.next().map_or(100, |count| count.parse().expect("a number"));
-    let folder = arguments.next().map_or_else(|| PathBuf::from("target/demo/model"), PathBuf::from);
+    let folder = arguments.next().unwrap_or_else(|| "target/demo/model".to_owned());
     let how = arguments.next().unwrap_or_else(|| "{}".to_owned());
     let (how, _) = Request::from_json(&how).expect("a request");
+    let adapter = arguments.next();
+    let student = || {
+        let mut student = Student::of(Path::new(&folder), how.clone());
+        if let Some(adapter) = &adapter {
+            let adapter = Adapter::open(Path::new(adapter)).expect("an adapter");
+            student.model.adapt(vec![(adapter, 1.0)]).expect("one that fits");
+        }
+        student
+    };
+    let of_ten_seconds = |index| question(index, 10.0);
     let player: Player = match part.as_str() {
         "vae" => {
-            let vae = exam::vae(&folder);
-            Box::new(move |piece, _| exam::after_vae(&vae, piece))
+            let vae = exam::vae(Path::new(&folder));
+            Box::new(move |index| {
+                let asked = of_ten_seconds(index);
+                Answer { sound: exam::after_vae(&vae, &asked), asked }
+            })
         }
-        "songs" | "planned" | "covers" | "repaints" => {
-            let student = Student::of(&folder, how);
-            let make = match part.as_str() {
-                "songs" => Student::song,
-                "planned" => Student::planned,
-                "covers" => Student::cover,
-                _ => Student::repaint,
-            };
-            Box::new(move |piece, index| make(&student, piece, index))
+        "songs" | "planned" => {
+            let student = student();
+            let make = if part == "songs" { Student::song } else { Student::planned };
+            Box::new(move |index| {
+                let asked = of_ten_seconds(index);
+                Answer { sound: make(&student, &asked, index), asked }
+            })
         }
-        "understood" => return say(&Student::of(&folder, how), count),
+        "taught" => {
+            let student = student();
+            Box::new(move |index| {
+                let asked = question_in(Style::Polka, index);
+                Answer { sound: student.song(&asked, index), asked }
+            })
+        }
+        "covers" => {
+            let student = student();
+            Box::new(move |index| student.cover(&of_ten_seconds(index), index))
+        }
+        "repaints" => {
+            let student = student();
+            Box::new(move |index| {
+                let (answer, apart) = student.repaint(index, index);
+                println!("    the rest is {apart:.4} from the source");
+                answer
+            })
+        }
+        "understood" => return say(&student(), count),
         other => panic!("there is no part `{other}`"),
     };
-    play(player, count);
+    play(player, count, (part == "taught").then_some(Style::Polka));
 }
 
-/// Hears `count` answers.
-fn play(mut player: Player, count: u64) {
-    let styles = exam::styles();
+/// Hears `count` answers, in the styles of the corpus or one more.
+fn play(mut player: Player, count: u64, more: Option<Style>) {
+    let styles = exam::styles(LESSONS, more);
     let mut marks = Marks::default();
     let mut times = Times::default();
     for index in 0..count {
-        let piece = question(index, 10.0);
         let start = Instant::now();
-        let sound = player(&piece, index);
-        times.add(piece.duration, start.elapsed());
+        let Answer { asked, sound } = player(index);
+        times.add(asked.duration, start.elapsed());
         let told = heard(&sound, &styles);
-        marks.add(&piece, &told);
+        marks.add(&asked, &told);
         println!(
             "{} heard {:6.1} bpm {:8} {:14} {}",
-            asked(index, &piece),
+            of(index, &asked),
             told.bpm,
             told.keyscale.to_string(),
             told.style,
@@ -83,12 +117,12 @@ fn say(student: &Student, count: u64) {
         let piece = question(index, 10.0);
         let said = student.understood(&piece, index);
         marks.add_said(&piece, &said);
-        println!("{} said {said:?}", asked(index, &piece));
+        println!("{} said {said:?}", of(index, &piece));
     }
     println!("{marks:?}");
 }
 
-fn asked(index: u64, piece: &Piece) -> String {
+fn of(index: u64, piece: &Piece) -> String {
     let (keyscale, style) = (piece.keyscale.to_string(), piece.style.to_string());
     format!("{index:3} {:3} bpm {keyscale:8} {style:14}", piece.bpm)
 }

@@ -17,7 +17,7 @@ use acestep_runtime::{
     },
     sounds::{Sound as SourceSound, Sounds},
 };
-use acestep_train::composer::{Key, Mode, Piece, Stereo, Wish};
+use acestep_train::composer::{Band, Key, Mode, Piece, Stereo, Style, Wish};
 use burn::tensor::{Tensor, TensorData};
 
 use crate::listener::{Faults, Features, Sound, Styles, faults, features, key, tempo};
@@ -26,11 +26,17 @@ use crate::{Cpu, DEVICE, info, place, plan, songs};
 /// Seed of the first question; those of what is learned from are far away.
 const FIRST: u64 = u64::MAX / 2;
 
+/// How far from its source the seed of a cover's caption is.
+const OTHERS: u64 = u64::MAX / 8;
+
+/// Samples of a second.
+const SECOND: usize = 48_000;
+
 /// Seed of the first piece that the listener learns the styles from.
 const STYLES: u64 = u64::MAX / 4;
 
-/// Pieces that the listener learns the styles from.
-const LESSONS: u64 = 360;
+/// Pieces that the listener learns the styles from, for marks that are to be published.
+pub const LESSONS: u64 = 360;
 
 /// Who is examined.
 pub struct Student {
@@ -42,9 +48,24 @@ pub struct Student {
     pub how: Request,
 }
 
+/// What was asked for, and what came of it.
+pub struct Answer {
+    /// Of these labels the sound shall be.
+    pub asked: Piece,
+    /// The sound.
+    pub sound: Stereo,
+}
+
 /// A piece that is asked for, of `seconds`.
 pub fn question(index: u64, seconds: f64) -> Piece {
-    let wish = Wish { duration_s: Some(seconds), ..Wish::default() };
+    let wish = Wish { duration_s: Some(seconds), band: Band::Same, ..Wish::default() };
+    Piece::compose(FIRST + index, &wish)
+}
+
+/// A piece of ten seconds in a style that is taught later.
+pub fn question_in(style: Style, index: u64) -> Piece {
+    let band = Band::Same;
+    let wish = Wish { duration_s: Some(10.0), style: Some(style), band, ..Wish::default() };
     Piece::compose(FIRST + index, &wish)
 }
 
@@ -75,10 +96,13 @@ impl Student {
             text_encoder: folder.join("Qwen3-Embedding-0.6B"),
             pieces: Vec::new(),
         };
-        let language_model = Directory::Disk(folder.join("acestep-5Hz-lm-0.6B"));
+        let language_model = folder.join("acestep-5Hz-lm-0.6B");
+        let has_learned = language_model.join("model.safetensors").is_file();
+        let language_model = has_learned.then_some(Directory::Disk(language_model));
+        let open = |model| LanguageFolder::open(model).expect("a language model");
         Self {
             model: Folder::open(&paths).expect("a model"),
-            language_model: LanguageFolder::open(language_model).ok(),
+            language_model: language_model.map(open),
             how,
         }
     }
@@ -122,29 +146,52 @@ impl Student {
         self.made(&plan(&composed.request, &self.model))
     }
 
-    /// A cover of a piece, called what another one is called, whose words may contradict it.
-    pub fn cover(&self, piece: &Piece, seed: u64) -> Stereo {
-        let other = question(seed + 1, piece.duration);
+    /// A cover of a piece. The caption is that of another piece, in a style that is played so fast; what
+    /// is asked for is that style, and the tempo and key of the source, of which nothing is said.
+    pub fn cover(&self, source: &Piece, seed: u64) -> Answer {
+        let wish = Wish {
+            bpm: Some(source.bpm),
+            key: Some(source.keyscale),
+            meter: Some(source.timesignature),
+            duration_s: Some(source.duration),
+            style: None,
+            band: source.band,
+        };
+        let asked = Piece::compose(source.seed.wrapping_add(OTHERS), &wish);
         let request = Request {
             task_type: Some("cover".into()),
-            caption: Some(other.caption),
-            lyrics: Some(piece.lyrics.clone()),
+            caption: Some(asked.caption.clone()),
+            lyrics: Some(asked.lyrics.clone()),
             seed: Some(vec![seed]),
             ..self.how.clone()
         };
-        self.made_from(piece, &request)
+        Answer { sound: self.made_from(source, &request), asked }
     }
 
-    /// A piece of which the seconds from 3 to 6 are made anew.
-    pub fn repaint(&self, piece: &Piece, seed: u64) -> Stereo {
+    /// The middle ten seconds of twenty, which were made anew, and how far the rest is from the
+    /// source, where 0 is the source and 1 as far as silence.
+    pub fn repaint(&self, index: u64, seed: u64) -> (Answer, f64) {
+        let piece = question(index, 20.0);
         let request = Request {
             task_type: Some("repaint".into()),
-            repainting_start: Some(3.0),
-            repainting_end: Some(6.0),
+            repainting_start: Some(5.0),
+            repainting_end: Some(15.0),
             duration: None,
-            ..self.request(piece, seed)
+            ..self.request(&piece, seed)
         };
-        self.made_from(piece, &request)
+        let sound = self.made_from(&piece, &request);
+        let middle = 5 * SECOND..15 * SECOND;
+        let (mut apart, mut power) = (0.0, 0.0);
+        for (ours, source) in sound.iter().zip(piece.render()) {
+            for (index, (a, b)) in ours.iter().zip(&source).enumerate() {
+                if !middle.contains(&index) {
+                    apart += f64::from(a - b).powi(2);
+                    power += f64::from(*b).powi(2);
+                }
+            }
+        }
+        let sound = sound.map(|channel| channel[middle.clone()].to_vec());
+        (Answer { asked: piece, sound }, (apart / power).sqrt())
     }
 
     fn made_from(&self, piece: &Piece, request: &Request) -> Stereo {
@@ -176,14 +223,19 @@ impl Student {
     }
 }
 
-/// A listener that has heard pieces of every style.
-pub fn styles() -> Styles {
-    let wish = Wish { duration_s: Some(10.0), ..Wish::default() };
-    let lesson = |index: u64| {
+/// A listener that has heard so many pieces of all styles, and its share of one more.
+pub fn styles(lessons: u64, more: Option<Style>) -> Styles {
+    let lesson = |index: u64, style: Option<Style>| {
+        let wish = Wish { duration_s: Some(10.0), style, ..Wish::default() };
         let piece = Piece::compose(STYLES + index, &wish);
         (piece.style.to_string(), features(&piece.render()))
     };
-    let lessons: Vec<(String, Features)> = (0..LESSONS).map(lesson).collect();
+    let of_all = (0..lessons).map(|index| lesson(index, None));
+    let share = lessons / Style::ALL.len() as u64;
+    let of_one = more
+        .into_iter()
+        .flat_map(|style| (lessons..lessons + share).map(move |index| lesson(index, Some(style))));
+    let lessons: Vec<(String, Features)> = of_all.chain(of_one).collect();
     Styles::fit(&lessons).expect("enough lessons")
 }
 
