@@ -170,7 +170,7 @@ mod tests {
         let all = burn::module::list_param_ids(&model).len();
         // Only the ear is not asked for what becomes of the codes.
         assert_eq!(codes, all - 2);
-        // To hear, neither codebook nor what comes after it is needed: 4 maps with bias, tokens and layers.
+        // To hear, neither codebook nor what comes after it is needed.
         assert!(ear < codes, "{ear} of {codes}");
     }
 }
