@@ -26,9 +26,9 @@ bench *FLAGS:
 gpu *FLAGS:
     scripts/gpu-check {{FLAGS}}
 
-# Make a song without a download; it proves the pipeline and sounds like noise.
+# Make a song without a download, with the small model inside the program.
 song *FLAGS:
-    cargo run --release -- generate "a calm piano melody, rain" --model tiny -o song.wav {{FLAGS}}
+    cargo run --release -- generate "dark techno, driving, fast" --instrumental --model demo -o song.wav {{FLAGS}}
 
 # Licences and advisories; needs cargo-deny.
 deny:

@@ -8,6 +8,7 @@ pub(crate) const COMMIT: &str = env!("ACESTEP_COMMIT");
 /// What `--version` prints behind the name: version, commit, what is built in.
 pub(crate) fn long() -> String {
     let mut features = BUILT_IN.to_vec();
+    features.extend(cfg!(feature = "demo").then_some("demo"));
     features.extend(cfg!(feature = "mp3").then_some("mp3"));
     features.extend(cfg!(feature = "opus").then_some("opus"));
     features.extend(cfg!(feature = "play").then_some("play"));

@@ -1,10 +1,14 @@
-//! The models that the program carries, in the released layout.
+//! The models that the program carries.
 //!
-//! `tiny` has random weights, about a million and a quarter, and sings noise: it proves the pipeline on a
-//! machine without any download. Its files are those of the goldens, described in the README of
-//! `tests/goldens`.
+//! `demo` (behind the feature of that name) is a small ACE-Step that learned from music composed by this
+//! project, as the book's chapter on training tells. `tiny` has random weights, about a million and
+//! a quarter, and sings noise: it proves the pipeline. Its files are those of the goldens, described in
+//! the README of `tests/goldens`. Both are in the released layout.
 
 use crate::{Directory, Error, Folder, LanguageFolder};
+
+/// What `--model` and `--lm-model` call the model that learned.
+pub const DEMO: &str = "demo";
 
 /// What `--model` and `--lm-model` call the random one.
 pub const TINY: &str = "tiny";
@@ -52,8 +56,28 @@ const TINY_MODEL: BuiltIn = BuiltIn {
         "config.json", "model.safetensors", "tokenizer.json"),
 };
 
-/// All models in this build, that to begin with first.
-pub const BUILT_IN_MODELS: &[BuiltIn] = &[TINY_MODEL];
+#[cfg(feature = "demo")]
+const DEMO_MODEL: BuiltIn = BuiltIn {
+    name: DEMO,
+    about: "learned from music composed by this project; knows no voice",
+    directories: [
+        embedded!("demo", "demo" / "acestep-v15-demo":
+            "config.json", "model.safetensors", "silence_latent.safetensors"),
+        embedded!("demo", "demo" / "vae": "config.json", "diffusion_pytorch_model.safetensors"),
+        embedded!("demo", "demo" / "Qwen3-Embedding-0.6B":
+            "config.json", "model.safetensors", "tokenizer.json"),
+    ],
+    language_model: embedded!("demo", "demo" / "acestep-5Hz-lm-0.6B":
+        "config.json", "model.safetensors", "tokenizer.json"),
+};
+
+/// All models in this build, that to begin with first. A static, for a constant would be in the program once
+/// for each crate that names it.
+pub static BUILT_IN_MODELS: &[BuiltIn] = &[
+    #[cfg(feature = "demo")]
+    DEMO_MODEL,
+    TINY_MODEL,
+];
 
 /// The model inside the program that is called so.
 pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
@@ -95,12 +119,16 @@ impl BuiltIn {
     }
 }
 
+fn tiny() -> &'static BuiltIn {
+    built_in(TINY).expect("part of every build")
+}
+
 /// Opens the random model.
 ///
 /// # Errors
 /// As [`BuiltIn::open`].
 pub fn open_tiny() -> Result<Folder, Error> {
-    TINY_MODEL.open()
+    tiny().open()
 }
 
 /// Opens the random language model, which has 512 audio codes.
@@ -108,7 +136,7 @@ pub fn open_tiny() -> Result<Folder, Error> {
 /// # Errors
 /// As [`BuiltIn::open_language_model`].
 pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
-    TINY_MODEL.open_language_model()
+    tiny().open_language_model()
 }
 
 /// Which of them the directory that messages call `root` belongs to.

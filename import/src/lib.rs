@@ -58,7 +58,9 @@ mod testing;
 
 pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
-pub use built_in::{BUILT_IN_MODELS, BuiltIn, TINY, built_in, open_tiny, open_tiny_language_model};
+pub use built_in::{
+    BUILT_IN_MODELS, BuiltIn, DEMO, TINY, built_in, open_tiny, open_tiny_language_model,
+};
 pub use checkpoint::Folder;
 pub use directory::{Bytes, Directory};
 pub use error::{Error, Names, Places};

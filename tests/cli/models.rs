@@ -217,18 +217,25 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     let list = user.run(&["model", "list", "--json"]).succeeded().json();
-    let tiny = &list["built_in"][0];
-    assert_eq!(tiny["name"], "tiny");
-    // 1.2 million weights in f32 and a tokenizer.
-    let bytes = tiny["bytes"].as_u64().expect("bytes");
-    assert!((4_000_000..8_000_000).contains(&bytes), "{bytes}");
+    let bytes = |name: &str| {
+        let models = list["built_in"].as_array().expect("models");
+        let model = models.iter().find(|model| model["name"] == name).expect("it");
+        model["bytes"].as_u64().expect("bytes")
+    };
+    // 1.2 million weights in f32 and a tokenizer; 10 million in bf16.
+    assert!((4_000_000..8_000_000).contains(&bytes("tiny")), "{list}");
+    assert!((15_000_000..=20_000_000).contains(&bytes("demo")), "{list}");
     let text = user.run(&["model", "list"]).succeeded();
-    assert!(text.text().contains("built in random weights"), "{}", text.text());
+    for about in ["built in learned from music", "built in random weights"] {
+        assert!(text.text().contains(about), "{}", text.text());
+    }
     for verb in ["pull", "show"] {
-        user.run(&["model", verb, "tiny"])
-            .failed(2)
-            .says("part of the program")
-            .says("--model tiny");
+        for name in ["tiny", "demo"] {
+            user.run(&["model", verb, name])
+                .failed(2)
+                .says("part of the program")
+                .says(&format!("--model {name}"));
+        }
     }
     assert_eq!(hub.asked(), []);
 }

@@ -19,6 +19,23 @@ fn a_song_is_a_wav_and_standard_output_is_its_path() {
     run.says("note: tiny is a random network: the sound is noise");
 }
 
+/// Its frames are 5 ms long, where those of the released models and of `tiny` are 40.
+#[test]
+fn the_demo_plans_a_song_and_says_that_it_cannot_sing() {
+    let place = Place::new();
+    let song =
+        ["generate", "a slow waltz", "--model", "demo", "--seed", "7", "-o", "a.wav", "--force"];
+    let made = |args: &[&str]| place.run(&[&song[..], args].concat()).succeeded();
+    let run = made(&["--duration", "2.4", "--lyrics", "Where the river bends"]);
+    let run = run.says("demo has never heard a voice");
+    assert!(run.stderr.contains("50 steps · 2.4 s of audio"), "{}", run.stderr);
+    let reader = hound::WavReader::new(std::io::Cursor::new(place.read("a.wav"))).expect("a WAV");
+    assert_eq!(reader.duration(), 115_200);
+    made(&["--dry-run"]).says("pass --instrumental");
+    let run = made(&["--dry-run", "--instrumental"]);
+    assert!(!run.stderr.contains("words"), "{}", run.stderr);
+}
+
 #[test]
 fn the_default_name_has_the_seed_in_it() {
     let place = Place::new();

@@ -26,7 +26,7 @@ fn the_first_two_commands_of_the_readme_are_what_the_ci_runs() {
     let [song, test] = &commands()[..2] else { panic!("the README has two commands") };
     assert_eq!(
         song,
-        "cargo run --release -- generate \"a calm piano melody, rain\" --model tiny -o song.wav"
+        "cargo run --release -- generate \"dark techno, driving, fast\" --instrumental --model demo -o song.wav"
     );
     assert_eq!(test, "cargo test --workspace");
     let (song, _) = song.split_once(" -o ").expect("an output");

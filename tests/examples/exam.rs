@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER] [REQUEST] [ADAPTER]`
 //!
-//! The folder is what training releases into. A request as JSON, such as `{"guidance_scale": 3}`, holds
-//! for all songs; so does an adapter.
+//! The folder is what training releases into, or `built-in`, the model inside the program. A request as
+//! JSON, such as `{"guidance_scale": 3}`, holds for all songs; so does an adapter.
 //!
 //! | part | what is heard |
 //! |---|---|
@@ -38,7 +38,10 @@ fn main() {
     let (how, _) = Request::from_json(&how).expect("a request");
     let adapter = arguments.next();
     let student = || {
-        let mut student = Student::of(Path::new(&folder), how.clone());
+        let mut student = match folder.as_str() {
+            "built-in" => Student { how: how.clone(), ..Student::built_in() },
+            folder => Student::of(Path::new(folder), how.clone()),
+        };
         if let Some(adapter) = &adapter {
             let adapter = Adapter::open(Path::new(adapter)).expect("an adapter");
             student.model.adapt(vec![(adapter, 1.0)]).expect("one that fits");

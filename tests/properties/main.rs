@@ -9,6 +9,7 @@ mod dit;
 mod edit;
 mod foreign;
 mod guards;
+mod heard;
 mod language;
 mod length;
 mod listen;

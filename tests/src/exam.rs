@@ -5,7 +5,7 @@
 
 use std::{path::Path, time::Duration};
 
-use acestep_import::{Directory, Folder, LanguageFolder, ModelPaths, VaeFolder};
+use acestep_import::{DEMO, Directory, Folder, LanguageFolder, ModelPaths, VaeFolder, built_in};
 use acestep_runtime::{
     Parts, Plan, Request, Residency, Unobserved,
     audio::Audio,
@@ -86,6 +86,16 @@ pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> Stereo {
 }
 
 impl Student {
+    /// The model inside the program.
+    pub fn built_in() -> Self {
+        let model = built_in(DEMO).expect("the feature `demo`");
+        Self {
+            model: model.open().expect("a model"),
+            language_model: Some(model.open_language_model().expect("a language model")),
+            how: Request::default(),
+        }
+    }
+
     /// The model in the folder that training releases into. Its language model, which is trained last,
     /// may be missing: then nothing may be asked of it.
     pub fn of(folder: &Path, how: Request) -> Self {

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn times_are_those_of_the_configuration() {
         let times = Times::of(&Sizes::demo().expect("sizes").dit);
-        assert_eq!(times, Times { mu: 0.0, sigma: 1.6 });
+        assert_eq!(times, Times { mu: 1.0, sigma: 1.4 });
     }
 
     #[test]

@@ -88,6 +88,15 @@ impl Times {
     }
 }
 
+/// What a step dwells on.
+#[derive(Debug, Clone, Copy)]
+pub struct Emphasis {
+    /// At which times is learned.
+    pub times: Times,
+    /// [`Shares::unknown`] of steps that see the song through its codes, which can tell these.
+    pub unknown_with_codes: f64,
+}
+
 /// What does not change from step to step.
 pub struct Lessons<'a, B>
 where
@@ -110,8 +119,6 @@ where
     pub timbre_frames: usize,
     /// How often what happens.
     pub shares: Shares,
-    /// At which times is learned.
-    pub times: Times,
     /// Where it is computed.
     pub device: B::Device,
 }
@@ -134,7 +141,13 @@ where
     B::InnerBackend: acestep_model::Backend,
 {
     /// The loss of `frames` frames of pieces of one length.
-    pub fn loss(&self, model: &Singer<B>, frames: usize, seed: u64) -> Tensor<B, 1> {
+    pub fn loss(
+        &self,
+        model: &Singer<B>,
+        frames: usize,
+        emphasis: Emphasis,
+        seed: u64,
+    ) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
         let channels = self.channels;
         let class = self.class(&mut random);
@@ -145,10 +158,14 @@ where
 
         let song: Vec<f32> = chosen.iter().flat_map(|example| &example.latents).copied().collect();
         let (instruction, context) = self.context(&song, items, &mut random);
+        let unknown = match instruction {
+            COVER => emphasis.unknown_with_codes,
+            _ => self.shares.unknown,
+        };
         let mut prompts = Vec::with_capacity(items);
         for example in &chosen {
             let mut metas = example.labels.metas();
-            let mut hide = || random.random_bool(self.shares.unknown);
+            let mut hide = || random.random_bool(unknown);
             if hide() {
                 metas.bpm = None;
             }
@@ -169,7 +186,7 @@ where
         let condition = model.dit.attend_to(condition);
 
         let noise = normal(&mut random, song.len());
-        let times: Vec<f32> = (0..items).map(|_| self.times.draw(&mut random)).collect();
+        let times: Vec<f32> = (0..items).map(|_| emphasis.times.draw(&mut random)).collect();
         // ANCHOR: noisy
         let of_item = |index: usize| times[index / (length * channels)];
         let mix = |(index, (x, n)): (usize, (&f32, &f32))| {

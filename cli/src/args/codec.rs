@@ -103,7 +103,7 @@ pub(crate) struct Common {
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// The model whose VAE it is: turbo, tiny, .. or a directory [default: turbo].
+    /// The model whose VAE it is: turbo, demo, .. or a directory [default: turbo].
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 

@@ -16,8 +16,8 @@ use super::{
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  acestep generate \"calm piano, rain\" --model tiny --duration 5
-      proves that everything works, without any download; the sound is noise
+  acestep generate \"calm piano\" --instrumental --model demo
+      music from the small model inside the program, without any download
   acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
       a song with the words of song.txt
   acestep generate \"dark techno\" --model base --steps 50 --cfg-scale 7 --seed 7
@@ -256,13 +256,14 @@ pub(crate) struct Sampling {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Compute {
-    /// turbo, base, sft, tiny, .. or a path [default: turbo].
+    /// turbo, base, sft, demo, .. or a path [default: turbo].
     ///
     /// A short name (turbo, base, sft, turbo-shift1, turbo-shift3, turbo-continuous, xl-turbo,
     /// xl-base, xl-sft), the name of a directory or file among the models, or a path. Read are the
     /// released directories, GGUF files of acestep.cpp (acestep-v15-turbo-Q8_0.gguf, which is also
     /// found as turbo), single safetensors files of ComfyUI and pipelines of diffusers; all are told
-    /// by their content. tiny is built in: a random network that proves the pipeline.
+    /// by their content. Two are built in: demo, a small model that learned from music composed by
+    /// this project, and tiny, a random network that proves the pipeline.
     #[arg(long, value_name = "NAME|PATH")]
     pub(crate) model: Option<String>,
 

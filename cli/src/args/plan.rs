@@ -185,8 +185,8 @@ pub(crate) struct Common {
 
     /// What the song will be made with; kept in the request [default: turbo].
     ///
-    /// tiny is built in, and has a language model of its own: random networks that prove that
-    /// everything works.
+    /// demo and tiny are built in, and have language models of their own. That of demo knows songs
+    /// without words only; those of tiny are random networks that prove that everything works.
     #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
@@ -293,7 +293,7 @@ pub(crate) struct Understand {
     #[command(flatten)]
     pub(crate) drawing: Drawing,
 
-    /// The model whose networks turn sound into codes: turbo, tiny, .. or a path
+    /// The model whose networks turn sound into codes: turbo, demo, .. or a path
     /// [default: turbo].
     #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,

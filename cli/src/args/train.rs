@@ -126,7 +126,7 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "SEED", default_value_t = 42, help_heading = "Learning")]
     pub(crate) seed: u64,
 
-    /// The model: turbo, base, tiny, .. or a directory [default: turbo].
+    /// The model: turbo, base, demo, .. or a directory [default: turbo].
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 

@@ -21,12 +21,16 @@ pub(super) fn read(setting: &Setting<'_>) -> anyhow::Result<Option<Vec<Example>>
     Ok(corpus::read_or_make(&folder, seed, pieces, &encoder, &device, &mut made)?)
 }
 
-/// What silence is as latents, 30 seconds of it: `[T, C]`.
+/// What silence is as latents, as much as the longest pieces take: `[T, C]`. The end of what was heard,
+/// which differs from the rest, is not in it.
 pub(super) fn silence(setting: &Setting<'_>) -> anyhow::Result<Vec<f32>> {
     let vae = setting.vae()?;
     let encoder = vae.encoder::<Flex>(&place())?;
+    // 30 seconds are heard, and 20 kept.
     let samples = 30 * vae.config().sampling_rate as usize;
     let sound = Tensor::zeros([1, vae.config().audio_channels, samples], &Default::default());
-    let mean = encoder.forward(sound).mean.swap_dims(1, 2);
+    let mean = encoder.forward(sound).mean.swap_dims(1, 2); // [1, T, C]
+    let frames = mean.dims()[1] * 2 / 3;
+    let mean = mean.narrow(1, 0, frames);
     Ok(mean.into_data().iter::<f32>().collect())
 }

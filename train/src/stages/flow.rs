@@ -6,15 +6,25 @@ use acestep_import::Part;
 use acestep_train::{
     course::{Course, Lesson},
     demo::{self, Sizes},
-    flow::{Lessons, Shares, Singer, Times, by_length},
+    flow::{Emphasis, Lessons, Shares, Singer, Times, by_length},
     learner::Habits,
-    release::{Tensors, Values, tensors_of, write_exactly, write_tensors},
+    release::{Tensors, Values, tensors_of, write_tensors},
 };
 
 use super::{Learning, Setting, corpus, halves, tell, words, write};
 
 /// Latent frames of half a step, over all its songs.
 const FRAMES: usize = 8_000;
+
+/// From which step on what is dwelt on.
+const PHASES: [(usize, Emphasis); 3] = [
+    // Instruments, at all times.
+    (0, Emphasis { times: Times { mu: 0.0, sigma: 1.6 }, unknown_with_codes: 0.08 }),
+    // What they play, at the times at which that is decided, those of the configuration.
+    (5_000, Emphasis { times: Times { mu: 1.0, sigma: 1.4 }, unknown_with_codes: 0.08 }),
+    // That codes tell key and tempo too, which was left to the text.
+    (6_000, Emphasis { times: Times { mu: 1.0, sigma: 1.4 }, unknown_with_codes: 0.5 }),
+];
 
 pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
@@ -39,14 +49,13 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
             timbre: 0.15,
             unknown: 0.08,
         },
-        times: Times::of(&sizes.dit),
         device,
     };
     let course = Course {
         folder: setting.folder.join("flow"),
         seed: setting.seed,
         of: format!(
-            "{}{}, {} pieces, {FRAMES} frames, {:?}",
+            "{}{}, {} pieces, {FRAMES} frames, {:?}, {PHASES:?}",
             demo::DIT,
             demo::TEXT_ENCODER,
             setting.pieces,
@@ -67,9 +76,12 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let learned = course.run_in_parts::<Learning, _, _, 1>(
         Singer::init(&sizes.text_encoder, &sizes.dit, &device),
         ["error"],
-        |step| halves(setting.seed, step),
-        |seed, model| {
-            let loss = lessons.loss(model, FRAMES, seed);
+        |step| {
+            let (_, emphasis) = PHASES[PHASES.partition_point(|(from, _)| *from <= step) - 1];
+            halves(setting.seed, step).into_iter().map(|seed| (emphasis, seed)).collect()
+        },
+        |(emphasis, seed), model| {
+            let loss = lessons.loss(model, FRAMES, emphasis, seed);
             let error = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [error] }
         },
@@ -90,11 +102,24 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         .collect();
     let silence = Values { shape: vec![1, channels, frames], values };
     let silence = Tensors::from([("silence_latent".to_owned(), silence)]);
-    write_exactly(&folder.join("silence_latent.safetensors"), &silence)?;
+    write_tensors(&folder.join("silence_latent.safetensors"), &silence)?;
 
     let folder = setting.released(words::FOLDERS[0])?;
     let text = tensors_of(&learned.text_encoder, Part::TextEncoder);
     write_tensors(&folder.join("model.safetensors"), &text)?;
     write(&folder.join("config.json"), demo::TEXT_ENCODER)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_begin_at_once_and_end_with_the_times_that_the_model_states() {
+        let sizes = Sizes::demo().expect("sizes");
+        let [first, .., (_, last)] = PHASES;
+        assert_eq!((first.0, last.times), (0, Times::of(&sizes.dit)));
+        assert!(PHASES.is_sorted_by(|a, b| a.0 < b.0), "{PHASES:?}");
+    }
 }

@@ -52,7 +52,7 @@ pub(crate) enum Stage {
     /// The language model
     Language {
         /// Steps in all
-        #[arg(long, default_value_t = 8000)]
+        #[arg(long, default_value_t = 5000)]
         steps: usize,
     },
     /// No stage: composed pieces as files, to hear, or for `acestep train lora`

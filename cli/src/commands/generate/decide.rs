@@ -5,8 +5,8 @@ use std::{
     rc::Rc,
 };
 
-use acestep_import::{Part, TINY};
-use acestep_runtime::{Error, Notice, Plan, Request, audio::format::Encoding};
+use acestep_import::{DEMO, Part, TINY};
+use acestep_runtime::{Error, Notice, Plan, Request, audio::format::Encoding, plan::singing};
 use anyhow::Result;
 
 use super::{
@@ -123,6 +123,18 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         let more = if plain { "; it is planned only with --thinking" } else { "" };
         let text = "tiny is a random network: the sound is noise, made to prove the pipeline";
         all.push(Notice(format!("{text}{more}")));
+    }
+    if folder.name() == DEMO {
+        let text = match asked.request.lyrics.as_deref() {
+            Some(lyrics) if singing::least_seconds(lyrics) > 0.0 => {
+                Some("demo has never heard a voice: the words will not be sung")
+            }
+            None if composition.is_some() && asked.request.instrumental != Some(true) => Some(
+                "demo knows no songs with words, and its plan of one is poor: pass --instrumental",
+            ),
+            _ => None,
+        };
+        all.extend(text.map(|text| Notice(text.into())));
     }
     let mut job = Job {
         asked,

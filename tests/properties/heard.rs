@@ -1,0 +1,69 @@
+//! What the built-in model plays is what was asked for, to a listener that knows nothing of it.
+//!
+//! A few questions of the [exam](acestep_tests::exam), whose marks over a hundred are in the book,
+//! "Training".
+
+use acestep_tests::exam::{Answer, Heard, Student, heard, question, styles};
+
+/// Pieces that the listener learns the styles from.
+const LESSONS: u64 = 96;
+
+fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
+    let styles = styles(LESSONS, None);
+    answers
+        .map(|answer| {
+            let heard = heard(&answer.sound, &styles);
+            assert!(heard.is_whole(), "{heard:?}");
+            (answer, heard)
+        })
+        .collect()
+}
+
+/// Of a hundred covers most have the beat of their source, whose tempo nobody typed.
+#[test]
+fn covers_keep_the_tempo_of_their_source() {
+    let student = Student::built_in();
+    // House, synth pop, chiptune, techno, bossa nova.
+    let covers = [2, 3, 5, 8, 10].map(|index| (index, question(index, 10.0)));
+    let answers = hear(covers.iter().map(|(index, source)| student.cover(source, *index)));
+    for (Answer { asked, .. }, heard) in answers {
+        let bpm = f64::from(asked.bpm);
+        assert!((heard.bpm / bpm - 1.0).abs() < 0.02, "{bpm} bpm, {}: {heard:?}", asked.style);
+    }
+}
+
+/// The tonic, of as many as would be right once in a thousand by chance.
+#[test]
+fn what_is_planned_is_in_the_key_that_was_asked_for() {
+    let student = Student::built_in();
+    let answers = hear((0..6).map(|index| {
+        let asked = question(index, 10.0);
+        Answer { sound: student.planned(&asked, index), asked }
+    }));
+    let right = |(answer, heard): &&(Answer, Heard)| {
+        answer.asked.keyscale.tonic() == heard.keyscale.tonic()
+    };
+    let told: Vec<String> = answers
+        .iter()
+        .map(|(answer, heard)| format!("{}: {}", answer.asked.keyscale, heard.keyscale))
+        .collect();
+    assert!(answers.iter().filter(right).count() >= 4, "{told:?}");
+}
+
+/// A repaint changes what it was asked to change and nothing else; the model hears the key of a song.
+#[test]
+fn a_repaint_leaves_the_rest_and_the_key_is_understood() {
+    let student = Student::built_in();
+    let (Answer { asked, sound }, apart) = student.repaint(0, 0);
+    assert!(apart < 1e-3, "{apart}");
+    let before = asked.render();
+    let energy = |sound: &[f32]| sound.iter().map(|x| x * x).sum::<f32>();
+    let middle = &before[0][5 * 48_000..15 * 48_000];
+    let change: Vec<f32> = sound[0].iter().zip(middle).map(|(a, b)| a - b).collect();
+    assert!(energy(&change) > 0.1 * energy(middle), "the same music");
+    for index in 0..3 {
+        let piece = question(index, 10.0);
+        let said = student.understood(&piece, index);
+        assert_eq!(said.keyscale, Some(piece.keyscale.to_string()), "{said:?}");
+    }
+}
