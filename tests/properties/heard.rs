@@ -19,7 +19,8 @@ fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
         .collect()
 }
 
-/// Of a hundred covers most have the beat of their source, whose tempo nobody typed.
+/// Of a hundred covers 76 have the beat of their source, whose tempo nobody typed. These are five of them: a
+/// later model shall not lose what this one had.
 #[test]
 fn covers_keep_the_tempo_of_their_source() {
     let student = Student::built_in();
