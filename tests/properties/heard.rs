@@ -1,4 +1,4 @@
-//! What the built-in model plays is what was asked for, to a listener that knows nothing of it.
+//! What the built-in model plays is held against what was asked for, by a listener that knows nothing of it.
 //!
 //! A few questions of the [exam](acestep_tests::exam), whose marks over a hundred are in the book,
 //! "Training".

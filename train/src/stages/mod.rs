@@ -43,7 +43,7 @@ pub(crate) enum Stage {
         #[arg(long, default_value_t = 4000)]
         steps: usize,
     },
-    /// The diffusion transformer, the encoders it listens to, and the audio codes
+    /// The diffusion transformer and the encoders it listens to
     Flow {
         /// Steps in all
         #[arg(long, default_value_t = 9000)]
