@@ -31,9 +31,24 @@ fn the_demo_plans_a_song_and_says_that_it_cannot_sing() {
     assert!(run.stderr.contains("50 steps · 2.4 s of audio"), "{}", run.stderr);
     let reader = hound::WavReader::new(std::io::Cursor::new(place.read("a.wav"))).expect("a WAV");
     assert_eq!(reader.duration(), 115_200);
-    made(&["--dry-run"]).says("pass --instrumental");
-    let run = made(&["--dry-run", "--instrumental"]);
-    assert!(!run.stderr.contains("words"), "{}", run.stderr);
+    for more in [&["--dry-run"][..], &["--dry-run", "--instrumental"]] {
+        let run = made(more);
+        assert!(!run.stderr.contains("words"), "{}", run.stderr);
+    }
+}
+
+/// A caption and nothing else: what it is missing the language model writes, in words that it has learned.
+#[test]
+fn the_demo_writes_a_song_for_a_caption_alone() {
+    let place = Place::new();
+    place.run(&["inspire", "a slow waltz", "--lm-model", "demo", "--seed", "7"]).succeeded();
+    let song: serde_json::Value =
+        serde_json::from_slice(&place.read("plan.json")).expect("a request");
+    let caption = song["caption"].as_str().expect("a caption");
+    assert!(caption.contains("waltz"), "{song}");
+    assert_eq!(song["timesignature"], "3", "{song}");
+    let lyrics = song["lyrics"].as_str().expect("lyrics");
+    assert!(lyrics.lines().all(|line| line.is_empty() || line.starts_with('[')), "{lyrics}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
         .collect()
 }
 
-/// Of a hundred covers 76 have the beat of their source, whose tempo nobody typed. These are five of them: a
+/// Of a hundred covers 81 have the beat of their source, whose tempo nobody typed. These are five of them: a
 /// later model shall not lose what this one had.
 #[test]
 fn covers_keep_the_tempo_of_their_source() {
@@ -33,22 +33,26 @@ fn covers_keep_the_tempo_of_their_source() {
     }
 }
 
-/// The tonic, of as many as would be right once in a thousand by chance.
+/// Of a hundred 91 have the key and 78 the tempo; of these six it was six and four.
 #[test]
-fn what_is_planned_is_in_the_key_that_was_asked_for() {
+fn what_is_planned_has_the_key_and_the_tempo_that_were_asked_for() {
     let student = Student::built_in();
     let answers = hear((0..6).map(|index| {
         let asked = question(index, 10.0);
         Answer { sound: student.planned(&asked, index), asked }
     }));
-    let right = |(answer, heard): &&(Answer, Heard)| {
-        answer.asked.keyscale.tonic() == heard.keyscale.tonic()
+    let in_key = |(answer, heard): &&(Answer, Heard)| answer.asked.keyscale == heard.keyscale;
+    let in_time = |(answer, heard): &&(Answer, Heard)| {
+        (heard.bpm / f64::from(answer.asked.bpm) - 1.0).abs() < 0.02
     };
     let told: Vec<String> = answers
         .iter()
-        .map(|(answer, heard)| format!("{}: {}", answer.asked.keyscale, heard.keyscale))
+        .map(|(Answer { asked, .. }, heard)| {
+            format!("{} {}: {} {}", asked.keyscale, asked.bpm, heard.keyscale, heard.bpm)
+        })
         .collect();
-    assert!(answers.iter().filter(right).count() >= 4, "{told:?}");
+    assert!(answers.iter().filter(in_key).count() >= 5, "{told:?}");
+    assert!(answers.iter().filter(in_time).count() >= 3, "{told:?}");
 }
 
 /// A repaint changes what it was asked to change and nothing else; the model hears the key of a song.

@@ -70,16 +70,26 @@ impl Labels {
 
     /// The plan that a language model writes before the codes.
     pub fn plan(&self) -> String {
-        let metadata = Metadata {
-            bpm: Some(Scalar::Whole(self.bpm.into())),
+        cot(&Metadata {
             caption: Some(self.caption.clone()),
+            language: Some(LANGUAGE.to_owned()),
+            ..self.given()
+        })
+    }
+
+    /// The plan of a request that leaves none of its numbers open.
+    pub fn short_plan(&self) -> String {
+        cot(&self.given())
+    }
+
+    fn given(&self) -> Metadata {
+        Metadata {
+            bpm: Some(Scalar::Whole(self.bpm.into())),
             duration: Some(Scalar::Whole(self.duration as i64)),
             keyscale: Some(self.keyscale.clone()),
-            language: Some(LANGUAGE.to_owned()),
             timesignature: Some(self.timesignature.clone()),
             ..Metadata::default()
-        };
-        cot(&metadata)
+        }
     }
 
     /// What a language model is asked for a song of `wording`, and what it shall answer before the

@@ -1,4 +1,5 @@
-//! The language model learns: a caption to a plan and codes, and codes to what they are like.
+//! The language model learns: a caption to a plan and codes, codes to what they are like, and a few words to
+//! a plan with lyrics, which are no more than tags of sections.
 //!
 //! Cross-entropy of the next token, over what the model itself has to write: after the head of the
 //! assistant's turn.
@@ -7,7 +8,7 @@
 //! [`acestep_runtime::lm::prompt`].
 
 use acestep_model::qwen3::Causal;
-use acestep_runtime::lm::prompt as chat;
+use acestep_runtime::{lm::prompt as chat, prompt::INSTRUMENTAL};
 use burn::tensor::{Tensor, TensorData, activation::log_softmax, backend::AutodiffBackend};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -24,8 +25,22 @@ pub struct Coded {
     pub labels: Labels,
 }
 
-/// Share of the steps in which codes are read; in the others they are written.
-const UNDERSTOOD: f64 = 0.25;
+/// What a model is asked for in a step.
+#[derive(Debug, Clone, Copy)]
+enum Ask {
+    /// Codes of a caption.
+    Codes,
+    /// What codes are like.
+    Understand,
+    /// A plan and lyrics of a few words.
+    Inspire,
+    /// The same of a few words and lyrics.
+    Format,
+}
+
+/// Shares of the steps.
+const SHARES: [(Ask, f64); 4] =
+    [(Ask::Codes, 0.6), (Ask::Understand, 0.28), (Ask::Inspire, 0.08), (Ask::Format, 0.04)];
 
 /// Items that are not told what is wanted, for guidance.
 const UNTOLD: f64 = 0.08;
@@ -40,6 +55,19 @@ pub struct Texts<'a> {
     pub first_code: u32,
     /// The token that ends an answer.
     pub end: u32,
+}
+
+/// What somebody may type who wants such a piece: its caption, a part of that, or no more than the style.
+fn few_words(labels: &Labels, random: &mut Pcg64) -> String {
+    match random.random_range(0..3) {
+        0 => labels.caption.clone(),
+        1 => labels.style.clone(),
+        _ => {
+            let parts = labels.caption.trim_end_matches('.').split(", ");
+            let kept: Vec<&str> = parts.filter(|_| random.random_bool(0.5)).collect();
+            if kept.is_empty() { labels.style.clone() } else { kept.join(", ") }
+        }
+    }
 }
 
 /// Tokens, and from which of them on the model writes.
@@ -65,10 +93,11 @@ impl<'a> Texts<'a> {
     }
 
     /// A song of a caption.
-    fn generation(&self, song: &Coded, untold: bool) -> Lesson {
+    fn generation(&self, song: &Coded, untold: bool, is_short: bool) -> Lesson {
         let labels = &song.labels;
+        let plan = if is_short { labels.short_plan() } else { labels.plan() };
         let (prompt, plan) = match untold {
-            false => (chat::plan(&labels.caption, &labels.lyrics), labels.plan() + "\n\n"),
+            false => (chat::plan(&labels.caption, &labels.lyrics), plan + "\n\n"),
             true => (chat::codes_unconditional("", "", None, chat::Turn::Open), String::new()),
         };
         let mut tokens = self.tokens(&prompt);
@@ -79,21 +108,42 @@ impl<'a> Texts<'a> {
         (tokens, start)
     }
 
-    /// What a song is like.
-    fn understanding(&self, song: &Coded) -> Lesson {
-        let labels = &song.labels;
-        let mut tokens = self.tokens(&chat::understand(&song.codes));
+    /// A plan and lyrics, after whatever asks for them.
+    fn description(&self, prompt: &str, labels: &Labels) -> Lesson {
+        let mut tokens = self.tokens(prompt);
         let start = tokens.len();
         tokens.extend(self.tokens(&format!("{}\n\n# Lyric\n{}", labels.plan(), labels.lyrics)));
         tokens.push(self.end);
         (tokens, start)
     }
 
-    /// The loss of `items` songs: nats a token.
+    fn lesson(&self, ask: Ask, song: &Coded, short: f64, random: &mut Pcg64) -> Lesson {
+        let labels = &song.labels;
+        match ask {
+            Ask::Codes => {
+                let untold = random.random_bool(UNTOLD);
+                self.generation(song, untold, short > 0.0 && random.random_bool(short))
+            }
+            Ask::Understand => self.description(&chat::understand(&song.codes), labels),
+            Ask::Inspire => {
+                let is_instrumental = labels.lyrics == INSTRUMENTAL;
+                let query = few_words(labels, random);
+                self.description(&chat::inspire(&query, is_instrumental), labels)
+            }
+            Ask::Format => {
+                let query = few_words(labels, random);
+                self.description(&chat::format(&query, &labels.lyrics), labels)
+            }
+        }
+    }
+
+    /// The loss of `items` songs: nats a token. `short` is the share of plans without caption and language, as
+    /// they are for whoever gives tempo, key, metre and length: then no plan is written.
     pub fn loss<B>(
         &self,
         model: &Causal<B>,
         items: usize,
+        short: f64,
         seed: u64,
         device: &B::Device,
     ) -> Tensor<B, 1>
@@ -101,7 +151,12 @@ impl<'a> Texts<'a> {
         B: AutodiffBackend + acestep_model::Backend,
     {
         let mut random = Pcg64::seed_from_u64(seed);
-        let understood = random.random_bool(UNDERSTOOD);
+        let mut left = random.random::<f64>();
+        let is_it = |(_, share): &&(Ask, f64)| {
+            left -= share;
+            left < 0.0
+        };
+        let (ask, _) = *SHARES.iter().find(is_it).unwrap_or(&SHARES[0]);
         // Songs of one length, so that little is padding.
         let first = &self.corpus[random.random_range(0..self.corpus.len())];
         let mut lessons = Vec::with_capacity(items);
@@ -110,10 +165,7 @@ impl<'a> Texts<'a> {
             if song.codes.len() != first.codes.len() {
                 continue;
             }
-            lessons.push(match understood {
-                true => self.understanding(song),
-                false => self.generation(song, random.random_bool(UNTOLD)),
-            });
+            lessons.push(self.lesson(ask, song, short, &mut random));
         }
         // The last token is asked for and never read.
         let length = lessons.iter().map(|(tokens, _)| tokens.len() - 1).max().unwrap_or(0);
@@ -136,5 +188,38 @@ impl<'a> Texts<'a> {
         let wanted = Tensor::from_data(TensorData::new(wanted, [items, length, 1]), device);
         let weight = Tensor::from_data(TensorData::new(weight, [items, length, 1]), device);
         (scores.gather(2, wanted) * weight).sum() * (-1.0 / count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_all_there_is() {
+        assert!((SHARES.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_few_words_are_of_the_caption_or_name_the_style() {
+        let labels = Labels {
+            caption: "rock, powerful, fast, deep bass".to_owned(),
+            lyrics: INSTRUMENTAL.to_owned(),
+            bpm: 159,
+            keyscale: "F# major".to_owned(),
+            timesignature: "4".to_owned(),
+            duration: 10.0,
+            style: "hard rock".to_owned(),
+        };
+        let mut random = Pcg64::seed_from_u64(1);
+        let mut all: Vec<String> = (0..200).map(|_| few_words(&labels, &mut random)).collect();
+        all.sort();
+        all.dedup();
+        // Each part stands or not; of none the style is left.
+        assert_eq!(all.len(), 16, "{all:?}");
+        for words in all.iter().filter(|words| **words != labels.style) {
+            let said = words.split(", ").all(|part| labels.caption.contains(part));
+            assert!(said, "{words}");
+        }
     }
 }

@@ -114,11 +114,20 @@ where
         loss: impl Fn(T, &M) -> (Tensor<B, 1>, R) + Sync,
     ) -> (f32, Vec<R>) {
         let share = 1.0 / items.len() as f64;
+        let threads = (rayon::current_num_threads() / items.len()).max(1);
         let of_one = |item: T, weights: M::InnerModule| {
             // One of its own, or backward passes would wait for each other.
             let model = M::from_inner(weights);
             let (loss, rest) = loss(item, &model);
             (GradientsParams::from_grads((loss * share).backward(), &model), rest)
+        };
+        // Its own share of the cores, as helping each other out costs more than it gains.
+        let of_one = |item: T, weights: M::InnerModule| match rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+        {
+            Ok(pool) => pool.install(|| of_one(item, weights)),
+            Err(_) => of_one(item, weights),
         };
         let mut sum = GradientsAccumulator::<M>::new();
         let mut rests = Vec::with_capacity(items.len());
@@ -206,6 +215,21 @@ where
     }
 }
 
+/// A network that was read as one that learns: all its weights get gradients, which those of a network that
+/// is only used do without.
+pub fn awake<B: AutodiffBackend, M: AutodiffModule<B>>(network: M::InnerModule) -> M {
+    M::from_inner(network).map(&mut Awake)
+}
+
+struct Awake;
+
+impl<B: AutodiffBackend> ModuleMapper<B> for Awake {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        let (id, value, mapper) = param.consume();
+        Param::from_mapped_value(id, value.require_grad(), mapper)
+    }
+}
+
 /// Adds up the squares of all gradients.
 struct Length<'a, B> {
     gradients: &'a GradientsParams,
@@ -266,6 +290,28 @@ impl<B: Backend> ModuleMapper<B> for Mean<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_that_was_only_used_can_learn() {
+        type Learning = burn::backend::Autodiff<burn_flex::Flex>;
+        type Map<B> = acestep_model::nn::Linear<B>;
+        let device = Default::default();
+        let used = Map::<burn_flex::Flex>::init(3, 2, &device).no_grad();
+        let gradient = |map: Map<Learning>| {
+            let loss = map.forward(Tensor::<Learning, 2>::ones([1, 3], &device)).sum();
+            let gradients = GradientsParams::from_grads(loss.backward(), &map);
+            let mut length = Length::<Learning> {
+                gradients: &gradients,
+                square: 0.0,
+                _backend: Default::default(),
+            };
+            map.visit(&mut length);
+            length.square
+        };
+        assert_eq!(gradient(Map::from_inner(used.clone())), 0.0);
+        // Of each of two outputs three weights, whose gradients are one.
+        assert_eq!(gradient(awake(used)), 6.0);
+    }
 
     #[test]
     fn the_rate_rises_in_a_line_and_falls_in_half_a_cosine() {

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use acestep_import::Part;
+use acestep_import::{Directory, DitFolder, Part, TextEncoderFolder};
 use acestep_train::{
     course::{Course, Lesson},
     demo::{self, Sizes},
     flow::{Emphasis, Lessons, Shares, Singer, Times, by_length},
-    learner::Habits,
+    learner::{Habits, awake},
     release::{Tensors, Values, tensors_of, write_tensors},
 };
+use burn_flex::Flex;
 
-use super::{Learning, Setting, corpus, halves, tell, words, write};
+use super::{Learning, Setting, corpus, halves, place, tell, words, write};
 
 /// Latent frames of half a step, over all its songs.
 const FRAMES: usize = 8_000;
@@ -26,7 +27,50 @@ const PHASES: [(usize, Emphasis); 3] = [
     (6_000, Emphasis { times: Times { mu: 1.0, sigma: 1.4 }, unknown_with_codes: 0.5 }),
 ];
 
-pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+/// How a first course learns.
+const HABITS: Habits = Habits {
+    steps: 0,
+    rate: 2.5e-3,
+    warm_up: 500,
+    last: 0.02,
+    betas: [0.9, 0.99],
+    decay: 1e-2,
+    longest: 1.0,
+    average: 0.9995,
+};
+
+pub(super) fn run(setting: &Setting<'_>, steps: usize, again: bool) -> anyhow::Result<bool> {
+    if again {
+        let [.., (_, last)] = PHASES;
+        let habits = Habits { steps, rate: 1.2e-3, warm_up: 300, ..HABITS };
+        let start = awake(released(setting)?);
+        return learn(&setting.again(), "flow-again", habits, &[(0, last)], start);
+    }
+    let sizes = Sizes::demo()?;
+    let start = Singer::init(&sizes.text_encoder, &sizes.dit, &Default::default());
+    learn(setting, "flow", Habits { steps, ..HABITS }, &PHASES, start)
+}
+
+/// The networks as they were released.
+fn released(setting: &Setting<'_>) -> anyhow::Result<Singer<Flex>> {
+    let folder = |name| Directory::Disk(setting.folder.join("model").join(name));
+    let text = TextEncoderFolder::open(folder(words::FOLDERS[0]))?;
+    let dit = DitFolder::open(folder("acestep-v15-demo"))?;
+    Ok(Singer {
+        text_encoder: text.model(&place())?,
+        conditioner: dit.conditioner(&place())?,
+        dit: dit.dit(&place())?,
+    })
+}
+
+/// Takes a course of `name` from `start`, and releases what came of it.
+fn learn(
+    setting: &Setting<'_>,
+    name: &str,
+    habits: Habits,
+    phases: &[(usize, Emphasis)],
+    start: Singer<Learning>,
+) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[0])?;
     let Some(examples) = corpus::read(setting)? else { return Ok(false) };
@@ -52,32 +96,23 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         device,
     };
     let course = Course {
-        folder: setting.folder.join("flow"),
+        folder: setting.folder.join(name),
         seed: setting.seed,
         of: format!(
-            "{}{}, {} pieces, {FRAMES} frames, {:?}, {PHASES:?}",
+            "{}{}, {} pieces, {FRAMES} frames, {:?}, {phases:?}",
             demo::DIT,
             demo::TEXT_ENCODER,
             setting.pieces,
             lessons.shares
         ),
-        habits: Habits {
-            steps,
-            rate: 2.5e-3,
-            warm_up: 500,
-            last: 0.02,
-            betas: [0.9, 0.99],
-            decay: 1e-2,
-            longest: 1.0,
-            average: 0.9995,
-        },
+        habits,
         save_every: Duration::from_secs(300),
     };
     let learned = course.run_in_parts::<Learning, _, _, 1>(
-        Singer::init(&sizes.text_encoder, &sizes.dit, &device),
+        start,
         ["error"],
         |step| {
-            let (_, emphasis) = PHASES[PHASES.partition_point(|(from, _)| *from <= step) - 1];
+            let (_, emphasis) = phases[phases.partition_point(|(from, _)| *from <= step) - 1];
             halves(setting.seed, step).into_iter().map(|seed| (emphasis, seed)).collect()
         },
         |(emphasis, seed), model| {

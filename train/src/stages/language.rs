@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acestep_import::Part;
+use acestep_import::{Directory, LanguageFolder, Part};
 use acestep_model::{
     acestep::{AudioCodec, Config},
     qwen3::Causal,
@@ -12,18 +12,51 @@ use acestep_train::{
     course::{Course, Lesson, digest},
     demo::{self, Sizes},
     language::{Coded, Texts},
-    learner::Habits,
+    learner::{Habits, awake},
     release::{tensors_of, write_tensors},
 };
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
 
-use super::{Learning, Setting, corpus, halves, tell, words, write};
+use super::{Learning, Setting, corpus, halves, place, tell, words, write};
 
 /// Songs of half a step.
 const ITEMS: usize = 8;
 
-pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+/// From which step of a second course on which share of the plans is short.
+const PHASES: [(usize, f64); 2] = [(0, 0.0), (4_500, 0.5)];
+
+/// How a first course learns.
+const HABITS: Habits = Habits {
+    steps: 0,
+    rate: 1e-3,
+    warm_up: 300,
+    last: 0.02,
+    betas: [0.9, 0.98],
+    decay: 5e-2,
+    longest: 1.0,
+    average: 0.999,
+};
+
+pub(super) fn run(setting: &Setting<'_>, steps: usize, again: bool) -> anyhow::Result<bool> {
+    if again {
+        let folder = setting.folder.join("model").join(words::FOLDERS[1]);
+        let start: Causal<Flex> = LanguageFolder::open(Directory::Disk(folder))?.model(&place())?;
+        let habits = Habits { steps, rate: 7e-4, ..HABITS };
+        return learn(&setting.again(), "language-again", habits, &PHASES, awake(start));
+    }
+    let start = Causal::init(&Sizes::demo()?.language_model, &Default::default());
+    learn(setting, "language", Habits { steps, ..HABITS }, &PHASES[..1], start)
+}
+
+/// Takes a course of `name` from `start`, and releases what came of it.
+fn learn(
+    setting: &Setting<'_>,
+    name: &str,
+    habits: Habits,
+    phases: &[(usize, f64)],
+    start: Causal<Learning>,
+) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[1])?;
     let Some(examples) = corpus::read(setting)? else { return Ok(false) };
@@ -35,7 +68,7 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
     let (texts, device) = (Texts::new(&coded, &tokenizer)?, Default::default());
     let course = Course {
-        folder: setting.folder.join("language"),
+        folder: setting.folder.join(name),
         seed: setting.seed,
         // With other codes the same numbers mean other sounds.
         of: format!(
@@ -44,24 +77,18 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
             setting.pieces,
             digest([codes.as_slice()])
         ),
-        habits: Habits {
-            steps,
-            rate: 1e-3,
-            warm_up: 300,
-            last: 0.02,
-            betas: [0.9, 0.98],
-            decay: 5e-2,
-            longest: 1.0,
-            average: 0.999,
-        },
+        habits,
         save_every: Duration::from_secs(300),
     };
     let learned = course.run_in_parts::<Learning, _, _, 1>(
-        Causal::init(&sizes.language_model, &device),
+        start,
         ["nats"],
-        |step| halves(setting.seed, step),
-        |seed, model| {
-            let loss = texts.loss(model, ITEMS, seed, &device);
+        |step| {
+            let (_, short) = phases[phases.partition_point(|(from, _)| *from <= step) - 1];
+            halves(setting.seed, step).into_iter().map(|seed| (short, seed)).collect()
+        },
+        |(short, seed), model| {
+            let loss = texts.loss(model, ITEMS, short, seed, &device);
             let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [nats] }
         },

@@ -20,7 +20,7 @@ use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
 use burn::{backend::Autodiff, tensor::backend::Backend};
 use burn_flex::Flex;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 /// Where networks learn.
 type Learning = Autodiff<Flex>;
@@ -44,19 +44,22 @@ pub(crate) enum Stage {
         steps: usize,
     },
     /// The diffusion transformer and the encoders it listens to
-    Flow {
-        /// Steps in all
-        #[arg(long, default_value_t = 9000)]
-        steps: usize,
-    },
+    Flow(Taught<9000>),
     /// The language model
-    Language {
-        /// Steps in all
-        #[arg(long, default_value_t = 5000)]
-        steps: usize,
-    },
+    Language(Taught<5000>),
     /// No stage: composed pieces as files, to hear, or for `acestep train lora`
     Pieces(pieces::Pieces),
+}
+
+/// What networks learn that have two courses.
+#[derive(Debug, Args)]
+pub(crate) struct Taught<const STEPS: usize> {
+    /// Steps in all
+    #[arg(long, default_value_t = STEPS)]
+    steps: usize,
+    /// A second course: from what is released, on other pieces, at a lower rate
+    #[arg(long)]
+    again: bool,
 }
 
 /// What all stages are told.
@@ -69,6 +72,11 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Setting<'_> {
+    /// That of a second course: other pieces, another seed.
+    fn again(&self) -> Self {
+        Self { folder: self.folder.clone(), seed: self.seed + 1, ..*self }
+    }
+
     /// The folder of what is released, or one in it.
     fn released(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.folder.join("model").join(name);
@@ -100,8 +108,8 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
         Stage::Vae { steps } => vae::run(setting, *steps)?,
         Stage::Corpus => corpus::read(setting)?.is_some(),
         Stage::Codes { steps } => codes::run(setting, *steps)?,
-        Stage::Flow { steps } => flow::run(setting, *steps)?,
-        Stage::Language { steps } => language::run(setting, *steps)?,
+        Stage::Flow(taught) => flow::run(setting, taught.steps, taught.again)?,
+        Stage::Language(taught) => language::run(setting, taught.steps, taught.again)?,
         Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
     };
     if !done {

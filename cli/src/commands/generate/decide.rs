@@ -124,17 +124,10 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         let text = "tiny is a random network: the sound is noise, made to prove the pipeline";
         all.push(Notice(format!("{text}{more}")));
     }
-    if folder.name() == DEMO {
-        let text = match asked.request.lyrics.as_deref() {
-            Some(lyrics) if singing::least_seconds(lyrics) > 0.0 => {
-                Some("demo has never heard a voice: the words will not be sung")
-            }
-            None if composition.is_some() && asked.request.instrumental != Some(true) => Some(
-                "demo knows no songs with words, and its plan of one is poor: pass --instrumental",
-            ),
-            _ => None,
-        };
-        all.extend(text.map(|text| Notice(text.into())));
+    let lyrics = asked.request.lyrics.as_deref();
+    if folder.name() == DEMO && lyrics.is_some_and(|of| singing::least_seconds(of) > 0.0) {
+        let text = "demo has never heard a voice: the words will not be sung";
+        all.push(Notice(text.into()));
     }
     let mut job = Job {
         asked,

@@ -17,6 +17,7 @@
 mod few;
 mod gradient;
 mod many;
+mod product;
 #[cfg(test)]
 mod tests;
 mod tile;

@@ -11,9 +11,11 @@ use rayon::prelude::*;
 use super::{
     super::{
         super::{Mask, Visibility, primitive, reference, tensor},
+        exp::exp,
         from_values, readable,
     },
-    Heads, Problem, Rows,
+    HIDDEN, Heads, Problem, Rows,
+    product::{Left, add_product},
 };
 
 /// Queries whose weights are held at a time.
@@ -111,27 +113,25 @@ impl WithSimd for Group<'_> {
                 let (q, slope) = (padded(q, first, count, wide), padded(slope, first, count, wide));
                 let rows = [count, width, long];
                 weights.fill(0.0);
-                add_product(simd, (&q, [wide, 1]), &k_turned, &mut weights, rows);
+                add_product(simd, Left::Rows(&q, wide), &k_turned, &mut weights, rows);
                 of_weights.fill(0.0);
-                add_product(simd, (&slope, [wide, 1]), &v_turned, &mut of_weights, rows);
+                add_product(simd, Left::Rows(&slope, wide), &v_turned, &mut of_weights, rows);
                 for i in 0..count {
                     let weights = &mut weights[i * long..][..long];
                     let of_weights = &mut of_weights[i * long..][..long];
-                    soften(problem, item, first + i, &mut weights[..keys], scale);
-                    weights[keys..].fill(0.0);
-                    let along: f32 = weights.iter().zip(&*of_weights).map(|(w, g)| w * g).sum();
-                    let is_blind = problem.is_blind(item, first + i);
-                    for (g, w) in of_weights.iter_mut().zip(&*weights) {
+                    hide(problem, item, first + i, weights);
+                    soften(simd, weights, of_weights, scale);
+                    if problem.is_blind(item, first + i) {
                         // Whoever sees nothing learns nothing of where to look.
-                        *g = if is_blind { 0.0 } else { scale * w * (*g - along) };
+                        of_weights.fill(0.0);
                     }
                 }
                 let columns = [keys, count, wide];
-                add_product(simd, (&weights, [1, long]), &slope, &mut sum_v, columns);
-                add_product(simd, (&of_weights, [1, long]), &q, &mut sum_k, columns);
+                add_product(simd, Left::Columns(&weights, long), &slope, &mut sum_v, columns);
+                add_product(simd, Left::Columns(&of_weights, long), &q, &mut sum_k, columns);
                 block_q.fill(0.0);
                 let rows = [count, keys, wide];
-                add_product(simd, (&of_weights, [long, 1]), &k_rows, &mut block_q, rows);
+                add_product(simd, Left::Rows(&of_weights, long), &k_rows, &mut block_q, rows);
                 let to = &mut of_q[(member * queries + first) * width..][..count * width];
                 for (to, from) in to.chunks_exact_mut(width).zip(block_q.chunks_exact(wide)) {
                     to.copy_from_slice(&from[..width]);
@@ -146,23 +146,47 @@ impl WithSimd for Group<'_> {
     }
 }
 
-/// Scores of query `i` to its weights.
+/// Hides scores of keys that query `i` does not see; those of keys that do not exist come to nothing also
+/// where it sees none.
 #[inline(always)]
-fn soften(problem: &Problem<'_>, item: usize, i: usize, scores: &mut [f32], scale: f32) {
-    let (seen, real) = (problem.seen(i), problem.real(item));
-    let mut largest = f32::MIN;
-    for (j, score) in scores.iter_mut().enumerate() {
-        let is_seen = seen.contains(&j) && real.is_none_or(|real| real[j] != 0);
-        *score = if is_seen { *score * scale } else { f32::MIN };
-        largest = largest.max(*score);
+fn hide(problem: &Problem<'_>, item: usize, i: usize, scores: &mut [f32]) {
+    let (scores, beyond) = scores.split_at_mut(problem.keys);
+    beyond.fill(f32::NEG_INFINITY);
+    let seen = problem.seen(i);
+    scores[..seen.start].fill(HIDDEN);
+    scores[seen.end..].fill(HIDDEN);
+    if let Some(real) = problem.real(item) {
+        for (score, _) in scores.iter_mut().zip(real).filter(|(_, real)| **real == 0) {
+            *score = HIDDEN;
+        }
     }
-    let mut sum = 0.0;
+}
+
+/// Scores of a query to its weights, and what these are passed back to what the scores are.
+#[inline(always)]
+fn soften<S: Simd>(simd: S, scores: &mut [f32], slopes: &mut [f32], scale: f32) {
+    let (scores, slopes) = (S::as_mut_simd_f32s(scores).0, S::as_mut_simd_f32s(slopes).0);
+    let scale = simd.splat_f32s(scale);
+    let mut largest = simd.splat_f32s(f32::MIN);
     for score in &mut *scores {
-        *score = (*score - largest).exp();
-        sum += *score;
+        *score = simd.mul_f32s(*score, scale);
+        largest = simd.max_f32s(largest, *score);
     }
-    let inverse = 1.0 / sum;
-    scores.iter_mut().for_each(|score| *score *= inverse);
+    let largest = simd.splat_f32s(simd.reduce_max_f32s(largest));
+    let mut sum = simd.splat_f32s(0.0);
+    let mut along = simd.splat_f32s(0.0);
+    for (score, &slope) in scores.iter_mut().zip(&*slopes) {
+        *score = exp(simd, simd.sub_f32s(*score, largest));
+        sum = simd.add_f32s(sum, *score);
+        along = simd.mul_add_f32s(*score, slope, along);
+    }
+    let inverse = simd.reduce_sum_f32s(sum).recip();
+    let along = simd.splat_f32s(simd.reduce_sum_f32s(along) * inverse);
+    let inverse = simd.splat_f32s(inverse);
+    for (score, slope) in scores.iter_mut().zip(slopes) {
+        *score = simd.mul_f32s(*score, inverse);
+        *slope = simd.mul_f32s(simd.mul_f32s(*score, scale), simd.sub_f32s(*slope, along));
+    }
 }
 
 /// Rows `first..` of a head, each filled up with zeros.
@@ -183,65 +207,6 @@ fn turned(rows: Rows<'_>, count: usize, long: usize) -> Vec<f32> {
         }
     }
     values
-}
-
-/// Rows that are summed at once.
-const ROWS: usize = 4;
-
-/// Vectors of them.
-const VECTORS: usize = 2;
-
-/// `to += a b`: `a` is `[m, k]` wherever its numbers lie, `b` and `to` are `[k, n]` and `[m, n]`, `n` in
-/// whole vectors.
-#[inline(always)]
-fn add_product<S: Simd>(
-    simd: S,
-    (a, [row, column]): (&[f32], [usize; 2]),
-    b: &[f32],
-    to: &mut [f32],
-    [m, k, n]: [usize; 3],
-) {
-    let step = VECTORS * S::F32_LANES;
-    for first in (0..m).step_by(ROWS) {
-        let rows = ROWS.min(m - first);
-        for at in (0..n).step_by(step) {
-            let width = step.min(n - at);
-            let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
-            // Rows beyond the last are summed like the last, and forgotten.
-            let mut starts = [0; ROWS];
-            for (index, start) in starts.iter_mut().enumerate() {
-                *start = (first + index.min(rows - 1)) * row;
-            }
-            if width == step {
-                for depth in 0..k {
-                    let (b, _) = S::as_simd_f32s(&b[depth * n + at..][..step]);
-                    for (sums, start) in sums.iter_mut().zip(starts) {
-                        let weight = simd.splat_f32s(a[start + depth * column]);
-                        for (sum, &b) in sums.iter_mut().zip(b) {
-                            *sum = simd.mul_add_e_f32s(weight, b, *sum);
-                        }
-                    }
-                }
-            } else {
-                for depth in 0..k {
-                    let (b, _) = S::as_simd_f32s(&b[depth * n + at..][..width]);
-                    for (sums, start) in sums.iter_mut().zip(starts) {
-                        let weight = simd.splat_f32s(a[start + depth * column]);
-                        for (sum, &b) in sums.iter_mut().zip(b) {
-                            *sum = simd.mul_add_e_f32s(weight, b, *sum);
-                        }
-                    }
-                }
-            }
-            for (index, sums) in sums[..rows].iter().enumerate() {
-                let to = &mut to[(first + index) * n + at..][..width];
-                let (to, _) = S::as_mut_simd_f32s(to);
-                for (to, &sum) in to.iter_mut().zip(sums) {
-                    *to = simd.add_f32s(*to, sum);
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
