@@ -27,7 +27,7 @@ pub struct Coded {
 
 /// What a model is asked for in a step.
 #[derive(Debug, Clone, Copy)]
-enum Ask {
+pub enum Ask {
     /// Codes of a caption.
     Codes,
     /// What codes are like.
@@ -39,7 +39,7 @@ enum Ask {
 }
 
 /// Shares of the steps.
-const SHARES: [(Ask, f64); 4] =
+pub const SHARES: [(Ask, f64); 4] =
     [(Ask::Codes, 0.6), (Ask::Understand, 0.28), (Ask::Inspire, 0.08), (Ask::Format, 0.04)];
 
 /// Items that are not told what is wanted, for guidance.

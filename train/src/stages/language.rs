@@ -11,7 +11,7 @@ use acestep_train::{
     corpus::Example,
     course::{Course, Lesson, digest},
     demo::{self, Sizes},
-    language::{Coded, Texts},
+    language::{Coded, SHARES, Texts},
     learner::{Habits, awake},
     release::{tensors_of, write_tensors},
 };
@@ -72,7 +72,7 @@ fn learn(
         seed: setting.seed,
         // With other codes the same numbers mean other sounds.
         of: format!(
-            "{}, {} pieces, {ITEMS} items, codes {}",
+            "{}, {} pieces, {ITEMS} items, {SHARES:?}, {phases:?}, codes {}",
             demo::LANGUAGE_MODEL,
             setting.pieces,
             digest([codes.as_slice()])
