@@ -114,7 +114,7 @@ where
         loss: impl Fn(T, &M) -> (Tensor<B, 1>, R) + Sync,
     ) -> (f32, Vec<R>) {
         let share = 1.0 / items.len() as f64;
-        let threads = (rayon::current_num_threads() / items.len()).max(1);
+        let threads = (rayon::current_num_threads() / items.len().max(1)).max(1);
         let of_one = |item: T, weights: M::InnerModule| {
             // One of its own, or backward passes would wait for each other.
             let model = M::from_inner(weights);
