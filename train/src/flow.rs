@@ -91,8 +91,8 @@ impl Times {
 /// What a step dwells on.
 #[derive(Debug, Clone, Copy)]
 pub struct Emphasis {
-    /// At which times is learned.
-    pub times: Times,
+    /// At which times is learned: song after song at another of these.
+    pub times: &'static [Times],
     /// [`Shares::unknown`] of steps that see the song through its codes, which can tell these.
     pub unknown_with_codes: f64,
 }
@@ -186,7 +186,9 @@ where
         let condition = model.dit.attend_to(condition);
 
         let noise = normal(&mut random, song.len());
-        let times: Vec<f32> = (0..items).map(|_| emphasis.times.draw(&mut random)).collect();
+        let times: Vec<f32> = (0..items)
+            .map(|item| emphasis.times[item % emphasis.times.len()].draw(&mut random))
+            .collect();
         // ANCHOR: noisy
         let of_item = |index: usize| times[index / (length * channels)];
         let mix = |(index, (x, n)): (usize, (&f32, &f32))| {

@@ -8,7 +8,7 @@ use burn::{
     module::{Module, ModuleVisitor, Param},
     tensor::{Tensor, backend::Backend, bf16},
 };
-use safetensors::{Dtype, tensor::TensorView};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::Error;
 
@@ -79,6 +79,33 @@ pub fn weight_normed(tensors: Tensors) -> Tensors {
 /// Numbers from which on a tensor is stored in bf16; the few others stay exact.
 const MANY: usize = 2048;
 
+/// Reads a file of weights as [`write_tensors`] writes them, every number as it was stored.
+///
+/// # Errors
+/// If it cannot be read, or is no such file.
+pub fn read_tensors(path: &Path) -> Result<Tensors, Error> {
+    let state = |reason: String| Error::State { path: path.to_owned(), reason };
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| state(e.to_string()))?;
+    file.iter()
+        .map(|(name, view)| {
+            let values = match view.dtype() {
+                Dtype::F32 => {
+                    let (words, _) = view.data().as_chunks::<4>();
+                    words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+                }
+                Dtype::BF16 => {
+                    let (words, _) = view.data().as_chunks::<2>();
+                    words.iter().map(|word| bf16::from_le_bytes(*word).to_f32()).collect()
+                }
+                other => return Err(state(format!("`{name}` is {other:?}, not f32 or bf16"))),
+            };
+            Ok((name.to_owned(), Values { shape: view.shape().to_vec(), values }))
+        })
+        .collect()
+}
+
 /// Writes a file of weights; large tensors in bf16.
 ///
 /// # Errors
@@ -146,5 +173,24 @@ mod tests {
         assert_eq!(normed["conv1.weight_v"], filter);
         let lengths = Values { shape: vec![2, 1, 1], values: vec![5.0, 2.0] };
         assert_eq!(normed["conv1.weight_g"], lengths);
+    }
+
+    #[test]
+    fn what_was_read_is_written_as_it_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        let of = |count: usize| Values {
+            shape: vec![count],
+            values: (0..count).map(|i| (i as f32 + 0.1).ln()).collect(),
+        };
+        let tensors =
+            Tensors::from([("many".to_owned(), of(MANY)), ("few".to_owned(), of(MANY - 1))]);
+        write_tensors(&first, &tensors).expect("written");
+        let read = read_tensors(&first).expect("read");
+        assert_eq!(read["few"], tensors["few"]);
+        assert_ne!(read["many"], tensors["many"], "rounded once");
+        write_tensors(&second, &read).expect("written");
+        let bytes = |path: &Path| std::fs::read(path).expect("bytes");
+        assert_eq!(bytes(&first), bytes(&second), "not twice");
     }
 }

@@ -18,18 +18,28 @@ use acestep_train::{
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
 
-use super::{Learning, Setting, corpus, halves, place, tell, words, write};
+use super::{Learning, Setting, Taught, corpus, halves, place, tell, words, write};
 
 /// Songs of half a step.
 const ITEMS: usize = 8;
 
-/// From which step of a second course on which share of the plans is short.
-const PHASES: [(usize, f64); 2] = [(0, 0.0), (4_500, 0.5)];
+/// A course: its steps, its rate, and from which step on which share of the plans is short.
+struct Plan {
+    steps: usize,
+    rate: f64,
+    phases: &'static [(usize, f64)],
+}
 
-/// How a first course learns.
+const COURSES: [Plan; 3] = [
+    Plan { steps: 5_000, rate: 1e-3, phases: &[(0, 0.0)] },
+    Plan { steps: 6_500, rate: 7e-4, phases: &[(0, 0.0), (4_500, 0.5)] },
+    Plan { steps: 5_500, rate: 7e-4, phases: &[(0, 0.4)] },
+];
+
+/// How all courses learn.
 const HABITS: Habits = Habits {
     steps: 0,
-    rate: 1e-3,
+    rate: 0.0,
     warm_up: 300,
     last: 0.02,
     betas: [0.9, 0.98],
@@ -38,25 +48,28 @@ const HABITS: Habits = Habits {
     average: 0.999,
 };
 
-pub(super) fn run(setting: &Setting<'_>, steps: usize, again: bool) -> anyhow::Result<bool> {
-    if again {
-        let folder = setting.folder.join("model").join(words::FOLDERS[1]);
-        let start: Causal<Flex> = LanguageFolder::open(Directory::Disk(folder))?.model(&place())?;
-        let habits = Habits { steps, rate: 7e-4, ..HABITS };
-        return learn(&setting.again(), "language-again", habits, &PHASES, awake(start));
-    }
-    let start = Causal::init(&Sizes::demo()?.language_model, &Default::default());
-    learn(setting, "language", Habits { steps, ..HABITS }, &PHASES[..1], start)
+pub(super) fn run(setting: &Setting<'_>, taught: Taught<3>) -> anyhow::Result<bool> {
+    let start = match taught.index() {
+        0 => Causal::init(&Sizes::demo()?.language_model, &Default::default()),
+        _ => awake(released(setting)?),
+    };
+    learn(&setting.of(taught), taught, start)
 }
 
-/// Takes a course of `name` from `start`, and releases what came of it.
+/// The network as it was released.
+fn released(setting: &Setting<'_>) -> anyhow::Result<Causal<Flex>> {
+    let folder = setting.folder.join("model").join(words::FOLDERS[1]);
+    Ok(LanguageFolder::open(Directory::Disk(folder))?.model(&place())?)
+}
+
+/// Takes a course from `start`, and releases what came of it.
 fn learn(
     setting: &Setting<'_>,
-    name: &str,
-    habits: Habits,
-    phases: &[(usize, f64)],
+    taught: Taught<3>,
     start: Causal<Learning>,
 ) -> anyhow::Result<bool> {
+    let Plan { steps, rate, phases } = COURSES[taught.index()];
+    let steps = taught.steps.unwrap_or(steps);
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[1])?;
     let Some(examples) = corpus::read(setting)? else { return Ok(false) };
@@ -68,7 +81,7 @@ fn learn(
         coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
     let (texts, device) = (Texts::new(&coded, &tokenizer)?, Default::default());
     let course = Course {
-        folder: setting.folder.join(name),
+        folder: setting.folder.join(taught.folder("language")),
         seed: setting.seed,
         // With other codes the same numbers mean other sounds.
         of: format!(
@@ -77,7 +90,7 @@ fn learn(
             setting.pieces,
             digest([codes.as_slice()])
         ),
-        habits,
+        habits: Habits { steps, rate, ..HABITS },
         save_every: Duration::from_secs(300),
     };
     let learned = course.run_in_parts::<Learning, _, _, 1>(

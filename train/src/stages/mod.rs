@@ -30,11 +30,7 @@ pub(crate) enum Stage {
     /// The tokenizers, from what is said of pieces
     Words,
     /// The autoencoder: sound to latents and back
-    Vae {
-        /// Steps in all
-        #[arg(long, default_value_t = 8000)]
-        steps: usize,
-    },
+    Vae(Taught<2>),
     /// Pieces as latents; the stages below make them too if they are missing
     Corpus,
     /// The audio codes: what is worth remembering of a moment
@@ -44,22 +40,37 @@ pub(crate) enum Stage {
         steps: usize,
     },
     /// The diffusion transformer and the encoders it listens to
-    Flow(Taught<9000>),
+    Flow(Taught<3>),
     /// The language model
-    Language(Taught<5000>),
+    Language(Taught<3>),
     /// No stage: composed pieces as files, to hear, or for `acestep train lora`
     Pieces(pieces::Pieces),
 }
 
-/// What networks learn that have two courses.
-#[derive(Debug, Args)]
-pub(crate) struct Taught<const STEPS: usize> {
-    /// Steps in all
-    #[arg(long, default_value_t = STEPS)]
-    steps: usize,
-    /// A second course: from what is released, on other pieces, at a lower rate
+/// What networks learn that have several courses.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Taught<const COURSES: i64> {
+    /// Steps in all; otherwise as many as the demo model took
     #[arg(long)]
-    again: bool,
+    steps: Option<usize>,
+    /// Which course: those after the first go on from what is released, on other pieces
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=COURSES))]
+    course: u8,
+}
+
+impl<const COURSES: i64> Taught<COURSES> {
+    /// The course's place among all of its stage, the first 0.
+    fn index(self) -> usize {
+        usize::from(self.course) - 1
+    }
+
+    /// The folder of the course below that of all stages.
+    fn folder(self, stage: &str) -> String {
+        match self.course {
+            1 => stage.to_owned(),
+            course => format!("{stage}-{course}"),
+        }
+    }
 }
 
 /// What all stages are told.
@@ -72,9 +83,10 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// That of a second course: other pieces, another seed.
-    fn again(&self) -> Self {
-        Self { folder: self.folder.clone(), seed: self.seed + 1, ..*self }
+    /// That of a course: each has pieces and a seed of its own.
+    fn of<const COURSES: i64>(&self, taught: Taught<COURSES>) -> Self {
+        let seed = self.seed.wrapping_add(taught.index() as u64);
+        Self { folder: self.folder.clone(), seed, ..*self }
     }
 
     /// The folder of what is released, or one in it.
@@ -105,11 +117,11 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
     <Flex as Backend>::seed(&Default::default(), setting.seed);
     let done = match stage {
         Stage::Words => words::run(setting)?,
-        Stage::Vae { steps } => vae::run(setting, *steps)?,
+        Stage::Vae(taught) => vae::run(setting, *taught)?,
         Stage::Corpus => corpus::read(setting)?.is_some(),
         Stage::Codes { steps } => codes::run(setting, *steps)?,
-        Stage::Flow(taught) => flow::run(setting, taught.steps, taught.again)?,
-        Stage::Language(taught) => language::run(setting, taught.steps, taught.again)?,
+        Stage::Flow(taught) => flow::run(setting, *taught)?,
+        Stage::Language(taught) => language::run(setting, *taught)?,
         Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
     };
     if !done {

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use acestep_import::Part;
+use acestep_model::oobleck::Decoder;
 use acestep_train::{
     composer::{Piece, Wish},
     course::{Course, Lesson},
     demo::{self, Sizes},
-    learner::Habits,
-    release::{Tensors, tensors_of, weight_normed, write_tensors},
-    vae::{Autoencoder, Crops, Weights, loss},
+    learner::{Habits, awake},
+    release::{Tensors, read_tensors, tensors_of, weight_normed, write_tensors},
+    vae::{Autoencoder, Crops, Weights, loss, loss_of_decoder},
 };
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
 
-use super::{Learning, Setting, halves, tell, write};
+use super::{Learning, Setting, Taught, halves, place, tell, write};
 
 /// Stretches of a step.
 const ITEMS: usize = 4;
@@ -22,40 +23,59 @@ const ITEMS: usize = 4;
 /// Latent frames of a stretch: 0.8 s.
 const FRAMES: usize = 160;
 
+/// Steps of the first course, and of the second, which only the decoder takes.
+const STEPS: [usize; 2] = [8_000, 8_000];
+
+/// One of so many pieces of the second course is played by the band that the later networks know.
+const SAME: usize = 2;
+
+/// How the first course learns.
+const HABITS: Habits = Habits {
+    steps: STEPS[0],
+    rate: 5e-4,
+    warm_up: 400,
+    last: 0.02,
+    betas: [0.8, 0.99],
+    decay: 1e-3,
+    longest: 1.0,
+    average: 0.999,
+};
+
+const WEIGHTS: Weights = Weights { waveform: 1.0, kl: 1.5e-2 };
+
+/// Where the weights lie.
+const FILE: &str = "diffusion_pytorch_model.safetensors";
+
 /// Pieces whose latents are measured in the end.
 const MEASURED: u64 = 24;
 
-pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
-    let sizes = Sizes::demo()?;
-    let device = Default::default();
-    let course = Course {
-        folder: setting.folder.join("vae"),
+pub(super) fn run(setting: &Setting<'_>, taught: Taught<2>) -> anyhow::Result<bool> {
+    let setting = setting.of(taught);
+    let habits = Habits { steps: taught.steps.unwrap_or(STEPS[taught.index()]), ..HABITS };
+    let course = |of: String| Course {
+        folder: setting.folder.join(taught.folder("vae")),
         seed: setting.seed,
-        of: demo::VAE.to_owned(),
-        habits: Habits {
-            steps,
-            rate: 5e-4,
-            warm_up: 400,
-            last: 0.02,
-            betas: [0.8, 0.99],
-            decay: 1e-3,
-            longest: 1.0,
-            average: 0.999,
-        },
+        of,
+        habits,
         save_every: Duration::from_secs(300),
     };
+    match taught.index() {
+        0 => both(&setting, &course(demo::VAE.to_owned())),
+        _ => decoder(&setting, &course(format!("{}, decoder, {SAME}", demo::VAE))),
+    }
+}
+
+/// The course of both halves.
+fn both(setting: &Setting<'_>, course: &Course) -> anyhow::Result<bool> {
+    let sizes = Sizes::demo()?;
+    let device = Default::default();
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop());
-    let weights = Weights { waveform: 1.0, kl: 1.5e-2 };
     let learned = course.run_in_parts::<Learning, _, _, 3>(
         Autoencoder::init(&sizes.vae, &device),
         ["spectra", "waveform", "kl"],
-        |step| {
-            let sounds = crops.of_step(step);
-            let half = sounds.chunks_exact(sounds.len() / 2).map(<[f32]>::to_vec);
-            half.zip(halves(setting.seed, step)).collect()
-        },
+        |step| parts(&mut crops, course.seed, step),
         |(sounds, seed): (Vec<f32>, u64), model| {
-            let (loss, losses) = loss(model, &sounds, ITEMS / 2, weights, seed, &device);
+            let (loss, losses) = loss(model, &sounds, ITEMS / 2, WEIGHTS, seed, &device);
             Lesson { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
         },
         &mut tell,
@@ -67,9 +87,50 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
     let mut tensors = tensors_of(&learned.encoder, Part::VaeEncoder);
     tensors.extend(tensors_of(&learned.decoder, Part::VaeDecoder));
     even_out(&mut tensors, &spread);
+    release(setting, weight_normed(tensors))
+}
+
+/// The course of the decoder alone: latents stay what they are, and so everything that other networks
+/// know of them.
+fn decoder(setting: &Setting<'_>, course: &Course) -> anyhow::Result<bool> {
+    let sizes = Sizes::demo()?;
+    let device = Default::default();
+    let released = setting.vae()?;
+    let encoder = released.encoder::<Flex>(&place())?;
+    let start = awake::<Learning, Decoder<Learning>>(released.decoder::<Flex>(&place())?);
+    let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
+    let learned = course.run_in_parts::<Learning, _, _, 2>(
+        start,
+        ["spectra", "waveform"],
+        |step| parts(&mut crops, course.seed, step),
+        |(sounds, seed): (Vec<f32>, u64), model| {
+            let halves = (&encoder, model);
+            let (loss, losses) =
+                loss_of_decoder(halves, &sounds, ITEMS / 2, WEIGHTS.waveform, seed, &device);
+            Lesson { loss, parts: [losses.spectra, losses.waveform] }
+        },
+        &mut tell,
+        setting.stop,
+    )?;
+    let Some(learned) = learned else { return Ok(false) };
+
+    // Rounded once more the encoder would be another one.
+    let mut tensors = read_tensors(&setting.released("vae")?.join(FILE))?;
+    tensors.retain(|name, _| name.starts_with("encoder."));
+    tensors.extend(weight_normed(tensors_of(&learned, Part::VaeDecoder)));
+    release(setting, tensors)
+}
+
+/// The stretches of both halves of a step, each with a seed.
+fn parts(crops: &mut Crops, seed: u64, step: usize) -> Vec<(Vec<f32>, u64)> {
+    let sounds = crops.of_step(step);
+    let half = sounds.chunks_exact(sounds.len() / 2).map(<[f32]>::to_vec);
+    half.zip(halves(seed, step)).collect()
+}
+
+fn release(setting: &Setting<'_>, tensors: Tensors) -> anyhow::Result<bool> {
     let folder = setting.released("vae")?;
-    let file = folder.join("diffusion_pytorch_model.safetensors");
-    write_tensors(&file, &weight_normed(tensors))?;
+    write_tensors(&folder.join(FILE), &tensors)?;
     write(&folder.join("config.json"), demo::VAE)?;
     Ok(true)
 }

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
-use crate::composer::{Piece, Wish};
+use crate::composer::{Band, Piece, Wish};
 
 /// Seconds of a piece that stretches are taken from.
 const SECONDS: f64 = 8.0;
@@ -23,13 +23,20 @@ pub struct Crops {
     seed: u64,
     items: usize,
     samples: usize,
+    /// Of so many pieces one is played by the band that the later networks know.
+    same: Option<usize>,
     pieces: BTreeMap<usize, [Vec<f32>; 2]>,
 }
 
 impl Crops {
     /// `items` stretches of `samples` samples a step.
     pub fn new(seed: u64, items: usize, samples: usize) -> Self {
-        Self { seed, items, samples, pieces: BTreeMap::new() }
+        Self { seed, items, samples, same: None, pieces: BTreeMap::new() }
+    }
+
+    /// The same, where one of `count` pieces is played by the band that the later networks know.
+    pub fn with_same_band(self, count: usize) -> Self {
+        Self { same: Some(count), ..self }
     }
 
     /// The stretches of a step, `items` times `[2, samples]`.
@@ -38,12 +45,14 @@ impl Crops {
         self.pieces.retain(|&piece, _| piece >= first);
         let missing: Vec<usize> =
             (first..first + AT_HAND).filter(|piece| !self.pieces.contains_key(piece)).collect();
-        let seed = self.seed;
+        let (seed, same) = (self.seed, self.same);
         let composed: Vec<(usize, [Vec<f32>; 2])> = missing
             .into_par_iter()
             .with_max_len(1)
             .map(|piece| {
-                let wish = Wish { duration_s: Some(SECONDS), ..Wish::default() };
+                let is_same = same.is_some_and(|count| piece % count == 0);
+                let band = if is_same { Band::Same } else { Band::default() };
+                let wish = Wish { duration_s: Some(SECONDS), band, ..Wish::default() };
                 (piece, Piece::compose(seed.wrapping_add(piece as u64), &wish).render())
             })
             .collect();

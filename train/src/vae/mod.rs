@@ -7,10 +7,13 @@
 
 mod crops;
 
-use acestep_model::oobleck::{Config, Decoder, Encoder};
+use acestep_model::oobleck::{Config, Decoder, Encoder, Posterior};
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{Tensor, TensorData, backend::AutodiffBackend},
+    tensor::{
+        Tensor, TensorData,
+        backend::{AutodiffBackend, Backend},
+    },
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -93,17 +96,60 @@ pub fn loss<B>(
 where
     B: AutodiffBackend + acestep_model::Backend,
 {
-    let samples = sounds.len() / (2 * items);
-    let sound = TensorData::new(sounds.to_vec(), [items, 2, samples]);
-    let posterior = model.encoder.forward(Tensor::from_data(sound, device));
+    let posterior = model.encoder.forward(batch(sounds, items, device));
+    let std = posterior.std();
+    let back = model.decoder.forward(drawn(&posterior, seed));
+    let (of_sound, Losses { spectra, waveform, .. }) =
+        loss_of_sound(back, sounds, items, weights.waveform);
+
+    let variance = std.square();
+    let kl = (posterior.mean.square() + variance.clone() - variance.log() - 1.0).mean() * 0.5;
+    let nats = kl.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
+    (of_sound + kl * weights.kl, Losses { spectra, waveform, kl: nats })
+}
+
+/// The same for a decoder alone, which learns to hear more in what an encoder says that has done
+/// learning. `waveform` is its [weight](Weights::waveform).
+pub fn loss_of_decoder<B>(
+    (encoder, decoder): (&Encoder<B::InnerBackend>, &Decoder<B>),
+    sounds: &[f32],
+    items: usize,
+    waveform: f32,
+    seed: u64,
+    device: &B::Device,
+) -> (Tensor<B, 1>, Losses)
+where
+    B: AutodiffBackend + acestep_model::Backend,
+    B::InnerBackend: acestep_model::Backend,
+{
+    let posterior = encoder.forward(batch(sounds, items, device));
+    let latents = Tensor::from_inner(drawn(&posterior, seed));
+    loss_of_sound(decoder.forward(latents), sounds, items, waveform)
+}
+
+/// Sounds as a tensor, `[B, 2, N]`.
+fn batch<B: Backend>(sounds: &[f32], items: usize, device: &B::Device) -> Tensor<B, 3> {
+    let shape = [items, 2, sounds.len() / (2 * items)];
+    Tensor::from_data(TensorData::new(sounds.to_vec(), shape), device)
+}
+
+/// Latents as an encoder means them, give or take.
+fn drawn<B: acestep_model::Backend>(posterior: &Posterior<B>, seed: u64) -> Tensor<B, 3> {
     let std = posterior.std();
     let mut random = Pcg64::seed_from_u64(seed);
     let shape = std.dims();
     let noise = normal(&mut random, shape.iter().product());
-    let noise = Tensor::from_data(TensorData::new(noise, shape), device);
-    let latents = posterior.mean.clone() + std.clone() * noise;
-    let back = model.decoder.forward(latents);
+    let noise = Tensor::from_data(TensorData::new(noise, shape), &std.device());
+    posterior.mean.clone() + std * noise
+}
 
+/// The part of the loss that is heard, of what came `back` of sounds.
+fn loss_of_sound<B: Backend>(
+    back: Tensor<B, 3>,
+    sounds: &[f32],
+    items: usize,
+    weight: f32,
+) -> (Tensor<B, 1>, Losses) {
     let values = back.clone().into_data().iter::<f32>().collect::<Vec<f32>>();
     let Distance { value: spectra, mut gradient } = distance(&values, sounds, items);
     let count = values.len() as f32;
@@ -111,19 +157,16 @@ where
     for ((gradient, y), x) in gradient.iter_mut().zip(&values).zip(sounds) {
         waveform += f64::from((y - x).abs());
         let sign = if y == x { 0.0 } else { (y - x).signum() };
-        *gradient += weights.waveform * sign / count;
+        *gradient += weight * sign / count;
     }
     let waveform = waveform as f32 / count;
     // ANCHOR: beside
     // Its derivative is the gradient that was computed beside the networks.
-    let gradient = Tensor::from_data(TensorData::new(gradient, back.dims()), device);
+    let gradient = TensorData::new(gradient, back.dims());
+    let gradient = Tensor::from_data(gradient, &back.device());
     let of_sound = (back * gradient).sum();
     // ANCHOR_END: beside
-
-    let variance = std.square();
-    let kl = (posterior.mean.square() + variance.clone() - variance.log() - 1.0).mean() * 0.5;
-    let nats = kl.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
-    (of_sound + kl * weights.kl, Losses { spectra, waveform, kl: nats })
+    (of_sound, Losses { spectra, waveform, kl: 0.0 })
 }
 
 /// Numbers of a normal distribution (Box and Muller 1958).
