@@ -44,7 +44,7 @@ pub const LEAST_FRAMES: usize = 128;
 pub const MOST_SECONDS: f64 = 600.0;
 
 /// What a plan must know of the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
     /// How messages call it.
     pub name: String,
@@ -62,7 +62,12 @@ pub struct ModelInfo {
     pub timbre_frames: usize,
     /// Audio codes that exist: 64 000 in the released models.
     pub codes: u32,
+    /// Strength of guidance where none is asked for: 7 for the released models.
+    pub guidance_scale: f64,
 }
+
+/// Strength of guidance of the released base and sft models, as upstream's `inference.py` has it.
+const GUIDANCE: f64 = 7.0;
 
 impl ModelInfo {
     /// That of the model called `name`, by its configurations.
@@ -77,6 +82,7 @@ impl ModelInfo {
             frames_per_code: dit.pool_window_size,
             timbre_frames: dit.timbre_fix_frame,
             codes: Fsq::new(dit.fsq_input_levels.clone()).codes(),
+            guidance_scale: dit.default_guidance_scale.unwrap_or(GUIDANCE),
         }
     }
 }

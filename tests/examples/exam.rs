@@ -7,6 +7,7 @@
 //!
 //! | part | what is heard |
 //! |---|---|
+//! | `composed` | pieces as they are, played by other bands: how far the listener is to be trusted |
 //! | `vae` | pieces after the autoencoder |
 //! | `songs` | songs that were asked for by caption and metadata, without the language model |
 //! | `planned` | the same, as the language model outlines them |
@@ -22,7 +23,7 @@ use std::{path::Path, time::Instant};
 use acestep_import::Adapter;
 use acestep_runtime::Request;
 use acestep_tests::exam::{
-    self, Answer, LESSONS, Marks, Student, Times, heard, question, question_in,
+    self, Answer, LESSONS, Marks, Student, Times, composed, heard, question, question_in,
 };
 use acestep_train::composer::{Piece, Style};
 
@@ -50,6 +51,10 @@ fn main() {
     };
     let of_ten_seconds = |index| question(index, 10.0);
     let player: Player = match part.as_str() {
+        "composed" => Box::new(|index| {
+            let asked = composed(index, 10.0);
+            Answer { sound: asked.render(), asked }
+        }),
         "vae" => {
             let vae = exam::vae(Path::new(&folder));
             Box::new(move |index| {

@@ -62,6 +62,11 @@ pub fn question(index: u64, seconds: f64) -> Piece {
     Piece::compose(FIRST + index, &wish)
 }
 
+/// The same piece, played by a band of its own.
+pub fn composed(index: u64, seconds: f64) -> Piece {
+    Piece::compose(FIRST + index, &Wish { duration_s: Some(seconds), ..Wish::default() })
+}
+
 /// A piece of ten seconds in a style that is taught later.
 pub fn question_in(style: Style, index: u64) -> Piece {
     let band = Band::Same;

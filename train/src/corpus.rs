@@ -10,7 +10,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::{
     Error,
-    composer::{Band, Piece, Wish},
+    composer::{Band, Piece, REVISION, Wish},
     labels::Labels,
 };
 
@@ -39,7 +39,8 @@ pub fn piece(seed: u64, index: usize) -> Piece {
 
 /// Reads a corpus of `count` pieces in `folder`, after making what is missing of it.
 ///
-/// `made` is told how many there are after every file, and says whether to go on; else `None`.
+/// `made` is told how many there are after every file, and says whether to go on; else `None`. `at_once`
+/// encodes two at the same time; on a card each thread would have memory of its own, which stays.
 ///
 /// # Errors
 /// [`Error`] if a file cannot be read or written.
@@ -49,6 +50,7 @@ pub fn read_or_make<B: Backend>(
     count: usize,
     encoder: &Encoder<B>,
     device: &B::Device,
+    at_once: bool,
     made: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Option<Vec<Example>>, Error> {
     fs::create_dir_all(folder)
@@ -56,24 +58,28 @@ pub fn read_or_make<B: Backend>(
     let mut examples = Vec::with_capacity(count);
     for first in (0..count).step_by(A_FILE) {
         let here = A_FILE.min(count - first);
-        let path = folder.join(format!("{seed}-{first:06}-{here}.safetensors"));
+        let path = folder.join(format!("{seed}-{first:06}-{here}-{REVISION}.safetensors"));
         if path.is_file() {
             examples.extend(read(&path)?);
             continue;
         }
         let pieces: Vec<usize> = (first..first + here).collect();
-        let of_some = |pieces: &[usize], encoder: Encoder<B>| -> Vec<Example> {
-            pieces.iter().map(|&index| encode(&piece(seed, index), &encoder, device)).collect()
+        let of_some = |pieces: &[usize], encoder: &Encoder<B>| -> Vec<Example> {
+            pieces.iter().map(|&index| encode(&piece(seed, index), encoder, device)).collect()
         };
-        // Composing takes one core.
-        let of_file: Vec<Example> = thread::scope(|scope| {
-            let half = pieces.chunks(here.div_ceil(2)).map(|pieces| (pieces, encoder.clone()));
-            let halves: Vec<_> = half
-                .map(|(pieces, encoder)| scope.spawn(move || of_some(pieces, encoder)))
-                .collect();
-            let joined = halves.into_iter().map(|half| half.join());
-            joined.flat_map(|half| half.unwrap_or_else(|e| resume_unwind(e))).collect()
-        });
+        let of_file: Vec<Example> = if at_once {
+            // Composing takes one core.
+            thread::scope(|scope| {
+                let half = pieces.chunks(here.div_ceil(2)).map(|pieces| (pieces, encoder.clone()));
+                let halves: Vec<_> = half
+                    .map(|(pieces, encoder)| scope.spawn(move || of_some(pieces, &encoder)))
+                    .collect();
+                let joined = halves.into_iter().map(|half| half.join());
+                joined.flat_map(|half| half.unwrap_or_else(|e| resume_unwind(e))).collect()
+            })
+        } else {
+            of_some(&pieces, encoder)
+        };
         write(&path, &of_file)?;
         examples.extend(of_file);
         if !made(examples.len()) {

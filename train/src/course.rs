@@ -1,7 +1,9 @@
 //! A course of steps: what every stage of training has in common.
 //!
 //! Everything that is random in a step follows from the seed and the step's number, so that a course
-//! that was stopped and goes on from its last state ends with the same weights as one that was not.
+//! that was stopped and goes on from its last state ends with the same weights as one that was not, on a
+//! processor of the same kind to the last bit; a card, and whoever changes between two, adds up in another
+//! order.
 
 use std::{
     fs::{self, OpenOptions},
@@ -36,6 +38,9 @@ pub struct Course {
     pub habits: Habits,
     /// Time between two states that are saved.
     pub save_every: Duration,
+    /// Whether the parts of a step are computed at the same time, if there are several: see
+    /// [`Learner::learn_from_all`].
+    pub at_once: bool,
 }
 
 /// The loss of one step: what is learned from, and what is written down, each with its name.
@@ -97,8 +102,8 @@ impl Course {
         self.take_all(model, names, take, report, stop)
     }
 
-    /// [`run`](Self::run), each step in parts that are computed at the same time: what `parts_of` gives
-    /// for a step, the loss being the mean of theirs.
+    /// [`run`](Self::run), each step in parts: what `parts_of` gives for a step, the loss being the mean
+    /// of theirs.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -119,7 +124,8 @@ impl Course {
             (loss, parts)
         };
         let take = |learner: &mut Learner<B, M>| {
-            let (length, all) = learner.learn_from_all(parts_of(learner.step()), of_part);
+            let (length, all) =
+                learner.learn_from_all(parts_of(learner.step()), self.at_once, of_part);
             let mean = |i: usize| all.iter().map(|of| of[i]).sum::<f32>() / all.len() as f32;
             (length, std::array::from_fn(mean))
         };
@@ -370,7 +376,7 @@ mod tests {
         };
         let save_every = Duration::from_secs(3600);
         let of = "a test".to_owned();
-        Course { folder: folder.to_owned(), seed: 3, of, habits, save_every }
+        Course { folder: folder.to_owned(), seed: 3, of, habits, save_every, at_once: true }
     }
 
     /// Weights after a course that learns to turn vectors round, stopped after each of `stops`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the stage could not be read.
-    #[error("{}: cannot be read", path.display())]
+    #[error("cannot read `{}`", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -14,7 +14,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file or folder could not be written.
-    #[error("{}: cannot be written", path.display())]
+    #[error("cannot write `{}`", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A state that does not belong here, or is cut.
-    #[error("{}: {reason}", path.display())]
+    #[error("`{}`: {reason}", path.display())]
     State {
         /// The file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] acestep_model::ConfigError),
     /// A folder of songs from which nothing can be learned.
-    #[error("{}: {reason}", path.display())]
+    #[error("`{}`: {reason}", path.display())]
     Dataset {
         /// The folder, or a file in it.
         path: PathBuf,

@@ -106,14 +106,29 @@ where
         self.follow(GradientsParams::from_grads(loss.backward(), &self.model))
     }
 
-    /// Learns from the mean of the losses that `loss` makes of each of `items`, all at the same time,
-    /// and says how long its gradient was, and what `loss` gave besides.
+    /// Learns from the mean of the losses that `loss` makes of each of `items`, and says how long its
+    /// gradient was, and what `loss` gave besides.
+    ///
+    /// `at_once` computes all at the same time, each on its share of the cores: a card, which is busy
+    /// with one, has them one after the other, and needs the memory of one.
     pub fn learn_from_all<T: Send, R: Send>(
         &mut self,
         items: Vec<T>,
+        at_once: bool,
         loss: impl Fn(T, &M) -> (Tensor<B, 1>, R) + Sync,
     ) -> (f32, Vec<R>) {
         let share = 1.0 / items.len() as f64;
+        let mut sum = GradientsAccumulator::<M>::new();
+        if !at_once {
+            let of_one = |item: T| {
+                let (loss, rest) = loss(item, &self.model);
+                let gradients = (loss * share).backward();
+                sum.accumulate(&self.model, GradientsParams::from_grads(gradients, &self.model));
+                rest
+            };
+            let rests = items.into_iter().map(of_one).collect();
+            return (self.follow(sum.grads()), rests);
+        }
         let threads = (rayon::current_num_threads() / items.len().max(1)).max(1);
         let of_one = |item: T, weights: M::InnerModule| {
             // One of its own, or backward passes would wait for each other.
@@ -129,7 +144,6 @@ where
             Ok(pool) => pool.install(|| of_one(item, weights)),
             Err(_) => of_one(item, weights),
         };
-        let mut sum = GradientsAccumulator::<M>::new();
         let mut rests = Vec::with_capacity(items.len());
         // Threads of their own: whoever waits in the pool is given other work.
         std::thread::scope(|scope| {
@@ -291,6 +305,17 @@ impl<B: Backend> ModuleMapper<B> for Mean<B> {
 mod tests {
     use super::*;
 
+    const HABITS: Habits = Habits {
+        steps: 3,
+        rate: 1e-2,
+        warm_up: 1,
+        last: 1.0,
+        betas: [0.9, 0.999],
+        decay: 0.0,
+        longest: 1e-3,
+        average: 0.0,
+    };
+
     #[test]
     fn a_network_that_was_only_used_can_learn() {
         type Learning = burn::backend::Autodiff<burn_flex::Flex>;
@@ -311,6 +336,91 @@ mod tests {
         assert_eq!(gradient(Map::from_inner(used.clone())), 0.0);
         // Of each of two outputs three weights, whose gradients are one.
         assert_eq!(gradient(awake(used)), 6.0);
+    }
+
+    #[test]
+    fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
+        type Learning = burn::backend::Autodiff<burn_flex::Flex>;
+        let device = Default::default();
+        let map = acestep_model::nn::Linear::<Learning>::init(3, 2, &device);
+        let loss = |item: f32, map: &acestep_model::nn::Linear<Learning>| {
+            let x = Tensor::<Learning, 2>::from_data([[1.0, item, -2.0]], &device);
+            let loss = (map.forward(x) - item).square().sum();
+            (loss.clone(), loss.into_scalar())
+        };
+        let weights = |map: &acestep_model::nn::Linear<Learning>| -> Vec<f32> {
+            map.forward(Tensor::eye(3, &device)).into_data().to_vec().expect("f32")
+        };
+        // Weights are drawn when they are first needed: now, and not by each learner.
+        let start = weights(&map);
+        let learners = || Learner::new(map.clone(), HABITS);
+        let [mut whole, mut at_once, mut in_turn] = [learners(), learners(), learners()];
+        for step in 0..3 {
+            let items = [step as f32, 2.5, -1.0];
+            let all = items.map(|item| loss(item, &whole.model).0);
+            let length = whole.learn(&(Tensor::cat(all.to_vec(), 0).mean()));
+            let (near, losses) = at_once.learn_from_all(items.to_vec(), true, loss);
+            let (also_near, same_losses) = in_turn.learn_from_all(items.to_vec(), false, loss);
+            assert_eq!((near, losses), (also_near, same_losses));
+            assert!((near / length - 1.0).abs() < 1e-5, "{near} for {length}");
+        }
+        let [whole, at_once, in_turn] = [whole, at_once, in_turn].map(|of| weights(&of.model));
+        assert_eq!(at_once, in_turn);
+        let apart = whole.iter().zip(&at_once).map(|(a, b)| (a - b).abs());
+        assert!(apart.fold(0.0, f32::max) < 1e-5);
+        assert_ne!(whole, start);
+    }
+
+    /// Losses, and lengths of gradients, of three steps of a small language model.
+    #[cfg(feature = "wgpu")]
+    struct ThreeSteps<'a>(&'a [Vec<u8>; 3]);
+
+    #[cfg(feature = "wgpu")]
+    impl acestep_runtime::Job for ThreeSteps<'_> {
+        type Output = Vec<f32>;
+
+        fn run<B: acestep_model::Backend>(self, place: acestep_model::Place<B>) -> Vec<f32> {
+            type Learning<B> = burn::backend::Autodiff<B>;
+            let device = place.device;
+            let learner = Learner::new(small::<Learning<B>>(&device), HABITS);
+            let mut learner = learner.restore(self.0.clone(), 0, &device).expect("a state");
+            let step = |step: usize| {
+                let ids = [[1 + step as i32, 5, 9, 2, 7]];
+                let ids = Tensor::<Learning<B>, 2, burn::tensor::Int>::from_data(ids, &device);
+                let scores = burn::tensor::activation::log_softmax(learner.model.forward(ids), 2);
+                let loss = scores.narrow(2, 3, 1).mean() * -1.0;
+                let nats = loss.clone().into_data().iter::<f32>().next().expect("a loss");
+                [nats, learner.learn(&loss)]
+            };
+            (0..3).flat_map(step).collect()
+        }
+    }
+
+    #[cfg(feature = "wgpu")]
+    fn small<B: acestep_model::Backend>(device: &B::Device) -> acestep_model::qwen3::Causal<B> {
+        let text =
+            include_str!("../../tests/goldens/checkpoints_a/Qwen3-Embedding-0.6B/config.json");
+        let config = acestep_model::qwen3::Config::from_json(text).expect("sizes");
+        acestep_model::qwen3::Causal::init(&config, device)
+    }
+
+    /// What the processor keeps a card goes on from, and learns the same.
+    #[cfg(feature = "wgpu")]
+    #[test]
+    fn a_card_learns_what_the_processor_does() {
+        use acestep_runtime::{Device, Engine};
+        type Learning = burn::backend::Autodiff<burn_flex::Flex>;
+        let start = Learner::<Learning, _>::new(small(&Default::default()), HABITS);
+        let state = start.state().expect("a state");
+        let on = |device| {
+            let engine = Engine { device, dtype: burn::tensor::DType::F32 };
+            engine.run(ThreeSteps(&state)).expect("a device")
+        };
+        let (expected, learned) = (on(Device::Cpu), on(Device::Wgpu(0)));
+        assert!(expected[4] < expected[0], "it learns: {expected:?}");
+        for (a, b) in learned.iter().zip(&expected) {
+            assert!((a / b - 1.0).abs() < 1e-4, "{learned:?} for {expected:?}");
+        }
     }
 
     #[test]

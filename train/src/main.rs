@@ -3,7 +3,7 @@
 mod stages;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{
         Arc,
@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use acestep_runtime::device::{Device, kernels};
 use anyhow::Context;
 use clap::Parser;
 
@@ -31,6 +32,9 @@ struct Arguments {
     /// Pieces of the corpus
     #[arg(long, global = true, default_value_t = 8000)]
     pieces: usize,
+    /// Where networks are computed: auto, cpu, cuda, cuda:N, wgpu or wgpu:N
+    #[arg(long, global = true, default_value = "auto")]
+    device: String,
 }
 
 fn main() -> ExitCode {
@@ -43,11 +47,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(Arguments { stage, folder, seed, pieces }: Arguments) -> anyhow::Result<()> {
+fn run(Arguments { stage, folder, seed, pieces, device }: Arguments) -> anyhow::Result<()> {
+    let device = if stage.computes() { open(&device, &folder)? } else { Device::Cpu };
     let stopped = Arc::new(AtomicBool::new(false));
     let pressed = stopped.clone();
     ctrlc::set_handler(move || pressed.store(true, Ordering::SeqCst))
         .context("Ctrl-C cannot be handled")?;
     let stop = || stopped.load(Ordering::SeqCst);
-    stages::run(&stage, &Setting { folder, seed, pieces, stop: &stop })
+    stages::run(&stage, &Setting { folder, seed, pieces, device, stop: &stop })
+}
+
+/// The device that is asked for, whose compiled kernels are kept beside the stages.
+fn open(name: &str, folder: &Path) -> anyhow::Result<Device> {
+    let (device, notices) = Device::open(name)?;
+    let kept = kernels::keep(Some(&folder.join("kernels")), device);
+    notices.iter().chain(&kept.notice).for_each(|notice| report(&notice.0));
+    report(&format!("on {device}"));
+    Ok(device)
 }

@@ -165,7 +165,7 @@ pub(crate) struct Sampling {
     )]
     pub(crate) inference_steps: Option<i64>,
 
-    /// Strength of guidance; not turbo [default: 7].
+    /// Guidance strength; not turbo [default: 7; demo 4].
     #[arg(
         long,
         value_name = "X",

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
@@ -84,6 +85,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             average: 0.0,
         },
         save_every: Duration::from_secs(300),
+        at_once: false,
     };
     if args.force {
         remove(&course.folder.join("state.bin"))?;
@@ -198,14 +200,19 @@ fn identity(args: &Lora, model: &str, entries: &[Entry], dtype: DType) -> String
 
 fn remove(file: &Path) -> Result<()> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(Refusal::new(format!("`{}` cannot be removed", file.display()))
                 .because(error)
+                .hint("check its permissions, or name another folder with --output")
                 .into())
         }
         _ => Ok(()),
     }
 }
+
+/// What there has to be to learn from.
+const SONGS: &str =
+    "name a folder of songs, each with a text beside it: `acestep train lora --help`";
 
 /// An error of learning as one that has a hint and an exit code.
 fn known(error: acestep_train::Error) -> anyhow::Error {
@@ -218,6 +225,21 @@ fn known(error: acestep_train::Error) -> anyhow::Error {
         }
         Learning::Diverged { .. } => {
             Refusal::new(error.to_string()).hint("use a smaller --learning-rate").into()
+        }
+        Learning::Dataset { .. } => Refusal::new(error.to_string()).hint(SONGS).into(),
+        Learning::Read { path, source } => {
+            let hint = match source.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => SONGS,
+                _ => "check its permissions, and the disk",
+            };
+            let message = format!("cannot read `{}`", path.display());
+            Refusal::new(message).because(source).hint(hint).into()
+        }
+        Learning::Write { path, source } => {
+            let hint =
+                "check its permissions and the free space, or name another folder with --output";
+            let message = format!("cannot write `{}`", path.display());
+            Refusal::new(message).because(source).hint(hint).into()
         }
         other => other.into(),
     }

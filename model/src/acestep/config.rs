@@ -77,6 +77,9 @@ pub struct Config {
     pub timestep_mu: Option<f64>,
     /// Spread of these.
     pub timestep_sigma: Option<f64>,
+    /// Strength of guidance where none is asked for. A key of this project: no released file has it, and
+    /// those are made for 7.
+    pub default_guidance_scale: Option<f64>,
     /// Layers and heads whose attention aligns lyrics; needed only for timestamps.
     pub lyric_alignment_layers_config: Option<Value>,
     fsq_input_num_quantizers: usize,
@@ -154,6 +157,9 @@ impl Config {
             let key = ["num_key_value_heads", "encoder_num_key_value_heads"][index];
             require(divides, key, shape.kv_heads, "must divide the number of heads")?;
         }
+        let scale = config.default_guidance_scale;
+        let fits = scale.is_none_or(|scale| (1.0..=30.0).contains(&scale));
+        require(fits, "default_guidance_scale", scale, "guidance is from 1 to 30")?;
         let even = config.head_dim.is_multiple_of(2);
         require(even, "head_dim", config.head_dim, "rotary positions turn pairs of halves")?;
         if let Some(types) = &config.layer_types {

@@ -17,7 +17,6 @@ const TURBO_SHIFT: f64 = 3.0;
 /// The model cards' settings for base and sft.
 const BASE_STEPS: i64 = 50;
 const BASE_SHIFT: f64 = 1.0;
-const BASE_GUIDANCE: f64 = 7.0;
 
 const MOST_STEPS: u32 = 200;
 const MOST_SHIFT: f64 = 100.0;
@@ -162,7 +161,7 @@ fn guidance(
         }
         return Ok(None);
     }
-    let scale = scale.unwrap_or(BASE_GUIDANCE) as f32;
+    let scale = scale.unwrap_or(model.guidance_scale) as f32;
     if scale == 1.0 && (has_interval || mode != GuidanceMode::Apg) {
         let text = "guidance_scale 1 is no guidance: its mode and interval have no effect";
         notices.push(Notice(text.into()));

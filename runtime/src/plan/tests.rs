@@ -18,6 +18,7 @@ fn turbo() -> ModelInfo {
         frames_per_code: 5,
         timbre_frames: 750,
         codes: 64_000,
+        guidance_scale: 7.0,
     }
 }
 

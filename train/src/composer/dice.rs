@@ -21,6 +21,7 @@ pub(super) enum Stream {
     Timbre,
     Caption,
     Lyrics,
+    Hiss,
 }
 
 /// A portable source of chance.

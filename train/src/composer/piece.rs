@@ -149,10 +149,11 @@ impl Piece {
 
     /// The sound at 48 kHz, peak 0.8.
     pub fn render(&self) -> Stereo {
-        synth::mix(&self.stems(), self.samples())
+        synth::mix(self, &self.stems())
     }
 
-    /// The sound of each part, at the levels of the mix before it is scaled and faded.
+    /// The sound of each part, at the levels of the mix before it is scaled and faded. The noise of a tape
+    /// belongs to none of them.
     pub fn stems(&self) -> Vec<Stem> {
         synth::stems(self)
     }

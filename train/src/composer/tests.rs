@@ -192,3 +192,22 @@ fn the_notes_of_seed_zero_are_fixed() {
     });
     assert_eq!((piece.notes.len(), sum), (594, 5_231_790_840_639_870_824));
 }
+
+/// Whoever changes these raises [`REVISION`](super::REVISION).
+#[test]
+fn the_sounds_of_seed_zero_are_fixed() {
+    let loudness = |style: Style| {
+        let wish = Wish { style: Some(style), duration_s: Some(10.0), ..Wish::default() };
+        let sound = Piece::compose(0, &wish).render();
+        let samples = sound.iter().flatten();
+        (samples.clone().map(|x| f64::from(x * x)).sum::<f64>() / samples.count() as f64).sqrt()
+    };
+    let known = [
+        0.09631, 0.12211, 0.12657, 0.13914, 0.11350, 0.10999, 0.10841, 0.14168, 0.14624, 0.14249,
+        0.14984, 0.12539,
+    ];
+    let heard: Vec<f64> = Style::ALL.iter().map(|&style| loudness(style)).collect();
+    for (one, known) in heard.iter().zip(known) {
+        assert!((one / known - 1.0).abs() < 1e-3, "{heard:.5?}");
+    }
+}

@@ -212,8 +212,8 @@ mod tests {
         assert!(said(&[("a.txt", "la")]).contains("no song is in it: looked for .wav, .flac"));
         let mute = said(&[("a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("c.caption.txt", "x")]);
         assert!(mute.contains("what `a.wav` and of 1 more is like: write it into `a.caption.txt`"));
-        assert!(said(&[("a.wav", ""), ("a.json", "[1]")]).contains("a.json: not an object"));
-        assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json: no JSON"));
+        assert!(said(&[("a.wav", ""), ("a.json", "[1]")]).contains("a.json`: not an object"));
+        assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json`: no JSON"));
         for (key, value) in [("caption", "5"), ("bpm", "\"fast\""), ("timesignature", "2.5")] {
             let json = format!("{{\"{key}\": {value}}}");
             let said = said(&[("a.wav", ""), ("a.json", json.as_str())]);

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use acestep_import::Part;
+use acestep_model::{Backend, Place};
 use acestep_train::{
     codes::{Moments, Scribe, Written},
+    composer::REVISION,
     corpus::{self, Example},
     course::{Course, Lesson},
     demo::{self, Sizes},
@@ -13,14 +15,20 @@ use acestep_train::{
     sheet::sheet,
 };
 
-use super::{Learning, Setting, corpus as pieces, halves, tell, write};
+use burn::{backend::Autodiff, tensor::Tensor};
+
+use super::{Setting, corpus as pieces, halves, tell, write};
 
 /// Moments of half a step.
 const MOMENTS: usize = 96;
 
-pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
+pub(super) fn run<B: Backend>(
+    setting: &Setting<'_>,
+    steps: usize,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
-    let Some(examples) = pieces::read(setting)? else { return Ok(false) };
+    let Some(examples) = pieces::read(setting, place)? else { return Ok(false) };
     let shape = [sizes.dit.pool_window_size, sizes.dit.audio_acoustic_hidden_dim];
     let written: Vec<Written> = examples
         .into_iter()
@@ -31,11 +39,15 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
         })
         .collect();
     let moments = Moments::new(&written, shape);
-    let device = Default::default();
+    let device = &place.device;
     let course = Course {
         folder: setting.folder.join("codes"),
         seed: setting.seed,
-        of: format!("{}, {} pieces, {MOMENTS} moments", demo::DIT, setting.pieces),
+        of: format!(
+            "{}, composer {REVISION}, {} pieces, {MOMENTS} moments",
+            demo::DIT,
+            setting.pieces
+        ),
         habits: Habits {
             steps,
             rate: 2e-3,
@@ -47,15 +59,15 @@ pub(super) fn run(setting: &Setting<'_>, steps: usize) -> anyhow::Result<bool> {
             average: 0.998,
         },
         save_every: Duration::from_secs(300),
+        at_once: !setting.device.is_card(),
     };
-    let learned = course.run_in_parts::<Learning, _, _, 6>(
-        Scribe::init(&sizes.dit, &device),
+    let learned = course.run_in_parts::<Autodiff<B>, _, _, 6>(
+        Scribe::init(&sizes.dit, device),
         ["harmony", "bass", "rhythm", "harmony heard", "bass heard", "rhythm heard"],
         |step| halves(setting.seed, step),
         |seed, model| {
-            let [unknown, unheard] = moments.unknown(model, MOMENTS, seed, &device);
-            let number =
-                |x: &burn::tensor::Tensor<Learning, 1>| x.clone().into_data().iter::<f32>().next();
+            let [unknown, unheard] = moments.unknown(model, MOMENTS, seed, device);
+            let number = |x: &Tensor<Autodiff<B>, 1>| x.clone().into_data().iter::<f32>().next();
             let all = [0, 1].map(|i| [&unknown, &unheard][i]).into_iter().flatten();
             let parts: Vec<f32> = all.map(|x| number(x).unwrap_or(f32::NAN)).collect();
             let parts = parts.try_into().expect("three kinds, twice");

@@ -1,14 +1,17 @@
 //! Pieces as latents.
 
+use acestep_model::{Backend, Place};
 use acestep_train::corpus::{self, Example};
 use burn::tensor::Tensor;
-use burn_flex::Flex;
 
-use super::{Setting, place, report};
+use super::{Setting, report};
 
 /// Reads the corpus, after making what is missing; `None` if that was stopped.
-pub(super) fn read(setting: &Setting<'_>) -> anyhow::Result<Option<Vec<Example>>> {
-    let encoder = setting.vae()?.encoder::<Flex>(&place())?;
+pub(super) fn read<B: Backend>(
+    setting: &Setting<'_>,
+    place: &Place<B>,
+) -> anyhow::Result<Option<Vec<Example>>> {
+    let encoder = setting.vae()?.encoder(place)?;
     let folder = setting.folder.join("corpus");
     let start = std::time::Instant::now();
     let mut made = |count: usize| {
@@ -16,19 +19,21 @@ pub(super) fn read(setting: &Setting<'_>) -> anyhow::Result<Option<Vec<Example>>
         report(&format!("{count} of {} pieces, {seconds:.0} s", setting.pieces));
         !(setting.stop)()
     };
-    let device = Default::default();
-    let (seed, pieces) = (setting.seed, setting.pieces);
-    Ok(corpus::read_or_make(&folder, seed, pieces, &encoder, &device, &mut made)?)
+    let (seed, pieces, at_once) = (setting.seed, setting.pieces, !setting.device.is_card());
+    Ok(corpus::read_or_make(&folder, seed, pieces, &encoder, &place.device, at_once, &mut made)?)
 }
 
 /// What silence is as latents, as much as the longest pieces take: `[T, C]`. The end of what was heard,
 /// which differs from the rest, is not in it.
-pub(super) fn silence(setting: &Setting<'_>) -> anyhow::Result<Vec<f32>> {
+pub(super) fn silence<B: Backend>(
+    setting: &Setting<'_>,
+    place: &Place<B>,
+) -> anyhow::Result<Vec<f32>> {
     let vae = setting.vae()?;
-    let encoder = vae.encoder::<Flex>(&place())?;
+    let encoder = vae.encoder(place)?;
     // 30 seconds are heard, and 20 kept.
     let samples = 30 * vae.config().sampling_rate as usize;
-    let sound = Tensor::zeros([1, vae.config().audio_channels, samples], &Default::default());
+    let sound = Tensor::zeros([1, vae.config().audio_channels, samples], &place.device);
     let mean = encoder.forward(sound).mean.swap_dims(1, 2); // [1, T, C]
     let frames = mean.dims()[1] * 2 / 3;
     let mean = mean.narrow(1, 0, frames);

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use acestep_import::{Directory, DitFolder, Part, TextEncoderFolder};
+use acestep_model::{Backend, Place};
 use acestep_train::{
+    composer::REVISION,
     course::{Course, Lesson},
     demo::{self, Sizes},
     flow::{Emphasis, Lessons, Shares, Singer, Times, by_length},
     learner::{Habits, awake},
     release::{Tensors, Values, tensors_of, write_tensors},
 };
-use burn_flex::Flex;
+use burn::backend::Autodiff;
 
-use super::{Learning, Setting, Taught, corpus, halves, place, tell, words, write};
+use super::{Setting, Taught, corpus, halves, tell, words, write};
 
 /// Latent frames of half a step, over all its songs.
 const FRAMES: usize = 8_000;
@@ -34,7 +36,7 @@ struct Plan {
     phases: &'static [(usize, Emphasis)],
 }
 
-const COURSES: [Plan; 3] = [
+const COURSES: [Plan; 4] = [
     Plan {
         steps: 9_000,
         rate: 2.5e-3,
@@ -60,6 +62,13 @@ const COURSES: [Plan; 3] = [
         warm_up: 300,
         phases: &[(0, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 })],
     },
+    // The same, on pieces of a composer that had changed: quiet styles were lost on the way.
+    Plan {
+        steps: 7_000,
+        rate: 1.2e-3,
+        warm_up: 300,
+        phases: &[(0, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 })],
+    },
 ];
 
 /// How all courses learn.
@@ -74,45 +83,49 @@ const HABITS: Habits = Habits {
     average: 0.9995,
 };
 
-pub(super) fn run(setting: &Setting<'_>, taught: Taught<3>) -> anyhow::Result<bool> {
+pub(super) fn run<B: Backend>(
+    setting: &Setting<'_>,
+    taught: Taught<4>,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
     let start = match taught.index() {
         0 => {
             let sizes = Sizes::demo()?;
-            Singer::init(&sizes.text_encoder, &sizes.dit, &Default::default())
+            Singer::init(&sizes.text_encoder, &sizes.dit, &place.device)
         }
-        _ => awake(released(setting)?),
+        _ => awake(released(setting, place)?),
     };
-    learn(&setting.of(taught), taught, start)
+    learn(&setting.of(taught), taught, start, place)
 }
 
 /// The networks as they were released.
-fn released(setting: &Setting<'_>) -> anyhow::Result<Singer<Flex>> {
+fn released<B: Backend>(setting: &Setting<'_>, place: &Place<B>) -> anyhow::Result<Singer<B>> {
     let folder = |name| Directory::Disk(setting.folder.join("model").join(name));
     let text = TextEncoderFolder::open(folder(words::FOLDERS[0]))?;
     let dit = DitFolder::open(folder("acestep-v15-demo"))?;
     Ok(Singer {
-        text_encoder: text.model(&place())?,
-        conditioner: dit.conditioner(&place())?,
-        dit: dit.dit(&place())?,
+        text_encoder: text.model(place)?,
+        conditioner: dit.conditioner(place)?,
+        dit: dit.dit(place)?,
     })
 }
 
 /// Takes a course from `start`, and releases what came of it.
-fn learn(
+fn learn<B: Backend>(
     setting: &Setting<'_>,
-    taught: Taught<3>,
-    start: Singer<Learning>,
+    taught: Taught<4>,
+    start: Singer<Autodiff<B>>,
+    place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let Plan { steps, rate, warm_up, phases } = COURSES[taught.index()];
     let steps = taught.steps.unwrap_or(steps);
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[0])?;
-    let Some(examples) = corpus::read(setting)? else { return Ok(false) };
-    let silence = corpus::silence(setting)?;
-    let codec = setting.codec()?;
-    let device = Default::default();
+    let Some(examples) = corpus::read(setting, place)? else { return Ok(false) };
+    let silence = corpus::silence(setting, place)?;
+    let codec = setting.codec(place)?;
     let channels = sizes.dit.audio_acoustic_hidden_dim;
-    let lessons = Lessons::<Learning> {
+    let lessons = Lessons::<Autodiff<B>> {
         by_length: by_length(&examples),
         corpus: &examples,
         tokenizer: &tokenizer,
@@ -127,13 +140,13 @@ fn learn(
             timbre: 0.15,
             unknown: 0.08,
         },
-        device,
+        device: place.device.clone(),
     };
     let course = Course {
         folder: setting.folder.join(taught.folder("flow")),
         seed: setting.seed,
         of: format!(
-            "{}{}, {} pieces, {FRAMES} frames, {:?}, {phases:?}",
+            "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {:?}, {phases:?}",
             demo::DIT,
             demo::TEXT_ENCODER,
             setting.pieces,
@@ -141,8 +154,9 @@ fn learn(
         ),
         habits: Habits { steps, rate, warm_up, ..HABITS },
         save_every: Duration::from_secs(300),
+        at_once: !setting.device.is_card(),
     };
-    let learned = course.run_in_parts::<Learning, _, _, 1>(
+    let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
         start,
         ["error"],
         |step| {

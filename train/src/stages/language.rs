@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use acestep_import::{Directory, LanguageFolder, Part};
 use acestep_model::{
+    Backend, Place,
     acestep::{AudioCodec, Config},
     qwen3::Causal,
 };
@@ -15,10 +16,12 @@ use acestep_train::{
     learner::{Habits, awake},
     release::{tensors_of, write_tensors},
 };
-use burn::tensor::{Tensor, TensorData};
-use burn_flex::Flex;
+use burn::{
+    backend::Autodiff,
+    tensor::{Tensor, TensorData},
+};
 
-use super::{Learning, Setting, Taught, corpus, halves, place, tell, words, write};
+use super::{Setting, Taught, corpus, halves, tell, words, write};
 
 /// Songs of half a step.
 const ITEMS: usize = 8;
@@ -30,9 +33,11 @@ struct Plan {
     phases: &'static [(usize, f64)],
 }
 
-const COURSES: [Plan; 3] = [
+const COURSES: [Plan; 4] = [
     Plan { steps: 5_000, rate: 1e-3, phases: &[(0, 0.0)] },
     Plan { steps: 6_500, rate: 7e-4, phases: &[(0, 0.0), (4_500, 0.5)] },
+    Plan { steps: 5_500, rate: 7e-4, phases: &[(0, 0.4)] },
+    // The same on other pieces, of a composer that had changed.
     Plan { steps: 5_500, rate: 7e-4, phases: &[(0, 0.4)] },
 ];
 
@@ -48,42 +53,48 @@ const HABITS: Habits = Habits {
     average: 0.999,
 };
 
-pub(super) fn run(setting: &Setting<'_>, taught: Taught<3>) -> anyhow::Result<bool> {
+pub(super) fn run<B: Backend>(
+    setting: &Setting<'_>,
+    taught: Taught<4>,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
     let start = match taught.index() {
-        0 => Causal::init(&Sizes::demo()?.language_model, &Default::default()),
-        _ => awake(released(setting)?),
+        0 => Causal::init(&Sizes::demo()?.language_model, &place.device),
+        _ => awake(released(setting, place)?),
     };
-    learn(&setting.of(taught), taught, start)
+    learn(&setting.of(taught), taught, start, place)
 }
 
 /// The network as it was released.
-fn released(setting: &Setting<'_>) -> anyhow::Result<Causal<Flex>> {
+fn released<B: Backend>(setting: &Setting<'_>, place: &Place<B>) -> anyhow::Result<Causal<B>> {
     let folder = setting.folder.join("model").join(words::FOLDERS[1]);
-    Ok(LanguageFolder::open(Directory::Disk(folder))?.model(&place())?)
+    Ok(LanguageFolder::open(Directory::Disk(folder))?.model(place)?)
 }
 
 /// Takes a course from `start`, and releases what came of it.
-fn learn(
+fn learn<B: Backend>(
     setting: &Setting<'_>,
-    taught: Taught<3>,
-    start: Causal<Learning>,
+    taught: Taught<4>,
+    start: Causal<Autodiff<B>>,
+    place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let Plan { steps, rate, phases } = COURSES[taught.index()];
     let steps = taught.steps.unwrap_or(steps);
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[1])?;
-    let Some(examples) = corpus::read(setting)? else { return Ok(false) };
-    let codec = setting.codec()?;
+    let Some(examples) = corpus::read(setting, place)? else { return Ok(false) };
+    let codec = setting.codec(place)?;
     let coded: Vec<Coded> =
-        examples.iter().map(|example| coded(example, &codec, &sizes.dit)).collect();
+        examples.iter().map(|example| coded(example, &codec, &sizes.dit, place)).collect();
     drop(examples);
     let codes: Vec<u8> =
         coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
-    let (texts, device) = (Texts::new(&coded, &tokenizer)?, Default::default());
+    let texts = Texts::new(&coded, &tokenizer)?;
     let course = Course {
         folder: setting.folder.join(taught.folder("language")),
         seed: setting.seed,
-        // With other codes the same numbers mean other sounds.
+        // With other codes the same numbers mean other sounds. (Another device hears some differently: this
+        // stage goes on where it began.)
         of: format!(
             "{}, {} pieces, {ITEMS} items, {SHARES:?}, {phases:?}, codes {}",
             demo::LANGUAGE_MODEL,
@@ -92,8 +103,9 @@ fn learn(
         ),
         habits: Habits { steps, rate, ..HABITS },
         save_every: Duration::from_secs(300),
+        at_once: !setting.device.is_card(),
     };
-    let learned = course.run_in_parts::<Learning, _, _, 1>(
+    let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
         start,
         ["nats"],
         |step| {
@@ -101,7 +113,7 @@ fn learn(
             halves(setting.seed, step).into_iter().map(|seed| (short, seed)).collect()
         },
         |(short, seed), model| {
-            let loss = texts.loss(model, ITEMS, short, seed, &device);
+            let loss = texts.loss(model, ITEMS, short, seed, &place.device);
             let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [nats] }
         },
@@ -117,12 +129,17 @@ fn learn(
 }
 
 /// The codes of a piece; frames after the last whole group have none.
-fn coded(example: &Example, codec: &AudioCodec<Flex>, config: &Config) -> Coded {
+fn coded<B: Backend>(
+    example: &Example,
+    codec: &AudioCodec<B>,
+    config: &Config,
+    place: &Place<B>,
+) -> Coded {
     let (channels, group) = (config.audio_acoustic_hidden_dim, config.pool_window_size);
     let frames = example.latents.len() / channels / group * group;
     let latents =
         TensorData::new(example.latents[..frames * channels].to_vec(), [1, frames, channels]);
-    let latents = Tensor::<Flex, 3>::from_data(latents, &Default::default());
+    let latents = Tensor::<B, 3>::from_data(latents, &place.device);
     let (_, codes) = codec.tokenizer().forward(latents.clone(), latents);
     let codes = codes.into_data().iter::<i64>().map(|code| code as u32).collect();
     Coded { codes, labels: example.labels.clone() }

@@ -15,15 +15,12 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use acestep_import::{Directory, DitFolder, VaeFolder};
-use acestep_model::{Place, acestep::AudioCodec};
+use acestep_model::{Backend, Place, acestep::AudioCodec};
+use acestep_runtime::{Device, Engine, Job};
 use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
-use burn::{backend::Autodiff, tensor::backend::Backend};
-use burn_flex::Flex;
+use burn::tensor::DType;
 use clap::{Args, Subcommand};
-
-/// Where networks learn.
-type Learning = Autodiff<Flex>;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stage {
@@ -40,9 +37,9 @@ pub(crate) enum Stage {
         steps: usize,
     },
     /// The diffusion transformer and the encoders it listens to
-    Flow(Taught<3>),
+    Flow(Taught<4>),
     /// The language model
-    Language(Taught<3>),
+    Language(Taught<4>),
     /// No stage: composed pieces as files, to hear, or for `acestep train lora`
     Pieces(pieces::Pieces),
 }
@@ -73,11 +70,20 @@ impl<const COURSES: i64> Taught<COURSES> {
     }
 }
 
+impl Stage {
+    /// Whether there is a network in it.
+    pub(crate) fn computes(&self) -> bool {
+        !matches!(self, Self::Words | Self::Pieces(_))
+    }
+}
+
 /// What all stages are told.
 pub(crate) struct Setting<'a> {
     pub(crate) folder: PathBuf,
     pub(crate) seed: u64,
     pub(crate) pieces: usize,
+    /// Where it is computed.
+    pub(crate) device: Device,
     /// Whether to save and leave.
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
@@ -98,10 +104,10 @@ impl Setting<'_> {
     }
 
     /// The audio codes as their stage left them.
-    fn codec(&self) -> anyhow::Result<AudioCodec<Flex>> {
+    fn codec<B: Backend>(&self, place: &Place<B>) -> anyhow::Result<AudioCodec<B>> {
         let folder = Directory::Disk(self.folder.join("model/acestep-v15-demo"));
         let model = DitFolder::open(folder).context("the stage `codes` comes first")?;
-        Ok(model.audio_codec(&place())?)
+        Ok(model.audio_codec(place)?)
     }
 
     /// The autoencoder as its stage left it.
@@ -113,16 +119,17 @@ impl Setting<'_> {
 
 /// Runs a stage.
 pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
-    // What networks begin with follows from it too.
-    <Flex as Backend>::seed(&Default::default(), setting.seed);
     let done = match stage {
         Stage::Words => words::run(setting)?,
-        Stage::Vae(taught) => vae::run(setting, *taught)?,
-        Stage::Corpus => corpus::read(setting)?.is_some(),
-        Stage::Codes { steps } => codes::run(setting, *steps)?,
-        Stage::Flow(taught) => flow::run(setting, *taught)?,
-        Stage::Language(taught) => language::run(setting, *taught)?,
         Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
+        Stage::Vae(_)
+        | Stage::Corpus
+        | Stage::Codes { .. }
+        | Stage::Flow(_)
+        | Stage::Language(_) => {
+            let engine = Engine { device: setting.device, dtype: DType::F32 };
+            engine.run(Computed { stage, setting })??
+        }
     };
     if !done {
         report("stopped; the same command goes on from here");
@@ -130,8 +137,29 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn place() -> Place<Flex> {
-    Place::f32(Default::default())
+/// A stage with networks.
+struct Computed<'a> {
+    stage: &'a Stage,
+    setting: &'a Setting<'a>,
+}
+
+impl Job for Computed<'_> {
+    /// Whether it came to its end.
+    type Output = anyhow::Result<bool>;
+
+    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
+        let Self { stage, setting } = self;
+        // What networks begin with follows from it too.
+        B::seed(&place.device, setting.seed);
+        match stage {
+            Stage::Vae(taught) => vae::run(setting, *taught, &place),
+            Stage::Corpus => Ok(corpus::read(setting, &place)?.is_some()),
+            Stage::Codes { steps } => codes::run(setting, *steps, &place),
+            Stage::Flow(taught) => flow::run(setting, *taught, &place),
+            Stage::Language(taught) => language::run(setting, *taught, &place),
+            Stage::Words | Stage::Pieces(_) => unreachable!("no network is in these"),
+        }
+    }
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -3,19 +3,21 @@
 use std::time::Duration;
 
 use acestep_import::Part;
-use acestep_model::oobleck::Decoder;
+use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
-    composer::{Piece, Wish},
+    composer::{Piece, REVISION, Wish},
     course::{Course, Lesson},
     demo::{self, Sizes},
     learner::{Habits, awake},
     release::{Tensors, read_tensors, tensors_of, weight_normed, write_tensors},
     vae::{Autoencoder, Crops, Weights, loss, loss_of_decoder},
 };
-use burn::tensor::{Tensor, TensorData};
-use burn_flex::Flex;
+use burn::{
+    backend::Autodiff,
+    tensor::{Tensor, TensorData},
+};
 
-use super::{Learning, Setting, Taught, halves, place, tell, write};
+use super::{Setting, Taught, halves, tell, write};
 
 /// Stretches of a step.
 const ITEMS: usize = 4;
@@ -49,7 +51,11 @@ const FILE: &str = "diffusion_pytorch_model.safetensors";
 /// Pieces whose latents are measured in the end.
 const MEASURED: u64 = 24;
 
-pub(super) fn run(setting: &Setting<'_>, taught: Taught<2>) -> anyhow::Result<bool> {
+pub(super) fn run<B: Backend>(
+    setting: &Setting<'_>,
+    taught: Taught<2>,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
     let setting = setting.of(taught);
     let habits = Habits { steps: taught.steps.unwrap_or(STEPS[taught.index()]), ..HABITS };
     let course = |of: String| Course {
@@ -58,24 +64,33 @@ pub(super) fn run(setting: &Setting<'_>, taught: Taught<2>) -> anyhow::Result<bo
         of,
         habits,
         save_every: Duration::from_secs(300),
+        at_once: !setting.device.is_card(),
     };
     match taught.index() {
-        0 => both(&setting, &course(demo::VAE.to_owned())),
-        _ => decoder(&setting, &course(format!("{}, decoder, {SAME}", demo::VAE))),
+        0 => both(&setting, &course(format!("{}, composer {REVISION}", demo::VAE)), place),
+        _ => decoder(
+            &setting,
+            &course(format!("{}, composer {REVISION}, decoder, {SAME}", demo::VAE)),
+            place,
+        ),
     }
 }
 
 /// The course of both halves.
-fn both(setting: &Setting<'_>, course: &Course) -> anyhow::Result<bool> {
+fn both<B: Backend>(
+    setting: &Setting<'_>,
+    course: &Course,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
-    let device = Default::default();
+    let device = &place.device;
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop());
-    let learned = course.run_in_parts::<Learning, _, _, 3>(
-        Autoencoder::init(&sizes.vae, &device),
+    let learned = course.run_in_parts::<Autodiff<B>, _, _, 3>(
+        Autoencoder::init(&sizes.vae, device),
         ["spectra", "waveform", "kl"],
         |step| parts(&mut crops, course.seed, step),
         |(sounds, seed): (Vec<f32>, u64), model| {
-            let (loss, losses) = loss(model, &sounds, ITEMS / 2, WEIGHTS, seed, &device);
+            let (loss, losses) = loss(model, &sounds, ITEMS / 2, WEIGHTS, seed, device);
             Lesson { loss, parts: [losses.spectra, losses.waveform, losses.kl] }
         },
         &mut tell,
@@ -83,7 +98,7 @@ fn both(setting: &Setting<'_>, course: &Course) -> anyhow::Result<bool> {
     )?;
     let Some(learned) = learned else { return Ok(false) };
 
-    let spread = spread(&learned, setting.seed);
+    let spread = spread(&learned, setting.seed, place);
     let mut tensors = tensors_of(&learned.encoder, Part::VaeEncoder);
     tensors.extend(tensors_of(&learned.decoder, Part::VaeDecoder));
     even_out(&mut tensors, &spread);
@@ -92,21 +107,25 @@ fn both(setting: &Setting<'_>, course: &Course) -> anyhow::Result<bool> {
 
 /// The course of the decoder alone: latents stay what they are, and so everything that other networks
 /// know of them.
-fn decoder(setting: &Setting<'_>, course: &Course) -> anyhow::Result<bool> {
+fn decoder<B: Backend>(
+    setting: &Setting<'_>,
+    course: &Course,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
-    let device = Default::default();
+    let device = &place.device;
     let released = setting.vae()?;
-    let encoder = released.encoder::<Flex>(&place())?;
-    let start = awake::<Learning, Decoder<Learning>>(released.decoder::<Flex>(&place())?);
+    let encoder = released.encoder(place)?;
+    let start = awake::<Autodiff<B>, Decoder<Autodiff<B>>>(released.decoder(place)?);
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
-    let learned = course.run_in_parts::<Learning, _, _, 2>(
+    let learned = course.run_in_parts::<Autodiff<B>, _, _, 2>(
         start,
         ["spectra", "waveform"],
         |step| parts(&mut crops, course.seed, step),
         |(sounds, seed): (Vec<f32>, u64), model| {
             let halves = (&encoder, model);
             let (loss, losses) =
-                loss_of_decoder(halves, &sounds, ITEMS / 2, WEIGHTS.waveform, seed, &device);
+                loss_of_decoder(halves, &sounds, ITEMS / 2, WEIGHTS.waveform, seed, device);
             Lesson { loss, parts: [losses.spectra, losses.waveform] }
         },
         &mut tell,
@@ -136,7 +155,7 @@ fn release(setting: &Setting<'_>, tensors: Tensors) -> anyhow::Result<bool> {
 }
 
 /// How far the latents of pieces are from zero: the root of the mean square of each channel.
-fn spread(learned: &Autoencoder<Flex>, seed: u64) -> Vec<f32> {
+fn spread<B: Backend>(learned: &Autoencoder<B>, seed: u64, place: &Place<B>) -> Vec<f32> {
     let mut squares: Vec<f64> = Vec::new();
     let mut frames = 0;
     for piece in 0..MEASURED {
@@ -144,7 +163,7 @@ fn spread(learned: &Autoencoder<Flex>, seed: u64) -> Vec<f32> {
         let piece = Piece::compose(seed.wrapping_sub(1 + piece), &wish);
         let [left, right] = piece.render();
         let sound = TensorData::new([left, right].concat(), [1, 2, piece.samples()]);
-        let mean = learned.encoder.forward(Tensor::from_data(sound, &Default::default())).mean;
+        let mean = learned.encoder.forward(Tensor::from_data(sound, &place.device)).mean;
         let [_, channels, length] = mean.dims();
         squares.resize(channels, 0.0);
         frames += length;

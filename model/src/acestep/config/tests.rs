@@ -51,6 +51,7 @@ fn a_size_that_is_absurd_or_contradicts_another_is_refused_by_its_key() {
         ("pool_window_size", json!(0)),
         ("timbre_fix_frame", json!(0)),
         ("timbre_hidden_dim", json!(32)),
+        ("default_guidance_scale", json!(0.5)),
         ("fsq_dim", json!(32)),
         ("fsq_input_levels", json!([65_536, 65_536])),
         ("fsq_input_levels", json!([4096, 4097])),

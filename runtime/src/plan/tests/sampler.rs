@@ -212,6 +212,18 @@ fn base_takes_fifty_steps_with_projected_guidance_of_7() {
 }
 
 #[test]
+fn a_model_may_say_which_guidance_it_is_made_for() {
+    let small = || ModelInfo { guidance_scale: 4.0, ..base() };
+    let scale = |asked| {
+        let (plan, _) = resolve(Request { guidance_scale: asked, ..request() }, small());
+        plan.guidance.map(|guidance| guidance.scale)
+    };
+    assert_eq!([scale(None), scale(Some(6.0)), scale(Some(1.0))], [Some(4.0), Some(6.0), None]);
+    let (plan, _) = resolve(request(), ModelInfo { is_turbo: true, ..small() });
+    assert_eq!(plan.guidance, None);
+}
+
+#[test]
 fn a_guidance_of_1_is_none() {
     let (plan, _) = resolve(Request { guidance_scale: Some(1.0), ..request() }, base());
     assert_eq!(plan.guidance, None);

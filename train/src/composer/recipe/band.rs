@@ -14,6 +14,7 @@ pub(super) const BOSSA_NOVA: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         Part {
             role: Role::Sevenths,
@@ -61,6 +62,7 @@ pub(super) const FOLK: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         Part {
             role: Role::Triads,
@@ -106,6 +108,7 @@ pub(super) const SYNTH_POP: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.25,
+    hiss: 0.0,
     parts: &[
         drum(&[Kick], 0.85, Layer::Always, &["X...X...X...X...", "X...x...X...x.o."]),
         drum(&[Snare], 0.42, Layer::Verse, &["....X.......X..."]),
@@ -154,6 +157,7 @@ pub(super) const ROCK: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         drum(
             &[Kick],
@@ -207,6 +211,7 @@ pub(super) const POLKA: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         Part {
             role: Role::Bass,

@@ -14,6 +14,7 @@ pub(super) const CHIPTUNE: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         drum(&[Kick], 0.6, Layer::Verse, &["X...x...X...x..."]),
         drum(&[Snare], 0.32, Layer::Verse, &["....X.......X..."]),
@@ -52,6 +53,7 @@ pub(super) const HOUSE: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.45,
+    hiss: 0.0,
     parts: &[
         drum(&[Kick], 1.0, Layer::Always, &["X...X...X...X..."]),
         drum(&[Clap], 0.3, Layer::Verse, &["....x.......x..."]),
@@ -100,6 +102,7 @@ pub(super) const TECHNO: Recipe = Recipe {
     movement: Movement::Still,
     swing: 0,
     pumping: 0.4,
+    hiss: 0.0,
     parts: &[
         drum(&[Kick], 1.0, Layer::Always, &["X...X...X...X..."]),
         drum(&[Hat], 0.16, Layer::Verse, &["xoooxoooxoooxooo", "x.o.x.o.x.o.x.o."]),
@@ -138,6 +141,7 @@ pub(super) const DRUM_AND_BASS: Recipe = Recipe {
     movement: Movement::Still,
     swing: 0,
     pumping: 0.2,
+    hiss: 0.0,
     parts: &[
         drum(
             &[Kick],

@@ -74,6 +74,8 @@ pub(super) struct Recipe {
     pub(super) swing: u32,
     /// How far chords and bass step back on each beat, 0 = not at all, 1 = to silence.
     pub(super) pumping: f32,
+    /// Loudness of the tape's noise, in the unit of the pitched parts; 0 = none.
+    pub(super) hiss: f32,
     /// The parts.
     pub(super) parts: &'static [Part],
 }

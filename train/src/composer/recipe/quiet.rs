@@ -14,6 +14,7 @@ pub(super) const AMBIENT: Recipe = Recipe {
     movement: Movement::Still,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.06,
     parts: &[
         Part {
             role: Role::Triads,
@@ -27,7 +28,7 @@ pub(super) const AMBIENT: Recipe = Recipe {
         Part {
             role: Role::Arpeggio,
             instruments: &[Pluck, Bell, ElectricPiano],
-            lowest: 67,
+            lowest: 60,
             level: 1.0,
             layer: Layer::Always,
             percent: 100,
@@ -35,8 +36,7 @@ pub(super) const AMBIENT: Recipe = Recipe {
                 "1---2---3---2---",
                 "1---3---2---3---",
                 "1---3---4---3---",
-                "1---2-3-4---3-2-",
-                "1-2-3---1-2-3---",
+                "1---4---3---2---",
             ],
         },
         Part {
@@ -44,9 +44,9 @@ pub(super) const AMBIENT: Recipe = Recipe {
             instruments: &[SubBass],
             lowest: 36,
             level: 0.6,
-            layer: Layer::Verse,
+            layer: Layer::Always,
             percent: 100,
-            patterns: &["1---1---1---1---", "1---5---1---5---", "1---------------"],
+            patterns: &["1---1---1---1---", "1---5---1---5---"],
         },
         Part {
             role: Role::Melody(Pace::Calm),
@@ -64,6 +64,7 @@ pub(super) const PIANO_BALLAD: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         Part {
             role: Role::Triads,
@@ -108,6 +109,7 @@ pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 2,
     pumping: 0.15,
+    hiss: 0.0,
     parts: &[
         drum(
             &[Kick],
@@ -151,6 +153,7 @@ pub(super) const WALTZ: Recipe = Recipe {
     movement: Movement::Songlike,
     swing: 0,
     pumping: 0.0,
+    hiss: 0.0,
     parts: &[
         Part {
             role: Role::Bass,
@@ -159,12 +162,12 @@ pub(super) const WALTZ: Recipe = Recipe {
             level: 0.7,
             layer: Layer::Always,
             percent: 100,
-            patterns: &["1---............"],
+            patterns: &["1-----------...."],
         },
         Part {
             role: Role::Triads,
-            instruments: &[Piano, Guitar],
-            lowest: 57,
+            instruments: &[Piano, Accordion],
+            lowest: 50,
             level: 0.85,
             layer: Layer::Always,
             percent: 100,
@@ -173,7 +176,7 @@ pub(super) const WALTZ: Recipe = Recipe {
         drum(&[Rim, Snare], 0.22, Layer::Verse, &["....x...x...x...", "o...x...x...x..."]),
         Part {
             role: Role::Melody(Pace::Walking),
-            instruments: &[Accordion, Strings, Flute],
+            instruments: &[Accordion, Strings],
             lowest: 67,
             level: 0.7,
             layer: Layer::Verse,

@@ -24,6 +24,12 @@ const FADE_S: f32 = 0.15;
 /// Level of a pitched part of loudness 1 while it sounds, root mean square of one channel.
 const PITCHED_LEVEL: f32 = 0.12;
 
+/// Above this the noise of a tape falls off, in hertz.
+const HISS_HZ: f32 = 3_000.0;
+
+/// Of noise in `-1..1`, what makes its root mean square 1 after that: `sqrt(3 * 24000 / (1.11 * 3000))`.
+const HISS_GAIN: f32 = 4.65;
+
 /// The sound of each part that plays, before the mix is scaled.
 pub(in crate::composer) fn stems(piece: &Piece) -> Vec<Stem> {
     let recipe = recipe(piece.style);
@@ -154,9 +160,26 @@ fn pump(piece: &Piece, depth: f32, sound: &mut Stereo) {
     }
 }
 
-/// Adds the stems, scales the sum to [`PEAK`] and fades its end.
-pub(in crate::composer) fn mix(stems: &[Stem], samples: usize) -> Stereo {
+/// Noise like that of a tape, in which soft sounds end instead of in nothing.
+fn hiss(piece: &Piece, sound: &mut Stereo) {
+    let level = recipe(piece.style).hiss * PITCHED_LEVEL;
+    if level == 0.0 {
+        return;
+    }
+    let mut dice = Dice::new(piece.seed, Stream::Hiss);
+    for channel in sound {
+        let mut low_pass = Filter::low_pass(HISS_HZ);
+        for sample in channel {
+            *sample += HISS_GAIN * level * low_pass.next(dice.real(-1.0, 1.0));
+        }
+    }
+}
+
+/// Adds the stems and the noise of the tape, scales the sum to [`PEAK`] and fades its end.
+pub(in crate::composer) fn mix(piece: &Piece, stems: &[Stem]) -> Stereo {
+    let samples = piece.samples();
     let mut sum = [vec![0.0f32; samples], vec![0.0f32; samples]];
+    hiss(piece, &mut sum);
     for stem in stems {
         for (total, channel) in sum.iter_mut().zip(&stem.sound) {
             for (total, sample) in total.iter_mut().zip(channel) {
@@ -174,4 +197,25 @@ pub(in crate::composer) fn mix(stems: &[Stem], samples: usize) -> Stereo {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::composer::{Style, Wish};
+
+    #[test]
+    fn the_tape_hisses_as_loud_as_the_recipe_says_and_elsewhere_not_at_all() {
+        let level = |style| {
+            let wish = Wish { style: Some(style), duration_s: Some(4.0), ..Wish::default() };
+            let piece = Piece::compose(1, &wish);
+            let mut sound = [vec![0.0; piece.samples()], vec![0.0; piece.samples()]];
+            hiss(&piece, &mut sound);
+            let power: f32 = sound.iter().flatten().map(|sample| sample * sample).sum();
+            (power / (2 * piece.samples()) as f32).sqrt()
+        };
+        let said = recipe(Style::Ambient).hiss * PITCHED_LEVEL;
+        assert!((level(Style::Ambient) / said - 1.0).abs() < 0.03);
+        assert_eq!(level(Style::House), 0.0);
+    }
 }

@@ -123,7 +123,7 @@ fn plain(instrument: Instrument) -> Timbre {
         },
         Instrument::Bell => Timbre {
             dark: Listed(&[1.0, 0.0, 0.0, 0.15]),
-            bright: Listed(&[1.0, 0.1, 0.0, 0.7, 0.0, 0.0, 0.0, 0.0, 0.4, 0.0, 0.0, 0.2]),
+            bright: Listed(&[1.0, 0.1, 0.0, 0.6, 0.0, 0.2]),
             brightness_s: 0.18,
             attack_s: 0.002,
             decay_s: 0.7,
@@ -165,7 +165,7 @@ fn plain(instrument: Instrument) -> Timbre {
             voices: 3,
             detune_cents: 8.0,
             vibrato_cents: 6.0,
-            width: 0.8,
+            width: 0.5,
             ..STRING
         },
         Instrument::Pad => Timbre {
@@ -178,7 +178,7 @@ fn plain(instrument: Instrument) -> Timbre {
             release_s: 0.4,
             voices: 3,
             detune_cents: 10.0,
-            width: 1.0,
+            width: 0.5,
             ..STRING
         },
         Instrument::Flute => Timbre {
