@@ -5,10 +5,32 @@
 //!
 //! ```
 //! use acestep_model::{Checkpoint, Place};
-//! use acestep_runtime::{Event, ModelInfo, Observe, Parts, Plan, Request, Residency, generate};
+//! use acestep_runtime::{ModelInfo, Parts, Plan, Request, Residency, Unobserved, generate};
+//! use burn_flex::{Flex, FlexDevice};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = acestep_import::open_tiny()?; // random weights; `open("turbo", &layout)` is a released one
+//! let info = ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Flex>::configs(&model));
+//! let caption = Some("a calm piano melody".to_owned());
+//! let request = Request { caption, duration: Some(1.0), ..Request::default() };
+//! let (plan, _notices) = Plan::resolve(&request, &info)?;
+//! let parts = Parts::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! for song in generate(&plan, &parts, &Unobserved)? {
+//!     assert_eq!((song.audio.sample_rate, song.audio.samples()), (48_000, 48_000));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whoever wants to see what happens, or to stop it, hands over an [`Observe`] of their own:
+//!
+//! ```
+//! use acestep_model::{Checkpoint, Place};
+//! use acestep_runtime::{
+//!     Error, Event, ModelInfo, Observe, Parts, Plan, Request, Residency, generate,
+//! };
 //! use burn_flex::{Flex, FlexDevice};
 //!
-//! /// Hears what happens, and could stop it.
+//! /// Prints what happens, and has had enough before it begins.
 //! struct Watcher;
 //!
 //! impl Observe for Watcher {
@@ -16,30 +38,26 @@
 //!         println!("{event:?}");
 //!     }
 //!     fn cancelled(&self) -> bool {
-//!         false // true ends the run after the current step with `Error::Cancelled`
+//!         true
 //!     }
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // The built-in random network; `open("turbo", &layout)` is a released one.
-//! let model = acestep_import::open_tiny()?;
-//! let configs = Checkpoint::<Flex>::configs(&model);
-//! let info = ModelInfo::new(model.name(), model.is_turbo(), configs);
-//! let caption = Some("a calm piano melody".to_owned());
-//! let request = Request { caption, duration: Some(1.0), ..Request::default() };
-//! let (plan, notices) = Plan::resolve(&request, &info)?;
-//! notices.iter().for_each(|notice| println!("{notice}"));
-//! let parts = Parts::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
-//! for song in generate(&plan, &parts, &Watcher)? {
-//!     assert_eq!((song.audio.sample_rate, song.audio.samples()), (48_000, 48_000));
-//! }
+//! # let model = acestep_import::open_tiny()?;
+//! # let info = ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Flex>::configs(&model));
+//! # let request = Request { caption: Some("rain".to_owned()), duration: Some(1.0), ..Request::default() };
+//! # let (plan, _notices) = Plan::resolve(&request, &info)?;
+//! # let parts = Parts::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! let stopped = generate(&plan, &parts, &Watcher);
+//! assert!(matches!(stopped, Err(Error::Cancelled)));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A run keeps everything in its values: nothing of it is global. Which backend computes is a type,
-//! here [Burn's Flex](https://crates.io/crates/burn-flex) on the processor; [`Device`] turns a choice at
-//! run time into one.
+//! A run keeps everything in its values. What the process shares is tables that never change, the list of
+//! cards, which are looked for once, and while a device is tried whether it is ([`device::trial`]). Which
+//! backend computes is a type, here [Burn's Flex](https://crates.io/crates/burn-flex) on the processor;
+//! [`Device`] turns a choice at run time into one.
 //!
 //! | module | what |
 //! |---|---|

@@ -72,7 +72,7 @@ fn every_anchor_of_the_source_is_quoted() {
     }
 }
 
-fn visit(folder: &Path, see: &mut dyn FnMut(&Path)) {
+pub(super) fn visit(folder: &Path, see: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(folder).expect("a folder of source") {
         let path = entry.expect("an entry").path();
         if path.is_dir() { visit(&path, see) } else { see(&path) }

@@ -1,6 +1,7 @@
 //! The documentation says what is true: commands, quotations, paths.
 
 mod book;
+mod messages;
 mod pictures;
 mod readme;
 

@@ -1,0 +1,66 @@
+//! What the program says is on the page for those who search for it.
+
+use std::path::Path;
+
+use acestep_tests::root;
+use regex::Regex;
+
+use super::{book::visit, text};
+
+/// A message of a program that is not installed, `acestep-train`, and a note that a golden file has.
+const ELSEWHERE: [&str; 2] = ["no vocabulary could be learned", "srcwav"];
+
+/// How messages begin in the source, before the text itself.
+const BEGINNINGS: [&str; 5] = [
+    r"#\[error\([ \n]*",
+    r"Refusal::(?:new|usage)\([ \n]*(?:format!\([ \n]*)?",
+    r"Notice\([ \n]*(?:format!\([ \n]*)?",
+    r"let message =[ \n]*(?:format!\([ \n]*)?",
+    r"\.note\([ \n]*(?:&format!\([ \n]*)?",
+];
+
+/// Of a text with places for names and numbers the longest part that never changes, up to a colon, a
+/// comma or a semicolon.
+fn constant(message: &str) -> String {
+    let joined = Regex::new(r"\\\n[ \n]*").expect("a pattern").replace_all(message, "");
+    let names = Regex::new(r"\{[^}]*\}").expect("a pattern");
+    let longest = names.split(&joined).max_by_key(|part| part.len()).unwrap_or_default();
+    let longest = plain(longest);
+    let longest = longest.trim_matches(|c: char| " :,;.()".contains(c));
+    longest.split([':', ',', ';']).next().unwrap_or_default().trim().to_owned()
+}
+
+/// Without what marks it, with one space for any number.
+fn plain(text: &str) -> String {
+    let unmarked = text.replace("\\\"", "\"").replace('`', "");
+    unmarked.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_message_is_on_the_page_for_troubles() {
+    let page = plain(&text(&root().join("book/src/troubleshooting.md")));
+    let patterns = BEGINNINGS.map(|beginning| {
+        Regex::new(&format!(r#"{beginning}"((?:[^"\\]|\\(?s:.))*)""#)).expect("a pattern")
+    });
+    let (mut found, mut absent) = (0, Vec::new());
+    let mut look = |file: &Path| {
+        let source = text(file);
+        let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for message in patterns.iter().flat_map(|pattern| pattern.captures_iter(source)) {
+            let constant = constant(&message[1]);
+            if constant.len() < 4 || ELSEWHERE.contains(&constant.as_str()) {
+                continue;
+            }
+            found += 1;
+            if !page.contains(&constant) {
+                absent.push(format!("{}: {constant}", file.display()));
+            }
+        }
+    };
+    for folder in ["import/src", "runtime/src", "cli/src", "train/src/lora"] {
+        visit(&root().join(folder), &mut look);
+    }
+    look(&root().join("train/src/error.rs"));
+    assert!(found > 200, "only {found} messages were found");
+    assert!(absent.is_empty(), "of {found} messages are not there:\n{}", absent.join("\n"));
+}
