@@ -22,6 +22,7 @@ pub(crate) mod config;
 pub(crate) mod device;
 pub(crate) mod doctor;
 pub(crate) mod editing;
+mod examples;
 #[allow(
     rustdoc::broken_intra_doc_links,
     reason = "flags are documented for the terminal: `[Verse]`"
@@ -264,30 +265,10 @@ fn with_defaults(mut command: clap::Command, name: &str, loaded: &Loaded) -> cla
 
 /// The whole command line, as help, completions and manual pages show it.
 pub(crate) fn command() -> clap::Command {
-    let mut command = Cli::command().long_version(version::long()).after_long_help(exit_codes());
+    let mut command = Cli::command().long_version(version::long());
     let template = template(&command);
     command = command.help_template(template);
-    for (verb, examples) in [
-        ("generate", generate::EXAMPLES),
-        ("plan", plan::EXAMPLES),
-        ("inspire", plan::INSPIRE_EXAMPLES),
-        ("format", plan::FORMAT_EXAMPLES),
-        ("understand", plan::UNDERSTAND_EXAMPLES),
-        ("model", model::EXAMPLES),
-        ("adapter", adapter::EXAMPLES),
-        ("plot", after::PLOT_EXAMPLES),
-        ("play", after::PLAY_EXAMPLES),
-        ("codec", codec::EXAMPLES),
-        ("train", train::EXAMPLES),
-        ("doctor", doctor::EXAMPLES),
-        ("warmup", doctor::WARMUP_EXAMPLES),
-        ("config", config::EXAMPLES),
-        ("completions", config::COMPLETIONS_EXAMPLES),
-        ("man", config::MAN_EXAMPLES),
-    ] {
-        let text = format!("{examples}\n\n{}", exit_codes());
-        command = command.mut_subcommand(verb, |verb| verb.after_long_help(text));
-    }
+    command = examples::with_examples(command, &exit_codes());
     for (verb, words) in plan::OTHER_WORDS {
         for (flag, text) in *words {
             command =

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
+
 use super::{
     Place, Run,
     hub::{Fault, Hub, MAIN},
@@ -97,6 +99,30 @@ fn from_nothing_to_a_song_and_back() {
     // With it goes what nothing else needs.
     assert!(removed.stderr.contains("text-encoder") && removed.stderr.contains("are free again"));
     assert!(!is_here("turbo") && !is_here("vae") && !user.cache("").exists());
+}
+
+#[test]
+fn a_program_is_told_how_far_a_transfer_is() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    let told = |args: &[&str]| {
+        let run = user.run(&[&["model"], args, &["--progress", "json"]].concat()).succeeded();
+        let lines: Vec<Value> =
+            run.stderr.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        lines.into_iter().filter(|line| line["event"] == "transfer").collect::<Vec<_>>()
+    };
+    let pulled = told(&["pull", "turbo"]);
+    let done: Vec<_> = pulled.iter().map(|event| event["done_bytes"].as_u64()).collect();
+    assert!(done.is_sorted() && done.len() >= 2 && done[0] > Some(0), "{done:?}");
+    // What is checked is counted for each model.
+    let verified = told(&["verify"]);
+    let last = |model: &str| verified.iter().rfind(|event| event["file"] == model).expect("events");
+    for last in [pulled.last().expect("events"), last("turbo"), last("vae")] {
+        assert_eq!(last["done_bytes"], last["total_bytes"], "{last}");
+        assert_eq!(last["left_s"], 0.0, "{last}");
+    }
+    // Everything is here: nothing is transferred.
+    assert_eq!(told(&["pull", "turbo"]), [Value::Null; 0]);
 }
 
 #[test]

@@ -12,6 +12,8 @@ Examples:
       every setting, its value, and who says so
   acestep config init
       writes a file with every key, each with what it does, to be changed
+  acestep config path
+      where that file is, or would be
   ACESTEP_DEVICE=cpu acestep generate \"jazz trio\"
       every key is a variable too
 

@@ -11,6 +11,8 @@ Examples:
       what a song with a plan needs, 10 GB or so; a second run goes on where the first stopped
   acestep model pull base --dry-run
       what would be fetched, from where, and whether there is room
+  acestep model show turbo
+      what it is made of, where that is, and at which commit
   acestep model verify
       whether every file is as it was published
   acestep model remove base

@@ -180,7 +180,9 @@ fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn too_large(what: &str) -> anyhow::Error {
-    Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20)).into()
+    Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20))
+        .hint("check the path: no text or request is that long")
+        .into()
 }
 
 /// Writes `text` to a file, which appears whole or not at all.

@@ -124,17 +124,25 @@ impl Error {
             ),
             Self::Unheard { problem, .. } => problem.hint().into(),
             Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
+            Self::RequestSyntax(_) => {
+                "a request is one JSON object, as generate --save-request writes it beside a song"
+                    .into()
+            }
+            Self::UnknownKey { near: None, .. } => {
+                "take it out; the keys are the flags of generate, with _ for -".into()
+            }
+            Self::Encode { .. } => {
+                "try another --audio-format, or --no-tags, and please report it".into()
+            }
+            Self::Snapshot { .. } => "let the language model read it anew".into(),
+            Self::Picture(_) => "leave --plot out, and please report it".into(),
+            // Their messages end in what can be used instead.
             Self::OutOfRange { .. }
             | Self::BadValue { .. }
             | Self::Conflict(_)
-            | Self::RequestSyntax(_)
-            | Self::UnknownKey { near: None, .. }
             | Self::RequestValue { .. }
             | Self::BadCode { .. }
-            | Self::Encode { .. }
-            | Self::Snapshot { .. }
             | Self::Cancelled
-            | Self::Picture(_)
             | Self::Checkpoint(_) => return None,
         };
         Some(hint)

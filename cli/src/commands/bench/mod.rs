@@ -187,7 +187,7 @@ fn chosen(args: &Args) -> Result<Vec<Stage>> {
     let of_preset = stages::of(args.preset);
     if !(0.2..=600.0).contains(&args.duration) {
         let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
-        return Err(Refusal::usage(message).into());
+        return Err(Refusal::usage(message).hint("a song of 10 to 60 seconds says most").into());
     }
     if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
         let message = format!("the preset has no stage {}", typed(*stage));

@@ -1,10 +1,14 @@
-//! How far a transfer is: one line that moves, or a line for each file.
+//! How far a transfer is: one line that moves, a line for each file, or an object a second.
 
-use std::time::Duration;
+use std::{
+    cell::RefCell,
+    time::{Duration, Instant},
+};
 
 use acestep_import::hub::{Event, RemoteFile};
 use acestep_runtime::error::size;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use serde_json::json;
 
 use crate::{progress::Style, report::Report};
 
@@ -13,7 +17,21 @@ pub(super) struct Bar {
     report: Report,
     style: Style,
     bar: Option<ProgressBar>,
+    count: RefCell<Count>,
 }
+
+/// What a program is told of.
+struct Count {
+    what: String,
+    done: u64,
+    total: u64,
+    start: Instant,
+    /// When it was told last, and of how much.
+    told: Option<(Instant, u64)>,
+}
+
+/// How often a program is told how far a transfer is.
+const PERIOD: Duration = Duration::from_secs(1);
 
 impl Bar {
     /// A line for `bytes` in all; nothing, where nobody watches.
@@ -28,7 +46,9 @@ impl Bar {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { report, style, bar }
+        let count =
+            Count { what: String::new(), done: 0, total: bytes, start: Instant::now(), told: None };
+        Self { report, style, bar, count: RefCell::new(count) }
     }
 
     /// Says `text` above the line.
@@ -41,6 +61,7 @@ impl Bar {
 
     /// What is worked on now.
     pub(super) fn of(&self, file: &str) {
+        file.clone_into(&mut self.count.borrow_mut().what);
         if let Some(bar) = &self.bar {
             bar.set_message(file.to_owned());
         }
@@ -48,8 +69,30 @@ impl Bar {
 
     /// So many bytes more.
     pub(super) fn add(&self, bytes: u64) {
+        self.count.borrow_mut().done += bytes;
         if let Some(bar) = &self.bar {
             bar.inc(bytes);
+        }
+        self.tell(PERIOD);
+    }
+
+    /// Tells a program how far it is, if there is news and nothing was told for `period`.
+    fn tell(&self, period: Duration) {
+        if self.style != Style::Json {
+            return;
+        }
+        let count = &mut *self.count.borrow_mut();
+        let is_news = count.done > count.told.map_or(0, |(_, done)| done);
+        let is_due = count.told.is_none_or(|(when, _)| when.elapsed() >= period);
+        if is_news && is_due {
+            let elapsed = count.start.elapsed().as_secs_f64();
+            let left = count.total.saturating_sub(count.done) as f64 * elapsed / count.done as f64;
+            self.report.event(&json!({
+                "event": "transfer", "file": count.what, "done_bytes": count.done,
+                "total_bytes": count.total, "elapsed_s": elapsed,
+                "left_s": left,
+            }));
+            count.told = Some((Instant::now(), count.done));
         }
     }
 
@@ -58,6 +101,7 @@ impl Bar {
         if self.style == Style::Silent {
             return;
         }
+        self.tell(Duration::ZERO);
         match &self.bar {
             Some(bar) => bar.suspend(|| self.report.line(text)),
             None => self.report.line(text),
@@ -94,6 +138,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
+        self.tell(Duration::ZERO);
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }

@@ -1,0 +1,126 @@
+//! The examples under the long help of each command.
+//!
+//! A group, as `model`, has those of all commands below it, and each of these its own out of them.
+
+use super::{adapter, after, codec, config, doctor, generate, model, plan, train};
+
+/// Shown under the long help of the program.
+const PROGRAM: &str = "\
+Examples:
+  acestep generate \"dark techno, driving, fast\" --instrumental --model demo
+      a song at once, from the small model inside the program
+  acestep model pull turbo lm-1.7b
+      a real model, 10 GB or so
+  acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
+      and a song from it; `acestep generate --help` has more
+  acestep doctor
+      what this machine has, and whether it works";
+
+/// Shown under the long help of `verify`.
+const VERIFY: &str = "\
+Examples:
+  acestep verify
+      the built-in networks against the reference, on the processor or the card that songs are made on
+  acestep verify --device cpu --json
+      the same of the processor, for a program";
+
+/// Shown under the long help of `bench`.
+const BENCH: &str = "\
+Examples:
+  acestep bench
+      each stage of a song of ten seconds by turbo, at full size, with random weights
+  acestep bench --preset base --duration 30 --dtype q8
+      other networks, longer, in another type
+  acestep bench --stage dit --stage vae --json > mine.json
+      two stages, for a program";
+
+/// Shown under the long help of `check`.
+const CHECK: &str = "\
+Examples:
+  acestep check --device cuda --out report
+      all that a card has to show, in report/check.md and report/check.json
+  acestep check --quick
+      whether the check works here, in a minute or so
+  acestep check --only bench --preset turbo
+      one part, one preset";
+
+const OF_COMMANDS: [(&str, &str); 19] = [
+    ("generate", generate::EXAMPLES),
+    ("plan", plan::EXAMPLES),
+    ("inspire", plan::INSPIRE_EXAMPLES),
+    ("format", plan::FORMAT_EXAMPLES),
+    ("understand", plan::UNDERSTAND_EXAMPLES),
+    ("model", model::EXAMPLES),
+    ("adapter", adapter::EXAMPLES),
+    ("plot", after::PLOT_EXAMPLES),
+    ("play", after::PLAY_EXAMPLES),
+    ("codec", codec::EXAMPLES),
+    ("train", train::EXAMPLES),
+    ("doctor", doctor::EXAMPLES),
+    ("warmup", doctor::WARMUP_EXAMPLES),
+    ("config", config::EXAMPLES),
+    ("completions", config::COMPLETIONS_EXAMPLES),
+    ("man", config::MAN_EXAMPLES),
+    ("verify", VERIFY),
+    ("bench", BENCH),
+    ("check", CHECK),
+];
+
+/// `command` with the examples of all that can be done, and `end` below each.
+pub(super) fn with_examples(command: clap::Command, end: &str) -> clap::Command {
+    let mut command = command.after_long_help(format!("{PROGRAM}\n\n{end}"));
+    for (verb, examples) in OF_COMMANDS {
+        command = command.mut_subcommand(verb, |group| {
+            let below: Vec<_> =
+                group.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+            let group = group.after_long_help(format!("{examples}\n\n{end}"));
+            below.iter().fold(group, |group, name| {
+                let own = of_one(examples, &format!("acestep {verb} {name}"));
+                group.mut_subcommand(name, |one| one.after_long_help(format!("{own}\n\n{end}")))
+            })
+        });
+    }
+    command
+}
+
+/// Of the examples of a group those of the command that is typed as `typed`, and what stands below all.
+fn of_one(examples: &str, typed: &str) -> String {
+    let mut lines = vec!["Examples:"];
+    let mut is_own = false;
+    for line in examples.lines().skip(1) {
+        if !line.starts_with("      ") {
+            let is_example = line.starts_with("  ");
+            is_own = !is_example || line.contains(typed);
+        }
+        if is_own {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_an_example_of_its_own() {
+        fn look(command: &clap::Command, typed: &str) {
+            let typed = format!("{typed}{}", command.get_name());
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("  {typed}")), "{typed}: {help}");
+            assert!(help.contains("Exit codes:"), "{typed}: {help}");
+            command.get_subcommands().for_each(|below| look(below, &format!("{typed} ")));
+        }
+        look(&crate::args::command(), "");
+    }
+
+    #[test]
+    fn an_example_of_another_command_is_left_out() {
+        let group = "Examples:\n  acestep a b\n      why\n  acestep a c\n      why not\n\nOf all.";
+        assert_eq!(
+            of_one(group, "acestep a c"),
+            "Examples:\n  acestep a c\n      why not\n\nOf all."
+        );
+    }
+}
