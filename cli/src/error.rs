@@ -6,6 +6,7 @@ use acestep_import::hub::HubError;
 
 use crate::{report, settings};
 
+// ANCHOR: codes
 /// The exit codes, as the help states them.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
     (OK, "done"),
@@ -14,6 +15,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
     (BUG, "a mistake in this program"),
     (INTERRUPTED, "stopped by Ctrl-C"),
 ];
+// ANCHOR_END: codes
 
 const OK: u8 = 0;
 pub(crate) const FAILED: u8 = 1;

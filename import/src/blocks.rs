@@ -160,6 +160,7 @@ fn fifth_bits(bytes: &[u8]) -> impl Fn(usize) -> u32 {
     move |i| (bits >> i & 1) << 4
 }
 
+// ANCHOR: block
 /// 16 bytes of scale and minimum, 4 bits each, for 16 values each; 64 of quarters; `d`, `m`.
 fn q2_k(block: &[u8], values: &mut [f32; LONGEST]) {
     let (d, m) = (scale(block, 80), scale(block, 82));
@@ -171,6 +172,7 @@ fn q2_k(block: &[u8], values: &mut [f32; LONGEST]) {
         }
     }
 }
+// ANCHOR_END: block
 
 /// 32 bytes of third bits; 64 of quarters; 12 of 16 scales in 6 bits; `d`. A third bit that is not
 /// set takes 4 off.

@@ -108,10 +108,12 @@ pub fn normalise_integrated(audio: &mut Audio, target: f32) -> Option<Notice> {
              its peak is at {MOST_TRUE_PEAK} dB instead"
         )));
     };
+    // ANCHOR: loudness
     let wanted = f64::from(target) - lufs;
     let possible = f64::from(MOST_TRUE_PEAK) - true_peak;
     let gain = 10f64.powf(wanted.min(possible) / 20.0);
     map(audio, |x| (f64::from(x) * gain) as f32);
+    // ANCHOR_END: loudness
     (possible < wanted).then(|| {
         Notice(format!(
             "the loudness is {:.1} LUFS, not {target}: more would bring the true peak above \
