@@ -53,7 +53,7 @@ pub struct Timbre<B: Backend> {
 }
 
 impl<B: Backend> Timbre<B> {
-    /// That of silence, for each of `batch` items: the first `frames` frames of it.
+    /// That of silence, `[1, T, C]` as a model has it, for each of `batch` items: its first `frames` frames.
     pub fn of_silence(stored_silence: &Tensor<B, 3>, frames: usize, batch: usize) -> Self {
         let channels = stored_silence.dims()[2];
         let latents = source::silence(stored_silence, frames).expand([batch, frames, channels]);

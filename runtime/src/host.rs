@@ -29,7 +29,7 @@ pub(crate) fn from_host<B: Backend>(
     Tensor::from_data(TensorData::new(values, [batch, frames, channels]), device)
 }
 
-/// A tensor's values as f32 on the host.
+/// A tensor's values, of any shape, as f32 on the host: the last axis is the fastest.
 ///
 /// # Panics
 /// If the device fails, which nothing here can mend.

@@ -268,7 +268,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.checkpoint.pad_token_id().map_err(Error::checkpoint)
     }
 
-    /// See [`Checkpoint::silence_latent`].
+    /// Latents of silence, `[1, T, C]`: see [`Checkpoint::silence_latent`].
     ///
     /// # Errors
     /// [`Error::Checkpoint`].

@@ -86,7 +86,7 @@ impl<'a> Moments<'a> {
     }
 
     /// Which share of what `count` moments have of each kind is not known from their codes, and which was not
-    /// heard to begin with.
+    /// heard to begin with: `[1]` each.
     pub fn unknown<B>(
         &self,
         model: &Scribe<B>,

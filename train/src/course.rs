@@ -45,7 +45,7 @@ pub struct Course {
 
 /// The loss of one step: what is learned from, and what is written down, each with its name.
 pub struct Lesson<B: AutodiffBackend, const N: usize> {
-    /// What the gradient is of.
+    /// What the gradient is of, `[1]`.
     pub loss: Tensor<B, 1>,
     /// Its parts, as the names of the course say.
     pub parts: [f32; N],

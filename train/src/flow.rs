@@ -140,7 +140,7 @@ where
     B: AutodiffBackend + acestep_model::Backend,
     B::InnerBackend: acestep_model::Backend,
 {
-    /// The loss of `frames` frames of pieces of one length.
+    /// The loss, `[1]`, of `frames` frames of pieces of one length.
     pub fn loss(
         &self,
         model: &Singer<B>,

@@ -137,8 +137,8 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The loss of `items` songs: nats a token. `short` is the share of plans without caption and language, as
-    /// they are for whoever gives tempo, key, metre and length: then no plan is written.
+    /// The loss, `[1]`, of `items` songs: nats a token. `short` is the share of plans without caption and
+    /// language, as they are for whoever gives tempo, key, metre and length: then no plan is written.
     pub fn loss<B>(
         &self,
         model: &Causal<B>,

@@ -101,12 +101,12 @@ where
         self.averaged.clone()
     }
 
-    /// Learns from a loss, and says how long its gradient was.
+    /// Learns from a loss, `[1]`, and says how long its gradient was.
     pub fn learn(&mut self, loss: &Tensor<B, 1>) -> f32 {
         self.follow(GradientsParams::from_grads(loss.backward(), &self.model))
     }
 
-    /// Learns from the mean of the losses that `loss` makes of each of `items`, and says how long its
+    /// Learns from the mean of the losses, each `[1]`, that `loss` makes of each of `items`, and says how long its
     /// gradient was, and what `loss` gave besides.
     ///
     /// `at_once` computes all at the same time, each on its share of the cores: a card, which is busy

@@ -113,7 +113,7 @@ impl<B: Backend> Dit<B> {
         self.attend_to_tapped(condition, &mut Quiet)
     }
 
-    /// [`Self::attend_to`], showing `condition_embedder.out`.
+    /// [`Self::attend_to`] of the same shapes, showing `condition_embedder.out`.
     pub fn attend_to_tapped(
         &self,
         condition: Tensor<B, 3>,
@@ -169,7 +169,7 @@ impl<B: Backend> Dit<B> {
         self.forward_tapped(xt, context, [t, r], condition, &mut Quiet)
     }
 
-    /// [`Self::forward`], showing `proj_in.out` and the steps of each layer.
+    /// [`Self::forward`] of the same shapes, showing `proj_in.out` and the steps of each layer.
     pub fn forward_tapped(
         &self,
         xt: Tensor<B, 3>,

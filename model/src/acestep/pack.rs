@@ -16,7 +16,7 @@ pub struct Packed<B: Backend> {
 }
 
 impl<B: Backend> Packed<B> {
-    /// A batch without any padding.
+    /// A batch without any padding: `hidden` is `[batch, positions, width]`.
     pub fn whole(hidden: Tensor<B, 3>) -> Self {
         let [batch, length, _] = hidden.dims();
         Self { hidden, mask: vec![vec![true; length]; batch] }

@@ -85,7 +85,7 @@ pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor
     activation::softmax(q.matmul(k.swap_dims(2, 3)).cast(DType::F32), 3)
 }
 
-/// Reference of [`attention`]: plain operations over blocks of queries, so that a window also
+/// Reference of [`attention`], of the same shapes: plain operations over blocks of queries, so that a window also
 /// saves the work outside it.
 pub fn reference<B: Backend>(
     q: Tensor<B, 4>,

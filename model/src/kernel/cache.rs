@@ -31,7 +31,7 @@ pub fn cache_write<B: Backend>(
 }
 // ANCHOR_END: cache_write
 
-/// Reference of [`cache_write`].
+/// Reference of [`cache_write`], of the same shapes.
 pub fn reference<B: Backend>(
     cache: Tensor<B, 4>,
     new: Tensor<B, 4>,

@@ -30,7 +30,7 @@ pub fn code_tokens<B: Backend>(
     tensor(B::code_tokens(codes, levels, map(project), map(embed), primitive(places)))
 }
 
-/// Reference of [`code_tokens`].
+/// Reference of [`code_tokens`], of the same shapes.
 pub fn reference<B: Backend>(
     codes: Tensor<B, 1, Int>,
     levels: &[u32],

@@ -510,7 +510,7 @@ pub fn add<B: Backend, const D: usize>(x: Tensor<B, D>, y: Tensor<B, D>) -> Tens
     keep_finite(x + y)
 }
 
-/// In f16 the largest number in place of infinity; elsewhere `x` itself.
+/// In f16 the largest number in place of infinity; elsewhere `x` itself, of any shape.
 ///
 /// Weights that were trained in bf16 may carry a residual stream beyond 65504, where f16 ends. A norm
 /// follows every use of the stream, so that the direction is what counts, which a cut value keeps
@@ -542,12 +542,12 @@ pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>)
     tensor(B::rotate(primitive(x), primitive(cos), primitive(sin)))
 }
 
-/// `x sigmoid(x)`.
+/// `x sigmoid(x)`, of any shape.
 pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     reference::silu(x)
 }
 
-/// `silu(gate) up`.
+/// `silu(gate) up`, all three of the same shape.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
     debug_assert_same_dtype("swiglu", gate.dtype(), [up.dtype()]);
     let shape = gate.dims();
@@ -593,7 +593,7 @@ pub fn soft_clamp<B: Backend, const D: usize>(
     reference::soft_clamp(x, bound)
 }
 
-/// `ln(1 + e^x)`, with `x` itself above 20 as PyTorch has it.
+/// `ln(1 + e^x)` of any shape, with `x` itself above 20 as PyTorch has it.
 pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     reference::softplus(x)
 }

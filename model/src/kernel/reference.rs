@@ -27,7 +27,7 @@ pub use super::{
 /// 37 ms, the result's transposition included; from 750 rows on that costs what it gains.
 const FEW_ROWS: usize = 512;
 
-/// Reference of [`super::Backend::product`].
+/// Reference of [`super::Backend::product`], of the same shapes.
 pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2> {
     let weight = weight.cast(x.dtype());
     if x.dims()[0] <= FEW_ROWS {
@@ -37,7 +37,7 @@ pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2
     }
 }
 
-/// Reference of [`super::conv1d`].
+/// Reference of [`super::conv1d`], of the same shapes.
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
@@ -48,7 +48,7 @@ pub fn conv1d<B: Backend>(
     module::conv1d(x, weight, bias, ConvOptions::new([stride], [padding], [dilation], 1))
 }
 
-/// Reference of [`super::conv_transpose1d`].
+/// Reference of [`super::conv_transpose1d`], of the same shapes.
 pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
@@ -60,13 +60,13 @@ pub fn conv_transpose1d<B: Backend>(
     module::conv_transpose1d(x, weight, bias, options)
 }
 
-/// Reference of [`super::embedding`].
+/// Reference of [`super::embedding`], of the same shapes.
 pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
     let dtype = B::computes_in(weight.dtype());
     module::embedding(weight, ids).cast(dtype)
 }
 
-/// Reference of [`super::rms_norm`].
+/// Reference of [`super::rms_norm`], of the same shapes.
 pub fn rms_norm<B: Backend, const D: usize>(
     x: Tensor<B, D>,
     weight: Tensor<B, 1>,
@@ -79,7 +79,7 @@ pub fn rms_norm<B: Backend, const D: usize>(
     (x * inverse_rms).cast(dtype) * weight.unsqueeze()
 }
 
-/// Reference of [`super::ada_norm`].
+/// Reference of [`super::ada_norm`], of the same shapes.
 pub fn ada_norm<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 1>,
@@ -90,7 +90,7 @@ pub fn ada_norm<B: Backend>(
     modulate(super::rms_norm(x, weight, epsilon), shift, scale)
 }
 
-/// Reference of [`super::norm_rotate`].
+/// Reference of [`super::norm_rotate`], of the same shapes.
 pub fn norm_rotate<B: Backend>(
     x: Tensor<B, 4>,
     weight: Tensor<B, 1>,
@@ -108,7 +108,7 @@ pub fn norm_rotate<B: Backend>(
     }
 }
 
-/// Reference of [`super::modulate`].
+/// Reference of [`super::modulate`], of the same shapes.
 pub fn modulate<B: Backend>(
     x: Tensor<B, 3>,
     shift: Tensor<B, 3>,
@@ -117,12 +117,12 @@ pub fn modulate<B: Backend>(
     x * (scale + 1.0) + shift
 }
 
-/// Reference of [`super::add_gated`].
+/// Reference of [`super::add_gated`], of the same shapes.
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
     x + y * gate
 }
 
-/// Reference of [`super::keep_finite`].
+/// Reference of [`super::keep_finite`], of the same shapes.
 pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     // Not `clamp`, which on some cards gives a bound for NaN.
     let most = f16::MAX.to_f32();
@@ -130,7 +130,7 @@ pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> 
     x.mask_fill(above, most).mask_fill(below, -most)
 }
 
-/// Reference of [`super::rotate`].
+/// Reference of [`super::rotate`], of the same shapes.
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
     let half = cos.dims()[1];
     let (cos, sin) = (cos.unsqueeze::<4>(), sin.unsqueeze::<4>());
@@ -140,17 +140,17 @@ pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>)
     Tensor::cat(vec![turned, second * cos + first * sin], 3)
 }
 
-/// Reference of [`super::silu`].
+/// Reference of [`super::silu`], of the same shapes.
 pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     activation::silu(x)
 }
 
-/// Reference of [`super::swiglu`].
+/// Reference of [`super::swiglu`], of the same shapes.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
     activation::silu(gate) * up
 }
 
-/// Reference of [`super::snake`].
+/// Reference of [`super::snake`], of the same shapes.
 // ANCHOR: snake
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
     let sine = (x.clone() * alpha.exp()).sin();
@@ -158,7 +158,7 @@ pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3
 }
 // ANCHOR_END: snake
 
-/// Reference of [`super::add_snake`].
+/// Reference of [`super::add_snake`], of the same shapes.
 pub fn add_snake<B: Backend>(
     x: Tensor<B, 3>,
     y: Tensor<B, 3>,
@@ -169,7 +169,7 @@ pub fn add_snake<B: Backend>(
     [sum.clone(), super::snake(sum, alpha, beta)]
 }
 
-/// Reference of [`super::soft_clamp`].
+/// Reference of [`super::soft_clamp`], of the same shapes.
 pub fn soft_clamp<B: Backend, const D: usize>(
     x: Tensor<B, D>,
     bound: Tensor<B, 1>,
@@ -178,7 +178,7 @@ pub fn soft_clamp<B: Backend, const D: usize>(
     (x / bound.clone()).tanh() * bound
 }
 
-/// Reference of [`super::softplus`].
+/// Reference of [`super::softplus`], of the same shapes.
 pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     // PyTorch's threshold: above 20 the logarithm is the identity in f32 and `exp` may overflow.
     let large = x.clone().greater_elem(20.0);

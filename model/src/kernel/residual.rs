@@ -37,7 +37,7 @@ pub fn residual_units<B: Backend>(
     B::residual_units(x, units, next, &mut seen)
 }
 
-/// Reference of [`residual_units`]: each sum and the snake after it are one operation.
+/// Reference of [`residual_units`], of the same shapes: each sum and the snake after it are one operation.
 pub fn reference<B: Backend>(
     x: Tensor<B, 3>,
     units: Vec<Unit<B>>,

@@ -78,8 +78,8 @@ impl<B: Backend> Cache<B> {
         self.layers.iter().map(|layer| [part(&layer.k), part(&layer.v)]).collect()
     }
 
-    /// Replaces row `row` by what [`Self::row`] gave, of this cache or of another of its network, in
-    /// whatever float type.
+    /// Replaces row `row` by what [`Self::row`] gave, of the shapes said there, of this cache or of
+    /// another of its network, in whatever float type.
     ///
     /// # Panics
     /// If the content is of another network, or longer than the capacity.

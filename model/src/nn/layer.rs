@@ -54,7 +54,7 @@ impl<B: Backend> Layer<B> {
         self.forward_tapped(x, rope, mask, format_args!(""), &mut Quiet)
     }
 
-    /// [`Self::forward`], showing `{name}.self_attn.out` and `{name}.out`.
+    /// [`Self::forward`] of the same shapes, showing `{name}.self_attn.out` and `{name}.out`.
     pub fn forward_tapped(
         &self,
         x: Tensor<B, 3>,

@@ -75,7 +75,7 @@ impl<B: Backend> Decoder<B> {
         self.forward_tapped(latents, &mut Quiet)
     }
 
-    /// [`Self::forward`], showing `conv1`, `block.i` and the parts of each block.
+    /// [`Self::forward`] of the same shapes, showing `conv1`, `block.i` and the parts of each block.
     pub fn forward_tapped(&self, latents: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         // ANCHOR: decode
         // The snake that a block begins with belongs to the last sum before it.

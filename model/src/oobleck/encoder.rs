@@ -53,7 +53,7 @@ impl<B: Backend> Posterior<B> {
         kernel::softplus(self.scale.clone()) + 1e-4
     }
 
-    /// `mean + std noise`: what upstream uses where this project uses the mean.
+    /// `mean + std noise`, all of the same shape: what upstream uses where this project uses the mean.
     pub fn sample(&self, noise: Tensor<B, 3>) -> Tensor<B, 3> {
         self.mean.clone() + self.std() * noise
     }

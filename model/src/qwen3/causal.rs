@@ -53,7 +53,7 @@ impl<B: Backend> Causal<B> {
         self.forward_tapped(ids, &mut Quiet)
     }
 
-    /// [`Self::forward`], showing what [`Model::forward_tapped`] does.
+    /// [`Self::forward`] of the same shapes, showing what [`Model::forward_tapped`] does.
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         kernel::linear(self.model.hidden(ids, tap), self.head(), None).cast(DType::F32)
     }

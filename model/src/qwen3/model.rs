@@ -73,7 +73,7 @@ impl<B: Backend> Model<B> {
         self.forward_tapped(ids, &mut Quiet)
     }
 
-    /// [`Self::forward`], showing each layer's attention and output, and `norm.out`.
+    /// [`Self::forward`] of the same shapes, showing each layer's attention and output, and `norm.out`.
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         self.hidden(ids, tap).cast(DType::F32)
     }

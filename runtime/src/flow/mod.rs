@@ -109,7 +109,7 @@ pub fn sample<B: Backend>(
     sample_tapped(dit, tracks, start, sampling, step_noise, observe, &mut Quiet)
 }
 
-/// [`sample`], showing `step{i}.xt` and `step{i}.vt`: what the transformer is given and gives,
+/// [`sample`] of the same shapes, showing `step{i}.xt` and `step{i}.vt`: what the transformer is given and gives,
 /// twice the batch where guidance applies.
 ///
 /// # Errors

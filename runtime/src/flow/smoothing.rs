@@ -28,14 +28,14 @@ impl Smoothing {
         self.mixed(self.shortened(velocity, x), before)
     }
 
-    /// `v min(1, threshold |x| / |v|)`, norms over time and channels.
+    /// `v min(1, threshold |x| / |v|)`, norms over time and channels; all are `[B, T, C]`.
     pub fn shortened<B: Backend>(&self, velocity: Tensor<B, 3>, x: &Tensor<B, 3>) -> Tensor<B, 3> {
         let Some(threshold) = self.norm_threshold else { return velocity };
         let scale = (norm(x.clone()) + TINY) * threshold / (norm(velocity.clone()) + TINY);
         velocity * scale.clamp_max(1.0)
     }
 
-    /// `(1 - f) v + f v'`.
+    /// `(1 - f) v + f v'`; all are `[B, T, C]`.
     pub fn mixed<B: Backend>(
         &self,
         velocity: Tensor<B, 3>,

@@ -46,7 +46,7 @@ impl<B> Lessons<'_, B>
 where
     B: AutodiffBackend + Backend,
 {
-    /// The loss of a step: the mean square of what is wrong in the velocity.
+    /// The loss of a step, `[1]`: the mean square of what is wrong in the velocity.
     pub fn loss(&self, addition: &Addition<B>, seed: u64) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
         let dit = addition.added_to(self.dit);

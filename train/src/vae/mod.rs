@@ -84,7 +84,7 @@ pub struct Losses {
     pub kl: f32,
 }
 
-/// The loss of a batch of sounds, `items` times `[2, samples]`.
+/// The loss, `[1]`, of a batch of sounds, `items` times `[2, samples]`.
 pub fn loss<B>(
     model: &Autoencoder<B>,
     sounds: &[f32],
@@ -108,7 +108,7 @@ where
     (of_sound + kl * weights.kl, Losses { spectra, waveform, kl: nats })
 }
 
-/// The same for a decoder alone, which learns to hear more in what an encoder says that has done
+/// The loss, `[1]`, for a decoder alone, which learns to hear more in what an encoder says that has done
 /// learning. `waveform` is its [weight](Weights::waveform).
 pub fn loss_of_decoder<B>(
     (encoder, decoder): (&Encoder<B::InnerBackend>, &Decoder<B>),

@@ -103,12 +103,12 @@ impl<B: Backend> History<B> {
         (self.last.as_ref(), self.before.as_ref())
     }
 
-    /// The velocity of the last step.
+    /// The velocity of the last step, `[B, T, C]`.
     pub fn velocity(&self) -> Option<&Tensor<B, 3>> {
         self.last.as_ref().map(|past| &past.velocity)
     }
 
-    /// Remembers a step.
+    /// Remembers a step: its velocity, `[B, T, C]`, and how long it was.
     pub fn push(&mut self, velocity: Tensor<B, 3>, length: f32) {
         self.before = self.last.replace(Past { velocity, length });
     }
