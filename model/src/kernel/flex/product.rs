@@ -2,9 +2,9 @@
 //!
 //! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once and it is as fast as memory is:
 //! [`streamed`]. One row's sums do not depend on how many rows there are: a batch gives what its items
-//! give alone, to the bit. More rows, as of a prompt or of a song, share panels of weights: those of
-//! bf16 and of eight bits where the processor has an instruction for products of these (`blocked`,
-//! `bytes`), else by Burn's own product ([`shared`]).
+//! give alone, to the bit. More rows, as of a prompt or of a song, share panels of weights: by `blocked` and,
+//! those of eight bits, by `bytes` where the processor has AVX-512 with an instruction for products of
+//! the type, else by Burn's own product ([`shared`]).
 //!
 //! bf16 weights are half as many bytes to read, those in eight bits little more than a quarter. What they
 //! are multiplied with is f32 and stays so for few rows and on most processors; where there is an
@@ -19,6 +19,8 @@ mod bytes;
 mod pieces;
 mod shared;
 mod streamed;
+#[cfg(target_arch = "x86_64")]
+mod turn;
 
 use burn::tensor::{DType, Element, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor};
@@ -57,10 +59,15 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     let inputs: &[f32] = values(&x, rows * width);
     let is_few = rows <= MOST_ROWS;
     if weight.dtype() == DType::F32 {
-        return match is_few {
-            true => streamed::product(inputs, values::<f32>(&weight, out * width), sizes),
-            false => shared::product(x, weight),
-        };
+        let weights: &[f32] = values(&weight, out * width);
+        if is_few {
+            return streamed::product(inputs, weights, sizes);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(dot) = blocked::OfF32::new() {
+            return blocked::product(dot, inputs, weights, sizes);
+        }
+        return shared::product(x, weight);
     }
     let weights: &[bf16] = values(&weight, out * width);
     if is_few && width.is_multiple_of(2) {
@@ -71,8 +78,8 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         }
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(dot) = blocked::Dot::new() {
-        return blocked::product(dot, inputs, weights, sizes);
+    if let Some(dot) = blocked::OfBf16::new() {
+        return blocked::product(dot, inputs, weights.reinterpret_cast(), sizes);
     }
     shared::product(x, weight)
 }

@@ -1,8 +1,8 @@
-//! The product of many rows in bf16: tiles of both rows as they lie, whose sums stay in registers.
+//! The product of many rows in bf16 and f32: sixteen rows of `x` side by side, and weights as they lie.
 //!
 //! ```text
-//! x, rounded to bf16      -> tiles of some rows, side by side   \
-//! weights, as they lie    -> panels of some rows                 -> sums in registers -> out
+//! x, in the weights' type -> words of sixteen rows, side by side  \
+//! weights, as they lie    -> panels of some rows                   -> sums in registers -> out
 //! ```
 //!
 //! A panel of weights stays in a core's first cache while a part of `x`, which stays in the second,
@@ -11,89 +11,141 @@
 //! Source: Goto & van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication".
 
 mod dot;
+mod pack;
 
-use burn::tensor::bf16;
 use burn_flex::FlexTensor;
+use pulp::bytemuck::cast_slice;
 use rayon::prelude::*;
 
-use super::{super::from_values, pieces::pieces};
-pub(super) use dot::Dot;
-use dot::{COLUMNS, NUMBERS, Panel, ROWS, Steps};
+use super::{super::from_values, pieces::pieces, turn::LANES};
+pub(super) use dot::{Dot, OfBf16, OfF32};
+use dot::{Panel, Sums};
+use pack::{Group, Vector};
 
-/// Tiles of `x` in a part: with one stretch of their numbers they stay in a core's second cache.
-const PART: usize = 40;
+/// Rows of the weights in a panel.
+pub(super) const COLUMNS: usize = 8;
 
-/// Steps of a stretch of the sums: a panel of it stays in a core's first cache.
-const STRETCH: usize = 64;
+/// Groups of `x` in a part: with one stretch of their words they stay in a core's second cache.
+const PART: usize = 3;
 
-/// Bytes of a line of the caches.
-const LINE: usize = 64;
+/// Words of a stretch of the sums: a panel of it stays in a core's first cache.
+const STRETCH: usize = 1024;
 
 /// `x W^T`.
 ///
 /// # Shapes
 /// - `x`: `[rows, width]`, `weights`: `[out, width]`, output: `[rows, out]`
-pub(super) fn product(
-    dot: Dot,
+pub(super) fn product<D: Dot>(
+    dot: D,
     x: &[f32],
-    weights: &[bf16],
+    weights: &[D::Number],
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
-    let (tiles, steps) = (rows.div_ceil(ROWS), width.div_ceil(NUMBERS));
-    // Vectors of `x` begin with a line of the cache.
-    let mut packed = vec![bf16::ZERO; (tiles * steps * ROWS + 1) * NUMBERS];
-    let first = packed.as_ptr().align_offset(LINE);
-    let packed: &mut [Steps] = packed[first.min(NUMBERS)..].as_chunks_mut().0.as_chunks_mut().0;
-    packed.par_chunks_mut(steps).zip(x.par_chunks(ROWS * width)).for_each(|(packed, x)| {
-        for (row, x) in x.chunks(width).enumerate() {
-            dot.round(x, row, packed);
-        }
-    });
-
+    let words = width.div_ceil(D::NUMBERS);
+    let groups = Group::all(rows);
+    let packed = packed(dot, x, &groups, [rows, width]);
     let mut values = vec![0.0; rows * out];
     pieces(&mut values, out, COLUMNS).into_par_iter().for_each(|(first, mut to)| {
         // Parts of one size.
-        let part = tiles.div_ceil(tiles.div_ceil(PART));
-        for (x, to) in packed.chunks(part * steps).zip(to.chunks_mut(part * ROWS)) {
-            of_piece(dot, x, &weights[first * width..], width, to);
+        let part = groups.len().div_ceil(groups.len().div_ceil(PART));
+        for groups in groups.chunks(part) {
+            let to = &mut to[groups[0].first_row()..];
+            of_piece(dot, &packed, groups, &weights[first * width..], [width, words], to);
         }
     });
     from_values(values, [rows, out])
 }
 
-/// Of every row of `to`, the sums with the first rows of `weights`, as many as it takes.
-fn of_piece(dot: Dot, x: &[Steps], weights: &[bf16], width: usize, to: &mut [&mut [f32]]) {
-    let steps = width.div_ceil(NUMBERS);
-    let stretch = steps.div_ceil(steps.div_ceil(STRETCH));
+/// The words of all groups, one behind the other: of each, word by word, those of all its rows.
+fn packed<D: Dot>(dot: D, x: &[f32], groups: &[Group], [rows, width]: [usize; 2]) -> Vec<Vector> {
+    let words = width.div_ceil(D::NUMBERS);
+    let mut packed = vec![Vector::ZERO; rows.div_ceil(LANES) * words];
+    let mut rest = &mut packed[..];
+    let mut shares = Vec::with_capacity(groups.len());
+    for group in groups {
+        let share;
+        (share, rest) = rest.split_at_mut(group.vectors * words);
+        shares.push((group, share));
+    }
+    shares.into_par_iter().for_each(|(group, share)| {
+        for vector in 0..group.vectors {
+            let first = group.first_row() + vector * LANES;
+            let chosen = &x[first * width..(first + LANES).min(rows) * width];
+            for (block, start) in (0..width).step_by(LANES * D::NUMBERS).enumerate() {
+                let mut parts = [&[][..]; LANES];
+                let end = (start + LANES * D::NUMBERS).min(width);
+                let count = chosen
+                    .chunks(width)
+                    .zip(&mut parts)
+                    .map(|(x, part)| *part = &x[start..end])
+                    .count();
+                let to = share[block * LANES * group.vectors + vector..]
+                    .iter_mut()
+                    .step_by(group.vectors);
+                to.zip(dot.pack(&parts[..count])).for_each(|(to, vector)| *to = vector);
+            }
+        }
+    });
+    packed
+}
+
+/// Of every row of `to`, which begins with that of the groups, the sums with the first rows of `weights`,
+/// as many as it takes.
+fn of_piece<D: Dot>(
+    dot: D,
+    packed: &[Vector],
+    groups: &[Group],
+    weights: &[D::Number],
+    [width, words]: [usize; 2],
+    to: &mut [&mut [f32]],
+) {
+    let stretch = words.div_ceil(words.div_ceil(STRETCH));
     let columns = to[0].len();
     // One stretch of `x` after the other, as all of it may be too much for the second cache.
-    for step in (0..steps).step_by(stretch) {
-        let numbers = step * NUMBERS..((step + stretch) * NUMBERS).min(width);
+    for word in (0..words).step_by(stretch) {
+        let numbers = word * D::NUMBERS..((word + stretch) * D::NUMBERS).min(width);
         for start in (0..columns).step_by(COLUMNS) {
             // The last row again where there are no more.
             let panel = Panel::of(std::array::from_fn(|column| {
                 let row = (start + column).min(columns - 1);
-                &weights[row * width..][numbers.clone()]
+                cast_slice(&weights[row * width..][numbers.clone()])
             }));
-            for (x, to) in x.chunks(steps).zip(to.chunks_mut(ROWS)) {
-                let sums = dot.run(&x[step..], &panel);
-                for (to, sums) in to.iter_mut().zip(&sums) {
-                    keep(sums, &mut to[start..], step == 0);
+            for group in groups {
+                let x = &group.of(packed, words)[word * group.vectors..];
+                let row = group.first_row() - groups[0].first_row();
+                let to = Part { to: &mut to[row..], start, is_first: word == 0 };
+                match group.vectors {
+                    1 => to.keep(dot.run::<1>(x.as_chunks().0, &panel)),
+                    2 => to.keep(dot.run::<2>(x.as_chunks().0, &panel)),
+                    _ => to.keep(dot.run::<3>(x.as_chunks().0, &panel)),
                 }
             }
         }
     }
 }
 
-/// Writes as many sums as there is room for, or adds them to what is there.
-#[inline]
-fn keep(sums: &[f32; COLUMNS], to: &mut [f32], is_first: bool) {
-    let room = to.len().min(COLUMNS);
-    if !is_first {
-        to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
-    } else if let Some(to) = to.first_chunk_mut() {
-        *to = *sums;
-    } else {
-        to.copy_from_slice(&sums[..room]);
+/// Where sums go.
+struct Part<'a, 'b> {
+    to: &'a mut [&'b mut [f32]],
+    /// The first column.
+    start: usize,
+    /// Whether nothing is there yet.
+    is_first: bool,
+}
+
+impl Part<'_, '_> {
+    /// Writes as many sums as there is room for, or adds them to what is there.
+    #[inline]
+    fn keep<const V: usize>(self, sums: [Sums; V]) {
+        for (to, sums) in self.to.iter_mut().zip(sums.as_flattened()) {
+            let to = &mut to[self.start..];
+            if !self.is_first {
+                to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
+            } else if let Some(to) = to.first_chunk_mut() {
+                *to = *sums;
+            } else {
+                to.copy_from_slice(&sums[..to.len()]);
+            }
+        }
     }
 }

@@ -1,189 +1,267 @@
-//! Tiles of bf16 by `vdpbf16ps`: a word is two neighbours of a sum, and sums are f32.
+//! Tiles whose lanes are rows of `x`: a word of a row of weights is multiplied with that of sixteen rows at once.
 //!
-//! Both rows are read as they lie, 32 numbers of each at a time, so that a register holds 16 parts of one
-//! sum, which are added up at the end. The instruction flushes denormal numbers to zero and rounds each
-//! pair's sum once more than a fused chain would: both far below the rounding of `x`.
+//! A word of bf16 is two neighbours of a sum, which `vdpbf16ps` multiplies and adds to an f32; it flushes
+//! denormal numbers to zero and rounds each pair's sum once more than a fused chain would: both far below
+//! the rounding of `x`. A word of f32 is one.
 //!
-//! Source: Intel, "Intrinsics Guide", AVX512_BF16.
+//! Weights are read as they lie, and no sum is ever added up across lanes. The sums are turned once, when
+//! they are whole.
+//!
+//! Source: Intel, "Intrinsics Guide", AVX512_BF16 and AVX512F.
 
 use std::arch::x86_64::*;
 
-use burn::tensor::bf16;
+use super::{
+    super::turn::{LANES, turn},
+    COLUMNS,
+    pack::Vector,
+};
 
-/// Rows of `x` in a tile.
-pub(super) const ROWS: usize = 4;
-/// Rows of the weights in a tile: with one vector of sums for each of both, and a vector of every row
-/// of `x`, all are in registers.
-pub(super) const COLUMNS: usize = 6;
-/// Numbers of a vector.
-pub(super) const NUMBERS: usize = 32;
-/// F32 of a vector, and words.
-const LANES: usize = 16;
+/// The sums of [`LANES`] rows of `x`.
+pub(in super::super) type Sums = [[f32; COLUMNS]; LANES];
 
-/// Numbers of a row that are multiplied at a time.
-pub(super) type Step = [bf16; NUMBERS];
-/// Those of the rows of a tile.
-pub(super) type Steps = [Step; ROWS];
-/// The sums of a tile, a row of `x` in each.
-pub(super) type Sums = [[f32; COLUMNS]; ROWS];
-
-/// Rows of the weights, whole vectors and what is left.
-pub(super) struct Panel<'a> {
-    whole: [&'a [Step]; COLUMNS],
-    rest: [&'a [bf16]; COLUMNS],
+/// Rows of the weights, as words.
+pub(in super::super) struct Panel<'a> {
+    /// All of one length.
+    words: [&'a [[u8; 4]]; COLUMNS],
+    /// What does not fill a word.
+    rest: Option<[u32; COLUMNS]>,
 }
 
 impl<'a> Panel<'a> {
-    /// Of rows of one length.
-    pub(super) fn of(rows: [&'a [bf16]; COLUMNS]) -> Self {
-        let count = rows[0].len() / NUMBERS;
+    /// Of the bytes of rows of one length.
+    pub(super) fn of(rows: [&'a [u8]; COLUMNS]) -> Self {
+        let count = rows[0].len() / 4;
+        let rest = rows.map(|row| match row[count * 4..] {
+            [low, high] => u32::from(u16::from_ne_bytes([low, high])),
+            _ => 0,
+        });
         Self {
-            whole: rows.map(|row| &row.as_chunks().0[..count]),
-            rest: rows.map(|row| &row[count * NUMBERS..]),
+            words: rows.map(|row| &row.as_chunks().0[..count]),
+            rest: (rows[0].len() > count * 4).then_some(rest),
         }
     }
 }
 
-/// A processor that has the instruction.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Dot(());
+/// A processor that has an instruction for words of one type.
+pub(in super::super) trait Dot: Copy + Sync {
+    /// What weights are.
+    type Number: pulp::bytemuck::Pod + Sync;
 
-impl Dot {
-    /// If this processor has it.
+    /// Numbers of a word.
+    const NUMBERS: usize;
+
+    /// Sixteen words of up to sixteen rows of `x`, word by word; zeros where there is no number.
+    fn pack(self, rows: &[&[f32]]) -> [Vector; LANES];
+
+    /// `sums[v][r][c] = sum over i of x[i][v][r] weights[c][i]`, for as many words as the rows of weights
+    /// have.
+    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel) -> [Sums; V];
+}
+
+/// [`Dot`] of weights in bf16, to which `x` is rounded.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct OfBf16(());
+
+/// [`Dot`] of weights in f32.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct OfF32(());
+
+impl OfBf16 {
+    /// If this processor has the instruction.
     pub(in super::super) fn new() -> Option<Self> {
-        let has = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512bf16");
+        let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
         has.then_some(Self(()))
     }
 }
 
-#[expect(unsafe_code, reason = "`Dot` is the proof that the processor has these instructions")]
-impl Dot {
-    /// Rounds a row of `x` to bf16, as row `row` of a tile; zeros where there is no number.
-    pub(super) fn round(self, x: &[f32], row: usize, to: &mut [Steps]) {
-        // SAFETY: see above.
-        unsafe { round(x, row, to) }
-    }
-
-    /// `sums[r][c] = sum over i of x[i][r] weights[c][i]`, for as many numbers as the rows of weights
-    /// have.
-    pub(super) fn run(self, x: &[Steps], weights: &Panel) -> Sums {
-        // SAFETY: see above.
-        unsafe { run(x, weights) }
+impl OfF32 {
+    /// If this processor has the instruction.
+    pub(in super::super) fn new() -> Option<Self> {
+        is_x86_feature_detected!("avx512f").then_some(Self(()))
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bf16")]
-fn round(x: &[f32], row: usize, to: &mut [Steps]) {
-    for (to, numbers) in to.iter_mut().zip(x.chunks(NUMBERS)) {
-        let mut full = [0.0; NUMBERS];
-        full[..numbers.len()].copy_from_slice(numbers);
+#[expect(unsafe_code, reason = "`Self` is the proof that the processor has these instructions")]
+impl Dot for OfBf16 {
+    type Number = u16;
+    const NUMBERS: usize = 2;
+
+    fn pack(self, rows: &[&[f32]]) -> [Vector; LANES] {
+        // SAFETY: see above.
+        unsafe { of_bf16::pack(rows) }
+    }
+
+    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel) -> [Sums; V] {
+        // SAFETY: see above.
+        unsafe { of_bf16::run(x, weights) }
+    }
+}
+
+#[expect(unsafe_code, reason = "`Self` is the proof that the processor has these instructions")]
+impl Dot for OfF32 {
+    type Number = f32;
+    const NUMBERS: usize = 1;
+
+    fn pack(self, rows: &[&[f32]]) -> [Vector; LANES] {
+        // SAFETY: see above.
+        unsafe { of_f32::pack(rows) }
+    }
+
+    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel) -> [Sums; V] {
+        // SAFETY: see above.
+        unsafe { of_f32::run(x, weights) }
+    }
+}
+
+/// The tile by one instruction. Functions of a trait cannot be compiled for a processor, so each type has
+/// its own copy.
+macro_rules! tile {
+    ($features:literal, |$sum:ident, $x:ident, $weights:ident| $multiplied:expr, |$row:ident| $rounded:expr) => {
+        use super::{memory::*, *};
+
+        #[target_feature(enable = $features)]
+        pub(super) fn pack(rows: &[&[f32]]) -> [Vector; LANES] {
+            let mut block = [_mm512_setzero_si512(); LANES];
+            for (to, $row) in block.iter_mut().zip(rows) {
+                *to = $rounded;
+            }
+            turn(&mut block);
+            let mut vectors = [Vector::ZERO; LANES];
+            vectors.iter_mut().zip(block).for_each(|(to, vector)| *to = kept(vector));
+            vectors
+        }
+
+        #[target_feature(enable = $features)]
+        #[expect(
+            unsafe_code,
+            reason = "asking for every row whether it ends takes as long as the loads"
+        )]
+        pub(super) fn run<const V: usize>(x: &[[Vector; V]], weights: &Panel) -> [Sums; V] {
+            let Panel { words, rest } = weights;
+            let count = words[0].len();
+            // ANCHOR: dot
+            let mut sums = [[_mm512_setzero_ps(); V]; COLUMNS];
+            for (index, x) in x[..count].iter().enumerate() {
+                for column in 0..COLUMNS {
+                    // SAFETY: every row has `count` of them, see `Panel::of`.
+                    let word = unsafe { *words[column].get_unchecked(index) };
+                    let $weights = _mm512_set1_epi32(i32::from_ne_bytes(word));
+                    for vector in 0..V {
+                        let ($sum, $x) = (sums[column][vector], load(&x[vector]));
+                        sums[column][vector] = $multiplied;
+                    }
+                }
+            }
+            // ANCHOR_END: dot
+            if let Some(rest) = rest {
+                for column in 0..COLUMNS {
+                    let $weights = _mm512_set1_epi32(rest[column] as i32);
+                    for vector in 0..V {
+                        let ($sum, $x) = (sums[column][vector], load(&x[count][vector]));
+                        sums[column][vector] = $multiplied;
+                    }
+                }
+            }
+            let mut of = [[[0.0; COLUMNS]; LANES]; V];
+            for vectors in 0..V.div_ceil(2) {
+                let [first, second] = [2 * vectors, (2 * vectors + 1).min(V - 1)];
+                let mut block = [_mm512_setzero_si512(); LANES];
+                for column in 0..COLUMNS {
+                    block[column] = _mm512_castps_si512(sums[column][first]);
+                    block[column + COLUMNS] = _mm512_castps_si512(sums[column][second]);
+                }
+                turn(&mut block);
+                for (row, both) in block.into_iter().enumerate() {
+                    [of[first][row], of[second][row]] = halves(both);
+                }
+            }
+            of
+        }
+    };
+}
+
+mod of_bf16 {
+    tile!(
+        "avx512f,avx512bf16",
+        |sum, x, weights| _mm512_dpbf16_ps(sum, numbers(x), numbers(weights)),
+        |row| words(row)
+    );
+
+    /// Rounded, two of them a word.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    fn words(row: &[f32]) -> __m512i {
+        let mut full = [0.0; 2 * LANES];
+        full[..row.len()].copy_from_slice(row);
         let [low, high] = [0, 1].map(|half| full.as_chunks().0[half]);
-        store(_mm512_cvtne2ps_pbh(vector(&high), vector(&low)), &mut to[row]);
+        bits(_mm512_cvtne2ps_pbh(vector(&high), vector(&low)))
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-#[expect(unsafe_code, reason = "asking for every row whether it ends takes as long as the loads")]
-fn run(x: &[Steps], weights: &Panel) -> Sums {
-    let Panel { whole, rest } = weights;
-    let count = whole[0].len();
-    // ANCHOR: dot
-    let mut partial = [[_mm512_setzero_ps(); COLUMNS]; ROWS];
-    for (step, x) in x[..count].iter().enumerate() {
-        let x = [numbers(&x[0]), numbers(&x[1]), numbers(&x[2]), numbers(&x[3])];
-        for column in 0..COLUMNS {
-            // SAFETY: every row has `count` of them, see `Panel::of`.
-            let weights = numbers(unsafe { whole[column].get_unchecked(step) });
-            for row in 0..ROWS {
-                partial[row][column] = _mm512_dpbf16_ps(partial[row][column], x[row], weights);
-            }
-        }
-    }
-    // ANCHOR_END: dot
-    if !rest[0].is_empty() {
-        for column in 0..COLUMNS {
-            let weights = few(rest[column]);
-            for row in 0..ROWS {
-                let x = numbers(&x[count][row]);
-                partial[row][column] = _mm512_dpbf16_ps(partial[row][column], x, weights);
-            }
-        }
-    }
-    let mut of = [[0.0; COLUMNS]; ROWS];
-    let to = of.as_flattened_mut().as_chunks_mut::<8>().0;
-    for (to, partial) in to.iter_mut().zip(partial.as_flattened().as_chunks::<8>().0) {
-        *to = sums(partial);
-    }
-    of
-}
+mod of_f32 {
+    tile!(
+        "avx512f",
+        |sum, x, weights| {
+            _mm512_fmadd_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(weights), sum)
+        },
+        |row| words(row)
+    );
 
-/// The sum of each vector. Two at a time become one whose halves are theirs, and so on.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn sums(of: &[__m512; 8]) -> [f32; 8] {
-    let halves = |a, b| {
-        _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b))
-    };
-    let quarters = |a, b| {
-        _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b))
-    };
-    // A quarter of each: four sums in order.
-    let low = quarters(halves(of[0], of[1]), halves(of[2], of[3]));
-    let high = quarters(halves(of[4], of[5]), halves(of[6], of[7]));
-    // Within quarters: two parts of the sum of `low`, then two of `high`.
-    let both =
-        _mm512_add_ps(_mm512_shuffle_ps::<0x88>(low, high), _mm512_shuffle_ps::<0xdd>(low, high));
-    let last = _mm512_add_ps(both, _mm512_shuffle_ps::<0xb1>(both, both));
-    let lanes = kept(last);
-    std::array::from_fn(|column| lanes[column % 4 * 4 + column / 4 * 2])
+    #[target_feature(enable = "avx512f")]
+    fn words(row: &[f32]) -> __m512i {
+        let mut full = [0.0; LANES];
+        full[..row.len()].copy_from_slice(row);
+        _mm512_castps_si512(vector(&full))
+    }
 }
 
 mod memory {
     //! Between memory and registers, which the compiler's intrinsics do by pointers.
-    #![expect(unsafe_code, reason = "pointers into slices whose lengths the types say")]
+    #![expect(unsafe_code, reason = "arrays whose lengths the types say")]
 
     use std::{arch::x86_64::*, mem::transmute};
 
-    use burn::tensor::bf16;
-
-    use super::{LANES, Step};
+    use super::{COLUMNS, LANES, Vector};
 
     #[target_feature(enable = "avx512f")]
+    #[inline]
     pub(super) fn vector(from: &[f32; LANES]) -> __m512 {
         // SAFETY: as many bytes as are read.
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn kept(vector: __m512) -> [f32; LANES] {
+    #[inline]
+    pub(super) fn load(from: &Vector) -> __m512i {
+        // SAFETY: as many bytes as are read.
+        unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(super) fn kept(vector: __m512i) -> Vector {
         // SAFETY: both are 64 bytes, of which any are allowed.
-        unsafe { transmute::<__m512, [f32; LANES]>(vector) }
+        Vector(unsafe { transmute::<__m512i, [u32; LANES]>(vector) })
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn store(vector: __m512bh, to: &mut Step) {
-        // SAFETY: as many bytes as are written, of which any are allowed.
-        unsafe {
-            _mm512_storeu_si512(to.as_mut_ptr().cast(), transmute::<__m512bh, __m512i>(vector))
-        }
+    #[inline]
+    pub(super) fn halves(vector: __m512i) -> [[f32; COLUMNS]; 2] {
+        // SAFETY: both are 64 bytes, of which any are allowed.
+        unsafe { transmute::<__m512i, [[f32; COLUMNS]; 2]>(vector) }
     }
 
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn numbers(from: &Step) -> __m512bh {
-        // SAFETY: as many bytes as are read, of which any are allowed.
-        unsafe { transmute::<__m512i, __m512bh>(_mm512_loadu_si512(from.as_ptr().cast())) }
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    #[inline]
+    pub(super) fn numbers(bits: __m512i) -> __m512bh {
+        // SAFETY: both are 64 bytes, of which any are allowed.
+        unsafe { transmute::<__m512i, __m512bh>(bits) }
     }
 
-    /// Fewer than a vector; zeros after them.
-    #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn few(from: &[bf16]) -> __m512bh {
-        let mask = (1 << from.len()) - 1;
-        // SAFETY: only what the mask names is read, and so much there is; any bits are allowed.
-        unsafe {
-            transmute::<__m512i, __m512bh>(_mm512_maskz_loadu_epi16(mask, from.as_ptr().cast()))
-        }
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    #[inline]
+    pub(super) fn bits(numbers: __m512bh) -> __m512i {
+        // SAFETY: both are 64 bytes, of which any are allowed.
+        unsafe { transmute::<__m512bh, __m512i>(numbers) }
     }
 }
-use memory::{few, kept, numbers, store, vector};

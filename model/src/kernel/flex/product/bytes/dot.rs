@@ -7,14 +7,15 @@
 
 use std::arch::x86_64::*;
 
-use super::super::super::eight::{self, BLOCK, BLOCKS, Group};
+use super::super::{
+    super::eight::{self, BLOCK, BLOCKS, Group},
+    turn::{self, LANES},
+};
 
 /// Rows of `x` in a tile.
 pub(super) const ROWS: usize = 6;
 /// Vectors of a panel.
 const VECTORS: usize = 2;
-/// Words of a vector, and f32.
-const LANES: usize = 16;
 /// Rows of the weights in a panel: whole and f32 sums of a tile are in registers.
 pub(super) const COLUMNS: usize = VECTORS * LANES;
 /// Words of a block of one row.
@@ -130,7 +131,7 @@ fn turn(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
                         *words = neighbours(load(&group.as_chunks().0[half]));
                     }
                 }
-                across(&mut words);
+                turn::turn(&mut words);
                 for (index, words) in words.into_iter().enumerate() {
                     let (block, word) = (index % BLOCKS, index / BLOCKS);
                     store(words, &mut to[block].words[half * WORDS / 2 + word][vector]);
@@ -151,42 +152,6 @@ fn turn(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
 fn neighbours(words: __m512i) -> __m512i {
     let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(order))
-}
-
-/// PanelBlocks become rows.
-#[target_feature(enable = "avx512f")]
-fn across(block: &mut [__m512i; LANES]) {
-    swap::<1>(block);
-    swap::<2>(block);
-    swap::<4>(block);
-    swap::<8>(block);
-}
-
-/// Squares of `SIZE` change places across the diagonal, in every square of twice their size.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn swap<const SIZE: usize>(block: &mut [__m512i; LANES]) {
-    let [low, high] = const { [lanes_of(SIZE, 0), lanes_of(SIZE, SIZE)] };
-    let [low, high] = [load(&low), load(&high)];
-    for pair in 0..LANES / 2 {
-        let row = pair / SIZE * 2 * SIZE + pair % SIZE;
-        let (a, b) = (block[row], block[row + SIZE]);
-        block[row] = _mm512_permutex2var_epi32(a, low, b);
-        block[row + SIZE] = _mm512_permutex2var_epi32(a, high, b);
-    }
-}
-
-/// Which lanes of two rows, the second's counted from 16, make the upper row after a swap (`shift` 0)
-/// or the lower one (`shift` = `size`).
-const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
-    let mut lanes = [0; LANES];
-    let mut lane = 0;
-    while lane < LANES {
-        let from = if lane & size == 0 { lane + shift } else { (lane + shift - size) | LANES };
-        lanes[lane] = from as u32;
-        lane += 1;
-    }
-    lanes
 }
 
 #[target_feature(enable = "avx512f,avx512vnni")]

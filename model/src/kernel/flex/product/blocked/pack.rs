@@ -1,0 +1,65 @@
+//! Rows of `x` side by side: a vector has one word of each of sixteen.
+
+use super::super::turn::LANES;
+
+/// A word of each of [`LANES`] rows, on a line of the caches of its own.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(in super::super) struct Vector(pub(super) [u32; LANES]);
+
+impl Vector {
+    pub(super) const ZERO: Self = Self([0; LANES]);
+}
+
+/// Most vectors of a group: with so many of sums for each of [`COLUMNS`](super::COLUMNS) weights, all are
+/// in registers.
+pub(super) const VECTORS: usize = 3;
+
+/// Rows that are multiplied together: `vectors` times [`LANES`] of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    /// Vectors of the groups before it, for each word.
+    pub(super) first: usize,
+    pub(super) vectors: usize,
+}
+
+impl Group {
+    /// As few as there can be, as even as there can be: fewer vectors leave the instruction waiting for
+    /// its own sums.
+    pub(super) fn all(rows: usize) -> Vec<Self> {
+        let vectors = rows.div_ceil(LANES);
+        let count = vectors.div_ceil(VECTORS);
+        let start = |group: usize| group * vectors / count;
+        let group = |index| Self { first: start(index), vectors: start(index + 1) - start(index) };
+        (0..count).map(group).collect()
+    }
+
+    /// Its part of what is packed, `words` of each row.
+    pub(super) fn of(self, packed: &[Vector], words: usize) -> &[Vector] {
+        &packed[self.first * words..][..self.vectors * words]
+    }
+
+    /// Its first row.
+    pub(super) fn first_row(self) -> usize {
+        self.first * LANES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_even_and_leave_nothing_out() {
+        let sizes = |rows| Group::all(rows).iter().map(|group| group.vectors).collect::<Vec<_>>();
+        assert_eq!(sizes(17), [2]);
+        assert_eq!(sizes(48), [3]);
+        assert_eq!(sizes(49), [2, 2]);
+        assert_eq!(sizes(125), [2, 3, 3]);
+        assert_eq!(sizes(375), [3; 8]);
+        let groups = Group::all(2000);
+        let ends = groups.iter().map(|group| group.first + group.vectors);
+        let starts = groups.iter().skip(1).map(|group| group.first).chain([125]);
+        assert!(ends.eq(starts));
+    }
+}
