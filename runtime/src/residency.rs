@@ -313,7 +313,11 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
-        self.load(Network::VaeDecoder, &self.vae_decoder, C::vae_decoder)
+        // Put in order once for all tiles and songs.
+        let read = |checkpoint: &C, place: &Place<B>| {
+            checkpoint.vae_decoder(place).map(oobleck::Decoder::in_order)
+        };
+        self.load(Network::VaeDecoder, &self.vae_decoder, read)
     }
 
     /// Sound to latents.
@@ -321,7 +325,10 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
-        self.load(Network::VaeEncoder, &self.vae_encoder, C::vae_encoder)
+        let read = |checkpoint: &C, place: &Place<B>| {
+            checkpoint.vae_encoder(place).map(oobleck::Encoder::in_order)
+        };
+        self.load(Network::VaeEncoder, &self.vae_encoder, read)
     }
 
     fn load<T: Module<B>>(

@@ -173,6 +173,12 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::code_tokens::<Self>(codes, levels, project, embed, places))
     }
 
+    /// See [`filter`].
+    fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
+        let _ = (stride, is_transposed);
+        weight
+    }
+
     /// See [`conv1d`].
     fn conv1d(
         x: FloatTensor<Self>,
@@ -371,6 +377,20 @@ pub struct Geometry {
     pub padding: usize,
     /// Samples between two taps of the filter.
     pub dilation: usize,
+}
+
+/// The weights of a convolution in the order in which this backend's kernel reads them, where it has one:
+/// once, and not at every call. Only [`conv1d`] and [`residual_units`] can read them then, or
+/// [`conv_transpose1d`] if `is_transposed`, at the same stride.
+///
+/// # Shapes
+/// - `weight`, output: `[out, in, k]`, or `[in, out, k]`
+pub fn filter<B: Backend>(
+    weight: Tensor<B, 3>,
+    stride: usize,
+    is_transposed: bool,
+) -> Tensor<B, 3> {
+    tensor(B::filter(primitive(weight), stride, is_transposed))
 }
 
 /// Convolution over the last axis.

@@ -51,6 +51,12 @@ impl<B: Backend> Conv1d<B> {
         Self { bias, ..Self::init(channels, kernel, geometry, device) }
     }
 
+    /// With its weights in the order of [`kernel::filter`].
+    pub(crate) fn in_order(self) -> Self {
+        let weight = self.weight.map(|weight| kernel::filter(weight, self.stride, false));
+        Self { weight, ..self }
+    }
+
     /// The type of the weight.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.val().dtype()
@@ -107,6 +113,12 @@ impl<B: Backend> ConvTranspose1d<B> {
             stride,
             padding,
         }
+    }
+
+    /// With its weights in the order of [`kernel::filter`].
+    pub(crate) fn in_order(self) -> Self {
+        let weight = self.weight.map(|weight| kernel::filter(weight, self.stride, true));
+        Self { weight, ..self }
     }
 
     /// # Shapes

@@ -68,6 +68,17 @@ impl<B: Backend> Decoder<B> {
         }
     }
 
+    /// The same decoder with filters [in the order](crate::kernel::filter) in which they are read: for
+    /// whoever has its weights and wants nothing of it but sound.
+    pub fn in_order(self) -> Self {
+        Self {
+            conv1: self.conv1.in_order(),
+            block: self.block.into_iter().map(DecoderBlock::in_order).collect(),
+            snake1: self.snake1,
+            conv2: self.conv2.in_order(),
+        }
+    }
+
     /// # Shapes
     /// - `latents`: `[B, C, T]`
     /// - output: `[B, 2, 1920 T]`
@@ -92,6 +103,16 @@ impl<B: Backend> Decoder<B> {
 }
 
 impl<B: Backend> DecoderBlock<B> {
+    fn in_order(self) -> Self {
+        Self {
+            snake1: self.snake1,
+            conv_t1: self.conv_t1.in_order(),
+            res_unit1: self.res_unit1.in_order(),
+            res_unit2: self.res_unit2.in_order(),
+            res_unit3: self.res_unit3.in_order(),
+        }
+    }
+
     /// From after `snake1` to after `next`, the snake that follows.
     fn forward(
         &self,

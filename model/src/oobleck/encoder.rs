@@ -85,6 +85,16 @@ impl<B: Backend> Encoder<B> {
         }
     }
 
+    /// The same encoder with filters in order, as [`Decoder::in_order`](super::Decoder::in_order) has them.
+    pub fn in_order(self) -> Self {
+        Self {
+            conv1: self.conv1.in_order(),
+            block: self.block.into_iter().map(EncoderBlock::in_order).collect(),
+            snake1: self.snake1,
+            conv2: self.conv2.in_order(),
+        }
+    }
+
     /// Encodes sound; samples after the last whole frame are dropped.
     ///
     /// # Shapes
@@ -100,6 +110,16 @@ impl<B: Backend> Encoder<B> {
 }
 
 impl<B: Backend> EncoderBlock<B> {
+    fn in_order(self) -> Self {
+        Self {
+            res_unit1: self.res_unit1.in_order(),
+            res_unit2: self.res_unit2.in_order(),
+            res_unit3: self.res_unit3.in_order(),
+            snake1: self.snake1,
+            conv1: self.conv1.in_order(),
+        }
+    }
+
     fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let units = [&self.res_unit1, &self.res_unit2, &self.res_unit3];
         self.conv1.forward(residual_units(units, &self.snake1, x, |_, _| {}))

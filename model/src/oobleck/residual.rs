@@ -28,6 +28,10 @@ impl<B: Backend> ResidualUnit<B> {
         }
     }
 
+    pub(super) fn in_order(self) -> Self {
+        Self { conv1: self.conv1.in_order(), conv2: self.conv2.in_order(), ..self }
+    }
+
     fn parts(&self) -> Unit<B> {
         Unit {
             snake1: self.snake1.parts(),

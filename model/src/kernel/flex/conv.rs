@@ -22,14 +22,14 @@ mod share;
 mod sound;
 mod tile;
 
-use burn::tensor::{DType, TensorMetadata, bf16};
+use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
     super::{Geometry, primitive, reference, tensor},
     contiguous, from_values,
 };
-use filter::{Filter, Form, Order};
+use filter::{Filter, Form, Order, is_in_order};
 use finish::Finish;
 use share::{cut, share};
 use sound::{Reach, Sound, with_rooms};
@@ -57,7 +57,7 @@ pub(super) fn conv1d(
         let bias = bias.map(tensor);
         return primitive(reference::conv1d::<Flex>(tensor(x), tensor(weight), bias, geometry));
     }
-    let [x, weight] = [x, weight].map(contiguous);
+    let (x, weight) = (contiguous(x), in_one_piece(weight));
     let bias = bias.map(contiguous);
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
     let (filter, reach) = filter1d(&weight, geometry);
@@ -84,16 +84,32 @@ pub(super) fn conv1d(
 }
 
 /// The filter of a convolution, and how it reads its input; the weight is contiguous.
-fn filter1d(weight: &FlexTensor, geometry: Geometry) -> (Filter, Reach) {
+fn filter1d(weight: &FlexTensor, geometry: Geometry) -> (Filter<'_>, Reach) {
     let Geometry { stride, padding, dilation } = geometry;
     let order = Plain { shape: dims(weight), stride };
     let first = -(padding as isize);
     let reach = Reach { first, stride, step: dilation, taps: order.shape()[2] };
-    let filter = match weight.dtype() {
-        DType::BF16 => Filter::new(weight.storage::<bf16>(), &order),
-        _ => Filter::new(weight.storage::<f32>(), &order),
-    };
-    (filter, reach)
+    (Filter::of(weight, &order), reach)
+}
+
+/// Kernel of [`super::super::Backend::filter`]. Weights that would be made f32 stay narrow.
+pub(super) fn filter(weight: FlexTensor, stride: usize, is_transposed: bool) -> FlexTensor {
+    let is_wider = weight.dtype() == DType::BF16 && !pairs::is_here();
+    let shape = dims(&weight);
+    let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16);
+    if is_wider || !is_read || shape.contains(&0) {
+        return weight;
+    }
+    let weight = contiguous(weight);
+    match is_transposed {
+        true => Filter::of(&weight, &Phases { shape, stride }).kept(shape),
+        false => Filter::of(&weight, &Plain { shape, stride }).kept(shape),
+    }
+}
+
+/// Weights that are in order have no other.
+fn in_one_piece(weight: FlexTensor) -> FlexTensor {
+    if is_in_order(&weight) { weight } else { contiguous(weight) }
 }
 
 /// A convolution, whose lines are channels, or the phases of each.
@@ -145,14 +161,11 @@ pub(super) fn conv_transpose1d(
         let y = reference::conv_transpose1d::<Flex>(tensor(x), tensor(weight), bias, geometry);
         return primitive(y);
     }
-    let [x, weight] = [x, weight].map(contiguous);
+    let (x, weight) = (contiguous(x), in_one_piece(weight));
     let bias = bias.map(contiguous);
     let bias = bias.as_ref().map(FlexTensor::storage::<f32>);
     let order = Phases { shape: dims(&weight), stride };
-    let filter = match weight.dtype() {
-        DType::BF16 => Filter::new(weight.storage::<bf16>(), &order),
-        _ => Filter::new(weight.storage::<f32>(), &order),
-    };
+    let filter = Filter::of(&weight, &order);
     let reached = taps.div_ceil(stride);
     let (first, last) = (padding / stride, (length - 1 + padding) / stride);
     let moments = last - first + 1;
@@ -266,7 +279,7 @@ fn dims(x: &FlexTensor) -> [usize; 3] {
 
 fn is_ours(x: &FlexTensor, weight: &FlexTensor, bias: &Option<FlexTensor>) -> bool {
     let is_f32 = std::iter::once(x).chain(bias).all(|of| of.dtype() == DType::F32);
-    let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16);
+    let is_read = matches!(weight.dtype(), DType::F32 | DType::BF16) || is_in_order(weight);
     is_f32 && is_read && [x, weight].iter().all(|of| of.shape().num_elements() > 0)
 }
 

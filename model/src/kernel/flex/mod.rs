@@ -31,12 +31,17 @@ use super::{
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
-    /// Weights may be bf16 or eight bits: only their products are narrow, everything else is f32.
+    /// Weights may be bf16, eight bits or words in order: only their products are narrow, everything
+    /// else is f32.
     fn computes_in(weights: DType) -> DType {
         match weights {
-            DType::BF16 | DType::I8 => DType::F32,
+            DType::BF16 | DType::I8 | DType::U32 | DType::I32 => DType::F32,
             same => same,
         }
+    }
+
+    fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
+        conv::filter(weight, stride, is_transposed)
     }
 
     fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {

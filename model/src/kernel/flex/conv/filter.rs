@@ -1,8 +1,10 @@
 //! Weights in the order in which tiles read them.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
-use burn::tensor::bf16;
+use burn::tensor::{Bytes, DType, Shape, bf16};
+use burn_flex::{FlexTensor, Layout};
+use pulp::bytemuck;
 use rayon::prelude::*;
 
 use super::{
@@ -132,9 +134,9 @@ const HELD: usize = 1 << 16;
 
 /// A filter, cut into panels of rows.
 #[derive(Debug)]
-pub(super) struct Filter {
+pub(super) struct Filter<'a> {
     /// Panel by panel, `[lines, taps, rows of the panel]`.
-    words: Vec<u32>,
+    words: Cow<'a, [u32]>,
     pub(super) form: Form,
     /// Words of one row.
     depth: usize,
@@ -143,13 +145,53 @@ pub(super) struct Filter {
     at_once: usize,
 }
 
-impl Filter {
+/// What words of a tensor that are [in order](Filter::kept) are.
+const OF_PAIRS: DType = DType::U32;
+const OF_SINGLES: DType = DType::I32;
+
+/// Whether a filter's weights are in order already.
+pub(super) fn is_in_order(weight: &FlexTensor) -> bool {
+    matches!(weight.dtype(), OF_PAIRS | OF_SINGLES)
+}
+
+impl<'a> Filter<'a> {
+    /// Of a checkpoint's weights, which are contiguous, or of those that were put in order before.
+    pub(super) fn of(weight: &'a FlexTensor, order: &impl Order) -> Self {
+        let [rows, lines, taps] = order.shape();
+        let form = match weight.dtype() {
+            DType::BF16 => return Self::new(weight.storage::<bf16>(), order),
+            OF_PAIRS => Form::Pairs,
+            OF_SINGLES => Form::Single,
+            _ => return Self::new(weight.storage::<f32>(), order),
+        };
+        let words = match form {
+            Form::Pairs => weight.storage::<u32>(),
+            Form::Single => bytemuck::cast_slice(weight.storage::<i32>()),
+        };
+        let depth = form.lines(lines) * taps;
+        assert_eq!(words.len(), rows * depth, "weights are in the order of another filter");
+        Self { words: Cow::Borrowed(words), form, depth, rows, at_once: rows_at_once() }
+    }
+
+    /// Its words as a tensor of the weights' shape, which only [`Self::of`] can read.
+    pub(super) fn kept(self, shape: [usize; 3]) -> FlexTensor {
+        let layout = Layout::contiguous(Shape::new(shape));
+        let words = self.words.into_owned();
+        match self.form {
+            Form::Pairs => FlexTensor::new(Bytes::from_elems(words), layout, OF_PAIRS),
+            Form::Single => {
+                let words: Vec<i32> = bytemuck::cast_vec(words);
+                FlexTensor::new(Bytes::from_elems(words), layout, OF_SINGLES)
+            }
+        }
+    }
+
     /// Puts weights in order, on all cores.
-    pub(super) fn new<W: Weight>(weights: &[W], order: &impl Order) -> Self {
+    fn new<W: Weight>(weights: &[W], order: &impl Order) -> Self {
         let [rows, lines, taps] = order.shape();
         let (form, at_once) = (W::form(), rows_at_once());
         let depth = form.lines(lines) * taps;
-        let mut filter = Self { words: Vec::new(), form, depth, rows, at_once };
+        let mut filter = Self { words: Cow::Borrowed(&[]), form, depth, rows, at_once };
         let mut words = vec![0; rows * depth];
         let together = order.panels() * at_once;
         words.par_chunks_mut(together * depth).enumerate().for_each(|(index, mut words)| {
@@ -168,7 +210,7 @@ impl Filter {
                 panels.iter_mut().for_each(|panel| panel.fill(weights, order, form, line));
             }
         });
-        filter.words = words;
+        filter.words = Cow::Owned(words);
         filter
     }
 

@@ -21,12 +21,12 @@ use super::{
         snake::{self, Curve},
     },
     dims,
-    filter::{Filter, Form},
+    filter::Form,
     filter1d,
     finish::Finish,
-    is_ours, pairs,
+    in_one_piece, is_ours, pairs,
     share::{cut, pieces, share_whole},
-    sound::{Reach, Room, Sound, with_rooms},
+    sound::{Room, Sound, with_rooms},
     tile::{SAMPLES, Window},
 };
 
@@ -53,7 +53,7 @@ pub(in super::super) fn residual_units(
         let mut sum = spare
             .filter(FlexTensor::is_unique)
             .unwrap_or_else(|| from_values(vec![0.0; x.shape().num_elements()], dims(&x)));
-        residual_unit(&x, Parts::of(unit), sum.storage_mut::<f32>());
+        residual_unit(&x, unit, sum.storage_mut::<f32>());
         spare = Some(x);
         x = sum;
         let sum = tensor(x);
@@ -85,36 +85,19 @@ fn keeps_shape(x: &Tensor<Flex, 3>, unit: &Unit<Flex>) -> bool {
     f32s.all(|of| of == DType::F32) && fits(&unit.conv1) && fits(&unit.conv2) && same && is_mixing
 }
 
-/// A unit as the loops want it.
-struct Parts {
-    curves1: Vec<Curve>,
-    filter1: Filter,
-    reach: Reach,
-    bias1: Option<FlexTensor>,
-    curves2: Vec<Curve>,
-    filter2: Filter,
-    bias2: Option<FlexTensor>,
-}
-
-impl Parts {
-    fn of(unit: Unit<Flex>) -> Self {
-        let curves =
-            |[alpha, beta]: Wave<Flex>| Curve::of_channels(primitive(alpha), primitive(beta));
-        let filter = |(weight, bias, geometry): Convolution<Flex>| {
-            let (filter, reach) = filter1d(&contiguous(primitive(weight)), geometry);
-            (filter, reach, bias.map(|bias| contiguous(primitive(bias))))
-        };
-        let (filter1, reach, bias1) = filter(unit.conv1);
-        let (filter2, _, bias2) = filter(unit.conv2);
-        let [curves1, curves2] = [unit.snake1, unit.snake2].map(curves);
-        Self { curves1, filter1, reach, bias1, curves2, filter2, bias2 }
-    }
-}
-
 /// One unit of `x`, into `out`.
-fn residual_unit(x: &FlexTensor, unit: Parts, out: &mut [f32]) {
+fn residual_unit(x: &FlexTensor, unit: Unit<Flex>, out: &mut [f32]) {
     let [batch, channels, samples] = dims(x);
-    let Parts { curves1, filter1, reach, bias1, curves2, filter2, bias2 } = unit;
+    let curves = |[alpha, beta]: Wave<Flex>| Curve::of_channels(primitive(alpha), primitive(beta));
+    let [curves1, curves2] = [unit.snake1, unit.snake2].map(curves);
+    let parts = |(weight, bias, geometry): Convolution<Flex>| {
+        let bias = bias.map(|bias| contiguous(primitive(bias)));
+        (in_one_piece(primitive(weight)), bias, geometry)
+    };
+    let [(weight1, bias1, geometry1), (weight2, bias2, geometry2)] =
+        [unit.conv1, unit.conv2].map(parts);
+    let (filter1, reach) = filter1d(&weight1, geometry1);
+    let (filter2, _) = filter1d(&weight2, geometry2);
     let bias1 = bias1.as_ref().map(FlexTensor::storage::<f32>);
     let bias2 = bias2.as_ref().map(FlexTensor::storage::<f32>);
     let form = filter1.form;

@@ -1,6 +1,6 @@
 //! Filters against the same with sums in f64, what is made of them against the reference.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, bf16};
 
 use super::{
     super::{
@@ -352,4 +352,46 @@ fn views_are_read_as_they_are_seen() {
     let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
     let ours = conv1d(primitive(x), primitive(weight), None, geometry);
     assert_close::<3>(tensor(ours), expected, 1e-5);
+}
+
+/// Put in order before, as a network's filters are once it is read.
+#[test]
+fn filters_in_order_give_the_same_to_the_bit() {
+    for dtype in [DType::F32, DType::BF16] {
+        for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
+            for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
+                let geometry = Geometry { stride, padding, dilation };
+                let x = random([2, inputs, 90]);
+                let bias = Some(primitive(random([outputs])));
+                for is_transposed in [false, true] {
+                    let kernel = if is_transposed { conv_transpose1d } else { conv1d };
+                    if is_transposed && dilation > 1 {
+                        continue;
+                    }
+                    let shape = match is_transposed {
+                        true => [inputs, outputs, taps],
+                        false => [outputs, inputs, taps],
+                    };
+                    let weight = primitive(random(shape).cast(dtype));
+                    let in_order = filter(weight.clone(), stride, is_transposed);
+                    assert_eq!(dims(&in_order), shape);
+                    assert_eq!(is_in_order(&in_order), dtype == DType::F32 || pairs::is_here());
+                    let of = |weight| kernel(primitive(x.clone()), weight, bias.clone(), geometry);
+                    let [plain, ours] =
+                        [weight, in_order].map(|weight| tensor::<Flex, 3>(of(weight)));
+                    assert_eq!(ours.into_data(), plain.into_data(), "{shape:?} {geometry:?}");
+                }
+            }
+        }
+        let (mut unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
+        let x: Tensor<Flex, 3> = random([1, 24, 700]);
+        let of = |unit: &Unit<Flex>| {
+            residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {})
+        };
+        let plain = of(&unit);
+        for conv in [&mut unit.conv1, &mut unit.conv2] {
+            conv.0 = tensor(filter(primitive(conv.0.clone()), 1, false));
+        }
+        assert_eq!(of(&unit).into_data(), plain.into_data());
+    }
 }
