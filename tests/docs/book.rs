@@ -7,7 +7,7 @@ use std::{
 
 use acestep_tests::root;
 
-use super::text;
+use super::{pages_in, text};
 
 /// A quotation: the page, the file it quotes, the anchor.
 struct Quotation {
@@ -17,12 +17,7 @@ struct Quotation {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let folder = root().join("book/src");
-    let entries = fs::read_dir(&folder).expect("the book's folder");
-    let mut pages: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
-    pages.sort();
-    pages
+    pages_in(&root().join("book/src"))
 }
 
 fn quotations() -> Vec<Quotation> {
@@ -86,61 +81,4 @@ fn every_page_is_in_the_summary() {
         let name = page.file_name().expect("a name").to_string_lossy().into_owned();
         assert!(name == "SUMMARY.md" || summary.contains(&format!("({name})")), "{name}");
     }
-}
-
-/// The pages of the book, those of the commands too, by their place below `src`.
-fn all_pages() -> Vec<PathBuf> {
-    let folder = root().join("book/src/commands");
-    let entries = fs::read_dir(&folder).expect("the pages of commands");
-    pages().into_iter().chain(entries.map(|entry| entry.expect("an entry").path())).collect()
-}
-
-/// What mdBook makes of a heading: letters, digits, `_` and `-` in small letters, spaces as `-`.
-fn slug(heading: &str) -> String {
-    let plain = |letter: char| match letter {
-        letter if letter.is_alphanumeric() || "_-".contains(letter) => {
-            Some(letter.to_lowercase().next().unwrap_or(letter))
-        }
-        ' ' => Some('-'),
-        _ => None,
-    };
-    heading.trim().chars().filter_map(plain).collect()
-}
-
-/// The lines of a page that are no code.
-fn prose(page: &str) -> impl Iterator<Item = &str> {
-    let mut is_code = false;
-    page.lines().filter(move |line| {
-        is_code ^= line.starts_with("```");
-        !is_code
-    })
-}
-
-#[test]
-fn every_link_of_the_book_leads_somewhere() {
-    let mut links = 0;
-    for page in all_pages() {
-        let content = text(&page);
-        for line in prose(&content) {
-            for rest in line.split("](").skip(1) {
-                let target = rest.split(')').next().expect("a part");
-                if target.contains("://") {
-                    continue;
-                }
-                links += 1;
-                let place = format!("{} links to `{target}`", page.display());
-                let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
-                let file = match file {
-                    "" => page.clone(),
-                    file => page.parent().expect("a folder").join(file),
-                };
-                assert!(file.is_file(), "{place}, which is not there");
-                let to = if anchor.is_empty() { String::new() } else { text(&file) };
-                let mut headings = prose(&to).filter(|line| line.starts_with('#'));
-                let has = headings.any(|line| slug(line.trim_start_matches('#')) == anchor);
-                assert!(anchor.is_empty() || has, "{place}, which has no such heading");
-            }
-        }
-    }
-    assert!(links > 200, "the book links {links} times");
 }

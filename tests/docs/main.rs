@@ -1,13 +1,27 @@
 //! The documentation says what is true: commands, quotations, paths.
 
 mod book;
+mod links;
 mod messages;
 mod pictures;
 mod readme;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A text file of the repository.
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The Markdown pages of a folder, by name.
+fn pages_in(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut pages: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    pages.sort();
+    pages
 }
