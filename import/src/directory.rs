@@ -164,6 +164,9 @@ impl Bytes {
     }
 
     /// The length of the file now, which may be less than what was mapped.
+    ///
+    /// # Errors
+    /// What the system says, where the file can no longer be asked.
     pub fn current_len(&self) -> io::Result<u64> {
         match self {
             Self::Mapped(_, file) => Ok(file.metadata()?.len()),

@@ -1,6 +1,8 @@
 //! The bidirectional encoder that lyrics, timbre, the pooler and the detokenizer have in common.
 //!
 //! A linear map into the width, layers that alternate between a window and everything, a norm.
+//!
+//! Source: upstream `modeling_acestep_v15_*.py`, where each of the four is written out on its own.
 
 use burn::{
     module::{Module, Param},

@@ -1,4 +1,6 @@
 //! Writing new keys or values into the places that a cache keeps for them.
+//!
+//! Source: `torch.Tensor.index_copy_`, one place a row; what is kept, and why, is in [`crate::nn`].
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,7 @@
 //! Audio codes to the tokens that the detokenizer reads.
+//!
+//! Source: Mentzer et al. 2023, arXiv:2309.15505; vector-quantize-pytorch `ResidualFSQ`, and upstream's
+//! detokenizer, which adds a learned place to each copy.
 
 use burn::tensor::{Int, Tensor};
 

@@ -1,4 +1,6 @@
 //! Residual units of the VAE.
+//!
+//! Source: diffusers `autoencoder_oobleck.py`, `OobleckResidualUnit`.
 
 use burn::tensor::Tensor;
 

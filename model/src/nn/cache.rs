@@ -1,6 +1,8 @@
 //! Keys and values of what a causal network has read, so that a new token costs one position.
 //!
 //! The cache is a value: whoever generates owns it, cuts it back, copies rows of it and stores it.
+//!
+//! Source: the `past_key_values` of Hugging Face's `modeling_qwen3.py`.
 
 use std::ops::Range;
 

@@ -1,4 +1,6 @@
 //! Convolutions along time, in the checkpoint's layout.
+//!
+//! Source: `torch.nn.Conv1d` and `torch.nn.ConvTranspose1d`, as PyTorch's documentation defines them.
 
 use burn::{
     module::{Module, Param},

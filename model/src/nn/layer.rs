@@ -1,4 +1,7 @@
 //! The transformer layer of Qwen3, which is also every encoder layer of ACE-Step.
+//!
+//! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
+//! `Qwen3DecoderLayer`.
 
 use std::fmt::Arguments;
 

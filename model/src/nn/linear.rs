@@ -1,4 +1,6 @@
 //! Linear maps and lookup tables, in the checkpoint's layout.
+//!
+//! Source: `torch.nn.Linear` and `torch.nn.Embedding`, as PyTorch's documentation defines them.
 
 use burn::{
     module::{Module, Param},

@@ -1,4 +1,6 @@
 //! `config.json` of the autoencoder.
+//!
+//! Source: diffusers `autoencoder_oobleck.py`, `AutoencoderOobleck`, whose arguments the keys are.
 
 use serde::Deserialize;
 

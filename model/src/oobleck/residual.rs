@@ -1,4 +1,6 @@
 //! The residual unit of both halves: `x + conv2(snake2(conv1(snake1(x))))`.
+//!
+//! Source: diffusers `autoencoder_oobleck.py`, `OobleckResidualUnit`.
 
 use burn::{module::Module, tensor::Tensor};
 

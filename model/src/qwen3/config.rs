@@ -1,4 +1,6 @@
 //! `config.json` of a Qwen3 checkpoint.
+//!
+//! Source: Hugging Face `configuration_qwen3.py`, `Qwen3Config`.
 
 use serde::Deserialize;
 
