@@ -45,6 +45,7 @@ pub(crate) enum Binds {
 }
 
 impl Ceilings {
+    // ANCHOR: floor
     /// The floor of `flop` operations with `bytes` of weights.
     pub(crate) fn floor(self, flop: f64, bytes: f64) -> Floor {
         let (arithmetic, memory) = (flop / self.flop_per_s, bytes / self.bytes_per_s);
@@ -54,6 +55,7 @@ impl Ceilings {
             Floor { seconds: memory, binds: Binds::Memory }
         }
     }
+    // ANCHOR_END: floor
 }
 
 impl Binds {
