@@ -98,7 +98,8 @@ pub fn listen<B: Backend, C: Checkpoint<B>>(
     let heard = parts.guarded(Network::Conditioner, observe, || {
         observe.event(Event::Loading(Stage::Condition));
         let conditioner = parts.conditioner()?;
-        observe.event(Event::Advanced { stage: Stage::Condition, done: 0, total: 1 });
+        let advanced = |done| Event::Advanced { stage: Stage::Condition, done, total: 1 };
+        observe.event(advanced(0));
         let listen = |text: &Packed<B>| {
             conditioner.forward(ConditionInputs {
                 text: text.clone(),
@@ -107,14 +108,16 @@ pub fn listen<B: Backend, C: Checkpoint<B>>(
                 timbre_item: timbre.items.clone(),
             })
         };
-        Ok(Heard {
+        let heard = Heard {
             first: finite("the condition encoder", listen(caption))?,
             later: match plain.as_ref().map(listen) {
                 Some(later) => Some(finite("the condition encoder", later)?),
                 None => None,
             },
             null: conditioner.null_condition(),
-        })
+        };
+        observe.event(advanced(1));
+        Ok(heard)
     })?;
     observe.event(Event::Finished { stage: Stage::Condition, elapsed: start.elapsed() });
     Ok(heard)
@@ -168,14 +171,16 @@ pub fn read<B: Backend, C: Checkpoint<B>>(
         observe.event(Event::Loading(stage));
         let encoder = parts.text_encoder()?;
         observe.event(Event::Advanced { stage, done: 0, total: 1 });
-        Ok(Read {
+        let read = Read {
             caption: finite("the text encoder", captions.encode(&encoder, device)?)?,
             plain: match &plain {
                 Some(plain) => Some(finite("the text encoder", plain.encode(&encoder, device)?)?),
                 None => None,
             },
             lyrics: finite("the text encoder's table", lyrics.embed(&encoder, device)?)?,
-        })
+        };
+        observe.event(Event::Advanced { stage, done: 1, total: 1 });
+        Ok(read)
     })?;
     observe.event(Event::Finished { stage, elapsed: start.elapsed() });
     Ok(read)

@@ -24,6 +24,12 @@ fn a_program_reads_one_object_a_line() {
         of("step").into_iter().filter(|event| event["stage"] == "diffusion").collect();
     let done: Vec<_> = steps.iter().map(|event| event["done"].as_u64().expect("done")).collect();
     assert_eq!(done, (0..=8).collect::<Vec<_>>());
+    // Whatever begins is done in the end.
+    for stage in &stages {
+        let last = of("step").into_iter().rev().find(|event| event["stage"] == *stage);
+        let last = last.unwrap_or_else(|| panic!("{stage} has no step"));
+        assert_eq!(last["done"], last["total"], "{stage}");
+    }
     assert!(steps[0]["left_s"].is_null() && steps[8]["left_s"] == 0.0 && steps[1]["total"] == 8);
     assert!(of("note")[0]["text"].as_str().expect("text").contains("tiny is a random network"));
     assert!(

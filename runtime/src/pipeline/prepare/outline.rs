@@ -25,9 +25,11 @@ pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
     let hints = parts.guarded(Network::AudioCodec, observe, || {
         observe.event(Event::Loading(Stage::Codes));
         let codec = parts.audio_codec()?;
-        observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total: 1 });
+        let advanced = |done| Event::Advanced { stage: Stage::Codes, done, total: 1 };
+        observe.event(advanced(0));
         let hints = codec.decode(&plan.codes, parts.device());
         require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
+        observe.event(advanced(1));
         Ok(hints)
     })?;
     observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
