@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Generate(Box<generate::Args>),
     /// Let the language model plan a song: metadata, words, outline.
     Plan(Box<plan::Plan>),
-    /// Let the language model write caption, lyrics and metadata from a description.
+    /// Let the language model write a song's words from a description.
     Inspire(Box<plan::Inspire>),
     /// Let the language model bring caption and lyrics into its own form.
     Format(Box<plan::Format>),

@@ -43,7 +43,7 @@ fn the_demo_writes_a_song_for_a_caption_alone() {
     let place = Place::new();
     place.run(&["inspire", "a slow waltz", "--lm-model", "demo", "--seed", "7"]).succeeded();
     let song: serde_json::Value =
-        serde_json::from_slice(&place.read("plan.json")).expect("a request");
+        serde_json::from_slice(&place.read("inspire.json")).expect("a request");
     let caption = song["caption"].as_str().expect("a caption");
     assert!(caption.contains("waltz"), "{song}");
     assert_eq!(song["timesignature"], "3", "{song}");

@@ -16,7 +16,7 @@ use super::{
 /// Shown under the long help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  acestep generate \"calm piano\" --instrumental --model demo
+  acestep generate \"a slow charming waltz, accordion\" --instrumental --model demo
       music from the small model inside the program, without any download
   acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
       a song with the words of song.txt
@@ -35,7 +35,6 @@ Examples:
 
 /// Flags of `generate`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "There are more flags: see --help.")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) song: Song,
@@ -98,7 +97,7 @@ pub(crate) struct Words {
     #[arg(long, value_name = "N", alias = "time_signature", hide_short_help = true)]
     pub(crate) timesignature: Option<String>,
 
-    /// Length in seconds, up to 600 [default: the plan's, else 30].
+    /// Seconds, up to 600 [default: the plan's, else 30].
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub(crate) duration: Option<f64>,
 
@@ -106,11 +105,12 @@ pub(crate) struct Words {
     #[arg(long, value_name = "CODE", alias = "vocal_language")]
     pub(crate) vocal_language: Option<String>,
 
-    /// All this from a JSON file or a song of ours; flags override it.
+    /// All this from a JSON file or a song of ours.
     ///
-    /// Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read, and songs with our tags;
-    /// `-` is standard input. The model that the file names is used, unless --model is given. generate
-    /// takes several, one --request each, and reads every network once for all of them.
+    /// Flags override it. Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read, and
+    /// songs with our tags; `-` is standard input. The model that the file names is used, unless
+    /// --model is given. generate takes several, one --request each, and reads every network once for
+    /// all of them.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) request: Vec<PathBuf>,
 }
@@ -155,7 +155,7 @@ pub(crate) struct Sampling {
     #[arg(long, value_name = "N", alias = "batch_size", allow_negative_numbers = true)]
     pub(crate) batch_size: Option<i64>,
 
-    /// Solver steps; turbo takes 8 [default: 50].
+    /// Steps; turbo takes 8 [default: 50].
     #[arg(
         long,
         value_name = "N",
@@ -165,7 +165,9 @@ pub(crate) struct Sampling {
     )]
     pub(crate) inference_steps: Option<i64>,
 
-    /// Guidance strength; not turbo [default: 7; demo 4].
+    /// How strongly guided; not turbo [default: 7; demo 4].
+    ///
+    /// 1 is not at all; the more, the closer to what was asked for.
     #[arg(
         long,
         value_name = "X",
@@ -271,10 +273,11 @@ pub(crate) struct Compute {
     ///
     /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
     /// directory. A number after a colon is how strongly it works: voice.safetensors:0.8; 1 is as it
-    /// was trained. Those of a request file are replaced.
+    /// was trained. Those of a request file are replaced. --lora is the same.
     #[arg(
         long,
         value_name = "PATH[:SCALE]",
+        alias = "lora",
         hide_short_help = true,
         value_hint = ValueHint::AnyPath
     )]
@@ -332,7 +335,7 @@ pub(crate) struct Compute {
 pub(crate) struct Output {
     /// The file to write [default: song-{seed}.wav].
     ///
-    /// Its ending says the format: .wav, .flac, .mp3 or .opus. It is song.wav if no seed decides
+    /// Its ending says the format: .wav, .flac, .mp3 or .opus; without one it is a WAV. It is song.wav if no seed decides
     /// anything, and the request's name with several of them. {seed},
     /// {index} and {name}, which is that of the request file, are filled in; several songs of a request
     /// without seed and index are told apart by _1, _2 before the extension. `-` is standard output.

@@ -83,7 +83,7 @@ pub(crate) const OTHER_WORDS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-const MODELS_LENGTH: &str = "Length in seconds, up to 600 [default: the model's choice]";
+const MODELS_LENGTH: &str = "Seconds, up to 600 [default: the model's choice]";
 
 /// Flags of `plan`.
 #[derive(Debug, Clone, clap::Args)]
@@ -183,10 +183,11 @@ pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) outline: Outline,
 
-    /// What the song will be made with; kept in the request [default: turbo].
+    /// What the song will be made with [default: turbo].
     ///
-    /// demo and tiny are built in, and have language models of their own. That of demo knows songs
-    /// without words only; those of tiny are random networks that prove that everything works.
+    /// It is kept in the request. demo and tiny are built in, and have language models of their own.
+    /// That of demo knows songs without words only; those of tiny are random networks that prove that
+    /// everything works.
     #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
@@ -194,7 +195,7 @@ pub(crate) struct Common {
     pub(crate) place: Place,
 
     /// The request to write, for `acestep generate --request`; - is standard output
-    /// [default: plan.json].
+    /// [default: plan.json, inspire.json or format.json].
     #[arg(
         short,
         long,

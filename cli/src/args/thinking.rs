@@ -8,7 +8,7 @@ use super::language::{pair, put};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Thinking {
-    /// Lets it decide what is left open [default: unless tiny].
+    /// Lets it plan what is open [default: unless tiny].
     ///
     /// It fills in metadata and lyrics, and writes the song's outline as audio codes. It is not
     /// asked if there are codes already, nor, without this flag, for the model tiny.

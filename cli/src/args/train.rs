@@ -68,7 +68,9 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "SECONDS", default_value_t = 240.0, alias = "max_duration")]
     pub(crate) max_duration: f64,
 
-    /// Width of what is learned, 1 to 1024: more takes more, and more of the songs.
+    /// Width of what is learned, 1 to 1024.
+    ///
+    /// More takes more, and more of the songs.
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Learning")]
     pub(crate) rank: u16,
 
@@ -77,8 +79,11 @@ pub(crate) struct Lora {
     pub(crate) alpha: Option<f64>,
 
     /// The maps of each layer that are added to.
+    ///
+    /// Of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj.
     #[arg(
         long,
+        hide_possible_values = true,
         value_name = "NAME,..",
         value_delimiter = ',',
         default_value = "q_proj,k_proj,v_proj,o_proj",
@@ -118,6 +123,7 @@ pub(crate) struct Lora {
         value_name = "N",
         default_value_t = 100,
         alias = "warmup_steps",
+        hide_short_help = true,
         help_heading = "Learning"
     )]
     pub(crate) warmup_steps: u32,

@@ -63,7 +63,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
         }
         None => settings::ask(&typed.request)?,
     };
-    run(typed, ask, !args.no_codes, &args.common, global)
+    run("plan", typed, ask, !args.no_codes, &args.common, global)
 }
 
 /// `acestep inspire`.
@@ -77,7 +77,7 @@ pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
             .hint(hint)
             .into());
     }
-    run(read(&args.words)?, Ask::Inspire, args.codes, &args.common, global)
+    run("inspire", read(&args.words)?, Ask::Inspire, args.codes, &args.common, global)
 }
 
 /// `acestep format`.
@@ -85,7 +85,7 @@ pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
 /// # Errors
 /// Whatever stands in the way, with its remedy.
 pub(crate) fn format(args: &Format, global: &Global) -> Result<ExitCode> {
-    run(read(&args.words)?, Ask::Format, args.codes, &args.common, global)
+    run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
 }
 
 fn read(words: &Words) -> Result<Typed> {
@@ -96,6 +96,7 @@ fn read(words: &Words) -> Result<Typed> {
 }
 
 fn run(
+    verb: &str,
     typed: Typed,
     ask: Ask,
     writes_codes: bool,
@@ -129,7 +130,7 @@ fn run(
         settings.check_lengths(&task.request, &task.ask)?;
     }
     let genres = common.drawing.genres.as_deref().map(language::read_genres).transpose()?;
-    let outputs = Outputs::decide(common, if writes_codes { seeds.len() } else { 0 })?;
+    let outputs = Outputs::decide(common, verb, if writes_codes { seeds.len() } else { 0 })?;
     outputs.check(common.existing())?;
     let Started { engine, kernels, notices } = engine::start(&common.place.compute)?;
     task.notices.extend(notices);

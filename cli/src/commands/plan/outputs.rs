@@ -19,9 +19,6 @@ use crate::{
     report,
 };
 
-/// The request without `--output`.
-const DEFAULT: &str = "plan.json";
-
 /// The files of `--output-dir`: names of the field, each with one value.
 const FIELDS: [&str; 7] =
     ["caption", "lyrics", "bpm", "duration", "keyscale", "timesignature", "language"];
@@ -37,9 +34,10 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Names the files for `songs` lists of codes.
-    pub(super) fn decide(common: &Common, songs: usize) -> Result<Self> {
-        let output = common.output.clone().unwrap_or_else(|| DEFAULT.into());
+    /// Names the files for `songs` lists of codes. Without `--output` the request is called as its `verb`,
+    /// so that one does not stand in the way of another.
+    pub(super) fn decide(common: &Common, verb: &str, songs: usize) -> Result<Self> {
+        let output = common.output.clone().unwrap_or_else(|| format!("{verb}.json").into());
         let to_stdout = output == Path::new("-");
         if to_stdout && common.json {
             return Err(Refusal::usage("`--output -` and `--json` both want standard output")
