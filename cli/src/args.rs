@@ -1,11 +1,13 @@
 //! What can be typed: the verbs, and the flags that all of them share.
 
-use std::{ffi::OsString, fmt::Write as _, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, fmt::Write as _, process::ExitCode};
 
-use anstream::ColorChoice;
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 
-use crate::{commands, error, report::Report, settings::Loaded, version};
+use crate::{commands, error, settings::Loaded, version};
+use global::Typed;
+
+pub(crate) use global::Global;
 
 pub(crate) mod adapter;
 #[allow(
@@ -28,7 +30,9 @@ mod examples;
     reason = "flags are documented for the terminal: `[Verse]`"
 )]
 pub(crate) mod generate;
+mod global;
 pub(crate) mod language;
+mod mistakes;
 pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod sampler;
@@ -90,123 +94,6 @@ pub(crate) enum Command {
     Man(config::Man),
 }
 
-/// Flags of every verb. Those of models come after its own, in the order of the help.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Global")]
-pub(crate) struct Global {
-    /// Say less: errors only.
-    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
-    quiet: u8,
-
-    /// Say more: what each stage took.
-    #[arg(short, long, global = true, action = ArgAction::Count)]
-    verbose: u8,
-
-    /// When to use colour; `auto` obeys NO_COLOR.
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_short_help = true
-    )]
-    color: Color,
-
-    /// Where models lie that were put there by hand; pulled ones are found in any case.
-    ///
-    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
-    /// [env: ACESTEP_MODELS_DIR]
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        alias = "models_dir",
-        value_hint = ValueHint::DirPath,
-        hide_short_help = true
-    )]
-    pub(crate) models_dir: Option<PathBuf>,
-
-    /// Ask no server for anything.
-    #[arg(long, global = true, hide_short_help = true)]
-    pub(crate) offline: bool,
-
-    /// Answer every question with yes: pull the models that are missing.
-    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "offline")]
-    pub(crate) yes: bool,
-
-    /// How a run shows what it does.
-    #[arg(
-        long,
-        global = true,
-        value_name = "HOW",
-        default_value = "auto",
-        hide_short_help = true,
-        conflicts_with = "no_progress"
-    )]
-    progress: Watch,
-
-    /// Show no moving lines: `--progress none`.
-    #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
-    no_progress: bool,
-
-    /// The configuration to read, in place of the user's.
-    ///
-    /// [env: ACESTEP_CONFIG] `acestep config show` says what holds and who says so.
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath,
-        hide_short_help = true
-    )]
-    pub(crate) config: Option<PathBuf>,
-
-    /// Read no configuration.
-    #[arg(
-        long,
-        global = true,
-        alias = "no_config",
-        hide_short_help = true,
-        conflicts_with = "config"
-    )]
-    pub(crate) no_config: bool,
-}
-
-/// How a run shows what it does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Watch {
-    /// A line that moves, on a terminal.
-    Auto,
-    /// No moving lines.
-    None,
-    /// One JSON object a line on standard error, and nothing else there.
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
-impl Global {
-    /// The streams as these flags want them.
-    pub(crate) fn report(&self) -> Report {
-        let count = |n: u8| i8::try_from(n).unwrap_or(i8::MAX);
-        Report {
-            verbosity: count(self.verbose) - count(self.quiet),
-            color: match self.color {
-                Color::Auto => ColorChoice::Auto,
-                Color::Always => ColorChoice::Always,
-                Color::Never => ColorChoice::Never,
-            },
-            progress: self.progress != Watch::None && !self.no_progress,
-            json: self.progress == Watch::Json && !self.no_progress,
-        }
-    }
-}
-
 /// The flags of `generate` as if `words` were typed after it.
 ///
 /// # Errors
@@ -226,7 +113,11 @@ pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap
 /// The exit code, where there is nothing left to do.
 pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
     let typed: Vec<OsString> = std::env::args_os().collect();
-    let mut command = command().color(help_color(&typed));
+    // `acestep help model pull`; completions, manual and book have what it shows under its own name.
+    let mut command = command()
+        .color(help_color(&typed))
+        .disable_help_subcommand(false)
+        .mut_subcommands(|verb| verb.disable_help_subcommand(true));
     if let Some(loaded) = loaded {
         command = with_defaults(command, "", loaded);
         let names: Vec<_> =
@@ -235,14 +126,18 @@ pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
             command = command.mut_subcommand(&name, |verb| with_defaults(verb, &name, loaded));
         }
     }
-    command
-        .try_get_matches_from_mut(typed)
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
-        .map_err(|error| {
-            // A closed pipe, as of `acestep --help | head -1`, is no failure.
-            let _ = error.print();
-            if error.use_stderr() { error::exit(error::USAGE) } else { ExitCode::SUCCESS }
-        })
+    let read = command.try_get_matches_from_mut(typed).and_then(|mut matches| {
+        let is_typed = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+        let typed = Typed { color: is_typed("color"), progress: is_typed("progress") };
+        let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
+        cli.global.typed = typed;
+        Ok(cli)
+    });
+    read.map_err(|error| mistakes::explained(error, &command)).map_err(|error| {
+        // A closed pipe, as of `acestep --help | head -1`, is no failure.
+        let _ = error.print();
+        if error.use_stderr() { error::exit(error::USAGE) } else { ExitCode::SUCCESS }
+    })
 }
 
 /// `command`, which is called `name`, with what `loaded` says of its flags; those of commands below it

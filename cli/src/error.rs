@@ -2,7 +2,8 @@
 
 use std::{fmt::Write as _, io, process::ExitCode};
 
-use acestep_import::hub::HubError;
+use acestep_import::{Unknown, hub::HubError};
+use acestep_runtime::nearest;
 
 use crate::{report, settings};
 
@@ -127,14 +128,20 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 
 /// What may mend an error of the files of a model.
 pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
-    let hint = error.hint()?;
+    let mut hint = error.hint()?;
+    let acestep_import::Error::Absent { known, unknown, .. } = error else { return Some(hint) };
+    if let Some(by) = settings::offline().filter(|_| known.is_some()) {
+        hint = format!("{hint} without {by}, by which no server is asked");
+    }
+    let near = |of: &Unknown| nearest(&of.name, of.names.iter().copied());
+    if let Some(near) = unknown.as_deref().and_then(near) {
+        hint = format!("did you mean `{near}`? {hint}");
+    }
     let name = acestep_import::BUILT_IN_MODELS[0].name;
-    Some(match error {
-        acestep_import::Error::Absent { .. } if !hint.contains(name) => {
-            format!("{hint}\n      to try the program without a download, pass `--model {name}`")
-        }
-        _ => hint,
-    })
+    if !hint.contains(name) {
+        hint += &format!("\n      to try the program without a download, pass `--model {name}`");
+    }
+    Some(hint)
 }
 
 /// Makes a panic say that it is our mistake; Rust then ends with [`BUG`].

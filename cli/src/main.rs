@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         settings::set_up(loaded);
     }
     let report = cli.global.report();
+    settings::loaded().strangers.iter().for_each(|text| report.note(text));
     interrupt::install(&report);
     let pins = || settings::hub().filter(|_| cli.command.uses_models());
     if let Some(Err(error)) = pins().map(|hub| Pins::read(&hub)) {

@@ -187,6 +187,14 @@ pub(crate) fn alone(child: &mut Command) {
 /// The variable that names the directory of the models.
 const MODELS_DIR: &str = "ACESTEP_MODELS_DIR";
 
+/// The variables that are set to something and begin as those of the settings do.
+fn ours() -> impl Iterator<Item = String> {
+    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
+    set.filter_map(|(name, _)| {
+        name.into_string().ok().filter(|name| name.starts_with(keys::PREFIX))
+    })
+}
+
 /// Whether a variable is set to something.
 pub(crate) fn is_set(name: &str) -> bool {
     set(name).is_some()

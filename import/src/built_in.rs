@@ -84,11 +84,6 @@ pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN_MODELS.iter().find(|model| model.name == name)
 }
 
-/// Their names, for messages.
-pub(crate) fn names() -> String {
-    BUILT_IN_MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ")
-}
-
 impl BuiltIn {
     /// Bytes of all its files.
     pub fn bytes(&self) -> u64 {

@@ -52,6 +52,15 @@ fn paths(files: &[PathBuf]) -> String {
     files.iter().map(|path| format!("\n  found `{}`", path.display())).collect()
 }
 
+/// A name that none has, and those that there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// As it was asked for.
+    pub name: String,
+    /// Those that it could have been.
+    pub names: Vec<&'static str>,
+}
+
 /// Why a checkpoint could not be found, read or turned into a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -75,6 +84,8 @@ pub enum Error {
         remedy: String,
         /// What it is, if it is published.
         known: Option<&'static KnownModel>,
+        /// What was asked for, if it is no name that is known.
+        unknown: Option<Box<Unknown>>,
     },
     /// A directory lacks a file.
     #[error("`{}` is missing{}", path.display(), alternatives)]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use crate::{
     Error, built_in,
-    error::Places,
+    error::{Places, Unknown},
     foreign,
     hub::{Hub, Piece, is_whole},
     kind::Kind,
@@ -162,7 +162,8 @@ impl Layout {
                 || of_file.as_deref() == Some(model.directory)
         });
         let candidates = self.candidates(choice, known, Kind::Dit);
-        let dit = first_place(candidates, format!("model `{choice}`"), known, unknown_model)?;
+        let dit =
+            first_place(candidates, format!("model `{choice}`"), known, || unknown_model(choice))?;
         foreign::expect(&dit, Kind::Dit)?;
         if holds_models(&dit) {
             let found = "models, each in a directory of its own: it is a --models-dir".to_owned();
@@ -173,8 +174,19 @@ impl Layout {
         let known = known.or_else(|| KNOWN_MODELS.iter().find(|own| own.directory == directory));
         let name = known.map_or(directory, |model| model.name.to_owned());
         let [vae, text_encoder] = &KNOWN_COMPANIONS;
-        let vae = self.companion(&dit, Kind::Vae, vae)?;
-        let text_encoder = self.companion(&dit, Kind::TextEncoder, text_encoder)?;
+        let companion = |wanted, known| {
+            self.companion(&dit, wanted, known).map_err(|error| match is_model(&dit) {
+                true => error,
+                // What is no model lacks no companions.
+                false => Error::WrongDirectory {
+                    path: dit.clone(),
+                    wanted: "a model",
+                    found: format!("neither {}", SAYS_SO.join(" nor ")),
+                },
+            })
+        };
+        let vae = companion(Kind::Vae, vae)?;
+        let text_encoder = companion(Kind::TextEncoder, text_encoder)?;
         Ok(ModelPaths { name, dit, vae, text_encoder, pieces: self.models_dirs.clone() })
     }
 
@@ -303,25 +315,44 @@ impl Layout {
         }
         let candidates: Vec<_> =
             places.iter().map(|place| place.join(known.directory)).chain(in_hub).collect();
-        first_place(candidates, what, Some(known), unknown_model)
+        first_place(candidates, what, Some(known), || unknown_model(known.name))
     }
+}
+
+/// What says of a directory that it is a model: the released one's, that of diffusers.
+const SAYS_SO: [&str; 2] = ["config.json", "model_index.json"];
+
+/// Whether `place` is a file, or a directory that says that it is a model.
+fn is_model(place: &Path) -> bool {
+    place.is_file() || SAYS_SO.iter().any(|own| place.join(own).is_file())
 }
 
 /// Whether `place` is no model, but a directory with released ones in it.
 fn holds_models(place: &Path) -> bool {
-    let is_model = ["config.json", "model_index.json"].iter().any(|own| place.join(own).is_file());
     let has = |model: &KnownModel| place.join(model.directory).join("config.json").is_file();
-    !is_model && KNOWN_MODELS.iter().chain(&KNOWN_COMPANIONS).any(has)
+    !is_model(place) && KNOWN_MODELS.iter().chain(&KNOWN_COMPANIONS).any(has)
 }
 
 /// What there is instead of a model that is not known.
-fn unknown_model() -> String {
-    let names: Vec<_> = KNOWN_MODELS.iter().map(|model| model.name).collect();
-    format!(
-        "--model takes a path, a directory among the models, or one of {}, {}",
-        names.join(", "),
-        built_in::names()
-    )
+fn unknown_model(choice: &str) -> Instead {
+    Instead::of("--model", choice, &KNOWN_MODELS)
+}
+
+/// What there is instead of a name that is not known.
+struct Instead {
+    remedy: String,
+    unknown: Unknown,
+}
+
+impl Instead {
+    /// Of `choice`, which `flag` names, and of which `known` and what is built in have the names.
+    fn of(flag: &str, choice: &str, known: &[KnownModel]) -> Self {
+        let built_in = built_in::BUILT_IN_MODELS.iter().map(|model| model.name);
+        let names: Vec<_> = known.iter().map(|model| model.name).chain(built_in).collect();
+        let all = names.join(", ");
+        let remedy = format!("{flag} takes a path, a directory among the models, or one of {all}");
+        Self { remedy, unknown: Unknown { name: choice.to_owned(), names } }
+    }
 }
 
 /// The first of `candidates` that exists; absolute, so that `.` has a parent and a name. Else what to
@@ -330,15 +361,18 @@ fn first_place(
     candidates: Vec<PathBuf>,
     what: String,
     known: Option<&'static KnownModel>,
-    instead: impl FnOnce() -> String,
+    instead: impl FnOnce() -> Instead,
 ) -> Result<PathBuf, Error> {
     let Some(path) = candidates.iter().find(|path| path.exists()) else {
-        let remedy = match known {
-            Some(model) => format!("run `acestep model pull {}`", model.name),
-            None => instead(),
+        let (remedy, unknown) = match known {
+            Some(model) => (format!("run `acestep model pull {}`", model.name), None),
+            None => {
+                let Instead { remedy, unknown } = instead();
+                (remedy, Some(Box::new(unknown)))
+            }
         };
         let looked_for = Places(candidates);
-        return Err(Error::Absent { what, looked_for, remedy, known });
+        return Err(Error::Absent { what, looked_for, remedy, known, unknown });
     };
     absolute(path).map_err(|source| Error::Io { path: path.clone(), source })
 }

@@ -63,7 +63,7 @@ pub use built_in::{
 };
 pub use checkpoint::Folder;
 pub use directory::{Bytes, Directory};
-pub use error::{Error, Names, Places};
+pub use error::{Error, Names, Places, Unknown};
 pub use foreign::{Foreign, Format};
 pub use kind::Kind;
 pub use language::LanguageFolder;

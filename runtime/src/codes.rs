@@ -31,6 +31,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
             flag: "audio-codes",
             value: shortened(text),
             why: "it has no <|audio_code_N|> in it".into(),
+            near: None,
         });
     }
     Ok(codes)

@@ -65,6 +65,8 @@ pub enum Error {
         value: String,
         /// Why not.
         why: String,
+        /// What was probably meant, if it is one of a few names.
+        near: Option<String>,
     },
     /// Two options that exclude each other.
     #[error("{0}")]

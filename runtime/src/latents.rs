@@ -33,6 +33,7 @@ use crate::{
     Action, Error,
     exchange::Array3,
     files::{Existing, write_whole},
+    near::nearest,
 };
 
 /// Numbers of a frame; every released VAE has as many.
@@ -115,6 +116,7 @@ impl FromStr for Format {
             flag: "format",
             value: crate::error::shortened(text),
             why: "use safetensors, vae, nac8 or nac4".into(),
+            near: nearest(text, Self::ALL.map(Self::name)).map(str::to_owned),
         })
     }
 }

@@ -79,7 +79,7 @@
 //! | [`overflow`] | stages that are done again in f32 |
 //! | [`exchange`] | conditioning in and out as files |
 //! | [`latents`] | latents in and out as files, acestep.cpp's among them |
-//! | [`error`] | what can go wrong, and how to mend it |
+//! | [`error`], [`nearest`] | what can go wrong, and how to mend it; the name that was probably meant |
 
 pub mod align;
 pub mod audio;
@@ -95,6 +95,7 @@ pub mod host;
 pub mod latents;
 pub mod listen;
 pub mod lm;
+mod near;
 pub mod observe;
 pub mod overflow;
 pub mod pipeline;
@@ -114,6 +115,7 @@ mod test_goldens;
 
 pub use device::{Device, Engine, Job};
 pub use error::{Action, Error, Notice};
+pub use near::nearest;
 pub use observe::{Event, Observe, Stage, Unobserved};
 pub use pipeline::{Song, generate};
 pub use plan::{ModelInfo, Plan};

@@ -34,6 +34,7 @@ use crate::{
 pub use crate::flow::guidance::{Guidance, GuidanceMode};
 pub use adapters::adapters;
 pub use length::frames_from_seconds;
+pub use song::no_duration;
 pub use start::{FlowEdit, Retake};
 pub use task::{Added, MaskMode, Region, Repaint, TRACKS, Task};
 

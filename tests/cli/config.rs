@@ -49,6 +49,35 @@ fn each_layer_goes_over_the_one_before_and_says_so() {
     assert_eq!(said(&variables, &flags, "models_dir"), typed);
 }
 
+/// Also flags that have a value in any case, and those that are typed with the value they had.
+#[test]
+fn a_flag_with_a_default_is_typed_or_it_is_not() {
+    let place = Place::new();
+    let said =
+        |flags: &[&str], key: &str| shown(&place, &[("ACESTEP_COLOR", "always")], flags, key);
+    let pair = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
+    assert_eq!(said(&[], "color"), pair("always", "ACESTEP_COLOR"));
+    assert_eq!(said(&["--color", "auto"], "color"), pair("auto", "--color"));
+    assert_eq!(said(&["--color", "never"], "color"), pair("never", "--color"));
+    assert_eq!(said(&[], "progress"), pair("auto", "default"));
+    assert_eq!(said(&["--progress", "json"], "progress"), pair("json", "--progress"));
+    assert_eq!(said(&["--no-progress"], "progress"), pair("none", "--no-progress"));
+}
+
+#[test]
+fn a_variable_that_sets_nothing_is_not_passed_over() {
+    let place = Place::new();
+    let run = |name: &str| {
+        let mut command = place.command(&["model", "list"]);
+        Run::from(command.env(name, "3").output().expect("starts")).succeeded()
+    };
+    run("ACESTEP_BPN")
+        .says("note: the variable ACESTEP_BPN sets nothing: did you mean ACESTEP_BPM?");
+    run("ACESTEP_ZZZ").says("note: the variable ACESTEP_ZZZ sets nothing\n");
+    // What scripts and tests read is theirs.
+    assert!(!run("ACESTEP_MEASURE").stderr.contains("ACESTEP"));
+}
+
 #[test]
 fn what_is_set_is_what_commands_do() {
     let place = Place::new();

@@ -63,6 +63,65 @@ fn wrong_usage_is_exit_code_2() {
     }
 }
 
+/// Names that are one of several are told with the one that was probably meant.
+#[test]
+fn a_slip_is_told_with_what_was_meant() {
+    let place = Place::new();
+    for (args, code, says) in [
+        (&["generate", "a", "--model", "trubo"][..], 1, "hint: did you mean `turbo`?"),
+        (&["generate", "a", "--model", "dmo"], 1, "hint: did you mean `demo`?"),
+        (&["inspire", "a", "--lm-model", "lm-17b"], 1, "hint: did you mean `lm-1.7b`?"),
+        (&["generate", "a", "--model", "tiny", "--task", "covr"], 2, "did you mean `cover`?"),
+        (&["generate", "a", "--model", "tiny", "--device", "gpu"], 2, "did you mean `wgpu`?"),
+        (&["generate", "a", "--model", "tiny", "--dtype", "fp16"], 2, "did you mean `f16`?"),
+        (&["bench", "--stage", "dti"], 2, "a similar value exists: 'dit'"),
+        (&["man", "generat"], 2, "hint: did you mean `generate`?"),
+        (&["model", "pull", "trubo"], 2, "hint: did you mean `turbo`?"),
+        // Upstream's spelling is understood, but not what is shown.
+        (&["generate", "a", "--cfg", "3"], 2, "a similar argument exists: '--cfg-scale'"),
+    ] {
+        place.run(args).failed(code).says(says);
+    }
+    let run = place.run(&["generate", "a", "--model", "polka"]).failed(1);
+    assert!(!run.stderr.contains("did you mean"), "{}", run.stderr);
+}
+
+#[test]
+fn what_cannot_be_parsed_is_told_with_what_would_be() {
+    let place = Place::new();
+    let quotes = "tip: put several words in quotes";
+    for (args, says) in [
+        (&["generate", "rain", "piano"][..], quotes),
+        (&["inspire", "a", "song"], quotes),
+        (&["generate", "a", "--bpm", "fast"], "tip: it takes a whole number, such as 8"),
+        (&["generate", "a", "--bpm", "99999999999999999999"], "tip: no number is that large"),
+        (&["generate", "a", "--duration", "ten"], "tip: it takes a number, such as 8 or 0.5"),
+        (&["train", "lora", "a", "--rank", "1.5"], "tip: it takes a whole number, such as 8"),
+    ] {
+        let run = place.run(args).failed(2).says(says);
+        let run = run.says("For more information, try '--help'");
+        for word in ["invalid digit", "invalid float"] {
+            assert!(!run.stderr.contains(word), "{}", run.stderr);
+        }
+    }
+    let run = place.run(&["generate", "a", "--loud"]).failed(2);
+    assert!(!run.stderr.contains(quotes), "{}", run.stderr);
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let place = Place::new();
+    for (words, same) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "generate"], &["generate", "--help"]),
+        (&["help", "model", "pull"], &["model", "pull", "--help"]),
+    ] {
+        let run = place.run(words).succeeded();
+        assert_eq!(run.text(), place.run(same).succeeded().text());
+    }
+    place.run(&["help", "genrate"]).failed(2).says("genrate");
+}
+
 #[test]
 fn flags_in_upstreams_spelling_are_understood() {
     let args = ["rain", "--inference_steps", "8", "--guidance_scale", "1", "--batch_size", "1"];

@@ -33,7 +33,7 @@ impl Busy {
         let mut child = command.spawn().expect("the program starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
-        while !line.starts_with("tiny on cpu") {
+        while !["tiny on cpu", "language model tiny"].iter().any(|start| line.starts_with(start)) {
             line.clear();
             assert_ne!(stderr.read_line(&mut line).expect("UTF-8"), 0, "it ended");
         }

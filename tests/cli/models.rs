@@ -87,6 +87,9 @@ fn from_nothing_to_a_song_and_back() {
     assert_eq!((&show["revision"], &show["pulled"]), (&"a".repeat(40).into(), &true.into()));
     let text = user.run(&["model", "show", "turbo"]).succeeded();
     assert!(text.text().contains("aaaa, pulled") && text.text().contains("model.safetensors"));
+    // By the names that the other commands take.
+    assert!(text.text().contains("needs    vae, text-encoder\n"), "{}", text.text());
+    assert_eq!(show["needs"], serde_json::json!(["vae", "text-encoder"]));
 
     // Nothing is fetched twice.
     user.run(&["model", "pull", "turbo"]).succeeded().says("all of it is here already");
@@ -133,7 +136,11 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     // Nobody is there to be asked.
     user.run(&song).failed(1).says("hint: run `acestep model pull turbo`");
     user.run(&[&song[..], &["--yes", "--offline"]].concat()).failed(2).says("cannot be used with");
-    user.run(&[&song[..], &["--offline"]].concat()).failed(1).says("model pull turbo");
+    let run = user.run(&[&song[..], &["--offline"]].concat()).failed(1);
+    run.says("hint: run `acestep model pull turbo` without --offline, by which no server is asked");
+    let mut command = user.command(&song);
+    let run = Run::from(command.env("HF_HUB_OFFLINE", "1").output().expect("starts")).failed(1);
+    run.says("model pull turbo` without HF_HUB_OFFLINE");
     assert_eq!(hub.asked(), []);
 
     // What came from standard input is not lost on the way.
@@ -262,6 +269,10 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
                 .says("part of the program")
                 .says(&format!("--model {name}"));
         }
+    }
+    for (verb, says) in [("remove", "there is nothing to delete"), ("verify", "nothing to compare")]
+    {
+        user.run(&["model", verb, "tiny"]).failed(2).says(says);
     }
     assert_eq!(hub.asked(), []);
 }

@@ -53,6 +53,13 @@ fn names_that_cannot_be_are_refused_before_any_work() {
     }
     for (output, says) in [
         ("a.m4a", "this program does not write `a.m4a`\n\nhint: name it `a.flac`"),
+        // Opus is not in this build.
+        ("a.ogg", "this program does not write `a.ogg`\n\nhint: name it `a.flac`"),
+        ("a.wave", "this program does not write `a.wave`\n\nhint: name it `a.wav`"),
+        (
+            "a.xyz",
+            "this program does not write `a.xyz`\n\nhint: let it end in .wav, .flac, .mp3 or .opus",
+        ),
         ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
     ] {
         place.tiny(&["rain", "-o", output]).failed(2).says(says);

@@ -39,7 +39,8 @@ fn there_is_a_page_of_the_manual_for_each_command() {
     assert!(page.text().contains(".TH ACESTEP 1") && page.text().contains("understand"));
     let page = place.run(&["man", "model", "pull"]).succeeded();
     assert!(page.text().contains(".TH ACESTEP-MODEL-PULL 1") && page.text().contains("revision"));
-    place.run(&["man", "modle"]).failed(2).says("there is no command `modle`").says("generate");
+    place.run(&["man", "modle"]).failed(2).says("there is no command `modle`").says("`model`?");
+    place.run(&["man", "xyz"]).failed(2).says("it is one of generate");
     let run = place.run(&["man", "--output", "man/1"]).succeeded();
     assert_eq!(run.text(), "man/1\n");
     let pages = super::names(&place.path("man/1"));

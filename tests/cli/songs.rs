@@ -15,7 +15,7 @@ fn a_song_is_a_wav_and_standard_output_is_its_path() {
     assert_eq!(reader.duration(), 48_000);
     let last = run.stderr.lines().last().expect("a summary");
     assert!(last.starts_with("seed 7 · 8 steps · 1.0 s of audio in "), "{last}");
-    assert!(last.ends_with("B · rain.wav"), "{last}");
+    assert!(last.ends_with("B of memory · rain.wav"), "{last}");
     run.says("note: tiny is a random network: the sound is noise");
 }
 

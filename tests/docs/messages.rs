@@ -11,12 +11,15 @@ use super::{book::visit, text};
 const ELSEWHERE: [&str; 2] = ["no vocabulary could be learned", "srcwav"];
 
 /// How messages begin in the source, before the text itself.
-const BEGINNINGS: [&str; 5] = [
+const BEGINNINGS: [&str; 8] = [
     r"#\[error\([ \n]*",
     r"Refusal::(?:new|usage)\([ \n]*(?:format!\([ \n]*)?",
     r"Notice\([ \n]*(?:format!\([ \n]*)?",
     r"let message =[ \n]*(?:format!\([ \n]*)?",
     r"\.note\([ \n]*(?:&format!\([ \n]*)?",
+    r"\.context\([ \n]*(?:format!\([ \n]*)?",
+    r"with_context\(\|\|[ \n]*(?:\{[ \n]*)?(?:format!\([ \n]*)?",
+    r"(?:anyhow|bail)!\([ \n]*",
 ];
 
 /// Of a text with places for names and numbers the longest part that never changes, up to a colon, a

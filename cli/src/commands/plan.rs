@@ -16,7 +16,7 @@ use acestep_runtime::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
     },
-    plan::{Task as SongTask, singing},
+    plan::{Task as SongTask, limits::VOICE_AND_NONE, singing},
 };
 use anyhow::Result;
 use serde_json::json;
@@ -259,8 +259,7 @@ impl Task<'_> {
         let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));
         let is_sung = !marker.is_empty() && !says_so;
         if *instrumental == Some(true) && is_sung && self.ask != Ask::Inspire {
-            let message = "`--instrumental` and lyrics exclude each other";
-            return Err(Error::Conflict(message.into()).into());
+            return Err(Error::Conflict(VOICE_AND_NONE.into()).into());
         }
         match self.ask {
             Ask::Custom { .. } => Ok(()),

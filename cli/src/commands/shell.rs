@@ -9,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-use acestep_runtime::files::Existing;
+use acestep_runtime::{files::Existing, nearest};
 use anyhow::Result;
 use clap_mangen::Man as Page;
 
@@ -57,9 +57,10 @@ pub(crate) fn man(args: &Man, global: &Global) -> Result<ExitCode> {
     for name in &args.command {
         command = command.find_subcommand(name).ok_or_else(|| {
             let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
-            let hint = match names.is_empty() {
-                true => format!("`{title}` has no commands below it"),
-                false => format!("it is one of {}", names.join(", ")),
+            let hint = match (nearest(name, names.iter().copied()), names.is_empty()) {
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, true) => format!("leave it out: `{title}` has no commands below it"),
+                (None, false) => format!("it is one of {}", names.join(", ")),
             };
             Refusal::usage(format!("there is no command `{name}`")).hint(hint)
         })?;

@@ -144,7 +144,9 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
 fn shape(args: &Lora) -> Result<Shape, Error> {
     let least = |flag: &'static str, value: f64, fits: bool, why: &str| match fits {
         true => Ok(()),
-        false => Err(Error::BadValue { flag, value: value.to_string(), why: why.into() }),
+        false => {
+            Err(Error::BadValue { flag, value: value.to_string(), why: why.into(), near: None })
+        }
     };
     let alpha = args.alpha.unwrap_or(2.0 * f64::from(args.rank));
     let rate = args.learning_rate;

@@ -109,6 +109,16 @@ pub(crate) const KEYS: [Key; 11] = [
     ),
 ];
 
+/// Variables that begin as those of the settings do, and that something else reads: where the
+/// configuration is, our tests, our scripts.
+pub(crate) const OF_OTHERS: [&str; 5] = [
+    "ACESTEP_CONFIG",
+    "ACESTEP_COMMIT",
+    "ACESTEP_CUDA_PATH",
+    "ACESTEP_MEASURE",
+    "ACESTEP_REQUIRE_NVRTC",
+];
+
 const fn key(
     name: &'static str,
     variable: &'static str,
@@ -158,7 +168,10 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
     }
 }
 
+/// What the variables of settings begin with.
+pub(crate) const PREFIX: &str = "ACESTEP_";
+
 /// The variable of a key of the request: `inference_steps` -> `ACESTEP_INFERENCE_STEPS`.
 pub(crate) fn variable(name: &str) -> String {
-    format!("ACESTEP_{}", name.to_uppercase())
+    format!("{PREFIX}{}", name.to_uppercase())
 }

@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{Notice, Request, request::Takes};
+use acestep_runtime::{Notice, Request, nearest, request::Takes};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value as Json};
 
 use super::{
     config_file, home,
-    keys::{KEYS, Key, Kind, flag, variable},
-    set,
+    keys::{KEYS, Key, Kind, OF_OTHERS, PREFIX, flag, variable},
+    ours, set,
 };
 use crate::{args::Global, error::Refusal};
 
@@ -56,6 +56,8 @@ pub(crate) struct Loaded {
     values: BTreeMap<&'static str, Value>,
     /// What every request begins with.
     request: BTreeMap<&'static str, Value<Json>>,
+    /// Variables that look like settings and set nothing, with what was probably meant.
+    pub(crate) strangers: Vec<String>,
 }
 
 impl Loaded {
@@ -73,13 +75,8 @@ impl Loaded {
             }
         }
         loaded.take_environment()?;
-        let flags = [("--offline", "offline", global.offline), ("--yes", "yes", global.yes)];
-        for (flag, name, _) in flags.into_iter().filter(|(_, _, is_typed)| *is_typed) {
-            loaded.put(name, "true".to_owned(), Origin::Flag(flag));
-        }
-        if let Some(dir) = &global.models_dir {
-            let text = dir.to_string_lossy().into_owned();
-            loaded.put("models_dir", text, Origin::Flag("--models-dir"));
+        for (name, text, flag) in global.said() {
+            loaded.put(name, text, Origin::Flag(flag));
         }
         Ok(loaded)
     }
@@ -222,8 +219,29 @@ impl Loaded {
             };
             self.request.insert(name, Value { text, origin: Origin::Variable(variable) });
         }
+        self.strangers = strangers();
         Ok(())
     }
+}
+
+/// Variables of that beginning that no setting has: one of a typing slip would be passed over in silence.
+fn strangers() -> Vec<String> {
+    let settings = KEYS.iter().map(|key| key.variable.to_owned());
+    let known: Vec<_> = settings.chain(request_keys().map(variable)).collect();
+    let mut found: Vec<_> = ours()
+        .filter(|name| !OF_OTHERS.contains(&&**name) && !known.contains(name))
+        .map(|name| {
+            // What all of them begin with makes none of them alike.
+            let own = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
+            let near: Vec<_> = known.iter().map(|name| own(name)).collect();
+            let near = nearest(&own(&name), near.iter().map(String::as_str));
+            let meant =
+                near.map_or(String::new(), |near| format!(": did you mean {PREFIX}{near}?"));
+            format!("the variable {name} sets nothing{meant}")
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 /// Why a file cannot be used.
@@ -265,9 +283,7 @@ fn unknown(name: &str) -> String {
 
 /// `an unknown key `modle`: did you mean `model`?`
 fn unknown_in(name: &str, keys: impl Iterator<Item = &'static str>) -> String {
-    let likeness = |key: &&str| strsim::jaro_winkler(name, key);
-    let nearest = keys.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.filter(|key| likeness(key) > 0.7);
+    let nearest = nearest(name, keys);
     let meant = nearest.map_or(String::new(), |key| format!(": did you mean `{key}`?"));
     format!("an unknown key `{name}`{meant}")
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{KnownModel, Layout, MAIN_REPO, files, first_place, known};
-use crate::{Error, built_in, foreign, kind::Kind};
+use super::{Instead, KnownModel, Layout, MAIN_REPO, files, first_place, known};
+use crate::{Error, foreign, kind::Kind};
 
 /// The released language models, the default first.
 pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
@@ -53,11 +53,7 @@ impl Layout {
         let known = find(choice);
         let candidates = self.candidates(choice, known, Kind::LanguageModel);
         first_place(candidates, format!("language model `{choice}`"), known, || {
-            let names = KNOWN_LANGUAGE_MODELS.map(|model| model.name).join(", ");
-            let built_in = built_in::names();
-            format!(
-                "--lm-model takes a path, a directory among the models, or one of {names}, {built_in}"
-            )
+            Instead::of("--lm-model", choice, &KNOWN_LANGUAGE_MODELS)
         })
     }
 
@@ -67,7 +63,9 @@ impl Layout {
             .iter()
             .flat_map(|model| self.candidates(model.name, Some(model), Kind::LanguageModel))
             .collect();
-        first_place(candidates, "the language model".to_owned(), Some(default), String::new)
+        first_place(candidates, "the language model".to_owned(), Some(default), || {
+            Instead::of("--lm-model", default.name, &KNOWN_LANGUAGE_MODELS)
+        })
     }
 }
 

@@ -75,11 +75,27 @@ fn an_unknown_model_is_told_with_the_known_names() {
     let hint = Layout::new([]).resolve("trubo").expect_err("unknown").hint().expect("a hint");
     assert!(hint.contains("turbo, base, sft"), "{hint}");
     assert!(hint.ends_with("tiny"), "{hint}");
+    let error = Layout::new([]).resolve_language_model(Some("lm-17b")).expect_err("unknown");
+    let Error::Absent { unknown: Some(unknown), .. } = error else { panic!("{error}") };
+    assert_eq!(unknown.name, "lm-17b");
+    assert!(unknown.names.starts_with(&["lm-1.7b", "lm-0.6b", "lm-4b"]), "{unknown:?}");
+}
+
+#[test]
+fn a_directory_that_is_no_model_is_told_before_what_a_model_needs() {
+    let dir = models(&["empty"]);
+    let error =
+        layout(&[]).resolve(&dir.path().join("empty").to_string_lossy()).expect_err("empty");
+    let holds = "holds neither config.json nor model_index.json, not a model";
+    assert!(error.to_string().ends_with(holds), "{error}");
+    assert!(error.hint().expect("a hint").contains("`acestep-v15-turbo/`"));
 }
 
 #[test]
 fn an_absent_companion_is_told_with_its_command() {
     let dir = models(&["acestep-v15-turbo", TEXT_ENCODER]);
+    let config = dir.path().join("acestep-v15-turbo").join("config.json");
+    fs::write(config, "{}").expect("a file");
     let error = layout(&[&dir]).resolve("turbo").expect_err("no vae");
     assert!(error.to_string().starts_with("the audio autoencoder `vae` is not on this machine"));
     let hint = error.hint().expect("a hint");

@@ -4,7 +4,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::{Error, Notice, Request, error::shortened, plan::limits::whole};
+use crate::{Error, Notice, Request, error::shortened, near::nearest, plan::limits::whole};
 
 /// A format of sound files that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -102,6 +102,8 @@ impl FromStr for Format {
                 }
                 _ => "use wav16, wav24, wav32, flac, flac16, mp3 or opus".into(),
             },
+            near: nearest(text, NAMES.iter().flat_map(|(_, names)| *names).copied())
+                .map(str::to_owned),
         })
     }
 }

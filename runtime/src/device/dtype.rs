@@ -14,7 +14,7 @@ use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
 use super::{Device, Job, listing};
-use crate::{Error, error::shortened, plan::limits::one_of};
+use crate::{Error, error::shortened, near::nearest, plan::limits::one_of};
 
 /// What `--dtype` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,7 +125,7 @@ impl Dtype {
         }
         let names: Vec<_> = supported.all.iter().map(|&dtype| name(dtype)).collect();
         let why = format!("{device} computes in {}", one_of(&names));
-        Err(Error::BadValue { flag: "dtype", value: name(wanted).into(), why })
+        Err(Error::BadValue { flag: "dtype", value: name(wanted).into(), why, near: None })
     }
 }
 
@@ -141,7 +141,8 @@ impl FromStr for Dtype {
             "q8" => Self::Q8,
             _ => {
                 let why = "expected auto, f32, bf16, f16 or q8".into();
-                return Err(Error::BadValue { flag: "dtype", value: shortened(text), why });
+                let near = nearest(text, ["auto", "f32", "bf16", "f16", "q8"]).map(str::to_owned);
+                return Err(Error::BadValue { flag: "dtype", value: shortened(text), why, near });
             }
         })
     }

@@ -27,7 +27,7 @@ use std::{any::Any, fmt, str::FromStr};
 use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
-use crate::{Error, Notice};
+use crate::{Error, Notice, near::nearest};
 pub use dtype::Dtype;
 pub use listing::Listing;
 
@@ -228,6 +228,7 @@ impl FromStr for Device {
             flag: "device",
             value: text.into(),
             why: "expected auto, cpu, cuda, cuda:N, wgpu or wgpu:N".into(),
+            near: nearest(text, ["auto", "cpu", "cuda", "wgpu"]).map(str::to_owned),
         };
         let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         // More cards than any machine has would overflow further down.

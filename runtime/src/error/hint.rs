@@ -136,9 +136,10 @@ impl Error {
             }
             Self::Snapshot { .. } => "let the language model read it anew".into(),
             Self::Picture(_) => "leave --plot out, and please report it".into(),
+            Self::BadValue { near: Some(near), .. } => format!("did you mean `{near}`?"),
             // Their messages end in what can be used instead.
             Self::OutOfRange { .. }
-            | Self::BadValue { .. }
+            | Self::BadValue { near: None, .. }
             | Self::Conflict(_)
             | Self::RequestValue { .. }
             | Self::BadCode { .. }

@@ -15,7 +15,7 @@ use std::{f64::consts::TAU, str::FromStr};
 use half::bf16;
 use rand_mt::Mt;
 
-use crate::Error;
+use crate::{Error, near::nearest};
 pub use stream::NoiseStream;
 
 /// Which generator a seed belongs to.
@@ -86,6 +86,7 @@ impl FromStr for NoiseSource {
             flag: "rng",
             value: crate::error::shortened(text),
             why: "use philox, philox:THREADS (H100: philox:270336) or mt19937".into(),
+            near: nearest(text, ["philox", "mt19937"]).map(str::to_owned),
         };
         match text.split_once(':') {
             None if text == "philox" => Ok(Self::Philox { threads: None }),

@@ -253,7 +253,7 @@ fn check_song(request: &Request) -> Result<(), Error> {
     }
     if let Some(key) = request.keyscale.as_deref().filter(|key| !is_one_value(key)) {
         let why = "a key is a note and a mode, such as F# minor".into();
-        return Err(Error::BadValue { flag: "keyscale", value: shortened(key), why });
+        return Err(Error::BadValue { flag: "keyscale", value: shortened(key), why, near: None });
     }
     request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
     request.bpm.map(limits::bpm).transpose()?;

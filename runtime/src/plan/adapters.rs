@@ -20,7 +20,10 @@ pub fn adapters(request: &Request) -> Result<Vec<(String, f64)>, Error> {
     };
     if scales.len() > 1 && scales.len() != names.len() {
         let (names, scales) = (names.len(), scales.len());
-        let why = format!("`adapter_scale` has {scales} numbers for {names} adapters");
+        let why = format!(
+            "`adapter_scale` has {scales} numbers for {names} adapters: give one, or one for \
+             each"
+        );
         return Err(Error::Conflict(why));
     }
     let pair = |(i, name): (usize, &String)| {
@@ -59,7 +62,10 @@ mod tests {
         }
         let error =
             of(r#"{"adapter": ["a", "b"], "adapter_scale": [1, 2, 3]}"#).expect_err("three");
-        assert_eq!(error, "`adapter_scale` has 3 numbers for 2 adapters");
+        assert_eq!(
+            error,
+            "`adapter_scale` has 3 numbers for 2 adapters: give one, or one for each"
+        );
         let error = of(r#"{"adapter": "a", "adapter_scale": 11}"#).expect_err("too strong");
         assert_eq!(error, "`--adapter-scale 11` is out of range: -10 to 10");
     }

@@ -1,6 +1,6 @@
 //! Ranges and choices, each refused with the option, the value and what is allowed.
 
-use crate::{Error, error::shortened};
+use crate::{Error, error::shortened, near::nearest};
 
 /// Languages the model was trained on (upstream `VALID_LANGUAGES`).
 pub const LANGUAGES: [&str; 51] = [
@@ -67,6 +67,10 @@ pub fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32,
     }
 }
 
+/// What is said of a song that is to be sung and not to be sung.
+pub const VOICE_AND_NONE: &str =
+    "`--instrumental` and lyrics exclude each other: leave one of them out";
+
 /// Beats a minute that the model was trained on.
 pub(crate) fn bpm(value: i64) -> Result<u32, Error> {
     whole("bpm", value, 30, 300)
@@ -82,7 +86,8 @@ pub(crate) fn choice<T: Copy>(
     choices.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|&(known, _)| known).collect();
         let why = format!("use {}", one_of(&names));
-        Error::BadValue { flag, value: shortened(name), why }
+        let near = nearest(name, names.iter().copied()).map(str::to_owned);
+        Error::BadValue { flag, value: shortened(name), why, near }
     })
 }
 
@@ -125,7 +130,7 @@ pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let why = "use 2, 3, 4 or 6, or a fraction such as 6/8".into();
-    Err(Error::BadValue { flag: "timesignature", value: shortened(text), why })
+    Err(Error::BadValue { flag: "timesignature", value: shortened(text), why, near: None })
 }
 
 /// Whether `text` is a key the model was trained on: `F# minor`, `B♭ major`.

@@ -142,6 +142,7 @@ pub(super) fn dcw(
             flag: "dcw-wavelet",
             value: shortened(wavelet),
             why: "of the wavelets only haar is built".into(),
+            near: None,
         });
     }
     let is_upstreams = request.dcw_enabled == Some(true);

@@ -85,7 +85,7 @@ fn custom(
     }
     let bad = |why: &str| {
         let value = times.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
-        Error::BadValue { flag: "timesteps", value: shortened(&value), why: why.into() }
+        Error::BadValue { flag: "timesteps", value: shortened(&value), why: why.into(), near: None }
     };
     let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
     let trailing_zeros = times.iter().rev().take_while(|&&t| t == 0.0).count();
@@ -135,7 +135,7 @@ fn guidance(
     let stop = end("cfg-interval-end", request.cfg_interval_end, 1.0)?;
     if start > stop {
         return Err(Error::Conflict(format!(
-            "`--cfg-interval-start {start}` is above `--cfg-interval-end {stop}`"
+            "`--cfg-interval-start {start}` is above `--cfg-interval-end {stop}`: exchange them"
         )));
     }
     let has_interval = (start, stop) != (0.0, 1.0);

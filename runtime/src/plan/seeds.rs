@@ -45,7 +45,8 @@ pub(super) fn decide(
             match songs {
                 Some(songs) if songs != seeds.len() => {
                     return Err(Error::Conflict(format!(
-                        "`--seed` has {} seeds, but `--batch-size` is {songs}",
+                        "`--seed` has {} seeds, but `--batch-size` is {songs}: leave --batch-size out, or \
+                         give one seed",
                         seeds.len()
                     )));
                 }
@@ -55,7 +56,8 @@ pub(super) fn decide(
     };
     if outlines > 1 && outlines != seeds.len() {
         return Err(Error::Conflict(format!(
-            "there are audio codes for {outlines} songs, but {} {} made",
+            "there are audio codes for {outlines} songs, but {} {} made: leave --batch-size out, or give a \
+             seed for each",
             seeds.len(),
             if seeds.len() == 1 { "is" } else { "are" }
         )));
@@ -77,7 +79,7 @@ pub(super) fn for_songs(
         Some(&[seed]) => Ok(counted(seed, songs)),
         Some(seeds) if seeds.len() == songs => Ok(seeds.to_vec()),
         Some(seeds) => Err(Error::Conflict(format!(
-            "`--{flag}` has {} seeds, but there {} {songs} song{}",
+            "`--{flag}` has {} seeds, but there {} {songs} song{}: give one seed, or one for each",
             seeds.len(),
             if songs == 1 { "is" } else { "are" },
             if songs == 1 { "" } else { "s" },

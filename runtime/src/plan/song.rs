@@ -2,7 +2,7 @@
 
 use super::{
     MOST_SECONDS, ModelInfo, frames_from_seconds,
-    limits::{self, above, is_keyscale, language, real, timesignature},
+    limits::{self, VOICE_AND_NONE, above, is_keyscale, language, real, timesignature},
     singing,
     task::Work,
 };
@@ -14,6 +14,11 @@ use crate::{
 
 /// Length when neither duration nor codes are given: short enough for a first try.
 const DEFAULT_SECONDS: f64 = 30.0;
+
+/// What is said of a song whose length nothing decides.
+pub fn no_duration() -> Notice {
+    Notice(format!("no duration given, making {DEFAULT_SECONDS} s"))
+}
 
 /// Upstream's forms take no more; the encoders cut at 256 and 2048 tokens.
 const MOST_CAPTION: usize = 512;
@@ -81,7 +86,7 @@ fn words(
         let marker = lyrics.trim();
         let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));
         if !marker.is_empty() && !says_so {
-            return Err(Error::Conflict("`--instrumental` and lyrics exclude each other".into()));
+            return Err(Error::Conflict(VOICE_AND_NONE.into()));
         }
         lyrics = prompt::INSTRUMENTAL.to_owned();
     }
@@ -181,7 +186,7 @@ fn length(
         return Ok((seconds, frames));
     }
     let seconds = asked.unwrap_or_else(|| {
-        notices.push(Notice(format!("no duration given, making {DEFAULT_SECONDS} s")));
+        notices.push(no_duration());
         DEFAULT_SECONDS
     });
     match frames(seconds) {
@@ -206,7 +211,12 @@ fn metas(
     let keyscale = match request.keyscale.as_deref().map(str::trim) {
         Some("") => {
             let why = "it is empty; leave it out for any key".into();
-            return Err(Error::BadValue { flag: "keyscale", value: String::new(), why });
+            return Err(Error::BadValue {
+                flag: "keyscale",
+                value: String::new(),
+                why,
+                near: None,
+            });
         }
         Some(key) => {
             if !is_keyscale(key) {

@@ -24,7 +24,8 @@ pub fn loudness(
     let clipped =
         request.peak_clip.map(|clip| whole("peak-clip", clip, 0, MOST_CLIPPED)).transpose()?;
     if lufs.is_some() && clipped.is_some() {
-        let why = "`--lufs` and `--peak-clip` both decide how loud the song is";
+        let why =
+            "`--lufs` and `--peak-clip` both decide how loud the song is: leave one of them out";
         return Err(Error::Conflict(why.into()));
     }
     let other = lufs.map(|_| "lufs").or(clipped.map(|_| "peak_clip"));

@@ -113,7 +113,8 @@ pub(super) fn flow_edit(
     }
     if n_min > n_max {
         return Err(Error::Conflict(format!(
-            "`--flow-edit-n-min {n_min}` is above `--flow-edit-n-max {n_max}`"
+            "`--flow-edit-n-min {n_min}` is above `--flow-edit-n-max {n_max}`: exchange \
+             them"
         )));
     }
     let source_caption = request.flow_edit_source_caption.clone().unwrap_or_default();

@@ -192,7 +192,10 @@ pub(super) fn decide(
     let is_edit = request.flow_edit_morph == Some(true);
     let follows = task.has_source() || is_edit;
     if is_edit && !matches!(task, Task::TextToMusic | Task::Cover) {
-        let why = format!("`--flow-edit-morph` goes with text2music and cover, not with `{name}`");
+        let why = format!(
+            "`--flow-edit-morph` goes with text2music and cover, not with `{name}`: leave \
+             it out"
+        );
         return Err(Error::Conflict(why));
     }
     if is_edit && codes {

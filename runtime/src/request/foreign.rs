@@ -14,7 +14,7 @@ use super::{
         times, whole, word, wrong,
     },
 };
-use crate::{Error, Notice, codes, error::shortened};
+use crate::{Error, Notice, codes, error::shortened, near};
 
 /// See [`Request::from_json`].
 pub(super) fn read(text: &str) -> Result<(Request, Vec<Notice>), Error> {
@@ -258,9 +258,5 @@ fn snake_case(key: &str) -> String {
 fn nearest(key: &str) -> Option<String> {
     let ours = OURS.iter().flat_map(|(name, _, aliases)| aliases.iter().chain([name]));
     let theirs = THEIRS.iter().map(|(name, ..)| name);
-    ours.chain(theirs)
-        .map(|name| (strsim::jaro_winkler(key, name), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| (*name).to_owned())
+    near::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
 }

@@ -36,7 +36,7 @@ pub(crate) enum Preset {
 /// The diffusion model's configuration.
 pub(crate) fn dit(preset: Preset) -> Result<acestep::Config> {
     let config = dit_values(preset).to_string();
-    acestep::Config::from_json(&config).context("the released configuration")
+    acestep::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
 /// The diffusion model's `config.json`.
@@ -70,7 +70,7 @@ pub(crate) fn dit_values(preset: Preset) -> Value {
 /// The text encoder's configuration.
 pub(crate) fn text_encoder() -> Result<qwen3::Config> {
     let config = text_encoder_values().to_string();
-    qwen3::Config::from_json(&config).context("the released configuration")
+    qwen3::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
 /// The text encoder's `config.json`.
@@ -86,7 +86,7 @@ pub(crate) fn text_encoder_values() -> Value {
 /// The autoencoder's configuration.
 pub(crate) fn vae() -> Result<oobleck::Config> {
     let config = vae_values().to_string();
-    oobleck::Config::from_json(&config).context("the released configuration")
+    oobleck::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
 /// The autoencoder's `config.json`.
@@ -101,7 +101,7 @@ pub(crate) fn vae_values() -> Value {
 /// The language model's configuration.
 pub(crate) fn language_model(preset: Preset) -> Result<qwen3::Config> {
     let config = language_model_values(preset).to_string();
-    qwen3::Config::from_json(&config).context("the released configuration")
+    qwen3::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
 /// The language model's `config.json`.

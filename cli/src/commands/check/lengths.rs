@@ -60,7 +60,7 @@ pub(super) fn run(
     let own = plan(seconds)?;
     let on_processor = |plan: &Plan, dtype| -> Result<Sung> {
         let sung = Device::Cpu.run(dtype, Sing { folder: &folder, plan, times: 1 })?;
-        Ok(sung.context("on the processor")?.remove(0))
+        Ok(sung.context("the song on the processor failed")?.remove(0))
     };
     let expected = match Device::Cpu.check() {
         Ok(()) => Some(on_processor(&own, DType::F32)?),

@@ -6,7 +6,11 @@ use std::{
 };
 
 use acestep_import::{DEMO, Part, TINY};
-use acestep_runtime::{Error, Notice, Plan, Request, audio::format::Encoding, plan::singing};
+use acestep_runtime::{
+    Error, Notice, Plan, Request,
+    audio::format::Encoding,
+    plan::{self, singing},
+};
 use anyhow::Result;
 
 use super::{
@@ -56,7 +60,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         run::check_encoder(&folder, engine)?;
     }
     let resolve = |request: &Request| Plan::with_sounds(request, &info, &inputs.sounds);
-    let (mut plan, notices) = resolve(&asked.request).inspect_err(|_| {
+    let (mut plan, mut notices) = resolve(&asked.request).inspect_err(|_| {
         // What was left unread in the request may be why it cannot be a plan.
         asked.notices.iter().for_each(|notice| report.note(&notice.0));
     })?;
@@ -114,6 +118,8 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     all.extend(composition.iter().flat_map(|of| language::of_files(of.folder.notices())));
     let is_open = composition.as_ref().is_some_and(|c| c.decides_length(&asked.request));
     if args.output.dry_run && is_open {
+        // That it is only for now is said here.
+        notices.retain(|notice| *notice != plan::no_duration());
         let length = plan.duration_s;
         let text = format!("the language model decides the length; {length} s stands for it here");
         all.push(Notice(text));

@@ -261,7 +261,7 @@ fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
     object.into()
 }
 
-/// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s, 3.24 GB · song.wav`
+/// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s, 3.24 GB of memory · song.wav`
 fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
     let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
     let seconds: f64 = written.iter().map(|song| song.seconds).sum();
@@ -270,7 +270,7 @@ fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
         describe::origin(job),
         describe::counted(job.plan.steps(), "step"),
         progress::seconds(elapsed),
-        process::peak().map_or(String::new(), |bytes| format!(", {}", size(bytes))),
+        process::peak().map_or(String::new(), |bytes| format!(", {} of memory", size(bytes))),
         targets.join(", ")
     )
 }

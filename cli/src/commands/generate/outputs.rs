@@ -10,7 +10,7 @@ use acestep_runtime::{
     Error, Notice, Request,
     audio::format::Format,
     files::{Existing, check_target},
-    latents,
+    latents, nearest,
 };
 use anyhow::Result;
 
@@ -27,6 +27,9 @@ const DEFAULT_WITHOUT_SEED: &str = "song";
 
 /// What cannot be written, by its usual extension.
 const OTHER_FORMATS: [&str; 7] = ["ogg", "m4a", "aac", "wma", "aiff", "aif", "webm"];
+
+/// What is written, if this build can.
+const FORMATS: [&str; 4] = ["wav", "flac", "mp3", "opus"];
 
 /// What is written, but is no song.
 const NO_SONGS: [&str; 8] = ["safetensors", "vae", "nac8", "nac4", "json", "lrc", "vtt", "png"];
@@ -231,13 +234,33 @@ pub(in crate::commands) fn format(
     Ok(format)
 }
 
+/// Refuses a name that ends as something else than a song; without an ending it is a WAV.
 fn check_extension(path: &Path) -> Result<(), Refusal> {
-    if !ends_as(path, &OTHER_FORMATS) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    // `{seed}` may be all that stands behind a dot, and `No. 1` or `v1.5` are names without an ending.
+    let is_ending = ending.starts_with(|first: char| first.is_ascii_alphabetic())
+        && ending.chars().all(|letter| letter.is_ascii_alphanumeric());
+    if !is_ending {
         return Ok(());
     }
     let message = format!("this program does not write `{}`", path.display());
-    let instead = path.with_extension(if ends_as(path, &["ogg"]) { "opus" } else { "flac" });
-    Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
+    let has_opus = Format::Opus.require().is_ok();
+    let near = nearest(&ending, FORMATS)
+        .filter(|near| near.parse::<Format>().and_then(Format::require).is_ok());
+    let instead = match near {
+        Some(near) => near,
+        None if has_opus && ends_as(path, &["ogg"]) => "opus",
+        None => "flac",
+    };
+    let instead = path.with_extension(instead);
+    let hint = match ends_as(path, &OTHER_FORMATS) || near.is_some() {
+        true => format!("name it `{}`", instead.display()),
+        false => format!(
+            "let it end in .wav, .flac, .mp3 or .opus, or say with --audio-format what `{name}` is to be"
+        ),
+    };
+    Err(Refusal::usage(message).hint(hint))
 }
 
 fn ends_as(path: &Path, extensions: &[&str]) -> bool {
@@ -405,6 +428,14 @@ mod tests {
             (None, Some("a.m4a"), None, None),
             (None, Some("a.ogg"), None, None),
             (None, Some("a.ogg"), Some("flac"), None),
+            (None, Some("a.xyz"), None, None),
+            (None, Some("a.xyz"), Some("flac"), None),
+            (Some("wav"), Some("a.xyz"), None, Some("wav16  0")),
+            // Nothing that says a format.
+            (None, Some("song"), None, Some("wav16  0")),
+            (None, Some("take-1.5"), None, Some("wav16  0")),
+            (None, Some("No. 5"), Some("flac"), Some("flac flac 0")),
+            (None, Some("a.{seed}"), None, Some("wav16  0")),
         ] {
             let found = decided(typed, output, asked);
             assert_eq!(found.as_deref(), expected, "{typed:?} {output:?} {asked:?}");

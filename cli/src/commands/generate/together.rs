@@ -100,7 +100,8 @@ impl<'a> Together<'a> {
                 let Some(composition) = &job.composition else { continue };
                 let name = composition.folder.name();
                 let origin = describe::origin(job);
-                self.report.line(&format!("{name} on {} · {origin}", job.engine));
+                // Where it is made follows with the song.
+                self.report.line(&format!("language model {name} · {origin}"));
                 asks.push((composition.job(&job.asked.request), self.progress.of(i)));
             }
             let Some(first) = self.jobs[group[0]].composition.as_ref() else { continue };

@@ -14,6 +14,7 @@ use acestep_import::{
     Error, KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout, built_in,
     hub::{Hub, Piece, State},
 };
+use acestep_runtime::nearest;
 use anyhow::Result;
 
 use crate::{
@@ -47,14 +48,15 @@ fn all() -> impl Iterator<Item = &'static KnownModel> {
     KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS).chain(&KNOWN_COMPANIONS)
 }
 
-/// The models of those names, each once.
+/// The models of those names, each once. `nothing` is what cannot be done with one that is built in, such
+/// as "to fetch".
 ///
 /// # Errors
 /// The first name that is none, with the one that looks most like it.
-fn named(names: &[String]) -> Result<Vec<&'static KnownModel>, Refusal> {
+fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, Refusal> {
     let mut models: Vec<&KnownModel> = Vec::new();
     for name in names {
-        let model = find(name)?;
+        let model = find(name, nothing)?;
         if !models.contains(&model) {
             models.push(model);
         }
@@ -62,7 +64,7 @@ fn named(names: &[String]) -> Result<Vec<&'static KnownModel>, Refusal> {
     Ok(models)
 }
 
-fn find(name: &str) -> Result<&'static KnownModel, Refusal> {
+fn find(name: &str, nothing: &str) -> Result<&'static KnownModel, Refusal> {
     let is_it = |model: &&KnownModel| {
         let size = model.name.strip_prefix("lm-");
         [Some(model.name), size, Some(model.directory), Some(model.repo)]
@@ -75,15 +77,12 @@ fn find(name: &str) -> Result<&'static KnownModel, Refusal> {
     }
     if let Some(model) = built_in(name) {
         let hint = format!("`--model {0}` and `--lm-model {0}` use it", model.name);
-        let what = format!("`{}` is part of the program: there is nothing to fetch", model.name);
+        let what = format!("`{}` is part of the program: there is nothing {nothing}", model.name);
         return Err(Refusal::usage(what).hint(hint));
     }
-    let likeness = |model: &KnownModel| strsim::jaro_winkler(&name.to_lowercase(), model.name);
-    let nearest = all().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.filter(|model| likeness(model) > 0.7);
     let names: Vec<_> = all().map(|model| model.name).collect();
-    let hint = match nearest {
-        Some(model) => format!("did you mean `{}`? `acestep model list` has all", model.name),
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? `acestep model list` has all"),
         None => format!("it is one of {}", names.join(", ")),
     };
     Err(Refusal::usage(format!("no model is called `{name}`")).hint(hint))
@@ -127,7 +126,7 @@ fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<St
     // As a song finds them.
     match layout.resolve(model.name) {
         Err(Error::Absent { known: Some(lacked), .. }) => {
-            (Here::Part, vec![lacked.directory.to_owned()])
+            (Here::Part, vec![lacked.name.to_owned()])
         }
         Ok(_) | Err(_) => (Here::Yes, vec![]),
     }

@@ -23,7 +23,7 @@ const SPARE: u64 = 500_000_000;
 /// # Errors
 /// Those of the hub and of the disk; names that are none; no room.
 pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
-    let models = named(&args.names)?;
+    let models = named(&args.names, "to fetch")?;
     if let Some(revision) = &args.revision {
         let is_plain = |letter: char| letter.is_alphanumeric() || "._-/".contains(letter);
         if revision.is_empty() || !revision.chars().all(is_plain) {

@@ -25,7 +25,7 @@ use crate::{
 /// Names that are none, not here, or not in the hub's cache; a disk that refuses.
 pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     let (report, layout, hub) = (global.report(), settings::layout(), hub()?);
-    let models = named(&args.names)?;
+    let models = named(&args.names, "to delete")?;
     let mut places = Vec::new();
     for model in &models {
         match hub.state(&model.piece()) {

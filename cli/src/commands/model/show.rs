@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use acestep_import::{
     KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS,
-    hub::{Installed, State},
+    hub::{Installed, Piece, State},
 };
 use acestep_runtime::error::size;
 use anyhow::{Context, Result};
@@ -18,7 +18,7 @@ use crate::{args::model::Show, report::Report, settings};
 /// # Errors
 /// A name that is none; a directory that cannot be read.
 pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
-    let model = find(&args.name)?;
+    let model = find(&args.name, "to fetch")?;
     let (layout, hub) = (settings::layout(), settings::hub());
     let (is_here, lacks) = here(model, &layout, hub.as_ref());
     let installed = installed(&model.piece());
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
         None => vec![],
     };
     let installed = installed.filter(|of| Some(&of.path) == path.as_ref());
-    let needs: Vec<_> = model.pieces()[1..].iter().map(|piece| piece.directory).collect();
+    let needs: Vec<_> = model.pieces()[1..].iter().map(name_of).collect();
     if args.json {
         let files: Vec<Value> =
             found.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
@@ -78,7 +78,13 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn installed(piece: &acestep_import::hub::Piece) -> Option<Installed> {
+/// The short name of what a model needs.
+fn name_of(piece: &Piece) -> &'static str {
+    let named = KNOWN_COMPANIONS.iter().find(|known| known.directory == piece.directory);
+    named.map_or(piece.directory, |known| known.name)
+}
+
+fn installed(piece: &Piece) -> Option<Installed> {
     match settings::hub()?.state(piece) {
         State::Whole(of) | State::Broken(of, _) => Some(of),
         State::Absent => None,

@@ -23,7 +23,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     let is_here = |model: &KnownModel| here(model, &layout, Some(&hub)).0 != Here::No;
     let models: Vec<_> = match args.names.is_empty() {
         true => all().filter(|model| is_here(model)).collect(),
-        false => named(&args.names)?,
+        false => named(&args.names, "to compare")?,
     };
     if let Some(absent) = models.iter().find(|model| !is_here(model)) {
         let message = format!("`{}` is not on this machine", absent.name);

@@ -14,7 +14,7 @@ use std::{fmt, str::FromStr};
 use serde_json::Value;
 
 use super::parse::python::strip;
-use crate::{Error, codes, prompt::INSTRUMENTAL};
+use crate::{Error, codes, near::nearest, prompt::INSTRUMENTAL};
 
 /// Asks for a plan, and for audio codes.
 pub const GENERATE: &str = "Generate audio semantic tokens based on the given conditions:";
@@ -63,6 +63,7 @@ impl FromStr for Turn {
                 flag: "lm-prompt-style",
                 value: crate::error::shortened(text),
                 why: "use open or closed".into(),
+                near: nearest(text, ["open", "closed"]).map(str::to_owned),
             }),
         }
     }

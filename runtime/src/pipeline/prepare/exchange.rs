@@ -26,7 +26,8 @@ impl<B: Backend> Prepared<B> {
         }
         let Start { region, source, .. } = &self.start;
         if region.is_some() || source.is_some() || self.edited.is_some() {
-            let why = "conditioning files hold nothing of a source that is kept";
+            let why = "conditioning files hold nothing of a source that is kept: leave \
+                       --dump-conditioning out";
             return Err(Error::Conflict(why.into()));
         }
         let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));

@@ -76,7 +76,10 @@ pub(super) fn region(
     let frames = first..end_frame.clamp(first + 1, last.max(first + 1));
     // ANCHOR_END: region
     if end <= start {
-        let why = format!("the region ends at {end} s, but begins at {start} s");
+        let why = format!(
+            "the region ends at {end} s, but begins at {start} s: let --repainting-end lie behind \
+             --repainting-start"
+        );
         return Err(Error::Conflict(why));
     }
     let frame_s = model.hop as f64 / rate;

@@ -93,15 +93,18 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
         ),
         (
             Request { audio_codes: Some(vec![vec![1]; 2]), batch_size: Some(3), ..r() },
-            "there are audio codes for 2 songs, but 3 are made",
+            "there are audio codes for 2 songs, but 3 are made: leave --batch-size out, or give a seed \
+             for each",
         ),
         (
             Request { audio_codes: Some(vec![vec![1]; 2]), seed: Some(vec![1, 2, 3]), ..r() },
-            "there are audio codes for 2 songs, but 3 are made",
+            "there are audio codes for 2 songs, but 3 are made: leave --batch-size out, or give a seed \
+             for each",
         ),
         (
             Request { audio_codes: Some(vec![vec![1]; 2]), batch_size: Some(1), ..r() },
-            "there are audio codes for 2 songs, but 1 is made",
+            "there are audio codes for 2 songs, but 1 is made: leave --batch-size out, or give a seed \
+             for each",
         ),
         (
             Request { audio_codes: Some(vec![vec![1]; 9]), ..r() },
@@ -113,7 +116,7 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
         ),
         (
             Request { seed: Some(vec![1, 2]), batch_size: Some(3), ..r() },
-            "`--seed` has 2 seeds, but `--batch-size` is 3",
+            "`--seed` has 2 seeds, but `--batch-size` is 3: leave --batch-size out, or give one seed",
         ),
         (
             Request { vocal_language: Some("klingon".into()), ..r() },
@@ -125,7 +128,7 @@ fn each_value_out_of_range_is_refused_with_option_value_and_range() {
         ),
         (
             Request { instrumental: Some(true), lyrics: Some("la".into()), ..r() },
-            "`--instrumental` and lyrics exclude each other",
+            "`--instrumental` and lyrics exclude each other: leave one of them out",
         ),
         (
             Request { caption: Some("  ".into()), lyrics: Some("\n".into()), ..r() },

@@ -159,7 +159,10 @@ fn a_retake_is_the_same_noise_turned_to_another() {
     let (drawn, _) = resolve(retake(0.5, None), turbo());
     assert_eq!(drawn.retake.expect("a retake").seeds.len(), 2);
     let three = refusal(retake(0.5, Some(vec![1, 2, 3])));
-    assert_eq!(three, "`--retake-seed` has 3 seeds, but there are 2 songs");
+    assert_eq!(
+        three,
+        "`--retake-seed` has 3 seeds, but there are 2 songs: give one seed, or one for each"
+    );
 }
 
 /// Of turbo's eight times the last three begin at 9/14 and below.

@@ -107,7 +107,11 @@ fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     let asked =
         Request { repainting_start: Some(3.0), repainting_end: Some(2.0), ..task("repaint") };
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("no region");
-    assert_eq!(error.to_string(), "the region ends at 2 s, but begins at 3 s");
+    assert_eq!(
+        error.to_string(),
+        "the region ends at 2 s, but begins at 3 s: let --repainting-end lie behind \
+         --repainting-start"
+    );
     let asked = Request { repainting_end: Some(599.9), ..task("repaint") };
     let asked = Request { repainting_start: Some(-10.0), ..asked };
     let error = Plan::with_sounds(&asked, &turbo(), &given(6.0)).expect_err("too long");

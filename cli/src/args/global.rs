@@ -1,0 +1,158 @@
+//! The flags that every verb has.
+
+use std::path::PathBuf;
+
+use anstream::ColorChoice;
+use clap::{ArgAction, ValueEnum, ValueHint};
+
+use crate::report::Report;
+
+/// Flags of every verb. Those of models come after its own, in the order of the help.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global")]
+pub(crate) struct Global {
+    /// Say less: errors only.
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
+    quiet: u8,
+
+    /// Say more: what each stage took.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+
+    /// When to use colour; `auto` obeys NO_COLOR.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    color: Color,
+
+    /// Where models lie that were put there by hand; pulled ones are found in any case.
+    ///
+    /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
+    /// [env: ACESTEP_MODELS_DIR]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        alias = "models_dir",
+        value_hint = ValueHint::DirPath,
+        hide_short_help = true
+    )]
+    pub(crate) models_dir: Option<PathBuf>,
+
+    /// Ask no server for anything.
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) offline: bool,
+
+    /// Answer every question with yes: pull the models that are missing.
+    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "offline")]
+    pub(crate) yes: bool,
+
+    /// How a run shows what it does.
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOW",
+        default_value = "auto",
+        hide_short_help = true,
+        conflicts_with = "no_progress"
+    )]
+    progress: Watch,
+
+    /// Show no moving lines: `--progress none`.
+    #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
+    no_progress: bool,
+
+    /// The configuration to read, in place of the user's.
+    ///
+    /// [env: ACESTEP_CONFIG] `acestep config show` says what holds and who says so.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        hide_short_help = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Read no configuration.
+    #[arg(
+        long,
+        global = true,
+        alias = "no_config",
+        hide_short_help = true,
+        conflicts_with = "config"
+    )]
+    pub(crate) no_config: bool,
+
+    /// Which of the flags with a default were typed.
+    #[arg(skip)]
+    pub(super) typed: Typed,
+}
+
+/// Flags that have a value in any case, and whether it was typed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Typed {
+    pub(super) color: bool,
+    pub(super) progress: bool,
+}
+
+/// How a run shows what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Watch {
+    /// A line that moves, on a terminal.
+    Auto,
+    /// No moving lines.
+    None,
+    /// One JSON object a line on standard error, and nothing else there.
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Global {
+    /// What was typed of the keys of the settings: key, value, flag.
+    pub(crate) fn said(&self) -> Vec<(&'static str, String, &'static str)> {
+        let name = |value: Option<clap::builder::PossibleValue>| {
+            value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+        };
+        let yes = || "true".to_owned();
+        let dir = self.models_dir.as_ref().map(|dir| dir.to_string_lossy().into_owned());
+        [
+            self.offline.then(|| ("offline", yes(), "--offline")),
+            self.yes.then(|| ("yes", yes(), "--yes")),
+            dir.map(|dir| ("models_dir", dir, "--models-dir")),
+            self.typed.color.then(|| ("color", name(self.color.to_possible_value()), "--color")),
+            self.typed
+                .progress
+                .then(|| ("progress", name(self.progress.to_possible_value()), "--progress")),
+            self.no_progress.then(|| ("progress", "none".to_owned(), "--no-progress")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// The streams as these flags want them.
+    pub(crate) fn report(&self) -> Report {
+        let count = |n: u8| i8::try_from(n).unwrap_or(i8::MAX);
+        Report {
+            verbosity: count(self.verbose) - count(self.quiet),
+            color: match self.color {
+                Color::Auto => ColorChoice::Auto,
+                Color::Always => ColorChoice::Always,
+                Color::Never => ColorChoice::Never,
+            },
+            progress: self.progress != Watch::None && !self.no_progress,
+            json: self.progress == Watch::Json && !self.no_progress,
+        }
+    }
+}

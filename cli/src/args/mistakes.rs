@@ -1,0 +1,80 @@
+//! What clap says of a command line that cannot be, with what it leaves unsaid.
+
+use std::{
+    error::Error as _,
+    num::{IntErrorKind, ParseFloatError, ParseIntError},
+};
+
+use acestep_runtime::nearest;
+use clap::{
+    Command, Error,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+/// `error`, which `command` gave, in our words where clap's lead nowhere.
+pub(super) fn explained(mut error: Error, command: &Command) -> Error {
+    match error.kind() {
+        ErrorKind::UnknownArgument => unknown(&mut error),
+        ErrorKind::InvalidValue => another_value(&mut error),
+        ErrorKind::ValueValidation => return no_number(error, command),
+        _ => {}
+    }
+    error
+}
+
+/// A word behind the caption; a flag like one that is hidden.
+fn unknown(error: &mut Error) {
+    if let Some(ContextValue::String(like)) = error.get(ContextKind::SuggestedArg) {
+        // Upstream's spelling is understood and not shown: ours has hyphens.
+        let ours = ContextValue::String(like.replace('_', "-"));
+        error.insert(ContextKind::SuggestedArg, ours);
+    }
+    let (word, usage) = (text(error, ContextKind::InvalidArg), text(error, ContextKind::Usage));
+    let has_caption = ["[CAPTION]", "[QUERY]"].iter().any(|name| usage.contains(name));
+    if has_caption && !word.starts_with('-') {
+        let tip = "put several words in quotes: \"slow rain, piano\"";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
+/// A value that is one of several, where clap sees no likeness.
+fn another_value(error: &mut Error) {
+    if error.get(ContextKind::SuggestedValue).is_some() {
+        return;
+    }
+    let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue) else { return };
+    let typed = text(error, ContextKind::InvalidValue);
+    let near = nearest(&typed, valid.iter().map(String::as_str)).map(str::to_owned);
+    if let Some(near) = near {
+        error.insert(ContextKind::SuggestedValue, ContextValue::String(near));
+    }
+}
+
+/// Where a number is wanted, what Rust says of it: "invalid digit found in string".
+fn no_number(error: Error, command: &Command) -> Error {
+    let source = error.source();
+    let whole = source.and_then(|source| source.downcast_ref::<ParseIntError>());
+    let tip = match whole.map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "no number is that large",
+        Some(_) => "it takes a whole number, such as 8",
+        None if source.is_some_and(|source| source.is::<ParseFloatError>()) => {
+            "it takes a number, such as 8 or 0.5"
+        }
+        None => return error,
+    };
+    let mut ours = Error::new(ErrorKind::ValueValidation).with_cmd(command);
+    for kind in [ContextKind::InvalidArg, ContextKind::InvalidValue] {
+        ours.insert(kind, ContextValue::String(text(&error, kind)));
+    }
+    ours.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    ours
+}
+
+/// What `error` has of that kind, if it is a text.
+fn text(error: &Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        _ => String::new(),
+    }
+}

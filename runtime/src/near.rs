@@ -1,0 +1,49 @@
+//! Which of the names that there are was probably meant.
+//!
+//! Likeness is that of Jaro and Winkler (1990), which counts letters in common near their place, those at
+//! the beginning for more. One letter too many, too few, wrong or swapped with its neighbour counts as
+//! alike in any case: of three letters two swapped ones are most of the word.
+
+/// What counts as alike: below it, names have little more in common than some letters.
+const ALIKE: f64 = 0.8;
+
+/// Of `names` the one that looks most like `typed`, whatever its case; none, if none does.
+pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    names
+        .into_iter()
+        .map(|name| (likeness(&typed, &name.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness > ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+fn likeness(typed: &str, name: &str) -> f64 {
+    let likeness = strsim::jaro_winkler(typed, name);
+    // Of one or two letters any other is one letter away.
+    let is_slip = typed.chars().count() > 2 && strsim::osa_distance(typed, name) <= 1;
+    if is_slip { likeness.max(0.9) } else { likeness }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_leads_to_the_name_that_was_meant() {
+        let near = |typed, names: &[&'static str]| nearest(typed, names.iter().copied());
+        assert_eq!(near("trubo", &["turbo", "base", "sft"]), Some("turbo"));
+        assert_eq!(near("dti", &["dit", "vae"]), Some("dit"));
+        assert_eq!(near("COVR", &["text2music", "cover", "cover-nofsq"]), Some("cover"));
+        assert_eq!(near("fp16", &["auto", "f32", "bf16", "f16", "q8"]), Some("f16"));
+        assert_eq!(near("gpu", &["auto", "cpu", "cuda", "wgpu"]), Some("wgpu"));
+        assert_eq!(near("lm-17b", &["lm-1.7b", "lm-0.6b", "lm-4b"]), Some("lm-1.7b"));
+    }
+
+    #[test]
+    fn what_is_like_nothing_leads_nowhere() {
+        for typed in ["", "x", "no/such", "rock"] {
+            assert_eq!(nearest(typed, ["turbo", "base", "sft", "demo"]), None, "{typed}");
+        }
+    }
+}
