@@ -169,6 +169,16 @@ pub(crate) fn terminal_is_dumb() -> bool {
     set("TERM").is_some_and(|value| value == "dumb")
 }
 
+/// Whether the terminal says that it has every colour.
+pub(crate) fn terminal_has_any_color() -> bool {
+    anstyle_query::truecolor()
+}
+
+/// Whether the terminal's name says that it has the 256 colours of xterm.
+pub(crate) fn terminal_has_256_colors() -> bool {
+    set("TERM").is_some_and(|name| name.to_string_lossy().contains("256color"))
+}
+
 /// Makes `child`, which is this program again, do what it is told and nothing that was set: but for the
 /// places of models and of compiled kernels.
 pub(crate) fn alone(child: &mut Command) {

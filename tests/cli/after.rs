@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Place;
+use crate::{Place, Run};
 
 const SONG: [&str; 3] = ["rain", "--lyrics", "[Verse]\nIt rains\non the roof"];
 
@@ -160,8 +160,20 @@ fn a_song_is_shown_in_letters_too() {
     // Nobody sees colours in a pipe, and no file is written unless it is named.
     assert!(!run.text().contains('\x1b') && place.files() == ["a.wav"]);
     assert_eq!(run.text().lines().count(), 15);
-    let colour = place.run(&["plot", "a.wav", "--show", "--color", "always", "-o", "a.png"]);
-    assert!(colour.succeeded().text().contains("\x1b[38;2;") && place.path("a.png").exists());
+    let shown = |variables: [(&str, &str); 2]| {
+        let mut command = place.command(&["plot", "a.wav", "--show", "--color", "always"]);
+        command.env_remove("COLORTERM").envs(variables);
+        Run::from(command.output().expect("starts")).succeeded()
+    };
+    // As many colours as the terminal says that it has.
+    let any = shown([("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]);
+    assert!(any.text().contains("\x1b[38;2;"), "{}", any.text());
+    let palette = shown([("TERM", "xterm-256color"), ("COLORTERM", "")]);
+    assert!(palette.text().contains("\x1b[38;5;") && !palette.text().contains("38;2;"));
+    let both = ["plot", "a.wav", "--show", "-o", "a.png"];
+    assert!(
+        place.run(&both).succeeded().text().ends_with("a.png\n") && place.path("a.png").exists()
+    );
     place.run(&["plot", "none.wav", "--show"]).failed(1).says("none.wav");
 }
 

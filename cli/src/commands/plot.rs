@@ -1,14 +1,16 @@
 //! `acestep plot`: a picture of any sound file.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use acestep_runtime::{
     align::lrc,
     audio::read,
     files::Existing,
-    plot::{self, Subject},
+    plot::{self, Letters, Subject},
 };
+use anstream::ColorChoice;
 use anyhow::Result;
+use supports_unicode::Stream;
 
 use super::{
     target,
@@ -18,6 +20,8 @@ use crate::{
     args::{Global, after::Plot},
     error::Refusal,
     interrupt, report,
+    report::Report,
+    settings,
 };
 
 /// Runs the command.
@@ -27,14 +31,17 @@ use crate::{
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
-    if args.show {
+    let shows_nothing = std::io::stdout().is_terminal() && settings::terminal_is_dumb();
+    if args.show && shows_nothing {
+        report.note("this terminal (TERM=dumb) shows no pictures: it goes to a file");
+    } else if args.show {
         let (audio, notices) = read::read(&args.song)?;
         notices.iter().for_each(|notice| report.note(&notice.0));
         // As wide as the terminal, but for a column that some break lines in.
         let columns = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
-        let is_coloured = !report.plain("\x1b[1m").is_empty();
+        let letters = letters(&report);
         report.output(
-            plot::preview(&audio, columns.saturating_sub(1), is_coloured).trim_end_matches('\n'),
+            plot::preview(&audio, columns.saturating_sub(1), letters).trim_end_matches('\n'),
         )?;
         if args.output.is_none() {
             return Ok(ExitCode::SUCCESS);
@@ -67,4 +74,18 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     interrupt::whole(|| picture.save(&path, existing))?;
     report::path(&path)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What standard output can show: colours if they are wanted there and the terminal has enough of them,
+/// blocks if its letters are Unicode.
+fn letters(report: &Report) -> Letters {
+    let is_coloured = !report.plain("\x1b[1m").is_empty();
+    // Who insists on colours sends them where no terminal can be asked.
+    let insists = report.color == ColorChoice::Always;
+    match (supports_unicode::on(Stream::Stdout), is_coloured) {
+        (false, _) => Letters::Ascii,
+        (true, true) if settings::terminal_has_any_color() => Letters::Colors,
+        (true, true) if insists || settings::terminal_has_256_colors() => Letters::Palette,
+        (true, _) => Letters::Blocks,
+    }
 }

@@ -23,7 +23,7 @@ use colors::{ACCENT, BACKGROUND, BODY, FAINT, GRID, PANEL, TEXT, WAVE};
 use layout::Layout;
 
 pub use canvas::Picture;
-pub use preview::preview;
+pub use preview::{Letters, preview};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy)]

@@ -19,9 +19,43 @@ const LEAST: usize = 30;
 /// The highest frequency: above it a song has little, and a terminal few rows.
 const TOP: f64 = 12_000.0;
 
-/// The picture in `columns` letters a row, with line ends. With `color` the spectrogram has two bands
-/// in each letter, in the colours of [`draw`](super::draw); else denser letters are louder.
-pub fn preview(audio: &Audio, columns: usize, color: bool) -> String {
+/// What a terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Letters {
+    /// Those of ASCII.
+    Ascii,
+    /// Blocks of Unicode too, without colours.
+    Blocks,
+    /// In the 256 colours of xterm.
+    Palette,
+    /// In any colour.
+    Colors,
+}
+
+impl Letters {
+    fn are_coloured(self) -> bool {
+        matches!(self, Self::Palette | Self::Colors)
+    }
+
+    /// What makes letters of the colour, `48` behind them and `38` in front, without `ESC [` and `m`.
+    fn color(self, ground: u8, [red, green, blue]: [u8; 3]) -> String {
+        match self {
+            Self::Colors => format!("{ground};2;{red};{green};{blue}"),
+            _ => format!("{ground};5;{}", palette([red, green, blue])),
+        }
+    }
+}
+
+/// The nearest colour of xterm's cube of six steps each: 0, 95, 135, 175, 215, 255.
+fn palette(color: [u8; 3]) -> u8 {
+    const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+    let nearest = |value: u8| (0..6).min_by_key(|&i| STEPS[usize::from(i)].abs_diff(value));
+    color.iter().fold(0, |sum, &value| 6 * sum + nearest(value).unwrap_or_default()) + 16
+}
+
+/// The picture in `columns` letters a row, with line ends. Where there are colours the spectrogram has two
+/// bands in each letter, in those of [`draw`](super::draw); else denser letters are louder.
+pub fn preview(audio: &Audio, columns: usize, letters: Letters) -> String {
     let wide = columns.max(LEAST) - MARGIN;
     let count = audio.samples();
     let span = |column: usize| -> Range<usize> {
@@ -30,9 +64,13 @@ pub fn preview(audio: &Audio, columns: usize, color: bool) -> String {
     };
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{:MARGIN$}{}", "", described(audio));
-    waveform(&mut text, audio, wide, &span, color);
-    spectrogram(&mut text, audio, wide, &span, color);
+    let title = match letters {
+        Letters::Ascii => described(audio).replace('·', "-"),
+        _ => described(audio),
+    };
+    let _ = writeln!(text, "{:MARGIN$}{title}", "");
+    waveform(&mut text, audio, wide, &span, letters);
+    spectrogram(&mut text, audio, wide, &span, letters);
     axis(&mut text, audio.seconds(), wide);
     text
 }
@@ -43,9 +81,11 @@ fn waveform(
     audio: &Audio,
     wide: usize,
     span: &impl Fn(usize) -> Range<usize>,
-    color: bool,
+    letters: Letters,
 ) {
-    const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII: [char; 9] = [' ', '.', '.', '.', ':', ':', ':', '|', '|'];
+    let steps = if letters == Letters::Ascii { ASCII } else { BLOCKS };
     let height = |column: usize| {
         let peak = |channel: &Vec<f32>| {
             let samples = channel.get(span(column)).unwrap_or_default();
@@ -57,17 +97,12 @@ fn waveform(
     let heights: Vec<_> = (0..wide).map(height).collect();
     for row in (0..WAVE_ROWS).rev() {
         let _ = write!(text, "{:MARGIN$}", "");
-        let letters = heights.iter().map(|height| STEPS[height.saturating_sub(8 * row).min(8)]);
-        let letters: String = letters.collect();
-        match color {
-            true => {
-                let [red, green, blue] = WAVE;
-                let _ = writeln!(text, "\x1b[38;2;{red};{green};{blue}m{letters}\x1b[0m");
-            }
-            false => {
-                let _ = writeln!(text, "{}", letters.trim_end());
-            }
-        }
+        let bars = heights.iter().map(|height| steps[height.saturating_sub(8 * row).min(8)]);
+        let bars: String = bars.collect();
+        let _ = match letters.are_coloured() {
+            true => writeln!(text, "\x1b[{}m{bars}\x1b[0m", letters.color(38, WAVE)),
+            false => writeln!(text, "{}", bars.trim_end()),
+        };
     }
 }
 
@@ -76,7 +111,7 @@ fn spectrogram(
     audio: &Audio,
     wide: usize,
     span: &impl Fn(usize) -> Range<usize>,
-    color: bool,
+    letters: Letters,
 ) {
     const LOUDER: &[u8; 10] = b" .:-=+*#%@";
     let bands = 2 * MEL_ROWS;
@@ -94,10 +129,11 @@ fn spectrogram(
         };
         let _ = write!(text, "{name:>width$} ", width = MARGIN - 1);
         for values in &picture {
-            match color {
+            match letters.are_coloured() {
                 true => {
-                    let [[r, g, b], [x, y, z]] = [values[upper], values[lower]].map(colors::heat);
-                    let _ = write!(text, "\x1b[38;2;{r};{g};{b};48;2;{x};{y};{z}m▀");
+                    let front = letters.color(38, colors::heat(values[upper]));
+                    let behind = letters.color(48, colors::heat(values[lower]));
+                    let _ = write!(text, "\x1b[{front};{behind}m▀");
                 }
                 false => {
                     let value = values[upper].max(values[lower]).clamp(0.0, 1.0);
@@ -106,7 +142,7 @@ fn spectrogram(
                 }
             }
         }
-        text.push_str(if color { "\x1b[0m\n" } else { "\n" });
+        text.push_str(if letters.are_coloured() { "\x1b[0m\n" } else { "\n" });
     }
 }
 
@@ -151,7 +187,7 @@ mod tests {
             true => (TAU * 6000.0 * t).sin(),
             false => 0.25 * (TAU * 200.0 * t).sin(),
         };
-        let text = preview(&audio(2.0, song), 68, false);
+        let text = preview(&audio(2.0, song), 68, Letters::Blocks);
         let rows: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
         assert_eq!(rows.len(), 1 + WAVE_ROWS + MEL_ROWS + 1);
         assert!(text.starts_with("        0:02 · 48 kHz · stereo\n"), "{text}");
@@ -173,7 +209,7 @@ mod tests {
 
     #[test]
     fn colours_are_in_every_letter_and_end_with_the_line() {
-        let text = preview(&audio(0.5, |t| (TAU * 440.0 * t).sin()), 40, true);
+        let text = preview(&audio(0.5, |t| (TAU * 440.0 * t).sin()), 40, Letters::Colors);
         let lines: Vec<_> = text.lines().collect();
         for line in &lines[1..lines.len() - 1] {
             assert!(line.ends_with("\x1b[0m"), "{line:?}");
@@ -181,10 +217,29 @@ mod tests {
         assert_eq!(lines[6].matches('▀').count(), 40 - MARGIN);
     }
 
+    /// 16 + 36 r + 6 g + b: 255 is step 5, 100 is nearest to 95, which is step 1.
+    #[test]
+    fn a_terminal_of_256_colours_gets_the_nearest_of_them() {
+        assert_eq!(palette([0, 0, 0]), 16);
+        assert_eq!(palette([255, 100, 0]), 16 + 36 * 5 + 6);
+        assert_eq!(palette([255, 255, 255]), 231);
+        let text = preview(&audio(0.5, |t| (TAU * 440.0 * t).sin()), 40, Letters::Palette);
+        assert!(text.contains("\x1b[38;5;") && !text.contains(";2;"), "{text:?}");
+    }
+
+    #[test]
+    fn a_terminal_without_unicode_gets_nothing_of_it() {
+        let text = preview(&audio(0.5, |t| (TAU * 440.0 * t).sin()), 40, Letters::Ascii);
+        assert!(
+            text.is_ascii() && text.contains("48 kHz - stereo") && text.contains('|'),
+            "{text}"
+        );
+    }
+
     #[test]
     fn no_length_and_no_width_is_too_small() {
         for (seconds, columns) in [(0.0, 80), (0.00002, 80), (0.3, 0), (600.0, 20)] {
-            let text = preview(&audio(seconds, |_| 0.0), columns, false);
+            let text = preview(&audio(seconds, |_| 0.0), columns, Letters::Blocks);
             assert_eq!(text.lines().count(), 2 + WAVE_ROWS + MEL_ROWS, "{seconds} {columns}");
         }
     }
