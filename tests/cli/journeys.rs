@@ -1,9 +1,10 @@
 //! What a new user does, in a terminal: from nothing to a song, from a song to a cover of it, from a
-//! mistake to its mend.
+//! mistake to its mend, and all that is there without any download.
 
 use rexpect::session::{PtySession, spawn_command};
 
 use super::{
+    Place, Run,
     hub::{Fault, Hub},
     models::User,
 };
@@ -13,7 +14,11 @@ const PATIENCE: u64 = 120_000;
 
 /// The program in a terminal.
 fn terminal(user: &User<'_>, args: &[&str]) -> PtySession {
-    let typed = user.command(args);
+    in_terminal(&user.command(args), args)
+}
+
+/// What `typed` would run with `args`, in a terminal.
+fn in_terminal(typed: &std::process::Command, args: &[&str]) -> PtySession {
     // A fresh command: standard input is the terminal's.
     let mut command = std::process::Command::new(typed.get_program());
     command.args(args).current_dir(typed.get_current_dir().expect("a folder"));
@@ -23,7 +28,11 @@ fn terminal(user: &User<'_>, args: &[&str]) -> PtySession {
             None => command.env_remove(name),
         };
     }
-    command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let is_dumb = typed.get_envs().any(|(name, _)| name == "TERM");
+    if !is_dumb {
+        command.env("TERM", "xterm-256color");
+    }
+    command.env("NO_COLOR", "1").env("LC_ALL", "C.UTF-8");
     spawn_command(command, Some(PATIENCE)).expect("a terminal")
 }
 
@@ -127,4 +136,74 @@ fn from_a_mistake_to_its_mend() {
     user.run(&["model", "pull", "vae"]).succeeded().says("was here, but damaged");
     user.run(&song).succeeded();
     user.run(&["model", "verify"]).succeeded();
+}
+
+/// A home with nothing in it, and no server: what the program carries is enough for a song, a cover of it,
+/// a look at it, and a file of settings.
+#[test]
+fn what_the_program_carries_is_enough_to_begin() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("home")).expect("a home");
+    let command = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("HOME", place.path("home"));
+        for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+            command.env_remove(name);
+        }
+        // Nobody answers there: whoever asks fails.
+        command.env("HF_ENDPOINT", "http://127.0.0.1:9");
+        command
+    };
+    let run = |args: &[&str]| Run::from(command(args).output().expect("starts"));
+    let session = |args: &[&str]| in_terminal(&command(args), args);
+
+    // Bare, it says what it can do; its first example needs nothing.
+    let bare = run(&[]);
+    assert_eq!(bare.code, Some(2));
+    bare.says("Make songs:").says("generate");
+    let help = run(&["help"]).succeeded();
+    let (caption, first) = ("dark techno, driving, fast", "--instrumental --model demo\n");
+    assert!(help.text().contains(&format!("acestep generate \"{caption}\" {first}")));
+
+    // The README's first command, but for the length: a second is enough to see that it goes.
+    let song = ["generate", caption, "--instrumental", "--model", "demo", "--seed", "4"];
+    let short = ["--duration", "1", "-o", "song.wav"];
+    let mut terminal = session(&[&song[..], &short].concat());
+    let before = sees(&mut terminal, "language model demo");
+    assert!(!before.contains("demo on cpu"), "{before}");
+    sees(&mut terminal, "demo on cpu");
+    sees(&mut terminal, "1.0 s of audio in");
+    sees(&mut terminal, "song.wav");
+    ends(&mut terminal, 0);
+    assert!(place.sound("song.wav").iter().any(|&sample| sample != 0));
+
+    let cover = ["generate", "slow waltz, piano", "--instrumental", "--model", "demo", "--task"];
+    let of = ["cover", "--src-audio", "song.wav", "-o", "cover.wav"];
+    let mut terminal = session(&[&cover[..], &of].concat());
+    sees(&mut terminal, "1.0 s of audio in");
+    ends(&mut terminal, 0);
+    assert_ne!(place.sound("cover.wav"), place.sound("song.wav"));
+
+    let mut terminal = session(&["plot", "cover.wav", "--show"]);
+    sees(&mut terminal, "48 kHz");
+    sees(&mut terminal, "122 Hz");
+    ends(&mut terminal, 0);
+    // A terminal that can show nothing gets a file.
+    let shown = ["plot", "cover.wav", "--show"];
+    let mut dumb = command(&shown);
+    let mut terminal = in_terminal(dumb.env("TERM", "dumb"), &shown);
+    sees(&mut terminal, "note: this terminal (TERM=dumb) shows no pictures");
+    sees(&mut terminal, "cover.png");
+    ends(&mut terminal, 0);
+
+    let written = run(&["config", "init"]).succeeded();
+    let file = std::path::PathBuf::from(written.text().trim_end());
+    assert!(file.starts_with(place.path("home")) && file.is_file(), "{file:?}");
+    std::fs::write(&file, "model = \"demo\"\n").expect("it is changed");
+    let shown = run(&["config", "show"]).succeeded();
+    let model = shown.text().lines().next().expect("a line").to_owned();
+    assert!(model.contains("demo") && model.ends_with("config.toml"), "{model}");
+    // From now on it need not be named.
+    let dry = run(&["generate", caption, "--instrumental", "--dry-run"]).succeeded();
+    assert_eq!(dry.stderr.matches("30 s").count(), 1, "{}", dry.stderr);
 }
