@@ -148,17 +148,29 @@ impl Student {
     /// The same, as the language model outlines it.
     pub fn planned(&self, piece: &Piece, seed: u64) -> Stereo {
         let request = Request { thinking: Some(true), ..self.request(piece, seed) };
-        let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
-        let job = Job {
-            request: &request,
-            ask: Ask::Plan,
-            writes_codes: true,
-            settings: &settings,
-            genres: None,
+        self.made(&plan(&self.outlined(&request, seed), &self.model))
+    }
+
+    /// The instrumental song of a caption alone, and what the language model made of it.
+    pub fn of_caption(&self, caption: &str, seed: u64) -> (Stereo, Request) {
+        let request = Request {
+            caption: Some(caption.into()),
+            instrumental: Some(true),
+            seed: Some(vec![seed]),
+            thinking: Some(true),
+            ..self.how.clone()
         };
-        let composed =
-            compose::<Cpu, _>(&job, self.language_model(), &place(), &Unobserved).expect("codes");
-        self.made(&plan(&composed.request, &self.model))
+        let outlined = self.outlined(&request, seed);
+        (self.made(&plan(&outlined, &self.model)), outlined)
+    }
+
+    fn outlined(&self, request: &Request, seed: u64) -> Request {
+        let settings = Settings::resolve(request, &[seed], &mut vec![]).expect("settings");
+        let job =
+            Job { request, ask: Ask::Plan, writes_codes: true, settings: &settings, genres: None };
+        compose::<Cpu, _>(&job, self.language_model(), &place(), &Unobserved)
+            .expect("codes")
+            .request
     }
 
     /// A cover of a piece. The caption is that of another piece, in a style that is played so fast; what
