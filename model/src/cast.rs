@@ -27,6 +27,7 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
 
 /// `weight`, of any shape, as `dtype`, one that [`kept_as`] gives: `I8` is [`kernel::eight_bits`].
 pub fn kept<B: Backend, const D: usize>(weight: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
+    debug_assert!(weight.dtype().is_float() || weight.dtype() == DType::I8, "words in order");
     match dtype {
         DType::I8 => kernel::eight_bits(weight),
         float => weight.cast(float),

@@ -313,7 +313,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
-        // Put in order once for all tiles and songs.
+        // In order for all tiles, and for as long as it stays.
         let read = |checkpoint: &C, place: &Place<B>| {
             checkpoint.vae_decoder(place).map(oobleck::Decoder::in_order)
         };

@@ -381,7 +381,7 @@ pub struct Geometry {
 
 /// The weights of a convolution in the order in which this backend's kernel reads them, where it has one:
 /// once, and not at every call. Only [`conv1d`] and [`residual_units`] can read them then, or
-/// [`conv_transpose1d`] if `is_transposed`, at the same stride.
+/// [`conv_transpose1d`] if `is_transposed`, at the same stride; of another order only the count of words is noticed.
 ///
 /// # Shapes
 /// - `weight`, output: `[out, in, k]`, or `[in, out, k]`

@@ -69,7 +69,7 @@ impl<B: Backend> Decoder<B> {
     }
 
     /// The same decoder with filters [in the order](crate::kernel::filter) in which they are read: for
-    /// whoever has its weights and wants nothing of it but sound.
+    /// whoever wants nothing of it but sound. It can be neither cast nor saved nor put in order again.
     pub fn in_order(self) -> Self {
         Self {
             conv1: self.conv1.in_order(),

@@ -92,8 +92,13 @@ impl Model {
             (Self::Song(folder), Part::Conditioner) => Box::new(folder.conditioner(place)?),
             (Self::Song(folder), Part::AudioCodec) => Box::new(folder.audio_codec(place)?),
             (Self::Song(folder), Part::Dit) => Box::new(folder.dit(place)?),
-            (Self::Song(folder), Part::VaeDecoder) => Box::new(folder.vae_decoder(place)?),
-            (Self::Song(folder), Part::VaeEncoder) => Box::new(folder.vae_encoder(place)?),
+            // In order, as songs are made with them.
+            (Self::Song(folder), Part::VaeDecoder) => {
+                Box::new(folder.vae_decoder(place)?.in_order())
+            }
+            (Self::Song(folder), Part::VaeEncoder) => {
+                Box::new(folder.vae_encoder(place)?.in_order())
+            }
             (Self::Language(folder), _) => Box::new(folder.language_model(place)?),
             // A folder for songs has none.
             (Self::Song(_), Part::LanguageModel) => Box::new(()),

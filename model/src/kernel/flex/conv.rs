@@ -53,7 +53,11 @@ pub(super) fn conv1d(
     let reached = (samples + 2 * padding + 1).saturating_sub(dilation * (taps - 1) + 1);
     let length = reached.div_ceil(stride);
     let is_plain = stride == 1 || dilation == 1;
+    if is_in_order(&weight) && (length == 0 || batch == 0) {
+        return from_values(vec![], [batch, outputs, length]);
+    }
     if !is_ours(&x, &weight, &bias) || !is_plain || length == 0 {
+        assert!(!is_in_order(&weight), "words in order are for this kernel alone");
         let bias = bias.map(tensor);
         return primitive(reference::conv1d::<Flex>(tensor(x), tensor(weight), bias, geometry));
     }
@@ -156,7 +160,11 @@ pub(super) fn conv_transpose1d(
     let Geometry { stride, padding, dilation } = geometry;
     let ([batch, channels, samples], [_, outputs, taps]) = (dims(&x), dims(&weight));
     let length = ((samples.max(1) - 1) * stride + taps).saturating_sub(2 * padding);
+    if is_in_order(&weight) && (length == 0 || batch == 0) {
+        return from_values(vec![], [batch, outputs, length]);
+    }
     if !is_ours(&x, &weight, &bias) || dilation != 1 || length == 0 {
+        assert!(!is_in_order(&weight), "words in order are for this kernel alone");
         let bias = bias.map(tensor);
         let y = reference::conv_transpose1d::<Flex>(tensor(x), tensor(weight), bias, geometry);
         return primitive(y);
