@@ -174,9 +174,12 @@ pub(crate) fn terminal_has_any_color() -> bool {
     anstyle_query::truecolor()
 }
 
-/// Whether the terminal's name says that it has the 256 colours of xterm.
+/// Whether the terminal's name, or on Windows its session, says that it has the 256 colours of xterm.
 pub(crate) fn terminal_has_256_colors() -> bool {
-    set("TERM").is_some_and(|name| name.to_string_lossy().contains("256color"))
+    let names = ["256color", "kitty", "alacritty", "foot", "direct"];
+    let is_named = |term: &str| names.iter().any(|name| term.contains(name));
+    set("TERM").is_some_and(|name| is_named(&name.to_string_lossy()))
+        || cfg!(windows) && set("WT_SESSION").is_some()
 }
 
 /// Makes `child`, which is this program again, do what it is told and nothing that was set: but for the

@@ -7,18 +7,21 @@
 /// What counts as alike: below it, names have little more in common than some letters.
 const ALIKE: f64 = 0.8;
 
-/// Of `names` the one that looks most like `typed`, whatever its case; none, if none does.
+/// Of `names` the one that looks most like `typed`, whatever its case; none, if none does. What `typed` is
+/// the beginning of comes before what is alike, and of equals the first.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
-    names
-        .into_iter()
-        .map(|name| (likeness(&typed, &name.to_lowercase()), name))
-        .filter(|(likeness, _)| *likeness > ALIKE)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
+    let of_each = |name: &'a str| (likeness(&typed, &name.to_lowercase()), name);
+    let alike = names.into_iter().map(of_each).filter(|(likeness, _)| *likeness > ALIKE);
+    let best = alike.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.map(|(_, name)| name)
 }
 
 fn likeness(typed: &str, name: &str) -> f64 {
+    // One letter begins too many names.
+    if typed.chars().count() > 1 && name.starts_with(typed) {
+        return if name == typed { 2.0 } else { 1.0 };
+    }
     let likeness = strsim::jaro_winkler(typed, name);
     // Of one or two letters any other is one letter away.
     let is_slip = typed.chars().count() > 2 && strsim::osa_distance(typed, name) <= 1;
@@ -38,6 +41,16 @@ mod tests {
         assert_eq!(near("fp16", &["auto", "f32", "bf16", "f16", "q8"]), Some("f16"));
         assert_eq!(near("gpu", &["auto", "cpu", "cuda", "wgpu"]), Some("wgpu"));
         assert_eq!(near("lm-17b", &["lm-1.7b", "lm-0.6b", "lm-4b"]), Some("lm-1.7b"));
+    }
+
+    #[test]
+    fn of_equals_it_is_the_first() {
+        let names = ["turbo", "turbo-shift1", "turbo-shift3", "xl-turbo", "xl-base", "xl-sft"];
+        assert_eq!(nearest("turbo-shift2", names), Some("turbo-shift1"));
+        assert_eq!(nearest("xl", names), Some("xl-turbo"));
+        assert_eq!(nearest("XL-B", names), Some("xl-base"));
+        assert_eq!(nearest("Xl-Sft", names), Some("xl-sft"));
+        assert_eq!(nearest("x", names), None);
     }
 
     #[test]

@@ -74,8 +74,18 @@ fn a_variable_that_sets_nothing_is_not_passed_over() {
     run("ACESTEP_BPN")
         .says("note: the variable ACESTEP_BPN sets nothing: did you mean ACESTEP_BPM?");
     run("ACESTEP_ZZZ").says("note: the variable ACESTEP_ZZZ sets nothing\n");
+    for (theirs, says) in [
+        ("CONFIG_PATH", "did you mean ACESTEP_MODEL?\n"),
+        ("LM_MODEL_PATH", "did you mean ACESTEP_LM_MODEL?\n"),
+        ("INIT_LLM", "did you mean ACESTEP_THINKING?\n"),
+        ("LM_BACKEND", "there is none here\n"),
+    ] {
+        run(&format!("ACESTEP_{theirs}")).says(&format!("_{theirs} sets nothing: {says}"));
+    }
     // What scripts and tests read is theirs.
-    assert!(!run("ACESTEP_MEASURE").stderr.contains("ACESTEP"));
+    for theirs in ["ACESTEP_MEASURE", "ACESTEP_COMMIT", "ACESTEP_TARGET"] {
+        assert!(!run(theirs).stderr.contains("ACESTEP"));
+    }
 }
 
 #[test]

@@ -56,19 +56,28 @@ fn names_that_cannot_be_are_refused_before_any_work() {
         // Opus is not in this build.
         ("a.ogg", "this program does not write `a.ogg`\n\nhint: name it `a.flac`"),
         ("a.wave", "this program does not write `a.wave`\n\nhint: name it `a.wav`"),
-        (
-            "a.xyz",
-            "this program does not write `a.xyz`\n\nhint: let it end in .wav, .flac, .mp3 or .opus",
-        ),
+        ("a.xyz", "this program does not write `a.xyz`\n\nhint: let it end in .wav, .flac"),
         ("{bpm}.wav", "`--output {bpm}.wav` has an unknown `{bpm}`"),
     ] {
         place.tiny(&["rain", "-o", output]).failed(2).says(says);
     }
+    let run = place.tiny(&["rain", "-o", "a.xyz"]).failed(2);
+    for (ending, is_built_in) in
+        [(".mp3", cfg!(feature = "mp3")), (".opus", cfg!(feature = "opus"))]
+    {
+        assert_eq!(run.stderr.contains(ending), is_built_in, "{}", run.stderr);
+    }
+    // What is filled in may have dots of its own.
+    place.write("my.song.json", r#"{"caption": "rain", "duration": 1}"#);
+    let named = ["generate", "--model", "tiny", "--request", "my.song.json", "--dry-run", "-o"];
+    place.run(&[&named[..], &["{name}"]].concat()).succeeded();
+    let run = place.run(&[&named[..], &["{name}.xyz"]].concat()).failed(2);
+    run.says("this program does not write `{name}.xyz`");
     let args = ["rain", "-o", "{seed}.wav", "--seed", "3,3"];
     place.tiny(&args).failed(2).says("`3.wav` would be written twice");
     let args = ["rain", "-o", "a.json"];
     place.tiny(&args).failed(2).says("`a.json` is no name of a song");
-    assert_eq!(place.files(), ["file", "folder"]);
+    assert_eq!(place.files(), ["file", "folder", "my.song.json"]);
 }
 
 #[test]

@@ -118,7 +118,8 @@ pub(crate) struct Plot {
     /// Shows it here, as letters, in place of a file; with --output both.
     ///
     /// In the colours that the terminal says it has, all (COLORTERM) or 256 (TERM), and in letters of
-    /// ASCII where those of its language are no Unicode. Where TERM is dumb, a file is written.
+    /// ASCII, without colours, where those of its language are no Unicode. Where TERM is dumb, a file is
+    /// written.
     #[arg(long)]
     pub(crate) show: bool,
 

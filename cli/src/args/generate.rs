@@ -346,6 +346,10 @@ pub(crate) struct Output {
     #[arg(skip)]
     pub(crate) stem: Option<String>,
 
+    /// As it was typed, where --output has had its {name} filled in.
+    #[arg(skip)]
+    pub(crate) template: Option<PathBuf>,
+
     /// Also writes the latents that the sound is decoded from, for `acestep codec decode`.
     ///
     /// .safetensors, .vae, .nac8 or .nac4, as the name ends; names as of --output.
@@ -403,8 +407,17 @@ impl Output {
 /// # Errors
 /// What a seed looks like.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| match text.trim() {
+    fixed_seed(text).map_err(|why| match text.trim() {
         "-1" => "for a random seed leave it out".to_owned(),
-        _ => format!("a seed is a whole number from 0 to {}", u64::MAX),
+        _ => why,
     })
+}
+
+/// Reads a seed where none is drawn: left out, it is one that is given.
+///
+/// # Errors
+/// What a seed looks like.
+pub(super) fn fixed_seed(text: &str) -> Result<u64, String> {
+    let range = |_| format!("a seed is a whole number from 0 to {}", u64::MAX);
+    text.trim().parse().map_err(range)
 }

@@ -16,6 +16,7 @@ pub(super) fn explained(mut error: Error, command: &Command) -> Error {
     match error.kind() {
         ErrorKind::UnknownArgument => unknown(&mut error),
         ErrorKind::InvalidValue => another_value(&mut error),
+        ErrorKind::InvalidSubcommand => another_command(&mut error, command),
         ErrorKind::ValueValidation => return no_number(error, command),
         _ => {}
     }
@@ -50,12 +51,34 @@ fn another_value(error: &mut Error) {
     }
 }
 
+/// A command that is none, where clap looks for no likeness: behind `help`.
+fn another_command(error: &mut Error, command: &Command) {
+    if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand)
+        && !similar.is_empty()
+    {
+        return;
+    }
+    let (typed, usage) =
+        (text(error, ContextKind::InvalidSubcommand), text(error, ContextKind::Usage));
+    // `Usage: acestep model <COMMAND>`: it is one of those below the last name.
+    let mut above = command;
+    for word in usage.split_whitespace().skip_while(|word| *word != command.get_name()).skip(1) {
+        let Some(below) = above.find_subcommand(word) else { break };
+        above = below;
+    }
+    let near = nearest(&typed, above.get_subcommands().map(Command::get_name)).map(str::to_owned);
+    if let Some(near) = near {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near));
+    }
+}
+
 /// Where a number is wanted, what Rust says of it: "invalid digit found in string".
 fn no_number(error: Error, command: &Command) -> Error {
     let source = error.source();
     let whole = source.and_then(|source| source.downcast_ref::<ParseIntError>());
     let tip = match whole.map(ParseIntError::kind) {
-        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "no number is that large",
+        Some(IntErrorKind::PosOverflow) => "it takes a smaller number",
+        Some(IntErrorKind::NegOverflow) => "it takes a larger one",
         Some(_) => "it takes a whole number, such as 8",
         None if source.is_some_and(|source| source.is::<ParseFloatError>()) => {
             "it takes a number, such as 8 or 0.5"

@@ -129,7 +129,13 @@ pub(crate) struct Lora {
     pub(crate) warmup_steps: u32,
 
     /// Learns the same again.
-    #[arg(long, value_name = "SEED", default_value_t = 42, help_heading = "Learning")]
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 42,
+        value_parser = super::generate::fixed_seed,
+        help_heading = "Learning"
+    )]
     pub(crate) seed: u64,
 
     /// The model: turbo, base, demo, .. or a directory [default: turbo].

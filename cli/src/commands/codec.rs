@@ -163,7 +163,8 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let mut request = Request::default();
     args.sound.put_over(&mut request);
     let typed = args.sound.audio_format.as_deref();
-    let format = outputs::format(typed, common.output.as_deref(), &mut request, &mut notices)?;
+    let output = common.output.as_deref();
+    let format = outputs::format(typed, output, output, &mut request, &mut notices)?;
     let encoding = Encoding::resolve(&request, format, &mut notices)?;
     let folder = open(common)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;

@@ -110,13 +110,14 @@ pub(crate) const KEYS: [Key; 11] = [
 ];
 
 /// Variables that begin as those of the settings do, and that something else reads: where the
-/// configuration is, our tests, our scripts.
-pub(crate) const OF_OTHERS: [&str; 5] = [
+/// configuration is, our tests, our scripts; or that `cargo run` hands on from the build.
+pub(crate) const OF_OTHERS: [&str; 6] = [
     "ACESTEP_CONFIG",
     "ACESTEP_COMMIT",
     "ACESTEP_CUDA_PATH",
     "ACESTEP_MEASURE",
     "ACESTEP_REQUIRE_NVRTC",
+    "ACESTEP_TARGET",
 ];
 
 const fn key(

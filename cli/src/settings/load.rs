@@ -224,6 +224,16 @@ impl Loaded {
     }
 }
 
+/// Upstream's variables that are none here, and what is said of each.
+const OF_UPSTREAM: [(&str, &str); 6] = [
+    ("ACESTEP_CONFIG_PATH", "did you mean ACESTEP_MODEL?"),
+    ("ACESTEP_DOWNLOAD_SOURCE", "there is none here"),
+    ("ACESTEP_INIT_LLM", "did you mean ACESTEP_THINKING?"),
+    ("ACESTEP_LM_BACKEND", "there is none here"),
+    ("ACESTEP_LM_MODEL_PATH", "did you mean ACESTEP_LM_MODEL?"),
+    ("ACESTEP_VAE_DECODE_CHUNK_SIZE", "did you mean ACESTEP_VAE_CHUNK?"),
+];
+
 /// Variables of that beginning that no setting has: one of a typing slip would be passed over in silence.
 fn strangers() -> Vec<String> {
     let settings = KEYS.iter().map(|key| key.variable.to_owned());
@@ -231,6 +241,9 @@ fn strangers() -> Vec<String> {
     let mut found: Vec<_> = ours()
         .filter(|name| !OF_OTHERS.contains(&&**name) && !known.contains(name))
         .map(|name| {
+            if let Some((_, instead)) = OF_UPSTREAM.iter().find(|(theirs, _)| *theirs == name) {
+                return format!("the variable {name} sets nothing: {instead}");
+            }
             // What all of them begin with makes none of them alike.
             let own = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
             let near: Vec<_> = known.iter().map(|name| own(name)).collect();

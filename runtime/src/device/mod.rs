@@ -224,13 +224,13 @@ impl FromStr for Device {
 
     /// Reads `cpu`, `wgpu`, `wgpu:1`, `cuda`, `cuda:1`, whether it is there or not.
     fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         let unknown = || Error::BadValue {
             flag: "device",
             value: text.into(),
             why: "expected auto, cpu, cuda, cuda:N, wgpu or wgpu:N".into(),
-            near: nearest(text, ["auto", "cpu", "cuda", "wgpu"]).map(str::to_owned),
+            near: near(text, name).map(str::to_owned),
         };
-        let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         // More cards than any machine has would overflow further down.
         let number = || index.parse::<u8>().map(usize::from).map_err(|_| unknown());
         match name {
@@ -240,6 +240,14 @@ impl FromStr for Device {
             _ => Err(unknown()),
         }
     }
+}
+
+/// What of this build was probably meant by `text`, which has `name` before its colon.
+fn near(text: &str, name: &str) -> Option<&'static str> {
+    let near = nearest(text, ["auto"].into_iter().chain(BUILT_IN.iter().copied()));
+    // Whoever wants a card means no processor, however alike the words are.
+    let wants_card = name.eq_ignore_ascii_case("gpu");
+    if wants_card && matches!(near, None | Some("cpu")) { Some("auto") } else { near }
 }
 
 #[cfg(test)]
@@ -255,6 +263,9 @@ mod tests {
         for text in ["gpu", "auto", "cpu:1", "cuda:x", "cuda:-1", "cuda:256", "wgpu:", ""] {
             assert!(text.parse::<Device>().is_err(), "{text}");
         }
+        assert_eq!(near("gpu", "gpu"), Some(if cfg!(feature = "wgpu") { "wgpu" } else { "auto" }));
+        assert_eq!(near("gpu:0", "gpu"), Some("auto"));
+        assert_eq!(near("atuo", "atuo"), Some("auto"));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     let format = outputs::format(
         args.sound.audio_format.as_deref(),
         args.output.output.as_deref(),
+        args.output.template.as_deref(),
         &mut asked.request,
         &mut asked.notices,
     )?;

@@ -169,13 +169,15 @@ pub(super) fn check_conditioning(folder: &Path, existing: Existing) -> Result<()
     check_target(&folder.join("conditioning.safetensors"), existing)
 }
 
-/// The format to write: as typed, else as the file's name ends, else as the request wants it.
+/// The format to write: as typed, else as the file's name ends, else as the request wants it. `template`
+/// is `output` before anything was filled in.
 ///
 /// # Errors
-/// If the name contradicts what was typed, or ends as something that is not written.
+/// If the name contradicts what was typed, or was typed to end as something that is not written.
 pub(in crate::commands) fn format(
     typed: Option<&str>,
     output: Option<&Path>,
+    template: Option<&Path>,
     request: &mut Request,
     notices: &mut Vec<Notice>,
 ) -> Result<Format> {
@@ -198,9 +200,6 @@ pub(in crate::commands) fn format(
         }
         (Some(typed), _) => typed,
         (None, named) => {
-            if named.is_none() && request.audio_format.is_none() {
-                output.map_or(Ok(()), check_extension)?;
-            }
             let asked = request.audio_format.as_deref();
             let fitting = match (asked, named) {
                 (Some(asked), Some(named)) => {
@@ -226,7 +225,8 @@ pub(in crate::commands) fn format(
                 },
                 (None, named) => named.unwrap_or_default(),
             };
-            output.filter(|_| named.is_none()).map_or(Ok(()), check_extension)?;
+            // What stands in place of `{name}` may have dots of its own.
+            template.filter(|_| named.is_none()).map_or(Ok(()), check_extension)?;
             fitting
         }
     };
@@ -246,8 +246,8 @@ fn check_extension(path: &Path) -> Result<(), Refusal> {
     }
     let message = format!("this program does not write `{}`", path.display());
     let has_opus = Format::Opus.require().is_ok();
-    let near = nearest(&ending, FORMATS)
-        .filter(|near| near.parse::<Format>().and_then(Format::require).is_ok());
+    let is_written = |name: &&&str| name.parse::<Format>().and_then(Format::require).is_ok();
+    let near = nearest(&ending, FORMATS).filter(|near| is_written(&near));
     let instead = match near {
         Some(near) => near,
         None if has_opus && ends_as(path, &["ogg"]) => "opus",
@@ -256,9 +256,12 @@ fn check_extension(path: &Path) -> Result<(), Refusal> {
     let instead = path.with_extension(instead);
     let hint = match ends_as(path, &OTHER_FORMATS) || near.is_some() {
         true => format!("name it `{}`", instead.display()),
-        false => format!(
-            "let it end in .wav, .flac, .mp3 or .opus, or say with --audio-format what `{name}` is to be"
-        ),
+        false => {
+            let endings: Vec<_> =
+                FORMATS.iter().filter(is_written).map(|ending| format!(".{ending}")).collect();
+            let endings = endings.join(", ");
+            format!("let it end in {endings}, or say with --audio-format what `{name}` is to be")
+        }
     };
     Err(Refusal::usage(message).hint(hint))
 }
@@ -400,7 +403,8 @@ mod tests {
     fn decided(typed: Option<&str>, output: Option<&str>, asked: Option<&str>) -> Option<String> {
         let mut request = Request { audio_format: asked.map(str::to_owned), ..Request::default() };
         let mut notices = vec![];
-        let format = format(typed, output.map(Path::new), &mut request, &mut notices).ok()?;
+        let output = output.map(Path::new);
+        let format = format(typed, output, output, &mut request, &mut notices).ok()?;
         let kept = request.audio_format.unwrap_or_default();
         Some(format!("{format} {kept} {}", notices.len()))
     }

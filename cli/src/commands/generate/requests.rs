@@ -38,6 +38,7 @@ pub(super) fn of(args: &Args) -> Result<Vec<Args>, Refusal> {
         if files.len() > 1 {
             args.output.stem = Some(name.to_owned());
         }
+        args.output.template.clone_from(&args.output.output);
         let after = &mut args.after;
         for template in [
             &mut args.output.output,
