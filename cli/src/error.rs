@@ -1,6 +1,11 @@
 //! How the program fails: exit codes, and errors as `error` / `cause` / `hint`.
 
-use std::{fmt::Write as _, io, process::ExitCode};
+use std::{
+    io,
+    panic::{self, AssertUnwindSafe, PanicHookInfo},
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use acestep_import::{Unknown, hub::HubError};
 use acestep_runtime::nearest;
@@ -144,36 +149,48 @@ pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
     Some(hint)
 }
 
-/// Makes a panic say that it is our mistake; Rust then ends with [`BUG`].
-pub(crate) fn install_panic_hook() {
-    let default = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        // It is tried again, or becomes an error.
-        if acestep_runtime::device::trial::is_on() && !settings::wants_backtrace() {
-            return;
-        }
-        let what = match (panic.payload().downcast_ref::<&str>(), panic.payload().downcast_ref()) {
-            (Some(text), _) => (*text).to_owned(),
-            (None, Some(text)) => String::clone(text),
-            (None, None) => "unknown".to_owned(),
-        };
-        let mut text = format!(
-            "error: this is a bug in acestep {}\n  cause: {what}\n",
-            env!("CARGO_PKG_VERSION")
-        );
-        if let Some(place) = panic.location() {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "  cause: at {}:{}", place.file(), place.line());
-        }
-        let wants_backtrace = settings::wants_backtrace();
-        if !wants_backtrace {
-            text += "\nhint: run it again with RUST_BACKTRACE=1 and report what it prints\n";
-        }
-        report::last_words(&text);
-        if wants_backtrace {
+/// Does the program's work. A panic that comes out of it is our mistake, and is said to be.
+///
+/// What a panic means is known where it ends and not where it begins: one of a card's thread may have been for
+/// lack of memory, and be mended by a smaller piece, or be an error that says more.
+pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    let panics = Arc::new(Mutex::new(Vec::new()));
+    let default = panic::take_hook();
+    let kept = panics.clone();
+    panic::set_hook(Box::new(move |panic| {
+        if settings::wants_backtrace() {
             default(panic);
         }
+        kept.lock().unwrap_or_else(PoisonError::into_inner).push(cause_of(panic));
     }));
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
+        report::last_words(&bug(&panics));
+        exit(BUG)
+    })
+}
+
+/// What a panic says, and where it happened.
+fn cause_of(panic: &PanicHookInfo<'_>) -> String {
+    let what = panic.payload_as_str().unwrap_or("unknown");
+    match panic.location() {
+        Some(place) => format!("{what}, at {}:{}", place.file(), place.line()),
+        None => what.to_owned(),
+    }
+}
+
+/// Panics of one mistake that are worth reading: those that it led to on other threads, and before it.
+const PANICS: usize = 3;
+
+fn bug(panics: &[String]) -> String {
+    let mut text = format!("error: this is a bug in acestep {}\n", env!("CARGO_PKG_VERSION"));
+    for cause in panics.iter().rev().take(PANICS) {
+        text += &format!("  cause: {cause}\n");
+    }
+    if !settings::wants_backtrace() {
+        text += "\nhint: run it again with RUST_BACKTRACE=1 and report what it prints\n";
+    }
+    text
 }
 
 /// The end of `main` with `code`.
@@ -238,24 +255,46 @@ mod tests {
 
     /// Run by the test below, in a process of its own.
     #[test]
-    #[ignore = "it panics"]
+    #[ignore = "it ends the process"]
+    #[expect(clippy::exit, reason = "a test has no exit code of its own")]
     fn panics_with_our_hook() {
-        install_panic_hook();
-        panic!("a wheel came off");
+        let code = bugs_told(|| {
+            let caught = std::thread::spawn(|| panic!("a wheel came off")).join();
+            assert!(caught.is_err());
+            if std::env::var_os("MENDED").is_some() {
+                return exit(OK);
+            }
+            panic!("there is no fourth wheel")
+        });
+        std::process::exit(i32::from(code == exit(BUG)) * i32::from(BUG));
+    }
+
+    fn panicking(mended: bool) -> (Option<i32>, String) {
+        let mut command = Command::new(std::env::current_exe().expect("a program"));
+        command
+            .args(["--exact", "error::tests::panics_with_our_hook", "--ignored", "--nocapture"])
+            .env_remove("RUST_BACKTRACE");
+        if mended {
+            command.env("MENDED", "1");
+        }
+        let output = command.output().expect("runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
     #[test]
-    fn a_panic_says_that_it_is_our_mistake() {
-        let this = std::env::current_exe().expect("a program");
-        let output = Command::new(this)
-            .args(["--exact", "error::tests::panics_with_our_hook", "--ignored", "--nocapture"])
-            .env_remove("RUST_BACKTRACE")
-            .output()
-            .expect("runs");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(101));
-        assert!(stderr.contains("error: this is a bug in acestep "), "{stderr}");
-        assert!(stderr.contains("  cause: a wheel came off\n"), "{stderr}");
+    fn a_panic_says_that_it_is_our_mistake_and_what_went_before() {
+        let (code, stderr) = panicking(false);
+        assert_eq!(code, Some(101));
+        assert!(stderr.starts_with("error: this is a bug in acestep "), "{stderr}");
+        let causes: Vec<&str> =
+            stderr.lines().filter(|line| line.starts_with("  cause: ")).collect();
+        assert!(causes[0].starts_with("  cause: there is no fourth wheel, at "), "{stderr}");
+        assert!(causes[1].starts_with("  cause: a wheel came off, at "), "{stderr}");
         assert!(stderr.contains("hint: run it again with RUST_BACKTRACE=1"), "{stderr}");
+    }
+
+    #[test]
+    fn of_a_panic_that_was_mended_nothing_is_said() {
+        assert_eq!(panicking(true), (Some(0), String::new()));
     }
 }

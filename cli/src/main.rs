@@ -30,7 +30,11 @@ use args::{Cli, Command};
 use settings::Loaded;
 
 fn main() -> ExitCode {
-    error::install_panic_hook();
+    error::bugs_told(serve)
+}
+
+/// Does what was typed.
+fn serve() -> ExitCode {
     let mut cli = match args::parse(None) {
         Ok(cli) => cli,
         Err(code) => return code,

@@ -7,7 +7,7 @@
 //! | [`dtype`] | in what numbers |
 //! | [`kernels`] | where compiled and tuned kernels are kept between runs |
 //! | [`memory`] | what a request needs, stage by stage, and what there is |
-//! | [`trial`] | work that may fail for lack of memory |
+//! | `trial` | work that may fail for lack of memory |
 
 pub mod choice;
 #[cfg(feature = "cuda")]
@@ -16,7 +16,7 @@ pub mod dtype;
 pub mod kernels;
 pub mod listing;
 pub mod memory;
-pub mod trial;
+pub(crate) mod trial;
 #[cfg(all(feature = "wgpu", not(target_os = "macos")))]
 mod vulkan;
 #[cfg(feature = "wgpu")]

@@ -3,16 +3,13 @@
 //! How the backends of cards report it (CubeCL 0.10): an allocation that fails ends the task on the
 //! device's own thread in a panic, which is caught there; the tensor stays without memory, and
 //! whoever reads a result that depends on it is told so, by an error or by a panic of its own. So
-//! success is only known once the values have been read, and a program's panic hook is asked to keep
-//! quiet meanwhile: see [`is_on`].
+//! success is only known once the values have been read. A program's panic hook is called for such a panic, though
+//! it is mended or becomes an error: a hook had better keep what it hears until a panic reaches `main`.
 //!
 //! A Vulkan driver that refuses memory, in place of the backend's own limits, takes the device with
 //! it for the rest of the process: then smaller pieces fail too, and the error says what to change.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use acestep_model::Backend;
 
@@ -22,14 +19,6 @@ use crate::{
     observe::{Event, Observe, Stage},
     vae::Tiling,
 };
-
-static TRIALS: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether a panic on any thread may be part of something that is tried again, and is reported as an
-/// error if it fails for good: a panic hook should not print it.
-pub fn is_on() -> bool {
-    TRIALS.load(Ordering::SeqCst) > 0
-}
 
 /// Does `work`, and turns a panic in it into [`Error::DeviceFailed`] if it was on a card. A processor
 /// that has no memory left does not come back from it: there a panic is a bug, and stays one.
@@ -44,7 +33,7 @@ pub(crate) fn attempt<T>(
     if !device.is_card() {
         return work();
     }
-    caught(work).unwrap_or_else(|panic| {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
         Err(Error::DeviceFailed {
@@ -53,13 +42,6 @@ pub(crate) fn attempt<T>(
             why: first_line(text),
         })
     })
-}
-
-fn caught<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
-    TRIALS.fetch_add(1, Ordering::SeqCst);
-    let result = catch_unwind(AssertUnwindSafe(work));
-    TRIALS.fetch_sub(1, Ordering::SeqCst);
-    result
 }
 
 /// Does `work`, which is cut into tiles, and where a card fails at it again in tiles of half the
@@ -95,24 +77,16 @@ pub(crate) fn free<B: Backend>(device: &B::Device) {
     }
     // Tensors that were let go of still wait in a queue with the work before them. What fails in it
     // has been said to whoever read a result, or will be to whoever reads the next.
-    let _ = caught(|| {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
         let _ = B::sync(device);
         B::memory_cleanup(device);
-    });
+    }));
 }
 
 /// A backend's error may hold a whole kernel.
 fn first_line(text: &str) -> String {
     const MOST: usize = 300;
     text.lines().next().unwrap_or_default().chars().take(MOST).collect()
-}
-
-/// Waits for other tests: [`is_on`] is one for the whole program.
-#[cfg(test)]
-pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    // One that panicked has nothing to leave behind.
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -125,19 +99,13 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_and_an_error_stays_one() {
-        let _alone = alone();
-        assert!(!is_on());
-        let fine = attempt(CARD, Stage::Vae, || {
-            assert!(is_on());
-            Ok(1)
-        });
+        let fine = attempt(CARD, Stage::Vae, || Ok(1));
         assert_eq!(fine.expect("it went well"), 1);
         let cancelled = attempt::<()>(CARD, Stage::Vae, || Err(Error::Cancelled));
         assert!(matches!(cancelled, Err(Error::Cancelled)));
         let failed = attempt::<()>(CARD, Stage::Vae, || panic!("no memory\nat all"));
         let message = failed.expect_err("it panicked").to_string();
         assert_eq!(message, "cuda:1 failed in the VAE stage: no memory");
-        assert!(!is_on());
     }
 
     #[test]
@@ -161,7 +129,6 @@ mod tests {
     /// Tiles that `work` got, and what was told, of a song of `frames` on a card with room for
     /// `room` of them at once.
     fn tried(frames: usize, room: usize) -> (Result<usize, String>, Vec<usize>, Vec<usize>) {
-        let _alone = alone();
         let (diary, freed, tiles) = (Diary::default(), Cell::new(0), RefCell::default());
         let free = || freed.set(freed.get() + 1);
         let work = |tiling: Tiling| {

@@ -139,7 +139,6 @@ mod tests {
         fits: bool,
         work: impl FnMut(&Writer<'_, Flex>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let _alone = trial::alone();
         let settings = Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults");
         let place = Place { device: FlexDevice, dtype };
         let (language, stage) = (language(fits), Stage::LmCodes);
