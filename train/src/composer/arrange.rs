@@ -2,7 +2,7 @@
 
 use super::{
     dice::{Dice, Stream},
-    harmony::{Chord, Progression, TONIC, progression},
+    harmony::{Chord, Progression, TONIC},
     instrument::Instrument,
     key::{Key, raised},
     melody::{Pace, Theme, Tone, closing_bar, theme},
@@ -45,7 +45,7 @@ struct Song {
 
 impl Song {
     fn compose(plan: &Plan<'_>, harmony: &mut Dice, melody: &mut Dice) -> Self {
-        let chords = progression(plan.key.mode(), plan.recipe.movement, harmony);
+        let chords = plan.recipe.harmony.pick(plan.key.mode(), harmony);
         let mut compose = |pace| theme(&chords, plan.meter, pace, melody);
         let (calm, walking, lively) =
             (compose(Pace::Calm), compose(Pace::Walking), compose(Pace::Lively));

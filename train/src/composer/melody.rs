@@ -145,11 +145,7 @@ fn nearest(step: i32, fitting: impl Fn(i32) -> bool) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{
-            dice::Stream,
-            harmony::{Movement, progression},
-            key::Mode,
-        },
+        super::{dice::Stream, key::Mode, recipe::recipe, style::Style},
         *,
     };
 
@@ -157,7 +153,7 @@ mod tests {
     fn beats_carry_tones_of_the_chord_and_the_motif_returns() {
         for seed in 0..50 {
             let mut dice = Dice::new(seed, Stream::Melody);
-            let chords = progression(Mode::Minor, Movement::Songlike, &mut dice);
+            let chords = recipe(Style::Chiptune).harmony.pick(Mode::Minor, &mut dice);
             let theme = theme(&chords, Meter::Four, Pace::Lively, &mut dice);
             for (bar, chord) in theme.iter().zip(&chords).take(3) {
                 for tone in bar.iter().filter(|tone| tone.start % 24 == 0) {

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A style; each has its own tempo range, rhythm, voicing and instruments. Progressions come from two stocks
-/// for each mode: those of a song, and those that stay where they are.
+/// A style; each has its own tempo range, rhythm, harmony, voicing and instruments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Pads and soft plucks on the beats, no drums.

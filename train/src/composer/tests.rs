@@ -190,7 +190,7 @@ fn the_notes_of_seed_zero_are_fixed() {
         let parts = [note.start, note.length, u32::from(note.pitch), note.part as u32];
         parts.iter().fold(sum, |sum, &part| sum.wrapping_mul(31).wrapping_add(u64::from(part)))
     });
-    assert_eq!((piece.notes.len(), sum), (594, 5_231_790_840_639_870_824));
+    assert_eq!((piece.notes.len(), sum), (606, 9_186_632_167_845_941_616));
 }
 
 /// Whoever changes these raises [`REVISION`](super::REVISION).
@@ -203,8 +203,8 @@ fn the_sounds_of_seed_zero_are_fixed() {
         (samples.clone().map(|x| f64::from(x * x)).sum::<f64>() / samples.count() as f64).sqrt()
     };
     let known = [
-        0.09631, 0.12211, 0.12657, 0.13914, 0.11350, 0.10999, 0.10841, 0.14168, 0.14624, 0.14249,
-        0.14984, 0.12539,
+        0.09631, 0.12211, 0.12657, 0.13914, 0.11291, 0.10999, 0.10563, 0.13266, 0.14420, 0.14160,
+        0.14984, 0.12966,
     ];
     let heard: Vec<f64> = Style::ALL.iter().map(|&style| loudness(style)).collect();
     for (one, known) in heard.iter().zip(known) {

@@ -2,7 +2,7 @@
 
 use super::{Layer, Part, Recipe, Role, drum};
 use crate::composer::{
-    harmony::Movement,
+    harmony::Harmony,
     instrument::Instrument::{
         Accordion, Bass, Crash, ElectricGuitar, ElectricPiano, Flute, Guitar, Hat, Kick, Lead,
         Organ, Pad, Piano, Pluck, Rim, Shaker, Snare, Strings, SynthBass,
@@ -11,7 +11,10 @@ use crate::composer::{
 };
 
 pub(super) const BOSSA_NOVA: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 1, 2, 5], [1, 2, 2, 5], [1, 2, 4, 1]],
+        minor: &[[1, 1, 2, 5], [1, 4, 2, 1], [1, 4, 4, 5]],
+    },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,
@@ -59,7 +62,10 @@ pub(super) const BOSSA_NOVA: Recipe = Recipe {
 };
 
 pub(super) const FOLK: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 4, 1, 5], [1, 5, 4, 1], [1, 5, 1, 5]],
+        minor: &[[1, 4, 1, 5], [1, 5, 4, 1], [1, 7, 1, 5]],
+    },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,
@@ -105,7 +111,10 @@ pub(super) const FOLK: Recipe = Recipe {
 };
 
 pub(super) const SYNTH_POP: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 6, 5, 4], [1, 5, 2, 4], [1, 3, 4, 5]],
+        minor: &[[1, 6, 7, 1], [1, 6, 1, 7], [1, 4, 7, 1]],
+    },
     swing: 0,
     pumping: 0.25,
     hiss: 0.0,
@@ -154,7 +163,10 @@ pub(super) const SYNTH_POP: Recipe = Recipe {
 };
 
 pub(super) const ROCK: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 4, 5, 4], [1, 5, 5, 4], [1, 1, 5, 4]],
+        minor: &[[1, 7, 6, 1], [1, 4, 5, 4], [1, 7, 4, 1]],
+    },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,
@@ -208,7 +220,7 @@ pub(super) const ROCK: Recipe = Recipe {
 };
 
 pub(super) const POLKA: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony { major: &[[1, 1, 5, 5], [1, 4, 5, 5]], minor: &[[1, 1, 5, 5], [1, 4, 5, 5]] },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,

@@ -2,7 +2,7 @@
 
 use super::{Layer, Part, Recipe, Role, drum};
 use crate::composer::{
-    harmony::Movement,
+    harmony::Harmony,
     instrument::Instrument::{
         Bell, Clap, Crash, ElectricPiano, Flute, Hat, Kick, Lead, OpenHat, Organ, Pad, Piano,
         Pluck, Snare, Square, Strings, SubBass, SynthBass,
@@ -11,7 +11,10 @@ use crate::composer::{
 };
 
 pub(super) const CHIPTUNE: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 4, 5, 1], [1, 6, 1, 5], [1, 5, 4, 5]],
+        minor: &[[1, 4, 5, 1], [1, 6, 1, 5], [1, 6, 5, 1]],
+    },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,
@@ -50,7 +53,7 @@ pub(super) const CHIPTUNE: Recipe = Recipe {
 };
 
 pub(super) const HOUSE: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony { major: &[[1, 1, 4, 5], [1, 1, 6, 5]], minor: &[[1, 1, 4, 5], [1, 1, 6, 5]] },
     swing: 0,
     pumping: 0.45,
     hiss: 0.0,
@@ -99,7 +102,7 @@ pub(super) const HOUSE: Recipe = Recipe {
 };
 
 pub(super) const TECHNO: Recipe = Recipe {
-    movement: Movement::Still,
+    harmony: Harmony { major: &[[1, 1, 1, 1], [1, 1, 1, 5]], minor: &[[1, 1, 1, 1], [1, 1, 1, 4]] },
     swing: 0,
     pumping: 0.4,
     hiss: 0.0,
@@ -138,7 +141,10 @@ pub(super) const TECHNO: Recipe = Recipe {
 };
 
 pub(super) const DRUM_AND_BASS: Recipe = Recipe {
-    movement: Movement::Still,
+    harmony: Harmony {
+        major: &[[1, 1, 6, 1], [1, 6, 1, 1], [1, 1, 1, 6]],
+        minor: &[[1, 1, 4, 1], [1, 1, 1, 6], [1, 1, 1, 5]],
+    },
     swing: 0,
     pumping: 0.2,
     hiss: 0.0,

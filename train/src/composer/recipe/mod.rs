@@ -14,7 +14,7 @@ mod band;
 mod club;
 mod quiet;
 
-use super::{harmony::Movement, instrument::Instrument, melody::Pace, style::Style};
+use super::{harmony::Harmony, instrument::Instrument, melody::Pace, style::Style};
 
 /// What a part plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub(super) struct Part {
 /// All that a style fixes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recipe {
-    /// How much the harmony moves.
-    pub(super) movement: Movement,
+    /// Its progressions.
+    pub(super) harmony: Harmony,
     /// How late the second sixteenth of each pair is, in ticks (a sixteenth has 6).
     pub(super) swing: u32,
     /// How far chords and bass step back on each beat, 0 = not at all, 1 = to silence.
@@ -111,7 +111,9 @@ const fn drum(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::HashMap;
+
+    use super::{super::key::Mode, *};
 
     #[test]
     fn patterns_are_one_bar_of_known_signs() {
@@ -128,6 +130,19 @@ mod tests {
                     assert!(pattern.chars().all(|sign| signs.contains(sign)), "{style}: {pattern}");
                 }
                 assert_eq!(part.patterns.is_empty(), matches!(part.role, Role::Melody(_)));
+            }
+        }
+    }
+
+    #[test]
+    fn progressions_begin_on_the_tonic_and_belong_to_one_style() {
+        for mode in [Mode::Major, Mode::Minor] {
+            let mut owners = HashMap::new();
+            for style in Style::ALL.into_iter().chain([Style::Polka]) {
+                for roots in recipe(style).harmony.of(mode) {
+                    assert_eq!(roots[0], 1, "{style}: {roots:?}");
+                    assert_eq!(owners.insert(roots, style), None, "{style}: {roots:?}");
+                }
             }
         }
     }

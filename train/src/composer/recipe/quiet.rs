@@ -2,7 +2,7 @@
 
 use super::{Layer, Part, Recipe, Role, drum};
 use crate::composer::{
-    harmony::Movement,
+    harmony::Harmony,
     instrument::Instrument::{
         Accordion, Bass, Bell, ElectricPiano, Flute, Guitar, Hat, Kick, Pad, Piano, Pluck, Rim,
         Snare, Strings, SubBass,
@@ -11,7 +11,7 @@ use crate::composer::{
 };
 
 pub(super) const AMBIENT: Recipe = Recipe {
-    movement: Movement::Still,
+    harmony: Harmony { major: &[[1, 1, 4, 1], [1, 4, 1, 1]], minor: &[[1, 1, 6, 1], [1, 6, 1, 1]] },
     swing: 0,
     pumping: 0.0,
     hiss: 0.06,
@@ -61,7 +61,10 @@ pub(super) const AMBIENT: Recipe = Recipe {
 };
 
 pub(super) const PIANO_BALLAD: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 5, 6, 4], [1, 6, 4, 5], [1, 4, 6, 5]],
+        minor: &[[1, 6, 4, 5], [1, 4, 6, 5], [1, 6, 4, 1]],
+    },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,
@@ -106,7 +109,10 @@ pub(super) const PIANO_BALLAD: Recipe = Recipe {
 };
 
 pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 6, 2, 5], [1, 2, 5, 1], [1, 4, 2, 5]],
+        minor: &[[1, 2, 5, 1], [1, 4, 2, 5], [1, 6, 2, 5]],
+    },
     swing: 2,
     pumping: 0.15,
     hiss: 0.0,
@@ -150,7 +156,10 @@ pub(super) const LOFI_HIP_HOP: Recipe = Recipe {
 };
 
 pub(super) const WALTZ: Recipe = Recipe {
-    movement: Movement::Songlike,
+    harmony: Harmony {
+        major: &[[1, 5, 5, 1], [1, 1, 5, 1], [1, 5, 1, 1]],
+        minor: &[[1, 5, 5, 1], [1, 1, 5, 1], [1, 5, 1, 1]],
+    },
     swing: 0,
     pumping: 0.0,
     hiss: 0.0,
