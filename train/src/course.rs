@@ -15,7 +15,7 @@ use std::{
 use acestep_runtime::files::{Existing, write_whole};
 use burn::{
     module::{AutodiffModule, Module},
-    tensor::{Tensor, backend::AutodiffBackend},
+    tensor::{DType, Tensor, backend::AutodiffBackend},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -38,9 +38,9 @@ pub struct Course {
     pub habits: Habits,
     /// Time between two states that are saved.
     pub save_every: Duration,
-    /// Whether the parts of a step are computed at the same time, if there are several: see
-    /// [`Learner::learn_from_all`].
-    pub at_once: bool,
+    /// Whether the parts of a step are computed at the same time, if there are several, and with matrices of what
+    /// type: see [`Learner::learn_from_all`].
+    pub at_once: Option<DType>,
 }
 
 /// The loss of one step: what is learned from, and what is written down, each with its name.
@@ -75,6 +75,11 @@ const ROW: usize = 20;
 impl Course {
     fn state_path(&self) -> PathBuf {
         self.folder.join("state.bin")
+    }
+
+    /// Whether there is a state to go on from.
+    pub fn has_begun(&self) -> bool {
+        self.state_path().is_file()
     }
 
     /// Teaches `model`, or goes on where the folder's state ends; gives the mean of its weights.
@@ -376,7 +381,14 @@ mod tests {
         };
         let save_every = Duration::from_secs(3600);
         let of = "a test".to_owned();
-        Course { folder: folder.to_owned(), seed: 3, of, habits, save_every, at_once: true }
+        Course {
+            folder: folder.to_owned(),
+            seed: 3,
+            of,
+            habits,
+            save_every,
+            at_once: Some(DType::F32),
+        }
     }
 
     /// Weights after a course that learns to turn vectors round, stopped after each of `stops`.

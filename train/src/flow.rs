@@ -10,7 +10,7 @@
 //! Source: upstream `training_v2`; Lipman et al. 2023, arXiv:2210.02747; Esser et al. 2024,
 //! arXiv:2403.03206 (times).
 
-use std::ops::Range;
+use std::{ops::Range, sync::OnceLock};
 
 use acestep_model::{
     acestep::{AudioCodec, ConditionInputs, Conditioner, Config, Dit, Packed},
@@ -111,6 +111,8 @@ where
     pub tokenizer: &'a Tokenizer,
     /// Remembers songs in few codes; what they mean is settled.
     pub codec: AudioCodec<B::InnerBackend>,
+    /// What it remembers of each piece, once that was asked for: a fifth of a step if it is asked again.
+    pub remembered: Vec<OnceLock<Vec<f32>>>,
     /// Of silence, `[T, C]`.
     pub silence: &'a [f32],
     /// Numbers of a frame.
@@ -153,17 +155,19 @@ where
         let class = self.class(&mut random);
         let length = self.corpus[class[0]].latents.len() / channels;
         let items = (frames / length).max(1);
-        let chosen: Vec<&Example> =
-            (0..items).map(|_| &self.corpus[class[random.random_range(0..class.len())]]).collect();
+        let chosen: Vec<usize> =
+            (0..items).map(|_| class[random.random_range(0..class.len())]).collect();
 
-        let song: Vec<f32> = chosen.iter().flat_map(|example| &example.latents).copied().collect();
-        let (instruction, context) = self.context(&song, items, &mut random);
+        let song: Vec<f32> =
+            chosen.iter().flat_map(|&piece| &self.corpus[piece].latents).copied().collect();
+        let (instruction, context) = self.context(&song, &chosen, &mut random);
         let unknown = match instruction {
             COVER => emphasis.unknown_with_codes,
             _ => self.shares.unknown,
         };
         let mut prompts = Vec::with_capacity(items);
-        for example in &chosen {
+        for &piece in &chosen {
+            let example = &self.corpus[piece];
             let mut metas = example.labels.metas();
             let mut hide = || random.random_bool(unknown);
             if hide() {
@@ -202,14 +206,14 @@ where
         (ours - self.songs(velocity, items)).square().mean()
     }
 
-    /// The instruction of a task, and what it shows of the songs.
+    /// The instruction of a task, and what it shows of the songs, which are those pieces.
     fn context(
         &self,
         song: &[f32],
-        items: usize,
+        pieces: &[usize],
         random: &mut Pcg64,
     ) -> (&'static str, Tensor<B, 3>) {
-        let channels = self.channels;
+        let (channels, items) = (self.channels, pieces.len());
         let length = song.len() / (items * channels);
         let Shares { from_text, from_codes, .. } = self.shares;
         let kind = random.random::<f64>();
@@ -217,9 +221,9 @@ where
             let silence = self.silent(length).repeat(items);
             (TEXT_TO_MUSIC, self.shown(self.songs(silence, items), |_, _| true))
         } else if kind < from_text + from_codes {
-            let song = self.songs(song.to_vec(), items).inner();
-            let remembered = Tensor::from_inner(self.codec.round_trip(song.clone(), song));
-            (COVER, self.shown(remembered, |_, _| true))
+            let remembered: Vec<f32> =
+                pieces.iter().flat_map(|&piece| self.remembered(piece)).copied().collect();
+            (COVER, self.shown(self.songs(remembered, items), |_, _| true))
         } else {
             let gaps: Vec<Range<usize>> = (0..items)
                 .map(|_| {
@@ -236,6 +240,15 @@ where
             let is_new = |item: usize, frame: usize| gaps[item].contains(&frame);
             (REPAINT, self.shown(self.songs(kept, items), is_new))
         }
+    }
+
+    /// What the codes of a piece tell: latents, `[T, C]`. (On its own, so that it is the same in every company.)
+    fn remembered(&self, piece: usize) -> &[f32] {
+        self.remembered[piece].get_or_init(|| {
+            let song = self.songs(self.corpus[piece].latents.clone(), 1).inner();
+            let remembered = self.codec.round_trip(song.clone(), song);
+            remembered.into_data().iter::<f32>().collect()
+        })
     }
 
     /// Numbers of songs of one length, `[B, T, C]`.

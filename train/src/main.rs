@@ -30,7 +30,7 @@ struct Arguments {
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
     /// Pieces of the corpus
-    #[arg(long, global = true, default_value_t = 8000)]
+    #[arg(long, global = true, default_value_t = 16_000)]
     pieces: usize,
     /// Where networks are computed: auto, cpu, cuda, cuda:N, wgpu or wgpu:N
     #[arg(long, global = true, default_value = "auto")]

@@ -6,6 +6,24 @@ use burn::tensor::{DType, Tensor, activation};
 
 use super::{Backend, Geometry, Mask, attention};
 
+/// Gradients of a product with weights, `y = x W^T`, for its input and its weights, of which those that are
+/// `wanted`: `dx = g W`, `dW = g^T x`.
+///
+/// # Shapes
+/// - `x`: `[rows, in]`, `weight`: `[out, in]`, which may be narrower, `gradient`: `[rows, out]`
+/// - output: as `x` and `weight`, both in the type of the gradient
+pub fn product_gradients<B: Backend>(
+    x: Tensor<B, 2>,
+    weight: Tensor<B, 2>,
+    gradient: Tensor<B, 2>,
+    wanted: [bool; 2],
+) -> [Option<Tensor<B, 2>>; 2] {
+    let dtype = gradient.dtype();
+    let of_x = wanted[0].then(|| gradient.clone().matmul(weight.cast(dtype)));
+    let of_weight = wanted[1].then(|| gradient.transpose().matmul(x));
+    [of_x, of_weight]
+}
+
 /// Gradients of [`rms_norm`](super::rms_norm) for its input and weight.
 ///
 /// With `r = 1 / sqrt(mean(x^2) + epsilon)` and `h = g w`: `dx = r (h - x r^2 mean(h x))`,

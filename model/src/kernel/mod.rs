@@ -201,6 +201,18 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
     }
 
+    /// See [`reference::product_gradients`].
+    fn product_gradients(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        wanted: [bool; 2],
+    ) -> [Option<FloatTensor<Self>>; 2] {
+        let [x, weight, gradient] = [x, weight, gradient].map(tensor);
+        let passed = reference::product_gradients::<Self>(x, weight, gradient, wanted);
+        passed.map(|of| of.map(primitive))
+    }
+
     /// See [`reference::rms_norm_gradients`].
     fn rms_norm_gradients(
         x: FloatTensor<Self>,

@@ -15,7 +15,7 @@ pub use super::{
     codes::reference as code_tokens,
     gradient::{
         ada_norm_gradients, add_gated_gradients, attention_gradients, filter_gradient,
-        rms_norm_gradients, snake_gradients, swiglu_gradients,
+        product_gradients, rms_norm_gradients, snake_gradients, swiglu_gradients,
     },
     residual::reference as residual_units,
 };

@@ -15,16 +15,22 @@ use acestep_train::{
     sheet::sheet,
 };
 
-use burn::{backend::Autodiff, tensor::Tensor};
+use burn::{
+    backend::Autodiff,
+    tensor::{DType, Tensor},
+};
 
-use super::{Setting, corpus as pieces, halves, tell, write};
+use super::{Setting, Taught, corpus as pieces, halves, tell, write};
 
 /// Moments of half a step.
 const MOMENTS: usize = 96;
 
+/// Steps in all.
+const STEPS: usize = 4_000;
+
 pub(super) fn run<B: Backend>(
     setting: &Setting<'_>,
-    steps: usize,
+    taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
@@ -49,7 +55,7 @@ pub(super) fn run<B: Backend>(
             setting.pieces
         ),
         habits: Habits {
-            steps,
+            steps: taught.steps.unwrap_or(STEPS),
             rate: 2e-3,
             warm_up: 200,
             last: 0.02,
@@ -59,7 +65,7 @@ pub(super) fn run<B: Backend>(
             average: 0.998,
         },
         save_every: Duration::from_secs(300),
-        at_once: !setting.device.is_card(),
+        at_once: setting.at_once(DType::BF16),
     };
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 6>(
         Scribe::init(&sizes.dit, device),

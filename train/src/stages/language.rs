@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acestep_import::{Directory, LanguageFolder, Part};
+use acestep_import::Part;
 use acestep_model::{
     Backend, Place,
     acestep::{AudioCodec, Config},
@@ -13,12 +13,12 @@ use acestep_train::{
     course::{Course, Lesson, digest},
     demo::{self, Sizes},
     language::{Coded, SHARES, Texts},
-    learner::{Habits, awake},
+    learner::Habits,
     release::{tensors_of, write_tensors},
 };
 use burn::{
     backend::Autodiff,
-    tensor::{Tensor, TensorData},
+    tensor::{DType, Tensor, TensorData},
 };
 
 use super::{Setting, Taught, corpus, halves, tell, words, write};
@@ -26,25 +26,15 @@ use super::{Setting, Taught, corpus, halves, tell, words, write};
 /// Songs of half a step.
 const ITEMS: usize = 8;
 
-/// A course: its steps, its rate, and from which step on which share of the plans is short.
-struct Plan {
-    steps: usize,
-    rate: f64,
-    phases: &'static [(usize, f64)],
-}
+/// Steps in all.
+const STEPS: usize = 14_000;
 
-const COURSES: [Plan; 4] = [
-    Plan { steps: 5_000, rate: 1e-3, phases: &[(0, 0.0)] },
-    Plan { steps: 6_500, rate: 7e-4, phases: &[(0, 0.0), (4_500, 0.5)] },
-    Plan { steps: 5_500, rate: 7e-4, phases: &[(0, 0.4)] },
-    // The same on other pieces, of a composer that had changed.
-    Plan { steps: 5_500, rate: 7e-4, phases: &[(0, 0.4)] },
-];
+/// The share of the plans that are short.
+const SHORT: f64 = 0.4;
 
-/// How all courses learn.
 const HABITS: Habits = Habits {
-    steps: 0,
-    rate: 0.0,
+    steps: STEPS,
+    rate: 1e-3,
     warm_up: 300,
     last: 0.02,
     betas: [0.9, 0.98],
@@ -55,31 +45,9 @@ const HABITS: Habits = Habits {
 
 pub(super) fn run<B: Backend>(
     setting: &Setting<'_>,
-    taught: Taught<4>,
+    taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let start = match taught.index() {
-        0 => Causal::init(&Sizes::demo()?.language_model, &place.device),
-        _ => awake(released(setting, place)?),
-    };
-    learn(&setting.of(taught), taught, start, place)
-}
-
-/// The network as it was released.
-fn released<B: Backend>(setting: &Setting<'_>, place: &Place<B>) -> anyhow::Result<Causal<B>> {
-    let folder = setting.folder.join("model").join(words::FOLDERS[1]);
-    Ok(LanguageFolder::open(Directory::Disk(folder))?.model(place)?)
-}
-
-/// Takes a course from `start`, and releases what came of it.
-fn learn<B: Backend>(
-    setting: &Setting<'_>,
-    taught: Taught<4>,
-    start: Causal<Autodiff<B>>,
-    place: &Place<B>,
-) -> anyhow::Result<bool> {
-    let Plan { steps, rate, phases } = COURSES[taught.index()];
-    let steps = taught.steps.unwrap_or(steps);
     let sizes = Sizes::demo()?;
     let tokenizer = words::read(setting, words::FOLDERS[1])?;
     let Some(examples) = corpus::read(setting, place)? else { return Ok(false) };
@@ -91,29 +59,26 @@ fn learn<B: Backend>(
         coded.iter().flat_map(|song| &song.codes).flat_map(|code| code.to_le_bytes()).collect();
     let texts = Texts::new(&coded, &tokenizer)?;
     let course = Course {
-        folder: setting.folder.join(taught.folder("language")),
+        folder: setting.folder.join("language"),
         seed: setting.seed,
         // With other codes the same numbers mean other sounds. (Another device hears some differently: this
         // stage goes on where it began.)
         of: format!(
-            "{}, {} pieces, {ITEMS} items, {SHARES:?}, {phases:?}, codes {}",
+            "{}, {} pieces, {ITEMS} items, {SHARES:?}, {SHORT}, codes {}",
             demo::LANGUAGE_MODEL,
             setting.pieces,
             digest([codes.as_slice()])
         ),
-        habits: Habits { steps, rate, ..HABITS },
+        habits: Habits { steps: taught.steps.unwrap_or(STEPS), ..HABITS },
         save_every: Duration::from_secs(300),
-        at_once: !setting.device.is_card(),
+        at_once: setting.at_once(DType::BF16),
     };
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
-        start,
+        Causal::init(&sizes.language_model, &place.device),
         ["nats"],
-        |step| {
-            let (_, short) = phases[phases.partition_point(|(from, _)| *from <= step) - 1];
-            halves(setting.seed, step).into_iter().map(|seed| (short, seed)).collect()
-        },
-        |(short, seed), model| {
-            let loss = texts.loss(model, ITEMS, short, seed, &place.device);
+        |step| halves(setting.seed, step),
+        |seed, model| {
+            let loss = texts.loss(model, ITEMS, SHORT, seed, &place.device);
             let nats = loss.clone().into_data().iter::<f32>().next().unwrap_or(f32::NAN);
             Lesson { loss, parts: [nats] }
         },

@@ -27,47 +27,25 @@ pub(crate) enum Stage {
     /// The tokenizers, from what is said of pieces
     Words,
     /// The autoencoder: sound to latents and back
-    Vae(Taught<2>),
+    Vae(Taught),
     /// Pieces as latents; the stages below make them too if they are missing
     Corpus,
     /// The audio codes: what is worth remembering of a moment
-    Codes {
-        /// Steps in all
-        #[arg(long, default_value_t = 4000)]
-        steps: usize,
-    },
+    Codes(Taught),
     /// The diffusion transformer and the encoders it listens to
-    Flow(Taught<4>),
+    Flow(Taught),
     /// The language model
-    Language(Taught<4>),
+    Language(Taught),
     /// No stage: composed pieces as files, to hear, or for `acestep train lora`
     Pieces(pieces::Pieces),
 }
 
-/// What networks learn that have several courses.
+/// How long a stage learns.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Taught<const COURSES: i64> {
+pub(crate) struct Taught {
     /// Steps in all; otherwise as many as the demo model took
     #[arg(long)]
     steps: Option<usize>,
-    /// Which course: those after the first go on from what is released, on other pieces
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=COURSES))]
-    course: u8,
-}
-
-impl<const COURSES: i64> Taught<COURSES> {
-    /// The course's place among all of its stage, the first 0.
-    fn index(self) -> usize {
-        usize::from(self.course) - 1
-    }
-
-    /// The folder of the course below that of all stages.
-    fn folder(self, stage: &str) -> String {
-        match self.course {
-            1 => stage.to_owned(),
-            course => format!("{stage}-{course}"),
-        }
-    }
 }
 
 impl Stage {
@@ -89,10 +67,9 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// That of a course: each has pieces and a seed of its own.
-    fn of<const COURSES: i64>(&self, taught: Taught<COURSES>) -> Self {
-        let seed = self.seed.wrapping_add(taught.index() as u64);
-        Self { folder: self.folder.clone(), seed, ..*self }
+    /// How the parts of a step are computed: on a processor together, with matrices in `dtype`.
+    fn at_once(&self, dtype: DType) -> Option<DType> {
+        (!self.device.is_card()).then_some(dtype)
     }
 
     /// The folder of what is released, or one in it.
@@ -122,11 +99,7 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
     let done = match stage {
         Stage::Words => words::run(setting)?,
         Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
-        Stage::Vae(_)
-        | Stage::Corpus
-        | Stage::Codes { .. }
-        | Stage::Flow(_)
-        | Stage::Language(_) => {
+        Stage::Vae(_) | Stage::Corpus | Stage::Codes(_) | Stage::Flow(_) | Stage::Language(_) => {
             let engine = Engine { device: setting.device, dtype: DType::F32 };
             engine.run(Computed { stage, setting })??
         }
@@ -154,7 +127,7 @@ impl Job for Computed<'_> {
         match stage {
             Stage::Vae(taught) => vae::run(setting, *taught, &place),
             Stage::Corpus => Ok(corpus::read(setting, &place)?.is_some()),
-            Stage::Codes { steps } => codes::run(setting, *steps, &place),
+            Stage::Codes(taught) => codes::run(setting, *taught, &place),
             Stage::Flow(taught) => flow::run(setting, *taught, &place),
             Stage::Language(taught) => language::run(setting, *taught, &place),
             Stage::Words | Stage::Pieces(_) => unreachable!("no network is in these"),

@@ -14,7 +14,7 @@ use acestep_train::{
 };
 use burn::{
     backend::Autodiff,
-    tensor::{Tensor, TensorData},
+    tensor::{DType, Tensor, TensorData},
 };
 
 use super::{Setting, Taught, halves, tell, write};
@@ -25,15 +25,15 @@ const ITEMS: usize = 4;
 /// Latent frames of a stretch: 0.8 s.
 const FRAMES: usize = 160;
 
-/// Steps of the first course, and of the second, which only the decoder takes.
-const STEPS: [usize; 2] = [8_000, 8_000];
+/// Steps of both halves, and again of the decoder alone.
+const STEPS: usize = 8_000;
 
-/// One of so many pieces of the second course is played by the band that the later networks know.
+/// One of so many pieces of those for the decoder is played by the band that the later networks know.
 const SAME: usize = 2;
 
-/// How the first course learns.
+/// How both learn.
 const HABITS: Habits = Habits {
-    steps: STEPS[0],
+    steps: STEPS,
     rate: 5e-4,
     warm_up: 400,
     last: 0.02,
@@ -53,27 +53,23 @@ const MEASURED: u64 = 24;
 
 pub(super) fn run<B: Backend>(
     setting: &Setting<'_>,
-    taught: Taught<2>,
+    taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let setting = setting.of(taught);
-    let habits = Habits { steps: taught.steps.unwrap_or(STEPS[taught.index()]), ..HABITS };
-    let course = |of: String| Course {
-        folder: setting.folder.join(taught.folder("vae")),
-        seed: setting.seed,
+    let habits = Habits { steps: taught.steps.unwrap_or(STEPS), ..HABITS };
+    let course = |folder: &str, seed: u64, of: String| Course {
+        folder: setting.folder.join(folder),
+        seed,
         of,
-        habits,
+        habits: habits.clone(),
         save_every: Duration::from_secs(300),
-        at_once: !setting.device.is_card(),
+        at_once: setting.at_once(DType::F32),
     };
-    match taught.index() {
-        0 => both(&setting, &course(format!("{}, composer {REVISION}", demo::VAE)), place),
-        _ => decoder(
-            &setting,
-            &course(format!("{}, composer {REVISION}, decoder, {SAME}", demo::VAE)),
-            place,
-        ),
-    }
+    let of = format!("{}, composer {REVISION}", demo::VAE);
+    let alone =
+        course("vae-decoder", setting.seed.wrapping_add(1), format!("{of}, decoder, {SAME}"));
+    let begin = || both(setting, &course("vae", setting.seed, of), place);
+    Ok((alone.has_begun() || begin()?) && decoder(setting, &alone, place)?)
 }
 
 /// The course of both halves.

@@ -54,15 +54,13 @@ impl<B: Backend> Backward<B, 2> for Product {
     fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
         let [x, weight] = ops.state;
-        let [x_node, weight_node] = ops.parents.map(|parent| parent.map(|parent| parent.id));
-        if let Some(node) = x_node {
-            // Weights may be narrower than what they are applied to.
-            let weight =
-                B::float_cast(weight, burn::tensor::TensorMetadata::dtype(&gradient).into());
-            gradients.register::<B>(node, B::float_matmul(gradient.clone(), weight));
-        }
-        if let Some(node) = weight_node {
-            gradients.register::<B>(node, B::float_matmul(B::float_transpose(gradient), x));
+        let parents = ops.parents.map(|parent| parent.map(|parent| parent.id));
+        let wanted = parents.map(|parent| parent.is_some());
+        let passed = B::product_gradients(x, weight, gradient, wanted);
+        for (parent, gradient) in parents.into_iter().zip(passed) {
+            if let (Some(parent), Some(gradient)) = (parent, gradient) {
+                gradients.register::<B>(parent, gradient);
+            }
         }
     }
 }

@@ -139,6 +139,15 @@ impl Backend for Flex {
         conv::conv_transpose1d(x, weight, bias, geometry)
     }
 
+    fn product_gradients(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        wanted: [bool; 2],
+    ) -> [Option<FloatTensor<Self>>; 2] {
+        product::product_gradients(x, weight, gradient, wanted)
+    }
+
     fn rms_norm_gradients(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,

@@ -12,6 +12,7 @@
 
 mod dot;
 mod pack;
+mod turned;
 
 use burn_flex::FlexTensor;
 use pulp::bytemuck::cast_slice;

@@ -114,6 +114,19 @@ impl Dot for OfF32 {
     }
 }
 
+/// A row, and zeros where it ends. (A copy of a length that is not known is a call.)
+#[inline(always)]
+pub(super) fn filled<const N: usize>(row: &[f32]) -> [f32; N] {
+    match row.first_chunk() {
+        Some(full) => *full,
+        None => {
+            let mut full = [0.0; N];
+            full[..row.len()].copy_from_slice(row);
+            full
+        }
+    }
+}
+
 /// The tile by one instruction. Functions of a trait cannot be compiled for a processor, so each type has
 /// its own copy.
 macro_rules! tile {
@@ -191,8 +204,7 @@ mod of_bf16 {
     /// Rounded, two of them a word.
     #[target_feature(enable = "avx512f,avx512bf16")]
     fn words(row: &[f32]) -> __m512i {
-        let mut full = [0.0; 2 * LANES];
-        full[..row.len()].copy_from_slice(row);
+        let full: [f32; 2 * LANES] = filled(row);
         let [low, high] = [0, 1].map(|half| full.as_chunks().0[half]);
         bits(_mm512_cvtne2ps_pbh(vector(&high), vector(&low)))
     }
@@ -209,13 +221,11 @@ mod of_f32 {
 
     #[target_feature(enable = "avx512f")]
     fn words(row: &[f32]) -> __m512i {
-        let mut full = [0.0; LANES];
-        full[..row.len()].copy_from_slice(row);
-        _mm512_castps_si512(vector(&full))
+        _mm512_castps_si512(vector(&filled(row)))
     }
 }
 
-mod memory {
+pub(super) mod memory {
     //! Between memory and registers, which the compiler's intrinsics do by pointers.
     #![expect(unsafe_code, reason = "arrays whose lengths the types say")]
 
@@ -225,7 +235,7 @@ mod memory {
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(super) fn vector(from: &[f32; LANES]) -> __m512 {
+    pub(in super::super) fn vector(from: &[f32; LANES]) -> __m512 {
         // SAFETY: as many bytes as are read.
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
     }
@@ -246,9 +256,16 @@ mod memory {
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(super) fn halves(vector: __m512i) -> [[f32; COLUMNS]; 2] {
+    pub(in super::super) fn halves(vector: __m512i) -> [[f32; COLUMNS]; 2] {
         // SAFETY: both are 64 bytes, of which any are allowed.
         unsafe { transmute::<__m512i, [[f32; COLUMNS]; 2]>(vector) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    #[inline]
+    pub(in super::super) fn short(numbers: __m256bh) -> [u16; LANES] {
+        // SAFETY: both are 32 bytes, of which any are allowed.
+        unsafe { transmute::<__m256bh, [u16; LANES]>(numbers) }
     }
 
     #[target_feature(enable = "avx512f,avx512bf16")]
