@@ -38,7 +38,7 @@ const PHASES: &[(usize, Emphasis)] = &[
 ];
 
 const HABITS: Habits = Habits {
-    steps: 22_000,
+    steps: 20_000,
     rate: 2.5e-3,
     warm_up: 500,
     last: 0.02,
