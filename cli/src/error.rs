@@ -1,10 +1,10 @@
 //! How the program fails: exit codes, and errors as `error` / `cause` / `hint`.
 
 use std::{
-    io,
+    io, mem,
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     process::ExitCode,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use acestep_import::{Unknown, hub::HubError};
@@ -149,25 +149,43 @@ pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
     Some(hint)
 }
 
+/// What panics said, as they came.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// Does the program's work. A panic that comes out of it is our mistake, and is said to be.
 ///
 /// What a panic means is known where it ends and not where it begins: one of a card's thread may have been for
 /// lack of memory, and be mended by a smaller piece, or be an error that says more.
 pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
-    let panics = Arc::new(Mutex::new(Vec::new()));
     let default = panic::take_hook();
-    let kept = panics.clone();
     panic::set_hook(Box::new(move |panic| {
         if settings::wants_backtrace() {
             default(panic);
         }
-        kept.lock().unwrap_or_else(PoisonError::into_inner).push(cause_of(panic));
+        PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(cause_of(panic));
+        if ends_here(panic.payload_as_str().unwrap_or_default()) {
+            tell_panics();
+        }
     }));
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
-        report::last_words(&bug(&panics));
+        tell_panics();
         exit(BUG)
     })
+}
+
+/// Says what panics there were, if any, and forgets them: for whoever ends without coming back to `main`.
+pub(crate) fn tell_panics() {
+    let panics = mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
+    if !panics.is_empty() {
+        report::last_words(&bug(panics));
+    }
+}
+
+/// Whether a panic ends the process where it is, by what Rust says of such.
+fn ends_here(text: &str) -> bool {
+    ["panic in a function that cannot unwind", "panic in a destructor", "unsafe precondition"]
+        .iter()
+        .any(|beginning| text.starts_with(beginning))
 }
 
 /// What a panic says, and where it happened.
@@ -179,12 +197,16 @@ fn cause_of(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Panics of one mistake that are worth reading: those that it led to on other threads, and before it.
-const PANICS: usize = 3;
+/// Panics that are worth reading: the first, which the others may come from, and as many of the last.
+const LAST_PANICS: usize = 2;
 
-fn bug(panics: &[String]) -> String {
+fn bug(mut panics: Vec<String>) -> String {
+    panics.dedup();
+    if panics.len() > LAST_PANICS {
+        panics.drain(1..panics.len() - LAST_PANICS);
+    }
     let mut text = format!("error: this is a bug in acestep {}\n", env!("CARGO_PKG_VERSION"));
-    for cause in panics.iter().rev().take(PANICS) {
+    for cause in panics {
         text += &format!("  cause: {cause}\n");
     }
     if !settings::wants_backtrace() {
@@ -288,9 +310,18 @@ mod tests {
         assert!(stderr.starts_with("error: this is a bug in acestep "), "{stderr}");
         let causes: Vec<&str> =
             stderr.lines().filter(|line| line.starts_with("  cause: ")).collect();
-        assert!(causes[0].starts_with("  cause: there is no fourth wheel, at "), "{stderr}");
-        assert!(causes[1].starts_with("  cause: a wheel came off, at "), "{stderr}");
+        assert!(causes[0].starts_with("  cause: a wheel came off, at "), "{stderr}");
+        assert!(causes[1].starts_with("  cause: there is no fourth wheel, at "), "{stderr}");
         assert!(stderr.contains("hint: run it again with RUST_BACKTRACE=1"), "{stderr}");
+    }
+
+    #[test]
+    fn of_many_panics_the_first_and_the_last_are_said() {
+        let causes = |count: usize| {
+            let text = bug((0..count).map(|number| number.to_string()).collect());
+            text.lines().filter_map(|line| line.strip_prefix("  cause: ")).collect::<String>()
+        };
+        assert_eq!([1, 2, 3, 4, 9].map(causes), ["0", "01", "012", "023", "078"]);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(crate) fn install(report: &Report) {
                 false => report::last_words("\nstopped\n"),
             }
         }
+        // What it waits for may have panicked on another thread.
+        error::tell_panics();
         #[expect(clippy::exit, reason = "the main thread is busy and was asked once already")]
         std::process::exit(error::INTERRUPTED.into());
     });

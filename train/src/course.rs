@@ -77,9 +77,12 @@ impl Course {
         self.folder.join("state.bin")
     }
 
-    /// Whether there is a state to go on from.
-    pub fn has_begun(&self) -> bool {
-        self.state_path().is_file()
+    /// Whether all steps were taken.
+    ///
+    /// # Errors
+    /// [`Error`] if the folder's state cannot be read, or is of something else.
+    pub fn is_finished(&self) -> Result<bool, Error> {
+        Ok(self.state()?.is_some_and(|(header, _)| header.step >= self.habits.steps))
     }
 
     /// Teaches `model`, or goes on where the folder's state ends; gives the mean of its weights.
@@ -205,38 +208,51 @@ impl Course {
     where
         M::InnerModule: Module<B::InnerBackend>,
     {
-        let path = self.state_path();
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok((learner, 0.0)),
-            Err(source) => return Err(Error::Read { path, source }),
+        let Some((Header { step, seconds, sizes, .. }, bytes)) = self.state()? else {
+            return Ok((learner, 0.0));
         };
-        let bad = |reason: &str| Error::State { path: path.clone(), reason: reason.to_owned() };
-        let end = bytes.iter().position(|&byte| byte == b'\n');
-        let end = end.ok_or_else(|| bad("no state of a course"))?;
-        let header: Header =
-            serde_json::from_slice(&bytes[..end]).map_err(|_| bad("no state of a course"))?;
-        let Header { step, seed, of, habits, seconds, sizes, checksum } = header;
-        if seed != self.seed || habits != self.habits || of != self.of {
-            return Err(bad("of a course with another seed, other settings or other data; \
-                            remove it to begin anew"));
-        }
-        let mut rest = &bytes[end + 1..];
-        let size = sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size));
-        if size != Some(rest.len()) {
-            return Err(bad("it is cut short"));
-        }
-        if digest([rest]) != checksum {
-            return Err(bad("it is damaged"));
-        }
+        let mut rest = bytes.as_slice();
         let blobs = sizes.map(|size| {
             let (blob, after) = rest.split_at(size);
             rest = after;
             blob.to_vec()
         });
         let learner =
-            learner.restore(blobs, step, device).map_err(|error| bad(&error.to_string()))?;
+            learner.restore(blobs, step, device).map_err(|error| self.bad(&error.to_string()))?;
         Ok((learner, seconds))
+    }
+
+    /// The folder's state, if there is one: what it begins with, and the rest, which is whole.
+    fn state(&self) -> Result<Option<(Header, Vec<u8>)>, Error> {
+        let path = self.state_path();
+        let mut bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let end = end.ok_or_else(|| self.bad("no state of a course"))?;
+        let header: Header =
+            serde_json::from_slice(&bytes[..end]).map_err(|_| self.bad("no state of a course"))?;
+        if header.seed != self.seed || header.habits != self.habits || header.of != self.of {
+            return Err(self.bad(
+                "of a course with another seed, other settings or other data; \
+                            remove it to begin anew",
+            ));
+        }
+        let rest = bytes.split_off(end + 1);
+        let size = header.sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size));
+        if size != Some(rest.len()) {
+            return Err(self.bad("it is cut short"));
+        }
+        if digest([rest.as_slice()]) != header.checksum {
+            return Err(self.bad("it is damaged"));
+        }
+        Ok(Some((header, rest)))
+    }
+
+    fn bad(&self, reason: &str) -> Error {
+        Error::State { path: self.state_path(), reason: reason.to_owned() }
     }
 
     fn save<B: AutodiffBackend, M: AutodiffModule<B>>(

@@ -6,18 +6,20 @@
 use std::{collections::HashMap, f64::consts::PI};
 
 use burn::{
-    module::{AutodiffModule, Module, ModuleMapper, ModuleVisitor, Param, ParamId},
+    module::{AutodiffModule, Module},
     optim::{
         AdamW, AdamWConfig, GradientsAccumulator, GradientsParams, Optimizer,
         adaptor::OptimizerAdaptor,
     },
     record::{BinBytesRecorder, FullPrecisionSettings, Recorder, RecorderError},
-    tensor::{
-        DType, Tensor, TensorPrimitive,
-        backend::{AutodiffBackend, Backend},
-    },
+    tensor::{DType, Tensor, backend::AutodiffBackend},
 };
 use serde::{Deserialize, Serialize};
+
+mod walks;
+
+pub use walks::awake;
+use walks::{Cast, Length, Mean, Shorten, Weights};
 
 /// How a network learns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,7 +112,7 @@ where
     /// gradient was, and what `loss` gave besides.
     ///
     /// `at_once` computes all at the same time, each on its share of the cores and with a copy of the weights, in which
-    /// matrices are of that type: in bf16 products take half the time where a processor has them, and what
+    /// matrices are of that type, and which all learn, even those that were frozen: in bf16 products take half the time where a processor has them, and what
     /// learns stays in f32. A card, which is busy with one, has them one after the other, and needs the memory
     /// of one.
     pub fn learn_from_all<T: Send, R: Send>(
@@ -134,7 +136,7 @@ where
         let threads = (rayon::current_num_threads() / items.len().max(1)).max(1);
         let of_one = |item: T, weights: M::InnerModule| {
             // One of its own, or backward passes would wait for each other.
-            let model: M = awake(weights.map(&mut Cast { dtype, is_map: vec![] }));
+            let model: M = awake(weights.map(&mut Cast { dtype, path: vec![] }));
             let (loss, rest) = loss(item, &model);
             (GradientsParams::from_grads((loss * share).backward(), &model), rest)
         };
@@ -228,103 +230,6 @@ where
         let optimizer = Recorder::<B>::load(&recorder, optimizer, device)?;
         let optimizer = self.optimizer.load_record(optimizer);
         Ok(Self { model, averaged, optimizer, step, ..self })
-    }
-}
-
-/// A network that was read as one that learns: all its weights get gradients, which those of a network that
-/// is only used do without.
-pub fn awake<B: AutodiffBackend, M: AutodiffModule<B>>(network: M::InnerModule) -> M {
-    M::from_inner(network).map(&mut Awake)
-}
-
-/// Gives the matrices of linear maps another type.
-struct Cast {
-    dtype: DType,
-    /// Of the modules that it is in: whether they are a map.
-    is_map: Vec<bool>,
-}
-
-impl<B: Backend> ModuleMapper<B> for Cast {
-    fn enter_module(&mut self, _name: &str, container_type: &str) {
-        self.is_map.push(container_type == "Struct:Linear");
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.is_map.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        if D != 2 || self.is_map.last() != Some(&true) {
-            return param;
-        }
-        let (id, value, mapper) = param.consume();
-        Param::from_mapped_value(id, value.cast(self.dtype), mapper)
-    }
-}
-
-struct Awake;
-
-impl<B: AutodiffBackend> ModuleMapper<B> for Awake {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        let (id, value, mapper) = param.consume();
-        Param::from_mapped_value(id, value.require_grad(), mapper)
-    }
-}
-
-/// Adds up the squares of all gradients.
-struct Length<'a, B> {
-    gradients: &'a GradientsParams,
-    square: f64,
-    _backend: std::marker::PhantomData<B>,
-}
-
-impl<B: AutodiffBackend> ModuleVisitor<B> for Length<'_, B> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-        if let Some(gradient) = self.gradients.get::<B::InnerBackend, D>(param.id) {
-            let values = gradient.square().sum().into_data().convert::<f32>();
-            self.square += values.iter::<f32>().map(f64::from).sum::<f64>();
-        }
-    }
-}
-
-/// Multiplies all gradients.
-struct Shorten<'a, B> {
-    gradients: &'a mut GradientsParams,
-    factor: f32,
-    _backend: std::marker::PhantomData<B>,
-}
-
-impl<B: AutodiffBackend> ModuleVisitor<B> for Shorten<'_, B> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-        if let Some(gradient) = self.gradients.remove::<B::InnerBackend, D>(param.id) {
-            self.gradients.register(param.id, gradient * self.factor);
-        }
-    }
-}
-
-/// All weights of a network, by their id.
-struct Weights<B: Backend>(HashMap<ParamId, TensorPrimitive<B>>);
-
-impl<B: Backend> ModuleVisitor<B> for Weights<B> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-        self.0.insert(param.id, param.val().into_primitive());
-    }
-}
-
-/// Moves weights towards others.
-struct Mean<B: Backend> {
-    weights: HashMap<ParamId, TensorPrimitive<B>>,
-    keep: f64,
-}
-
-impl<B: Backend> ModuleMapper<B> for Mean<B> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
-        let (id, old, mapper) = param.consume();
-        let new = match self.weights.remove(&id) {
-            Some(weight) => old * self.keep + Tensor::from_primitive(weight) * (1.0 - self.keep),
-            None => old,
-        };
-        Param::from_mapped_value(id, new, mapper)
     }
 }
 

@@ -85,7 +85,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             average: 0.0,
         },
         save_every: Duration::from_secs(300),
-        at_once: false,
+        at_once: None,
     };
     if args.force {
         remove(&course.folder.join("state.bin"))?;

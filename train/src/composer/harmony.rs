@@ -21,7 +21,7 @@ pub(super) const TONIC: Chord = Chord { root: 0 };
 /// The progressions of a style, as roots of four bars, 1 = tonic.
 ///
 /// All begin on the tonic; those of minor keys avoid leaning on the relative major (steps 3 and 7), else
-/// its key would be heard. No two styles have one in common.
+/// its key would be heard. No two styles have one of a mode in common.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Harmony {
     /// Those of major keys.

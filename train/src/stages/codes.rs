@@ -15,10 +15,7 @@ use acestep_train::{
     sheet::sheet,
 };
 
-use burn::{
-    backend::Autodiff,
-    tensor::{DType, Tensor},
-};
+use burn::{backend::Autodiff, tensor::Tensor};
 
 use super::{Setting, Taught, corpus as pieces, halves, tell, write};
 
@@ -65,7 +62,7 @@ pub(super) fn run<B: Backend>(
             average: 0.998,
         },
         save_every: Duration::from_secs(300),
-        at_once: setting.at_once(DType::BF16),
+        at_once: setting.at_once(),
     };
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 6>(
         Scribe::init(&sizes.dit, device),

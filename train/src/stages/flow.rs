@@ -12,7 +12,7 @@ use acestep_train::{
     learner::Habits,
     release::{Tensors, Values, tensors_of, write_tensors},
 };
-use burn::{backend::Autodiff, tensor::DType};
+use burn::backend::Autodiff;
 
 use super::{Setting, Taught, corpus, halves, tell, words, write};
 
@@ -89,7 +89,7 @@ pub(super) fn run<B: Backend>(
         ),
         habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
         save_every: Duration::from_secs(300),
-        at_once: setting.at_once(DType::BF16),
+        at_once: setting.at_once(),
     };
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
         Singer::init(&sizes.text_encoder, &sizes.dit, &place.device),

@@ -18,7 +18,7 @@ use acestep_train::{
 };
 use burn::{
     backend::Autodiff,
-    tensor::{DType, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
 
 use super::{Setting, Taught, corpus, halves, tell, words, write};
@@ -71,7 +71,7 @@ pub(super) fn run<B: Backend>(
         ),
         habits: Habits { steps: taught.steps.unwrap_or(STEPS), ..HABITS },
         save_every: Duration::from_secs(300),
-        at_once: setting.at_once(DType::BF16),
+        at_once: setting.at_once(),
     };
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
         Causal::init(&sizes.language_model, &place.device),

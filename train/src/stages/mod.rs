@@ -43,7 +43,7 @@ pub(crate) enum Stage {
 /// How long a stage learns.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Taught {
-    /// Steps in all; otherwise as many as the demo model took
+    /// Steps (of `vae` as many again for its decoder); otherwise the stage's own number
     #[arg(long)]
     steps: Option<usize>,
 }
@@ -67,9 +67,13 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// How the parts of a step are computed: on a processor together, with matrices in `dtype`.
-    fn at_once(&self, dtype: DType) -> Option<DType> {
-        (!self.device.is_card()).then_some(dtype)
+    /// How the parts of a step are computed: on a processor together, with matrices in what it multiplies fastest.
+    fn at_once(&self) -> Option<DType> {
+        #[cfg(target_arch = "x86_64")]
+        let has_bf16 = std::arch::is_x86_feature_detected!("avx512bf16");
+        #[cfg(not(target_arch = "x86_64"))]
+        let has_bf16 = false;
+        (!self.device.is_card()).then_some(if has_bf16 { DType::BF16 } else { DType::F32 })
     }
 
     /// The folder of what is released, or one in it.

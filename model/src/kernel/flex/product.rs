@@ -15,12 +15,15 @@
 mod blocked;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
+mod gradients;
 #[cfg(target_arch = "x86_64")]
 mod pieces;
 mod shared;
 mod streamed;
 #[cfg(target_arch = "x86_64")]
 mod turn;
+
+pub(super) use gradients::product_gradients;
 
 use burn::tensor::{DType, Element, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor};
@@ -82,33 +85,6 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         return blocked::product(dot, inputs, weights.reinterpret_cast(), sizes);
     }
     shared::product(x, weight)
-}
-
-/// Kernel of [`super::super::Backend::product_gradients`], for weights in bf16 beside f32.
-pub(super) fn product_gradients(
-    x: FlexTensor,
-    weight: FlexTensor,
-    gradient: FlexTensor,
-    wanted: [bool; 2],
-) -> [Option<FlexTensor>; 2] {
-    #[cfg(target_arch = "x86_64")]
-    if let (Some(dot), DType::BF16, DType::F32) =
-        (blocked::OfBf16::new(), weight.dtype(), gradient.dtype())
-        && x.shape().num_elements() > 0
-    {
-        let [rows, width, out] = [x.shape()[0], x.shape()[1], weight.shape()[0]];
-        let gradient = in_order(gradient);
-        let of_weight = wanted[1].then(|| {
-            let x = in_order(x);
-            let x = dot.turned_and_rounded(values(&x, rows * width), [rows, width]);
-            let gradient = dot.turned(values(&gradient, rows * out), [rows, out]);
-            blocked::product(dot, &gradient, &x, [out, rows, width])
-        });
-        let of_x = wanted[0].then(|| product(gradient, weight.transpose(0, 1)));
-        return [of_x, of_weight];
-    }
-    let [x, weight, gradient] = [x, weight, gradient].map(tensor);
-    reference::product_gradients::<Flex>(x, weight, gradient, wanted).map(|of| of.map(primitive))
 }
 
 fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor {
@@ -332,31 +308,6 @@ mod tests {
                     assert!((a - b).abs() < allowed, "{rows} {out} {width}: {a} {b}");
                 }
             }
-        }
-    }
-
-    /// Of numbers that bf16 holds, the way back is exact too; the rest of a block of sixteen is not forgotten.
-    #[test]
-    fn what_is_passed_back_is_the_reference() {
-        let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
-        for [rows, out, width] in [[1, 3, 5], [17, 33, 40], [40, 16, 31], [130, 100, 48]] {
-            let (x, gradient) = (rounded(random(rows, width)), rounded(random(rows, out)));
-            let weight = random(out, width).cast(DType::BF16);
-            let expected = {
-                let (x, weight, gradient) = (x.clone(), weight.clone(), gradient.clone());
-                reference::product_gradients::<Flex>(x, weight, gradient, [true; 2])
-            };
-            let [x, weight, gradient] = [x, weight, gradient].map(primitive);
-            let ours = product_gradients(x.clone(), weight.clone(), gradient.clone(), [true; 2]);
-            for (ours, expected) in ours.into_iter().zip(expected) {
-                let (ours, expected) = (tensor(ours.expect("wanted")), expected.expect("wanted"));
-                assert_eq!(ours.dims(), expected.dims());
-                for (a, b) in values(ours).iter().zip(values(expected)) {
-                    assert!((a - b).abs() < 2e-4, "{rows} {out} {width}: {a} {b}");
-                }
-            }
-            let none = product_gradients(x, weight, gradient, [false; 2]);
-            assert!(none.iter().all(Option::is_none));
         }
     }
 

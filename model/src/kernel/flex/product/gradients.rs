@@ -1,0 +1,81 @@
+//! What a product passes back, where its weights are narrower than what they are applied to.
+//!
+//! ```text
+//! gradient, W turned -> product -> of the input
+//! gradient turned, x turned and rounded -> product -> of the weights
+//! ```
+
+#[cfg(target_arch = "x86_64")]
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+
+use super::super::super::{primitive, reference, tensor};
+#[cfg(target_arch = "x86_64")]
+use super::{blocked, in_order, product, values};
+
+/// Kernel of [`super::super::super::Backend::product_gradients`], for weights in bf16 beside f32.
+pub(in super::super) fn product_gradients(
+    x: FlexTensor,
+    weight: FlexTensor,
+    gradient: FlexTensor,
+    wanted: [bool; 2],
+) -> [Option<FlexTensor>; 2] {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(dot), [DType::F32, DType::BF16, DType::F32]) =
+        (blocked::OfBf16::new(), [x.dtype(), weight.dtype(), gradient.dtype()])
+        && [&x, &weight].iter().all(|of| of.shape().num_elements() > 0)
+    {
+        let [rows, width, out] = [x.shape()[0], x.shape()[1], weight.shape()[0]];
+        let gradient = in_order(gradient);
+        let of_weight = wanted[1].then(|| {
+            let x = in_order(x);
+            let x = dot.turned_and_rounded(values(&x, rows * width), [rows, width]);
+            let gradient = dot.turned(values(&gradient, rows * out), [rows, out]);
+            blocked::product(dot, &gradient, &x, [out, rows, width])
+        });
+        let of_x = wanted[0].then(|| product(gradient, weight.transpose(0, 1)));
+        return [of_x, of_weight];
+    }
+    let [x, weight, gradient] = [x, weight, gradient].map(tensor);
+    reference::product_gradients::<Flex>(x, weight, gradient, wanted).map(|of| of.map(primitive))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{DType, Distribution, Tensor};
+
+    use super::*;
+
+    fn random(rows: usize, columns: usize) -> Tensor<Flex, 2> {
+        Tensor::random([rows, columns], Distribution::Normal(0.0, 1.0), &Default::default())
+    }
+
+    fn values(x: Tensor<Flex, 2>) -> Vec<f32> {
+        x.into_data().to_vec().expect("f32")
+    }
+
+    /// Of numbers that bf16 holds, the way back is exact too; the rest of a block of sixteen is not forgotten.
+    #[test]
+    fn what_is_passed_back_is_the_reference() {
+        let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);
+        for [rows, out, width] in [[1, 3, 5], [17, 33, 40], [40, 16, 31], [130, 100, 48]] {
+            let (x, gradient) = (rounded(random(rows, width)), rounded(random(rows, out)));
+            let weight = random(out, width).cast(DType::BF16);
+            let expected = {
+                let (x, weight, gradient) = (x.clone(), weight.clone(), gradient.clone());
+                reference::product_gradients::<Flex>(x, weight, gradient, [true; 2])
+            };
+            let [x, weight, gradient] = [x, weight, gradient].map(primitive);
+            let ours = product_gradients(x.clone(), weight.clone(), gradient.clone(), [true; 2]);
+            for (ours, expected) in ours.into_iter().zip(expected) {
+                let (ours, expected) = (tensor(ours.expect("wanted")), expected.expect("wanted"));
+                assert_eq!(ours.dims(), expected.dims());
+                for (a, b) in values(ours).iter().zip(values(expected)) {
+                    assert!((a - b).abs() < 2e-4, "{rows} {out} {width}: {a} {b}");
+                }
+            }
+            let none = product_gradients(x, weight, gradient, [false; 2]);
+            assert!(none.iter().all(Option::is_none));
+        }
+    }
+}
