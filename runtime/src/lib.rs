@@ -55,8 +55,8 @@
 //! ```
 //!
 //! A run keeps everything in its values. What the process shares is tables that never change and the list of
-//! cards, which are looked for once. Which backend computes is a type, here [Burn's Flex](https://crates.io/crates/burn-flex) on the processor;
-//! [`Device`] turns a choice at run time into one.
+//! cards, which are looked for once. Which backend computes is a type, here
+//! [Burn's Flex](https://crates.io/crates/burn-flex) on the processor; [`Device`] turns a choice at run time into one.
 //!
 //! | module | what |
 //! |---|---|
