@@ -10,7 +10,11 @@
 //! Source: upstream `training_v2`; Lipman et al. 2023, arXiv:2210.02747; Esser et al. 2024,
 //! arXiv:2403.03206 (times).
 
-use std::{ops::Range, sync::OnceLock};
+mod pieces;
+
+pub use pieces::Pieces;
+
+use std::ops::Range;
 
 use acestep_model::{
     acestep::{AudioCodec, ConditionInputs, Conditioner, Config, Dit, Packed},
@@ -25,7 +29,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokenizers::Tokenizer;
 
-use crate::{corpus::Example, vae::normal};
+use crate::vae::normal;
 
 /// The networks that learn together.
 #[derive(Module, Debug)]
@@ -103,16 +107,12 @@ where
     B: AutodiffBackend + acestep_model::Backend,
     B::InnerBackend: acestep_model::Backend,
 {
-    /// All pieces.
-    pub corpus: &'a [Example],
-    /// The numbers of the pieces of each length.
-    pub by_length: Vec<Vec<usize>>,
+    /// What is learned from.
+    pub pieces: Pieces<'a>,
     /// Texts to tokens.
     pub tokenizer: &'a Tokenizer,
     /// Remembers songs in few codes; what they mean is settled.
     pub codec: AudioCodec<B::InnerBackend>,
-    /// What it remembers of each piece, once that was asked for: a fifth of a step if it is asked again.
-    pub remembered: Vec<OnceLock<Vec<f32>>>,
     /// Of silence, `[T, C]`.
     pub silence: &'a [f32],
     /// Numbers of a frame.
@@ -123,18 +123,6 @@ where
     pub shares: Shares,
     /// Where it is computed.
     pub device: B::Device,
-}
-
-/// The numbers of pieces of each length, shortest first.
-pub fn by_length(corpus: &[Example]) -> Vec<Vec<usize>> {
-    let mut lengths: Vec<usize> = corpus.iter().map(|example| example.latents.len()).collect();
-    lengths.sort_unstable();
-    lengths.dedup();
-    let of = |&length: &usize| {
-        let is = |&index: &usize| corpus[index].latents.len() == length;
-        (0..corpus.len()).filter(is).collect()
-    };
-    lengths.iter().map(of).collect()
 }
 
 impl<B> Lessons<'_, B>
@@ -152,14 +140,14 @@ where
     ) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
         let channels = self.channels;
-        let class = self.class(&mut random);
-        let length = self.corpus[class[0]].latents.len() / channels;
+        let class = self.pieces.class(&mut random);
+        let length = self.pieces.piece(class[0]).latents.len() / channels;
         let items = (frames / length).max(1);
         let chosen: Vec<usize> =
             (0..items).map(|_| class[random.random_range(0..class.len())]).collect();
 
-        let song: Vec<f32> =
-            chosen.iter().flat_map(|&piece| &self.corpus[piece].latents).copied().collect();
+        let latents = |&piece: &usize| &self.pieces.piece(piece).latents;
+        let song: Vec<f32> = chosen.iter().flat_map(latents).copied().collect();
         let (instruction, context) = self.context(&song, &chosen, &mut random);
         let unknown = match instruction {
             COVER => emphasis.unknown_with_codes,
@@ -167,7 +155,7 @@ where
         };
         let mut prompts = Vec::with_capacity(items);
         for &piece in &chosen {
-            let example = &self.corpus[piece];
+            let example = self.pieces.piece(piece);
             let mut metas = example.labels.metas();
             let mut hide = || random.random_bool(unknown);
             if hide() {
@@ -244,8 +232,8 @@ where
 
     /// What the codes of a piece tell: latents, `[T, C]`. (On its own, so that it is the same in every company.)
     fn remembered(&self, piece: usize) -> &[f32] {
-        self.remembered[piece].get_or_init(|| {
-            let song = self.songs(self.corpus[piece].latents.clone(), 1).inner();
+        self.pieces.remembered(piece, |example| {
+            let song = self.songs(example.latents.clone(), 1).inner();
             let remembered = self.codec.round_trip(song.clone(), song);
             remembered.into_data().iter::<f32>().collect()
         })
@@ -274,19 +262,6 @@ where
             .collect();
         let flags = TensorData::new(flags, [items, length, channels]);
         Tensor::cat(vec![songs, Tensor::from_data(flags, &self.device)], 2)
-    }
-
-    /// Pieces of one length; each as often as it has frames.
-    fn class(&self, random: &mut Pcg64) -> &[usize] {
-        let frames = |class: &Vec<usize>| class.len() * self.corpus[class[0]].latents.len();
-        let mut left = random.random_range(0..self.by_length.iter().map(frames).sum::<usize>());
-        for class in &self.by_length {
-            if left < frames(class) {
-                return class;
-            }
-            left -= frames(class);
-        }
-        &self.by_length[0]
     }
 
     /// Latents whose timbre is taken, those of each item after another.

@@ -1,6 +1,6 @@
 //! The diffusion transformer and the encoders it listens to.
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
 use acestep_import::Part;
 use acestep_model::{Backend, Place};
@@ -8,7 +8,7 @@ use acestep_train::{
     composer::REVISION,
     course::{Course, Lesson},
     demo::{self, Sizes},
-    flow::{Emphasis, Lessons, Shares, Singer, Times, by_length},
+    flow::{Emphasis, Lessons, Pieces, Shares, Singer, Times},
     learner::Habits,
     release::{Tensors, Values, tensors_of, write_tensors},
 };
@@ -60,11 +60,9 @@ pub(super) fn run<B: Backend>(
     let codec = setting.codec(place)?;
     let channels = sizes.dit.audio_acoustic_hidden_dim;
     let lessons = Lessons::<Autodiff<B>> {
-        by_length: by_length(&examples),
-        corpus: &examples,
+        pieces: Pieces::new(&examples),
         tokenizer: &tokenizer,
         codec: codec.clone(),
-        remembered: examples.iter().map(|_| OnceLock::new()).collect(),
         silence: &silence,
         channels,
         timbre_frames: sizes.dit.timbre_fix_frame,

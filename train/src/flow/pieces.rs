@@ -1,0 +1,55 @@
+//! Pieces that are learned from: those of one length together, and what codes keep of each.
+
+use std::sync::OnceLock;
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use crate::corpus::Example;
+
+/// Pieces as latents, and what was asked about them.
+pub struct Pieces<'a> {
+    all: &'a [Example],
+    /// The numbers of those of each length, shortest first.
+    by_length: Vec<Vec<usize>>,
+    /// What codes keep of each, once that was asked for: a fifth of a step if it is computed again.
+    remembered: Vec<OnceLock<Vec<f32>>>,
+}
+
+impl<'a> Pieces<'a> {
+    /// What is to be learned from; at least one.
+    pub fn new(all: &'a [Example]) -> Self {
+        let mut lengths: Vec<usize> = all.iter().map(|example| example.latents.len()).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let of = |&length: &usize| {
+            let is = |&index: &usize| all[index].latents.len() == length;
+            (0..all.len()).filter(is).collect()
+        };
+        let by_length = lengths.iter().map(of).collect();
+        Self { all, by_length, remembered: all.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    /// One piece.
+    pub fn piece(&self, number: usize) -> &'a Example {
+        &self.all[number]
+    }
+
+    /// The numbers of pieces of one length; each piece as often as it has frames.
+    pub fn class(&self, random: &mut Pcg64) -> &[usize] {
+        let frames = |class: &Vec<usize>| class.len() * self.all[class[0]].latents.len();
+        let mut left = random.random_range(0..self.by_length.iter().map(frames).sum::<usize>());
+        for class in &self.by_length {
+            if left < frames(class) {
+                return class;
+            }
+            left -= frames(class);
+        }
+        &self.by_length[0]
+    }
+
+    /// What `ask` said of a piece when it was asked first.
+    pub fn remembered(&self, number: usize, ask: impl FnOnce(&Example) -> Vec<f32>) -> &[f32] {
+        self.remembered[number].get_or_init(|| ask(&self.all[number]))
+    }
+}
