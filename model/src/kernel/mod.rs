@@ -45,6 +45,12 @@ pub trait Backend: burn::tensor::backend::Backend {
         weights
     }
 
+    /// Runs many small operations that follow each other, as those of a token, where the threads are that
+    /// share them.
+    fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+        work()
+    }
+
     /// See [`eight_bits`]. Only backends that compute with such weights have it.
     fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {
         panic!("{} keeps no weights in eight bits", std::any::type_name_of_val(&weight));

@@ -122,8 +122,10 @@ impl<B: Backend> Causal<B> {
         cache: &mut Cache<B>,
         device: &B::Device,
     ) -> Tensor<B, 2> {
-        let ids = rows_of(ids, slots.len(), device);
-        self.model.forward_cached(ids, slots, cache).squeeze_dim::<2>(1).cast(DType::F32)
+        B::in_company(|| {
+            let ids = rows_of(ids, slots.len(), device);
+            self.model.forward_cached(ids, slots, cache).squeeze_dim::<2>(1).cast(DType::F32)
+        })
     }
 
     /// Scores of the tokens `wanted`, one range after the other.
@@ -141,7 +143,7 @@ impl<B: Backend> Causal<B> {
             let rows = head.clone().narrow(0, range.start, range.len());
             kernel::linear(hidden.clone(), rows, None)
         };
-        let mut parts: Vec<_> = wanted.iter().map(part).collect();
+        let mut parts: Vec<_> = B::in_company(|| wanted.iter().map(part).collect());
         let scores = if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) };
         scores.cast(DType::F32)
         // ANCHOR_END: scores

@@ -40,6 +40,12 @@ impl Backend for Flex {
         }
     }
 
+    /// By one of the pool's threads: from elsewhere every product would be handed over, and would wait until
+    /// somebody is awake.
+    fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+        rayon::scope(|_| work())
+    }
+
     fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
         conv::filter(weight, stride, is_transposed)
     }
