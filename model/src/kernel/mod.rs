@@ -19,11 +19,13 @@ mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
 mod gradient;
+mod layers;
 mod residual;
 
 pub use attention::{Mask, Visibility, attention, attention_weights};
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
+pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
 pub use residual::{Convolution, Unit, Wave, residual_units};
 
 use burn::tensor::{
@@ -307,6 +309,15 @@ pub trait Backend: burn::tensor::backend::Backend {
         seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
     ) -> Tensor<Self, 3> {
         reference::residual_units(x, units, next, seen)
+    }
+
+    /// See [`cached_layers`].
+    fn cached_layers(
+        x: Tensor<Self, 3>,
+        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
+        reading: &Reading<'_, Self>,
+    ) -> Tensor<Self, 3> {
+        reference::cached_layers(x, layers, reading)
     }
 
     /// See [`cache_write`].

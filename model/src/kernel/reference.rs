@@ -17,6 +17,7 @@ pub use super::{
         ada_norm_gradients, add_gated_gradients, attention_gradients, filter_gradient,
         product_gradients, rms_norm_gradients, snake_gradients, swiglu_gradients,
     },
+    layers::reference as cached_layers,
     residual::reference as residual_units,
 };
 

@@ -8,7 +8,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::{LayerShape, Linear, RmsNorm, Rope};
 use crate::{
     Backend,
-    kernel::{self, Mask, Slot, Visibility},
+    kernel::{self, Mask, Visibility},
 };
 
 /// The projections of one attention block.
@@ -30,19 +30,6 @@ pub struct Attention<B: Backend> {
 pub struct KeysValues<B: Backend> {
     pub(crate) k: Tensor<B, 4>,
     pub(crate) v: Tensor<B, 4>,
-}
-
-/// Where new tokens stand, and what they may see.
-#[derive(Debug, Clone)]
-pub(crate) struct Reading<'a, B: Backend> {
-    /// Their places in the cache: several tokens of one sequence, or one of each of several.
-    pub(crate) slots: &'a [Slot],
-    /// Their positions.
-    pub(crate) rope: Rope<B>,
-    /// Positions of the cache that are looked at, the new ones included.
-    pub(crate) seen: usize,
-    /// What of those is hidden.
-    pub(crate) mask: Mask<B>,
 }
 
 impl<B: Backend> Attention<B> {
@@ -82,22 +69,11 @@ impl<B: Backend> Attention<B> {
         self.attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
     }
 
-    /// Attention of new tokens to everything in the cache and to themselves; they are added to it.
-    ///
-    /// # Shapes
-    /// - `x`, output: `[slots, t, H]`
-    pub(crate) fn forward_cached(
-        &self,
-        x: Tensor<B, 3>,
-        cache: &mut KeysValues<B>,
-        reading: &Reading<'_, B>,
-    ) -> Tensor<B, 3> {
-        let k = self.k_norm.forward_rotated(self.keys(x.clone()), &reading.rope);
-        let v = self.values(x.clone());
-        cache.write(k, v, reading.slots);
-        let KeysValues { k, v } = cache.seen(reading.slots, reading.seen);
-        let q = self.q_norm.forward_rotated(self.queries(x), &reading.rope);
-        self.attend(q, k, v, &reading.mask)
+    /// The maps of queries, keys, values and outputs, `[out, in]` each, and the norms of queries and keys.
+    pub(super) fn weights(&self) -> ([Tensor<B, 2>; 4], [Tensor<B, 1>; 2]) {
+        let maps = [&self.q_proj, &self.k_proj, &self.v_proj, &self.o_proj];
+        let norms = [&self.q_norm, &self.k_norm];
+        (maps.map(Linear::weight_alone), norms.map(|norm| norm.parts().0))
     }
 
     /// Attention of `x` to another sequence, without positions; see [`Self::keys_values`].

@@ -109,8 +109,9 @@ impl<B: Backend> Cache<B> {
         slots.iter().for_each(|slot| self.lengths[slot.row] = slot.start + tokens);
     }
 
-    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = &mut KeysValues<B>> {
-        self.layers.iter_mut()
+    /// Keys and values of every layer.
+    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = [&mut Tensor<B, 4>; 2]> {
+        self.layers.iter_mut().map(|layer| [&mut layer.k, &mut layer.v])
     }
 }
 
@@ -119,13 +120,5 @@ impl<B: Backend> KeysValues<B> {
     pub(crate) fn write(&mut self, k: Tensor<B, 4>, v: Tensor<B, 4>, slots: &[Slot]) {
         self.k.inplace(|cache| kernel::cache_write(cache, k, slots));
         self.v.inplace(|cache| kernel::cache_write(cache, v, slots));
-    }
-
-    /// The first `length` positions, a multiple of [`STEP`], of the rows of `slots`, which follow each
-    /// other.
-    pub(crate) fn seen(&self, slots: &[Slot], length: usize) -> Self {
-        let part =
-            |x: &Tensor<B, 4>| x.clone().narrow(0, slots[0].row, slots.len()).narrow(2, 0, length);
-        Self { k: part(&self.k), v: part(&self.v) }
     }
 }

@@ -7,10 +7,10 @@ use std::fmt::Arguments;
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::{Attention, KeysValues, Mlp, RmsNorm, Rope, attention::Reading};
+use super::{Attention, Mlp, RmsNorm, Rope};
 use crate::{
     Backend, Quiet, Tap,
-    kernel::{self, Mask},
+    kernel::{self, LayerWeights, Mask},
 };
 
 /// The sizes of one layer.
@@ -73,16 +73,29 @@ impl<B: Backend> Layer<B> {
         out
     }
 
-    /// [`Self::forward`] of new tokens after those in the cache.
-    pub(crate) fn forward_cached(
-        &self,
-        x: Tensor<B, 3>,
-        cache: &mut KeysValues<B>,
-        reading: &Reading<'_, B>,
-    ) -> Tensor<B, 3> {
-        let normed = self.input_layernorm.forward(x.clone());
-        let attended = self.self_attn.forward_cached(normed, cache, reading);
-        self.mixed(kernel::add(x, attended))
+    /// Its weights, for [`kernel::cached_layers`].
+    ///
+    /// # Panics
+    /// If an adapter learns beside one of its maps.
+    pub(crate) fn weights(&self) -> LayerWeights<B> {
+        let (input_layernorm, epsilon) = self.input_layernorm.parts();
+        let (post_attention_layernorm, _) = self.post_attention_layernorm.parts();
+        let ([q_proj, k_proj, v_proj, o_proj], [q_norm, k_norm]) = self.self_attn.weights();
+        let [gate_proj, up_proj, down_proj] = self.mlp.weights();
+        LayerWeights {
+            input_layernorm,
+            q_proj,
+            k_proj,
+            v_proj,
+            o_proj,
+            q_norm,
+            k_norm,
+            post_attention_layernorm,
+            gate_proj,
+            up_proj,
+            down_proj,
+            epsilon,
+        }
     }
 
     fn mixed(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {

@@ -41,6 +41,15 @@ impl<B: Backend> Linear<B> {
         self.weight.val()
     }
 
+    /// The weight, `[out, in]`, of a map that is nothing else.
+    ///
+    /// # Panics
+    /// If it has a bias, or an adapter learns beside it.
+    pub(crate) fn weight_alone(&self) -> Tensor<B, 2> {
+        assert!(self.bias.is_none() && self.low_rank.is_none(), "a map with more than a weight");
+        self.weight.val()
+    }
+
     /// Weight and bias.
     pub(crate) fn parts(&self) -> kernel::Map<B> {
         (self.weight.val(), self.bias.as_ref().map(Param::val))

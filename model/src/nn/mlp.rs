@@ -34,6 +34,11 @@ impl<B: Backend> Mlp<B> {
         ]
     }
 
+    /// Gate, up and down, `[out, in]` each.
+    pub(super) fn weights(&self) -> [Tensor<B, 2>; 3] {
+        [&self.gate_proj, &self.up_proj, &self.down_proj].map(Linear::weight_alone)
+    }
+
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {

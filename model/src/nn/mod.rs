@@ -12,7 +12,6 @@ mod rope;
 mod snake;
 mod timestep;
 
-pub(crate) use attention::Reading;
 pub use attention::{Attention, KeysValues};
 pub use cache::Cache;
 pub(crate) use cache::STEP;

@@ -23,6 +23,11 @@ impl<B: Backend> RmsNorm<B> {
         Self { weight: ones([width], device), epsilon }
     }
 
+    /// The weight, and what is added under the root.
+    pub(super) fn parts(&self) -> (Tensor<B, 1>, f64) {
+        (self.weight.val(), self.epsilon)
+    }
+
     /// # Shapes
     /// - `x`, output: `[.., H]`
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {

@@ -56,7 +56,7 @@ impl<B: Backend> Rope<B> {
     }
 
     /// Cosines and sines, `[positions, head_dim / 2]` each.
-    pub(super) fn tables(&self) -> (Tensor<B, 2>, Tensor<B, 2>) {
+    pub(crate) fn tables(&self) -> (Tensor<B, 2>, Tensor<B, 2>) {
         (self.cos.clone(), self.sin.clone())
     }
 }

@@ -11,8 +11,8 @@ use burn::{
 use super::Config;
 use crate::{
     Backend, Place, Quiet, Tap,
-    kernel::{Mask, Slot, Visibility, flags},
-    nn::{Cache, Embedding, Layer, Reading, RmsNorm, Rope, STEP},
+    kernel::{self, Mask, Reading, Slot, Visibility, flags},
+    nn::{Cache, Embedding, Layer, RmsNorm, Rope, STEP},
 };
 
 /// Qwen3 without a language-model head.
@@ -148,11 +148,13 @@ impl<B: Backend> Model<B> {
             }
         };
         let rope = Rope::at(positions, self.head_dim, self.rope_theta, &self.place(device));
+        let rope = rope.tables().into();
         let reading = Reading { slots, rope, seen, mask };
-        let mut hidden = self.embed_tokens.forward(ids);
-        for (layer, cached) in self.layers.iter().zip(cache.layers_mut()) {
-            hidden = layer.forward_cached(hidden, cached, &reading);
-        }
+        let hidden = self.embed_tokens.forward(ids);
+        let hidden = {
+            let mut layers = self.layers.iter().map(Layer::weights).zip(cache.layers_mut());
+            kernel::cached_layers(hidden, &mut layers, &reading)
+        };
         cache.advance(slots, t);
         hidden
     }

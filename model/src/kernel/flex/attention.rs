@@ -14,7 +14,7 @@
 //!
 //! Source: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 
-mod few;
+pub(super) mod few;
 mod gradient;
 mod many;
 mod product;
@@ -68,7 +68,7 @@ pub(super) fn attention(
         keys: k.shape()[2],
         real: keys.as_ref().map(FlexTensor::storage::<u8>),
         visibility,
-        scale: (width as f64).powf(-0.5) as f32,
+        scale: scale_of(width),
     };
     // In the order in which the next product reads it.
     let mut mixed = vec![0.0; batch * queries * heads * width];
@@ -83,11 +83,11 @@ pub(super) fn attention(
 
 /// `[B, heads, L, D]` wherever it lies.
 #[derive(Clone, Copy)]
-struct Heads<'a> {
-    values: &'a [f32],
+pub(super) struct Heads<'a> {
+    pub(super) values: &'a [f32],
     /// From one item, head and position to the next.
-    strides: [usize; 3],
-    width: usize,
+    pub(super) strides: [usize; 3],
+    pub(super) width: usize,
 }
 
 impl<'a> Heads<'a> {
@@ -123,19 +123,19 @@ impl<'a> Rows<'a> {
 }
 
 /// What is asked for.
-struct Problem<'a> {
-    q: Heads<'a>,
-    k: Heads<'a>,
-    v: Heads<'a>,
-    kv_heads: usize,
+pub(super) struct Problem<'a> {
+    pub(super) q: Heads<'a>,
+    pub(super) k: Heads<'a>,
+    pub(super) v: Heads<'a>,
+    pub(super) kv_heads: usize,
     /// Query heads of a key head.
-    group: usize,
-    queries: usize,
-    keys: usize,
+    pub(super) group: usize,
+    pub(super) queries: usize,
+    pub(super) keys: usize,
     /// `[B, keys]`, zero = padding.
-    real: Option<&'a [u8]>,
-    visibility: Visibility,
-    scale: f32,
+    pub(super) real: Option<&'a [u8]>,
+    pub(super) visibility: Visibility,
+    pub(super) scale: f32,
 }
 
 impl Problem<'_> {
@@ -191,6 +191,11 @@ impl Problem<'_> {
     fn products(&self, items: usize) -> usize {
         items * self.group * self.queries * self.keys * self.k.width
     }
+}
+
+/// What scores of heads so wide are multiplied with.
+pub(super) fn scale_of(width: usize) -> f32 {
+    (width as f64).powf(-0.5) as f32
 }
 
 /// A score that is hidden.

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 
 use super::tests::random;
 use super::*;
-use crate::kernel::{self, Mask, primitive, reference};
+use crate::kernel::{self, LayerWeights, Mask, primitive, reference};
 
 /// Best of each, in turn, so that a busy machine is busy for both.
 fn row(name: &str, plain: &dyn Fn() -> FlexTensor, ours: &dyn Fn() -> FlexTensor) {
@@ -54,6 +54,63 @@ fn a_table() {
         (1, 1500, 1500, full),
     ] {
         attention(batch, queries, keys, visibility);
+    }
+}
+
+/// A token through eight layers of the 0.6B model's size, after 512: more bytes than a cache holds.
+#[test]
+#[ignore = "measures"]
+fn tokens() {
+    println!("| | one by one, ms | together, ms | gain |\n|---|---|---|---|");
+    let device = Default::default();
+    for dtype in [DType::BF16, DType::I8] {
+        let map = |out: usize, width: usize| {
+            let map = random([out, width]) * (width as f32).powf(-0.5);
+            if dtype == DType::I8 { kernel::eight_bits(map) } else { map.cast(dtype) }
+        };
+        let layer = || LayerWeights::<Flex> {
+            input_layernorm: random([1024]),
+            q_proj: map(2048, 1024),
+            k_proj: map(1024, 1024),
+            v_proj: map(1024, 1024),
+            o_proj: map(1024, 2048),
+            q_norm: random([128]),
+            k_norm: random([128]),
+            post_attention_layernorm: random([1024]),
+            gate_proj: map(3072, 1024),
+            up_proj: map(3072, 1024),
+            down_proj: map(1024, 3072),
+            epsilon: 1e-6,
+        };
+        let layers: Vec<_> = (0..8).map(|_| layer()).collect();
+        for rows in [1, 2, 4] {
+            let cache = || Tensor::<Flex, 4>::zeros([rows, 8, 528, 128], &device);
+            let caches: Vec<_> = layers.iter().map(|_| [cache(), cache()]).collect();
+            let caches = std::cell::RefCell::new(caches);
+            let slots: Vec<Slot> = (0..rows).map(|row| Slot { row, start: 511 }).collect();
+            let visibility = match rows {
+                1 => Visibility::Causal { first: 511 },
+                _ => Visibility::Full,
+            };
+            let rope = [random([rows, 64]), random([rows, 64])];
+            let mask = Mask { visibility, keys: None };
+            let reading = Reading { slots: &slots, rope, seen: 512, mask };
+            let x = random([rows, 1, 1024]);
+            let through = |is_ours: bool| {
+                let mut own = caches.take();
+                let x = Flex::in_company(|| {
+                    let own = own.iter_mut().map(<[_; 2]>::each_mut);
+                    let mut both = layers.iter().cloned().zip(own);
+                    match is_ours {
+                        true => layers::cached_layers(x.clone(), &mut both, &reading),
+                        false => reference::cached_layers(x.clone(), &mut both, &reading),
+                    }
+                });
+                caches.replace(own);
+                primitive(x)
+            };
+            row(&format!("{dtype:?}, {rows} rows"), &|| through(false), &|| through(true));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod eight;
 mod embedding;
 mod exp;
 mod gradient;
+mod layers;
 #[cfg(test)]
 mod measure;
 mod modulate;
@@ -23,7 +24,7 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, Geometry, Slot, Visibility,
+    Backend, CachedLayer, Geometry, Reading, Slot, Visibility,
     residual::{Unit, Wave},
 };
 
@@ -223,6 +224,14 @@ impl Backend for Flex {
         seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
     ) -> Tensor<Self, 3> {
         conv::residual_units(x, units, next, seen)
+    }
+
+    fn cached_layers(
+        x: Tensor<Self, 3>,
+        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
+        reading: &Reading<'_, Self>,
+    ) -> Tensor<Self, 3> {
+        layers::cached_layers(x, layers, reading)
     }
 
     fn cache_write(

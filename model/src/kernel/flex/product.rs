@@ -19,7 +19,7 @@ mod gradients;
 #[cfg(target_arch = "x86_64")]
 mod pieces;
 mod shared;
-mod streamed;
+pub(super) mod streamed;
 #[cfg(target_arch = "x86_64")]
 mod turn;
 
@@ -28,7 +28,7 @@ pub(super) use gradients::product_gradients;
 use burn::tensor::{DType, Element, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor};
 use half::slice::HalfFloatSliceExt;
-use pulp::bytemuck::{self, Pod};
+use pulp::bytemuck::Pod;
 
 use super::{
     super::{primitive, reference, tensor},
@@ -36,10 +36,10 @@ use super::{
 };
 
 /// Rows up to which weights are read once, in the order of memory.
-const MOST_ROWS: usize = 16;
+pub(super) const MOST_ROWS: usize = 16;
 
 /// Below so many weights it is done before another core has woken up.
-const WORTH_SHARING: usize = 1 << 16;
+pub(super) const WORTH_SHARING: usize = 1 << 16;
 
 /// Kernel of [`super::super::Backend::product`].
 pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
@@ -73,12 +73,9 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         return shared::product(x, weight);
     }
     let weights: &[bf16] = values(&weight, out * width);
-    if is_few && width.is_multiple_of(2) {
-        let bits: &[u16] = weights.reinterpret_cast();
-        // Rows that begin in the middle of a word go the way of many.
-        if let Ok(words) = bytemuck::try_cast_slice::<u16, u32>(bits) {
-            return streamed::product(inputs, words, sizes);
-        }
+    // Rows that begin in the middle of a word go the way of many.
+    if let Some(words) = <u32 as streamed::Weight>::of(&weight).filter(|_| is_few) {
+        return streamed::product(inputs, words, sizes);
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(dot) = blocked::OfBf16::new() {

@@ -33,13 +33,8 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
             + (index % heads) as isize * strides[1];
         for (position, to) in to.chunks_exact_mut(width).enumerate() {
             let start = (from + position as isize * strides[2]) as usize;
-            let (a, b) = values[start..start + width].split_at(half);
-            let (cos, sin) = (&cos[position * half..][..half], &sin[position * half..][..half]);
-            let (to_a, to_b) = to.split_at_mut(half);
-            for i in 0..half {
-                to_a[i] = a[i] * cos[i] - b[i] * sin[i];
-                to_b[i] = b[i] * cos[i] + a[i] * sin[i];
-            }
+            let tables = [cos, sin].map(|table| &table[position * half..][..half]);
+            turn(&values[start..start + width], tables, to);
         }
     };
     if turned.len() < WORTH_SHARING {
@@ -48,6 +43,17 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
         turned.par_chunks_mut(length * width).enumerate().for_each(head);
     }
     from_values(turned, [batch, heads, length, width])
+}
+
+/// One head at one position.
+pub(super) fn turn(head: &[f32], [cos, sin]: [&[f32]; 2], to: &mut [f32]) {
+    let half = head.len() / 2;
+    let ((a, b), (to_a, to_b)) = (head.split_at(half), to.split_at_mut(half));
+    let (cos, sin) = (&cos[..half], &sin[..half]);
+    for i in 0..half {
+        to_a[i] = a[i] * cos[i] - b[i] * sin[i];
+        to_b[i] = b[i] * cos[i] + a[i] * sin[i];
+    }
 }
 
 #[cfg(test)]

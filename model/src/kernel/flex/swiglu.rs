@@ -37,10 +37,11 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
     from_values(values, shape)
 }
 
-struct Piece<'a> {
-    gate: &'a [f32],
-    up: &'a [f32],
-    y: &'a mut [f32],
+/// Neighbours of all three.
+pub(super) struct Piece<'a> {
+    pub(super) gate: &'a [f32],
+    pub(super) up: &'a [f32],
+    pub(super) y: &'a mut [f32],
 }
 
 impl WithSimd for Piece<'_> {

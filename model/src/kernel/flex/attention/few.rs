@@ -13,7 +13,7 @@ const BLOCK: usize = 128;
 const TOGETHER: usize = 4;
 
 /// Fills `mixed`, `[B, queries, heads, D]`.
-pub(super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
+pub(in super::super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
     let &Problem { kv_heads, group, queries, .. } = problem;
     let size = group * problem.k.width;
     let arch = Arch::new();

@@ -5,16 +5,16 @@
 
 mod eight;
 
-use std::borrow::Cow;
-
+use burn::tensor::{DType, TensorMetadata, bf16};
 use burn_flex::FlexTensor;
-use pulp::{Arch, Simd, WithSimd};
+use half::slice::HalfFloatSliceExt;
+use pulp::{Arch, Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
-use super::{super::from_values, WORTH_SHARING};
+use super::{super::from_values, WORTH_SHARING, values};
 
 /// Outputs that a core takes at a time.
-const CHUNK: usize = 32;
+pub(in super::super) const CHUNK: usize = 32;
 
 /// `x W^T`.
 ///
@@ -26,42 +26,50 @@ pub(super) fn product<W: Weight>(
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
     let arch = Arch::new();
-    let arranged = W::arranged(arch, x, width);
-    let words = W::words(width);
+    let lines = Lines::of::<W>(width, rows);
+    let mut arranged = vec![0.0; lines.width * rows];
+    W::arrange(arch, x, width, &mut arranged);
     // `[out, rows]`, so that every core writes one piece.
     let mut sums = vec![0.0; out * rows];
-    let lines = Lines { words, width: arranged.len() / rows, rows };
     let fill = |(weights, sums): (&[W], &mut [f32])| {
         arch.dispatch(Piece { weights, x: &arranged, lines, sums });
     };
     if out * width < WORTH_SHARING {
         fill((weights, &mut sums));
     } else {
-        let pieces = weights.par_chunks(CHUNK * words).zip(sums.par_chunks_mut(CHUNK * rows));
+        let pieces = weights.par_chunks(CHUNK * lines.words).zip(sums.par_chunks_mut(CHUNK * rows));
         pieces.for_each(fill);
     }
-    let values = if rows == 1 { sums } else { transposed(&sums, rows) };
-    from_values(values, [rows, out])
+    if rows == 1 {
+        return from_values(sums, [rows, out]);
+    }
+    let mut turned = vec![0.0; sums.len()];
+    turn(&sums, rows, &mut turned);
+    from_values(turned, [rows, out])
 }
 
 /// `[out, rows]` to `[rows, out]`.
-fn transposed(sums: &[f32], rows: usize) -> Vec<f32> {
-    let mut values = vec![0.0; sums.len()];
-    let out = sums.len() / rows;
-    for (row, values) in values.chunks_mut(out).enumerate() {
+pub(in super::super) fn turn(sums: &[f32], rows: usize, turned: &mut [f32]) {
+    for (row, turned) in turned.chunks_exact_mut(sums.len() / rows).enumerate() {
         let sums = sums[row..].iter().step_by(rows);
-        values.iter_mut().zip(sums).for_each(|(value, sum)| *value = *sum);
+        turned.iter_mut().zip(sums).for_each(|(value, sum)| *value = *sum);
     }
-    values
 }
 
 /// A word of memory with weights.
-pub(super) trait Weight: Copy + Sync {
+pub(in super::super) trait Weight: Copy + Sync {
+    /// A matrix of the type, if it lies as it is read: in order, rows in whole words.
+    fn of(weight: &FlexTensor) -> Option<&[Self]>;
+
     /// Words of a row of `width` numbers.
     fn words(width: usize) -> usize;
 
-    /// Rows of `x` in the order, and of the length, in which [`Self::tile`] takes them.
-    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]>;
+    /// Numbers of a row of `x` as [`Self::tile`] takes it.
+    fn width(width: usize) -> usize;
+
+    /// Puts rows of `x` in the order, and fills them up with zeros to the length, in which [`Self::tile`] takes
+    /// them.
+    fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]);
 
     /// `O` rows of the weights against the first `R` rows of `x`: `sums[o, r]`, `lines.rows` apart.
     ///
@@ -77,13 +85,20 @@ pub(super) trait Weight: Copy + Sync {
 
 /// How long rows are.
 #[derive(Clone, Copy)]
-pub(super) struct Lines {
+pub(in super::super) struct Lines {
     /// Words of a row of the weights.
-    words: usize,
+    pub(in super::super) words: usize,
     /// Numbers of a row of `x`, as it was arranged.
-    width: usize,
+    pub(in super::super) width: usize,
     /// Rows of `x`.
-    rows: usize,
+    pub(in super::super) rows: usize,
+}
+
+impl Lines {
+    /// Those of rows of `width` numbers.
+    pub(in super::super) fn of<W: Weight>(width: usize, rows: usize) -> Self {
+        Self { words: W::words(width), width: W::width(width), rows }
+    }
 }
 
 /// A word that is one or two weights and nothing else.
@@ -103,17 +118,28 @@ trait Plain: Copy + Sync {
     /// The product of the rest of a row with that of `x`.
     fn dot(rest: &[Self], x: &[f32]) -> f32;
 
-    /// See [`Weight::arranged`].
-    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]>;
+    /// See [`Weight::of`].
+    fn of(weight: &FlexTensor) -> Option<&[Self]>;
+
+    /// See [`Weight::arrange`].
+    fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]);
 }
 
 impl<P: Plain> Weight for P {
+    fn of(weight: &FlexTensor) -> Option<&[Self]> {
+        <P as Plain>::of(weight)
+    }
+
     fn words(width: usize) -> usize {
         width / P::NUMBERS
     }
 
-    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]> {
-        <P as Plain>::arranged(arch, x, width)
+    fn width(width: usize) -> usize {
+        width
+    }
+
+    fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]) {
+        <P as Plain>::arrange(arch, x, width, to);
     }
 
     #[inline(always)]
@@ -149,8 +175,13 @@ impl Plain for f32 {
         rest.iter().zip(x).map(|(weight, x)| weight * x).sum()
     }
 
-    fn arranged(_: Arch, x: &[f32], _: usize) -> Cow<'_, [f32]> {
-        x.into()
+    fn of(weight: &FlexTensor) -> Option<&[Self]> {
+        let is_ours = weight.dtype() == DType::F32 && weight.is_contiguous();
+        is_ours.then(|| values(weight, weight.shape().num_elements()))
+    }
+
+    fn arrange(_: Arch, x: &[f32], _: usize, to: &mut [f32]) {
+        to.copy_from_slice(x);
     }
 }
 
@@ -178,11 +209,24 @@ impl Plain for u32 {
         rest.iter().flat_map(|&word| both(word)).zip(x).map(|(weight, x)| weight * x).sum()
     }
 
+    /// Rows that begin in the middle of a word are not read so.
+    fn of(weight: &FlexTensor) -> Option<&[Self]> {
+        let is_ours = weight.dtype() == DType::BF16
+            && weight.is_contiguous()
+            && weight.shape()[1].is_multiple_of(2);
+        if !is_ours {
+            return None;
+        }
+        let numbers: &[bf16] = values(weight, weight.shape().num_elements());
+        let bits: &[u16] = numbers.reinterpret_cast();
+        bytemuck::try_cast_slice(bits).ok()
+    }
+
     /// Of two vectors first the even numbers, then the odd ones.
-    fn arranged(arch: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]> {
+    fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]) {
         let lanes = arch.dispatch(Lanes);
-        let mut arranged = x.to_vec();
-        for (to, from) in arranged.chunks_mut(width).zip(x.chunks(width)) {
+        to.copy_from_slice(x);
+        for (to, from) in to.chunks_mut(width).zip(x.chunks(width)) {
             let pairs = to.chunks_exact_mut(2 * lanes).zip(from.chunks_exact(2 * lanes));
             for (to, from) in pairs {
                 let (even, odd) = to.split_at_mut(lanes);
@@ -191,7 +235,6 @@ impl Plain for u32 {
                 }
             }
         }
-        arranged.into()
     }
 }
 
@@ -209,11 +252,12 @@ impl WithSimd for Lanes {
 }
 
 /// Some rows of the weights: `sums[o, r] = weights[o] . x[r]`.
-struct Piece<'a, W> {
-    weights: &'a [W],
-    x: &'a [f32],
-    lines: Lines,
-    sums: &'a mut [f32],
+pub(in super::super) struct Piece<'a, W> {
+    pub(in super::super) weights: &'a [W],
+    /// As [`Weight::arrange`] puts them.
+    pub(in super::super) x: &'a [f32],
+    pub(in super::super) lines: Lines,
+    pub(in super::super) sums: &'a mut [f32],
 }
 
 /// Rows of the weights that are kept in the first cache while rows of `x` pass.

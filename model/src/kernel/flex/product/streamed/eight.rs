@@ -3,12 +3,12 @@
 //! A byte becomes the last one of an f32 between 2^23 and 2^24, whose steps are 1; taking 2^23 + 128
 //! off leaves the number, exactly.
 
-use std::borrow::Cow;
-
+use burn::tensor::DType;
+use burn_flex::FlexTensor;
 use pulp::{Arch, Simd};
 
 use super::{
-    super::super::eight::{BLOCK, BLOCKS, GROUP, Group, groups_of, parts},
+    super::super::eight::{BLOCK, BLOCKS, Eight, GROUP, Group, groups_of, parts},
     Lines, Weight,
 };
 
@@ -19,20 +19,26 @@ const ZERO: f32 = 8_388_608.0 + 128.0;
 
 /// The word is a whole group.
 impl Weight for Group {
+    fn of(weight: &FlexTensor) -> Option<&[Self]> {
+        (weight.dtype() == DType::I8).then(|| Eight::of(weight).groups())
+    }
+
     fn words(width: usize) -> usize {
         groups_of(width)
     }
 
-    /// Filled up to whole groups with zeros.
-    fn arranged(_: Arch, x: &[f32], width: usize) -> Cow<'_, [f32]> {
-        let full = width.next_multiple_of(GROUP);
-        if full == width {
-            return x.into();
-        }
-        let mut arranged = vec![0.0; x.len() / width * full];
-        let rows = arranged.chunks_mut(full).zip(x.chunks(width));
-        rows.for_each(|(to, from)| to[..width].copy_from_slice(from));
-        arranged.into()
+    /// Whole groups.
+    fn width(width: usize) -> usize {
+        width.next_multiple_of(GROUP)
+    }
+
+    fn arrange(_: Arch, x: &[f32], width: usize, to: &mut [f32]) {
+        let rows = to.chunks_mut(Self::width(width)).zip(x.chunks(width));
+        rows.for_each(|(to, from)| {
+            let (to, rest) = to.split_at_mut(width);
+            to.copy_from_slice(from);
+            rest.fill(0.0);
+        });
     }
 
     #[inline(always)]

@@ -1,0 +1,144 @@
+//! A token of each of a few sequences through layers, in memory that is taken once for all of them.
+//!
+//! ```text
+//! norm | queries, keys, values | rotate, cache | attention | output
+//! norm | gates and ups         | gate                      | down
+//! ```
+//!
+//! What stands between bars is shared by the cores if it is worth it: five times a layer, where one
+//! operation after the other shares it eight times. The rest is done before another core has woken up. All
+//! numbers are those of the operations one by one, to the bit.
+
+mod layer;
+#[cfg(test)]
+mod tests;
+
+use burn::tensor::{DType, Tensor};
+use burn_flex::{Flex, FlexTensor};
+
+use super::{
+    super::{CachedLayer, LayerWeights, Reading, Slot, Visibility, layers, primitive, tensor},
+    contiguous,
+    eight::Group,
+    product::{MOST_ROWS, streamed::Weight},
+};
+use layer::{Layer, Room};
+
+/// Kernel of [`super::super::Backend::cached_layers`], for one token a sequence.
+pub(super) fn cached_layers(
+    x: Tensor<Flex, 3>,
+    layers: &mut dyn Iterator<Item = CachedLayer<'_, Flex>>,
+    reading: &Reading<'_, Flex>,
+) -> Tensor<Flex, 3> {
+    let [rows, t, _] = x.dims();
+    if t != 1 || rows > MOST_ROWS || x.dtype() != DType::F32 {
+        return layers::reference(x, layers, reading);
+    }
+    let tables = reading.rope.clone().map(|table| contiguous(primitive(table)));
+    let real = reading.mask.keys.clone().map(|keys| keys.into_primitive().to_contiguous());
+    let tokens = Tokens {
+        slots: reading.slots,
+        tables: [0, 1].map(|i| tables[i].storage()),
+        seen: reading.seen,
+        real: real.as_ref().map(FlexTensor::storage),
+        visibility: reading.mask.visibility,
+    };
+    let mut room = Room::default();
+    let mut x = contiguous(primitive(x));
+    for (weights, mut cache) in layers {
+        let parts = Parts::of(weights);
+        let is_done = match parts.maps[0].dtype() {
+            DType::F32 => through::<f32>(&parts, &tokens, &mut x, &mut cache, &mut room),
+            DType::BF16 => through::<u32>(&parts, &tokens, &mut x, &mut cache, &mut room),
+            DType::I8 => through::<Group>(&parts, &tokens, &mut x, &mut cache, &mut room),
+            _ => false,
+        };
+        if !is_done {
+            x = contiguous(primitive(layers::one(tensor(x), (parts.whole(), cache), reading)));
+        }
+    }
+    tensor(x)
+}
+
+/// Takes `x` through a layer, if its weights lie as they are read; says whether.
+fn through<W: Weight>(
+    parts: &Parts,
+    tokens: &Tokens<'_>,
+    x: &mut FlexTensor,
+    cache: &mut [&mut Tensor<Flex, 4>; 2],
+    room: &mut Room,
+) -> bool {
+    let Some(layer) = Layer::<W>::of(parts) else { return false };
+    let [keys, values] = cache;
+    if keys.dtype() != DType::F32 {
+        return false;
+    }
+    let capacity = keys.dims()[2];
+    let x: &mut [f32] = x.storage_mut();
+    numbers_of(keys, |keys| {
+        numbers_of(values, |values| layer.take(tokens, x, ([keys, values], capacity), room));
+    });
+    true
+}
+
+/// Changes a tensor where it lies, if nobody else holds it.
+fn numbers_of(x: &mut Tensor<Flex, 4>, change: impl FnOnce(&mut [f32])) {
+    x.inplace(|x| {
+        let mut x = contiguous(primitive(x));
+        change(x.storage_mut());
+        tensor(x)
+    });
+}
+
+/// One token a sequence.
+struct Tokens<'a> {
+    slots: &'a [Slot],
+    /// Cosines and sines, `[slots, D / 2]` each.
+    tables: [&'a [f32]; 2],
+    /// Positions of the cache that are looked at.
+    seen: usize,
+    /// `[slots, seen]`, zero = hidden.
+    real: Option<&'a [u8]>,
+    visibility: Visibility,
+}
+
+/// [`LayerWeights`] as they lie in memory.
+struct Parts {
+    /// Queries, keys, values, outputs; gates, ups, downs.
+    maps: [FlexTensor; 7],
+    /// Before attention, of queries, of keys, before the gated block.
+    norms: [FlexTensor; 4],
+    epsilon: f64,
+}
+
+impl Parts {
+    fn of(weights: LayerWeights<Flex>) -> Self {
+        let LayerWeights { q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, .. } =
+            weights;
+        let LayerWeights { input_layernorm, q_norm, k_norm, post_attention_layernorm, .. } =
+            weights;
+        let maps = [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj];
+        let norms = [input_layernorm, q_norm, k_norm, post_attention_layernorm];
+        let epsilon = weights.epsilon;
+        Self { maps: maps.map(primitive), norms: norms.map(primitive), epsilon }
+    }
+
+    fn whole(self) -> LayerWeights<Flex> {
+        let [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj] = self.maps.map(tensor);
+        let [input_layernorm, q_norm, k_norm, post_attention_layernorm] = self.norms.map(tensor);
+        LayerWeights {
+            input_layernorm,
+            q_proj,
+            k_proj,
+            v_proj,
+            o_proj,
+            q_norm,
+            k_norm,
+            post_attention_layernorm,
+            gate_proj,
+            up_proj,
+            down_proj,
+            epsilon: self.epsilon,
+        }
+    }
+}

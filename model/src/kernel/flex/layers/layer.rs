@@ -1,0 +1,228 @@
+//! One layer.
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_flex::FlexTensor;
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::{
+    super::{
+        attention::{Heads, Problem, few, scale_of},
+        product::{
+            WORTH_SHARING,
+            streamed::{CHUNK, Lines, Piece, Weight, turn},
+        },
+        rms_norm::Rows,
+        rotate, swiglu,
+    },
+    Parts, Tokens,
+};
+
+/// The weights of a layer whose maps are all of one type.
+pub(super) struct Layer<'a, W> {
+    /// Queries, keys, values.
+    looked: [&'a [W]; 3],
+    output: &'a [W],
+    /// Gates, ups.
+    gated: [&'a [W]; 2],
+    down: &'a [W],
+    /// Before attention and before the gated block.
+    norms: [&'a [f32]; 2],
+    /// Of queries and keys.
+    head_norms: [&'a [f32]; 2],
+    epsilon: f64,
+}
+
+/// Where numbers are between operations; each as long as it has ever been.
+#[derive(Default)]
+pub(super) struct Room {
+    normed: Vec<f32>,
+    arranged: Vec<f32>,
+    /// `[out, rows]`
+    sums: Vec<f32>,
+    /// `[rows, out]`
+    turned: Vec<f32>,
+    /// `[rows, heads D]`
+    queries: Vec<f32>,
+    /// `[rows, heads D]`
+    mixed: Vec<f32>,
+}
+
+/// So many numbers of it.
+fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
+    if room.len() < count {
+        room.resize(count, 0.0);
+    }
+    &mut room[..count]
+}
+
+impl<'a, W: Weight> Layer<'a, W> {
+    /// `None` if the weights do not lie as they are read, or their rows do not come in whole chunks.
+    pub(super) fn of(parts: &'a Parts) -> Option<Self> {
+        let is_even = |map: &FlexTensor| map.shape()[0].is_multiple_of(CHUNK);
+        let is_plain = |norm: &FlexTensor| norm.dtype() == DType::F32 && norm.is_contiguous();
+        if !parts.maps.iter().all(is_even) || !parts.norms.iter().all(is_plain) {
+            return None;
+        }
+        let [q, k, v, o, gate, up, down] = &parts.maps;
+        let norms = [0, 1, 2, 3].map(|i| {
+            let norm = &parts.norms[i];
+            &norm.storage::<f32>()[norm.layout().start_offset()..][..norm.shape()[0]]
+        });
+        Some(Self {
+            looked: [W::of(q)?, W::of(k)?, W::of(v)?],
+            output: W::of(o)?,
+            gated: [W::of(gate)?, W::of(up)?],
+            down: W::of(down)?,
+            norms: [norms[0], norms[3]],
+            head_norms: [norms[1], norms[2]],
+            epsilon: parts.epsilon,
+        })
+    }
+
+    /// Takes `x`, `[rows, H]`, through it. The cache is keys and values, `[.., kv_heads, capacity, D]`.
+    pub(super) fn take(
+        &self,
+        tokens: &Tokens<'_>,
+        x: &mut [f32],
+        (cache, capacity): ([&mut [f32]; 2], usize),
+        room: &mut Room,
+    ) {
+        let rows = tokens.slots.len();
+        let lines = self.enter(x, self.norms[0], room);
+        let outs = self.looked.map(|map| map.len() / lines.words);
+        let sums = some(&mut room.sums, outs.iter().sum::<usize>() * rows);
+        products(&self.looked, &room.arranged, lines, sums);
+
+        self.look(tokens, outs, (cache, capacity), room);
+
+        let width = outs[0];
+        let lines = arrange::<W>(some(&mut room.mixed, rows * width), rows, &mut room.arranged);
+        self.leave(self.output, lines, x, room);
+
+        let lines = self.enter(x, self.norms[1], room);
+        let inner = self.gated[0].len() / lines.words * rows;
+        let sums = some(&mut room.sums, 2 * inner);
+        products(&self.gated, &room.arranged, lines, sums);
+        let (gate, up) = sums.split_at(inner);
+        let both = some(&mut room.normed, inner);
+        Arch::new().dispatch(swiglu::Piece { gate, up, y: both });
+        let turned = some(&mut room.turned, inner);
+        turn(both, rows, turned);
+        let lines = arrange::<W>(turned, rows, &mut room.arranged);
+        self.leave(self.down, lines, x, room);
+    }
+
+    /// The norm of `x`, as maps take it.
+    fn enter(&self, x: &[f32], weight: &[f32], room: &mut Room) -> Lines {
+        let normed = some(&mut room.normed, x.len());
+        Arch::new().dispatch(Rows { x, weight, epsilon: self.epsilon, y: normed });
+        arrange::<W>(normed, x.len() / weight.len(), &mut room.arranged)
+    }
+
+    /// Adds what a map makes of what was arranged.
+    fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Room) {
+        let sums = some(&mut room.sums, x.len());
+        products(&[map], &room.arranged, lines, sums);
+        for (row, x) in x.chunks_exact_mut(sums.len() / lines.rows).enumerate() {
+            let sums = sums[row..].iter().step_by(lines.rows);
+            x.iter_mut().zip(sums).for_each(|(x, sum)| *x += sum);
+        }
+    }
+
+    /// From queries, keys and values to what is mixed of the values.
+    fn look(
+        &self,
+        tokens: &Tokens<'_>,
+        outs: [usize; 3],
+        ([keys, values], capacity): ([&mut [f32]; 2], usize),
+        room: &mut Room,
+    ) {
+        let rows = tokens.slots.len();
+        let all = outs.iter().sum::<usize>();
+        let width = self.head_norms[0].len();
+        let [heads, kv_heads] = [outs[0], outs[1]].map(|out| out / width);
+        let turned = some(&mut room.turned, all * rows);
+        turn(&room.sums[..all * rows], rows, turned);
+        let normed = some(&mut room.normed, outs[0].max(outs[1]));
+        let queries = some(&mut room.queries, rows * outs[0]);
+        let norm = |x: &[f32], weight: &[f32], y: &mut [f32]| {
+            Arch::new().dispatch(Rows { x, weight, epsilon: self.epsilon, y });
+        };
+        for (row, slot) in tokens.slots.iter().enumerate() {
+            let tables = tokens.tables.map(|table| &table[row * width / 2..][..width / 2]);
+            let (query, rest) = turned[row * all..][..all].split_at(outs[0]);
+            let (key, value) = rest.split_at(outs[1]);
+            let queries = &mut queries[row * outs[0]..][..outs[0]];
+            norm(query, self.head_norms[0], &mut normed[..outs[0]]);
+            for (from, to) in normed.chunks_exact(width).zip(queries.chunks_exact_mut(width)) {
+                rotate::turn(from, tables, to);
+            }
+            assert!(slot.start < capacity, "position {} of {capacity}", slot.start);
+            let place = |head: usize| {
+                let start = ((slot.row * kv_heads + head) * capacity + slot.start) * width;
+                start..start + width
+            };
+            norm(key, self.head_norms[1], &mut normed[..outs[1]]);
+            for (head, key) in normed[..outs[1]].chunks_exact(width).enumerate() {
+                rotate::turn(key, tables, &mut keys[place(head)]);
+            }
+            for (head, value) in value.chunks_exact(width).enumerate() {
+                values[place(head)].copy_from_slice(value);
+            }
+        }
+
+        let first = tokens.slots[0].row * kv_heads * capacity * width;
+        let strides = [kv_heads * capacity * width, capacity * width, width];
+        let problem = Problem {
+            q: Heads { values: queries, strides: [outs[0], width, outs[0]], width },
+            k: Heads { values: &keys[first..], strides, width },
+            v: Heads { values: &values[first..], strides, width },
+            kv_heads,
+            group: heads / kv_heads,
+            queries: 1,
+            keys: tokens.seen,
+            real: tokens.real,
+            visibility: tokens.visibility,
+            scale: scale_of(width),
+        };
+        let mixed = some(&mut room.mixed, rows * outs[0]);
+        mixed.fill(0.0);
+        few::attend(&problem, mixed);
+    }
+}
+
+/// Rows of `x` as maps of the type take them.
+fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines {
+    let width = x.len() / rows;
+    let lines = Lines::of::<W>(width, rows);
+    W::arrange(Arch::new(), x, width, some(arranged, lines.width * rows));
+    lines
+}
+
+/// `maps x`, one map after the other: `[out, rows]`.
+fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32]) {
+    let Lines { words, rows, .. } = lines;
+    let arch = Arch::new();
+    let piece = |(index, sums): (usize, &mut [f32])| {
+        let mut first = index * CHUNK * words;
+        for map in maps {
+            if first < map.len() {
+                let weights = &map[first..][..sums.len() / rows * words];
+                return arch.dispatch(Piece { weights, x, lines, sums });
+            }
+            first -= map.len();
+        }
+    };
+    shared(sums, lines, piece);
+}
+
+/// Fills `[out, rows]` chunk by chunk, by all cores if that is worth it.
+fn shared(sums: &mut [f32], lines: Lines, piece: impl Fn((usize, &mut [f32])) + Send + Sync) {
+    let size = CHUNK * lines.rows;
+    if sums.len() / lines.rows * lines.width < WORTH_SHARING {
+        sums.chunks_mut(size).enumerate().for_each(piece);
+    } else {
+        sums.par_chunks_mut(size).enumerate().for_each(piece);
+    }
+}

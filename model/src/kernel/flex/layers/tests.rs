@@ -1,0 +1,101 @@
+//! Tokens through layers against the same by one operation after the other, to the bit.
+
+use super::{
+    super::{
+        super::{Mask, eight_bits, flags},
+        tests::random,
+    },
+    *,
+};
+
+const D: usize = 16;
+
+/// Widths: of the stream, of queries, of keys, within.
+type Widths = [usize; 4];
+
+fn weights([hidden, queries, keys, inner]: Widths, dtype: DType) -> LayerWeights<Flex> {
+    let map = |out, width: usize| {
+        let map = random([out, width]) * (width as f32).powf(-0.5);
+        if dtype == DType::I8 { eight_bits(map) } else { map.cast(dtype) }
+    };
+    LayerWeights {
+        input_layernorm: random([hidden]),
+        q_proj: map(queries, hidden),
+        k_proj: map(keys, hidden),
+        v_proj: map(keys, hidden),
+        o_proj: map(hidden, queries),
+        q_norm: random([D]),
+        k_norm: random([D]),
+        post_attention_layernorm: random([hidden]),
+        gate_proj: map(inner, hidden),
+        up_proj: map(inner, hidden),
+        down_proj: map(hidden, inner),
+        epsilon: 1e-6,
+    }
+}
+
+fn values<const R: usize>(x: Tensor<Flex, R>) -> Vec<f32> {
+    x.into_data().to_vec().expect("f32")
+}
+
+/// Two layers, with caches that have something in them, taken both ways.
+#[track_caller]
+fn assert_same(widths: Widths, rows: usize, dtypes: [DType; 2]) {
+    let device = Default::default();
+    let (kv_heads, capacity, seen) = (widths[2] / D, 64, 48);
+    let layers = dtypes.map(|dtype| weights(widths, dtype));
+    let start = random([rows + 2, kv_heads, capacity, D]);
+    let x = random([rows, 1, widths[0]]);
+    // Sequences of different lengths, from the second row of the cache on.
+    let slots: Vec<Slot> =
+        (0..rows).map(|row| Slot { row: row + 1, start: 40 - row * 2 }).collect();
+    let is_one = rows == 1;
+    let real = |slot: &Slot| (0..seen).map(|j| j <= slot.start).collect();
+    let mask = Mask {
+        visibility: match is_one {
+            true => Visibility::Causal { first: slots[0].start },
+            false => Visibility::Full,
+        },
+        keys: match is_one {
+            true => None,
+            false => flags(&slots.iter().map(real).collect::<Vec<_>>(), &device),
+        },
+    };
+    let rope = [random([rows, D / 2]), random([rows, D / 2])];
+    let reading = Reading { slots: &slots, rope, seen, mask };
+    let taken = |is_ours: bool| {
+        let mut caches = [0, 1].map(|_| [start.clone(), start.clone() * 2.0]);
+        let mut both = layers.clone().into_iter().zip(caches.iter_mut().map(<[_; 2]>::each_mut));
+        let x = match is_ours {
+            true => cached_layers(x.clone(), &mut both, &reading),
+            false => layers::reference(x.clone(), &mut both, &reading),
+        };
+        (values(x), caches.map(|cache| cache.map(values)))
+    };
+    let (ours, our_caches) = taken(true);
+    assert!(ours.iter().all(|number| number.is_finite()));
+    let (expected, caches) = taken(false);
+    assert_eq!(ours, expected, "{widths:?}, {rows} rows, {dtypes:?}");
+    assert!(our_caches == caches, "{widths:?}, {rows} rows, {dtypes:?}");
+    assert_ne!(caches[0][0], values(start), "keys were written");
+}
+
+#[test]
+fn tokens_are_taken_as_by_one_operation_after_the_other() {
+    for dtype in [DType::F32, DType::BF16, DType::I8] {
+        for rows in [1, 2, 5, 16] {
+            // Alone, and by all cores; a stream that fills no group of eight bits.
+            for widths in [[32, 64, 32, 96], [96, 64, 64, 160], [320, 192, 96, 512]] {
+                assert_same(widths, rows, [dtype; 2]);
+            }
+        }
+    }
+}
+
+/// Rows that come in no whole chunks, more rows than are few, layers of different types.
+#[test]
+fn what_is_not_taken_so_is_taken_one_by_one() {
+    assert_same([40, 64, 32, 96], 2, [DType::BF16; 2]);
+    assert_same([32, 64, 32, 96], 17, [DType::BF16; 2]);
+    assert_same([32, 64, 32, 96], 2, [DType::I8, DType::F32]);
+}

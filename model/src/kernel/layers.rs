@@ -1,0 +1,113 @@
+//! Transformer layers over new tokens, after what a cache holds: what decoding consists of.
+//!
+//! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
+//! `Qwen3DecoderLayer`.
+
+use burn::tensor::Tensor;
+
+use super::{
+    Backend, Mask, Slot, add, attention, cache_write, linear, norm_rotate, rms_norm, swiglu,
+};
+
+/// The weights of a layer, under their names in a checkpoint.
+#[derive(Debug, Clone)]
+pub struct LayerWeights<B: Backend> {
+    /// Before attention: `[H]`.
+    pub input_layernorm: Tensor<B, 1>,
+    /// `[heads D, H]`
+    pub q_proj: Tensor<B, 2>,
+    /// `[kv_heads D, H]`
+    pub k_proj: Tensor<B, 2>,
+    /// `[kv_heads D, H]`
+    pub v_proj: Tensor<B, 2>,
+    /// `[H, heads D]`
+    pub o_proj: Tensor<B, 2>,
+    /// Of a head: `[D]`.
+    pub q_norm: Tensor<B, 1>,
+    /// Of a head: `[D]`.
+    pub k_norm: Tensor<B, 1>,
+    /// Before the gated block: `[H]`.
+    pub post_attention_layernorm: Tensor<B, 1>,
+    /// `[I, H]`
+    pub gate_proj: Tensor<B, 2>,
+    /// `[I, H]`
+    pub up_proj: Tensor<B, 2>,
+    /// `[H, I]`
+    pub down_proj: Tensor<B, 2>,
+    /// Added under every norm's root.
+    pub epsilon: f64,
+}
+
+/// Where new tokens stand, and what they may see.
+#[derive(Debug, Clone)]
+pub struct Reading<'a, B: Backend> {
+    /// Their places in the cache: several tokens of one sequence, or one of each of several, whose rows
+    /// follow each other.
+    pub slots: &'a [Slot],
+    /// Cosines and sines of their positions, `[positions, D / 2]` each.
+    pub rope: [Tensor<B, 2>; 2],
+    /// Positions of the cache that are looked at, the new ones included.
+    pub seen: usize,
+    /// What of those is hidden.
+    pub mask: Mask<B>,
+}
+
+/// A layer and its keys and values, `[rows, kv_heads, capacity, D]` each.
+pub type CachedLayer<'a, B> = (LayerWeights<B>, [&'a mut Tensor<B, 4>; 2]);
+
+/// Takes new tokens through layers, one after the other; their keys and values are added to the caches.
+///
+/// # Shapes
+/// - `x`, output: `[slots, t, H]`
+pub fn cached_layers<B: Backend>(
+    x: Tensor<B, 3>,
+    layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
+    reading: &Reading<'_, B>,
+) -> Tensor<B, 3> {
+    B::cached_layers(x, layers, reading)
+}
+
+/// Reference of [`cached_layers`], of the same shapes.
+pub fn reference<B: Backend>(
+    x: Tensor<B, 3>,
+    layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
+    reading: &Reading<'_, B>,
+) -> Tensor<B, 3> {
+    layers.fold(x, |x, layer| one(x, layer, reading))
+}
+
+/// One of them.
+pub(super) fn one<B: Backend>(
+    x: Tensor<B, 3>,
+    (weights, [keys, values]): CachedLayer<'_, B>,
+    reading: &Reading<'_, B>,
+) -> Tensor<B, 3> {
+    let [slots, t, _] = x.dims();
+    let [width] = weights.q_norm.dims();
+    let epsilon = weights.epsilon;
+    let [cos, sin] = reading.rope.clone();
+    let split = |x: Tensor<B, 3>| {
+        let heads = x.dims()[2] / width;
+        x.reshape([slots, t, heads, width])
+    };
+
+    let normed = rms_norm(x.clone(), weights.input_layernorm, epsilon);
+    let k = split(linear(normed.clone(), weights.k_proj, None));
+    let k = norm_rotate(k, weights.k_norm, epsilon, cos.clone(), sin.clone());
+    let v = split(linear(normed.clone(), weights.v_proj, None)).swap_dims(1, 2);
+    keys.inplace(|cache| cache_write(cache, k, reading.slots));
+    values.inplace(|cache| cache_write(cache, v, reading.slots));
+    let seen = |cache: &Tensor<B, 4>| {
+        cache.clone().narrow(0, reading.slots[0].row, slots).narrow(2, 0, reading.seen)
+    };
+    let q = split(linear(normed, weights.q_proj, None));
+    let q = norm_rotate(q, weights.q_norm, epsilon, cos, sin);
+    let mixed = attention(q, seen(keys), seen(values), &reading.mask).swap_dims(1, 2);
+    let heads = mixed.dims()[2];
+    let x = add(x, linear(mixed.reshape([slots, t, heads * width]), weights.o_proj, None));
+
+    let normed = rms_norm(x.clone(), weights.post_attention_layernorm, epsilon);
+    let gate = linear(normed.clone(), weights.gate_proj, None);
+    let gated = swiglu(gate, linear(normed, weights.up_proj, None));
+    add(x, linear(gated, weights.down_proj, None))
+}
