@@ -32,13 +32,13 @@ const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
 const PHASES: &[(usize, Emphasis)] = &[
     (0, Emphasis { times: &[ALL], unknown_with_codes: 0.08 }),
     // From here on codes have to tell key and tempo too, which were left to the text.
-    (5_000, Emphasis { times: &[EARLY], unknown_with_codes: 0.5 }),
+    (3_500, Emphasis { times: &[EARLY], unknown_with_codes: 0.5 }),
     // Early times alone leave the last steps of a song to chance: what sounds on trembles.
-    (9_000, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 }),
+    (6_500, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 }),
 ];
 
 const HABITS: Habits = Habits {
-    steps: 20_000,
+    steps: 14_000,
     rate: 2.5e-3,
     warm_up: 500,
     last: 0.02,

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! words  vae -> corpus -> codes -> flow, language
+//!        vae -> decoder
 //! ```
 
 mod codes;
 mod corpus;
+mod decoder;
 mod flow;
 mod language;
 mod pieces;
@@ -28,6 +30,8 @@ pub(crate) enum Stage {
     Words,
     /// The autoencoder: sound to latents and back
     Vae(Taught),
+    /// The way from latents back once more, which stay what they are
+    Decoder(Taught),
     /// Pieces as latents; the stages below make them too if they are missing
     Corpus,
     /// The audio codes: what is worth remembering of a moment
@@ -43,7 +47,7 @@ pub(crate) enum Stage {
 /// How long a stage learns.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Taught {
-    /// Steps (of `vae` as many again for its decoder); otherwise the stage's own number
+    /// Steps; otherwise the stage's own number
     #[arg(long)]
     steps: Option<usize>,
 }
@@ -103,7 +107,7 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
     let done = match stage {
         Stage::Words => words::run(setting)?,
         Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
-        Stage::Vae(_) | Stage::Corpus | Stage::Codes(_) | Stage::Flow(_) | Stage::Language(_) => {
+        _ => {
             let engine = Engine { device: setting.device, dtype: DType::F32 };
             engine.run(Computed { stage, setting })??
         }
@@ -130,6 +134,7 @@ impl Job for Computed<'_> {
         B::seed(&place.device, setting.seed);
         match stage {
             Stage::Vae(taught) => vae::run(setting, *taught, &place),
+            Stage::Decoder(taught) => decoder::run(setting, *taught, &place),
             Stage::Corpus => Ok(corpus::read(setting, &place)?.is_some()),
             Stage::Codes(taught) => codes::run(setting, *taught, &place),
             Stage::Flow(taught) => flow::run(setting, *taught, &place),

@@ -1,16 +1,16 @@
 //! The autoencoder.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use acestep_import::Part;
-use acestep_model::{Backend, Place, oobleck::Decoder};
+use acestep_model::{Backend, Place};
 use acestep_train::{
     composer::{Piece, REVISION, Wish},
-    course::{Course, Lesson, digest},
+    course::{Course, Lesson},
     demo::{self, Sizes},
-    learner::{Habits, awake},
-    release::{Tensors, read_tensors, tensors_of, weight_normed, write_tensors},
-    vae::{Autoencoder, Crops, Weights, loss, loss_of_decoder},
+    learner::Habits,
+    release::{Tensors, tensors_of, weight_normed, write_tensors},
+    vae::{Autoencoder, Crops, Weights, loss},
 };
 use burn::{
     backend::Autodiff,
@@ -20,20 +20,14 @@ use burn::{
 use super::{Setting, Taught, halves, tell, write};
 
 /// Stretches of a step.
-const ITEMS: usize = 4;
+pub(super) const ITEMS: usize = 4;
 
 /// Latent frames of a stretch: 0.8 s.
-const FRAMES: usize = 160;
+pub(super) const FRAMES: usize = 160;
 
-/// Steps of both halves, and again of the decoder alone.
-const STEPS: usize = 8_000;
-
-/// One of so many pieces of those for the decoder is played by the band that the later networks know.
-const SAME: usize = 2;
-
-/// How both learn.
+/// How it learns, and its decoder again.
 const HABITS: Habits = Habits {
-    steps: STEPS,
+    steps: 8_000,
     rate: 5e-4,
     warm_up: 400,
     last: 0.02,
@@ -43,10 +37,10 @@ const HABITS: Habits = Habits {
     average: 0.999,
 };
 
-const WEIGHTS: Weights = Weights { waveform: 1.0, kl: 1.5e-2 };
+pub(super) const WEIGHTS: Weights = Weights { waveform: 1.0, kl: 1.5e-2 };
 
 /// Where the weights lie.
-const FILE: &str = "diffusion_pytorch_model.safetensors";
+pub(super) const FILE: &str = "diffusion_pytorch_model.safetensors";
 
 /// Pieces whose latents are measured in the end.
 const MEASURED: u64 = 24;
@@ -56,43 +50,13 @@ pub(super) fn run<B: Backend>(
     taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let habits = Habits { steps: taught.steps.unwrap_or(STEPS), ..HABITS };
-    let course = |folder: &str, seed: u64, of: String| Course {
-        folder: setting.folder.join(folder),
-        seed,
-        of,
-        habits: habits.clone(),
-        save_every: Duration::from_secs(300),
-        at_once: setting.at_once(),
-    };
-    let of = format!("{}, composer {REVISION}", demo::VAE);
-    let first = course("vae", setting.seed, of.clone());
-    let file = setting.released("vae")?.join(FILE);
-    // Released once: computed again, latents might differ in their last bits from those that others learned from.
-    let is_released = first.is_finished()? && file.is_file();
-    if !is_released && !both(setting, &first, place)? {
-        return Ok(false);
+    let course = course(setting, taught, "vae", setting.seed, what_is_made());
+    // Released once: computed again, latents might differ in their last bits from those that others learned
+    // from, and the stage `decoder` may have come since.
+    if course.is_finished()? && setting.released("vae")?.join(FILE).is_file() {
+        return Ok(true);
     }
-    let encoder = digest_of_encoder(&file)?;
-    let of = format!("{of}, decoder, {SAME}, encoder {encoder}");
-    decoder(setting, &course("vae-decoder", setting.seed.wrapping_add(1), of), place)
-}
 
-/// What an encoder is known by.
-fn digest_of_encoder(file: &Path) -> anyhow::Result<String> {
-    let tensors = read_tensors(file)?;
-    let of_encoder = tensors.iter().filter(|(name, _)| name.starts_with("encoder."));
-    let values: Vec<u8> =
-        of_encoder.flat_map(|(_, of)| &of.values).flat_map(|x| x.to_le_bytes()).collect();
-    Ok(digest([values.as_slice()]))
-}
-
-/// The course of both halves.
-fn both<B: Backend>(
-    setting: &Setting<'_>,
-    course: &Course,
-    place: &Place<B>,
-) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
     let device = &place.device;
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop());
@@ -116,49 +80,37 @@ fn both<B: Backend>(
     release(setting, weight_normed(tensors))
 }
 
-/// The course of the decoder alone: latents stay what they are, and so everything that other networks
-/// know of them.
-fn decoder<B: Backend>(
+/// A course as the autoencoder's are.
+pub(super) fn course(
     setting: &Setting<'_>,
-    course: &Course,
-    place: &Place<B>,
-) -> anyhow::Result<bool> {
-    let sizes = Sizes::demo()?;
-    let device = &place.device;
-    let released = setting.vae()?;
-    let encoder = released.encoder(place)?;
-    let start = awake::<Autodiff<B>, Decoder<Autodiff<B>>>(released.decoder(place)?);
-    let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
-    let learned = course.run_in_parts::<Autodiff<B>, _, _, 2>(
-        start,
-        ["spectra", "waveform"],
-        |step| parts(&mut crops, course.seed, step),
-        |(sounds, seed): (Vec<f32>, u64), model| {
-            let halves = (&encoder, model);
-            let (loss, losses) =
-                loss_of_decoder(halves, &sounds, ITEMS / 2, WEIGHTS.waveform, seed, device);
-            Lesson { loss, parts: [losses.spectra, losses.waveform] }
-        },
-        &mut tell,
-        setting.stop,
-    )?;
-    let Some(learned) = learned else { return Ok(false) };
+    taught: Taught,
+    folder: &str,
+    seed: u64,
+    of: String,
+) -> Course {
+    Course {
+        folder: setting.folder.join(folder),
+        seed,
+        of,
+        habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
+        save_every: Duration::from_secs(300),
+        at_once: setting.at_once(),
+    }
+}
 
-    // Rounded once more the encoder would be another one.
-    let mut tensors = read_tensors(&setting.released("vae")?.join(FILE))?;
-    tensors.retain(|name, _| name.starts_with("encoder."));
-    tensors.extend(weight_normed(tensors_of(&learned, Part::VaeDecoder)));
-    release(setting, tensors)
+/// Sizes and sounds.
+pub(super) fn what_is_made() -> String {
+    format!("{}, composer {REVISION}", demo::VAE)
 }
 
 /// The stretches of both halves of a step, each with a seed.
-fn parts(crops: &mut Crops, seed: u64, step: usize) -> Vec<(Vec<f32>, u64)> {
+pub(super) fn parts(crops: &mut Crops, seed: u64, step: usize) -> Vec<(Vec<f32>, u64)> {
     let sounds = crops.of_step(step);
     let half = sounds.chunks_exact(sounds.len() / 2).map(<[f32]>::to_vec);
     half.zip(halves(seed, step)).collect()
 }
 
-fn release(setting: &Setting<'_>, tensors: Tensors) -> anyhow::Result<bool> {
+pub(super) fn release(setting: &Setting<'_>, tensors: Tensors) -> anyhow::Result<bool> {
     let folder = setting.released("vae")?;
     write_tensors(&folder.join(FILE), &tensors)?;
     write(&folder.join("config.json"), demo::VAE)?;
