@@ -57,6 +57,11 @@ pub type CachedLayer<'a, B> = (LayerWeights<B>, [&'a mut Tensor<B, 4>; 2]);
 
 /// Takes new tokens through layers, one after the other; their keys and values are added to the caches.
 ///
+/// A sequence that is read at once goes through [`crate::nn::Layer`], which has the same mathematics.
+///
+/// # Panics
+/// If there is not a place for each sequence, or their rows do not follow each other.
+///
 /// # Shapes
 /// - `x`, output: `[slots, t, H]`
 pub fn cached_layers<B: Backend>(
@@ -64,6 +69,9 @@ pub fn cached_layers<B: Backend>(
     layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
     reading: &Reading<'_, B>,
 ) -> Tensor<B, 3> {
+    let slots = reading.slots;
+    assert_eq!(slots.len(), x.dims()[0], "a place for each sequence");
+    assert!(slots.windows(2).all(|two| two[1].row == two[0].row + 1), "rows follow each other");
     B::cached_layers(x, layers, reading)
 }
 
@@ -97,12 +105,10 @@ pub(super) fn one<B: Backend>(
     let v = split(linear(normed.clone(), weights.v_proj, None)).swap_dims(1, 2);
     keys.inplace(|cache| cache_write(cache, k, reading.slots));
     values.inplace(|cache| cache_write(cache, v, reading.slots));
-    let seen = |cache: &Tensor<B, 4>| {
-        cache.clone().narrow(0, reading.slots[0].row, slots).narrow(2, 0, reading.seen)
-    };
     let q = split(linear(normed, weights.q_proj, None));
     let q = norm_rotate(q, weights.q_norm, epsilon, cos, sin);
-    let mixed = attention(q, seen(keys), seen(values), &reading.mask).swap_dims(1, 2);
+    let [keys, values] = [keys, values].map(|cache| seen(cache, reading.slots, reading.seen));
+    let mixed = attention(q, keys, values, &reading.mask).swap_dims(1, 2);
     let heads = mixed.dims()[2];
     let x = add(x, linear(mixed.reshape([slots, t, heads * width]), weights.o_proj, None));
 
@@ -110,4 +116,13 @@ pub(super) fn one<B: Backend>(
     let gate = linear(normed.clone(), weights.gate_proj, None);
     let gated = swiglu(gate, linear(normed, weights.up_proj, None));
     add(x, linear(gated, weights.down_proj, None))
+}
+
+/// The first `length` positions of the rows of `slots`, `[slots, kv_heads, length, D]`.
+pub(super) fn seen<B: Backend>(
+    cache: &Tensor<B, 4>,
+    slots: &[Slot],
+    length: usize,
+) -> Tensor<B, 4> {
+    cache.clone().narrow(0, slots[0].row, slots.len()).narrow(2, 0, length)
 }

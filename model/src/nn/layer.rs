@@ -30,7 +30,8 @@ pub struct LayerShape {
     pub epsilon: f64,
 }
 
-/// `x + attention(norm(x))`, then `x + mlp(norm(x))`.
+/// `x + attention(norm(x))`, then `x + mlp(norm(x))`. After a cache its weights go through
+/// [`kernel::cached_layers`] instead, which has the same mathematics.
 #[derive(Module, Debug)]
 pub struct Layer<B: Backend> {
     input_layernorm: RmsNorm<B>,

@@ -1,9 +1,9 @@
 //! The autoencoder's decoder once more: latents stay what they are, and so everything that other networks
 //! know of them.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
-use acestep_import::Part;
+use acestep_import::{Directory, Part, VaeFolder};
 use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
     course::{Lesson, digest},
@@ -12,6 +12,7 @@ use acestep_train::{
     release::{read_tensors, tensors_of, weight_normed},
     vae::{Crops, loss_of_decoder},
 };
+use anyhow::Context;
 use burn::backend::Autodiff;
 
 use super::{
@@ -27,14 +28,14 @@ pub(super) fn run<B: Backend>(
     taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let released = setting.vae()?;
     let file = setting.released("vae")?.join(FILE);
     let of = format!("{}, decoder, {SAME}, encoder {}", what_is_made(), digest_of_encoder(&file)?);
     let course = course(setting, taught, "decoder", setting.seed.wrapping_add(1), of);
     let sizes = Sizes::demo()?;
     let device = &place.device;
-    let encoder = released.encoder(place)?;
-    let start = awake::<Autodiff<B>, Decoder<Autodiff<B>>>(released.decoder(place)?);
+    let before = before(setting, &course.folder)?;
+    let encoder = before.encoder(place)?;
+    let start = awake::<Autodiff<B>, Decoder<Autodiff<B>>>(before.decoder(place)?);
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 2>(
         start,
@@ -56,6 +57,23 @@ pub(super) fn run<B: Backend>(
     tensors.retain(|name, _| name.starts_with("encoder."));
     tensors.extend(weight_normed(tensors_of(&learned, Part::VaeDecoder)));
     release(setting, tensors)
+}
+
+/// The autoencoder before this stage, which is kept beside its state: what is released is another one afterwards.
+fn before(setting: &Setting<'_>, folder: &Path) -> anyhow::Result<VaeFolder> {
+    let kept = folder.join("before");
+    if !kept.join("config.json").is_file() {
+        drop(setting.vae()?);
+        let released = setting.released("vae")?;
+        let copied = fs::create_dir_all(&kept).and_then(|()| {
+            // The one that is looked for comes last.
+            [FILE, "config.json"]
+                .iter()
+                .try_for_each(|name| fs::copy(released.join(name), kept.join(name)).map(drop))
+        });
+        copied.with_context(|| format!("{}: cannot be written", kept.display()))?;
+    }
+    Ok(VaeFolder::open(Directory::Disk(kept))?)
 }
 
 /// What an encoder is known by.

@@ -30,7 +30,7 @@ pub(crate) enum Stage {
     Words,
     /// The autoencoder: sound to latents and back
     Vae(Taught),
-    /// The way from latents back once more, which stay what they are
+    /// The autoencoder's decoder once more; latents stay what they are
     Decoder(Taught),
     /// Pieces as latents; the stages below make them too if they are missing
     Corpus,
@@ -107,7 +107,12 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
     let done = match stage {
         Stage::Words => words::run(setting)?,
         Stage::Pieces(pieces) => pieces::run(setting, pieces)?,
-        _ => {
+        Stage::Vae(_)
+        | Stage::Decoder(_)
+        | Stage::Corpus
+        | Stage::Codes(_)
+        | Stage::Flow(_)
+        | Stage::Language(_) => {
             let engine = Engine { device: setting.device, dtype: DType::F32 };
             engine.run(Computed { stage, setting })??
         }

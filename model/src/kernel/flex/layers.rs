@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What stands between bars is shared by the cores if it is worth it: five times a layer, where one
-//! operation after the other shares it eight times. The rest is done before another core has woken up. All
+//! operation after the other shares it eight times. The rest is little for the few rows that it is for. All
 //! numbers are those of the operations one by one, to the bit.
 
 mod layer;
@@ -49,6 +49,7 @@ pub(super) fn cached_layers(
         let parts = Parts::of(weights);
         let is_done = match parts.maps[0].dtype() {
             DType::F32 => through::<f32>(&parts, &tokens, &mut x, &mut cache, &mut room),
+            // Two weights a word.
             DType::BF16 => through::<u32>(&parts, &tokens, &mut x, &mut cache, &mut room),
             DType::I8 => through::<Group>(&parts, &tokens, &mut x, &mut cache, &mut room),
             _ => false,

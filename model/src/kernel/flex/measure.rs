@@ -83,7 +83,7 @@ fn tokens() {
             epsilon: 1e-6,
         };
         let layers: Vec<_> = (0..8).map(|_| layer()).collect();
-        for rows in [1, 2, 4] {
+        for rows in [1, 2, 4, 8, 16] {
             let cache = || Tensor::<Flex, 4>::zeros([rows, 8, 528, 128], &device);
             let caches: Vec<_> = layers.iter().map(|_| [cache(), cache()]).collect();
             let caches = std::cell::RefCell::new(caches);

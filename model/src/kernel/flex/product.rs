@@ -25,15 +25,15 @@ mod turn;
 
 pub(super) use gradients::product_gradients;
 
-use burn::tensor::{DType, Element, TensorMetadata, bf16};
+use burn::tensor::{DType, Element, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
-use half::slice::HalfFloatSliceExt;
 use pulp::bytemuck::Pod;
 
 use super::{
     super::{primitive, reference, tensor},
     eight::{self, Eight},
 };
+use streamed::Weight;
 
 /// Rows up to which weights are read once, in the order of memory.
 pub(super) const MOST_ROWS: usize = 16;
@@ -58,30 +58,42 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         return of_eight(in_order(x), weight, sizes);
     }
     let [x, weight] = [x, weight].map(in_order);
-    let [rows, width, out] = sizes;
+    let [rows, width, _] = sizes;
     let inputs: &[f32] = values(&x, rows * width);
-    let is_few = rows <= MOST_ROWS;
-    if weight.dtype() == DType::F32 {
-        let weights: &[f32] = values(&weight, out * width);
-        if is_few {
+    if rows <= MOST_ROWS {
+        if let Some(weights) = <f32 as Weight>::of(&weight) {
             return streamed::product(inputs, weights, sizes);
         }
-        #[cfg(target_arch = "x86_64")]
-        if let Some(dot) = blocked::OfF32::new() {
-            return blocked::product(dot, inputs, weights, sizes);
+        // Rows that begin in the middle of a word go the way of many.
+        if let Some(words) = <u32 as Weight>::of(&weight) {
+            return streamed::product(inputs, words, sizes);
         }
-        return shared::product(x, weight);
-    }
-    let weights: &[bf16] = values(&weight, out * width);
-    // Rows that begin in the middle of a word go the way of many.
-    if let Some(words) = <u32 as streamed::Weight>::of(&weight).filter(|_| is_few) {
-        return streamed::product(inputs, words, sizes);
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(dot) = blocked::OfBf16::new() {
-        return blocked::product(dot, inputs, weights.reinterpret_cast(), sizes);
+    if let Some(product) = of_many(inputs, &weight, sizes) {
+        return product;
     }
     shared::product(x, weight)
+}
+
+/// By panels, where the processor has what that takes.
+#[cfg(target_arch = "x86_64")]
+fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<FlexTensor> {
+    use half::{bf16, slice::HalfFloatSliceExt};
+
+    let count = sizes[1] * sizes[2];
+    match weight.dtype() {
+        DType::F32 => {
+            let dot = blocked::OfF32::new()?;
+            Some(blocked::product(dot, inputs, values(weight, count), sizes))
+        }
+        DType::BF16 => {
+            let dot = blocked::OfBf16::new()?;
+            let weights = values::<bf16>(weight, count).reinterpret_cast();
+            Some(blocked::product(dot, inputs, weights, sizes))
+        }
+        _ => None,
+    }
 }
 
 fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor {

@@ -34,7 +34,7 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
         for (position, to) in to.chunks_exact_mut(width).enumerate() {
             let start = (from + position as isize * strides[2]) as usize;
             let tables = [cos, sin].map(|table| &table[position * half..][..half]);
-            turn(&values[start..start + width], tables, to);
+            rotate_head(&values[start..start + width], tables, to);
         }
     };
     if turned.len() < WORTH_SHARING {
@@ -46,7 +46,7 @@ pub(super) fn rotate(x: FlexTensor, cos: FlexTensor, sin: FlexTensor) -> FlexTen
 }
 
 /// One head at one position.
-pub(super) fn turn(head: &[f32], [cos, sin]: [&[f32]; 2], to: &mut [f32]) {
+pub(super) fn rotate_head(head: &[f32], [cos, sin]: [&[f32]; 2], to: &mut [f32]) {
     let half = head.len() / 2;
     let ((a, b), (to_a, to_b)) = (head.split_at(half), to.split_at_mut(half));
     let (cos, sin) = (&cos[..half], &sin[..half]);

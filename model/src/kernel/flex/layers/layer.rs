@@ -21,10 +21,10 @@ use super::{
 /// The weights of a layer whose maps are all of one type.
 pub(super) struct Layer<'a, W> {
     /// Queries, keys, values.
-    looked: [&'a [W]; 3],
+    qkv: [&'a [W]; 3],
     output: &'a [W],
     /// Gates, ups.
-    gated: [&'a [W]; 2],
+    gate_up: [&'a [W]; 2],
     down: &'a [W],
     /// Before attention and before the gated block.
     norms: [&'a [f32]; 2],
@@ -33,7 +33,7 @@ pub(super) struct Layer<'a, W> {
     epsilon: f64,
 }
 
-/// Where numbers are between operations; each as long as it has ever been.
+/// Where numbers are between operations.
 #[derive(Default)]
 pub(super) struct Room {
     normed: Vec<f32>,
@@ -48,7 +48,7 @@ pub(super) struct Room {
     mixed: Vec<f32>,
 }
 
-/// So many numbers of it.
+/// So many numbers, of whatever was there before: whoever asks for them writes all of them.
 fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
     if room.len() < count {
         room.resize(count, 0.0);
@@ -59,9 +59,9 @@ fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
 impl<'a, W: Weight> Layer<'a, W> {
     /// `None` if the weights do not lie as they are read, or their rows do not come in whole chunks.
     pub(super) fn of(parts: &'a Parts) -> Option<Self> {
-        let is_even = |map: &FlexTensor| map.shape()[0].is_multiple_of(CHUNK);
+        let is_in_chunks = |map: &FlexTensor| map.shape()[0].is_multiple_of(CHUNK);
         let is_plain = |norm: &FlexTensor| norm.dtype() == DType::F32 && norm.is_contiguous();
-        if !parts.maps.iter().all(is_even) || !parts.norms.iter().all(is_plain) {
+        if !parts.maps.iter().all(is_in_chunks) || !parts.norms.iter().all(is_plain) {
             return None;
         }
         let [q, k, v, o, gate, up, down] = &parts.maps;
@@ -70,9 +70,9 @@ impl<'a, W: Weight> Layer<'a, W> {
             &norm.storage::<f32>()[norm.layout().start_offset()..][..norm.shape()[0]]
         });
         Some(Self {
-            looked: [W::of(q)?, W::of(k)?, W::of(v)?],
+            qkv: [W::of(q)?, W::of(k)?, W::of(v)?],
             output: W::of(o)?,
-            gated: [W::of(gate)?, W::of(up)?],
+            gate_up: [W::of(gate)?, W::of(up)?],
             down: W::of(down)?,
             norms: [norms[0], norms[3]],
             head_norms: [norms[1], norms[2]],
@@ -89,10 +89,11 @@ impl<'a, W: Weight> Layer<'a, W> {
         room: &mut Room,
     ) {
         let rows = tokens.slots.len();
+        assert!(tokens.seen <= capacity, "{} positions of {capacity}", tokens.seen);
         let lines = self.enter(x, self.norms[0], room);
-        let outs = self.looked.map(|map| map.len() / lines.words);
+        let outs = self.qkv.map(|map| map.len() / lines.words);
         let sums = some(&mut room.sums, outs.iter().sum::<usize>() * rows);
-        products(&self.looked, &room.arranged, lines, sums);
+        products(&self.qkv, &room.arranged, lines, sums);
 
         self.look(tokens, outs, (cache, capacity), room);
 
@@ -101,9 +102,9 @@ impl<'a, W: Weight> Layer<'a, W> {
         self.leave(self.output, lines, x, room);
 
         let lines = self.enter(x, self.norms[1], room);
-        let inner = self.gated[0].len() / lines.words * rows;
+        let inner = self.gate_up[0].len() / lines.words * rows;
         let sums = some(&mut room.sums, 2 * inner);
-        products(&self.gated, &room.arranged, lines, sums);
+        products(&self.gate_up, &room.arranged, lines, sums);
         let (gate, up) = sums.split_at(inner);
         let both = some(&mut room.normed, inner);
         Arch::new().dispatch(swiglu::Piece { gate, up, y: both });
@@ -124,10 +125,9 @@ impl<'a, W: Weight> Layer<'a, W> {
     fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Room) {
         let sums = some(&mut room.sums, x.len());
         products(&[map], &room.arranged, lines, sums);
-        for (row, x) in x.chunks_exact_mut(sums.len() / lines.rows).enumerate() {
-            let sums = sums[row..].iter().step_by(lines.rows);
-            x.iter_mut().zip(sums).for_each(|(x, sum)| *x += sum);
-        }
+        let turned = some(&mut room.turned, sums.len());
+        turn(sums, lines.rows, turned);
+        x.iter_mut().zip(turned).for_each(|(x, more)| *x += *more);
     }
 
     /// From queries, keys and values to what is mixed of the values.
@@ -156,7 +156,7 @@ impl<'a, W: Weight> Layer<'a, W> {
             let queries = &mut queries[row * outs[0]..][..outs[0]];
             norm(query, self.head_norms[0], &mut normed[..outs[0]]);
             for (from, to) in normed.chunks_exact(width).zip(queries.chunks_exact_mut(width)) {
-                rotate::turn(from, tables, to);
+                rotate::rotate_head(from, tables, to);
             }
             assert!(slot.start < capacity, "position {} of {capacity}", slot.start);
             let place = |head: usize| {
@@ -165,7 +165,7 @@ impl<'a, W: Weight> Layer<'a, W> {
             };
             norm(key, self.head_norms[1], &mut normed[..outs[1]]);
             for (head, key) in normed[..outs[1]].chunks_exact(width).enumerate() {
-                rotate::turn(key, tables, &mut keys[place(head)]);
+                rotate::rotate_head(key, tables, &mut keys[place(head)]);
             }
             for (head, value) in value.chunks_exact(width).enumerate() {
                 values[place(head)].copy_from_slice(value);
@@ -187,6 +187,7 @@ impl<'a, W: Weight> Layer<'a, W> {
             scale: scale_of(width),
         };
         let mixed = some(&mut room.mixed, rows * outs[0]);
+        // Attention adds to it.
         mixed.fill(0.0);
         few::attend(&problem, mixed);
     }

@@ -38,12 +38,22 @@ fn values<const R: usize>(x: Tensor<Flex, R>) -> Vec<f32> {
     x.into_data().to_vec().expect("f32")
 }
 
+/// Whether the layer is one that is taken together.
+fn is_taken(weights: &LayerWeights<Flex>) -> bool {
+    let parts = Parts::of(weights.clone());
+    match weights.q_proj.dtype() {
+        DType::F32 => Layer::<f32>::of(&parts).is_some(),
+        DType::BF16 => Layer::<u32>::of(&parts).is_some(),
+        _ => Layer::<Group>::of(&parts).is_some(),
+    }
+}
+
 /// Two layers, with caches that have something in them, taken both ways.
 #[track_caller]
-fn assert_same(widths: Widths, rows: usize, dtypes: [DType; 2]) {
+fn assert_same(widths: Widths, rows: usize, layers: &[LayerWeights<Flex>; 2]) {
     let device = Default::default();
     let (kv_heads, capacity, seen) = (widths[2] / D, 64, 48);
-    let layers = dtypes.map(|dtype| weights(widths, dtype));
+    let dtypes = [0, 1].map(|layer| layers[layer].q_proj.dtype());
     let start = random([rows + 2, kv_heads, capacity, D]);
     let x = random([rows, 1, widths[0]]);
     // Sequences of different lengths, from the second row of the cache on.
@@ -86,7 +96,9 @@ fn tokens_are_taken_as_by_one_operation_after_the_other() {
         for rows in [1, 2, 5, 16] {
             // Alone, and by all cores; a stream that fills no group of eight bits.
             for widths in [[32, 64, 32, 96], [96, 64, 64, 160], [320, 192, 96, 512]] {
-                assert_same(widths, rows, [dtype; 2]);
+                let layers = [dtype; 2].map(|dtype| weights(widths, dtype));
+                assert!(layers.iter().all(is_taken));
+                assert_same(widths, rows, &layers);
             }
         }
     }
@@ -95,7 +107,25 @@ fn tokens_are_taken_as_by_one_operation_after_the_other() {
 /// Rows that come in no whole chunks, more rows than are few, layers of different types.
 #[test]
 fn what_is_not_taken_so_is_taken_one_by_one() {
-    assert_same([40, 64, 32, 96], 2, [DType::BF16; 2]);
-    assert_same([32, 64, 32, 96], 17, [DType::BF16; 2]);
-    assert_same([32, 64, 32, 96], 2, [DType::I8, DType::F32]);
+    let layers = |widths, dtypes: [DType; 2]| dtypes.map(|dtype| weights(widths, dtype));
+    let uneven = layers([40, 64, 32, 96], [DType::BF16; 2]);
+    assert!(!uneven.iter().any(is_taken));
+    assert_same([40, 64, 32, 96], 2, &uneven);
+    assert_same([32, 64, 32, 96], 17, &layers([32, 64, 32, 96], [DType::BF16; 2]));
+    assert_same([32, 64, 32, 96], 2, &layers([32, 64, 32, 96], [DType::I8, DType::F32]));
+}
+
+/// As in a file that is mapped: a map begins somewhere in what holds it.
+#[test]
+fn maps_are_read_where_they_lie() {
+    let widths = [32, 64, 32, 96];
+    for dtype in [DType::F32, DType::BF16, DType::I8] {
+        let layers = [0, 1].map(|_| {
+            let whole = weights([32, 64, 96, 96], dtype);
+            let part = |map: Tensor<Flex, 2>| map.narrow(0, 32, 32);
+            LayerWeights { k_proj: part(whole.k_proj), v_proj: part(whole.v_proj), ..whole }
+        });
+        assert!(layers.iter().all(is_taken));
+        assert_same(widths, 2, &layers);
+    }
 }
