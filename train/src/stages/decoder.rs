@@ -1,7 +1,10 @@
 //! The autoencoder's decoder once more: latents stay what they are, and so everything that other networks
 //! know of them.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use acestep_import::{Directory, Part, VaeFolder};
 use acestep_model::{Backend, Place, oobleck::Decoder};
@@ -20,6 +23,9 @@ use super::{
     vae::{FILE, FRAMES, ITEMS, WEIGHTS, course, parts, release, what_is_made},
 };
 
+/// Its folder among those of the stages.
+const FOLDER: &str = "decoder";
+
 /// One of so many pieces is played by the band that the later networks know.
 const SAME: usize = 2;
 
@@ -28,12 +34,13 @@ pub(super) fn run<B: Backend>(
     taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
-    let file = setting.released("vae")?.join(FILE);
+    let kept = kept(setting)?;
+    let file = kept.join(FILE);
+    let before = VaeFolder::open(Directory::Disk(kept))?;
     let of = format!("{}, decoder, {SAME}, encoder {}", what_is_made(), digest_of_encoder(&file)?);
-    let course = course(setting, taught, "decoder", setting.seed.wrapping_add(1), of);
+    let course = course(setting, taught, FOLDER, setting.seed.wrapping_add(1), of);
     let sizes = Sizes::demo()?;
     let device = &place.device;
-    let before = before(setting, &course.folder)?;
     let encoder = before.encoder(place)?;
     let start = awake::<Autodiff<B>, Decoder<Autodiff<B>>>(before.decoder(place)?);
     let mut crops = Crops::new(course.seed, ITEMS, FRAMES * sizes.vae.hop()).with_same_band(SAME);
@@ -60,8 +67,8 @@ pub(super) fn run<B: Backend>(
 }
 
 /// The autoencoder before this stage, which is kept beside its state: what is released is another one afterwards.
-fn before(setting: &Setting<'_>, folder: &Path) -> anyhow::Result<VaeFolder> {
-    let kept = folder.join("before");
+fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
+    let kept = setting.folder.join(FOLDER).join("before");
     if !kept.join("config.json").is_file() {
         drop(setting.vae()?);
         let released = setting.released("vae")?;
@@ -73,7 +80,7 @@ fn before(setting: &Setting<'_>, folder: &Path) -> anyhow::Result<VaeFolder> {
         });
         copied.with_context(|| format!("{}: cannot be written", kept.display()))?;
     }
-    Ok(VaeFolder::open(Directory::Disk(kept))?)
+    Ok(kept)
 }
 
 /// What an encoder is known by.

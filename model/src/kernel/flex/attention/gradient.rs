@@ -16,6 +16,7 @@ use super::{
     },
     HIDDEN, Heads, Problem, Rows,
     product::{Left, add_product},
+    scale_of,
 };
 
 /// Queries whose weights are held at a time.
@@ -53,7 +54,7 @@ pub(in super::super) fn attention_gradients(
         keys: key_count,
         real: keys.as_ref().map(FlexTensor::storage::<u8>),
         visibility,
-        scale: (width as f64).powf(-0.5) as f32,
+        scale: scale_of(width),
     };
     let slopes = Heads::of(&gradient);
     let mut of_q = vec![0.0; batch * heads * queries * width];
