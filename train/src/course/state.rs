@@ -1,0 +1,128 @@
+//! What a course goes on from.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use acestep_runtime::files::{Existing, write_whole};
+use burn::{
+    module::{AutodiffModule, Module},
+    tensor::backend::AutodiffBackend,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Course, digest};
+use crate::{
+    Error,
+    learner::{Habits, Learner},
+};
+
+/// What a saved state begins with.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) step: usize,
+    seed: u64,
+    of: String,
+    habits: Habits,
+    /// Seconds that were spent on learning.
+    seconds: f64,
+    /// Bytes of network, mean and optimizer, which follow.
+    sizes: [usize; 3],
+    /// SHA-256 of all three.
+    checksum: String,
+}
+
+impl Course {
+    fn state_path(&self) -> PathBuf {
+        self.folder.join("state.bin")
+    }
+
+    /// The learner as the folder's state has it, if there is one, and the seconds it has learned.
+    pub(super) fn start<B: AutodiffBackend, M: AutodiffModule<B>>(
+        &self,
+        learner: Learner<B, M>,
+        device: &B::Device,
+    ) -> Result<(Learner<B, M>, f64), Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        let Some((Header { step, seconds, sizes, .. }, bytes)) = self.state()? else {
+            return Ok((learner, 0.0));
+        };
+        let mut rest = bytes.as_slice();
+        let blobs = sizes.map(|size| {
+            let (blob, after) = rest.split_at(size);
+            rest = after;
+            blob.to_vec()
+        });
+        let learner =
+            learner.restore(blobs, step, device).map_err(|error| self.bad(&error.to_string()))?;
+        Ok((learner, seconds))
+    }
+
+    /// The folder's state, if there is one: what it begins with, and the rest, which is whole.
+    pub(super) fn state(&self) -> Result<Option<(Header, Vec<u8>)>, Error> {
+        let path = self.state_path();
+        let mut bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let end = end.ok_or_else(|| self.bad("no state of a course"))?;
+        let header: Header =
+            serde_json::from_slice(&bytes[..end]).map_err(|_| self.bad("no state of a course"))?;
+        if header.seed != self.seed || header.habits != self.habits || header.of != self.of {
+            return Err(self.bad(
+                "of a course with another seed, other settings or other data; \
+                            remove it to begin anew",
+            ));
+        }
+        let rest = bytes.split_off(end + 1);
+        let size = header.sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size));
+        if size != Some(rest.len()) {
+            return Err(self.bad("it is cut short"));
+        }
+        if digest([rest.as_slice()]) != header.checksum {
+            return Err(self.bad("it is damaged"));
+        }
+        Ok(Some((header, rest)))
+    }
+
+    fn bad(&self, reason: &str) -> Error {
+        Error::State { path: self.state_path(), reason: reason.to_owned() }
+    }
+
+    pub(super) fn save<B: AutodiffBackend, M: AutodiffModule<B>>(
+        &self,
+        learner: &Learner<B, M>,
+        seconds: f64,
+    ) -> Result<(), Error>
+    where
+        M::InnerModule: Module<B::InnerBackend>,
+    {
+        let path = self.state_path();
+        let bad = |error: &dyn std::fmt::Display| Error::State {
+            path: path.clone(),
+            reason: error.to_string(),
+        };
+        let blobs = learner.state().map_err(|error| bad(&error))?;
+        let sizes = [0, 1, 2].map(|i: usize| blobs[i].len());
+        let (step, seed, habits) = (learner.step(), self.seed, self.habits.clone());
+        let (of, checksum) = (self.of.clone(), digest(blobs.iter().map(Vec::as_slice)));
+        let header = Header { step, seed, of, habits, seconds, sizes, checksum };
+        let header = serde_json::to_string(&header).map_err(|error| bad(&error))?;
+        write_whole(&path, Existing::Replace, |file| {
+            let written = writeln!(file, "{header}")
+                .and_then(|()| blobs.iter().try_for_each(|blob| file.write_all(blob)));
+            written.map_err(|source| acestep_runtime::Error::File {
+                action: acestep_runtime::Action::Write,
+                path: path.clone(),
+                source,
+            })
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! Courses that are stopped, and states that are refused.
+
+use std::{cell::Cell, fs, path::Path, time::Duration};
+
+use acestep_model::nn::Linear;
+use burn::{backend::Autodiff, tensor::Distribution};
+use burn_flex::Flex;
+
+use super::*;
+
+type Learning = Autodiff<Flex>;
+
+fn course(folder: &Path) -> Course {
+    let habits = Habits {
+        steps: 60,
+        rate: 0.05,
+        warm_up: 5,
+        last: 0.1,
+        betas: [0.9, 0.99],
+        decay: 0.01,
+        longest: 1.0,
+        average: 0.9,
+    };
+    let save_every = Duration::from_secs(3600);
+    let of = "a test".to_owned();
+    Course { folder: folder.to_owned(), seed: 3, of, habits, save_every, at_once: Some(DType::F32) }
+}
+
+/// Weights after a course that learns to turn vectors round, stopped after each of `stops`.
+fn learned(folder: &Path, stops: &[usize]) -> (f32, Vec<f32>) {
+    let device = Default::default();
+    let start = Linear::<Learning>::init(4, 4, &device);
+    // The same beginning every time.
+    let mut weight = 0.0;
+    let start = start.map(&mut Counted(&mut weight));
+    let (taken, last) = (Cell::new(0), Cell::new(0.0));
+    let lesson = |step: usize, model: &Linear<Learning>| {
+        taken.set(step + 1);
+        let x = (0..32).map(|i| ((i * (step + 7)) % 11) as f32 / 5.0 - 1.0).collect();
+        let x = burn::tensor::TensorData::new::<f32, _>(x, [8, 4]);
+        let x = Tensor::<Learning, 2>::from_data(x, &device);
+        let loss = (model.forward(x.clone()) + x).square().mean();
+        last.set(loss.clone().into_scalar());
+        Lesson { loss, parts: [last.get()] }
+    };
+    let stop = || stops.contains(&taken.get());
+    let done = course(folder)
+        .run::<Learning, _, 1>(start, ["error"], lesson, &mut |_| {}, &stop)
+        .expect("a course");
+    let values = done.map(|done| {
+        let eye = Tensor::<Flex, 2>::eye(4, &device);
+        done.forward(eye).into_data().to_vec().expect("f32")
+    });
+    (last.get(), values.unwrap_or_default())
+}
+
+/// Fills parameters with numbers that count on.
+struct Counted<'a>(&'a mut f32);
+
+impl burn::module::ModuleMapper<Learning> for Counted<'_> {
+    fn map_float<const D: usize>(
+        &mut self,
+        param: burn::module::Param<Tensor<Learning, D>>,
+    ) -> burn::module::Param<Tensor<Learning, D>> {
+        let (id, value, mapper) = param.consume();
+        *self.0 += 0.1;
+        let value = Tensor::random_like(&value, Distribution::Uniform(0.1, 0.2)) * 0.0 + *self.0;
+        burn::module::Param::from_mapped_value(id, value.detach().require_grad(), mapper)
+    }
+}
+
+#[test]
+fn a_course_that_is_stopped_ends_where_one_does_that_is_not() {
+    let [whole, parts] = [0, 1].map(|_| tempfile::tempdir().expect("a folder"));
+    let (error, expected) = learned(whole.path(), &[]);
+    assert!(error < 0.2, "it learns: {error}");
+    assert!(learned(parts.path(), &[13]).1.is_empty(), "stopped");
+    assert!(learned(parts.path(), &[13, 40]).1.is_empty(), "stopped again");
+    assert_eq!(learned(parts.path(), &[]).1, expected);
+    let table = |folder: &Path| {
+        let text = fs::read_to_string(folder.join("losses.csv")).expect("a table");
+        // All but the seconds.
+        let row = |row: &str| {
+            row.split(',')
+                .enumerate()
+                .filter(|(i, _)| *i != 1)
+                .map(|(_, of)| of.to_owned())
+                .collect::<Vec<_>>()
+        };
+        text.lines().map(row).collect::<Vec<_>>()
+    };
+    let (whole, parts) = (table(whole.path()), table(parts.path()));
+    assert_eq!(whole.len(), 4, "{whole:?}");
+    assert_eq!(whole.first(), parts.first());
+    assert_eq!(whole.last().map(|row| &row[0]), parts.last().map(|row| &row[0]));
+}
+
+#[test]
+fn a_state_of_another_course_or_a_cut_one_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    learned(folder.path(), &[10]);
+    let path = folder.path().join("state.bin");
+    let state = fs::read(&path).expect("a state");
+    let said = |course: &Course| {
+        let model = Linear::<Learning>::init(4, 4, &Default::default());
+        course
+            .start(Learner::new(model, course.habits.clone()), &Default::default())
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string()
+    };
+    let other = Course { seed: 4, ..course(folder.path()) };
+    assert!(said(&other).contains("another seed"), "{}", said(&other));
+    let other = Course { of: "another".to_owned(), ..course(folder.path()) };
+    assert!(said(&other).contains("another seed"), "{}", said(&other));
+    let mut damaged = state.clone();
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    fs::write(&path, &damaged).expect("a damaged state");
+    assert!(said(&course(folder.path())).contains("damaged"));
+    fs::write(&path, &state[..state.len() - 1]).expect("a cut state");
+    assert!(said(&course(folder.path())).contains("cut short"));
+    fs::write(&path, "x").expect("no state");
+    assert!(said(&course(folder.path())).contains("no state of a course"));
+}
