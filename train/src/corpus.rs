@@ -37,56 +37,72 @@ pub fn piece(seed: u64, index: usize) -> Piece {
     Piece::compose(seed.wrapping_mul(1_000_003).wrapping_add(index as u64), &wish)
 }
 
-/// Reads a corpus of `count` pieces in `folder`, after making what is missing of it.
-///
-/// `made` is told how many there are after every file, and says whether to go on; else `None`. `at_once`
-/// encodes two at the same time; on a card each thread would have memory of its own, which stays.
-///
-/// # Errors
-/// [`Error`] if a file cannot be read or written.
-pub fn read_or_make<B: Backend>(
-    folder: &Path,
-    seed: u64,
-    count: usize,
-    encoder: &Encoder<B>,
-    device: &B::Device,
-    at_once: bool,
-    made: &mut dyn FnMut(usize) -> bool,
-) -> Result<Option<Vec<Example>>, Error> {
-    fs::create_dir_all(folder)
-        .map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-    let mut examples = Vec::with_capacity(count);
-    for first in (0..count).step_by(A_FILE) {
-        let here = A_FILE.min(count - first);
-        let path = folder.join(format!("{seed}-{first:06}-{here}-{REVISION}.safetensors"));
-        if path.is_file() {
-            examples.extend(read(&path)?);
-            continue;
+/// Where pieces are kept, and which. All of it is in the names of their files.
+#[derive(Debug, Clone, Copy)]
+pub struct Corpus<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// Decides what pieces are.
+    pub seed: u64,
+    /// How many there are.
+    pub count: usize,
+    /// What the encoder is called: of another one the same pieces are other latents.
+    pub latents: &'a str,
+}
+
+impl Corpus<'_> {
+    /// Reads a corpus, after making what is missing of it.
+    ///
+    /// `made` is told how many there are after every file, and says whether to go on; else `None`. `at_once`
+    /// encodes two at the same time; on a card each thread would have memory of its own, which stays.
+    ///
+    /// # Errors
+    /// [`Error`] if a file cannot be read or written.
+    pub fn read_or_make<B: Backend>(
+        self,
+        encoder: &Encoder<B>,
+        device: &B::Device,
+        at_once: bool,
+        made: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<Option<Vec<Example>>, Error> {
+        let Self { folder, seed, count, latents } = self;
+        fs::create_dir_all(folder)
+            .map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+        let mut examples = Vec::with_capacity(count);
+        for first in (0..count).step_by(A_FILE) {
+            let here = A_FILE.min(count - first);
+            let path =
+                folder.join(format!("{seed}-{first:06}-{here}-{REVISION}-{latents}.safetensors"));
+            if path.is_file() {
+                examples.extend(read(&path)?);
+                continue;
+            }
+            let pieces: Vec<usize> = (first..first + here).collect();
+            let of_some = |pieces: &[usize], encoder: &Encoder<B>| -> Vec<Example> {
+                pieces.iter().map(|&index| encode(&piece(seed, index), encoder, device)).collect()
+            };
+            let of_file: Vec<Example> = if at_once {
+                // Composing takes one core.
+                thread::scope(|scope| {
+                    let half =
+                        pieces.chunks(here.div_ceil(2)).map(|pieces| (pieces, encoder.clone()));
+                    let halves: Vec<_> = half
+                        .map(|(pieces, encoder)| scope.spawn(move || of_some(pieces, &encoder)))
+                        .collect();
+                    let joined = halves.into_iter().map(|half| half.join());
+                    joined.flat_map(|half| half.unwrap_or_else(|e| resume_unwind(e))).collect()
+                })
+            } else {
+                of_some(&pieces, encoder)
+            };
+            write(&path, &of_file)?;
+            examples.extend(of_file);
+            if !made(examples.len()) {
+                return Ok(None);
+            }
         }
-        let pieces: Vec<usize> = (first..first + here).collect();
-        let of_some = |pieces: &[usize], encoder: &Encoder<B>| -> Vec<Example> {
-            pieces.iter().map(|&index| encode(&piece(seed, index), encoder, device)).collect()
-        };
-        let of_file: Vec<Example> = if at_once {
-            // Composing takes one core.
-            thread::scope(|scope| {
-                let half = pieces.chunks(here.div_ceil(2)).map(|pieces| (pieces, encoder.clone()));
-                let halves: Vec<_> = half
-                    .map(|(pieces, encoder)| scope.spawn(move || of_some(pieces, &encoder)))
-                    .collect();
-                let joined = halves.into_iter().map(|half| half.join());
-                joined.flat_map(|half| half.unwrap_or_else(|e| resume_unwind(e))).collect()
-            })
-        } else {
-            of_some(&pieces, encoder)
-        };
-        write(&path, &of_file)?;
-        examples.extend(of_file);
-        if !made(examples.len()) {
-            return Ok(None);
-        }
+        Ok(Some(examples))
     }
-    Ok(Some(examples))
 }
 
 /// The latents of a piece: means of its distribution.

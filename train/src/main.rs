@@ -15,7 +15,7 @@ use acestep_runtime::device::{Device, kernels};
 use anyhow::Context;
 use clap::Parser;
 
-use stages::{Setting, Stage, report};
+use stages::{Setting, Stage, at_least_one, report};
 
 /// Trains the demo model, stage by stage: each goes on where it was stopped.
 #[derive(Debug, Parser)]
@@ -30,7 +30,7 @@ struct Arguments {
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
     /// Pieces of the corpus
-    #[arg(long, global = true, default_value_t = 16_000)]
+    #[arg(long, global = true, default_value_t = 16_000, value_parser = at_least_one())]
     pieces: usize,
     /// Where networks are computed: auto, cpu, cuda, cuda:N, wgpu or wgpu:N
     #[arg(long, global = true, default_value = "auto")]

@@ -53,3 +53,37 @@ impl<'a> Pieces<'a> {
         self.remembered[number].get_or_init(|| ask(&self.all[number]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::{corpus::piece, labels::Labels};
+
+    #[test]
+    fn a_length_comes_as_often_as_it_has_frames_and_a_piece_is_asked_once() {
+        let example = |index: usize, frames: usize| {
+            let latents = vec![index as f32; frames];
+            Example { latents, labels: Labels::of(&piece(1, index)) }
+        };
+        // 60 frames of three short pieces, 40 of a long one.
+        let all = [example(0, 20), example(1, 40), example(2, 20), example(3, 20)];
+        let pieces = Pieces::new(&all);
+        let mut random = Pcg64::seed_from_u64(1);
+        let classes: Vec<&[usize]> = (0..1000).map(|_| pieces.class(&mut random)).collect();
+        assert!(classes.iter().all(|class| matches!(class, [0, 2, 3] | [1])), "{classes:?}");
+        let short = classes.iter().filter(|class| class.len() == 3).count();
+        assert!((550..650).contains(&short), "{short} of 1000 are short");
+
+        let asked = Cell::new(0);
+        let ask = |example: &Example| {
+            asked.set(asked.get() + 1);
+            vec![example.latents[0] + 0.5]
+        };
+        assert_eq!([2, 1, 2].map(|number| pieces.remembered(number, ask)), [[2.5], [1.5], [2.5]]);
+        assert_eq!(asked.get(), 2);
+    }
+}

@@ -31,25 +31,15 @@ pub(super) fn run<B: Backend>(
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
-    let Some(examples) = pieces::read(setting, place)? else { return Ok(false) };
-    let shape = [sizes.dit.pool_window_size, sizes.dit.audio_acoustic_hidden_dim];
-    let written: Vec<Written> = examples
-        .into_iter()
-        .enumerate()
-        .map(|(index, Example { latents, .. })| {
-            let moments = latents.len() / (shape[0] * shape[1]);
-            Written { sheet: sheet(&corpus::piece(setting.seed, index), moments), latents }
-        })
-        .collect();
-    let moments = Moments::new(&written, shape);
-    let device = &place.device;
+    drop(setting.vae()?);
     let course = Course {
         folder: setting.folder.join("codes"),
         seed: setting.seed,
         of: format!(
-            "{}, composer {REVISION}, {} pieces, {MOMENTS} moments",
+            "{}, composer {REVISION}, {} pieces, {MOMENTS} moments, encoder {}",
             demo::DIT,
-            setting.pieces
+            setting.pieces,
+            setting.encoder()?.digest()?
         ),
         habits: Habits {
             steps: taught.steps.unwrap_or(STEPS),
@@ -64,6 +54,23 @@ pub(super) fn run<B: Backend>(
         save_every: Duration::from_secs(300),
         at_once: setting.at_once(),
     };
+    let codes = setting.codes()?;
+    if codes.is_of(&course)? {
+        return Ok(true);
+    }
+
+    let Some(examples) = pieces::read(setting, place)? else { return Ok(false) };
+    let shape = [sizes.dit.pool_window_size, sizes.dit.audio_acoustic_hidden_dim];
+    let written: Vec<Written> = examples
+        .into_iter()
+        .enumerate()
+        .map(|(index, Example { latents, .. })| {
+            let moments = latents.len() / (shape[0] * shape[1]);
+            Written { sheet: sheet(&corpus::piece(setting.seed, index), moments), latents }
+        })
+        .collect();
+    let moments = Moments::new(&written, shape);
+    let device = &place.device;
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 6>(
         Scribe::init(&sizes.dit, device),
         ["harmony", "bass", "rhythm", "harmony heard", "bass heard", "rhythm heard"],
@@ -85,5 +92,6 @@ pub(super) fn run<B: Backend>(
     let tensors = tensors_of(&learned.codec, Part::AudioCodec);
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
+    codes.is_now_of(&course)?;
     Ok(true)
 }

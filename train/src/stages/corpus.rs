@@ -1,7 +1,7 @@
 //! Pieces as latents.
 
 use acestep_model::{Backend, Place};
-use acestep_train::corpus::{self, Example};
+use acestep_train::corpus::{Corpus, Example};
 use burn::tensor::Tensor;
 
 use super::{Setting, report};
@@ -12,15 +12,20 @@ pub(super) fn read<B: Backend>(
     place: &Place<B>,
 ) -> anyhow::Result<Option<Vec<Example>>> {
     let encoder = setting.vae()?.encoder(place)?;
-    let folder = setting.folder.join("corpus");
     let start = std::time::Instant::now();
     let mut made = |count: usize| {
         let seconds = start.elapsed().as_secs_f64();
         report(&format!("{count} of {} pieces, {seconds:.0} s", setting.pieces));
         !(setting.stop)()
     };
-    let (seed, pieces, at_once) = (setting.seed, setting.pieces, !setting.device.is_card());
-    Ok(corpus::read_or_make(&folder, seed, pieces, &encoder, &place.device, at_once, &mut made)?)
+    let of = Corpus {
+        folder: &setting.folder.join("corpus"),
+        seed: setting.seed,
+        count: setting.pieces,
+        latents: &setting.encoder()?.digest()?[..8],
+    };
+    let at_once = !setting.device.is_card();
+    Ok(of.read_or_make(&encoder, &place.device, at_once, &mut made)?)
 }
 
 /// What silence is as latents, as much as the longest pieces take: `[T, C]`. The end of what was heard,

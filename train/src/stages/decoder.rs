@@ -1,15 +1,12 @@
 //! The autoencoder's decoder once more: latents stay what they are, and so everything that other networks
 //! know of them.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
 
 use acestep_import::{Directory, Part, VaeFolder};
 use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
-    course::{Lesson, digest},
+    course::Lesson,
     demo::Sizes,
     learner::awake,
     release::{read_tensors, tensors_of, weight_normed},
@@ -19,7 +16,9 @@ use anyhow::Context;
 use burn::backend::Autodiff;
 
 use super::{
-    Setting, Taught, tell,
+    Setting, Taught,
+    product::Product,
+    tell,
     vae::{FILE, FRAMES, ITEMS, WEIGHTS, course, parts, release, what_is_made},
 };
 
@@ -37,7 +36,11 @@ pub(super) fn run<B: Backend>(
     let kept = kept(setting)?;
     let file = kept.join(FILE);
     let before = VaeFolder::open(Directory::Disk(kept))?;
-    let of = format!("{}, decoder, {SAME}, encoder {}", what_is_made(), digest_of_encoder(&file)?);
+    let of = format!(
+        "{}, decoder, {SAME}, encoder {}",
+        what_is_made(),
+        Product::encoder(file.clone()).digest()?
+    );
     let course = course(setting, taught, FOLDER, setting.seed.wrapping_add(1), of);
     let sizes = Sizes::demo()?;
     let device = &place.device;
@@ -63,14 +66,18 @@ pub(super) fn run<B: Backend>(
     let mut tensors = read_tensors(&file)?;
     tensors.retain(|name, _| name.starts_with("encoder."));
     tensors.extend(weight_normed(tensors_of(&learned, Part::VaeDecoder)));
-    release(setting, tensors)
+    release(setting, &tensors)?;
+    Ok(true)
 }
 
-/// The autoencoder before this stage, which is kept beside its state: what is released is another one afterwards.
+/// The autoencoder before this stage, which is kept beside its state: what is released has another decoder afterwards.
+/// If it has another encoder, `vae` was made anew.
 fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
     let kept = setting.folder.join(FOLDER).join("before");
-    if !kept.join("config.json").is_file() {
-        drop(setting.vae()?);
+    drop(setting.vae()?);
+    let is_kept = kept.join("config.json").is_file()
+        && Product::encoder(kept.join(FILE)).digest()? == setting.encoder()?.digest()?;
+    if !is_kept {
         let released = setting.released("vae")?;
         let copied = fs::create_dir_all(&kept).and_then(|()| {
             // The one that is looked for comes last.
@@ -83,11 +90,53 @@ fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
     Ok(kept)
 }
 
-/// What an encoder is known by.
-fn digest_of_encoder(file: &Path) -> anyhow::Result<String> {
-    let tensors = read_tensors(file)?;
-    let of_encoder = tensors.iter().filter(|(name, _)| name.starts_with("encoder."));
-    let values: Vec<u8> =
-        of_encoder.flat_map(|(_, of)| &of.values).flat_map(|x| x.to_le_bytes()).collect();
-    Ok(digest([values.as_slice()]))
+#[cfg(test)]
+mod tests {
+    use acestep_runtime::Device;
+    use acestep_train::{release::Tensors, vae::Autoencoder};
+    use burn_flex::Flex;
+
+    use super::*;
+
+    fn autoencoder() -> Tensors {
+        let sizes = Sizes::demo().expect("sizes");
+        let random = Autoencoder::<Flex>::init(&sizes.vae, &Default::default());
+        let mut tensors = tensors_of(&random.encoder, Part::VaeEncoder);
+        tensors.extend(tensors_of(&random.decoder, Part::VaeDecoder));
+        weight_normed(tensors)
+    }
+
+    #[test]
+    fn what_the_course_begins_from_is_kept_until_there_is_another_encoder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let setting = Setting {
+            folder: folder.path().to_owned(),
+            seed: 1,
+            pieces: 1,
+            device: Device::Cpu,
+            stop: &|| false,
+        };
+        let error = kept(&setting).expect_err("there is none");
+        assert!(format!("{error:#}").contains("the stage `vae` comes first"), "{error:#}");
+        let is_kept = |tensors: &Tensors| {
+            let kept = read_tensors(&kept(&setting).expect("one that is kept").join(FILE));
+            kept.expect("tensors") == *tensors
+        };
+        let rounded = |tensors: &Tensors| {
+            release(&setting, tensors).expect("released");
+            read_tensors(&setting.released("vae").expect("a folder").join(FILE)).expect("tensors")
+        };
+        let first = rounded(&autoencoder());
+        assert!(is_kept(&first));
+
+        let mut learned_on = rounded(&autoencoder());
+        learned_on.retain(|name, _| name.starts_with("decoder."));
+        learned_on
+            .extend(first.clone().into_iter().filter(|(name, _)| name.starts_with("encoder.")));
+        rounded(&learned_on);
+        assert!(is_kept(&first), "only the decoder differs");
+
+        let another = rounded(&autoencoder());
+        assert!(is_kept(&another));
+    }
 }

@@ -79,11 +79,13 @@ pub(super) fn run<B: Backend>(
         folder: setting.folder.join("flow"),
         seed: setting.seed,
         of: format!(
-            "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {:?}, {PHASES:?}",
+            "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {:?}, {PHASES:?}, encoder {}, codes {}",
             demo::DIT,
             demo::TEXT_ENCODER,
             setting.pieces,
-            lessons.shares
+            lessons.shares,
+            setting.encoder()?.digest()?,
+            setting.codes()?.digest()?
         ),
         habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
         save_every: Duration::from_secs(300),

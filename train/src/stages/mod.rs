@@ -11,6 +11,7 @@ mod decoder;
 mod flow;
 mod language;
 mod pieces;
+mod product;
 mod vae;
 mod words;
 
@@ -22,7 +23,9 @@ use acestep_runtime::{Device, Engine, Job};
 use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
 use burn::tensor::DType;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, builder::RangedU64ValueParser};
+
+use product::Product;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stage {
@@ -48,7 +51,7 @@ pub(crate) enum Stage {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Taught {
     /// Steps; otherwise the stage's own number
-    #[arg(long)]
+    #[arg(long, value_parser = at_least_one())]
     steps: Option<usize>,
 }
 
@@ -57,6 +60,11 @@ impl Stage {
     pub(crate) fn computes(&self) -> bool {
         !matches!(self, Self::Words | Self::Pieces(_))
     }
+}
+
+/// A number of which nothing comes if it is zero.
+pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// What all stages are told.
@@ -86,6 +94,16 @@ impl Setting<'_> {
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("{}: cannot be made", folder.display()))?;
         Ok(folder)
+    }
+
+    /// What latents are made by, as its stage left it.
+    fn encoder(&self) -> anyhow::Result<Product> {
+        Ok(Product::encoder(self.released("vae")?.join(vae::FILE)))
+    }
+
+    /// What audio codes are made by, as its stage left it.
+    fn codes(&self) -> anyhow::Result<Product> {
+        Ok(Product::codes(self.released("acestep-v15-demo")?.join("model.safetensors")))
     }
 
     /// The audio codes as their stage left them.

@@ -1,0 +1,121 @@
+//! What a stage leaves for others, and how it is known again.
+
+use std::{fs, path::PathBuf};
+
+use acestep_train::{
+    course::{Course, digest},
+    release::read_tensors,
+};
+use anyhow::Context;
+
+/// Tensors of a released file, to which other stages may add theirs.
+pub(super) struct Product {
+    /// The file.
+    pub(super) file: PathBuf,
+    /// What their names begin with.
+    pub(super) names: &'static [&'static str],
+}
+
+impl Product {
+    /// The half of an autoencoder that says what latents mean.
+    pub(super) fn encoder(file: PathBuf) -> Self {
+        Self { file, names: &["encoder."] }
+    }
+
+    /// What audio codes are made by, and read by.
+    pub(super) fn codes(file: PathBuf) -> Self {
+        Self { file, names: &["tokenizer.", "detokenizer."] }
+    }
+
+    /// SHA-256 of its numbers: who learned from it knows no other.
+    pub(super) fn digest(&self) -> anyhow::Result<String> {
+        let tensors = read_tensors(&self.file)?;
+        let is_of_it = |name: &str| self.names.iter().any(|start| name.starts_with(start));
+        let values: Vec<u8> = tensors
+            .iter()
+            .filter(|(name, _)| is_of_it(name))
+            .flat_map(|(_, tensor)| &tensor.values)
+            .flat_map(|x| x.to_le_bytes())
+            .collect();
+        Ok(digest([values.as_slice()]))
+    }
+
+    /// Whether `course` came to its end, and what it released still lies there. Then it is not released again: computed
+    /// again it might differ in its last bits from what others learned from, and these may have added to the file.
+    pub(super) fn is_of(&self, course: &Course) -> anyhow::Result<bool> {
+        let noted = fs::read_to_string(note_of(course)).unwrap_or_default();
+        Ok(!noted.is_empty()
+            && self.file.is_file()
+            && course.is_finished()?
+            && noted == self.digest()?)
+    }
+
+    /// Notes beside the state of `course` that this is what it released.
+    pub(super) fn is_now_of(&self, course: &Course) -> anyhow::Result<()> {
+        let note = note_of(course);
+        let written = fs::write(&note, self.digest()?);
+        written.with_context(|| format!("{}: cannot be written", note.display()))
+    }
+}
+
+fn note_of(course: &Course) -> PathBuf {
+    course.folder.join("released")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use acestep_model::nn::Linear;
+    use acestep_train::{
+        course::Lesson,
+        learner::Habits,
+        release::{Tensors, Values, write_tensors},
+    };
+    use burn::{backend::Autodiff, tensor::Tensor};
+    use burn_flex::Flex;
+
+    use super::*;
+
+    fn course(folder: &Path) -> Course {
+        let (betas, save_every) = ([0.9, 0.99], Duration::from_secs(3600));
+        let (rate, longest, last, decay, average) = (0.1, 1.0, 0.1, 0.0, 0.9);
+        let habits = Habits { steps: 1, rate, warm_up: 1, last, betas, decay, longest, average };
+        let (folder, of) = (folder.to_owned(), "a test".to_owned());
+        Course { folder, seed: 1, of, habits, save_every, at_once: None }
+    }
+
+    fn write(file: &Path, codes: f32, other: f32) {
+        let one = |x: f32| Values { shape: vec![1], values: vec![x] };
+        let tensors = [("tokenizer.a", codes), ("detokenizer.b", codes), ("decoder.c", other)];
+        let tensors: Tensors =
+            tensors.into_iter().map(|(name, x)| (name.to_owned(), one(x))).collect();
+        write_tensors(file, &tensors).expect("a file");
+    }
+
+    #[test]
+    fn a_product_is_known_again_whatever_others_add_to_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let product = Product::codes(folder.path().join("model.safetensors"));
+        let course = course(folder.path());
+        let is_of = || product.is_of(&course).expect("files");
+        assert!(!is_of(), "nothing is there");
+        write(&product.file, 1.0, 1.0);
+        assert!(!is_of(), "nothing was learned");
+        let start = Linear::<Autodiff<Flex>>::init(1, 1, &Default::default());
+        let lesson = |_: usize, model: &Linear<_>| {
+            let x = Tensor::<Autodiff<Flex>, 2>::ones([1, 1], &Default::default());
+            Lesson { loss: model.forward(x).square().mean(), parts: [0.0] }
+        };
+        course
+            .run::<Autodiff<Flex>, _, 1>(start, ["error"], lesson, &mut |_| {}, &|| false)
+            .expect("a course");
+        assert!(!is_of(), "learned and not released: what lies there may be older");
+        product.is_now_of(&course).expect("a note");
+        assert!(is_of());
+        write(&product.file, 1.0, 2.0);
+        assert!(is_of(), "others may differ");
+        write(&product.file, 2.0, 1.0);
+        assert!(!is_of(), "another one");
+    }
+}
