@@ -105,6 +105,8 @@ fn paint(
         let mut chart = ChartBuilder::on(panel)
             .caption(format!("{title}: {name}"), (FONT, 20).into_font().color(&INK))
             .margin(12)
+            // Half of the last step's number.
+            .margin_right(36)
             .x_label_area_size(32)
             .y_label_area_size(64)
             .build_cartesian_2d(0.0..last, low..high)?;
@@ -167,6 +169,9 @@ mod tests {
         let rows = [100, 200, 400, 900].map(row);
         assert!(rows.is_sorted(), "{rows:?}");
         assert!(rows[0] < 90.0 && rows[3] > 200.0, "{rows:?}");
+        // The last step's number, 4000, is not cut.
+        let mut last = pixels.chunks_exact(3).skip(WIDTH as usize - 1).step_by(WIDTH as usize);
+        assert!(last.all(|pixel| pixel == [255; 3]));
     }
 
     #[test]
