@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acestep_import::Part;
-use acestep_model::{Backend, Place};
+use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::{
     composer::REVISION,
     course::{Course, Lesson},
@@ -14,7 +14,7 @@ use acestep_train::{
 };
 use burn::backend::Autodiff;
 
-use super::{Setting, Taught, corpus, halves, tell, words, write};
+use super::{Setting, Taught, corpus, halves, product::Product, tell, words, write};
 
 /// Latent frames of half a step, over all its songs.
 const FRAMES: usize = 8_000;
@@ -23,10 +23,10 @@ const FRAMES: usize = 8_000;
 const ALL: Times = Times { mu: 0.0, sigma: 1.6 };
 
 /// When it is decided what they play: the times of the configuration.
-const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
+pub(super) const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
 
 /// When what is nearly done becomes clean.
-const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
+pub(super) const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
 
 /// From which step on what is dwelt on.
 const PHASES: &[(usize, Emphasis)] = &[
@@ -36,6 +36,10 @@ const PHASES: &[(usize, Emphasis)] = &[
     // Early times alone leave the last steps of a song to chance: what sounds on trembles.
     (6_500, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 }),
 ];
+
+/// How often what happens.
+pub(super) const SHARES: Shares =
+    Shares { from_text: 0.3, from_codes: 0.55, untold: 0.12, timbre: 0.15, unknown: 0.08 };
 
 const HABITS: Habits = Habits {
     steps: 14_000,
@@ -48,55 +52,86 @@ const HABITS: Habits = Habits {
     average: 0.9995,
 };
 
+/// A course of the transformer: its folder, what is dwelt on from which step on, and how it learns.
+pub(super) struct Plan {
+    pub(super) folder: &'static str,
+    pub(super) seed: u64,
+    pub(super) phases: &'static [(usize, Emphasis)],
+    pub(super) shares: Shares,
+    pub(super) habits: Habits,
+    /// What it begins from, if that was learned.
+    pub(super) from: String,
+    /// What is known again of what it releases.
+    pub(super) product: Product,
+}
+
 pub(super) fn run<B: Backend>(
     setting: &Setting<'_>,
     taught: Taught,
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
+    let habits = Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS };
+    let (folder, seed, from) = ("flow", setting.seed, String::new());
+    // `polish` makes everything else another.
+    let product = setting.codes()?;
+    let (phases, shares) = (PHASES, SHARES);
+    let plan = Plan { folder, seed, phases, shares, habits, from, product };
+    learn(setting, place, &plan, || {
+        Ok(Singer::init(&sizes.text_encoder, &sizes.dit, &place.device))
+    })
+}
+
+/// Teaches what `start` gives, and releases what has learned.
+pub(super) fn learn<B: Backend>(
+    setting: &Setting<'_>,
+    place: &Place<B>,
+    plan: &Plan,
+    start: impl FnOnce() -> anyhow::Result<Singer<Autodiff<B>>>,
+) -> anyhow::Result<bool> {
+    let &Plan { folder, seed, phases, shares, .. } = plan;
+    let sizes = Sizes::demo()?;
+    drop(setting.vae()?);
+    let codec = setting.codec(place)?;
+    let course = Course {
+        folder: setting.folder.join(folder),
+        seed,
+        of: format!(
+            "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {shares:?}, {phases:?}, encoder {}, codes {}{}",
+            demo::DIT,
+            demo::TEXT_ENCODER,
+            setting.pieces,
+            setting.encoder()?.digest()?,
+            setting.codes()?.digest()?,
+            plan.from,
+        ),
+        habits: plan.habits.clone(),
+        save_every: Duration::from_secs(300),
+        at_once: setting.at_once(),
+    };
+    if plan.product.is_of(&course)? {
+        return Ok(true);
+    }
+
     let tokenizer = words::read(setting, words::FOLDERS[0])?;
     let Some(examples) = corpus::read(setting, place)? else { return Ok(false) };
     let silence = corpus::silence(setting, place)?;
-    let codec = setting.codec(place)?;
-    let channels = sizes.dit.audio_acoustic_hidden_dim;
     let lessons = Lessons::<Autodiff<B>> {
         pieces: Pieces::new(&examples),
         tokenizer: &tokenizer,
         codec: codec.clone(),
         silence: &silence,
-        channels,
+        channels: sizes.dit.audio_acoustic_hidden_dim,
         timbre_frames: sizes.dit.timbre_fix_frame,
-        shares: Shares {
-            from_text: 0.3,
-            from_codes: 0.55,
-            untold: 0.12,
-            timbre: 0.15,
-            unknown: 0.08,
-        },
+        shares,
         device: place.device.clone(),
     };
-    let course = Course {
-        folder: setting.folder.join("flow"),
-        seed: setting.seed,
-        of: format!(
-            "{}{}, composer {REVISION}, {} pieces, {FRAMES} frames, {:?}, {PHASES:?}, encoder {}, codes {}",
-            demo::DIT,
-            demo::TEXT_ENCODER,
-            setting.pieces,
-            lessons.shares,
-            setting.encoder()?.digest()?,
-            setting.codes()?.digest()?
-        ),
-        habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
-        save_every: Duration::from_secs(300),
-        at_once: setting.at_once(),
-    };
     let learned = course.run_in_parts::<Autodiff<B>, _, _, 1>(
-        Singer::init(&sizes.text_encoder, &sizes.dit, &place.device),
+        start()?,
         ["error"],
         |step| {
-            let (_, emphasis) = PHASES[PHASES.partition_point(|(from, _)| *from <= step) - 1];
-            halves(setting.seed, step).into_iter().map(|seed| (emphasis, seed)).collect()
+            let (_, emphasis) = phases[phases.partition_point(|(from, _)| *from <= step) - 1];
+            halves(seed, step).into_iter().map(|seed| (emphasis, seed)).collect()
         },
         |(emphasis, seed), model| {
             let loss = lessons.loss(model, FRAMES, emphasis, seed);
@@ -107,13 +142,24 @@ pub(super) fn run<B: Backend>(
         setting.stop,
     )?;
     let Some(learned) = learned else { return Ok(false) };
+    release(setting, &learned, &codec, &silence)?;
+    plan.product.is_now_of(&course)?;
+    Ok(true)
+}
 
+fn release<B: Backend>(
+    setting: &Setting<'_>,
+    learned: &Singer<B>,
+    codec: &AudioCodec<B>,
+    silence: &[f32],
+) -> anyhow::Result<()> {
     let folder = setting.released("acestep-v15-demo")?;
     let mut tensors = tensors_of(&learned.dit, Part::Dit);
     tensors.extend(tensors_of(&learned.conditioner, Part::Conditioner));
-    tensors.extend(tensors_of(&codec, Part::AudioCodec));
+    tensors.extend(tensors_of(codec, Part::AudioCodec));
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
+    let channels = Sizes::demo()?.dit.audio_acoustic_hidden_dim;
     let frames = silence.len() / channels;
     let values = (0..channels)
         .flat_map(|channel| silence.iter().skip(channel).step_by(channels).copied())
@@ -125,8 +171,7 @@ pub(super) fn run<B: Backend>(
     let folder = setting.released(words::FOLDERS[0])?;
     let text = tensors_of(&learned.text_encoder, Part::TextEncoder);
     write_tensors(&folder.join("model.safetensors"), &text)?;
-    write(&folder.join("config.json"), demo::TEXT_ENCODER)?;
-    Ok(true)
+    write(&folder.join("config.json"), demo::TEXT_ENCODER)
 }
 
 #[cfg(test)]

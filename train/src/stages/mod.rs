@@ -1,7 +1,8 @@
 //! One stage a file; each leaves what the next ones start from.
 //!
 //! ```text
-//! words  vae -> corpus -> codes -> flow, language
+//! words  vae -> corpus -> codes -> flow -> polish
+//!                            codes -> language
 //!        vae -> decoder
 //! ```
 
@@ -11,6 +12,7 @@ mod decoder;
 mod flow;
 mod language;
 mod pieces;
+mod polish;
 mod product;
 mod vae;
 mod words;
@@ -41,6 +43,8 @@ pub(crate) enum Stage {
     Codes(Taught),
     /// The diffusion transformer and the encoders it listens to
     Flow(Taught),
+    /// The transformer and these encoders once more, at a lower rate
+    Polish(Taught),
     /// The language model
     Language(Taught),
     /// No stage: composed pieces as files, to hear, or for `acestep train lora`
@@ -130,6 +134,7 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
         | Stage::Corpus
         | Stage::Codes(_)
         | Stage::Flow(_)
+        | Stage::Polish(_)
         | Stage::Language(_) => {
             let engine = Engine { device: setting.device, dtype: DType::F32 };
             engine.run(Computed { stage, setting })??
@@ -161,6 +166,7 @@ impl Job for Computed<'_> {
             Stage::Corpus => Ok(corpus::read(setting, &place)?.is_some()),
             Stage::Codes(taught) => codes::run(setting, *taught, &place),
             Stage::Flow(taught) => flow::run(setting, *taught, &place),
+            Stage::Polish(taught) => polish::run(setting, *taught, &place),
             Stage::Language(taught) => language::run(setting, *taught, &place),
             Stage::Words | Stage::Pieces(_) => unreachable!("no network is in these"),
         }

@@ -1,6 +1,9 @@
 //! What a stage leaves for others, and how it is known again.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use acestep_train::{
     course::{Course, digest},
@@ -27,6 +30,11 @@ impl Product {
         Self { file, names: &["tokenizer.", "detokenizer."] }
     }
 
+    /// All of a file.
+    pub(super) fn whole(file: PathBuf) -> Self {
+        Self { file, names: &[""] }
+    }
+
     /// SHA-256 of its numbers: who learned from it knows no other.
     pub(super) fn digest(&self) -> anyhow::Result<String> {
         let tensors = read_tensors(&self.file)?;
@@ -43,28 +51,29 @@ impl Product {
     /// Whether `course` came to its end, and what it released still lies there. Then it is not released again: computed
     /// again it might differ in its last bits from what others learned from, and these may have added to the file.
     pub(super) fn is_of(&self, course: &Course) -> anyhow::Result<bool> {
-        let noted = fs::read_to_string(note_of(course)).unwrap_or_default();
-        Ok(!noted.is_empty()
-            && self.file.is_file()
-            && course.is_finished()?
-            && noted == self.digest()?)
+        Ok(self.is_noted(&course.folder)? && course.is_finished()?)
+    }
+
+    /// Whether this is what was noted in a course's folder as released by it.
+    pub(super) fn is_noted(&self, folder: &Path) -> anyhow::Result<bool> {
+        let noted = fs::read_to_string(folder.join(NOTE)).unwrap_or_default();
+        Ok(!noted.is_empty() && self.file.is_file() && noted == self.digest()?)
     }
 
     /// Notes beside the state of `course` that this is what it released.
     pub(super) fn is_now_of(&self, course: &Course) -> anyhow::Result<()> {
-        let note = note_of(course);
+        let note = course.folder.join(NOTE);
         let written = fs::write(&note, self.digest()?);
         written.with_context(|| format!("{}: cannot be written", note.display()))
     }
 }
 
-fn note_of(course: &Course) -> PathBuf {
-    course.folder.join("released")
-}
+/// The digest of what was released, beside a course's state.
+const NOTE: &str = "released";
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, time::Duration};
+    use std::time::Duration;
 
     use acestep_model::nn::Linear;
     use acestep_train::{

@@ -1,0 +1,79 @@
+//! The diffusion transformer and the encoders it listens to once more, at a lower rate.
+//!
+//! What `flow` leaves is still getting better when its rate has come to nothing. A stage of its own, so that
+//! neither takes longer than a few hours and each can be made on another machine.
+
+use acestep_import::{Directory, DitFolder, TextEncoderFolder};
+use acestep_model::{Backend, Place};
+use acestep_train::{
+    flow::{Emphasis, Shares, Singer},
+    learner::{Habits, awake},
+};
+use anyhow::{Context, ensure};
+use burn::backend::Autodiff;
+
+use super::{
+    Setting, Taught,
+    flow::{EARLY, LATE, Plan, SHARES, learn},
+    product::Product,
+    words,
+};
+
+/// All of it is like the end of `flow`.
+const PHASES: &[(usize, Emphasis)] =
+    &[(0, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 })];
+
+/// More of text alone than in `flow`: what it says of the key is learned late, and counts where codes leave it open.
+const SHARED: Shares = Shares { from_text: 0.4, from_codes: 0.45, ..SHARES };
+
+const HABITS: Habits = Habits {
+    steps: 14_000,
+    rate: 1.2e-3,
+    warm_up: 300,
+    last: 0.02,
+    betas: [0.9, 0.99],
+    decay: 1e-2,
+    longest: 1.0,
+    average: 0.9995,
+};
+
+/// Its folder among those of the stages.
+const FOLDER: &str = "polish";
+
+pub(super) fn run<B: Backend>(
+    setting: &Setting<'_>,
+    taught: Taught,
+    place: &Place<B>,
+) -> anyhow::Result<bool> {
+    let [dit, text] = ["acestep-v15-demo", words::FOLDERS[0]].map(|name| setting.released(name));
+    let [dit, text] = [dit?, text?];
+    let [whole, of_text] =
+        [&dit, &text].map(|folder| Product::whole(folder.join("model.safetensors")));
+    if whole.is_noted(&setting.folder.join(FOLDER))? {
+        return Ok(true);
+    }
+    let comes_first = "the stage `flow` comes first";
+    ensure!(of_text.file.is_file(), comes_first);
+    let model = DitFolder::open(Directory::Disk(dit)).context(comes_first)?;
+    let text = TextEncoderFolder::open(Directory::Disk(text)).context(comes_first)?;
+    let from = format!(", from {} {}", whole.digest()?, of_text.digest()?);
+    let plan = Plan {
+        folder: FOLDER,
+        // Other draws than those of `flow`.
+        seed: setting.seed.wrapping_add(1),
+        phases: PHASES,
+        shares: SHARED,
+        habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
+        from,
+        product: whole,
+    };
+    let start = || {
+        let singer = Singer {
+            text_encoder: text.model(place)?,
+            conditioner: model.conditioner(place)?,
+            dit: model.dit(place)?,
+        };
+        Ok(awake::<Autodiff<B>, Singer<Autodiff<B>>>(singer))
+    };
+    learn(setting, place, &plan, start)
+}
