@@ -23,10 +23,13 @@ const FRAMES: usize = 8_000;
 const ALL: Times = Times { mu: 0.0, sigma: 1.6 };
 
 /// When it is decided what they play: the times of the configuration.
-pub(super) const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
+const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
 
 /// When what is nearly done becomes clean.
-pub(super) const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
+const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
+
+/// What is dwelt on in the end.
+pub(super) const LAST: Emphasis = Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 };
 
 /// From which step on what is dwelt on.
 const PHASES: &[(usize, Emphasis)] = &[
@@ -34,14 +37,14 @@ const PHASES: &[(usize, Emphasis)] = &[
     // From here on codes have to tell key and tempo too, which were left to the text.
     (3_500, Emphasis { times: &[EARLY], unknown_with_codes: 0.5 }),
     // Early times alone leave the last steps of a song to chance: what sounds on trembles.
-    (6_500, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 }),
+    (6_500, LAST),
 ];
 
 /// How often what happens.
 pub(super) const SHARES: Shares =
     Shares { from_text: 0.3, from_codes: 0.55, untold: 0.12, timbre: 0.15, unknown: 0.08 };
 
-const HABITS: Habits = Habits {
+pub(super) const HABITS: Habits = Habits {
     steps: 14_000,
     rate: 2.5e-3,
     warm_up: 500,

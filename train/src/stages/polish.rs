@@ -1,7 +1,7 @@
 //! The diffusion transformer and the encoders it listens to once more, at a lower rate.
 //!
-//! What `flow` leaves is still getting better when its rate has come to nothing. A stage of its own, so that
-//! neither takes longer than a few hours and each can be made on another machine.
+//! What `flow` leaves has seldom learned to take the key from text alone. A stage of its own, so that neither takes
+//! longer than a few hours and each can be made on another machine.
 
 use acestep_import::{Directory, DitFolder, TextEncoderFolder};
 use acestep_model::{Backend, Place};
@@ -14,28 +14,18 @@ use burn::backend::Autodiff;
 
 use super::{
     Setting, Taught,
-    flow::{EARLY, LATE, Plan, SHARES, learn},
+    flow::{HABITS, LAST, Plan, SHARES, learn},
     product::Product,
     words,
 };
 
 /// All of it is like the end of `flow`.
-const PHASES: &[(usize, Emphasis)] =
-    &[(0, Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 })];
+const PHASES: &[(usize, Emphasis)] = &[(0, LAST)];
 
 /// More of text alone than in `flow`: what it says of the key is learned late, and counts where codes leave it open.
 const SHARED: Shares = Shares { from_text: 0.4, from_codes: 0.45, ..SHARES };
 
-const HABITS: Habits = Habits {
-    steps: 14_000,
-    rate: 1.2e-3,
-    warm_up: 300,
-    last: 0.02,
-    betas: [0.9, 0.99],
-    decay: 1e-2,
-    longest: 1.0,
-    average: 0.9995,
-};
+const AGAIN: Habits = Habits { rate: 1.2e-3, warm_up: 300, ..HABITS };
 
 /// Its folder among those of the stages.
 const FOLDER: &str = "polish";
@@ -63,7 +53,7 @@ pub(super) fn run<B: Backend>(
         seed: setting.seed.wrapping_add(1),
         phases: PHASES,
         shares: SHARED,
-        habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
+        habits: Habits { steps: taught.steps.unwrap_or(AGAIN.steps), ..AGAIN },
         from,
         product: whole,
     };
