@@ -11,7 +11,7 @@
 //! | `vae` | pieces after the autoencoder |
 //! | `songs` | songs that were asked for by caption and metadata, without the language model |
 //! | `planned` | the same, as the language model outlines them |
-//! | `covers` | covers in another style, which are not told tempo and key of their source |
+//! | `covers` | covers by the caption of another piece, which are not told tempo and key of their source |
 //! | `repaints` | the middle ten seconds of twenty, made anew; and how much of the rest was changed |
 //! | `taught` | songs in a style that only the adapter can know: polka |
 //! | `understood` | nothing: what the language model says of pieces |

@@ -4,11 +4,11 @@
 //! sound that is wanted, `e` those of its bands, and `M` and `E` those of the other; of left and right
 //! their sum and difference, half each, are compared. Phases do not count.
 //!
-//! Bands are as wide as those of hearing, some two thirds of a semitone, where windows are long enough
-//! for that: counted by bins, nearly all of a sound would be above 5 kHz, and noise, whose bins are as
+//! Bands are wider the higher they lie, as in hearing: two thirds of a semitone, where windows are long
+//! enough for that. Counted by bins, nearly all of a sound would be above 5 kHz, and noise, whose bins are as
 //! they happen to be, could never be matched.
 //!
-//! Source: Yamamoto et al. 2020, arXiv:1910.11480 (multi-resolution STFT loss); bands of hearing as in
+//! Source: Yamamoto et al. 2020, arXiv:1910.11480 (multi-resolution STFT loss); such bands as in
 //! Kumar et al. 2023, arXiv:2306.06546; sums and differences as in Evans et al. 2024,
 //! arXiv:2404.10301.
 
