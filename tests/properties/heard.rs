@@ -21,7 +21,7 @@ fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
         .collect()
 }
 
-/// Of a hundred covers 88 have the beat of their source, whose tempo nobody typed. These are five of those 88: a
+/// Of a hundred covers 92 have the beat of their source, whose tempo nobody typed. These are five of those 92: a
 /// later model shall not lose what this one had.
 #[test]
 fn covers_keep_the_tempo_of_their_source() {
@@ -35,7 +35,7 @@ fn covers_keep_the_tempo_of_their_source() {
     }
 }
 
-/// Of two hundred 193 have the key, 180 the tempo and 178 the style.
+/// Of two hundred 189 have the key, 187 the tempo and 171 the style.
 #[test]
 fn what_is_planned_is_what_was_asked_for() {
     let student = Student::built_in();
