@@ -1,7 +1,7 @@
 //! The demo model's examination: is what it plays what was asked for?
 //!
 //! The questions are pieces that it never learned from; only their labels are asked for, and the
-//! [`listener`](crate::listener), which knows nothing of composer and model, says what it hears.
+//! [`listener`](crate::listener), which is given nothing but the sound, says what it hears.
 
 use std::{path::Path, time::Duration};
 
