@@ -166,7 +166,7 @@ impl<B: Backend> Dit<B> {
         [t, r]: [&[f32]; 2],
         condition: &CrossAttended<B>,
     ) -> Tensor<B, 3> {
-        self.forward_tapped(xt, context, [t, r], condition, &mut Quiet)
+        B::in_company(|| self.forward_tapped(xt, context, [t, r], condition, &mut Quiet))
     }
 
     /// [`Self::forward`] of the same shapes, showing `proj_in.out` and the steps of each layer.

@@ -47,8 +47,8 @@ pub trait Backend: burn::tensor::backend::Backend {
         weights
     }
 
-    /// Runs many small operations that follow each other, as those of a token, where the threads are that
-    /// share them.
+    /// Runs many operations that follow each other, as those of a token or of a step, where the threads are
+    /// that share them.
     fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         work()
     }

@@ -10,7 +10,10 @@ use burn::tensor::Tensor;
 
 use super::tests::random;
 use super::*;
-use crate::kernel::{self, LayerWeights, Mask, primitive, reference};
+use crate::{
+    acestep::{Config, Dit},
+    kernel::{self, LayerWeights, Mask, primitive, reference},
+};
 
 /// Best of each, in turn, so that a busy machine is busy for both.
 fn row(name: &str, plain: &dyn Fn() -> FlexTensor, ours: &dyn Fn() -> FlexTensor) {
@@ -110,6 +113,44 @@ fn tokens() {
                 primitive(x)
             };
             row(&format!("{dtype:?}, {rows} rows"), &|| through(false), &|| through(true));
+        }
+    }
+}
+
+/// A step of the transformer, four of the 2B model's 24 layers, at 10 and 30 s of song: best and median.
+#[test]
+#[ignore = "measures"]
+fn steps() {
+    let config = Config::from_json(
+        r#"{"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 4,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+        "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 1000000,
+        "attention_bias": false, "use_sliding_window": true, "sliding_window": 128,
+        "fsq_dim": 2048, "fsq_input_levels": [8, 8, 8, 5, 5, 5], "fsq_input_num_quantizers": 1,
+        "text_hidden_dim": 1024, "num_lyric_encoder_hidden_layers": 1,
+        "timbre_hidden_dim": 64, "num_timbre_encoder_hidden_layers": 1, "timbre_fix_frame": 750,
+        "audio_acoustic_hidden_dim": 64, "pool_window_size": 5,
+        "num_attention_pooler_hidden_layers": 1, "patch_size": 2, "in_channels": 192,
+        "is_turbo": true}"#,
+    );
+    let config = config.expect("sizes that fit");
+    println!("| | best, ms | median, ms |\n|---|---|---|");
+    for dtype in [DType::BF16, DType::I8, DType::F32] {
+        let dit = crate::cast::cast(Dit::<Flex>::init(&config, &Default::default()), dtype);
+        let condition = dit.attend_to(random([1, 238, 2048]));
+        for frames in [250, 750] {
+            let [x, context] = [64, 128].map(|channels| random([1, frames, channels]));
+            let begin = Instant::now();
+            let mut times = Vec::new();
+            while begin.elapsed().as_secs() < 8 {
+                let start = Instant::now();
+                let held = dit.forward(x.clone(), context.clone(), [&[0.5], &[0.5]], &condition);
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+                drop(held);
+            }
+            times.sort_by(f64::total_cmp);
+            let [best, median] = [times[0], times[times.len() / 2]];
+            println!("| {dtype:?}, {frames} frames | {best:.1} | {median:.1} |");
         }
     }
 }

@@ -11,6 +11,7 @@ mod layers;
 #[cfg(test)]
 mod measure;
 mod modulate;
+mod norm_rotate;
 mod product;
 mod rms_norm;
 mod rotate;
@@ -87,6 +88,16 @@ impl Backend for Flex {
         y: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         modulate::add_gated(x, gate, y)
+    }
+
+    fn norm_rotate(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        epsilon: f64,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        norm_rotate::norm_rotate(x, weight, epsilon, cos, sin)
     }
 
     fn rotate(

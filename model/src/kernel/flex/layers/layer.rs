@@ -105,11 +105,10 @@ impl<'a, W: Weight> Layer<'a, W> {
         let inner = self.gate_up[0].len() / lines.words * rows;
         let sums = some(&mut room.sums, 2 * inner);
         products(&self.gate_up, &room.arranged, lines, sums);
-        let (gate, up) = sums.split_at(inner);
-        let both = some(&mut room.normed, inner);
-        Arch::new().dispatch(swiglu::Piece { gate, up, y: both });
+        let (gate, up) = sums.split_at_mut(inner);
+        Arch::new().dispatch(swiglu::Piece { gate, up });
         let turned = some(&mut room.turned, inner);
-        turn(both, rows, turned);
+        turn(gate, rows, turned);
         let lines = arrange::<W>(turned, rows, &mut room.arranged);
         self.leave(self.down, lines, x, room);
     }

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use super::{super::from_values, pieces::pieces, turn::LANES};
 pub(super) use dot::{Dot, OfBf16, OfF32};
-use dot::{Panel, Sums};
+use dot::{Panel, Part};
 use pack::{Group, Vector};
 
 /// Rows of the weights in a panel.
@@ -114,38 +114,12 @@ fn of_piece<D: Dot>(
             for group in groups {
                 let x = &group.of(packed, words)[word * group.vectors..];
                 let row = group.first_row() - groups[0].first_row();
-                let to = Part { to: &mut to[row..], start, is_first: word == 0 };
+                let to = Part { rows: &mut to[row..], start, is_first: word == 0 };
                 match group.vectors {
-                    1 => to.keep(dot.run::<1>(x.as_chunks().0, &panel)),
-                    2 => to.keep(dot.run::<2>(x.as_chunks().0, &panel)),
-                    _ => to.keep(dot.run::<3>(x.as_chunks().0, &panel)),
+                    1 => dot.run::<1>(x.as_chunks().0, &panel, to),
+                    2 => dot.run::<2>(x.as_chunks().0, &panel, to),
+                    _ => dot.run::<3>(x.as_chunks().0, &panel, to),
                 }
-            }
-        }
-    }
-}
-
-/// Where sums go.
-struct Part<'a, 'b> {
-    to: &'a mut [&'b mut [f32]],
-    /// The first column.
-    start: usize,
-    /// Whether nothing is there yet.
-    is_first: bool,
-}
-
-impl Part<'_, '_> {
-    /// Writes as many sums as there is room for, or adds them to what is there.
-    #[inline]
-    fn keep<const V: usize>(self, sums: [Sums; V]) {
-        for (to, sums) in self.to.iter_mut().zip(sums.as_flattened()) {
-            let to = &mut to[self.start..];
-            if !self.is_first {
-                to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
-            } else if let Some(to) = to.first_chunk_mut() {
-                *to = *sums;
-            } else {
-                to.copy_from_slice(&sums[..to.len()]);
             }
         }
     }

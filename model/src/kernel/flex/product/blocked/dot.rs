@@ -17,8 +17,37 @@ use super::{
     pack::Vector,
 };
 
-/// The sums of [`LANES`] rows of `x`.
-pub(in super::super) type Sums = [[f32; COLUMNS]; LANES];
+/// Where sums go.
+pub(in super::super) struct Part<'a, 'b> {
+    /// The rows of the output, as far as there are any.
+    pub(super) rows: &'a mut [&'b mut [f32]],
+    /// The first column.
+    pub(super) start: usize,
+    /// Whether nothing is there yet.
+    pub(super) is_first: bool,
+}
+
+impl Part<'_, '_> {
+    /// Writes as many sums of a row as there is room for, or adds them to what is there.
+    ///
+    /// (Inside of the tile, so that its instructions write them.)
+    #[inline(always)]
+    fn keep(&mut self, row: usize, sums: [f32; COLUMNS]) {
+        let Some(to) = self.rows.get_mut(row) else { return };
+        let to = &mut to[self.start..];
+        match to.first_chunk_mut() {
+            Some(to) if self.is_first => *to = sums,
+            Some(to) => add(to, &sums),
+            None if self.is_first => to.copy_from_slice(&sums[..to.len()]),
+            None => add(to, &sums),
+        }
+    }
+}
+
+#[inline(always)]
+fn add(to: &mut [f32], sums: &[f32; COLUMNS]) {
+    to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
+}
 
 /// Rows of the weights, as words.
 pub(in super::super) struct Panel<'a> {
@@ -54,9 +83,9 @@ pub(in super::super) trait Dot: Copy + Sync {
     /// Sixteen words of up to sixteen rows of `x`, word by word; zeros where there is no number.
     fn pack(self, rows: &[&[f32]]) -> [Vector; LANES];
 
-    /// `sums[v][r][c] = sum over i of x[i][v][r] weights[c][i]`, for as many words as the rows of weights
-    /// have.
-    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel) -> [Sums; V];
+    /// `to[v LANES + r][c] = sum over i of x[i][v][r] weights[c][i]`, for as many words as the rows of
+    /// weights have.
+    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel, to: Part);
 }
 
 /// [`Dot`] of weights in bf16, to which `x` is rounded.
@@ -92,9 +121,9 @@ impl Dot for OfBf16 {
         unsafe { of_bf16::pack(rows) }
     }
 
-    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel) -> [Sums; V] {
+    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel, to: Part) {
         // SAFETY: see above.
-        unsafe { of_bf16::run(x, weights) }
+        unsafe { of_bf16::run(x, weights, to) }
     }
 }
 
@@ -108,9 +137,9 @@ impl Dot for OfF32 {
         unsafe { of_f32::pack(rows) }
     }
 
-    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel) -> [Sums; V] {
+    fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel, to: Part) {
         // SAFETY: see above.
-        unsafe { of_f32::run(x, weights) }
+        unsafe { of_f32::run(x, weights, to) }
     }
 }
 
@@ -146,11 +175,18 @@ macro_rules! tile {
         }
 
         #[target_feature(enable = $features)]
+        pub(super) fn run<const V: usize>(x: &[[Vector; V]], weights: &Panel, to: Part) {
+            put(&sums(x, weights), to);
+        }
+
+        /// Apart from [`put`], as together they have more to hold than there are registers.
+        #[target_feature(enable = $features)]
+        #[inline(never)]
         #[expect(
             unsafe_code,
             reason = "asking for every row whether it ends takes as long as the loads"
         )]
-        pub(super) fn run<const V: usize>(x: &[[Vector; V]], weights: &Panel) -> [Sums; V] {
+        fn sums<const V: usize>(x: &[[Vector; V]], weights: &Panel) -> [[__m512; V]; COLUMNS] {
             let Panel { words, rest } = weights;
             let count = words[0].len();
             // ANCHOR: dot
@@ -176,22 +212,31 @@ macro_rules! tile {
                     }
                 }
             }
-            let mut of = [[[0.0; COLUMNS]; LANES]; V];
-            for vectors in 0..V.div_ceil(2) {
-                let [first, second] = [2 * vectors, (2 * vectors + 1).min(V - 1)];
-                let mut block = [_mm512_setzero_si512(); LANES];
-                for column in 0..COLUMNS {
-                    block[column] = _mm512_castps_si512(sums[column][first]);
-                    block[column + COLUMNS] = _mm512_castps_si512(sums[column][second]);
-                }
-                turn(&mut block);
-                for (row, both) in block.into_iter().enumerate() {
-                    [of[first][row], of[second][row]] = halves(both);
-                }
-            }
-            of
+            sums
         }
     };
+}
+
+/// Turns sums, and writes them where they go.
+#[target_feature(enable = "avx512f")]
+#[inline(never)]
+fn put<const V: usize>(sums: &[[__m512; V]; COLUMNS], mut to: Part) {
+    for vectors in 0..V.div_ceil(2) {
+        let [first, second] = [2 * vectors, (2 * vectors + 1).min(V - 1)];
+        let mut block = [_mm512_setzero_si512(); LANES];
+        for column in 0..COLUMNS {
+            block[column] = _mm512_castps_si512(sums[column][first]);
+            block[column + COLUMNS] = _mm512_castps_si512(sums[column][second]);
+        }
+        turn(&mut block);
+        for (row, both) in block.into_iter().enumerate() {
+            let [sums, others] = memory::halves(both);
+            to.keep(first * LANES + row, sums);
+            if second > first {
+                to.keep(second * LANES + row, others);
+            }
+        }
+    }
 }
 
 mod of_bf16 {
