@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
-use super::{Backend, debug_assert_same_dtype, primitive, tensor};
+use super::{Backend, debug_assert_applies, debug_assert_same_dtype, primitive, tensor};
 
 /// Which keys a query may see by its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,17 @@ impl<B: Backend> Mask<B> {
 /// positions, and its whole matrix over 16 heads would take 3.6 GB.
 const QUERY_BLOCK: usize = 512;
 
-/// Grouped-query attention.
+/// Keys or values of a network with weights of a type: rounded as its products round what they multiply,
+/// where the backend has an instruction for such numbers, else as they are.
+///
+/// # Shapes
+/// - `x`, output: `[B, kv_heads, L, D]`
+pub fn rounded_as<B: Backend>(x: Tensor<B, 4>, weights: DType) -> Tensor<B, 4> {
+    tensor(B::rounded_as(primitive(x), weights))
+}
+
+/// Grouped-query attention. Keys and values may be what [`rounded_as`] gives; weights of values are then rounded
+/// alike.
 ///
 /// A query that may see no key at all gets the mean of all values, as in the reference, where a
 /// hidden score is the smallest float and not minus infinity; the DiT attends such rows later.
@@ -59,7 +69,8 @@ pub fn attention<B: Backend>(
     v: Tensor<B, 4>,
     mask: &Mask<B>,
 ) -> Tensor<B, 4> {
-    debug_assert_same_dtype("attention", q.dtype(), [k.dtype(), v.dtype()]);
+    debug_assert_same_dtype("attention", k.dtype(), [v.dtype()]);
+    debug_assert_applies::<B>("attention", q.dtype(), k.dtype(), []);
     let keys = mask.keys.clone().map(Tensor::into_primitive);
     tensor(<B as Backend>::attention(
         primitive(q),
@@ -80,7 +91,8 @@ pub fn attention<B: Backend>(
 /// - `k`: `[B, heads, Lk, D]`, one key head a query head
 /// - output: `[B, heads, Lq, Lk]`, rows of sum 1
 pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor<B, 4> {
-    debug_assert_same_dtype("attention_weights", q.dtype(), [k.dtype()]);
+    debug_assert_applies::<B>("attention_weights", q.dtype(), k.dtype(), []);
+    let k = k.cast(q.dtype());
     let q = q.clone().mul_scalar((q.dims()[3] as f64).powf(-0.5));
     activation::softmax(q.matmul(k.swap_dims(2, 3)).cast(DType::F32), 3)
 }
@@ -93,6 +105,7 @@ pub fn reference<B: Backend>(
     v: Tensor<B, 4>,
     mask: &Mask<B>,
 ) -> Tensor<B, 4> {
+    let [k, v] = [k, v].map(|x| x.cast(q.dtype()));
     let queries = q.dims()[2];
     let blocks = (0..queries).step_by(QUERY_BLOCK).map(|start| {
         let rows = start..(start + QUERY_BLOCK).min(queries);

@@ -22,7 +22,7 @@ mod gradient;
 mod layers;
 mod residual;
 
-pub use attention::{Mask, Visibility, attention, attention_weights};
+pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
@@ -132,6 +132,12 @@ pub trait Backend: burn::tensor::backend::Backend {
     /// - `gate`, `up`, output: `[rows, H]`
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
         primitive(reference::swiglu::<Self, 2>(tensor(gate), tensor(up)))
+    }
+
+    /// See [`rounded_as`].
+    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
+        let _ = weights;
+        x
     }
 
     /// See [`attention`]; `keys` is [`Mask::keys`].

@@ -65,7 +65,7 @@ impl<B: Backend> Attention<B> {
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
         let k = self.k_norm.forward_rotated(self.keys(x.clone()), rope);
-        let v = self.values(x.clone());
+        let [k, v] = self.rounded([k, self.values(x.clone())]);
         self.attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
     }
 
@@ -115,7 +115,13 @@ impl<B: Backend> Attention<B> {
     /// - `source`: `[B, L, H]`
     pub fn keys_values(&self, source: Tensor<B, 3>) -> KeysValues<B> {
         let k = self.k_norm.forward(self.keys(source.clone())).swap_dims(1, 2);
-        KeysValues { k, v: self.values(source) }
+        let [k, v] = self.rounded([k, self.values(source)]);
+        KeysValues { k, v }
+    }
+
+    /// Keys and values, as weights of this type are multiplied.
+    fn rounded(&self, both: [Tensor<B, 4>; 2]) -> [Tensor<B, 4>; 2] {
+        both.map(|x| kernel::rounded_as(x, self.k_proj.dtype()))
     }
 
     /// `[B, L, heads, D]`, not yet normalised.

@@ -112,6 +112,10 @@ impl Backend for Flex {
         swiglu::swiglu(gate, up)
     }
 
+    fn rounded_as(x: FloatTensor<Self>, weights: DType) -> FloatTensor<Self> {
+        attention::rounded_as(x, weights)
+    }
+
     fn attention(
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,

@@ -12,7 +12,7 @@
 //! than [`MOST_ROWS`] differs by that from the same row among few. Sums are f32 always.
 
 #[cfg(target_arch = "x86_64")]
-mod blocked;
+pub(super) mod blocked;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 mod gradients;

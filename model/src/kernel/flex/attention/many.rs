@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 use rayon::prelude::*;
 
-use super::{HIDDEN, Problem, Rows, WORTH_SHARING, blocks, tile};
+use super::{HIDDEN, Problem, WORTH_SHARING, blocks};
 use crate::kernel::flex::exp::exp;
 
 /// Keys of a block.
@@ -17,8 +17,52 @@ const VECTORS: usize = 3;
 /// Queries of a piece of work, times heads of a group: one such tile on the widest processor.
 const TILE: usize = VECTORS * 16;
 
+/// How a tile of queries meets keys and values.
+pub(super) trait Meeting: Sync {
+    /// What keys and values are made of.
+    type Number: Copy + Into<f32> + Sync;
+
+    /// Queries, and whatever else it keeps.
+    type Room: Default;
+
+    /// Blocks begin at multiples of so many keys.
+    const STEP: usize;
+
+    /// Puts queries side by side, `lanes` of them, if there are so many.
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, scale: f32, room: &mut Self::Room);
+
+    /// Scores of a block of keys, `[keys, V]`, in vectors of queries.
+    fn scores<S: Simd, const V: usize>(
+        &self,
+        simd: S,
+        block: &Block,
+        room: &Self::Room,
+        scores: &mut [f32],
+    );
+
+    /// Adds the values of a block to what is mixed, `[D, V]`, by their weights, `[keys, V]`; what was there
+    /// shrinks first.
+    fn mix<S: Simd, const V: usize>(
+        &self,
+        simd: S,
+        block: &Block,
+        weights: &[S::f32s],
+        shrink: [S::f32s; V],
+        room: &mut Self::Room,
+        mixed: &mut [S::f32s],
+    );
+}
+
+/// Some keys of a head.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) item: usize,
+    pub(super) head: usize,
+    pub(super) keys: Range<usize>,
+}
+
 /// Fills `mixed`, `[B, queries, heads, D]`.
-pub(super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
+pub(super) fn attend<M: Meeting>(problem: &Problem<'_, M::Number>, meeting: &M, mixed: &mut [f32]) {
     let &Problem { kv_heads, group, queries, .. } = problem;
     let width = problem.k.width;
     let count = (TILE / group).max(1);
@@ -34,10 +78,10 @@ pub(super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
         places[(item * kv_heads + head) * pieces + i / count].push(place);
     }
     let arch = Arch::new();
-    let work = |scratch: &mut Scratch, (index, places): (usize, Vec<&mut [f32]>)| {
+    let work = |scratch: &mut Scratch<M::Room>, (index, places): (usize, Vec<&mut [f32]>)| {
         let (head, first) = (index / pieces, index % pieces * count);
         let (item, head) = (head / kv_heads, head % kv_heads);
-        arch.dispatch(Piece { problem, item, head, first, places, scratch });
+        arch.dispatch(Piece { problem, meeting, item, head, first, places, scratch });
     };
     if problem.products(items * kv_heads) < WORTH_SHARING {
         let mut scratch = Scratch::default();
@@ -49,9 +93,8 @@ pub(super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
 
 /// What a core works in, numbers of `V` vectors of queries each.
 #[derive(Default)]
-struct Scratch {
-    /// `[D, V]`.
-    queries: Vec<f32>,
+struct Scratch<R> {
+    room: R,
     /// `[BLOCK, V]`: scores, then weights.
     scores: Vec<f32>,
     /// `[D, V]`.
@@ -59,8 +102,9 @@ struct Scratch {
 }
 
 /// Some neighbouring queries of a group of heads.
-struct Piece<'a, 'b> {
-    problem: &'a Problem<'a>,
+struct Piece<'a, 'b, M: Meeting> {
+    problem: &'a Problem<'a, M::Number>,
+    meeting: &'a M,
     item: usize,
     /// Of the keys.
     head: usize,
@@ -68,10 +112,10 @@ struct Piece<'a, 'b> {
     first: usize,
     /// Where they go, `[group, D]` each.
     places: Vec<&'b mut [f32]>,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut Scratch<M::Room>,
 }
 
-impl WithSimd for Piece<'_, '_> {
+impl<M: Meeting> WithSimd for Piece<'_, '_, M> {
     type Output = ();
 
     #[inline(always)]
@@ -89,31 +133,31 @@ impl WithSimd for Piece<'_, '_> {
     }
 }
 
-impl Piece<'_, '_> {
+impl<M: Meeting> Piece<'_, '_, M> {
     /// `rows` of it, each a query of a head, queries first; they fill `V` vectors.
     #[inline(always)]
     fn tile<S: Simd, const V: usize>(&mut self, simd: S, rows: Range<usize>) {
-        let &Problem { k, v, group, .. } = self.problem;
+        let &Problem { group, .. } = self.problem;
+        let width = self.problem.v.width;
         let lanes = V * S::F32_LANES;
-        let (k, v) = (k.head(self.item, self.head), v.head(self.item, self.head));
         let real = self.problem.real(self.item);
         self.lay_out(lanes, &rows);
-        let Self { problem, first, ref mut scratch, .. } = *self;
-        let Scratch { queries, scores, mixed } = &mut **scratch;
-        let queries = S::as_simd_f32s(queries).0;
+        let Self { problem, meeting, item, head, first, ref mut scratch, .. } = *self;
+        let Scratch { room, scores, mixed } = &mut **scratch;
 
         let firsts = problem.seen(first + rows.start / group);
         let lasts = problem.seen(first + (rows.end - 1) / group);
         let mut largest = [simd.splat_f32s(HIDDEN); V];
         let mut sums = [simd.splat_f32s(0.0); V];
-        for block in blocks(firsts.start..lasts.end, BLOCK) {
-            if real.is_some_and(|real| real[block.clone()].iter().all(|&real| real == 0)) {
+        for keys in blocks(firsts.start / M::STEP * M::STEP..lasts.end, BLOCK) {
+            if real.is_some_and(|real| real[keys.clone()].iter().all(|&real| real == 0)) {
                 continue;
             }
-            let scores = &mut scores[..block.len() * lanes];
-            score_block::<S, V>(simd, k, block.clone(), queries, scores);
-            let sees_all = firsts.end >= block.end && lasts.start <= block.start;
-            for (j, scores) in block.clone().zip(scores.chunks_exact_mut(lanes)) {
+            let scores = &mut scores[..keys.len() * lanes];
+            let block = Block { item, head, keys: keys.clone() };
+            meeting.scores::<S, V>(simd, &block, room, scores);
+            let sees_all = firsts.end >= keys.end && lasts.start <= keys.start;
+            for (j, scores) in keys.zip(scores.chunks_exact_mut(lanes)) {
                 if real.is_some_and(|real| real[j] == 0) {
                     scores.fill(HIDDEN);
                 } else if !sees_all {
@@ -129,13 +173,13 @@ impl Piece<'_, '_> {
             let scores = S::as_mut_simd_f32s(scores).0;
             let shrink = soften::<S, V>(simd, scores, &mut largest, &mut sums);
             let mixed = S::as_mut_simd_f32s(mixed).0;
-            mix_block::<S, V>(simd, v, block, scores, shrink, mixed);
+            meeting.mix::<S, V>(simd, &block, scores, shrink, room, mixed);
         }
 
         let sums: &[f32] = bytemuck::cast_slice(&sums);
         for (lane, row) in rows.enumerate() {
             let inverse = sums[lane].recip();
-            let place = &mut self.places[row / group][row % group * v.width..][..v.width];
+            let place = &mut self.places[row / group][row % group * width..][..width];
             let from = scratch.mixed[lane..].iter().step_by(lanes);
             place.iter_mut().zip(from).for_each(|(to, mixed)| *to = mixed * inverse);
         }
@@ -145,18 +189,16 @@ impl Piece<'_, '_> {
     #[inline(always)]
     fn lay_out(&mut self, lanes: usize, rows: &Range<usize>) {
         let &Problem { q, group, scale, .. } = self.problem;
-        let Scratch { queries, scores, mixed } = &mut *self.scratch;
-        queries.clear();
-        queries.resize(q.width * lanes, 0.0);
+        let Scratch { room, scores, mixed } = &mut *self.scratch;
         mixed.clear();
         mixed.resize(q.width * lanes, 0.0);
         scores.resize(BLOCK * lanes, 0.0);
-        for (lane, row) in rows.clone().enumerate() {
+        let mut queries = [&[][..]; TILE];
+        for (query, row) in queries.iter_mut().zip(rows.clone()) {
             let head = q.head(self.item, self.head * group + row % group);
-            let from = head.row(self.first + row / group);
-            let to = queries[lane..].iter_mut().step_by(lanes);
-            to.zip(from).for_each(|(to, from)| *to = from * scale);
+            *query = head.row(self.first + row / group);
         }
+        self.meeting.lay_out(&queries[..rows.len()], lanes, scale, room);
     }
 
     /// Queries that see nothing get the mean of all values.
@@ -171,37 +213,6 @@ impl Piece<'_, '_> {
                 place.chunks_exact_mut(mean.len()).for_each(|place| place.copy_from_slice(&mean));
             }
         }
-    }
-}
-
-#[inline(always)]
-fn score_block<S: Simd, const V: usize>(
-    simd: S,
-    keys: Rows<'_>,
-    block: Range<usize>,
-    queries: &[S::f32s],
-    scores: &mut [f32],
-) {
-    #[inline(always)]
-    fn by<S: Simd, const R: usize, const V: usize>(
-        simd: S,
-        keys: Rows<'_>,
-        block: Range<usize>,
-        queries: &[S::f32s],
-        scores: &mut [f32],
-    ) {
-        let scores = S::as_mut_simd_f32s(scores).0;
-        for (index, to) in scores.chunks_mut(R * V).enumerate() {
-            let first = block.start + index * R;
-            let tile = tile::scores::<S, R, V>(simd, keys, first, block.end - first, queries);
-            to.chunks_exact_mut(V).zip(&tile).for_each(|(to, scores)| to.copy_from_slice(scores));
-        }
-    }
-    // With so many sums, their queries and a key's number everything is in registers.
-    if S::REGISTER_COUNT >= 32 {
-        by::<S, 8, V>(simd, keys, block, queries, scores);
-    } else {
-        by::<S, 4, V>(simd, keys, block, queries, scores);
     }
 }
 
@@ -231,27 +242,4 @@ fn soften<S: Simd, const V: usize>(
         }
     }
     shrink
-}
-
-#[inline(always)]
-fn mix_block<S: Simd, const V: usize>(
-    simd: S,
-    values: Rows<'_>,
-    block: Range<usize>,
-    weights: &[S::f32s],
-    shrink: [S::f32s; V],
-    mixed: &mut [S::f32s],
-) {
-    let first = block.start;
-    let mut d = 0;
-    while d < values.width {
-        let mixed = &mut mixed[d * V..];
-        d += match values.width - d {
-            8.. if S::REGISTER_COUNT >= 32 => {
-                tile::mix::<S, 8, V>(simd, values, first, d, weights, shrink, mixed)
-            }
-            4.. => tile::mix::<S, 4, V>(simd, values, first, d, weights, shrink, mixed),
-            _ => tile::mix::<S, 1, V>(simd, values, first, d, weights, shrink, mixed),
-        };
-    }
 }

@@ -1,6 +1,6 @@
 //! The kernel against the reference, and what must hold to the bit.
 
-use burn::tensor::Bool;
+use burn::tensor::{Bool, bf16};
 
 use super::super::tests::{assert_close, random};
 use super::*;
@@ -55,6 +55,63 @@ fn it_is_the_reference_for_every_rule_and_odd_sizes() {
                 }
             }
         }
+    }
+}
+
+/// Queries that bf16 holds, so that only weights are rounded, each by at most its 2^-9.
+#[test]
+fn keys_and_values_in_bf16_are_the_reference_for_every_rule_and_odd_sizes() {
+    let narrow = |x: Heads4| x.cast(DType::BF16);
+    let values_of = |x: Heads4| values(x);
+    for (batch, kv_heads, group, width) in
+        [(1, 1, 1, 8), (2, 3, 2, 40), (1, 2, 20, 16), (2, 2, 2, 128)]
+    {
+        for (queries, keys) in [(1, 7), (4, 130), (5, 5), (70, 71), (131, 200)] {
+            let q = narrow(random([batch, kv_heads * group, queries, width])).cast(DType::F32);
+            let [k, v] =
+                [0, 1].map(|_| narrow(random([batch, keys, kv_heads, width])).swap_dims(1, 2));
+            let rules = [
+                Visibility::Full,
+                Visibility::Causal { first: keys - queries.min(keys) },
+                Visibility::Window(0),
+                Visibility::Window(3),
+                Visibility::Window(64),
+            ];
+            for visibility in rules {
+                for real in [None, flags(batch, keys, 1, keys / 2 + 1), flags(batch, keys, 3, keys)]
+                {
+                    let mask = Mask { visibility, keys: real };
+                    let expected = reference::attention(q.clone(), k.clone(), v.clone(), &mask);
+                    let largest = v.clone().cast(DType::F32).abs().max().into_scalar();
+                    let ours = ours(&q, &k, &v, &mask);
+                    for (a, b) in values_of(ours).into_iter().zip(values_of(expected)) {
+                        let allowed = largest / 512.0;
+                        assert!(
+                            (a - b).abs() < allowed,
+                            "{queries} of {keys}, {visibility:?}: {a} {b}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rounding_keeps_how_numbers_lie() {
+    let x = random([2, 70, 3, 24]);
+    let views = [x.clone(), x.clone().swap_dims(1, 2), x.narrow(1, 3, 40).swap_dims(1, 2)];
+    for x in views {
+        // (Flex's own cast drops the last three bits first.)
+        let rounded = values(x.clone()).into_iter().map(|x| f32::from(bf16::from_f32(x)));
+        let rounded: Vec<f32> = rounded.collect();
+        for weights in [DType::BF16, DType::I8] {
+            let ours = tensor::<Flex, 4>(rounded_as(primitive(x.clone()), weights));
+            let expected = if ours.dtype() == DType::F32 { &values(x.clone()) } else { &rounded };
+            assert_eq!(values(ours.cast(DType::F32)), *expected);
+        }
+        let same = tensor::<Flex, 4>(rounded_as(primitive(x.clone()), DType::F32));
+        assert_eq!(same.dtype(), DType::F32);
     }
 }
 
@@ -129,9 +186,20 @@ fn a_query_does_not_depend_on_its_company_or_on_what_it_does_not_see() {
     // Nor on its neighbours.
     let (q, k, v) = (random([1, 2, 100, 16]), random([1, 1, 130, 16]), random([1, 1, 130, 16]));
     let mask = |first| Mask::by_position(Visibility::Causal { first });
-    let all = ours(&q, &k, &v, &mask(30));
-    let last = ours(&q.narrow(2, 61, 39), &k, &v, &mask(91));
-    assert_eq!(values(last), values(all.narrow(2, 61, 39)));
+    for dtype in [DType::F32, DType::BF16] {
+        let [k, v] = [&k, &v].map(|x| x.clone().cast(dtype));
+        let all = ours(&q, &k, &v, &mask(30));
+        let last = ours(&q.clone().narrow(2, 61, 39), &k, &v, &mask(91));
+        assert_eq!(values(last), values(all.narrow(2, 61, 39)));
+        // With a window that begins in the middle of a pair, and fewer of those before it.
+        let all = ours(&q, &k, &v, &Mask::by_position(Visibility::Window(20)));
+        let [q, k, v] = [(&q, 30), (&k, 30), (&v, 30)].map(|(x, at)| x.clone().narrow(2, at, 64));
+        let some = ours(&q, &k, &v, &Mask::by_position(Visibility::Window(20)));
+        let middle = |x: Heads4, at| values(x.narrow(2, at, 10));
+        for (a, b) in middle(some, 25).into_iter().zip(middle(all, 55)) {
+            assert!((a - b).abs() < if dtype == DType::F32 { 1e-5 } else { 2e-2 }, "{a} {b}");
+        }
+    }
 }
 
 #[test]

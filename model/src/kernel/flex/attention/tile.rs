@@ -3,13 +3,120 @@
 //! A vector is some queries at one of their numbers. A key's number is multiplied with all of them, so
 //! that keys and values are read as they lie and nothing is summed across a vector.
 
+use std::ops::Range;
+
 use pulp::Simd;
 
-use super::Rows;
+use super::{
+    Heads, Rows,
+    many::{Block, Meeting},
+};
+
+/// Keys and values in f32.
+pub(super) struct Plain<'a> {
+    pub(super) k: Heads<'a>,
+    pub(super) v: Heads<'a>,
+}
+
+impl Meeting for Plain<'_> {
+    type Number = f32;
+    /// `[D, V]`.
+    type Room = Vec<f32>;
+    const STEP: usize = 1;
+
+    #[inline(always)]
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, scale: f32, room: &mut Vec<f32>) {
+        room.clear();
+        room.resize(self.k.width * lanes, 0.0);
+        for (lane, from) in queries.iter().enumerate() {
+            let to = room[lane..].iter_mut().step_by(lanes);
+            to.zip(*from).for_each(|(to, from)| *to = from * scale);
+        }
+    }
+
+    #[inline(always)]
+    fn scores<S: Simd, const V: usize>(
+        &self,
+        simd: S,
+        block: &Block,
+        room: &Vec<f32>,
+        scores: &mut [f32],
+    ) {
+        let keys = self.k.head(block.item, block.head);
+        score_block::<S, V>(simd, keys, block.keys.clone(), S::as_simd_f32s(room).0, scores);
+    }
+
+    #[inline(always)]
+    fn mix<S: Simd, const V: usize>(
+        &self,
+        simd: S,
+        block: &Block,
+        weights: &[S::f32s],
+        shrink: [S::f32s; V],
+        _room: &mut Vec<f32>,
+        mixed: &mut [S::f32s],
+    ) {
+        let values = self.v.head(block.item, block.head);
+        mix_block::<S, V>(simd, values, block.keys.start, weights, shrink, mixed);
+    }
+}
+
+#[inline(always)]
+fn score_block<S: Simd, const V: usize>(
+    simd: S,
+    keys: Rows<'_>,
+    block: Range<usize>,
+    queries: &[S::f32s],
+    scores: &mut [f32],
+) {
+    #[inline(always)]
+    fn by<S: Simd, const R: usize, const V: usize>(
+        simd: S,
+        keys: Rows<'_>,
+        block: Range<usize>,
+        queries: &[S::f32s],
+        scores: &mut [f32],
+    ) {
+        let scores = S::as_mut_simd_f32s(scores).0;
+        for (index, to) in scores.chunks_mut(R * V).enumerate() {
+            let first = block.start + index * R;
+            let tile = score::<S, R, V>(simd, keys, first, block.end - first, queries);
+            to.chunks_exact_mut(V).zip(&tile).for_each(|(to, scores)| to.copy_from_slice(scores));
+        }
+    }
+    // With so many sums, their queries and a key's number everything is in registers.
+    if S::REGISTER_COUNT >= 32 {
+        by::<S, 8, V>(simd, keys, block, queries, scores);
+    } else {
+        by::<S, 4, V>(simd, keys, block, queries, scores);
+    }
+}
+
+#[inline(always)]
+fn mix_block<S: Simd, const V: usize>(
+    simd: S,
+    values: Rows<'_>,
+    first: usize,
+    weights: &[S::f32s],
+    shrink: [S::f32s; V],
+    mixed: &mut [S::f32s],
+) {
+    let mut d = 0;
+    while d < values.width {
+        let mixed = &mut mixed[d * V..];
+        d += match values.width - d {
+            8.. if S::REGISTER_COUNT >= 32 => {
+                mix::<S, 8, V>(simd, values, first, d, weights, shrink, mixed)
+            }
+            4.. => mix::<S, 4, V>(simd, values, first, d, weights, shrink, mixed),
+            _ => mix::<S, 1, V>(simd, values, first, d, weights, shrink, mixed),
+        };
+    }
+}
 
 /// Scores of `R` keys, the first at `first`, for `V` vectors of queries, `[D, V]`.
 #[inline(always)]
-pub(super) fn scores<S: Simd, const R: usize, const V: usize>(
+fn score<S: Simd, const R: usize, const V: usize>(
     simd: S,
     keys: Rows<'_>,
     first: usize,
@@ -37,7 +144,7 @@ pub(super) fn scores<S: Simd, const R: usize, const V: usize>(
 /// Adds values `first..`, at their numbers `d..d + R`, to what is mixed, `[R, V]`, by their weights,
 /// `[values, V]`; what was there shrinks first. Gives `R`.
 #[inline(always)]
-pub(super) fn mix<S: Simd, const R: usize, const V: usize>(
+fn mix<S: Simd, const R: usize, const V: usize>(
     simd: S,
     values: Rows<'_>,
     first: usize,

@@ -19,9 +19,10 @@ use pulp::bytemuck::cast_slice;
 use rayon::prelude::*;
 
 use super::{super::from_values, pieces::pieces, turn::LANES};
-pub(super) use dot::{Dot, OfBf16, OfF32};
-use dot::{Panel, Part};
-use pack::{Group, Vector};
+use dot::Part;
+pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, memory, of_bf16};
+use pack::Group;
+pub(in crate::kernel::flex) use pack::Vector;
 
 /// Rows of the weights in a panel.
 pub(super) const COLUMNS: usize = 8;

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Where sums go.
-pub(in super::super) struct Part<'a, 'b> {
+pub(in crate::kernel::flex) struct Part<'a, 'b> {
     /// The rows of the output, as far as there are any.
     pub(super) rows: &'a mut [&'b mut [f32]],
     /// The first column.
@@ -50,7 +50,7 @@ fn add(to: &mut [f32], sums: &[f32; COLUMNS]) {
 }
 
 /// Rows of the weights, as words.
-pub(in super::super) struct Panel<'a> {
+pub(in crate::kernel::flex) struct Panel<'a> {
     /// All of one length.
     words: [&'a [[u8; 4]]; COLUMNS],
     /// What does not fill a word.
@@ -59,7 +59,7 @@ pub(in super::super) struct Panel<'a> {
 
 impl<'a> Panel<'a> {
     /// Of the bytes of rows of one length.
-    pub(super) fn of(rows: [&'a [u8]; COLUMNS]) -> Self {
+    pub(in crate::kernel::flex) fn of(rows: [&'a [u8]; COLUMNS]) -> Self {
         let count = rows[0].len() / 4;
         let rest = rows.map(|row| match row[count * 4..] {
             [low, high] => u32::from(u16::from_ne_bytes([low, high])),
@@ -73,7 +73,7 @@ impl<'a> Panel<'a> {
 }
 
 /// A processor that has an instruction for words of one type.
-pub(in super::super) trait Dot: Copy + Sync {
+pub(in crate::kernel::flex) trait Dot: Copy + Sync {
     /// What weights are.
     type Number: pulp::bytemuck::Pod + Sync;
 
@@ -90,15 +90,15 @@ pub(in super::super) trait Dot: Copy + Sync {
 
 /// [`Dot`] of weights in bf16, to which `x` is rounded.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct OfBf16(());
+pub(in crate::kernel::flex) struct OfBf16(());
 
 /// [`Dot`] of weights in f32.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct OfF32(());
+pub(in crate::kernel::flex) struct OfF32(());
 
 impl OfBf16 {
     /// If this processor has the instruction.
-    pub(in super::super) fn new() -> Option<Self> {
+    pub(in crate::kernel::flex) fn new() -> Option<Self> {
         let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
         has.then_some(Self(()))
     }
@@ -106,7 +106,7 @@ impl OfBf16 {
 
 impl OfF32 {
     /// If this processor has the instruction.
-    pub(in super::super) fn new() -> Option<Self> {
+    pub(in crate::kernel::flex) fn new() -> Option<Self> {
         is_x86_feature_detected!("avx512f").then_some(Self(()))
     }
 }
@@ -145,7 +145,7 @@ impl Dot for OfF32 {
 
 /// A row, and zeros where it ends. (A copy of a length that is not known is a call.)
 #[inline(always)]
-pub(super) fn filled<const N: usize>(row: &[f32]) -> [f32; N] {
+pub(in crate::kernel::flex) fn filled<const N: usize>(row: &[f32]) -> [f32; N] {
     match row.first_chunk() {
         Some(full) => *full,
         None => {
@@ -186,7 +186,10 @@ macro_rules! tile {
             unsafe_code,
             reason = "asking for every row whether it ends takes as long as the loads"
         )]
-        fn sums<const V: usize>(x: &[[Vector; V]], weights: &Panel) -> [[__m512; V]; COLUMNS] {
+        pub(in crate::kernel::flex) fn sums<const V: usize>(
+            x: &[[Vector; V]],
+            weights: &Panel,
+        ) -> [[__m512; V]; COLUMNS] {
             let Panel { words, rest } = weights;
             let count = words[0].len();
             // ANCHOR: dot
@@ -239,7 +242,7 @@ fn put<const V: usize>(sums: &[[__m512; V]; COLUMNS], mut to: Part) {
     }
 }
 
-mod of_bf16 {
+pub(in crate::kernel::flex) mod of_bf16 {
     tile!(
         "avx512f,avx512bf16",
         |sum, x, weights| _mm512_dpbf16_ps(sum, numbers(x), numbers(weights)),
@@ -270,7 +273,7 @@ mod of_f32 {
     }
 }
 
-pub(super) mod memory {
+pub(in crate::kernel::flex) mod memory {
     //! Between memory and registers, which the compiler's intrinsics do by pointers.
     #![expect(unsafe_code, reason = "arrays whose lengths the types say")]
 
@@ -280,49 +283,63 @@ pub(super) mod memory {
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(in super::super) fn vector(from: &[f32; LANES]) -> __m512 {
+    pub(in crate::kernel::flex) fn vector(from: &[f32; LANES]) -> __m512 {
         // SAFETY: as many bytes as are read.
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
     }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(super) fn load(from: &Vector) -> __m512i {
+    pub(in crate::kernel::flex) fn floats(vector: __m512) -> [f32; LANES] {
+        // SAFETY: both are 64 bytes, of which any are allowed.
+        unsafe { transmute::<__m512, [f32; LANES]>(vector) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(in crate::kernel::flex) fn shorts(from: &[u16; 2 * LANES]) -> __m512i {
+        // SAFETY: as many bytes as are read.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(in crate::kernel::flex) fn load(from: &Vector) -> __m512i {
         // SAFETY: as many bytes as are read.
         unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }
     }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(super) fn kept(vector: __m512i) -> Vector {
+    pub(in crate::kernel::flex) fn kept(vector: __m512i) -> Vector {
         // SAFETY: both are 64 bytes, of which any are allowed.
         Vector(unsafe { transmute::<__m512i, [u32; LANES]>(vector) })
     }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(in super::super) fn halves(vector: __m512i) -> [[f32; COLUMNS]; 2] {
+    pub(in crate::kernel::flex) fn halves(vector: __m512i) -> [[f32; COLUMNS]; 2] {
         // SAFETY: both are 64 bytes, of which any are allowed.
         unsafe { transmute::<__m512i, [[f32; COLUMNS]; 2]>(vector) }
     }
 
     #[target_feature(enable = "avx512f,avx512bf16")]
     #[inline]
-    pub(in super::super) fn short(numbers: __m256bh) -> [u16; LANES] {
+    pub(in crate::kernel::flex) fn short(numbers: __m256bh) -> [u16; LANES] {
         // SAFETY: both are 32 bytes, of which any are allowed.
         unsafe { transmute::<__m256bh, [u16; LANES]>(numbers) }
     }
 
     #[target_feature(enable = "avx512f,avx512bf16")]
     #[inline]
-    pub(super) fn numbers(bits: __m512i) -> __m512bh {
+    pub(in crate::kernel::flex) fn numbers(bits: __m512i) -> __m512bh {
         // SAFETY: both are 64 bytes, of which any are allowed.
         unsafe { transmute::<__m512i, __m512bh>(bits) }
     }
 
     #[target_feature(enable = "avx512f,avx512bf16")]
     #[inline]
-    pub(super) fn bits(numbers: __m512bh) -> __m512i {
+    pub(in crate::kernel::flex) fn bits(numbers: __m512bh) -> __m512i {
         // SAFETY: both are 64 bytes, of which any are allowed.
         unsafe { transmute::<__m512bh, __m512i>(numbers) }
     }

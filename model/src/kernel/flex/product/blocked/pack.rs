@@ -5,10 +5,10 @@ use super::super::turn::LANES;
 /// A word of each of [`LANES`] rows, on a line of the caches of its own.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(in super::super) struct Vector(pub(super) [u32; LANES]);
+pub(in crate::kernel::flex) struct Vector(pub(super) [u32; LANES]);
 
 impl Vector {
-    pub(super) const ZERO: Self = Self([0; LANES]);
+    pub(in crate::kernel::flex) const ZERO: Self = Self([0; LANES]);
 }
 
 /// Most vectors of a group: with so many of sums for each of [`COLUMNS`](super::COLUMNS) weights, all are

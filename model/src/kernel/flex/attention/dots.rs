@@ -1,0 +1,268 @@
+//! Keys and values in bf16: pairs of their numbers are multiplied at once.
+//!
+//! ```text
+//! queries, rounded -> words of two numbers, side by side; a key's words as they lie     -> scores
+//! weights, rounded -> words of two keys, side by side;    words of two values' numbers -> mixed
+//! ```
+//!
+//! Scores, their weights and all sums are f32; what is mixed is divided by the sum of the weights before they
+//! are rounded.
+
+use std::arch::x86_64::*;
+
+use burn::tensor::bf16;
+use half::slice::HalfFloatSliceExt;
+use pulp::{
+    Arch, Simd, WithSimd,
+    bytemuck::{cast_slice, cast_slice_mut},
+};
+use rayon::prelude::*;
+
+use super::{
+    Heads,
+    many::{Block, Meeting},
+};
+use crate::kernel::flex::product::blocked::{
+    Dot, OfBf16, Panel, Vector, filled,
+    memory::{bits, floats, kept, load, numbers, short, shorts, vector},
+    of_bf16::sums,
+};
+
+/// Lanes of a vector.
+const LANES: usize = 16;
+
+/// Keys, and numbers of values, that are summed at once.
+const TOGETHER: usize = 8;
+
+/// A processor that multiplies pairs of bf16.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dots(OfBf16);
+
+impl Dots {
+    /// If this processor has the instructions, for heads so wide.
+    pub(super) fn new(width: usize) -> Option<Self> {
+        let fits = width.is_multiple_of(TOGETHER) && Arch::new().dispatch(Lanes) == LANES;
+        let dot = OfBf16::new().filter(|_| fits && is_x86_feature_detected!("avx512bw"))?;
+        Some(Self(dot))
+    }
+
+    /// To the nearest, of equally near ones to the even.
+    #[expect(unsafe_code, reason = "`Self` is the proof that the processor has the instruction")]
+    pub(super) fn round(self, from: &[f32], to: &mut [u16]) {
+        // SAFETY: see above.
+        unsafe { round(from, to) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn round(from: &[f32], to: &mut [u16]) {
+    for (from, to) in from.chunks(LANES).zip(to.chunks_mut(LANES)) {
+        let rounded = short(_mm512_cvtneps_pbh(vector(&filled(from))));
+        to.copy_from_slice(&rounded[..to.len()]);
+    }
+}
+
+/// How many numbers a vector of the others' code has.
+struct Lanes;
+
+impl WithSimd for Lanes {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        S::F32_LANES
+    }
+}
+
+/// Keys as they lie, and values as words of two neighbours.
+pub(super) struct Pairs<'a> {
+    dots: Dots,
+    k: Heads<'a, bf16>,
+    kv_heads: usize,
+    keys: usize,
+    /// `[B, kv_heads, keys / 2, D]`, zero beside the last of an odd number.
+    values: Vec<u32>,
+}
+
+impl<'a> Pairs<'a> {
+    /// Of `items`, with `keys` keys each.
+    pub(super) fn of(
+        dots: Dots,
+        [k, v]: [Heads<'a, bf16>; 2],
+        [items, kv_heads, keys]: [usize; 3],
+    ) -> Self {
+        let size = keys.div_ceil(2) * v.width;
+        let mut values = vec![0; items * kv_heads * size];
+        values.par_chunks_exact_mut(size).enumerate().for_each(|(index, to)| {
+            let head = v.head(index / kv_heads, index % kv_heads);
+            for (pair, to) in to.chunks_exact_mut(v.width).enumerate() {
+                let word = |low: &bf16, high: u16| u32::from(low.to_bits()) | u32::from(high) << 16;
+                let low = head.row(2 * pair);
+                if 2 * pair + 1 < keys {
+                    let both = low.iter().zip(head.row(2 * pair + 1));
+                    to.iter_mut().zip(both).for_each(|(to, (a, b))| *to = word(a, b.to_bits()));
+                } else {
+                    to.iter_mut().zip(low).for_each(|(to, low)| *to = word(low, 0));
+                }
+            }
+        });
+        Self { dots, k, kv_heads, keys, values }
+    }
+}
+
+/// What a core keeps besides scores.
+#[derive(Default)]
+pub(super) struct Room {
+    /// Words of two numbers: `[D / 2, V]`.
+    queries: Vec<Vector>,
+    /// Words of two keys: `[keys / 2, V]`.
+    weights: Vec<Vector>,
+    scale: f32,
+}
+
+#[expect(unsafe_code, reason = "`Dots` is the proof that the processor has these instructions")]
+impl Meeting for Pairs<'_> {
+    type Number = bf16;
+    type Room = Room;
+    const STEP: usize = 2;
+
+    #[inline(always)]
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, scale: f32, room: &mut Room) {
+        let (vectors, width) = (lanes / LANES, self.k.width);
+        room.scale = scale;
+        room.queries.clear();
+        room.queries.resize(width / 2 * vectors, Vector::ZERO);
+        for (index, queries) in queries.chunks(LANES).enumerate() {
+            for start in (0..width).step_by(2 * LANES) {
+                let mut parts = [&[][..]; LANES];
+                for (part, query) in parts.iter_mut().zip(queries) {
+                    *part = &query[start..(start + 2 * LANES).min(width)];
+                }
+                let words = self.dots.0.pack(&parts[..queries.len()]);
+                let to = room.queries[start / 2 * vectors + index..].iter_mut().step_by(vectors);
+                to.zip(words).for_each(|(to, word)| *to = word);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn scores<S: Simd, const V: usize>(
+        &self,
+        _: S,
+        block: &Block,
+        room: &Room,
+        scores: &mut [f32],
+    ) {
+        let (keys, range) = (self.k.head(block.item, block.head), &block.keys);
+        let scores = scores.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0;
+        for (first, scores) in range.clone().step_by(TOGETHER).zip(scores.chunks_mut(TOGETHER)) {
+            // The last key again where there are no more.
+            let panel = Panel::of(std::array::from_fn(|index| {
+                let row = keys.row((first + index).min(range.end - 1));
+                cast_slice::<u16, u8>(row.reinterpret_cast())
+            }));
+            // SAFETY: see above.
+            unsafe { scores_of(room.queries.as_chunks::<V>().0, &panel, room.scale, scores) };
+        }
+    }
+
+    #[inline(always)]
+    fn mix<S: Simd, const V: usize>(
+        &self,
+        _: S,
+        block: &Block,
+        weights: &[S::f32s],
+        shrink: [S::f32s; V],
+        room: &mut Room,
+        mixed: &mut [S::f32s],
+    ) {
+        let width = self.k.width;
+        let weights: &[f32] = cast_slice(weights);
+        let shrink: &[f32] = cast_slice(&shrink);
+        let mixed: &mut [f32] = cast_slice_mut(mixed);
+        let weights = weights.as_chunks::<LANES>().0.as_chunks::<V>().0;
+        room.weights.resize(weights.len().div_ceil(2) * V, Vector::ZERO);
+        let pairs = room.weights.as_chunks_mut::<V>().0;
+        // SAFETY: see above.
+        unsafe { pair(weights, pairs) };
+
+        let head = block.item * self.kv_heads + block.head;
+        let first = head * self.keys.div_ceil(2) + block.keys.start / 2;
+        let values = &self.values[first * width..][..pairs.len() * width];
+        let shrink = &shrink.as_chunks::<LANES>().0.as_chunks::<V>().0[0];
+        let mixed = mixed.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0;
+        for (index, mixed) in mixed.as_chunks_mut::<TOGETHER>().0.iter_mut().enumerate() {
+            // SAFETY: see above.
+            unsafe { mix(pairs, &values[index * TOGETHER..], width, shrink, mixed) };
+        }
+    }
+}
+
+/// Scores of some keys, at most [`TOGETHER`].
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn scores_of<const V: usize>(
+    queries: &[[Vector; V]],
+    keys: &Panel<'_>,
+    scale: f32,
+    scores: &mut [[[f32; LANES]; V]],
+) {
+    let scale = _mm512_set1_ps(scale);
+    for (scores, sums) in scores.iter_mut().zip(&sums(queries, keys)) {
+        for (scores, &sum) in scores.iter_mut().zip(sums) {
+            *scores = floats(_mm512_mul_ps(sum, scale));
+        }
+    }
+}
+
+/// Weights as words of two keys; beside the last of an odd number is nothing.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn pair<const V: usize>(weights: &[[[f32; LANES]; V]], pairs: &mut [[Vector; V]]) {
+    // Of the first sixteen and the last sixteen numbers one each.
+    let mut order = [0; 2 * LANES];
+    for (index, order) in order.iter_mut().enumerate() {
+        *order = (index / 2 + index % 2 * LANES) as u16;
+    }
+    let order = shorts(&order);
+    for (two, pair) in weights.chunks(2).zip(pairs) {
+        for v in 0..V {
+            let low = vector(&two[0][v]);
+            let high = two.get(1).map_or(_mm512_setzero_ps(), |weights| vector(&weights[v]));
+            let both = bits(_mm512_cvtne2ps_pbh(high, low));
+            pair[v] = kept(_mm512_permutexvar_epi16(order, both));
+        }
+    }
+}
+
+/// Numbers of values, [`TOGETHER`] of them: `values` are `stride` apart.
+#[target_feature(enable = "avx512f,avx512bf16")]
+#[inline(never)]
+fn mix<const V: usize>(
+    weights: &[[Vector; V]],
+    values: &[u32],
+    stride: usize,
+    shrink: &[[f32; LANES]; V],
+    mixed: &mut [[[f32; LANES]; V]; TOGETHER],
+) {
+    let mut sums = [[_mm512_setzero_ps(); V]; TOGETHER];
+    for (sums, mixed) in sums.iter_mut().zip(&*mixed) {
+        for v in 0..V {
+            sums[v] = _mm512_mul_ps(vector(&mixed[v]), vector(&shrink[v]));
+        }
+    }
+    // ANCHOR: mix
+    for (weights, values) in weights.iter().zip(values.chunks(stride)) {
+        let Some(values) = values.first_chunk::<TOGETHER>() else { break };
+        for (sums, &value) in sums.iter_mut().zip(values) {
+            let value = numbers(_mm512_set1_epi32(value as i32));
+            for v in 0..V {
+                sums[v] = _mm512_dpbf16_ps(sums[v], numbers(load(&weights[v])), value);
+            }
+        }
+    }
+    // ANCHOR_END: mix
+    for (sums, mixed) in sums.iter().zip(mixed) {
+        for v in 0..V {
+            mixed[v] = floats(sums[v]);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Keys and values rounded to bf16, where the processor multiplies pairs of those.
+
+use burn::tensor::DType;
+use burn_flex::FlexTensor;
+
+/// Kernel of [`crate::kernel::Backend::rounded_as`]: for weights in bf16 and in eight bits.
+#[cfg(target_arch = "x86_64")]
+pub(in super::super) fn rounded_as(x: FlexTensor, weights: DType) -> FlexTensor {
+    use burn::tensor::{Bytes, TensorMetadata};
+    use rayon::prelude::*;
+
+    use super::{super::WORTH_SHARING, Dots};
+
+    let is_narrow = matches!(weights, DType::BF16 | DType::I8) && x.dtype() == DType::F32;
+    let Some(dots) = Dots::new(x.shape()[3]).filter(|_| is_narrow) else { return x };
+    // In whatever order it lies.
+    let is_whole = x.bytes().len() == x.shape().num_elements() * size_of::<f32>();
+    let x = if is_whole { x } else { x.to_contiguous() };
+    let from = x.storage::<f32>();
+    let mut to = vec![0; from.len()];
+    let pieces = from.par_chunks(WORTH_SHARING).zip(to.par_chunks_mut(WORTH_SHARING));
+    pieces.for_each(|(from, to)| dots.round(from, to));
+    FlexTensor::new(Bytes::from_elems::<u16>(to), x.layout().clone(), DType::BF16)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(in super::super) fn rounded_as(x: FlexTensor, _: DType) -> FlexTensor {
+    x
+}
