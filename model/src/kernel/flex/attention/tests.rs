@@ -207,8 +207,11 @@ fn what_is_no_number_is_not_hidden() {
     for queries in [1, 20] {
         let (q, k, v) = (random([1, 1, queries, 8]), random([1, 1, 30, 8]), random([1, 1, 30, 8]));
         let q = q.slice_fill([0..1, 0..1, 0..1, 3..4], f32::NAN);
-        let mixed = values(ours(&q, &k, &v, &Mask::by_position(Visibility::Full)));
-        assert!(mixed[..8].iter().all(|x| x.is_nan()));
-        assert!(mixed[8..].iter().all(|x| x.is_finite()));
+        for dtype in [DType::F32, DType::BF16] {
+            let [k, v] = [&k, &v].map(|x| x.clone().cast(dtype));
+            let mixed = values(ours(&q, &k, &v, &Mask::by_position(Visibility::Full)));
+            assert!(mixed[..8].iter().all(|x| x.is_nan()));
+            assert!(mixed[8..].iter().all(|x| x.is_finite()));
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! Source: Goto & van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication".
 
 mod dot;
+pub(in crate::kernel::flex) mod memory;
 mod pack;
 mod turned;
 
@@ -20,7 +21,7 @@ use rayon::prelude::*;
 
 use super::{super::from_values, pieces::pieces, turn::LANES};
 use dot::Part;
-pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, memory, of_bf16};
+pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, of_bf16};
 use pack::Group;
 pub(in crate::kernel::flex) use pack::Vector;
 

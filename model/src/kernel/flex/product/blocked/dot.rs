@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 
 use super::{
     super::turn::{LANES, turn},
-    COLUMNS,
+    COLUMNS, memory,
     pack::Vector,
 };
 
@@ -160,7 +160,7 @@ pub(in crate::kernel::flex) fn filled<const N: usize>(row: &[f32]) -> [f32; N] {
 /// its own copy.
 macro_rules! tile {
     ($features:literal, |$sum:ident, $x:ident, $weights:ident| $multiplied:expr, |$row:ident| $rounded:expr) => {
-        use super::{memory::*, *};
+        use super::{super::memory::*, *};
 
         #[target_feature(enable = $features)]
         pub(super) fn pack(rows: &[&[f32]]) -> [Vector; LANES] {
@@ -270,77 +270,5 @@ mod of_f32 {
     #[target_feature(enable = "avx512f")]
     fn words(row: &[f32]) -> __m512i {
         _mm512_castps_si512(vector(&filled(row)))
-    }
-}
-
-pub(in crate::kernel::flex) mod memory {
-    //! Between memory and registers, which the compiler's intrinsics do by pointers.
-    #![expect(unsafe_code, reason = "arrays whose lengths the types say")]
-
-    use std::{arch::x86_64::*, mem::transmute};
-
-    use super::{COLUMNS, LANES, Vector};
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(in crate::kernel::flex) fn vector(from: &[f32; LANES]) -> __m512 {
-        // SAFETY: as many bytes as are read.
-        unsafe { _mm512_loadu_ps(from.as_ptr()) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(in crate::kernel::flex) fn floats(vector: __m512) -> [f32; LANES] {
-        // SAFETY: both are 64 bytes, of which any are allowed.
-        unsafe { transmute::<__m512, [f32; LANES]>(vector) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(in crate::kernel::flex) fn shorts(from: &[u16; 2 * LANES]) -> __m512i {
-        // SAFETY: as many bytes as are read.
-        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(in crate::kernel::flex) fn load(from: &Vector) -> __m512i {
-        // SAFETY: as many bytes as are read.
-        unsafe { _mm512_loadu_si512(from.0.as_ptr().cast()) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(in crate::kernel::flex) fn kept(vector: __m512i) -> Vector {
-        // SAFETY: both are 64 bytes, of which any are allowed.
-        Vector(unsafe { transmute::<__m512i, [u32; LANES]>(vector) })
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(in crate::kernel::flex) fn halves(vector: __m512i) -> [[f32; COLUMNS]; 2] {
-        // SAFETY: both are 64 bytes, of which any are allowed.
-        unsafe { transmute::<__m512i, [[f32; COLUMNS]; 2]>(vector) }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bf16")]
-    #[inline]
-    pub(in crate::kernel::flex) fn short(numbers: __m256bh) -> [u16; LANES] {
-        // SAFETY: both are 32 bytes, of which any are allowed.
-        unsafe { transmute::<__m256bh, [u16; LANES]>(numbers) }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bf16")]
-    #[inline]
-    pub(in crate::kernel::flex) fn numbers(bits: __m512i) -> __m512bh {
-        // SAFETY: both are 64 bytes, of which any are allowed.
-        unsafe { transmute::<__m512i, __m512bh>(bits) }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bf16")]
-    #[inline]
-    pub(in crate::kernel::flex) fn bits(numbers: __m512bh) -> __m512i {
-        // SAFETY: both are 64 bytes, of which any are allowed.
-        unsafe { transmute::<__m512bh, __m512i>(numbers) }
     }
 }

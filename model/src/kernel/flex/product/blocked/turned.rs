@@ -7,10 +7,8 @@ use rayon::prelude::*;
 use super::{
     super::turn::{LANES, turn},
     OfBf16,
-    dot::{
-        filled,
-        memory::{halves, short, vector},
-    },
+    dot::filled,
+    memory::{halves, short, vector},
 };
 
 #[expect(unsafe_code, reason = "`Self` is the proof that the processor has these instructions")]
