@@ -79,7 +79,7 @@ pub(super) fn attention(
         if queries <= FEW_QUERIES {
             few::attend(&problem, &mut mixed);
         } else {
-            many::attend(&problem, &Plain { k: problem.k, v: problem.v }, &mut mixed);
+            many::attend(&Plain(problem), &mut mixed);
         }
     }
     let mixed: Tensor<Flex, 4> = tensor(from_values(mixed, [batch, queries, heads, width]));
@@ -94,13 +94,12 @@ fn in_pairs(
     visibility: Visibility,
     mixed: &mut [f32],
 ) -> bool {
-    let [items, kv_heads, keys, width] = inputs[1].shape().dims();
-    let Some(dots) = Dots::new(width).filter(|_| inputs[1].dtype() == DType::BF16) else {
+    let [_, k, _] = inputs;
+    let Some(dots) = Dots::new(k.shape()[3]).filter(|_| k.dtype() == DType::BF16) else {
         return false;
     };
     let problem = Problem::of(inputs, real, visibility);
-    let pairs = Pairs::of(dots, [problem.k, problem.v], [items, kv_heads, keys]);
-    many::attend(&problem, &pairs, mixed);
+    many::attend(&Pairs::of(dots, problem, k.shape()[0]), mixed);
     true
 }
 

@@ -23,6 +23,7 @@ pub(super) fn norm_rotate(
     let positions = cos.shape()[0];
     let is_ours = [&x, &weight, &cos, &sin].iter().all(|of| of.dtype() == DType::F32)
         && (positions == length || length == 1 && positions == batch)
+        && width.is_multiple_of(2)
         && batch * length * heads * width > 0;
     if !is_ours {
         let [cos, sin] = [cos, sin].map(tensor);

@@ -19,20 +19,17 @@ use pulp::{
 use rayon::prelude::*;
 
 use super::{
-    Heads,
+    Problem,
     many::{Block, Meeting},
 };
 use crate::kernel::flex::product::blocked::{
-    Dot, OfBf16, Panel, Vector, filled,
+    COLUMNS, Dot, LANES, OfBf16, Panel, Vector, filled,
     memory::{bits, floats, kept, load, numbers, short, shorts, vector},
     of_bf16::sums,
 };
 
-/// Lanes of a vector.
-const LANES: usize = 16;
-
 /// Keys, and numbers of values, that are summed at once.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = COLUMNS;
 
 /// A processor that multiplies pairs of bf16.
 #[derive(Debug, Clone, Copy)]
@@ -77,20 +74,15 @@ impl WithSimd for Lanes {
 /// Keys as they lie, and values as words of two neighbours.
 pub(super) struct Pairs<'a> {
     dots: Dots,
-    k: Heads<'a, bf16>,
-    kv_heads: usize,
-    keys: usize,
+    problem: Problem<'a, bf16>,
     /// `[B, kv_heads, keys / 2, D]`, zero beside the last of an odd number.
     values: Vec<u32>,
 }
 
 impl<'a> Pairs<'a> {
-    /// Of `items`, with `keys` keys each.
-    pub(super) fn of(
-        dots: Dots,
-        [k, v]: [Heads<'a, bf16>; 2],
-        [items, kv_heads, keys]: [usize; 3],
-    ) -> Self {
+    /// Of so many items.
+    pub(super) fn of(dots: Dots, problem: Problem<'a, bf16>, items: usize) -> Self {
+        let Problem { v, kv_heads, keys, .. } = problem;
         let size = keys.div_ceil(2) * v.width;
         let mut values = vec![0; items * kv_heads * size];
         values.par_chunks_exact_mut(size).enumerate().for_each(|(index, to)| {
@@ -106,7 +98,7 @@ impl<'a> Pairs<'a> {
                 }
             }
         });
-        Self { dots, k, kv_heads, keys, values }
+        Self { dots, problem, values }
     }
 }
 
@@ -117,19 +109,21 @@ pub(super) struct Room {
     queries: Vec<Vector>,
     /// Words of two keys: `[keys / 2, V]`.
     weights: Vec<Vector>,
-    scale: f32,
 }
 
 #[expect(unsafe_code, reason = "`Dots` is the proof that the processor has these instructions")]
-impl Meeting for Pairs<'_> {
+impl<'a> Meeting<'a> for Pairs<'a> {
     type Number = bf16;
     type Room = Room;
     const STEP: usize = 2;
 
+    fn problem(&self) -> &Problem<'a, bf16> {
+        &self.problem
+    }
+
     #[inline(always)]
-    fn lay_out(&self, queries: &[&[f32]], lanes: usize, scale: f32, room: &mut Room) {
-        let (vectors, width) = (lanes / LANES, self.k.width);
-        room.scale = scale;
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Room) {
+        let (vectors, width) = (lanes / LANES, self.problem.k.width);
         room.queries.clear();
         room.queries.resize(width / 2 * vectors, Vector::ZERO);
         for (index, queries) in queries.chunks(LANES).enumerate() {
@@ -153,7 +147,8 @@ impl Meeting for Pairs<'_> {
         room: &Room,
         scores: &mut [f32],
     ) {
-        let (keys, range) = (self.k.head(block.item, block.head), &block.keys);
+        let &Problem { k, scale, .. } = &self.problem;
+        let (keys, range) = (k.head(block.item, block.head), &block.keys);
         let scores = scores.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0;
         for (first, scores) in range.clone().step_by(TOGETHER).zip(scores.chunks_mut(TOGETHER)) {
             // The last key again where there are no more.
@@ -162,7 +157,7 @@ impl Meeting for Pairs<'_> {
                 cast_slice::<u16, u8>(row.reinterpret_cast())
             }));
             // SAFETY: see above.
-            unsafe { scores_of(room.queries.as_chunks::<V>().0, &panel, room.scale, scores) };
+            unsafe { scores_of(room.queries.as_chunks::<V>().0, &panel, scale, scores) };
         }
     }
 
@@ -176,7 +171,8 @@ impl Meeting for Pairs<'_> {
         room: &mut Room,
         mixed: &mut [S::f32s],
     ) {
-        let width = self.k.width;
+        let &Problem { kv_heads, keys, ref v, .. } = &self.problem;
+        let width = v.width;
         let weights: &[f32] = cast_slice(weights);
         let shrink: &[f32] = cast_slice(&shrink);
         let mixed: &mut [f32] = cast_slice_mut(mixed);
@@ -186,8 +182,8 @@ impl Meeting for Pairs<'_> {
         // SAFETY: see above.
         unsafe { pair(weights, pairs) };
 
-        let head = block.item * self.kv_heads + block.head;
-        let first = head * self.keys.div_ceil(2) + block.keys.start / 2;
+        let head = block.item * kv_heads + block.head;
+        let first = head * keys.div_ceil(2) + block.keys.start / 2;
         let values = &self.values[first * width..][..pairs.len() * width];
         let shrink = &shrink.as_chunks::<LANES>().0.as_chunks::<V>().0[0];
         let mixed = mixed.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0;

@@ -18,9 +18,9 @@ const VECTORS: usize = 3;
 const TILE: usize = VECTORS * 16;
 
 /// How a tile of queries meets keys and values.
-pub(super) trait Meeting: Sync {
+pub(super) trait Meeting<'a>: Sync {
     /// What keys and values are made of.
-    type Number: Copy + Into<f32> + Sync;
+    type Number: Copy + Into<f32> + Sync + 'a;
 
     /// Queries, and whatever else it keeps.
     type Room: Default;
@@ -28,8 +28,11 @@ pub(super) trait Meeting: Sync {
     /// Blocks begin at multiples of so many keys.
     const STEP: usize;
 
+    /// What is asked for.
+    fn problem(&self) -> &Problem<'a, Self::Number>;
+
     /// Puts queries side by side, `lanes` of them, if there are so many.
-    fn lay_out(&self, queries: &[&[f32]], lanes: usize, scale: f32, room: &mut Self::Room);
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Self::Room);
 
     /// Scores of a block of keys, `[keys, V]`, in vectors of queries.
     fn scores<S: Simd, const V: usize>(
@@ -62,7 +65,8 @@ pub(super) struct Block {
 }
 
 /// Fills `mixed`, `[B, queries, heads, D]`.
-pub(super) fn attend<M: Meeting>(problem: &Problem<'_, M::Number>, meeting: &M, mixed: &mut [f32]) {
+pub(super) fn attend<'a, M: Meeting<'a>>(meeting: &M, mixed: &mut [f32]) {
+    let problem = meeting.problem();
     let &Problem { kv_heads, group, queries, .. } = problem;
     let width = problem.k.width;
     let count = (TILE / group).max(1);
@@ -102,9 +106,9 @@ struct Scratch<R> {
 }
 
 /// Some neighbouring queries of a group of heads.
-struct Piece<'a, 'b, M: Meeting> {
-    problem: &'a Problem<'a, M::Number>,
-    meeting: &'a M,
+struct Piece<'a, 'b, 'c, M: Meeting<'a>> {
+    problem: &'c Problem<'a, M::Number>,
+    meeting: &'c M,
     item: usize,
     /// Of the keys.
     head: usize,
@@ -112,10 +116,10 @@ struct Piece<'a, 'b, M: Meeting> {
     first: usize,
     /// Where they go, `[group, D]` each.
     places: Vec<&'b mut [f32]>,
-    scratch: &'a mut Scratch<M::Room>,
+    scratch: &'c mut Scratch<M::Room>,
 }
 
-impl<M: Meeting> WithSimd for Piece<'_, '_, M> {
+impl<'a, M: Meeting<'a>> WithSimd for Piece<'a, '_, '_, M> {
     type Output = ();
 
     #[inline(always)]
@@ -133,7 +137,7 @@ impl<M: Meeting> WithSimd for Piece<'_, '_, M> {
     }
 }
 
-impl<M: Meeting> Piece<'_, '_, M> {
+impl<'a, M: Meeting<'a>> Piece<'a, '_, '_, M> {
     /// `rows` of it, each a query of a head, queries first; they fill `V` vectors.
     #[inline(always)]
     fn tile<S: Simd, const V: usize>(&mut self, simd: S, rows: Range<usize>) {
@@ -188,7 +192,7 @@ impl<M: Meeting> Piece<'_, '_, M> {
     /// Puts queries side by side and clears the rest.
     #[inline(always)]
     fn lay_out(&mut self, lanes: usize, rows: &Range<usize>) {
-        let &Problem { q, group, scale, .. } = self.problem;
+        let &Problem { q, group, .. } = self.problem;
         let Scratch { room, scores, mixed } = &mut *self.scratch;
         mixed.clear();
         mixed.resize(q.width * lanes, 0.0);
@@ -198,7 +202,7 @@ impl<M: Meeting> Piece<'_, '_, M> {
             let head = q.head(self.item, self.head * group + row % group);
             *query = head.row(self.first + row / group);
         }
-        self.meeting.lay_out(&queries[..rows.len()], lanes, scale, room);
+        self.meeting.lay_out(&queries[..rows.len()], lanes, room);
     }
 
     /// Queries that see nothing get the mean of all values.

@@ -62,7 +62,6 @@ fn it_is_the_reference_for_every_rule_and_odd_sizes() {
 #[test]
 fn keys_and_values_in_bf16_are_the_reference_for_every_rule_and_odd_sizes() {
     let narrow = |x: Heads4| x.cast(DType::BF16);
-    let values_of = |x: Heads4| values(x);
     for (batch, kv_heads, group, width) in
         [(1, 1, 1, 8), (2, 3, 2, 40), (1, 2, 20, 16), (2, 2, 2, 128)]
     {
@@ -84,7 +83,7 @@ fn keys_and_values_in_bf16_are_the_reference_for_every_rule_and_odd_sizes() {
                     let expected = reference::attention(q.clone(), k.clone(), v.clone(), &mask);
                     let largest = v.clone().cast(DType::F32).abs().max().into_scalar();
                     let ours = ours(&q, &k, &v, &mask);
-                    for (a, b) in values_of(ours).into_iter().zip(values_of(expected)) {
+                    for (a, b) in values(ours).into_iter().zip(values(expected)) {
                         let allowed = largest / 512.0;
                         assert!(
                             (a - b).abs() < allowed,
@@ -193,7 +192,7 @@ fn a_query_does_not_depend_on_its_company_or_on_what_it_does_not_see() {
         assert_eq!(values(last), values(all.narrow(2, 61, 39)));
         // With a window that begins in the middle of a pair, and fewer of those before it.
         let all = ours(&q, &k, &v, &Mask::by_position(Visibility::Window(20)));
-        let [q, k, v] = [(&q, 30), (&k, 30), (&v, 30)].map(|(x, at)| x.clone().narrow(2, at, 64));
+        let [q, k, v] = [&q, &k, &v].map(|x| x.clone().narrow(2, 30, 64));
         let some = ours(&q, &k, &v, &Mask::by_position(Visibility::Window(20)));
         let middle = |x: Heads4, at| values(x.narrow(2, at, 10));
         for (a, b) in middle(some, 25).into_iter().zip(middle(all, 55)) {

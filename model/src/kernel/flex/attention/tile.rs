@@ -8,26 +8,28 @@ use std::ops::Range;
 use pulp::Simd;
 
 use super::{
-    Heads, Rows,
+    Problem, Rows,
     many::{Block, Meeting},
 };
 
-/// Keys and values in f32.
-pub(super) struct Plain<'a> {
-    pub(super) k: Heads<'a>,
-    pub(super) v: Heads<'a>,
-}
+/// Keys and values in f32, as they lie.
+pub(super) struct Plain<'a>(pub(super) Problem<'a>);
 
-impl Meeting for Plain<'_> {
+impl<'a> Meeting<'a> for Plain<'a> {
     type Number = f32;
     /// `[D, V]`.
     type Room = Vec<f32>;
     const STEP: usize = 1;
 
+    fn problem(&self) -> &Problem<'a> {
+        &self.0
+    }
+
     #[inline(always)]
-    fn lay_out(&self, queries: &[&[f32]], lanes: usize, scale: f32, room: &mut Vec<f32>) {
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Vec<f32>) {
+        let &Problem { k, scale, .. } = &self.0;
         room.clear();
-        room.resize(self.k.width * lanes, 0.0);
+        room.resize(k.width * lanes, 0.0);
         for (lane, from) in queries.iter().enumerate() {
             let to = room[lane..].iter_mut().step_by(lanes);
             to.zip(*from).for_each(|(to, from)| *to = from * scale);
@@ -42,7 +44,7 @@ impl Meeting for Plain<'_> {
         room: &Vec<f32>,
         scores: &mut [f32],
     ) {
-        let keys = self.k.head(block.item, block.head);
+        let keys = self.0.k.head(block.item, block.head);
         score_block::<S, V>(simd, keys, block.keys.clone(), S::as_simd_f32s(room).0, scores);
     }
 
@@ -56,7 +58,7 @@ impl Meeting for Plain<'_> {
         _room: &mut Vec<f32>,
         mixed: &mut [S::f32s],
     ) {
-        let values = self.v.head(block.item, block.head);
+        let values = self.0.v.head(block.item, block.head);
         mix_block::<S, V>(simd, values, block.keys.start, weights, shrink, mixed);
     }
 }

@@ -19,14 +19,15 @@ use burn_flex::FlexTensor;
 use pulp::bytemuck::cast_slice;
 use rayon::prelude::*;
 
-use super::{super::from_values, pieces::pieces, turn::LANES};
+pub(in crate::kernel::flex) use super::turn::LANES;
+use super::{super::from_values, pieces::pieces};
 use dot::Part;
 pub(in crate::kernel::flex) use dot::{Dot, OfBf16, OfF32, Panel, filled, of_bf16};
 use pack::Group;
 pub(in crate::kernel::flex) use pack::Vector;
 
 /// Rows of the weights in a panel.
-pub(super) const COLUMNS: usize = 8;
+pub(in crate::kernel::flex) const COLUMNS: usize = 8;
 
 /// Groups of `x` in a part: with one stretch of their words they stay in a core's second cache.
 const PART: usize = 3;

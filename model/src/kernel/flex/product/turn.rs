@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 /// Words of a vector, and vectors of a block.
-pub(super) const LANES: usize = 16;
+pub(in crate::kernel::flex) const LANES: usize = 16;
 
 /// Rows become columns.
 #[target_feature(enable = "avx512f")]
