@@ -7,7 +7,7 @@
 The networks are written here from their description (README of this repository), as plain PyTorch:
 scaled_dot_product_attention, grouped heads without expansion where it can, weights without weight norm.
 Weights and inputs are random numbers of PyTorch's own: the time does not depend on the values. A task
-is timed eagerly and compiled, and on a card both once more as a CUDA graph. Standard output carries one
+is timed eagerly and compiled, and on a GPU both once more as a CUDA graph. Standard output carries one
 JSON object a line: {"torch": version}, {"begin": id}, {"row": {id, mode, wall_s, error}}.
 """
 import argparse
@@ -324,12 +324,23 @@ def prepare(task, device):
     return None
 
 
-def ways(device):
-    yield "eager"
-    yield "compile"
-    if device.type == "cuda":
-        yield "graph"
-        yield "compile+graph"
+def ways(device, wanted):
+    gpu = device.type == "cuda"
+    # Layers that were compiled stay so: what is not comes first.
+    known = ["eager"] + ["graph"] * gpu + ["compile"] + ["compile+graph"] * gpu
+    return [way for way in known if not wanted or way in wanted]
+
+
+def compiled(net):
+    """`net` compiled: layer by layer where it has layers, which are alike and so compiled once."""
+    torch._dynamo.reset()
+    # Layers differ in their masks, and every network of a run is compiled in one process.
+    torch._dynamo.config.recompile_limit = 64
+    if not hasattr(net, "layers"):
+        return torch.compile(net, dynamic=False)
+    for layer in net.layers:
+        layer.compile(dynamic=False)
+    return net
 
 
 def tidy(device):
@@ -342,8 +353,7 @@ def tidy(device):
 def timed(way, net, run, to_host, device, clock):
     call = net
     if way.startswith("compile"):
-        torch._dynamo.reset()
-        call = torch.compile(net, dynamic=False)
+        call = compiled(net)
     work = lambda: run(call)
     if way.endswith("graph"):
         for _ in range(3):
@@ -352,13 +362,13 @@ def timed(way, net, run, to_host, device, clock):
     return clock.best((lambda: work().float().cpu()) if to_host else work)
 
 
-def measure(task, device, clock):
+def measure(task, device, clock, wanted):
     say(begin=task["id"])
     with torch.device(device):
         prepared = prepare(task, device)
     if prepared is None:
         return
-    for way in ways(device):
+    for way in ways(device, wanted):
         row = {"id": task["id"], "mode": way, "wall_s": None, "error": None}
         try:
             row["wall_s"] = timed(way, *prepared, device, clock)
@@ -395,6 +405,7 @@ def main():
     parser.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--dtype", choices=DTYPES, default="f32")
     parser.add_argument("--tasks", help="a JSON list of tasks, as `acestep check` writes it")
+    parser.add_argument("--ways", type=lambda text: text.split(","), help="only these, by commas")
     parser.add_argument("--quick", action="store_true", help="small tasks, to try this script")
     args = parser.parse_args()
     if args.tasks:
@@ -418,7 +429,7 @@ def main():
     with torch.no_grad():
         for task in tasks:
             try:
-                measure(task, device, clock)
+                measure(task, device, clock, args.ways)
             except Exception as error:
                 text = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
                 row = {"id": task["id"], "mode": "eager", "wall_s": None, "error": text}

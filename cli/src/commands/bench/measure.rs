@@ -98,7 +98,7 @@ pub(crate) fn product_ceiling<B: Backend>(place: &Place<B>) -> f64 {
     for n in [1024, 2048, 4096, 8192] {
         let (a, b) = (random(place, n, n), random(place, n, n));
         let seconds = short(
-            || a.clone().matmul(b.clone()),
+            || kernel::linear(a.clone(), b.clone(), None),
             || wait::<B>(&place.device),
             n * n * place.dtype.size(),
         );
@@ -125,7 +125,8 @@ pub(crate) fn memory_ceiling<B: Backend>(place: &Place<B>) -> f64 {
         let bytes = (wide * wide * size) as f64;
         // One at a time: fusion would read the matrix once for several.
         let copied = short(|| matrix.clone() * 2.0, wait, usize::MAX);
-        let read = short(|| row.clone().matmul(matrix.clone()), wait, wide * size);
+        let product = || kernel::linear(row.clone(), matrix.clone(), None);
+        let read = short(product, wait, wide * size);
         // A fast card copies in less time than it takes to wait for it. This operation is one of ours,
         // which fusion neither joins nor leaves out, so that many may follow each other without a wait,
         // all in the room of one result.

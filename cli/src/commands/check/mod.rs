@@ -21,6 +21,7 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    time::Duration,
 };
 
 use acestep_model::{Backend, Place};
@@ -78,6 +79,10 @@ pub(crate) struct Args {
     /// A Python with PyTorch, to measure the same stages with.
     #[arg(long, value_name = "PYTHON", value_hint = ValueHint::CommandName)]
     torch: Option<OsString>,
+
+    /// The most seconds that one item may take: its process is then ended, and the item has failed.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
 
     /// The folder for check.json and check.md.
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
@@ -231,7 +236,8 @@ impl Check {
             Line::Speed(row) => results.speeds.push(row),
             Line::Begin { .. } | Line::Problem(_) | Line::Failed(_) | Line::Skipped(_) => {}
         };
-        Ok(part::run(&typed(part), &items, &self.report, command, take))
+        let limit = self.args.limit.map(Duration::from_secs);
+        Ok(part::run(&typed(part), &items, limit, &self.report, command, take))
     }
 
     fn command(

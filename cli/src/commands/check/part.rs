@@ -8,9 +8,10 @@
 use std::{
     collections::VecDeque,
     io::{BufRead, BufReader},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use clap::{
@@ -65,10 +66,12 @@ pub(super) type Tell<'a> = dyn Fn(Line) + 'a;
 
 /// Runs every item of a part in children that `command` makes, given the first item's index.
 ///
-/// `take` gets every line.
+/// `take` gets every line as it comes. An item that takes longer
+/// than `limit` has failed: its process is killed.
 pub(super) fn run(
     name: &str,
     items: &[Item],
+    limit: Option<Duration>,
     report: &Report,
     mut command: impl FnMut(usize) -> Command,
     mut take: impl FnMut(&Line),
@@ -78,7 +81,7 @@ pub(super) fn run(
     let mut next = 0;
     while next < items.len() && !interrupt::was_pressed() {
         let mut current = None;
-        let ended = follow(command(next), report, |line| {
+        let ended = follow(command(next), limit, report, |line| {
             if let Line::Begin { index, name: item } = &line {
                 report.line(&format!("{name:<8} {:>3}/{}  {item}", index + 1, items.len()));
                 current = Some(*index);
@@ -165,6 +168,8 @@ impl Count {
 /// How a child ended.
 struct Ended {
     status: std::io::Result<ExitStatus>,
+    /// The time after which it was killed, if it was.
+    too_long: Option<Duration>,
     /// The last it wrote to standard error.
     last_words: String,
 }
@@ -172,39 +177,83 @@ struct Ended {
 impl Ended {
     /// What was wrong with it.
     fn problem(&self) -> Option<String> {
-        let what = match &self.status {
-            Ok(status) if status.success() => return None,
-            Ok(status) => match status.code() {
+        let what = match (&self.status, self.too_long) {
+            (_, Some(limit)) => {
+                format!("it was not done after {} s and was ended", limit.as_secs_f64())
+            }
+            (Ok(status), _) if status.success() => return None,
+            (Ok(status), _) => match status.code() {
                 Some(code) if code == i32::from(error::INTERRUPTED) => "it was stopped".to_owned(),
                 Some(code) => format!("its process ended with exit code {code}"),
                 None => "its process was killed".to_owned(),
             },
-            Err(error) => format!("it could not be started: {error}"),
+            (Err(error), _) => format!("it could not be started: {error}"),
         };
         let words = self.last_words.as_str();
         Some(if words.is_empty() { what } else { format!("{what} ({words})") })
     }
 }
 
-/// Runs a child to its end; `take` gets its lines, standard error sees what it writes there.
-fn follow(mut command: Command, report: &Report, mut take: impl FnMut(Line)) -> Ended {
+/// Runs a child to its end, or kills it when an item takes longer than `limit`; `take` gets its lines,
+/// standard error sees what it writes there.
+fn follow(
+    mut command: Command,
+    limit: Option<Duration>,
+    report: &Report,
+    mut take: impl FnMut(Line),
+) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return Ended { status: Err(error), last_words: String::new() },
+        Err(error) => {
+            return Ended { status: Err(error), too_long: None, last_words: String::new() };
+        }
     };
     let words = listen(&mut child, *report);
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            // Libraries and drivers may print there too.
-            if let Ok(line) = serde_json::from_str(&line) {
-                take(line);
+    let mut too_long = None;
+    if let Some(lines) = child.stdout.take().map(lines) {
+        let mut start = Instant::now();
+        loop {
+            let line = match limit {
+                Some(limit) => lines.recv_timeout(limit.saturating_sub(start.elapsed())),
+                None => lines.recv().map_err(RecvTimeoutError::from),
+            };
+            match line {
+                Ok(line) => {
+                    if matches!(line, Line::Begin { .. }) {
+                        start = Instant::now();
+                    }
+                    take(line);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    too_long = limit;
+                    // One that has ended meanwhile cannot be killed, and need not be.
+                    let _ = child.kill();
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
     }
     let status = child.wait();
     let last_words = words.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    Ended { status, last_words }
+    Ended { status, too_long, last_words }
+}
+
+/// A child's lines, read by a thread that ends with its output.
+fn lines(stdout: ChildStdout) -> Receiver<Line> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Libraries and drivers may print there too.
+            if let Ok(line) = serde_json::from_str(&line)
+                && sender.send(line).is_err()
+            {
+                break;
+            }
+        }
+    });
+    receiver
 }
 
 /// Passes a child's standard error on, and keeps its end.
@@ -257,6 +306,7 @@ mod tests {
         let part = run(
             "kernels",
             &items(4),
+            None,
             &report(),
             |next| {
                 starts.push(next);
@@ -277,6 +327,7 @@ mod tests {
         let part = run(
             "lengths",
             &items(2),
+            None,
             &report(),
             |_| {
                 starts += 1;
@@ -288,10 +339,32 @@ mod tests {
         assert_eq!(part.problems[0], "item 0: its process ended with exit code 3");
     }
 
+    /// The second of three items hangs.
+    #[test]
+    fn an_item_that_hangs_is_ended_and_the_rest_go_on() {
+        let begin =
+            |index: usize| format!(r#"echo '{{"begin":{{"index":{index},"name":"x"}}}}'; "#);
+        let good = r#"echo '{"skipped":"as it should be"}'; "#;
+        let hangs = format!("{}{good}{}exec sleep 60", begin(0), begin(1));
+        let lives = format!("{}{good}", begin(2));
+        let start = Instant::now();
+        let part = run(
+            "kernels",
+            &items(3),
+            Some(Duration::from_millis(500)),
+            &report(),
+            |next| shell(if next == 0 { &hangs } else { &lives }),
+            |_| (),
+        );
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert_eq!((part.failed, part.skipped), (1, 2));
+        assert_eq!(part.problems, ["item 1: it was not done after 0.5 s and was ended"]);
+    }
+
     #[test]
     fn a_program_that_is_not_there_is_a_failure() {
         let absent = |_| Command::new("/nonexistent/program");
-        let part = run("bench", &items(1), &report(), absent, |_| ());
+        let part = run("bench", &items(1), None, &report(), absent, |_| ());
         assert_eq!(part.failed, 1);
         assert!(part.problems[0].starts_with("item 0: it could not be started: "));
     }
@@ -299,7 +372,7 @@ mod tests {
     #[test]
     fn what_fails_without_a_row_is_named_by_its_item() {
         let begin = r#"echo '{"begin":{"index":0,"name":"x"}}'; echo '{"problem":"too hot"}'"#;
-        let part = run("bench", &items(1), &report(), |_| shell(begin), |_| ());
+        let part = run("bench", &items(1), None, &report(), |_| shell(begin), |_| ());
         assert_eq!((part.passed, part.failed), (0, 1));
         assert_eq!(part.problems, ["item 0: too hot"]);
     }

@@ -2,7 +2,7 @@
 
 use acestep_model::{
     Backend, Place,
-    kernel::{self, Geometry, Mask, Slot, Visibility, reference},
+    kernel::{self, Geometry, LayerWeights, Mask, Reading, Slot, Visibility, reference},
 };
 use acestep_runtime::host::to_host;
 use burn::tensor::{DType, Int, Tensor, TensorData};
@@ -23,6 +23,7 @@ pub(super) enum Operation {
     CacheWrite([usize; 6]),
     Product([usize; 3]),
     CodeTokens([usize; 4]),
+    CachedLayers([usize; 8]),
 }
 
 /// The sizes of attention.
@@ -112,6 +113,7 @@ impl Operation {
             Self::CacheWrite(_) => "cache_write",
             Self::Product(_) => "product",
             Self::CodeTokens(_) => "code_tokens",
+            Self::CachedLayers(_) => "cached_layers",
         }
     }
 
@@ -126,6 +128,7 @@ impl Operation {
             Self::NormRotate(sizes) | Self::CodeTokens(sizes) => by(&sizes),
             Self::ConvTranspose(sizes) => by(&sizes),
             Self::Conv(sizes) | Self::CacheWrite(sizes) => by(&sizes),
+            Self::CachedLayers(sizes) => by(&sizes),
             Self::Attend(a) => {
                 let sees = match a.visibility {
                     Visibility::Full => "full".to_owned(),
@@ -151,6 +154,10 @@ impl Operation {
         match (self, dtype) {
             // Nothing is computed.
             (Self::CacheWrite(_), _) => 0.0,
+            // What is rounded between the operations adds up over the layers.
+            (Self::CachedLayers(_), DType::F16) => 8e-3,
+            (Self::CachedLayers(_), DType::BF16) => 4e-2,
+            (Self::CachedLayers(_), _) => 5e-5,
             // Four and eight times half a unit in the last place.
             (_, DType::F16) => 2e-3,
             (_, DType::BF16) => 1.6e-2,
@@ -275,6 +282,7 @@ impl Operation {
                     Output::Three(compute(codes.clone(), LEVELS, project, embed, places.clone()))
                 })
             }
+            Self::CachedLayers(sizes) => cached_layers(sizes, &inputs),
             Self::Product([rows, input, output]) => {
                 let x = inputs.tensor([rows, input], 1);
                 let weight = inputs.tensor([output, input], 2);
@@ -285,6 +293,65 @@ impl Operation {
             }
         }
     }
+}
+
+/// Two tokens of each of some sequences, one after the other, so that the second one hears the first.
+fn cached_layers<B: Backend>(
+    [layers, hidden, inner, heads, kv_heads, width, rows, position]: [usize; 8],
+    inputs: &Inputs<'_, B>,
+) -> Ready<B> {
+    let x = inputs.tensor([rows, 1, hidden], 1);
+    // Outputs as large as inputs.
+    let map = |output: usize, input: usize, seed: u32| {
+        inputs.tensor([output, input], seed) * (3.0 / input as f64).sqrt()
+    };
+    let weights: Vec<LayerWeights<B>> = (0..layers as u32)
+        .map(|layer| {
+            let seed = |i: u32| 2 + 20 * layer + i;
+            LayerWeights {
+                input_layernorm: inputs.tensor([hidden], seed(0)),
+                q_proj: map(heads * width, hidden, seed(1)),
+                k_proj: map(kv_heads * width, hidden, seed(2)),
+                v_proj: map(kv_heads * width, hidden, seed(3)),
+                o_proj: map(hidden, heads * width, seed(4)),
+                q_norm: inputs.tensor([width], seed(5)) * 2.0,
+                k_norm: inputs.tensor([width], seed(6)) * 2.0,
+                post_attention_layernorm: inputs.tensor([hidden], seed(7)),
+                gate_proj: map(inner, hidden, seed(8)),
+                up_proj: map(inner, hidden, seed(9)),
+                down_proj: map(hidden, inner, seed(10)),
+                epsilon: EPSILON,
+            }
+        })
+        .collect();
+    // Room for both, and a row before those that are used.
+    let capacity = (position + 2).next_multiple_of(16);
+    let cache = |seed| inputs.tensor([rows + 1, kv_heads, capacity, width], seed);
+    let caches: Vec<[Tensor<B, 4>; 2]> =
+        (0..layers as u32).map(|i| [cache(1000 + 2 * i), cache(1001 + 2 * i)]).collect();
+    let rope = [3, 4].map(|seed| inputs.tensor([rows, width / 2], seed));
+    let device = inputs.place.device.clone();
+    both([true, false], move |&is_front| {
+        let mut caches = caches.clone();
+        let mut x = x.clone();
+        for step in 0..2 {
+            // Sequences of different lengths.
+            let starts = (0..rows).map(|row| (position + step).saturating_sub(row * 7));
+            let slots: Vec<Slot> =
+                (1..).zip(starts).map(|(row, start)| Slot { row, start }).collect();
+            let hears = |slot: &Slot| (0..capacity).map(|key| key <= slot.start).collect();
+            let keys: Vec<Vec<bool>> = slots.iter().map(hears).collect();
+            let mask = Mask { visibility: Visibility::Full, keys: kernel::flags(&keys, &device) };
+            let reading = Reading { slots: &slots, rope: rope.clone(), seen: capacity, mask };
+
+            let mut all = weights.iter().cloned().zip(caches.iter_mut().map(<[_; 2]>::each_mut));
+            x = match is_front {
+                true => kernel::cached_layers(x, &mut all, &reading),
+                false => reference::cached_layers(x, &mut all, &reading),
+            };
+        }
+        Output::Three(x)
+    })
 }
 
 impl Attention {

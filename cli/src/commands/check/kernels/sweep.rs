@@ -145,6 +145,14 @@ pub(super) const SWEEP: &[(Extent, Operation)] = &[
     (Edge,     CacheWrite([3, 2, 70, 128, 1, 33])),
     (Released, CacheWrite([2, 8, 1024, 128, 2, 1])),
     (Released, CacheWrite([2, 8, 1024, 128, 1, 256])),
+    // [layers, hidden, inner, heads, key heads, width of a head, sequences, position]
+    (Quick,    CachedLayers([2, 32, 48, 4, 2, 16, 2, 5])),
+    (Edge,     CachedLayers([1, 48, 80, 2, 1, 128, 3, 19])),
+    (Edge,     CachedLayers([2, 1024, 3072, 16, 8, 128, 1, 0])),
+    (Edge,     CachedLayers([2, 1024, 3072, 16, 8, 128, 2, 331])),
+    (Edge,     CachedLayers([2, 2048, 6144, 16, 8, 128, 2, 40])),
+    (Edge,     CachedLayers([1, 2560, 9728, 32, 8, 128, 4, 700])),
+    (Released, CachedLayers([1, 2560, 9728, 32, 8, 128, 2, 1500])),
     // [rows, in, out]
     (Edge,     Product([1, 1, 1])),
     (Edge,     Product([3, 130, 65])),
