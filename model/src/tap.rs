@@ -10,6 +10,9 @@ use crate::Backend;
 ///
 /// Names follow the reference goldens: `layer0.after_self_attn`, `block.0.conv_t1`.
 pub trait Tap<B: Backend> {
+    /// Whether it looks at anything: otherwise operations may be done in one whose results lie between.
+    const LOOKS: bool = true;
+
     /// Called once for every named activation, in the type the network computes in.
     fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<B, D>);
 }
@@ -19,5 +22,7 @@ pub trait Tap<B: Backend> {
 pub struct Quiet;
 
 impl<B: Backend> Tap<B> for Quiet {
+    const LOOKS: bool = false;
+
     fn tap<const D: usize>(&mut self, _name: Arguments<'_>, _activation: &Tensor<B, D>) {}
 }

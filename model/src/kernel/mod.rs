@@ -20,12 +20,14 @@ mod cube;
 mod flex;
 mod gradient;
 mod layers;
+mod products;
 mod residual;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
 pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
+pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, Unit, Wave, residual_units};
 
 use burn::tensor::{
@@ -70,6 +72,34 @@ pub trait Backend: burn::tensor::backend::Backend {
     /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         primitive(reference::product::<Self>(tensor(x), tensor(weight)))
+    }
+
+    /// [`gated_linear`] of rows.
+    ///
+    /// # Shapes
+    /// - `x`: `[rows, in]`, `gate`, `up`: `[out, in]`, output: `[rows, out]`
+    fn gated_product(
+        x: FloatTensor<Self>,
+        gate: FloatTensor<Self>,
+        up: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up))
+    }
+
+    /// See [`linear_added`], which keeps its result finite besides.
+    fn product_added(
+        residual: FloatTensor<Self>,
+        gate: Option<FloatTensor<Self>>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let gate = gate.map(tensor);
+        primitive(products::reference_added::<Self>(
+            tensor(residual),
+            gate,
+            tensor(x),
+            tensor(weight),
+        ))
     }
 
     /// [`rms_norm`] of rows.
@@ -202,6 +232,30 @@ pub trait Backend: burn::tensor::backend::Backend {
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
+    }
+
+    /// [`conv1d`], then [`snake`].
+    fn conv1d_snake(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+        [alpha, beta]: [FloatTensor<Self>; 2],
+    ) -> FloatTensor<Self> {
+        <Self as Backend>::snake(<Self as Backend>::conv1d(x, weight, bias, geometry), alpha, beta)
+    }
+
+    /// [`conv1d`], then [`add_snake`] with `residual`.
+    fn conv1d_add_snake(
+        residual: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+        [alpha, beta]: [FloatTensor<Self>; 2],
+    ) -> [FloatTensor<Self>; 2] {
+        let y = <Self as Backend>::conv1d(x, weight, bias, geometry);
+        <Self as Backend>::add_snake(residual, y, alpha, beta)
     }
 
     /// See [`conv_transpose1d`].

@@ -4,7 +4,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, Geometry, add_snake, conv1d, snake};
+use super::{Backend, Geometry, primitive, snake, tensor};
 
 /// Parameters of a snake: `alpha` and `beta`, each `[1, channels, 1]`.
 pub type Wave<B> = [Tensor<B, 3>; 2];
@@ -51,14 +51,32 @@ pub fn reference<B: Backend>(
         units.iter().skip(1).map(|unit| unit.snake1.clone()).chain([next]).collect();
     let mut active = snake(x.clone(), alpha, beta);
     let mut x = x;
-    for (index, (unit, [alpha, beta])) in units.into_iter().zip(after).enumerate() {
-        let (weight, bias, geometry) = unit.conv1;
-        let wide = conv1d(active, weight, bias, geometry);
-        let wide = snake(wide, unit.snake2[0].clone(), unit.snake2[1].clone());
-        let (weight, bias, geometry) = unit.conv2;
-        let branch = conv1d(wide, weight, bias, geometry);
-        [x, active] = add_snake(x, branch, alpha, beta);
+    for (index, (unit, wave)) in units.into_iter().zip(after).enumerate() {
+        let wide = conv1d_snake(active, unit.conv1, unit.snake2);
+        [x, active] = conv1d_add_snake(x, wide, unit.conv2, wave);
         seen(index, &x);
     }
     active
+}
+
+/// [`super::conv1d`], then [`snake`].
+fn conv1d_snake<B: Backend>(
+    x: Tensor<B, 3>,
+    (weight, bias, geometry): Convolution<B>,
+    wave: Wave<B>,
+) -> Tensor<B, 3> {
+    let (bias, wave) = (bias.map(primitive), wave.map(primitive));
+    tensor(B::conv1d_snake(primitive(x), primitive(weight), bias, geometry, wave))
+}
+
+/// [`super::conv1d`] of `x`, then [`super::add_snake`] with `residual`.
+fn conv1d_add_snake<B: Backend>(
+    residual: Tensor<B, 3>,
+    x: Tensor<B, 3>,
+    (weight, bias, geometry): Convolution<B>,
+    wave: Wave<B>,
+) -> [Tensor<B, 3>; 2] {
+    let (bias, wave) = (bias.map(primitive), wave.map(primitive));
+    let [residual, x, weight] = [primitive(residual), primitive(x), primitive(weight)];
+    B::conv1d_add_snake(residual, x, weight, bias, geometry, wave).map(tensor)
 }

@@ -64,9 +64,29 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
+        self.o_proj.forward(self.mixed(x, rope, mask))
+    }
+
+    /// `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    ///
+    /// # Shapes
+    /// - `residual`, `x`, output: `[B, L, H]`, `gate`: `[B, 1, H]`
+    pub fn forward_added(
+        &self,
+        residual: Tensor<B, 3>,
+        gate: Option<Tensor<B, 3>>,
+        x: Tensor<B, 3>,
+        rope: &Rope<B>,
+        mask: &Mask<B>,
+    ) -> Tensor<B, 3> {
+        self.o_proj.forward_added(residual, gate, self.mixed(x, rope, mask))
+    }
+
+    /// [`Self::forward`] before its last map, `[B, L, heads D]`.
+    fn mixed(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
         let k = self.k_norm.forward_rotated(self.keys(x.clone()), rope);
         let [k, v] = self.rounded([k, self.values(x.clone())]);
-        self.attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
+        Self::attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
     }
 
     /// The maps of queries, keys, values and outputs, `[out, in]` each, and the norms of queries and keys.
@@ -81,9 +101,27 @@ impl<B: Backend> Attention<B> {
     /// # Shapes
     /// - `x`, output: `[B, P, H]`
     pub fn forward_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
+        self.o_proj.forward(self.mixed_cross(x, source))
+    }
+
+    /// `residual + forward_cross(x)`.
+    ///
+    /// # Shapes
+    /// - `residual`, `x`, output: `[B, P, H]`
+    pub fn forward_cross_added(
+        &self,
+        residual: Tensor<B, 3>,
+        x: Tensor<B, 3>,
+        source: &KeysValues<B>,
+    ) -> Tensor<B, 3> {
+        self.o_proj.forward_added(residual, None, self.mixed_cross(x, source))
+    }
+
+    /// [`Self::forward_cross`] before its last map, `[B, P, heads D]`.
+    fn mixed_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
         let KeysValues { k, v } = source.clone();
         let q = self.q_norm.forward(self.queries(x)).swap_dims(1, 2);
-        self.attend(q, k, v, &Mask::by_position(Visibility::Full))
+        Self::attend(q, k, v, &Mask::by_position(Visibility::Full))
     }
 
     /// How much each position of `x` looks at each of another sequence in [`Self::forward_cross`], by
@@ -144,15 +182,9 @@ impl<B: Backend> Attention<B> {
         x.reshape([batch, length, heads, self.head_dim])
     }
 
-    fn attend(
-        &self,
-        q: Tensor<B, 4>,
-        k: Tensor<B, 4>,
-        v: Tensor<B, 4>,
-        mask: &Mask<B>,
-    ) -> Tensor<B, 3> {
+    fn attend(q: Tensor<B, 4>, k: Tensor<B, 4>, v: Tensor<B, 4>, mask: &Mask<B>) -> Tensor<B, 3> {
         let [batch, heads, length, width] = q.dims();
         let mixed = kernel::attention(q, k, v, mask);
-        self.o_proj.forward(mixed.swap_dims(1, 2).reshape([batch, length, heads * width]))
+        mixed.swap_dims(1, 2).reshape([batch, length, heads * width])
     }
 }

@@ -59,15 +59,19 @@ impl<B: Backend> Layer<B> {
     }
 
     /// [`Self::forward`] of the same shapes, showing `{name}.self_attn.out` and `{name}.out`.
-    pub fn forward_tapped(
+    pub fn forward_tapped<T: Tap<B>>(
         &self,
         x: Tensor<B, 3>,
         rope: &Rope<B>,
         mask: &Mask<B>,
         name: Arguments<'_>,
-        tap: &mut impl Tap<B>,
+        tap: &mut T,
     ) -> Tensor<B, 3> {
-        let attended = self.self_attn.forward(self.input_layernorm.forward(x.clone()), rope, mask);
+        let normed = self.input_layernorm.forward(x.clone());
+        if !T::LOOKS {
+            return self.mixed(self.self_attn.forward_added(x, None, normed, rope, mask));
+        }
+        let attended = self.self_attn.forward(normed, rope, mask);
         tap.tap(format_args!("{name}.self_attn.out"), &attended);
         let out = self.mixed(kernel::add(x, attended));
         tap.tap(format_args!("{name}.out"), &out);
@@ -100,7 +104,7 @@ impl<B: Backend> Layer<B> {
     }
 
     fn mixed(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let mixed = self.mlp.forward(self.post_attention_layernorm.forward(x.clone()));
-        kernel::add(x, mixed)
+        let normed = self.post_attention_layernorm.forward(x.clone());
+        self.mlp.forward_added(x, None, normed)
     }
 }

@@ -76,6 +76,28 @@ impl<B: Backend> Linear<B> {
         }
     }
 
+    /// The weight, if the map is nothing else.
+    pub(super) fn plain(&self) -> Option<Tensor<B, 2>> {
+        (self.bias.is_none() && self.low_rank.is_none()).then(|| self.weight.val())
+    }
+
+    /// `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    ///
+    /// # Shapes
+    /// - `residual`, output: `[B, P, out]`, `gate`: `[B, 1, out]`, `x`: `[B, P, in]`
+    pub fn forward_added(
+        &self,
+        residual: Tensor<B, 3>,
+        gate: Option<Tensor<B, 3>>,
+        x: Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
+        match (self.plain(), gate) {
+            (Some(weight), gate) => kernel::linear_added(residual, gate, x, weight),
+            (None, None) => kernel::add(residual, self.forward(x)),
+            (None, Some(gate)) => kernel::add_gated(residual, gate, self.forward(x)),
+        }
+    }
+
     /// Input and output width.
     pub fn widths(&self) -> [usize; 2] {
         let [output, input] = self.weight.shape().dims();

@@ -42,7 +42,30 @@ impl<B: Backend> Mlp<B> {
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let gate = self.gate_proj.forward(x.clone());
-        self.down_proj.forward(kernel::swiglu(gate, self.up_proj.forward(x)))
+        self.down_proj.forward(self.inner(x))
+    }
+
+    /// `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    ///
+    /// # Shapes
+    /// - `residual`, `x`, output: `[B, L, H]`, `gate`: `[B, 1, H]`
+    pub fn forward_added(
+        &self,
+        residual: Tensor<B, 3>,
+        gate: Option<Tensor<B, 3>>,
+        x: Tensor<B, 3>,
+    ) -> Tensor<B, 3> {
+        self.down_proj.forward_added(residual, gate, self.inner(x))
+    }
+
+    /// `silu(gate(x)) up(x)`.
+    fn inner(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        match (self.gate_proj.plain(), self.up_proj.plain()) {
+            (Some(gate), Some(up)) => kernel::gated_linear(x, gate, up),
+            _ => {
+                let gate = self.gate_proj.forward(x.clone());
+                kernel::swiglu(gate, self.up_proj.forward(x))
+            }
+        }
     }
 }

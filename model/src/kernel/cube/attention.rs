@@ -52,6 +52,9 @@ pub(super) enum Routine {
     Units,
     /// [`decode`]: few rows.
     Decode,
+    /// [`super::cuda::attention`]: bf16 on Hopper.
+    #[cfg(feature = "cuda")]
+    Hopper,
     /// [`tensor_cores`]: f16 or bf16, on a device that multiplies matrices of them.
     TensorCores,
     /// The same with loops in the place of its matrix products, for tests on devices without them.
@@ -62,7 +65,12 @@ pub(super) enum Routine {
 impl Routine {
     /// The fastest that takes the call.
     fn of<R: CubeRuntime>(call: &Call<R>) -> Self {
-        let order = [Self::Decode, Self::TensorCores];
+        let order = [
+            Self::Decode,
+            #[cfg(feature = "cuda")]
+            Self::Hopper,
+            Self::TensorCores,
+        ];
         order.into_iter().find(|routine| routine.takes(call)).unwrap_or(Self::Units)
     }
 
@@ -71,6 +79,10 @@ impl Routine {
             // Asked before: see the function of that name.
             Self::Units => true,
             Self::Decode => decode::takes(call),
+            #[cfg(feature = "cuda")]
+            Self::Hopper => {
+                super::cuda::takes_attention(call.tensors(), call.keys.as_ref(), call.visibility)
+            }
             Self::TensorCores => tensor_cores::takes(call, false),
             Self::Rehearsal => tensor_cores::takes(call, true),
         }
@@ -80,6 +92,11 @@ impl Routine {
         match self {
             Self::Units => units::launch(call, output),
             Self::Decode => decode::launch(call, output),
+            #[cfg(feature = "cuda")]
+            Self::Hopper => {
+                let tensors = call.tensors().map(CubeTensor::clone);
+                super::cuda::attention(tensors, call.visibility, output);
+            }
             Self::TensorCores => tensor_cores::launch(call, output, false),
             Self::Rehearsal => tensor_cores::launch(call, output, true),
         }
@@ -137,6 +154,12 @@ struct Call<R: CubeRuntime> {
 }
 
 impl<R: CubeRuntime> Call<R> {
+    /// Queries, keys and values.
+    #[cfg(feature = "cuda")]
+    fn tensors(&self) -> [&CubeTensor<R>; 3] {
+        [&self.q, &self.k, &self.v]
+    }
+
     /// Batch and key heads: what cubes never share.
     fn items(&self) -> usize {
         self.k.meta.shape()[0] * self.k.meta.shape()[1]

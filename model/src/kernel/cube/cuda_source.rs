@@ -11,13 +11,17 @@ use burn::tensor::{DType, Int, Tensor, backend::Backend as _};
 use burn_cubecl::CubeBackend;
 
 use super::{
+    conv_transpose1d::conv_transpose1d,
     conv1d::conv1d,
+    cuda::{takes_attention, takes_conv, takes_product},
     paper::{Paper, PaperRuntime, sources},
     testing::random,
 };
 use crate::{
     Place,
-    kernel::{self, Geometry, Mask, Slot, Visibility, layers, primitive},
+    kernel::{
+        self, Geometry, LayerWeights, Mask, Reading, Slot, Visibility, layers, primitive, tensor,
+    },
     nn::{Cache, LayerShape, STEP},
 };
 
@@ -28,8 +32,10 @@ type B = CubeBackend<PaperRuntime, f32, i32, u8>;
 /// # Panics
 /// With the compiler's words, if it refuses one.
 fn compile(card: &Paper, kernel: &str) -> usize {
-    // The types of a kernel stand in its name too, and this module among them.
+    // The types of a kernel stand in its name too, and this module among them. One in CUDA C++ is named
+    // by the type of its sizes.
     let ours = |name: &str| {
+        let name = name.strip_prefix("acestep_model::kernel::cube::cuda::Task<").unwrap_or(name);
         let own = name.split('<').next().unwrap_or_default();
         own.starts_with("acestep_model::kernel::cube::") && own.contains(kernel)
     };
@@ -176,11 +182,15 @@ fn codes_and_sound() {
             let (alpha, beta) = (x([1, input, 1], 2), x([1, input, 1], 3));
             let y = kernel::snake(x([1, input, 50], 1), alpha, beta);
             let weight = x([input, output, taps], 4);
-            let y = kernel::conv_transpose1d(y, weight, Some(bias(output)), geometry);
+            // By name, for in bf16 Hopper GPUs take a product for it: see `hopper_products`.
+            let [y, weight] = [y, weight].map(primitive);
+            let bias_of_y = Some(primitive(bias(output)));
+            let y = conv_transpose1d::<PaperRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
+            let y = tensor(y);
             let dilated = Geometry { stride: 1, padding: 9, dilation: 3 };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
             drop(kernel::add_snake(y.clone(), y.clone(), alpha, beta));
-            // By name, for on cards with matrix units it is Burn's but in f32.
+            // By name, for on cards with matrix units it is Burn's but in f32, or that product's.
             let [y, weight] = [y, x([output, output, 7], 5)].map(primitive);
             let bias = Some(primitive(bias(output)));
             drop(conv1d::<PaperRuntime, f32, i32, u8>(y, weight, bias, dilated));
@@ -214,6 +224,144 @@ fn attention() {
                 let mask = Mask { visibility, keys };
                 drop(kernel::attention(q.clone(), k.clone(), v.clone(), &mask));
             }
+        }
+    });
+}
+
+/// Runs `launches` on a GPU of each generation in each type, and compiles what was launched of `kernel`:
+/// something on Hopper, nothing before.
+fn compiles_for_hopper(kernel: &str, launches: impl Fn(&Paper, DType)) {
+    if !compiler_is_present() {
+        eprintln!("skipped: libnvrtc is not found");
+        return;
+    }
+    for card in [Paper(80), Paper(90)] {
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            launches(&card, dtype);
+        }
+        B::sync(&card).expect("a card on paper does not fail");
+        let count = compile(&card, kernel);
+        assert_eq!(count > 0, card == Paper(90), "{kernel} was launched {count} times on {card:?}");
+    }
+}
+
+/// The sizes of songs and of a prompt, each of the kernel's tiles, and views in place of whole tensors.
+#[test]
+fn hopper_attention() {
+    compiles_for_hopper("cuda::attention::", |card, dtype| {
+        let takes = *card == Paper(90) && dtype == DType::BF16;
+        for ([heads, kv_heads, queries, keys], visibility) in [
+            ([16, 8, 750, 750], Visibility::Full),
+            ([16, 8, 750, 750], Visibility::Window(128)),
+            ([16, 8, 750, 238], Visibility::Full),
+            ([32, 8, 1500, 1500], Visibility::Full),
+            ([8, 8, 77, 90], Visibility::Causal { first: 13 }),
+        ] {
+            // Heads stand beside each other, keys and values in one tensor.
+            let view = |heads, rows, seed| {
+                let x = random::<B, 4>([1, rows, heads + kv_heads, 128], seed, dtype, card);
+                x.narrow(2, kv_heads, heads).swap_dims(1, 2)
+            };
+            let [q, k, v] =
+                [view(heads, queries, 1), view(kv_heads, keys, 2), view(kv_heads, keys, 3)];
+            let tensors = [&q, &k, &v].map(|x| primitive(x.clone()));
+            let [a, b, c] = &tensors;
+            assert_eq!(takes_attention([a, b, c], None, visibility), takes, "{card:?} {dtype:?}");
+            drop(kernel::attention(q, k, v, &Mask::by_position(visibility)));
+        }
+    });
+}
+
+/// The kernel has no way for padding, few queries, heads of another width, and queries whose window has
+/// no key.
+#[test]
+fn hopper_attention_leaves_the_rest() {
+    let takes = |[queries, keys, width]: [usize; 3], visibility, padded: bool| {
+        let x = |heads, rows| {
+            primitive(random::<B, 4>([1, heads, rows, width], 1, DType::BF16, &Paper(90)))
+        };
+        let (q, k) = (x(4, queries), x(2, keys));
+        takes_attention([&q, &k, &k], padded.then_some(&k), visibility)
+    };
+    assert!(takes([40, 40, 128], Visibility::Full, false));
+    assert!(!takes([40, 40, 128], Visibility::Full, true));
+    assert!(!takes([15, 40, 128], Visibility::Full, false));
+    assert!(!takes([40, 40, 64], Visibility::Full, false));
+    assert!(takes([40, 30, 128], Visibility::Window(10), false));
+    assert!(!takes([40, 30, 128], Visibility::Window(9), false));
+}
+
+/// Products of songs, a language model's prompt and a few rows; convolutions of channels that stand
+/// together in memory and of others.
+#[test]
+fn hopper_products() {
+    compiles_for_hopper("cuda::product::", |card, dtype| {
+        let takes = *card == Paper(90) && dtype == DType::BF16;
+        let matrix = |shape, seed| random::<B, 2>(shape, seed, dtype, card);
+        let x = |shape, seed| random::<B, 3>(shape, seed, dtype, card);
+        let bias = |width| Some(random::<B, 1>([width], 3, dtype, card));
+        for rows in [750, 125, 5] {
+            let (x, weight) = (matrix([rows, 2048], 1), matrix([4096, 2048], 2));
+            let [a, b] = [&x, &weight].map(|x| primitive(x.clone()));
+            assert_eq!(takes_product(&a, &b), takes, "{card:?} {dtype:?} {rows}");
+            drop(kernel::linear(x, weight, None));
+        }
+        for sound in [x([1, 128, 500], 1), x([1, 500, 128], 1).swap_dims(1, 2)] {
+            let same = Geometry { stride: 1, padding: 9, dilation: 3 };
+            let longer = Geometry { stride: 4, padding: 2, dilation: 1 };
+            let (weight, turned) = (x([128, 128, 7], 2), x([128, 64, 8], 2));
+            for (weight, geometry, is_transposed) in
+                [(&weight, same, false), (&turned, longer, true)]
+            {
+                let [a, b] = [&sound, weight].map(|x| primitive(x.clone()));
+                let taken = takes_conv(&a, &b, geometry, is_transposed);
+                assert_eq!(taken, takes, "{card:?} {dtype:?} {geometry:?}");
+            }
+            drop(kernel::conv1d(sound.clone(), weight, bias(128), same));
+            drop(kernel::conv_transpose1d(sound, turned, bias(64), longer));
+        }
+    });
+}
+
+/// A token of a language model of the released widths, of one sequence and of two: all layers in one
+/// launch, and where heads are narrower none.
+#[test]
+fn hopper_decode() {
+    compiles_for_hopper("cuda::decode::", |card, dtype| {
+        for ([hidden, inner, heads, width], rows) in
+            [([1024, 3072, 16, 128], 1), ([2560, 9728, 32, 128], 2), ([1024, 3072, 16, 64], 1)]
+        {
+            let matrix = |output, input| random::<B, 2>([output, input], 1, dtype, card);
+            let vector = |width| random::<B, 1>([width], 2, dtype, card);
+            let weights = || LayerWeights {
+                input_layernorm: vector(hidden),
+                q_proj: matrix(heads * width, hidden),
+                k_proj: matrix(8 * width, hidden),
+                v_proj: matrix(8 * width, hidden),
+                o_proj: matrix(hidden, heads * width),
+                q_norm: vector(width),
+                k_norm: vector(width),
+                post_attention_layernorm: vector(hidden),
+                gate_proj: matrix(inner, hidden),
+                up_proj: matrix(inner, hidden),
+                down_proj: matrix(hidden, inner),
+                epsilon: 1e-6,
+            };
+            let cache = || random::<B, 4>([rows, 8, 64, width], 3, dtype, card);
+            let mut caches = [0, 1].map(|_| [cache(), cache()]);
+            let slots: Vec<Slot> = (0..rows).map(|row| Slot { row, start: 20 + row }).collect();
+            let reading = Reading {
+                slots: &slots,
+                rope: [4, 5].map(|seed| random::<B, 2>([rows, width / 2], seed, dtype, card)),
+                seen: 32,
+                mask: Mask::by_position(Visibility::Full),
+            };
+            let mut layers = caches.iter_mut().map(|caches| (weights(), caches.each_mut()));
+            let x = random::<B, 3>([rows, 1, hidden], 6, dtype, card);
+            let y = kernel::cached_layers(x, &mut layers, &reading);
+            assert_eq!(y.dims(), [rows, 1, hidden]);
+            drop(layers);
+            assert!(caches.iter().flatten().all(|cache| cache.dims() == [rows, 8, 64, width]));
         }
     });
 }

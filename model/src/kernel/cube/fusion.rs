@@ -6,39 +6,39 @@
 use std::{fmt, sync::Arc};
 
 use burn::tensor::{
-    DType, Shape, TensorMetadata,
+    DType, Shape, Tensor, TensorMetadata,
     ops::{BoolTensor, FloatTensor, IntTensor},
 };
 use burn_fusion::{
     Fusion, FusionBackend, FusionRuntime, FusionTensor,
     stream::{Operation, OperationStreams},
 };
-use burn_ir::{CustomOpIr, HandleContainer, OperationIr, OperationOutput, TensorIr};
+use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
 
 use super::{
-    super::{Backend, Geometry, Slot, Visibility, primitive, tensor},
+    super::{Backend, CachedLayer, Geometry, Reading, Slot, Visibility, primitive, tensor},
+    decode::{self, Decodes, Decoding, TENSORS},
     matrix, matvec,
 };
 
 type Recorded<B> = FusionTensor<<B as FusionBackend>::FusionRuntime>;
 type Handles<B> =
     HandleContainer<<<B as FusionBackend>::FusionRuntime as FusionRuntime>::FusionHandle>;
-type Run<B, const N: usize> =
-    dyn Fn(&mut Handles<B>, &[TensorIr]) -> [FloatTensor<B>; N] + Send + Sync;
+type Run<B> = dyn Fn(&mut Handles<B>, &[TensorIr]) -> Vec<FloatTensor<B>> + Send + Sync;
 
 /// An operation waiting for its turn.
-struct Custom<B: FusionBackend, const N: usize> {
+struct Custom<B: FusionBackend> {
     description: CustomOpIr,
-    run: Arc<Run<B, N>>,
+    run: Arc<Run<B>>,
 }
 
-impl<B: FusionBackend, const N: usize> fmt::Debug for Custom<B, N> {
+impl<B: FusionBackend> fmt::Debug for Custom<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Custom").field(&self.description.id).finish()
     }
 }
 
-impl<B: FusionBackend, const N: usize> Operation<B::FusionRuntime> for Custom<B, N> {
+impl<B: FusionBackend> Operation<B::FusionRuntime> for Custom<B> {
     fn execute(&self, handles: &mut Handles<B>) {
         let outputs = (self.run)(handles, &self.description.inputs);
         for (tensor, output) in self.description.outputs.iter().zip(outputs) {
@@ -57,27 +57,25 @@ fn record<B: FusionBackend>(
     dtype: DType,
     run: impl Fn(&mut Handles<B>, &[TensorIr]) -> FloatTensor<B> + Send + Sync + 'static,
 ) -> Recorded<B> {
-    let [output] = record_many::<B, 1>(name, inputs, [(shape, dtype)], move |handles, inputs| {
-        [run(handles, inputs)]
-    });
-    output
+    let run = move |handles: &mut Handles<B>, inputs: &[TensorIr]| vec![run(handles, inputs)];
+    record_all::<B>(name, inputs, vec![(shape, dtype)], run).remove(0)
 }
 
 /// [`record`] of an operation that gives a tensor for each shape and type of `outputs`.
-fn record_many<B: FusionBackend, const N: usize>(
+fn record_all<B: FusionBackend>(
     name: &'static str,
     inputs: Vec<Recorded<B>>,
-    outputs: [(Shape, DType); N],
-    run: impl Fn(&mut Handles<B>, &[TensorIr]) -> [FloatTensor<B>; N] + Send + Sync + 'static,
-) -> [Recorded<B>; N] {
+    outputs: Vec<(Shape, DType)>,
+    run: impl Fn(&mut Handles<B>, &[TensorIr]) -> Vec<FloatTensor<B>> + Send + Sync + 'static,
+) -> Vec<Recorded<B>> {
     let client = inputs[0].client.clone();
     let streams = OperationStreams::with_inputs(&inputs);
-    let outputs =
-        outputs.map(|(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype));
+    let output = |(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype);
+    let outputs: Vec<TensorIr> = outputs.into_iter().map(output).collect();
     let inputs: Vec<TensorIr> = inputs.into_iter().map(FusionTensor::into_ir).collect();
     let description = CustomOpIr::new(name, &inputs, &outputs);
-    let custom = Custom::<B, N> { description: description.clone(), run: Arc::new(run) };
-    client.register(streams, OperationIr::Custom(description), custom).outputs()
+    let custom = Custom::<B> { description: description.clone(), run: Arc::new(run) };
+    client.register(streams, OperationIr::Custom(description), custom)
 }
 
 /// The float tensors of all inputs.
@@ -88,12 +86,45 @@ fn floats<B: FusionBackend, const N: usize>(
     std::array::from_fn(|i| handles.get_float_tensor::<B>(&inputs[i]))
 }
 
+/// The shape of a convolution's output.
+fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: Geometry) -> Shape {
+    let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
+    let Geometry { stride, padding, dilation } = geometry;
+    let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
+    [batch, channels, outputs].into()
+}
+
 /// Inputs whose last may be absent.
 fn with_bias<T, const N: usize>(inputs: [T; N], bias: Option<T>) -> Vec<T> {
     inputs.into_iter().chain(bias).collect()
 }
 
-impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
+impl<B: FusionBackend + Decodes + matrix::Products> Decodes for Fusion<B> {
+    fn decodes(device: &Self::Device, decoding: &Decoding) -> bool {
+        B::decodes(device, decoding)
+    }
+
+    fn decode(
+        x: FloatTensor<Self>,
+        rope: [FloatTensor<Self>; 2],
+        layers: Vec<[FloatTensor<Self>; TENSORS]>,
+        decoding: Decoding,
+    ) -> Vec<FloatTensor<Self>> {
+        let of = |tensor: &FloatTensor<Self>| (tensor.shape(), tensor.dtype());
+        let mut outputs = vec![of(&x)];
+        outputs.extend(layers.iter().flat_map(|layer| layer[TENSORS - 2..].iter().map(of)));
+        let inputs = std::iter::once(x).chain(rope).chain(layers.into_iter().flatten()).collect();
+        record_all::<B>("decode", inputs, outputs, move |handles, inputs| {
+            let [x, cos, sin] = floats::<B, 3>(handles, inputs);
+            let layers =
+                inputs[3..].chunks(TENSORS).map(|layer| floats::<B, TENSORS>(handles, layer));
+            let layers = layers.collect();
+            B::decode(x, [cos, sin], layers, decoding.clone())
+        })
+    }
+}
+
+impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
     fn ada_norm(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -117,10 +148,13 @@ impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
     ) -> [FloatTensor<Self>; 2] {
         let output = (x.shape(), x.dtype());
         let inputs = vec![x, y, alpha, beta];
-        record_many::<B, 2>("add_snake", inputs, [output.clone(), output], |handles, inputs| {
+        let outputs = vec![output.clone(), output];
+        let mut pair = record_all::<B>("add_snake", inputs, outputs, |handles, inputs| {
             let [x, y, alpha, beta] = floats::<B, 4>(handles, inputs);
-            B::add_snake(x, y, alpha, beta)
+            B::add_snake(x, y, alpha, beta).into()
         })
+        .into_iter();
+        std::array::from_fn(|_| pair.next().expect("a sum and its snake"))
     }
 
     fn cache_write(
@@ -134,6 +168,14 @@ impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
             let [cache, new] = floats::<B, 2>(handles, inputs);
             B::cache_write(cache, new, &slots)
         })
+    }
+
+    fn cached_layers(
+        x: Tensor<Self, 3>,
+        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
+        reading: &Reading<'_, Self>,
+    ) -> Tensor<Self, 3> {
+        decode::cached_layers(x, layers, reading)
     }
 
     fn code_tokens(
@@ -168,16 +210,49 @@ impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
         bias: Option<FloatTensor<Self>>,
         geometry: Geometry,
     ) -> FloatTensor<Self> {
-        let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
-        let Geometry { stride, padding, dilation } = geometry;
-        let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
-        let (shape, dtype) = ([batch, channels, outputs].into(), x.dtype());
+        let (shape, dtype) = (convolved(&x, &weight, geometry), x.dtype());
         let inputs = with_bias([x, weight], bias);
         record::<B>("conv1d", inputs, shape, dtype, move |handles, inputs| {
             let [x, weight] = floats::<B, 2>(handles, inputs);
             let bias = inputs.get(2).map(|bias| handles.get_float_tensor::<B>(bias));
             <B as Backend>::conv1d(x, weight, bias, geometry)
         })
+    }
+
+    fn conv1d_snake(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+        [alpha, beta]: [FloatTensor<Self>; 2],
+    ) -> FloatTensor<Self> {
+        let (shape, dtype) = (convolved(&x, &weight, geometry), x.dtype());
+        let inputs = with_bias([x, weight, alpha, beta], bias);
+        record::<B>("conv1d_snake", inputs, shape, dtype, move |handles, inputs| {
+            let [x, weight, alpha, beta] = floats::<B, 4>(handles, inputs);
+            let bias = inputs.get(4).map(|bias| handles.get_float_tensor::<B>(bias));
+            B::conv1d_snake(x, weight, bias, geometry, [alpha, beta])
+        })
+    }
+
+    fn conv1d_add_snake(
+        residual: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+        [alpha, beta]: [FloatTensor<Self>; 2],
+    ) -> [FloatTensor<Self>; 2] {
+        let output = (residual.shape(), residual.dtype());
+        let inputs = with_bias([residual, x, weight, alpha, beta], bias);
+        let run = move |handles: &mut Handles<B>, inputs: &[TensorIr]| {
+            let [residual, x, weight, alpha, beta] = floats::<B, 5>(handles, inputs);
+            let bias = inputs.get(5).map(|bias| handles.get_float_tensor::<B>(bias));
+            B::conv1d_add_snake(residual, x, weight, bias, geometry, [alpha, beta]).into()
+        };
+        let outputs = vec![output.clone(), output];
+        let mut pair = record_all::<B>("conv1d_add_snake", inputs, outputs, run).into_iter();
+        std::array::from_fn(|_| pair.next().expect("a sum and its snake"))
     }
 
     fn conv_transpose1d(
@@ -194,6 +269,45 @@ impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
             let [x, weight] = floats::<B, 2>(handles, inputs);
             let bias = inputs.get(2).map(|bias| handles.get_float_tensor::<B>(bias));
             <B as Backend>::conv_transpose1d(x, weight, bias, geometry)
+        })
+    }
+
+    fn gated_product(
+        x: FloatTensor<Self>,
+        gate: FloatTensor<Self>,
+        up: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        if !B::has_product(x.client.device(), x.dtype()) {
+            return Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up));
+        }
+        let (shape, dtype) = ([x.shape()[0], gate.shape()[0]].into(), x.dtype());
+        record::<B>("gated_product", vec![x, gate, up], shape, dtype, |handles, inputs| {
+            let [x, gate, up] = floats::<B, 3>(handles, inputs);
+            B::gated_product(x, gate, up)
+        })
+    }
+
+    fn product_added(
+        residual: FloatTensor<Self>,
+        gate: Option<FloatTensor<Self>>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        if !B::has_product(x.client.device(), x.dtype()) {
+            let gate = gate.map(tensor);
+            return primitive(super::super::products::reference_added::<Self>(
+                tensor(residual),
+                gate,
+                tensor(x),
+                tensor(weight),
+            ));
+        }
+        let (shape, dtype) = (residual.shape(), residual.dtype());
+        let inputs = [residual, x, weight].into_iter().chain(gate).collect();
+        record::<B>("product_added", inputs, shape, dtype, |handles, inputs| {
+            let [residual, x, weight] = floats::<B, 3>(handles, inputs);
+            let gate = inputs.get(3).map(|gate| handles.get_float_tensor::<B>(gate));
+            B::product_added(residual, gate, x, weight)
         })
     }
 
@@ -214,8 +328,8 @@ impl<B: FusionBackend + Backend + matrix::Cuts> Backend for Fusion<B> {
     }
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        let is_cut = x.dtype() == DType::F32 && B::cuts_f32(x.client.device());
-        if matrix::is_tuned() && !is_cut && !matvec::is_for(x.shape()[0]) {
+        let is_ours = B::has_product(x.client.device(), x.dtype());
+        if matrix::is_tuned() && !is_ours && !matvec::is_for(x.shape()[0]) {
             // Left to Burn, which may do in one what follows the product.
             let [x, weight] = [x, weight].map(tensor::<Self, 2>);
             return primitive(x.matmul(weight.transpose()));

@@ -48,22 +48,28 @@ fn knows_tf32<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
     client.properties().supports_type(Type::scalar(ElemType::Float(FloatKind::TF32)))
 }
 
-/// What has to be known of a device before an operation is recorded for it.
+/// What has to be known of a device before a product is recorded for it.
 #[doc(hidden)]
-pub trait Cuts: burn::tensor::backend::Backend {
-    /// Whether Burn's fastest products of f32 would round its values first.
-    fn cuts_f32(device: &Self::Device) -> bool;
+pub trait Products: burn::tensor::backend::Backend {
+    /// Whether products of this type are not left to Burn: there are kernels of ours, or Burn's fastest
+    /// ones would round f32 first.
+    fn has_product(device: &Self::Device, dtype: DType) -> bool;
 }
 
-impl<R, F, I, BT> Cuts for CubeBackend<R, F, I, BT>
+impl<R, F, I, BT> Products for CubeBackend<R, F, I, BT>
 where
     R: CubeRuntime,
     F: FloatElement,
     I: IntElement,
     BT: BoolElement,
 {
-    fn cuts_f32(device: &Self::Device) -> bool {
-        knows_tf32(&R::client(device))
+    fn has_product(device: &Self::Device, dtype: DType) -> bool {
+        let client = R::client(device);
+        #[cfg(feature = "cuda")]
+        if dtype == DType::BF16 && super::cuda::is_hopper(&client) {
+            return true;
+        }
+        dtype == DType::F32 && knows_tf32(&client)
     }
 }
 

@@ -11,8 +11,11 @@ mod cache_write;
 mod code_tokens;
 mod conv1d;
 mod conv_transpose1d;
+#[cfg(feature = "cuda")]
+mod cuda;
 #[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
 mod cuda_source;
+mod decode;
 mod fusion;
 mod matrix;
 mod matvec;
@@ -34,7 +37,10 @@ use burn::tensor::{
 };
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
-use super::{Backend, Geometry, Mask, Slot, Visibility, primitive, reference, tensor};
+use super::{
+    Backend, CachedLayer, Geometry, Mask, Reading, Slot, Visibility, primitive, reference, tensor,
+};
+use decode::{Decodes, Decoding, TENSORS};
 
 impl<R, F, I, BT> Backend for CubeBackend<R, F, I, BT>
 where
@@ -70,6 +76,14 @@ where
         cache_write::cache_write(cache, new, slots)
     }
 
+    fn cached_layers(
+        x: Tensor<Self, 3>,
+        layers: &mut dyn Iterator<Item = CachedLayer<'_, Self>>,
+        reading: &Reading<'_, Self>,
+    ) -> Tensor<Self, 3> {
+        decode::cached_layers(x, layers, reading)
+    }
+
     fn code_tokens(
         codes: IntTensor<Self>,
         levels: &[u32],
@@ -86,6 +100,10 @@ where
         bias: Option<FloatTensor<Self>>,
         geometry: Geometry,
     ) -> FloatTensor<Self> {
+        #[cfg(feature = "cuda")]
+        if cuda::takes_conv(&x, &weight, geometry, false) {
+            return cuda::conv1d(x, weight, bias, geometry);
+        }
         if conv1d::is_for(&x, &weight, geometry) {
             conv1d::conv1d::<R, F, I, BT>(x, weight, bias, geometry)
         } else {
@@ -94,12 +112,49 @@ where
         }
     }
 
+    fn conv1d_snake(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+        wave: [FloatTensor<Self>; 2],
+    ) -> FloatTensor<Self> {
+        #[cfg(feature = "cuda")]
+        if cuda::takes_conv(&x, &weight, geometry, false) && cuda::takes_snake(&weight, &wave) {
+            return cuda::conv1d_snake(x, weight, bias, geometry, wave);
+        }
+        let [alpha, beta] = wave;
+        let y = <Self as Backend>::conv1d(x, weight, bias, geometry);
+        <Self as Backend>::snake(y, alpha, beta)
+    }
+
+    fn conv1d_add_snake(
+        residual: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: Geometry,
+        wave: [FloatTensor<Self>; 2],
+    ) -> [FloatTensor<Self>; 2] {
+        #[cfg(feature = "cuda")]
+        if cuda::takes_conv(&x, &weight, geometry, false) && cuda::takes_snake(&weight, &wave) {
+            return cuda::conv1d_add_snake(residual, x, weight, bias, geometry, wave);
+        }
+        let [alpha, beta] = wave;
+        let y = <Self as Backend>::conv1d(x, weight, bias, geometry);
+        <Self as Backend>::add_snake(residual, y, alpha, beta)
+    }
+
     fn conv_transpose1d(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
         geometry: Geometry,
     ) -> FloatTensor<Self> {
+        #[cfg(feature = "cuda")]
+        if cuda::takes_conv(&x, &weight, geometry, true) {
+            return cuda::conv_transpose1d(x, weight, bias, geometry);
+        }
         conv_transpose1d::conv_transpose1d::<R, F, I, BT>(x, weight, bias, geometry)
     }
 
@@ -115,12 +170,49 @@ where
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         if matvec::is_for(x.shape()[0]) {
-            matvec::matvec(x, weight)
-        } else {
-            let mut turned = weight;
-            turned.meta.swap(0, 1);
-            matrix::matmul(x, turned)
+            return matvec::matvec(x, weight);
         }
+        #[cfg(feature = "cuda")]
+        if cuda::takes_product(&x, &weight) {
+            return cuda::product(x, weight);
+        }
+        let mut turned = weight;
+        turned.meta.swap(0, 1);
+        matrix::matmul(x, turned)
+    }
+
+    fn gated_product(
+        x: FloatTensor<Self>,
+        gate: FloatTensor<Self>,
+        up: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        #[cfg(feature = "cuda")]
+        if !matvec::is_for(x.shape()[0])
+            && cuda::takes_product(&x, &gate)
+            && cuda::takes_product(&x, &up)
+        {
+            return cuda::gated_product(x, gate, up);
+        }
+        Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up))
+    }
+
+    fn product_added(
+        residual: FloatTensor<Self>,
+        gate: Option<FloatTensor<Self>>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        #[cfg(feature = "cuda")]
+        if cuda::takes_added(&residual, gate.as_ref(), &x, &weight) {
+            return cuda::product_added(residual, gate, x, weight);
+        }
+        let gate = gate.map(tensor);
+        primitive(super::products::reference_added::<Self>(
+            tensor(residual),
+            gate,
+            tensor(x),
+            tensor(weight),
+        ))
     }
 
     fn rms_norm(
@@ -155,5 +247,38 @@ where
 
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
         swiglu::swiglu(gate, up)
+    }
+}
+
+impl<R, F, I, BT> Decodes for CubeBackend<R, F, I, BT>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
+    fn decodes(device: &Self::Device, decoding: &Decoding) -> bool {
+        #[cfg(feature = "cuda")]
+        return cuda::takes_layers::<R>(&R::client(device), decoding);
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = (device, decoding);
+            false
+        }
+    }
+
+    fn decode(
+        x: FloatTensor<Self>,
+        rope: [FloatTensor<Self>; 2],
+        layers: Vec<[FloatTensor<Self>; TENSORS]>,
+        decoding: Decoding,
+    ) -> Vec<FloatTensor<Self>> {
+        #[cfg(feature = "cuda")]
+        return cuda::decode_layers(x, rope, layers, &decoding);
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = (x, rope, layers, decoding);
+            unreachable!("no device takes such a step")
+        }
     }
 }

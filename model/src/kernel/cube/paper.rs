@@ -5,7 +5,7 @@
 //! what a card would be given. Memory holds nothing: whatever is read back is zero.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex},
 };
 
@@ -42,6 +42,7 @@ use cubecl_cpp::{
 use cubecl_runtime::{
     allocator::PitchedMemoryLayoutPolicy,
     compiler::CubeTask,
+    kernel::CompiledKernel,
     logging::ServerLogger,
     memory_management::{ManagedMemoryHandle, MemoryAllocationMode, MemoryUsage},
     storage::{BytesStorage, ComputeStorage, ManagedResource},
@@ -129,6 +130,8 @@ impl Runtime for PaperRuntime {
 #[derive(Debug)]
 pub(super) struct PaperServer {
     capability: u16,
+    /// Kernels that were compiled: their texts are the same the next time.
+    known: HashSet<KernelId>,
     timestamps: TimestampProfiler,
     utilities: Arc<ServerUtilities<Self>>,
 }
@@ -140,6 +143,7 @@ impl DeviceService for PaperServer {
         let logger = Arc::new(ServerLogger::default());
         Self {
             capability: id.index_id,
+            known: HashSet::new(),
             timestamps: TimestampProfiler::default(),
             utilities: Arc::new(ServerUtilities::new(properties, logger, (), policy)),
         }
@@ -189,6 +193,27 @@ fn properties(capability: u16) -> DeviceProperties {
     let mma = CudaWmmaCompiler::supported_mma_combinations(&card);
     cubecl_cpp::shared::register_mma_features(mma, &mut properties);
     properties
+}
+
+/// How many parameters a kernel's text declares.
+fn parameters(compiled: &CompiledKernel<Cuda>) -> usize {
+    let Some((_, text)) = compiled.source.split_once("extern \"C\" __global__") else { return 0 };
+    let name = &compiled.entrypoint_name;
+    let begins = |at: &usize| text[at + name.len()..].trim_start().starts_with('(');
+    let Some(start) = text.match_indices(name.as_str()).map(|(at, _)| at).find(begins) else {
+        return 0;
+    };
+    let list = text[start..].split_once('(').map_or("", |(_, rest)| rest);
+    list.split_once(')').map_or(0, |(list, _)| list.split(',').count())
+}
+
+/// How many CubeCL's CUDA runtime passes: the maps, then what each map is of, the other buffers, sizes of
+/// tensors in a buffer if there are any, and numbers by value if there are any.
+fn passed(bindings: &KernelArguments) -> usize {
+    let info = &bindings.info;
+    let sizes = usize::from(info.dynamic_metadata_offset < info.data.len());
+    let numbers = usize::from(!info.data.is_empty());
+    2 * bindings.tensor_maps.len() + bindings.buffers.len() + sizes + numbers
 }
 
 impl ServerCommunication for PaperServer {
@@ -243,10 +268,13 @@ impl ComputeServer for PaperServer {
         &mut self,
         kernel: Self::Kernel,
         _count: CubeCount,
-        _bindings: KernelArguments,
+        bindings: KernelArguments,
         mode: ExecutionMode,
         _stream: StreamId,
     ) {
+        if !self.known.insert(kernel.id()) {
+            return;
+        }
         let recent = self.capability >= 90;
         let options = CompilationOptions {
             warp_size: 32,
@@ -264,8 +292,11 @@ impl ComputeServer for PaperServer {
             Ok(compiled) => {
                 let shared = compiled.repr.as_ref().map_or(0, |repr| repr.shared_memory_size());
                 let most = self.utilities.properties.hardware.max_shared_memory_size;
+                let (taken, given) = (parameters(&compiled), passed(&bindings));
                 if shared > most {
                     format!("#error {shared} bytes of shared memory, there are {most}")
+                } else if taken != given {
+                    format!("#error {taken} parameters, {given} are passed: {}", compiled.source)
                 } else {
                     compiled.source
                 }

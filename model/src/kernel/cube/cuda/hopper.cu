@@ -1,0 +1,99 @@
+// What kernels for Hopper (compute capability 9.0) share: bf16, barriers in shared memory, tiles that
+// the copy engine brings (TMA), and descriptors of such tiles for wgmma.
+//
+// Source: NVIDIA, PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier",
+// "Data Movement: cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions".
+#include <cuda_bf16.h>
+typedef __nv_bfloat16 bf16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct alignas(64) TensorMap { u64 opaque[16]; };
+
+__device__ __forceinline__ u32 shared_address(const void* p) {
+  return (u32)__cvta_generic_to_shared(p);
+}
+
+__device__ __forceinline__ void barrier_init(u64* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
+}
+
+__device__ __forceinline__ void barrier_wait(u64* barrier, int phase) {
+  asm volatile(
+      "{\n.reg .pred done;\nagain:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra out;\nbra again;\nout:\n}"
+      ::"r"(shared_address(barrier)), "r"(phase) : "memory");
+}
+
+__device__ __forceinline__ void barrier_expect(u64* barrier, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+
+// Arrives at the same barrier of block `rank` of the cluster. What was read before is read: no more is
+// asked for, as a fence would wait for all of this thread's memory.
+__device__ __forceinline__ void barrier_arrive(u64* barrier, u32 rank) {
+  asm volatile(
+      "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}"
+      ::"r"(shared_address(barrier)), "r"(rank) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(u64* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+__device__ __forceinline__ u32 cluster_rank() {
+  u32 rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// A tile of a tensor of two to four axes, the last axis first. Beyond the tensor are zeros.
+__device__ __forceinline__ void load_tile(void* to, const TensorMap& map, u64* barrier, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+      ::"r"(shared_address(to)), "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y) : "memory");
+}
+
+__device__ __forceinline__ void load_tile(void* to, const TensorMap& map, u64* barrier, int x, int y, int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
+      ::"r"(shared_address(to)), "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z) : "memory");
+}
+
+__device__ __forceinline__ void load_tile(void* to, const TensorMap& map, u64* barrier, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+      ::"r"(shared_address(to)), "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+// The same tile for both blocks of a cluster of two.
+__device__ __forceinline__ void load_tile_for_both(void* to, const TensorMap& map, u64* barrier, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4}], [%2], %5;"
+      ::"r"(shared_address(to)), "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "h"((unsigned short)3)
+      : "memory");
+}
+
+// Rows of 64 values of bf16, in the copy engine's 128-byte swizzle; rows are those of the product.
+__device__ __forceinline__ u64 tile_descriptor(const void* tile) {
+  return (u64)((shared_address(tile) & 0x3FFFF) >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
+}
+
+// The same rows where they are the terms of the product: then columns, of which the next 64 begin `half`
+// bytes further on, are its columns.
+__device__ __forceinline__ u64 turned_descriptor(const void* tile, u32 half) {
+  return (u64)((shared_address(tile) & 0x3FFFF) >> 4) | (u64)(half >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
+}
+
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}

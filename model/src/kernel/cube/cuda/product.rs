@@ -1,0 +1,566 @@
+//! Products of matrices and convolutions of bf16 by Hopper's matrix units.
+//!
+//! `y[b, m, n] = sum x[b, m + shift + t step, c] w[n, (t, c)]` over taps `t` and channels `c`: a product
+//! has one tap; a convolution whose channels stand together in memory has several rows of `x` shifted
+//! against each other; a transposed one has columns for each phase of its stride. Nothing is gathered
+//! first, and a song is never tuned for: which tiles are taken follows from the sizes.
+//!
+//! Limits: bf16, rows and channels that begin at 16 bytes, a stride of 1 for convolutions, and no
+//! dilation and taps that are a multiple of the stride for transposed ones.
+
+use burn::tensor::{DType, Shape, TensorMetadata};
+use burn_cubecl::{
+    CubeRuntime,
+    kernel::into_contiguous,
+    ops::{numeric::empty_device_contiguous_dtype, permute},
+    tensor::CubeTensor,
+};
+use cubecl::{
+    client::ComputeClient,
+    zspace::{Strides, metadata::Metadata},
+};
+
+use super::{
+    super::super::Geometry, HOPPER, MAPPED_3, Source, is_hopper, is_mappable, launch, map, wgmma,
+    words,
+};
+
+/// The body of the kernel.
+const BODY: &str = include_str!("product.cu");
+
+/// Terms of a step, and threads of a group: see `product.cu`.
+const TERMS: usize = 64;
+const GROUP: usize = 128;
+
+/// What is done with a sum before it is written, as the kernel's text numbers it.
+const BIAS: u32 = 1;
+const RESIDUAL: u32 = 2;
+const GATE: u32 = 4;
+const SNAKE: u32 = 8;
+const BOTH: u32 = 16;
+const SWIGLU: u32 = 32;
+
+/// The sizes of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Tiles {
+    /// Rows of a tile, 64 for each group that multiplies.
+    rows: usize,
+    /// Columns of a tile.
+    columns: usize,
+    /// Tiles of terms that are on their way at a time.
+    stages: usize,
+    /// Blocks that share their columns' weights.
+    cluster: usize,
+    /// What follows the sum.
+    after: u32,
+}
+
+impl Tiles {
+    const fn new(rows: usize, columns: usize, stages: usize, cluster: usize) -> Self {
+        Self { rows, columns, stages, cluster, after: 0 }
+    }
+
+    /// All that are tried.
+    const ALL: [Self; 8] = [
+        Self::new(128, 256, 4, 2),
+        Self::new(128, 192, 5, 2),
+        Self::new(192, 128, 5, 2),
+        Self::new(128, 128, 6, 2),
+        Self::new(128, 96, 7, 2),
+        Self::new(128, 64, 8, 2),
+        Self::new(64, 128, 8, 1),
+        Self::new(64, 64, 12, 1),
+    ];
+
+    /// Columns of the output: of gates and ups a tile has half each.
+    fn outputs(&self) -> usize {
+        if self.after & SWIGLU == 0 { self.columns } else { self.columns / 2 }
+    }
+
+    /// Tiles of the output, counted in clusters.
+    fn count(&self, problem: &Problem) -> usize {
+        let rows = problem.rows.div_ceil(self.rows * self.cluster);
+        problem.batch * rows * problem.columns.div_ceil(self.outputs())
+    }
+
+    /// About how long a product takes, in cycles of a multiprocessor: as many rounds of tiles as it takes,
+    /// each with its steps and with a beginning and an end in which nothing is multiplied.
+    fn cycles(&self, problem: &Problem, multiprocessors: usize) -> usize {
+        /// Bytes of tiles that arrive in a cycle.
+        const ARRIVING: usize = 50;
+        const AROUND: usize = 2500;
+        let rounds = self.count(problem).div_ceil(multiprocessors / self.cluster);
+        // 2048 products in a cycle.
+        let multiplied = self.rows * self.columns * TERMS / 2048;
+        let brought = (self.rows + self.columns / self.cluster) * TERMS * 2 / ARRIVING;
+        rounds * (problem.steps() * multiplied.max(brought) + AROUND)
+    }
+
+    /// The quickest for a problem.
+    fn of(problem: &Problem, after: u32, multiprocessors: usize) -> Self {
+        let all = Self::ALL.into_iter().map(|tiles| Self { after, ..tiles });
+        // A quad of lanes writes 32 columns at a time.
+        let able = all.filter(|tiles| tiles.outputs().is_multiple_of(32));
+        let quickest = able.min_by_key(|tiles| tiles.cycles(problem, multiprocessors));
+        quickest.expect("there are some")
+    }
+}
+
+impl Source for Tiles {
+    const NAME: &'static str = "product";
+
+    fn text(&self) -> String {
+        let Self { rows, columns, stages, cluster, after } = self;
+        let threads = self.threads();
+        let (wgmma, cluster_dims) = (
+            wgmma(*columns),
+            if *cluster > 1 {
+                format!("__cluster_dims__({cluster}, 1, 1) ")
+            } else {
+                String::new()
+            },
+        );
+        format!(
+            "{HOPPER}
+{wgmma}
+{BODY}
+extern \"C\" __global__ void {cluster_dims}__launch_bounds__({threads}, 1) product(
+    const __grid_constant__ TensorMap x, const __grid_constant__ TensorMap w,
+    const __grid_constant__ TensorMap u, {MAPPED_3} bf16* y, bf16* y2, bf16* bias, bf16* residual,
+    bf16* gate, bf16* alpha, bf16* beta, const __grid_constant__ ProductArgs args) {{
+  ProductTensors tensors = {{y, y2, bias, residual, gate, alpha, beta}};
+  product_tiles<{rows}, {columns}, {stages}, {cluster}, {after}>(x, w, u, tensors, args);
+}}
+"
+        )
+    }
+
+    fn threads(&self) -> u32 {
+        (self.rows / 64 * GROUP + GROUP) as u32
+    }
+
+    fn shared_bytes(&self) -> usize {
+        let ring = self.stages * (self.rows + self.columns) * TERMS * 2;
+        let (barriers, per_column) = (self.stages * 2 * 8, 4 * self.columns * 4);
+        // The ring begins at the next multiple of 1024.
+        ring + barriers + per_column + 1024
+    }
+}
+
+/// What is computed, and where results go.
+#[derive(Debug, Clone, Copy)]
+struct Problem {
+    batch: usize,
+    /// Of an item: of `y`, counted as the sums are.
+    rows: usize,
+    columns: usize,
+    /// Terms of a tap.
+    channels: usize,
+    taps: usize,
+    /// The row of `x` that is the first tap's of row 0, and how far the next tap's is from it.
+    shift: i32,
+    step: i32,
+    /// Columns after which the bias begins again.
+    period: usize,
+    /// Values from one item's gate to the next's.
+    gate_step: usize,
+    /// Values of an item of `y`, and from where on row 0 is written: what is outside is left out.
+    item_size: usize,
+    offset: i64,
+}
+
+impl Problem {
+    fn steps(&self) -> usize {
+        self.taps * self.channels.div_ceil(TERMS)
+    }
+
+    /// `ProductArgs` of `product.cu`.
+    fn args(&self) -> Vec<u64> {
+        let n = |size: usize| size as i32;
+        let mut args = words(&[
+            n(self.batch),
+            n(self.rows),
+            n(self.columns),
+            n(self.channels),
+            n(self.taps),
+            self.shift,
+            self.step,
+            n(self.period),
+            n(self.gate_step),
+            0,
+        ]);
+        args.extend([self.columns as u64, self.item_size as u64, self.offset as u64]);
+        args
+    }
+}
+
+/// What follows a sum.
+struct After<R: CubeRuntime> {
+    bias: Option<CubeTensor<R>>,
+    residual: Option<CubeTensor<R>>,
+    gate: Option<CubeTensor<R>>,
+    /// Weights of the ups; the others are those of gates.
+    ups: Option<CubeTensor<R>>,
+    /// Alpha and beta of a snake.
+    snake: Option<[CubeTensor<R>; 2]>,
+    /// A place for the snake, where what it is of is wanted too.
+    both: Option<CubeTensor<R>>,
+}
+
+impl<R: CubeRuntime> After<R> {
+    fn bias(bias: Option<CubeTensor<R>>) -> Self {
+        let bias = bias.map(into_contiguous);
+        Self { bias, residual: None, gate: None, ups: None, snake: None, both: None }
+    }
+
+    fn code(&self) -> u32 {
+        let of = |tensor: &Option<CubeTensor<R>>, code| if tensor.is_some() { code } else { 0 };
+        of(&self.bias, BIAS)
+            | of(&self.residual, RESIDUAL)
+            | of(&self.gate, GATE)
+            | of(&self.ups, SWIGLU)
+            | of(&self.both, BOTH)
+            | if self.snake.is_some() { SNAKE } else { 0 }
+    }
+}
+
+/// Computes `problem` into `y`. `x`: `[B, rows, C]`, `weight`: `[N, taps C]`, both mappable.
+fn compute<R: CubeRuntime>(
+    x: &CubeTensor<R>,
+    weight: &CubeTensor<R>,
+    after: &After<R>,
+    y: &CubeTensor<R>,
+    problem: Problem,
+) {
+    let client = &x.client;
+    let multiprocessors = multiprocessors(client);
+    let tiles = Tiles::of(&problem, after.code(), multiprocessors);
+    let clusters = tiles.count(&problem).min(multiprocessors / tiles.cluster);
+    let tile = if after.ups.is_some() { tiles.columns / 2 } else { tiles.columns / tiles.cluster };
+    let maps = vec![
+        map(x, &[1, tiles.rows, TERMS]),
+        map(weight, &[tile, TERMS]),
+        map(after.ups.as_ref().unwrap_or(weight), &[tile, TERMS]),
+    ];
+    // Where there is none the kernel has no use for the parameter.
+    let own = |x: Option<&CubeTensor<R>>| x.unwrap_or(y).handle.clone().binding();
+    let own_of = |tensor: &Option<CubeTensor<R>>| own(tensor.as_ref());
+    let mut buffers = vec![own(None)];
+    buffers.extend([&after.both, &after.bias, &after.residual, &after.gate].map(own_of));
+    buffers.extend([0, 1].map(|i| own(after.snake.as_ref().map(|snake| &snake[i]))));
+    launch(client, tiles, clusters * tiles.cluster, maps, buffers, problem.args());
+}
+
+/// How many there are.
+pub(super) fn multiprocessors<R: CubeRuntime>(client: &ComputeClient<R>) -> usize {
+    client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize
+}
+
+/// Whether [`product`], or [`gated_product`], takes these: `x`: `[rows, in]`, `weight`: `[out, in]`.
+pub(in super::super) fn takes_product<R: CubeRuntime>(
+    x: &CubeTensor<R>,
+    weight: &CubeTensor<R>,
+) -> bool {
+    is_hopper(&x.client)
+        && [x, weight].into_iter().all(|x| x.dtype == DType::BF16)
+        && x.meta.shape()[1].is_multiple_of(8)
+        && x.meta.num_elements() > 0
+        && weight.meta.num_elements() > 0
+}
+
+/// Whether [`product_added`] takes these.
+pub(in super::super) fn takes_added<R: CubeRuntime>(
+    residual: &CubeTensor<R>,
+    gate: Option<&CubeTensor<R>>,
+    x: &CubeTensor<R>,
+    weight: &CubeTensor<R>,
+) -> bool {
+    let [_, positions, terms] = x.meta.shape().dims();
+    is_hopper(&x.client)
+        && [Some(residual), gate, Some(x), Some(weight)]
+            .into_iter()
+            .flatten()
+            .all(|x| x.dtype == DType::BF16)
+        // Few rows are read once, by another kernel.
+        && positions > 4
+        && terms.is_multiple_of(8)
+        && weight.meta.shape()[0].is_multiple_of(8)
+        && x.meta.num_elements() * weight.meta.num_elements() > 0
+}
+
+/// `x W^T`.
+///
+/// # Shapes
+/// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
+pub(in super::super) fn product<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+) -> CubeTensor<R> {
+    let [rows, _] = x.meta.shape().dims();
+    let y = product_and(by_items(x, 1), weight, After::bias(None));
+    let columns = y.meta.shape()[2];
+    flat(y, [rows, columns])
+}
+
+/// `silu(x G^T) (x U^T)`.
+///
+/// # Shapes
+/// - `x`: `[rows, in]`, `gate`, `up`: `[out, in]`, output: `[rows, out]`
+pub(in super::super) fn gated_product<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    gate: CubeTensor<R>,
+    up: CubeTensor<R>,
+) -> CubeTensor<R> {
+    let [rows, _] = x.meta.shape().dims();
+    let after = After { ups: Some(readable(up)), ..After::bias(None) };
+    let y = product_and(by_items(x, 1), gate, after);
+    let columns = y.meta.shape()[2];
+    flat(y, [rows, columns])
+}
+
+/// `residual + gate (x W^T)`, or without a gate `residual + x W^T`. As many outputs as are a multiple of
+/// eight.
+///
+/// # Shapes
+/// - `residual`, output: `[B, P, out]`, `gate`: `[B, 1, out]` or `[1, 1, out]`
+/// - `x`: `[B, P, in]`, `weight`: `[out, in]`
+pub(in super::super) fn product_added<R: CubeRuntime>(
+    residual: CubeTensor<R>,
+    gate: Option<CubeTensor<R>>,
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+) -> CubeTensor<R> {
+    let whole = |gate: CubeTensor<R>| {
+        if gate.meta.strides()[2] == 1 { gate } else { into_contiguous(gate) }
+    };
+    let residual = Some(into_contiguous(residual));
+    let after = After { residual, gate: gate.map(whole), ..After::bias(None) };
+    product_and(readable(x), weight, after)
+}
+
+/// Rows as so many items of equally many.
+fn by_items<R: CubeRuntime>(x: CubeTensor<R>, items: usize) -> CubeTensor<R> {
+    let mut x = readable(x);
+    let ([rows, width], stride) = (x.meta.shape().dims(), x.meta.strides()[0]);
+    let rows = rows / items;
+    x.meta = Box::new(Metadata::new(
+        Shape::from([items, rows, width]),
+        Strides::from([rows * stride, stride, 1].as_slice()),
+    ));
+    x
+}
+
+/// `x`: `[B, rows, in]`, mappable; output: `[B, rows, out]`.
+fn product_and<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    after: After<R>,
+) -> CubeTensor<R> {
+    let weight = readable(weight);
+    let ([batch, rows, channels], columns) = (x.meta.shape().dims(), weight.meta.shape()[0]);
+    let y = empty(&x, [batch, rows, columns].into());
+    let gate_step = after
+        .gate
+        .as_ref()
+        .map_or(0, |gate| if gate.meta.shape()[0] == 1 { 0 } else { gate.meta.strides()[0] });
+    let problem = Problem {
+        batch,
+        rows,
+        columns,
+        channels,
+        taps: 1,
+        shift: 0,
+        step: 0,
+        period: columns,
+        gate_step,
+        item_size: rows * columns,
+        offset: 0,
+    };
+    compute(&x, &weight, &after, &y, problem);
+    y
+}
+
+/// Whether [`conv1d`], or [`conv_transpose1d`], takes these: `x`: `[B, in, S]`.
+pub(in super::super) fn takes_conv<R: CubeRuntime>(
+    x: &CubeTensor<R>,
+    weight: &CubeTensor<R>,
+    geometry: Geometry,
+    is_transposed: bool,
+) -> bool {
+    let ([_, input, samples], [first, second, taps]) = (x.shape().dims(), weight.shape().dims());
+    let output = if is_transposed { second } else { first };
+    let Geometry { stride, padding, dilation } = geometry;
+    let fits = if is_transposed {
+        dilation == 1 && taps.is_multiple_of(stride) && output.is_multiple_of(8)
+    } else {
+        let is_patches = is_patches(geometry, taps) && samples.is_multiple_of(stride);
+        is_patches || stride == 1 && samples + 2 * padding > dilation * (taps - 1)
+    };
+    is_hopper(&x.client)
+        && [x, weight].into_iter().all(|x| x.dtype == DType::BF16)
+        && input.is_multiple_of(8)
+        && fits
+        && x.meta.num_elements() * weight.meta.num_elements() > 0
+}
+
+/// Whether a filter reads pieces that lie side by side: a product then, of rows that are `k` times as long.
+fn is_patches(geometry: Geometry, taps: usize) -> bool {
+    geometry == Geometry { stride: taps, padding: 0, dilation: 1 }
+}
+
+/// # Shapes
+/// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`, `bias`: `[out]`
+/// - output: `[B, out, S']`, channels together in memory
+pub(in super::super) fn conv1d<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+) -> CubeTensor<R> {
+    conv1d_and(x, weight, geometry, After::bias(bias))
+}
+
+/// Whether a snake can follow a convolution to so many channels.
+pub(in super::super) fn takes_snake<R: CubeRuntime>(
+    weight: &CubeTensor<R>,
+    wave: &[CubeTensor<R>; 2],
+) -> bool {
+    weight.meta.shape()[0].is_multiple_of(8) && wave.iter().all(|part| part.dtype == DType::BF16)
+}
+
+/// [`conv1d`], then the snake of what comes out.
+pub(in super::super) fn conv1d_snake<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+    wave: [CubeTensor<R>; 2],
+) -> CubeTensor<R> {
+    let snake = Some(wave.map(into_contiguous));
+    conv1d_and(x, weight, geometry, After { snake, ..After::bias(bias) })
+}
+
+/// [`conv1d`] that keeps the length, added to `residual`, and the snake of the sum: both.
+pub(in super::super) fn conv1d_add_snake<R: CubeRuntime>(
+    residual: CubeTensor<R>,
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+    wave: [CubeTensor<R>; 2],
+) -> [CubeTensor<R>; 2] {
+    let residual = into_contiguous(permute(residual, &[0, 2, 1])); // [B, S, out]
+    let both = empty(&x, residual.meta.shape().clone());
+    let after = After {
+        residual: Some(residual),
+        snake: Some(wave.map(into_contiguous)),
+        both: Some(both.clone()),
+        ..After::bias(bias)
+    };
+    let sum = conv1d_and(x, weight, geometry, after);
+    [sum, permute(both, &[0, 2, 1])]
+}
+
+/// # Shapes
+/// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`
+/// - output: `[B, out, S']`, channels together in memory
+fn conv1d_and<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    geometry: Geometry,
+    after: After<R>,
+) -> CubeTensor<R> {
+    let ([batch, channels, samples], [columns, _, taps]) =
+        (x.shape().dims(), weight.shape().dims());
+    let Geometry { padding, dilation, .. } = geometry;
+    let weight = into_contiguous(permute(weight, &[0, 2, 1])); // [out, k, in]
+    let weight = flat(weight, [columns, taps * channels]);
+    let x = permute(x, &[0, 2, 1]); // [B, S, in]
+    let (x, rows, channels, taps) = if is_patches(geometry, taps) {
+        let rows = samples / taps;
+        let x = flat(into_contiguous(x), [batch, rows, taps * channels]);
+        (x, rows, taps * channels, 1)
+    } else {
+        (x, samples + 2 * padding - dilation * (taps - 1), channels, taps)
+    };
+    let x = readable(x);
+    let y = empty(&x, [batch, rows, columns].into());
+    let problem = Problem {
+        batch,
+        rows,
+        columns,
+        channels,
+        taps,
+        shift: -(padding as i32),
+        step: dilation as i32,
+        period: columns,
+        gate_step: 0,
+        item_size: rows * columns,
+        offset: 0,
+    };
+    compute(&x, &weight, &after, &y, problem);
+    permute(y, &[0, 2, 1])
+}
+
+/// # Shapes
+/// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S - 1) stride - 2 padding + k]`, channels together in memory
+pub(in super::super) fn conv_transpose1d<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+) -> CubeTensor<R> {
+    let ([batch, channels, frames], [_, outputs, k]) = (x.shape().dims(), weight.shape().dims());
+    let Geometry { stride, padding, .. } = geometry;
+    let samples = (frames - 1) * stride + k - 2 * padding;
+    let taps = k / stride;
+    let x = readable(permute(x, &[0, 2, 1])); // [B, S, in]
+    // Sample `t stride + p` hears frame `t - tap` through filter place `tap stride + p`.
+    let weight = into_contiguous(permute(weight, &[2, 1, 0])); // [k, out, in]
+    let weight = flat(weight, [taps, stride * outputs, channels]);
+    let columns = stride * outputs;
+    let weight = flat(into_contiguous(permute(weight, &[1, 0, 2])), [columns, taps * channels]);
+    let y = empty(&x, [batch, samples, outputs].into());
+    let problem = Problem {
+        batch,
+        // The last frames are still heard after their own samples.
+        rows: frames + taps - 1,
+        columns,
+        channels,
+        taps,
+        shift: 0,
+        step: -1,
+        period: outputs,
+        gate_step: 0,
+        item_size: samples * outputs,
+        offset: -((padding * outputs) as i64),
+    };
+    compute(&x, &weight, &After::bias(bias), &y, problem);
+    permute(y, &[0, 2, 1])
+}
+
+/// As the copy engine can read it.
+fn readable<R: CubeRuntime>(x: CubeTensor<R>) -> CubeTensor<R> {
+    if is_mappable(&x) {
+        return x;
+    }
+    let x = into_contiguous(x);
+    // A part of a tensor may be whole and begin anywhere.
+    if is_mappable(&x) { x } else { x.copy() }
+}
+
+/// A whole tensor in another shape.
+fn flat<R: CubeRuntime, const D: usize>(mut x: CubeTensor<R>, shape: [usize; D]) -> CubeTensor<R> {
+    let mut strides = [1; D];
+    for axis in (1..D).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    x.meta = Box::new(Metadata::new(Shape::from(shape), Strides::from(strides.as_slice())));
+    x
+}
+
+/// Room for a result beside `x`.
+fn empty<R: CubeRuntime>(x: &CubeTensor<R>, shape: Shape) -> CubeTensor<R> {
+    empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape, x.dtype)
+}

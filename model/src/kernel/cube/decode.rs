@@ -1,0 +1,120 @@
+//! A token through all layers of a language model, in one operation where the backend can.
+
+use burn::tensor::{DType, Tensor, ops::FloatTensor};
+
+use super::super::{Backend, CachedLayer, LayerWeights, Reading, layers::one, primitive, tensor};
+
+/// Tensors of a layer: eleven weights, in the order of [`weights`], then keys and values.
+pub(super) const TENSORS: usize = 13;
+
+/// One token of each of some sequences, whose rows in the cache follow each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoding {
+    pub(super) hidden: usize,
+    pub(super) inner: usize,
+    pub(super) heads: usize,
+    pub(super) kv_heads: usize,
+    /// Values of a head.
+    pub(super) width: usize,
+    /// The type of everything.
+    pub(super) dtype: DType,
+    /// Positions for which the cache has room.
+    pub(super) capacity: usize,
+    pub(super) first_row: usize,
+    /// Where each token stands.
+    pub(super) positions: Vec<usize>,
+    pub(super) epsilon: f64,
+}
+
+/// Backends that can be asked for it.
+#[doc(hidden)]
+pub trait Decodes: Backend {
+    /// Whether [`Self::decode`] takes such a step on this device.
+    fn decodes(device: &Self::Device, decoding: &Decoding) -> bool;
+
+    /// Gives what comes out of the last layer, `[rows, 1, H]`, and then the caches, changed, two a layer.
+    fn decode(
+        x: FloatTensor<Self>,
+        rope: [FloatTensor<Self>; 2],
+        layers: Vec<[FloatTensor<Self>; TENSORS]>,
+        decoding: Decoding,
+    ) -> Vec<FloatTensor<Self>>;
+}
+
+/// See [`super::super::cached_layers`].
+pub(super) fn cached_layers<B: Decodes>(
+    x: Tensor<B, 3>,
+    layers: &mut dyn Iterator<Item = CachedLayer<'_, B>>,
+    reading: &Reading<'_, B>,
+) -> Tensor<B, 3> {
+    let mut layers = layers.peekable();
+    let decoding = layers.peek().and_then(|layer| decoding(&x, layer, reading));
+    let Some(decoding) = decoding.filter(|decoding| B::decodes(&x.device(), decoding)) else {
+        return layers.fold(x, |x, layer| one(x, layer, reading));
+    };
+    let mut places = Vec::new();
+    let mut tensors = Vec::new();
+    for (own, caches) in layers {
+        let mut of_layer: Vec<FloatTensor<B>> = weights(own);
+        for cache in caches {
+            // The operation has to own the cache, or it would copy it. Something stands in until it is back.
+            let stand_in =
+                Tensor::from_primitive(burn::tensor::TensorPrimitive::Float(primitive(x.clone())));
+            of_layer.push(primitive(std::mem::replace(cache, stand_in)));
+            places.push(cache);
+        }
+        let mut of_layer = of_layer.into_iter();
+        tensors.push(std::array::from_fn(|_| of_layer.next().expect("thirteen tensors")));
+    }
+    let rope = reading.rope.clone().map(primitive);
+    let mut outputs = B::decode(primitive(x), rope, tensors, decoding).into_iter();
+    let x = tensor(outputs.next().expect("what comes out of the last layer"));
+    for (place, cache) in places.into_iter().zip(outputs) {
+        *place = tensor(cache);
+    }
+    x
+}
+
+/// The sizes of a step, if it is one token of each sequence and all layers are alike.
+fn decoding<B: Backend>(
+    x: &Tensor<B, 3>,
+    (weights, [keys, _]): &CachedLayer<'_, B>,
+    reading: &Reading<'_, B>,
+) -> Option<Decoding> {
+    let [slots, t, hidden] = x.dims();
+    let ([width], [_, kv_heads, capacity, _]) = (weights.q_norm.dims(), keys.dims());
+    let dtype = x.dtype();
+    let same = [weights.q_proj.dtype(), weights.gate_proj.dtype(), keys.dtype()];
+    let is_one = t == 1 && slots > 0 && same.into_iter().all(|other| other == dtype);
+    is_one.then(|| Decoding {
+        hidden,
+        inner: weights.gate_proj.dims()[0],
+        heads: weights.q_proj.dims()[0] / width,
+        kv_heads,
+        width,
+        dtype,
+        capacity,
+        first_row: reading.slots[0].row,
+        positions: reading.slots.iter().map(|slot| slot.start).collect(),
+        epsilon: weights.epsilon,
+    })
+}
+
+/// A layer's weights, in the order that the operation has them in.
+fn weights<B: Backend>(of: LayerWeights<B>) -> Vec<FloatTensor<B>> {
+    let LayerWeights { input_layernorm, q_proj, k_proj, v_proj, o_proj, q_norm, k_norm, .. } = of;
+    let LayerWeights { post_attention_layernorm, gate_proj, up_proj, down_proj, .. } = of;
+    vec![
+        primitive(input_layernorm),
+        primitive(q_proj),
+        primitive(k_proj),
+        primitive(v_proj),
+        primitive(o_proj),
+        primitive(q_norm),
+        primitive(k_norm),
+        primitive(post_attention_layernorm),
+        primitive(gate_proj),
+        primitive(up_proj),
+        primitive(down_proj),
+    ]
+}
