@@ -54,6 +54,17 @@ pub(crate) fn install(report: &Report) {
     if let Err(error) = result {
         report.note(&format!("Ctrl-C cannot be handled and may leave half a file: {error}"));
     }
+    #[cfg(unix)]
+    survive_file_limits();
+}
+
+/// Makes a write beyond a size limit (`ulimit -f`) fail, where the system would end the program without
+/// a word and leave half a file.
+#[cfg(unix)]
+fn survive_file_limits() {
+    let seen = std::sync::Arc::new(AtomicBool::new(false));
+    // Without it the limit is as deadly as it was.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, seen);
 }
 
 /// Whether the user asked to stop.

@@ -112,7 +112,9 @@ impl Directory {
             _ => self.open(file)?.all().to_vec(),
         };
         pointer::refuse(&path, &content)?;
-        String::from_utf8(content)
+        let text = String::from_utf8(content);
+        // Some editors put a mark before it.
+        text.map(|text| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
             .map_err(|error| Error::NotJson { path, reason: format!("not UTF-8: {error}") })
     }
 
@@ -204,6 +206,15 @@ impl Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a file as an editor on Windows leaves it.
+    #[test]
+    fn a_mark_before_a_text_is_no_part_of_it() -> Result<(), Error> {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("config.json"), "\u{feff}{}").expect("a file");
+        assert_eq!(Directory::Disk(folder.path().to_owned()).text("config.json")?, "{}");
+        Ok(())
+    }
 
     #[test]
     fn forgotten_pages_read_the_same_again() -> io::Result<()> {

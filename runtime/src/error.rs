@@ -143,6 +143,14 @@ pub enum Error {
         /// Which.
         path: PathBuf,
     },
+    /// A file that was finished and could not have its name.
+    #[error("{cause}; what was made is kept as `{}`", .kept.display())]
+    Elsewhere {
+        /// Where it is.
+        kept: PathBuf,
+        /// Why not.
+        cause: Box<Error>,
+    },
     /// A file of conditioning that does not have the promised form.
     #[error("`{path}` cannot be used as conditioning: {why}")]
     Conditioning {

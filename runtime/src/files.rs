@@ -4,8 +4,10 @@ use std::{
     borrow::Cow,
     fs::{self, File},
     io::{self, BufWriter, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
+
+use tempfile::{NamedTempFile, PersistError};
 
 use crate::{Action, Error};
 
@@ -24,8 +26,8 @@ pub enum Existing {
 /// (`0o666` less the umask), not the private ones of a temporary file.
 ///
 /// # Errors
-/// [`Error::IsDirectory`], [`Error::NotAFile`], [`Error::AlreadyExists`], [`Error::File`], or what
-/// `fill` says.
+/// [`Error::IsDirectory`], [`Error::NotAFile`], [`Error::AlreadyExists`], [`Error::File`], what `fill`
+/// says, or [`Error::Elsewhere`] if the name was taken meanwhile.
 pub fn write_whole(
     path: &Path,
     existing: Existing,
@@ -56,13 +58,40 @@ pub fn write_whole(
         Existing::Replace => part.persist(&target),
         Existing::Keep => part.persist_noclobber(&target),
     };
-    match renamed {
-        Ok(_) => Ok(()),
-        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(Error::AlreadyExists { path: path.to_owned() })
+    let Err(PersistError { error, file }) = renamed else { return Ok(()) };
+    let cause = match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.to_owned() },
+        _ => file_error(Action::Write, error),
+    };
+    // It may be minutes of work: it stays, under another name.
+    Err(match keep(file, &target) {
+        Some(kept) => Error::Elsewhere { kept, cause: Box::new(cause) },
+        None => cause,
+    })
+}
+
+/// Keeps a finished file that cannot have its name: beside it as `song-2.wav`, or else in the folder of
+/// temporary files.
+fn keep(mut part: NamedTempFile, target: &Path) -> Option<PathBuf> {
+    let stem = target.file_stem()?.to_string_lossy().into_owned();
+    let extension = target.extension().map(|of| format!(".{}", of.to_string_lossy()));
+    let extension = extension.unwrap_or_default();
+    for number in 2..100 {
+        let path = target.with_file_name(format!("{stem}-{number}{extension}"));
+        match part.persist_noclobber(&path) {
+            Ok(_) => return Some(path),
+            Err(PersistError { error, file }) => {
+                part = file;
+                if error.kind() != io::ErrorKind::AlreadyExists {
+                    break;
+                }
+            }
         }
-        Err(e) => Err(file_error(Action::Write, e.error)),
     }
+    let mut copy =
+        tempfile::Builder::new().prefix("acestep-").suffix(&extension).tempfile().ok()?;
+    io::copy(&mut part.reopen().ok()?, copy.as_file_mut()).ok()?;
+    copy.keep().ok().map(|(_, path)| path)
 }
 
 /// Says before any work is done whether `path` could be written.
@@ -82,6 +111,12 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     let file_error = |source| Error::File { action: Action::Create, path: path.to_owned(), source };
     if path.file_name().is_none() {
         return Err(file_error(io::Error::new(io::ErrorKind::InvalidInput, "no file name")));
+    }
+    // A name may be longer than the file system takes.
+    if let Err(source) = path.symlink_metadata()
+        && source.kind() == io::ErrorKind::InvalidFilename
+    {
+        return Err(file_error(source));
     }
     let folder = folder_of(path);
     if !folder.metadata().map_err(file_error)?.is_dir() {
@@ -223,5 +258,25 @@ mod tests {
                 assert!(error.hint().expect("a hint").contains("--output -"));
             }
         }
+    }
+
+    /// Another run takes the names while this one works.
+    #[test]
+    fn a_file_whose_name_is_taken_meanwhile_is_kept_beside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let taken = |w: &mut BufWriter<&mut File>| {
+            fs::write(path("a.wav"), "another's").expect("a file");
+            fs::write(path("a-2.wav"), "another's").expect("a file");
+            w.write_all(b"mine").expect("writes to a buffer");
+            Ok(())
+        };
+        let error = write_whole(&path("a.wav"), Existing::Keep, taken).expect_err("taken");
+        let Error::Elsewhere { kept, cause } = error else { panic!("{error}") };
+        assert_eq!(kept, path("a-3.wav"));
+        assert!(matches!(*cause, Error::AlreadyExists { .. }));
+        assert_eq!(fs::read(kept).expect("kept"), b"mine");
+        assert_eq!(fs::read(path("a.wav")).expect("another's"), b"another's");
+        assert_eq!(names(folder.path()), ["a-2.wav", "a-3.wav", "a.wav"]);
     }
 }

@@ -107,6 +107,7 @@ pub mod score;
 pub mod sounds;
 pub mod source;
 pub mod text;
+pub mod texts;
 pub mod vae;
 
 #[cfg(test)]

@@ -16,6 +16,33 @@ fn lyrics_come_from_a_file_or_from_standard_input() {
     assert_eq!(run.json()["plan"]["lyrics"], "@home");
 }
 
+/// A song does not depend on the program that wrote its lyrics: line ends of Windows and of old Macs, a
+/// mark before the text, UTF-16.
+#[test]
+fn a_text_is_the_same_through_every_door() {
+    let place = Place::new();
+    let lyrics = "[Verse]\r\nla la\rlo";
+    let utf16 = lyrics.encode_utf16().flat_map(u16::to_le_bytes);
+    place.write("windows.txt", lyrics);
+    place.write("utf16.txt", [0xff, 0xfe].into_iter().chain(utf16).collect::<Vec<u8>>());
+    let request = serde_json::json!({ "caption": "rain\r\nsnow", "lyrics": lyrics }).to_string();
+    place.write("windows.json", format!("\u{feff}{request}"));
+    let utf16 = request.encode_utf16().flat_map(u16::to_be_bytes);
+    place.write("utf16.json", [0xfe, 0xff].into_iter().chain(utf16).collect::<Vec<u8>>());
+    for words in [
+        ["rain\r\nsnow", "--lyrics", "@windows.txt"],
+        ["rain\nsnow", "--lyrics", "@utf16.txt"],
+        ["rain\rsnow", "--lyrics", lyrics],
+        ["--request", "windows.json", "-q"],
+        ["--request", "utf16.json", "-q"],
+    ] {
+        let run = place.tiny(&[&words[..], &["--dry-run", "--json"]].concat()).succeeded();
+        let plan = &run.json()["plan"];
+        assert_eq!(plan["lyrics"], "[Verse]\nla la\nlo", "{words:?}");
+        assert_eq!(plan["caption"], "rain\nsnow", "{words:?}");
+    }
+}
+
 #[test]
 fn lyrics_that_cannot_be_read_are_refused() {
     let place = Place::new();
@@ -174,4 +201,21 @@ fn what_conditioning_leaves_unused_is_named_once() {
     ] {
         assert_eq!(unused(flags).as_deref(), Some(expected), "{flags:?}");
     }
+}
+
+/// The tips for words that begin with a dash, typed as they say.
+#[test]
+fn a_dash_at_the_beginning_is_no_flag_where_the_tip_is_followed() {
+    let place = Place::new();
+    let dry = ["--dry-run", "--json"];
+    let run = place.tiny(&["rain", "-o", "-x.wav"]).failed(2);
+    run.says("tip: a value that begins with a dash follows an equals sign: -o=-x.wav");
+    let run = place.tiny(&[&["rain", "-o=-x.wav"], &dry[..]].concat()).succeeded();
+    assert_eq!(run.json()["outputs"][0]["path"], "-x.wav");
+    let run = place.tiny(&["-dark techno"]).failed(2);
+    run.says(
+        "tip: words that begin with a dash stand last, behind two dashes: -- \"-dark techno\"",
+    );
+    let run = place.tiny(&[&dry[..], &["--", "-dark techno"]].concat()).succeeded();
+    assert_eq!(run.json()["plan"]["caption"], "-dark techno");
 }

@@ -26,6 +26,15 @@ fn every_output_is_checked_before_any_work() {
     assert_eq!(place.files(), ["a_2.wav", "b.json"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_name_that_the_file_system_does_not_take_is_refused_before_any_work() {
+    let place = Place::new();
+    let name = format!("{}.wav", "a".repeat(300));
+    let run = place.tiny(&["rain", "-o", &name]).failed(1);
+    run.says("cannot create `aaa");
+}
+
 #[test]
 fn several_songs_have_several_names() {
     let place = Place::new();
@@ -191,4 +200,25 @@ impl Drop for Tmpfs {
 #[expect(clippy::print_stderr, reason = "a test has no other way to say that it was skipped")]
 fn skipped(why: &str) {
     eprintln!("skipped: {why}");
+}
+
+/// A size limit of the shell ends the song with a message, and leaves no part of it behind.
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_grow_is_said() {
+    let place = Place::new();
+    let args = ["generate", "rain", "--model", "tiny", "--duration", "1", "-o", "a.wav"];
+    let program = place.command(&args);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "ulimit -f 100; exec \"$@\"", "sh"]).arg(program.get_program());
+    shell.args(program.get_args()).current_dir(place.path("."));
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let run = crate::Run::from(shell.output().expect("a shell"));
+    run.failed(1).says("cannot write `a.wav`").says("ulimit -f unlimited");
+    assert!(place.files().is_empty(), "{:?}", place.files());
 }

@@ -117,6 +117,23 @@ fn a_request_comes_from_standard_input_too() {
     run.says("`--request -` and `--lyrics` both read standard input");
 }
 
+/// What cannot be read twice: a pipe, and a song that comes through one.
+#[cfg(unix)]
+#[test]
+fn a_request_comes_through_a_pipe_and_in_a_song_too() {
+    let place = Place::new();
+    place.write("r.json", r#"{"caption": "rain", "duration": 3}"#);
+    let args = ["--request", "r.json", "--seed", "1", "-o", "song.wav"];
+    place.tiny(&args).succeeded();
+    let wanted = ["generate", "--model", "tiny", "--dry-run", "--json", "--request"];
+    for path in ["-", "/dev/stdin"] {
+        for content in [place.read("r.json"), place.read("song.wav")] {
+            let run = place.run_with_stdin(&[&wanted[..], &[path]].concat(), &content).succeeded();
+            assert_eq!(run.json()["plan"]["caption"], "rain", "{path}");
+        }
+    }
+}
+
 #[test]
 fn a_bad_request_names_the_file_and_the_fault() {
     let place = Place::new();

@@ -14,7 +14,13 @@ use clap::{
 /// `error`, which `command` gave, in our words where clap's lead nowhere.
 pub(super) fn explained(mut error: Error, command: &Command) -> Error {
     match error.kind() {
-        ErrorKind::UnknownArgument => unknown(&mut error),
+        ErrorKind::UnknownArgument => {
+            unknown(&mut error);
+            if let Some(tip) = dashed(&text(&error, ContextKind::InvalidArg), &typed()) {
+                let tips = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tips);
+            }
+        }
         ErrorKind::InvalidValue => another_value(&mut error),
         ErrorKind::InvalidSubcommand => another_command(&mut error, command),
         ErrorKind::ValueValidation => return no_number(error, command),
@@ -36,6 +42,26 @@ fn unknown(error: &mut Error) {
         let tip = "put several words in quotes: \"slow rain, piano\"";
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
+}
+
+/// The words of the command line.
+fn typed() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// A tip for a value or a caption that begins with a dash and was taken for flags: `flag` is the first of
+/// them, `-x` of `-x.wav`.
+fn dashed(flag: &str, words: &[String]) -> Option<String> {
+    let is_short = flag.starts_with('-') && !flag.starts_with("--");
+    let longer = |word: &&String| word.len() > flag.len() && word.starts_with(flag);
+    let at = words.iter().position(|word| longer(&word)).filter(|&at| is_short && at > 0)?;
+    let (before, word) = (&words[at - 1], &words[at]);
+    let quoted = if word.contains(' ') { format!("\"{word}\"") } else { word.clone() };
+    Some(if before.starts_with('-') && before != "--" {
+        format!("a value that begins with a dash follows an equals sign: {before}={quoted}")
+    } else {
+        format!("words that begin with a dash stand last, behind two dashes: -- {quoted}")
+    })
 }
 
 /// A value that is one of several, where clap sees no likeness.
@@ -99,5 +125,28 @@ fn text(error: &Error, kind: ContextKind) -> String {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::StyledStr(text)) => text.to_string(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_a_dash_has_a_tip_that_works() {
+        let tip = |flag: &str, words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            dashed(flag, &words)
+        };
+        assert_eq!(
+            tip("-x", &["acestep", "generate", "rain", "-o", "-x.wav"]).as_deref(),
+            Some("a value that begins with a dash follows an equals sign: -o=-x.wav")
+        );
+        assert_eq!(
+            tip("-d", &["acestep", "generate", "-dark techno", "--model", "tiny"]).as_deref(),
+            Some("words that begin with a dash stand last, behind two dashes: -- \"-dark techno\"")
+        );
+        assert_eq!(tip("--modle", &["acestep", "--modle"]), None);
+        assert_eq!(tip("-x", &["acestep", "-x"]), None);
     }
 }

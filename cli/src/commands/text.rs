@@ -12,6 +12,7 @@ use acestep_runtime::{
     Action, Error, Notice, Request,
     audio::tags::{self, Found},
     files::{Existing, check_target, write_whole},
+    texts::{self, NotText, unix_lines},
 };
 use anyhow::{Context, Result};
 
@@ -70,7 +71,8 @@ impl Typed {
         if words.instrumental {
             request.instrumental = Some(true);
         }
-        put(&mut request.caption, words.positional_caption.as_ref().or(words.caption.as_ref()));
+        let caption = words.positional_caption.as_ref().or(words.caption.as_ref());
+        put(&mut request.caption, caption.map(|caption| unix_lines(caption)).as_ref());
         put(&mut request.bpm, words.bpm.as_ref());
         put(&mut request.keyscale, words.keyscale.as_ref());
         put(&mut request.timesignature, words.timesignature.as_ref());
@@ -81,20 +83,32 @@ impl Typed {
 }
 
 fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
-    let bytes = if path == Path::new("-") {
+    let (bytes, found) = if path == Path::new("-") {
         stdin.users.push("--request -");
-        read_stdin()?
-    } else {
+        let bytes = read_stdin()?;
+        let found = tags::request_of(&bytes);
+        (bytes, found)
+    } else if path.is_file() {
+        // A song may be larger than any request: only its tags are read.
         match tags::request_in(path)? {
-            Found::Request(text) if !text.is_empty() => text.into_bytes(),
-            Found::Request(_) | Found::None => {
-                let message = format!("the song `{}` has no request in its tags", path.display());
-                return Err(Refusal::new(message)
-                    .hint("only songs that this program made from a request have one")
-                    .into());
-            }
-            Found::NoSound => read_file(path)?,
+            Found::NoSound => (read_file(path)?, Found::NoSound),
+            found => (Vec::new(), found),
         }
+    } else {
+        // A pipe can be read once.
+        let bytes = read_file(path)?;
+        let found = tags::request_of(&bytes);
+        (bytes, found)
+    };
+    let bytes = match found {
+        Found::Request(text) if !text.is_empty() => text.into_bytes(),
+        Found::Request(_) | Found::None => {
+            let message = format!("the song `{}` has no request in its tags", path.display());
+            return Err(Refusal::new(message)
+                .hint("only songs that this program made from a request have one")
+                .into());
+        }
+        Found::NoSound => bytes,
     };
     let text = utf8(bytes, &format!("the request `{}`", path.display()))?;
     let context = || format!("the request `{}` cannot be used", path.display());
@@ -130,7 +144,7 @@ pub(crate) fn all_anywhere(paths: &[String]) -> Vec<String> {
 
 /// A text as typed, or that of a file: `@FILE`, `@-`; `@@` begins a text with `@`.
 pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
-    let Some(name) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
+    let Some(name) = value.strip_prefix('@') else { return Ok(unix_lines(value)) };
     match name {
         "" => Err(Refusal::usage(format!("`{flag} @` names no file"))
             .hint(format!("write {flag} @FILE, or @- for standard input"))
@@ -143,7 +157,7 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
             }
             utf8(read_stdin()?, &format!("`{flag} @-`"))
         }
-        _ if name.starts_with('@') => Ok(name.to_owned()),
+        _ if name.starts_with('@') => Ok(unix_lines(name)),
         _ => utf8(read_file(&PathBuf::from(name))?, &format!("`{name}`")),
     }
 }
@@ -214,16 +228,11 @@ pub(crate) fn check_new_folder(folder: &Path) -> Result<(), Error> {
     first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
 }
 
-/// Bytes as text, without the mark that some editors put before it.
+/// Bytes as text: see [`texts::decode`].
 pub(crate) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count()
-            + 1;
+    texts::decode(&bytes).map_err(|NotText { line }| {
         Refusal::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
             .hint("save it as UTF-8")
-    })?;
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+            .into()
+    })
 }

@@ -67,6 +67,7 @@ fn beside(from: &Path, kind: Kind) -> Beside {
         Ok(text) => text,
         Err(error) => return Beside::Broken(format!("it cannot be read ({error})")),
     };
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     let config: Value = match serde_json::from_str(&text) {
         Ok(config) => config,
         Err(error) => return Beside::Broken(format!("it is not JSON ({error})")),

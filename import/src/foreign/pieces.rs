@@ -108,6 +108,7 @@ fn texts<const N: usize>(place: &Path, names: [&'static str; N]) -> Result<[Text
             return Err(format!("{name} {}", pointer::REASON));
         }
         let text = String::from_utf8(bytes).map_err(|error| format!("{name}: {error}"))?;
+        let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         texts.push((name, path, text));
     }
     texts.try_into().map_err(|_| "not every file was read".to_owned())

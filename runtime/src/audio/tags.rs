@@ -124,6 +124,11 @@ pub fn request_in(path: &Path) -> Result<Found, Error> {
     Ok(find(&mut file, &magic))
 }
 
+/// [`request_in`] of a file's content.
+pub fn request_of(bytes: &[u8]) -> Found {
+    find(&mut Cursor::new(bytes), &bytes[..bytes.len().min(12)])
+}
+
 fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> Found {
     let options = ParseOptions::new().read_properties(false).read_cover_art(false);
     let id3 = |tag: Option<&Id3v2Tag>| tag?.get_user_text(REQUEST).map(str::to_owned);
@@ -139,6 +144,8 @@ fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> Found {
         [b'O', b'g', b'g', b'S', ..] => OpusFile::read_from(file, options)
             .ok()
             .and_then(|file| vorbis(Some(file.vorbis_comments()))),
+        // A text in UTF-16 begins almost like a frame of MPEG.
+        [0xff, 0xfe, ..] => return Found::NoSound,
         [b'I', b'D', b'3', ..] | [0xff, 0xe0..=0xff, ..] => {
             MpegFile::read_from(file, options).ok().and_then(|file| id3(file.id3v2()))
         }

@@ -39,6 +39,7 @@ impl Error {
                 "name a file; a song goes to standard output with `--output -`".into()
             }
             Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
+            Self::Elsewhere { cause, .. } => return cause.hint(),
             Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
             Self::Latents { .. } => {
                 "`acestep codec encode SONG` writes latents; .vae, .nac8 and .nac4 files of \
@@ -137,6 +138,10 @@ impl Error {
             Self::Snapshot { .. } => "let the language model read it anew".into(),
             Self::Picture(_) => "leave --plot out, and please report it".into(),
             Self::BadValue { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            // Other programs write these for "decide yourself".
+            Self::OutOfRange { flag, value, .. } if ["-1", "0"].contains(&value.as_str()) => {
+                format!("leave --{flag} out, and the program decides")
+            }
             // Their messages end in what can be used instead.
             Self::OutOfRange { .. }
             | Self::BadValue { near: None, .. }
@@ -163,6 +168,10 @@ fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
             "choose a folder you may write to"
         }
         (_, Kind::StorageFull | Kind::QuotaExceeded) => "free some space, or choose another disk",
+        (_, Kind::FileTooLarge) => {
+            "no file may be so large here: raise the shell's limit (`ulimit -f unlimited`), or choose \
+             another file system"
+        }
         _ => return None,
     })
 }
@@ -172,6 +181,16 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    #[test]
+    fn what_other_programs_leave_open_is_left_out() {
+        let hint = |value: &str| {
+            let (value, range) = (value.to_owned(), String::new());
+            Error::OutOfRange { flag: "duration", value, range }.hint()
+        };
+        assert_eq!(hint("-1").as_deref(), Some("leave --duration out, and the program decides"));
+        assert_eq!(hint("700"), None);
+    }
 
     #[test]
     fn the_hint_of_a_file_depends_on_what_was_tried() {

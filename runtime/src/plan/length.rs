@@ -4,14 +4,14 @@
 
 /// Latent frames in `seconds`, cut: whole frames only.
 ///
-/// Seconds are taken to the nearest microsecond first, because 1.16 x 25 is
-/// 28.999999999999996 in f64 although 29 frames were asked for.
+/// What lacks a tenth of a sample or less to a frame is that frame: 1.16 x 25 is 28.999999999999996 in
+/// f64 although 29 frames were asked for, and other programs write six digits.
 ///
 /// `hop` is the number of samples of one frame.
 // ANCHOR: frames
 pub fn frames_from_seconds(seconds: f64, sample_rate: u32, hop: usize) -> usize {
-    let microseconds = (seconds * 1e6).round() as u128;
-    let frames = microseconds * u128::from(sample_rate) / (hop as u128 * 1_000_000);
+    let tenths = (seconds * f64::from(sample_rate) * 10.0).round() as u128;
+    let frames = (tenths + 1) / (hop as u128 * 10);
     usize::try_from(frames).unwrap_or(usize::MAX)
 }
 // ANCHOR_END: frames
@@ -34,6 +34,8 @@ mod tests {
         assert_eq!(1.16 * 25.0, 28.999999999999996);
         assert_eq!(frames_from_seconds(1.16, 48_000, 1920), 29);
         assert_eq!(frames_from_seconds(0.1 + 0.2 + 0.74, 48_000, 1920), 26);
-        assert_eq!(frames_from_seconds(1.159_999, 48_000, 1920), 28);
+        // A twentieth of a sample is missing, and half a sample.
+        assert_eq!(frames_from_seconds(1.159_999, 48_000, 1920), 29);
+        assert_eq!(frames_from_seconds(1.159_99, 48_000, 1920), 28);
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     Error, Notice, Request,
     error::shortened,
     prompt::{self, Metas},
+    texts::unix_lines,
 };
 
 /// Length when neither duration nor codes are given: short enough for a first try.
@@ -80,8 +81,8 @@ fn words(
     work: &Work,
     notices: &mut Vec<Notice>,
 ) -> Result<(String, String), Error> {
-    let caption = request.caption.clone().unwrap_or_default();
-    let mut lyrics = request.lyrics.clone().unwrap_or_default();
+    let [caption, mut lyrics] = [&request.caption, &request.lyrics]
+        .map(|text| unix_lines(text.as_deref().unwrap_or_default()));
     if request.instrumental == Some(true) {
         let marker = lyrics.trim();
         let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));

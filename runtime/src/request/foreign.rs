@@ -4,6 +4,9 @@
 //! built (an error, if it would change the sound), or unknown (an error with the nearest key).
 //! What other programs write for "decide yourself" (-1, 0, `""`, `N/A`) becomes "not set".
 
+use std::{collections::HashMap, fmt};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -18,20 +21,89 @@ use crate::{Error, Notice, codes, error::shortened, near};
 
 /// See [`Request::from_json`].
 pub(super) fn read(text: &str) -> Result<(Request, Vec<Notice>), Error> {
-    let object: Map<String, Value> =
+    let pairs: Pairs =
         serde_json::from_str(text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
+    let object = pairs.once()?;
     let mut reader = Reader::default();
     // Nested metadata first, so that the request's own keys win.
-    for (key, value) in object.iter().filter(|(key, _)| NESTED.contains(&key.as_str())) {
-        match value {
-            Value::Object(inner) => reader.keys(inner)?,
-            Value::Null => (),
-            other => return Err(wrong(key, other, "it must be an object")),
+    for name in NESTED {
+        for (key, value) in object.iter().filter(|(key, _)| snake_case(key) == *name) {
+            if let Some(inner) = nested(key, value)? {
+                reader.keys(&inner)?;
+            }
         }
     }
-    let own = object.into_iter().filter(|(key, _)| !NESTED.contains(&key.as_str())).collect();
+    let is_own = |key: &str| !NESTED.contains(&snake_case(key).as_str());
+    let own = object.into_iter().filter(|(key, _)| is_own(key)).collect();
     reader.keys(&own)?;
     reader.finish()
+}
+
+/// An object within the request: as such, or as upstream's forms send it, JSON in a text.
+fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error> {
+    match value {
+        Value::Object(inner) => Ok(Some(inner.clone())),
+        Value::Null => Ok(None),
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) => match serde_json::from_str::<Pairs>(text) {
+            Ok(pairs) => pairs.once().map(Some),
+            Err(_) => Err(wrong(key, value, "it must be an object, or JSON text of one")),
+        },
+        other => Err(wrong(key, other, "it must be an object, or JSON text of one")),
+    }
+}
+
+/// The keys of an object in their order, repeated ones included.
+struct Pairs(Vec<(String, Value)>);
+
+impl Pairs {
+    /// The object, if no key is there twice with different values.
+    fn once(self) -> Result<Map<String, Value>, Error> {
+        let mut object = Map::new();
+        for (key, value) in self.0 {
+            if let Some(other) = object.get(&key)
+                && *other != value
+            {
+                return Err(differ([&key, &key], [other, &value]));
+            }
+            object.insert(key, value);
+        }
+        Ok(object)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// One thing is said twice.
+fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
+    let [first, second] = values.map(|value| shortened(&value.to_string()));
+    let [one, other] = keys;
+    let what = if one == other {
+        format!("`{one}` twice, {first} and {second}")
+    } else {
+        format!("`{one}` {first} and `{other}` {second}, which mean the same")
+    };
+    Error::Conflict(format!("the request has {what}: leave one out"))
 }
 
 #[derive(Default)]
@@ -58,6 +130,8 @@ impl Reader {
                         unless dcw_enabled is true";
             self.notices.push(Notice(text.into()));
         }
+        // What each of our keys was written as, and its value.
+        let mut said: HashMap<&str, (&str, &Value, Option<Value>)> = HashMap::new();
         for (written, value) in object {
             let key = snake_case(written);
             let ours = OURS
@@ -66,7 +140,17 @@ impl Reader {
             if dcw_off && key.starts_with("dcw_") && key != "dcw_enabled" {
                 // Settings of something that another key switches off.
             } else if let Some(&(name, kind, _)) = ours {
-                self.ours(name, written, kind, value)?;
+                let read = self.ours(name, written, kind, value)?;
+                if let Some((other, first, known)) = said.get(name)
+                    && read.is_some()
+                    && known.is_some()
+                    && *known != read
+                {
+                    return Err(differ([other, written], [first, value]));
+                }
+                if read.is_some() || !said.contains_key(name) {
+                    said.insert(name, (written, value, read));
+                }
             } else if key == "lm_batch_size" {
                 self.texts = count(written, value)?;
             } else if let Some(&(_, role, neutral)) = THEIRS.iter().find(|(name, ..)| *name == key)
@@ -79,7 +163,13 @@ impl Reader {
         Ok(())
     }
 
-    fn ours(&mut self, name: &str, written: &str, kind: Kind, value: &Value) -> Result<(), Error> {
+    fn ours(
+        &mut self,
+        name: &str,
+        written: &str,
+        kind: Kind,
+        value: &Value,
+    ) -> Result<Option<Value>, Error> {
         let read = if value.is_null() {
             None
         } else {
@@ -117,10 +207,10 @@ impl Reader {
             }
             (_, read) => read,
         };
-        if let Some(read) = read {
-            self.ours.insert(name.to_owned(), read);
+        if let Some(read) = &read {
+            self.ours.insert(name.to_owned(), read.clone());
         }
-        Ok(())
+        Ok(read)
     }
 
     fn theirs(

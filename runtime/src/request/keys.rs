@@ -205,5 +205,5 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("global_caption", Sound, Empty),
 ];
 
-/// Objects whose keys count as keys of the request, unless those are there themselves.
-pub(super) const NESTED: &[&str] = &["metas", "metadata", "user_metadata"];
+/// Objects whose keys count as keys of the request, unless those are there themselves; later ones win.
+pub(super) const NESTED: &[&str] = &["user_metadata", "metadata", "meta", "metas", "param_obj"];

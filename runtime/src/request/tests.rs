@@ -458,3 +458,45 @@ fn sounds_and_tracks_are_read_in_every_spelling() {
     assert_eq!(notices, Vec::<String>::new());
     assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
 }
+
+/// One meaning under two names, and one name twice: refused where they differ, in nested objects too.
+#[test]
+fn what_is_said_twice_is_said_alike() {
+    let refused = |json: &str| Request::from_json(json).expect_err(json).to_string();
+    assert_eq!(
+        refused(r#"{"caption": "rain", "prompt": "snow"}"#),
+        "the request has `caption` \"rain\" and `prompt` \"snow\", which mean the same: leave one out"
+    );
+    assert_eq!(
+        refused(r#"{"bpm": 100, "bpm": 120}"#),
+        "the request has `bpm` twice, 100 and 120: leave one out"
+    );
+    assert!(
+        refused(r#"{"metas": "{\"bpm\": 90, \"tempo\": 91}"}"#).contains("`bpm` 90 and `tempo` 91")
+    );
+    let (request, _) = Request::from_json(
+        r#"{"caption": "rain", "prompt": "rain", "bpm": 100, "bpm": 100, "tempo": 0, "lyrics": ""}"#,
+    )
+    .expect("the same");
+    assert_eq!((request.caption.as_deref(), request.bpm), (Some("rain"), Some(100)));
+}
+
+/// Objects of upstream's server, whole or as JSON text: what is nearest to the request wins.
+#[test]
+fn metadata_is_read_wherever_upstream_reads_it() {
+    let (request, _) = Request::from_json(
+        r#"{"caption": "rain", "keyscale": "C major", "param_obj": "{\"duration\": 30, \"bpm\": 90}",
+            "metas": {"bpm": 80, "key": "D major"}, "meta": {"timesignature": 4.0},
+            "userMetadata": {"bpm": 70, "timesignature": 3}}"#,
+    )
+    .expect("a request");
+    assert_eq!((request.duration, request.bpm), (Some(30.0), Some(90)));
+    assert_eq!(request.keyscale.as_deref(), Some("C major"));
+    assert_eq!(request.timesignature.as_deref(), Some("4"));
+}
+
+#[test]
+fn a_number_that_would_be_cut_to_nothing_is_named_as_it_was_written() {
+    let error = Request::from_json(r#"{"bpm": 0.4}"#).expect_err("no tempo").to_string();
+    assert!(error.contains("`bpm` is 0.4, but it must be a whole number"), "{error}");
+}

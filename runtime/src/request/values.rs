@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Error, error::shortened};
+use crate::{Error, error::shortened, texts::unix_lines};
 
 /// One name or several; a text such as `vocals | drums` is several.
 pub(super) fn names(key: &str, value: &Value) -> Result<Option<Vec<String>>, Error> {
@@ -32,7 +32,7 @@ pub(super) fn as_f64(value: &Value) -> Option<f64> {
 
 pub(super) fn text(key: &str, value: &Value) -> Result<Option<String>, Error> {
     match value {
-        Value::String(text) => Ok(Some(text.clone())),
+        Value::String(text) => Ok(Some(unix_lines(text))),
         other => Err(wrong(key, other, "it must be a text")),
     }
 }
@@ -40,7 +40,11 @@ pub(super) fn text(key: &str, value: &Value) -> Result<Option<String>, Error> {
 pub(super) fn word(key: &str, value: &Value) -> Result<Option<String>, Error> {
     let word = match value {
         Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
+        // Some programs have no whole numbers.
+        Value::Number(number) => match number.as_f64() {
+            Some(x) if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.0}"),
+            _ => number.to_string(),
+        },
         other => return Err(wrong(key, other, "it must be a text")),
     };
     Ok(is_set(&word).then_some(word))
@@ -84,7 +88,11 @@ pub(super) fn positive(key: &str, value: &Value) -> Result<Option<f64>, Error> {
 
 /// A whole number, cut as upstream's `int(float(x))`; `as` saturates.
 pub(super) fn count(key: &str, value: &Value) -> Result<Option<i64>, Error> {
-    Ok(positive(key, value)?.map(|x| x as i64))
+    match positive(key, value)? {
+        // Cut it would be 0, that is "decide yourself".
+        Some(x) if x.trunc() == 0.0 => Err(wrong(key, value, "it must be a whole number")),
+        x => Ok(x.map(|x| x as i64)),
+    }
 }
 
 /// A whole number of which every value is meant.

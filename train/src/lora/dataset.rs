@@ -14,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::prompt::{INSTRUMENTAL, Metas, duration_text};
+use acestep_runtime::{
+    prompt::{INSTRUMENTAL, Metas, duration_text},
+    texts::{self, unix_lines},
+};
 use serde_json::Value;
 
 use crate::Error;
@@ -59,7 +62,11 @@ pub fn read(folder: &Path, tag: Option<&str>, caption: Option<&str>) -> Result<V
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let extension = path.extension().and_then(|of| of.to_str()).unwrap_or_default();
-        if SOUNDS.contains(&extension.to_ascii_lowercase().as_str()) && path.is_file() {
+        // What macOS keeps about `a.wav` on other file systems is called `._a.wav`.
+        let is_hidden =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let is_sound = SOUNDS.contains(&extension.to_ascii_lowercase().as_str());
+        if is_sound && !is_hidden && path.is_file() {
             sounds.push(path);
         }
     }
@@ -114,17 +121,18 @@ fn of_song(audio: PathBuf, tag: Option<&str>, other: Option<&str>) -> Result<Ent
             return Err(bad(&json, &format!("`{key}` is no whole number")));
         }
     }
-    let field = |key: &str| said[key].as_str().map(str::trim).filter(|text| !text.is_empty());
+    let said_text = |key: &str| said[key].as_str().map(|text| unix_lines(text.trim()));
+    let field = |key: &str| said_text(key).filter(|text| !text.is_empty());
     let beside = |extension: &str| -> Result<Option<String>, Error> {
         let text = text(&audio.with_extension(extension))?;
         Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
     };
     let caption = match field("caption") {
-        Some(caption) => caption.to_owned(),
+        Some(caption) => caption,
         None => beside("caption.txt")?.or(other.map(str::to_owned)).unwrap_or_default(),
     };
     let lyrics = match (field("lyrics"), beside("lyrics.txt")?) {
-        (Some(lyrics), _) => lyrics.to_owned(),
+        (Some(lyrics), _) => lyrics,
         (None, Some(lyrics)) => lyrics,
         (None, None) => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
     };
@@ -138,8 +146,9 @@ fn of_song(audio: PathBuf, tag: Option<&str>, other: Option<&str>) -> Result<Ent
     if let Some(beats) = said["timesignature"].as_u64() {
         metas.timesignature = Some(beats.to_string());
     }
-    let language =
-        field("language").or_else(|| field("vocal_language")).unwrap_or("unknown").to_owned();
+    let language = field("language")
+        .or_else(|| field("vocal_language"))
+        .unwrap_or_else(|| "unknown".to_owned());
     Ok(Entry { audio, caption, lyrics, language, metas })
 }
 
@@ -156,13 +165,10 @@ fn text(path: &Path) -> Result<Option<String>, Error> {
         Ok(found) if found.len() > LONGEST => return Err(bad(path, "too long for a text")),
         Ok(_) => {}
     }
-    match fs::read_to_string(path) {
-        // Some editors begin with a mark that says it is UTF-8.
-        Ok(text) => Ok(Some(text.trim_start_matches('\u{feff}').to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(bad(path, "its text is not UTF-8"))
-        }
-        Err(source) => Err(failed(source)),
+    let bytes = fs::read(path).map_err(failed)?;
+    match texts::decode(&bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(not_text) => Err(bad(path, &format!("its text is not UTF-8: {not_text}"))),
     }
 }
 
@@ -192,6 +198,7 @@ mod tests {
             ("a.FLAC", ""),
             ("a.caption.txt", " loud \n"),
             ("notes.md", ""),
+            ("._a.FLAC", ""),
         ]);
         let entries = read(folder.path(), Some("zyx"), Some("not this")).expect("two songs");
         let [a, b] = entries.as_slice() else { panic!("{entries:?}") };
@@ -202,6 +209,23 @@ mod tests {
             "- bpm: 92\n- timesignature: 3\n- keyscale: F# minor\n- duration: 12 seconds\n"
         );
         assert_eq!(a.language, "unknown");
+    }
+
+    #[test]
+    fn texts_from_windows_teach_what_those_from_unix_teach() {
+        let unix = ("rain\nsnow", "[Verse]\nla");
+        for files in [
+            [("a.caption.txt", "\u{feff}rain\r\nsnow\r\n"), ("a.lyrics.txt", "[Verse]\r\nla\r\n")],
+            [
+                ("a.json", r#"{"caption": "rain\r\nsnow", "lyrics": "[Verse]\r\nla"}"#),
+                ("a.wav", ""),
+            ],
+        ] {
+            let folder = folder(&[&files[..], &[("a.wav", "")]].concat());
+            let entries = read(folder.path(), None, None).expect("a song");
+            let found = (entries[0].caption.as_str(), entries[0].lyrics.as_str());
+            assert_eq!(found, unix, "{files:?}");
+        }
     }
 
     #[test]

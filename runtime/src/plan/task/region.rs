@@ -83,7 +83,9 @@ pub(super) fn region(
         return Err(Error::Conflict(why));
     }
     let frame_s = model.hop as f64 / rate;
-    if end - start < frame_s || start + before_s >= last as f64 * frame_s {
+    // A tenth of a sample, as where seconds become frames: 0.12 - 0.08 is less than 0.04 in f64.
+    let dust = 0.1 / rate;
+    if end - start + dust < frame_s || start + before_s + dust >= last as f64 * frame_s {
         let why = format!(
             "from {start} s to {end} s there is no whole latent frame of {frame_s} s to make: choose a \
              longer region"

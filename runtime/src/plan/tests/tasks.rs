@@ -128,6 +128,15 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     assert!(refused(1.0, 1.001).starts_with("from 1 s to 1.001 s there is no whole latent frame"));
     // The last whole frame ends at 5.48 s.
     assert!(refused(5.48, 5.5).contains("no whole latent frame"));
+    for first in 0..137 {
+        let (start, end) = (f64::from(first) / 25.0, f64::from(first + 1) / 25.0);
+        let asked =
+            Request { repainting_start: Some(start), repainting_end: Some(end), ..task("repaint") };
+        let (plan, _) = planned(&asked, turbo(), 5.5);
+        let region = plan.region.expect("a region");
+        let first = first as usize;
+        assert_eq!(region.frames, first..first + 1, "from {start} s to {end} s");
+    }
     assert!(refused(1.0, -2.0).starts_with("`--repainting-end -2` is out of range"));
     assert!(refused(1.0, f64::NAN).starts_with("`--repainting-end NaN` is out of range"));
     // Of what cannot be heard in the result nothing is refused.
