@@ -29,7 +29,7 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     assert_eq!(run.text(), "a/b/check.json\na/b/check.md\n");
     assert_eq!(names(&place.path("a/b")), ["check.json", "check.md"]);
     assert!(run.stderr.starts_with("checking cpu ("), "{}", run.stderr);
-    assert!(run.stderr.contains("kernels    1/16  rms_norm 3 x 5\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("kernels    1/17  rms_norm 3 x 5\n"), "{}", run.stderr);
 
     let (json, page) = report(&place, "a/b");
     assert_eq!((&json["commit"], &json["quick"]), (&"abc1234".into(), &true.into()));
@@ -37,8 +37,8 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     let part = |index: usize| -> [u64; 2] {
         ["passed", "failed"].map(|key| json["parts"][index][key].as_u64().expect("a count"))
     };
-    let types = json["kernels"].as_array().expect("kernels").len() / 16;
-    assert_eq!((part(0), part(1)), ([16 * types as u64, 0], [2, 0]));
+    let types = json["kernels"].as_array().expect("kernels").len() / 17;
+    assert_eq!((part(0), part(1)), ([17 * types as u64, 0], [2, 0]));
     // Two networks in bf16 and in eight bits.
     assert_eq!(part(2), [4, 0]);
     let rounded = json["rounded"].as_array().expect("rows");
@@ -192,6 +192,39 @@ fn the_script_gives_defaults_that_flags_replace() {
         let torch: &[&str] = if finds_torch { &["--torch", "python3"] } else { &[] };
         assert_eq!(asked(true, flags), [&defaults[..], torch, flags].concat(), "{flags:?}");
     }
+}
+
+/// A short visit: what fails or cannot be done costs only its own step.
+#[cfg(unix)]
+#[test]
+fn every_step_of_a_visit_leaves_its_log() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let place = Place::new();
+    program(&place, "acestep", "echo \"$@\"; test \"$1\" != doctor");
+    let output = std::process::Command::new("bash")
+        .arg(root.join("scripts/gpu-check"))
+        .args(["--first", "--device", "cuda:1"])
+        .current_dir(place.path("."))
+        .env("ACESTEP", place.path("acestep"))
+        .output()
+        .expect("bash");
+    crate::Run::from(output).succeeded();
+    let steps = String::from_utf8(place.read("gpu-check/steps.txt")).expect("UTF-8");
+    let ends: Vec<_> = steps.lines().filter_map(|line| line.rsplit_once(',')).collect();
+    let ends: Vec<_> = ends.iter().map(|(step, _)| *step).collect();
+    assert_eq!(
+        ends,
+        [
+            "== machine: ok",
+            "== doctor: exit code 1",
+            "== kernels-quick: ok",
+            "== tiny-song: ok",
+            "== demo-song: ok",
+            "== demo-song-again: ok"
+        ]
+    );
+    let log = String::from_utf8(place.read("gpu-check/kernels-quick.log")).expect("UTF-8");
+    assert!(log.contains("--only kernels --quick --limit 20 --device cuda:1"), "{log}");
 }
 
 /// A Python that leaves a file behind.

@@ -49,7 +49,7 @@ fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error>
             Ok(pairs) => pairs.once().map(Some),
             Err(_) => Err(wrong(key, value, "it must be an object, or JSON text of one")),
         },
-        other => Err(wrong(key, other, "it must be an object, or JSON text of one")),
+        other => Err(wrong(key, other, "it must be an object")),
     }
 }
 

@@ -216,10 +216,10 @@ fn a_failed_encoding_leaves_no_file() {
     let encoding = Encoding::new(Format::Flac);
     save(&folder.path().join("a.flac"), &audio, &encoding, None, Existing::Keep)
         .expect_err("no channels");
-    // A name so long that no file can have it: that shows when the file is whole beside its place.
+    // A name so long that no file can have it: that shows before anything is written.
     let path = folder.path().join("a".repeat(300));
     let error = save(&path, &song(), &encoding, None, Existing::Keep).expect_err("too long");
-    assert!(matches!(error, Error::File { action: Action::Write, .. }), "{error:?}");
+    assert!(matches!(error, Error::File { action: Action::Create, .. }), "{error:?}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
