@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use crate::Notice;
+
 /// Bytes that are no text, and the line they are in, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} has a byte that is no UTF-8")]
@@ -34,6 +36,69 @@ pub fn decode(bytes: &[u8]) -> Result<String, NotText> {
         },
     };
     Ok(unix_lines(&text))
+}
+
+/// Lyrics as they are sung, and what was left out of them: the times of an LRC file and its facts about
+/// the song, and control characters.
+pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {
+    let mut notices = Vec::new();
+    let mut text: String =
+        lyrics.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()).collect();
+    if text.len() < lyrics.len() {
+        notices.push(Notice(
+            "control characters are left out of the lyrics: is it a text file?".to_owned(),
+        ));
+    }
+    if text.lines().any(|line| time(line, ['[', ']']).is_some()) {
+        let is_sung = |line: &&str| !FACTS.iter().any(|fact| line.trim_start().starts_with(fact));
+        let lines = text.lines().filter(is_sung).map(without_times);
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        text = if text.ends_with('\n') { lines + "\n" } else { lines };
+        notices.push(Notice(
+            "the lyrics' time stamps are left out, for the model decides when a line is sung: --lrc writes \
+             its times"
+                .to_owned(),
+        ));
+    }
+    (text, notices)
+}
+
+/// What begins a line of an LRC file that says something of the song.
+const FACTS: [&str; 9] =
+    ["[ar:", "[al:", "[ti:", "[au:", "[by:", "[re:", "[ve:", "[length:", "[offset:"];
+
+/// A line without the times before it, and those before its words.
+fn without_times(line: &str) -> String {
+    let mut rest = line;
+    while let Some(after) = time(rest, ['[', ']']) {
+        rest = after;
+    }
+    let mut words = String::new();
+    while let Some((before, _)) = rest.split_once('<') {
+        words.push_str(before);
+        let at = &rest[before.len()..];
+        rest = match time(at, ['<', '>']) {
+            Some(after) => after.trim_start(),
+            None => {
+                words.push('<');
+                &at[1..]
+            }
+        };
+    }
+    words.push_str(rest);
+    words.trim().to_owned()
+}
+
+/// What follows a time such as `[01:23.45]` at the beginning of `text`.
+fn time(text: &str, [open, close]: [char; 2]) -> Option<&str> {
+    let (inside, after) = text.trim_start().strip_prefix(open)?.split_once(close)?;
+    let (minutes, seconds) = inside.split_once(':')?;
+    let is_number = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let (seconds, fraction) = seconds.split_once(['.', ':']).unwrap_or((seconds, "0"));
+    let is_time = is_number(minutes, 3) && is_number(seconds, 2) && is_number(fraction, 3);
+    is_time.then_some(after)
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, NotText> {
@@ -76,6 +141,27 @@ mod tests {
         for bytes in all {
             assert_eq!(decode(bytes).as_deref(), Ok("é\n"), "{bytes:x?}");
         }
+    }
+
+    #[test]
+    fn times_of_lrc_are_not_sung() {
+        let lrc = "[ar:Someone]\n[offset:+20]\n[Verse 1]\n[00:12.30][01:02.00] la la\n[00:15]<00:15.1> lo <00:16.0>lu\n\n[02:00.123]\n";
+        let (text, notices) = sung(lrc);
+        assert_eq!(text, "[Verse 1]\nla la\nlo lu\n\n\n");
+        assert!(notices[0].0.starts_with("the lyrics' time stamps are left out"));
+        // Sections, numbers and signs of a song that has no times.
+        for plain in
+            ["[Verse]\n1:23 is the time, a < b\n", "[ar: no]\n[1:2:3:4]\n", "[00:1x]\n", ""]
+        {
+            assert_eq!(sung(plain), (plain.to_owned(), vec![]), "{plain}");
+        }
+    }
+
+    #[test]
+    fn control_characters_are_said_and_left_out() {
+        let (text, notices) = sung("la\0 la\u{7}\tlo\n");
+        assert_eq!(text, "la la\tlo\n");
+        assert_eq!(notices.len(), 1);
     }
 
     /// Latin-1 in the second line; half a unit of UTF-16; half a pair of them in the second line.

@@ -12,7 +12,7 @@ use acestep_runtime::{
     Action, Error, Notice, Request,
     audio::tags::{self, Found},
     files::{Existing, check_target, write_whole},
-    texts::{self, NotText, unix_lines},
+    texts::{self, NotText, sung, unix_lines},
 };
 use anyhow::{Context, Result};
 
@@ -51,7 +51,7 @@ impl Typed {
     /// # Errors
     /// If one of them cannot be read.
     pub(crate) fn read(words: &Words, stdin: &mut Stdin) -> Result<Self> {
-        let (mut request, notices) = match &words.request[..] {
+        let (mut request, mut notices) = match &words.request[..] {
             [] => settings::request()?,
             [path] => from_file(path, stdin)?,
             [_, _, ..] => {
@@ -78,6 +78,11 @@ impl Typed {
         put(&mut request.timesignature, words.timesignature.as_ref());
         put(&mut request.duration, words.duration.as_ref());
         put(&mut request.vocal_language, words.vocal_language.as_ref());
+        if let Some(lyrics) = &mut request.lyrics {
+            let (text, left_out) = sung(lyrics);
+            *lyrics = text;
+            notices.extend(left_out);
+        }
         Ok(Self { request, notices })
     }
 }
@@ -125,6 +130,13 @@ fn beside(request: &mut Request, file: &Path) {
     for name in names.chain(lists.flatten()) {
         // A whole path stays as it is.
         if let Some(path) = folder.join(&*name).to_str() {
+            *name = anywhere(path);
+        }
+    }
+    // An adapter may also be one that is installed, by its name.
+    for name in request.adapter.iter_mut().flatten() {
+        let beside = folder.join(&*name);
+        if let Some(path) = beside.to_str().filter(|_| beside.exists()) {
             *name = anywhere(path);
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     Error, Notice, Request,
     error::shortened,
     prompt::{self, Metas},
-    texts::unix_lines,
+    texts::{sung, unix_lines},
 };
 
 /// Length when neither duration nor codes are given: short enough for a first try.
@@ -83,6 +83,9 @@ fn words(
 ) -> Result<(String, String), Error> {
     let [caption, mut lyrics] = [&request.caption, &request.lyrics]
         .map(|text| unix_lines(text.as_deref().unwrap_or_default()));
+    let left_out;
+    (lyrics, left_out) = sung(&lyrics);
+    notices.extend(left_out);
     if request.instrumental == Some(true) {
         let marker = lyrics.trim();
         let says_so = ["[instrumental]", "[inst]"].iter().any(|m| marker.eq_ignore_ascii_case(m));
