@@ -149,7 +149,7 @@ pub enum Error {
         /// Where it is.
         kept: PathBuf,
         /// Why not.
-        cause: Box<Error>,
+        cause: Box<Self>,
     },
     /// A file of conditioning that does not have the promised form.
     #[error("`{path}` cannot be used as conditioning: {why}")]
