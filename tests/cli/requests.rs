@@ -134,6 +134,18 @@ fn a_request_comes_through_a_pipe_and_in_a_song_too() {
     }
 }
 
+/// A file of weights beside the request is meant, whatever folder the program runs in. (This one is empty,
+/// and named whole.)
+#[test]
+fn an_adapter_is_found_beside_its_request() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("project")).expect("a folder");
+    place.write("project/r.json", r#"{"caption": "rain", "adapter": "mine.safetensors"}"#);
+    place.write("project/mine.safetensors", "");
+    let run = place.tiny(&["--request", "project/r.json", "--dry-run"]).failed(1);
+    run.says("project/mine.safetensors` is cut: it has 0 bytes");
+}
+
 #[test]
 fn a_bad_request_names_the_file_and_the_fault() {
     let place = Place::new();
