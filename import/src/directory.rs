@@ -207,7 +207,7 @@ impl Bytes {
 mod tests {
     use super::*;
 
-    /// Of a file as an editor on Windows leaves it.
+    /// A file with a byte order mark, as some editors on Windows write it, is read.
     #[test]
     fn a_mark_before_a_text_is_no_part_of_it() -> Result<(), Error> {
         let folder = tempfile::tempdir().expect("a folder");

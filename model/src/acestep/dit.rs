@@ -58,7 +58,7 @@ struct DitLayer<B: Backend> {
 #[derive(Debug, Clone)]
 pub struct CrossAttended<B: Backend> {
     layers: Vec<KeysValues<B>>,
-    /// Of the song's positions, kept from the first step on: every step has as many.
+    /// Number of positions and their rotary tables, kept from the first step on: every step has as many.
     rope: OnceLock<(usize, Rope<B>)>,
 }
 

@@ -190,7 +190,7 @@ fn codes_and_sound() {
             let dilated = Geometry { stride: 1, padding: 9, dilation: 3 };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
             drop(kernel::add_snake(y.clone(), y.clone(), alpha, beta));
-            // By name, for on cards with matrix units it is Burn's but in f32, or that product's.
+            // Called by name: on GPUs with tensor cores the front takes Burn's kernel or the product's instead.
             let [y, weight] = [y, x([output, output, 7], 5)].map(primitive);
             let bias = Some(primitive(bias(output)));
             drop(conv1d::<PaperRuntime, f32, i32, u8>(y, weight, bias, dilated));

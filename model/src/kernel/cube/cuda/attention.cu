@@ -41,24 +41,6 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-__device__ __forceinline__ u32 packed(float a, float b) {
-  __nv_bfloat162 pair = __floats2bfloat162_rn(a, b);
-  return *(u32*)&pair;
-}
-
-// Four lanes that hold pairs of columns of four groups of eight exchange them: then each has one group.
-__device__ __forceinline__ void turn_quad(u32 (&v)[4]) {
-  int q = threadIdx.x % 4;
-#pragma unroll
-  for (int s = 1; s < 4; s *= 2)
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if ((i & s) == 0) {
-        u32 other = __shfl_xor_sync(~0u, (q & s) ? v[i] : v[i | s], s);
-        if (q & s) v[i] = other; else v[i | s] = other;
-      }
-}
-
 // Scores of a tile become weights. `highest` and `sum` belong to this thread's two rows, and the sum only
 // to its own columns. Older sums and mixed values have to be multiplied by `faded`.
 template <int N>

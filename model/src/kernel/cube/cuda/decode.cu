@@ -34,9 +34,6 @@ constexpr int GAP = 8;
 // the groups, and `slices` of them share the terms of one.
 struct Share { int from, rows, slices, steps; };
 
-__device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
-__device__ __forceinline__ float high(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
-
 __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
   for (int i = 16; i; i >>= 1) v += __shfl_xor_sync(~0u, v, i);

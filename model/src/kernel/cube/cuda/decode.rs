@@ -47,8 +47,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Those of `layers` layers with as many tiles on their way as there is room for; `None` where there is
-    /// none for two.
+    /// Sizes for `layers` layers, with as many tiles in flight as fit in shared memory; `None` if two do
+    /// not fit.
     fn new(decoding: &Decoding, layers: usize, blocks: usize, room: usize) -> Option<Self> {
         let Decoding { hidden, inner, heads, kv_heads, .. } = *decoding;
         let rows = decoding.positions.len();
@@ -155,12 +155,12 @@ extern \"C\" __global__ void __launch_bounds__(THREADS, 1) decode(
     }
 }
 
-/// What a device has: multiprocessors, and bytes of shared memory for a block.
+/// Multiprocessors of a device, and bytes of shared memory for a block.
 fn room<R: CubeRuntime>(client: &ComputeClient<R>) -> (usize, usize) {
     (multiprocessors(client), client.properties().hardware.max_shared_memory_size)
 }
 
-/// Whether [`decode_layers`] takes such a step.
+/// True if [`decode_layers`] takes such a step.
 pub(in super::super) fn takes_layers<R: CubeRuntime>(
     client: &ComputeClient<R>,
     decoding: &Decoding,
@@ -196,7 +196,7 @@ pub(in super::super) fn decode_layers<R: CubeRuntime>(
         .into_iter()
         .map(|tensors| {
             let mut of_layer = tensors.into_iter().enumerate().map(|(i, tensor)| {
-                // A cache that somebody else holds must not change for him.
+                // A cache that has another owner must not change for that owner.
                 let is_shared = i >= TENSORS - 2 && !tensor.can_mut();
                 let tensor = into_contiguous(tensor);
                 if is_shared { tensor.copy() } else { tensor }

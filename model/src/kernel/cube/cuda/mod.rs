@@ -40,7 +40,7 @@ use cubecl_runtime::kernel::CompiledKernel;
 /// CubeCL's compiler for NVIDIA's GPUs, that of the runtime which only records too.
 type Cuda = CppCompiler<CudaDialect<CudaWmmaCompiler>>;
 
-/// What every kernel for Hopper begins with.
+/// Source text that every kernel for Hopper begins with.
 const HOPPER: &str = include_str!("hopper.cu");
 
 /// The runtime passes what is behind three maps too, after them: parameters without a use.
@@ -114,7 +114,7 @@ impl<S: Source> CubeTask<Cuda> for Task<S> {
     }
 }
 
-/// Whether kernels of this module run there at all: a runtime whose compiler takes CUDA C++, and a GPU
+/// True if kernels of this module run there at all: a runtime whose compiler takes CUDA C++, and a GPU
 /// of compute capability 9. Later ones have a copy engine too, and other matrix units.
 pub(super) fn is_hopper<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
     use cubecl::features::Tma;
@@ -161,7 +161,7 @@ fn words(numbers: &[i32]) -> Vec<u64> {
     numbers.chunks(2).map(pair).collect()
 }
 
-/// Whether the copy engine reads this tensor of bf16 as it lies: its last axis is whole, and rows and
+/// True if the copy engine reads this tensor of bf16 as it lies: its last axis is whole, and rows and
 /// whatever is above them begin at multiples of [`ALIGNMENT`] bytes.
 fn is_mappable<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
     let step = ALIGNMENT / DType::BF16.size();

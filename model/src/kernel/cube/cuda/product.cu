@@ -31,26 +31,6 @@ struct ProductTensors {
   const bf16 *bias, *residual, *gate, *alpha, *beta;
 };
 
-// Four lanes that hold pairs of columns of four groups of eight exchange them: then each has one group.
-__device__ __forceinline__ void turn_quad(u32 (&v)[4]) {
-  int q = threadIdx.x % 4;
-#pragma unroll
-  for (int s = 1; s < 4; s *= 2)
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if ((i & s) == 0) {
-        u32 other = __shfl_xor_sync(~0u, (q & s) ? v[i] : v[i | s], s);
-        if (q & s) v[i] = other; else v[i | s] = other;
-      }
-}
-
-__device__ __forceinline__ u32 packed(float a, float b) {
-  __nv_bfloat162 pair = __floats2bfloat162_rn(a, b);
-  return *(u32*)&pair;
-}
-__device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
-__device__ __forceinline__ float high(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
-
 __device__ __forceinline__ float snake(float v, float a, float b) {
   // sin^2 has the period pi: the fast sine is exact enough within half of it.
   float y = a * v;

@@ -32,7 +32,7 @@ const BODY: &str = include_str!("product.cu");
 const TERMS: usize = 64;
 const GROUP: usize = 128;
 
-/// What is done with a sum before it is written, as the kernel's text numbers it.
+/// Operation on a sum before it is written, numbered as in the kernel's source text.
 const BIAS: u32 = 1;
 const RESIDUAL: u32 = 2;
 const GATE: u32 = 4;
@@ -51,7 +51,7 @@ struct Tiles {
     stages: usize,
     /// Blocks that share their columns' weights.
     cluster: usize,
-    /// What follows the sum.
+    /// Operation that follows the sum.
     after: u32,
 }
 
@@ -147,7 +147,7 @@ extern \"C\" __global__ void {cluster_dims}__launch_bounds__({threads}, 1) produ
     }
 }
 
-/// What is computed, and where results go.
+/// Description of a product, and of where its results go.
 #[derive(Debug, Clone, Copy)]
 struct Problem {
     batch: usize,
@@ -194,7 +194,7 @@ impl Problem {
     }
 }
 
-/// What follows a sum.
+/// Operation that follows a sum.
 struct After<R: CubeRuntime> {
     bias: Option<CubeTensor<R>>,
     residual: Option<CubeTensor<R>>,
@@ -256,7 +256,7 @@ pub(super) fn multiprocessors<R: CubeRuntime>(client: &ComputeClient<R>) -> usiz
     client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize
 }
 
-/// Whether [`product`], or [`gated_product`], takes these: `x`: `[rows, in]`, `weight`: `[out, in]`.
+/// True if [`product`], or [`gated_product`], takes these: `x`: `[rows, in]`, `weight`: `[out, in]`.
 pub(in super::super) fn takes_product<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
@@ -268,7 +268,7 @@ pub(in super::super) fn takes_product<R: CubeRuntime>(
         && weight.meta.num_elements() > 0
 }
 
-/// Whether [`product_added`] takes these.
+/// True if [`product_added`] takes these.
 pub(in super::super) fn takes_added<R: CubeRuntime>(
     residual: &CubeTensor<R>,
     gate: Option<&CubeTensor<R>>,
@@ -380,7 +380,7 @@ fn product_and<R: CubeRuntime>(
     y
 }
 
-/// Whether [`conv1d`], or [`conv_transpose1d`], takes these: `x`: `[B, in, S]`.
+/// True if [`conv1d`], or [`conv_transpose1d`], takes these: `x`: `[B, in, S]`.
 pub(in super::super) fn takes_conv<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
@@ -403,7 +403,8 @@ pub(in super::super) fn takes_conv<R: CubeRuntime>(
         && x.meta.num_elements() * weight.meta.num_elements() > 0
 }
 
-/// Whether a filter reads pieces that lie side by side: a product then, of rows that are `k` times as long.
+/// True if a filter reads pieces that lie side by side. It is then a product of rows that are `k` times as
+/// long.
 fn is_patches(geometry: Geometry, taps: usize) -> bool {
     geometry == Geometry { stride: taps, padding: 0, dilation: 1 }
 }
@@ -420,7 +421,7 @@ pub(in super::super) fn conv1d<R: CubeRuntime>(
     conv1d_and(x, weight, geometry, After::bias(bias))
 }
 
-/// Whether a snake can follow a convolution to so many channels.
+/// True if a snake can follow a convolution to so many channels.
 pub(in super::super) fn takes_snake<R: CubeRuntime>(
     weight: &CubeTensor<R>,
     wave: &[CubeTensor<R>; 2],
