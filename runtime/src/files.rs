@@ -118,6 +118,7 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     {
         return Err(file_error(source));
     }
+    try_name(path).map_err(file_error)?;
     let folder = folder_of(path);
     if !folder.metadata().map_err(file_error)?.is_dir() {
         return Err(file_error(io::ErrorKind::NotADirectory.into()));
@@ -128,6 +129,28 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
         .tempfile_in(folder)
         .map_err(|e| file_error(nameless(&e)))?;
     Ok(())
+}
+
+/// Characters that FAT, exFAT and NTFS refuse in a name.
+const REFUSED_BY_SOME: [char; 8] = ['"', '*', ':', '<', '>', '?', '\\', '|'];
+
+/// Makes an empty file of a name that some file systems refuse, and removes it: nothing else tells
+/// whether this one does. A name that all of them take is not tried.
+fn try_name(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_refused_by_some =
+        name.contains(|c: char| REFUSED_BY_SOME.contains(&c) || c.is_control());
+    if !is_refused_by_some || path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    match File::create_new(path) {
+        Ok(_) => fs::remove_file(path),
+        // Another run was faster: the name can be made.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        // The folder is missing or closed to us, which is said below.
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Where `path` leads if it is a symbolic link.
@@ -215,6 +238,20 @@ mod tests {
             .expect_err("missing");
         assert_eq!(error.to_string(), "cannot create `/nonexistent/folder/a.wav`");
         assert_eq!(error.hint().as_deref(), Some("check the path; its folder must exist"));
+    }
+
+    /// Linux makes them on its own file systems, and exFAT answers with `InvalidInput`.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_that_other_systems_refuse_is_tried_and_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["a:b.wav", "what?.wav", "<x>|*.wav", "a\\b.wav", "a\nb.wav"] {
+            check_target(&folder.path().join(name), Existing::Keep).expect("a name of Linux");
+        }
+        assert!(names(folder.path()).is_empty());
+        let error = try_name(&folder.path().join("a:\0.wav")).expect_err("a name of no system");
+        let error = Error::File { action: Action::Create, path: "a".into(), source: error };
+        assert!(error.hint().expect("a hint").contains("choose another name"), "{error}");
     }
 
     #[cfg(unix)]

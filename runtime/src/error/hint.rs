@@ -167,6 +167,10 @@ fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
         (_, Kind::PermissionDenied | Kind::ReadOnlyFilesystem) => {
             "choose a folder you may write to"
         }
+        (_, Kind::InvalidFilename | Kind::InvalidInput) => {
+            "the name is too long for this file system, or has a character that it does not take \
+             (exFAT and NTFS refuse \" * : < > ? \\ |): choose another name"
+        }
         (_, Kind::StorageFull | Kind::QuotaExceeded) => "free some space, or choose another disk",
         (_, Kind::FileTooLarge) => {
             "no file may be so large here: raise the shell's limit (`ulimit -f unlimited`), or choose \
