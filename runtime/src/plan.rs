@@ -6,6 +6,7 @@
 mod adapters;
 pub mod length;
 pub mod limits;
+pub mod metadata;
 mod sampler;
 mod schedule;
 mod seeds;
@@ -34,6 +35,7 @@ use crate::{
 pub use crate::flow::guidance::{Guidance, GuidanceMode};
 pub use adapters::adapters;
 pub use length::frames_from_seconds;
+pub use metadata::SongMetadata;
 pub use song::no_duration;
 pub use start::{FlowEdit, Retake};
 pub use task::{Added, MaskMode, Region, Repaint, TRACKS, Task};
@@ -107,7 +109,7 @@ pub struct Plan {
     pub caption: String,
     /// What is sung.
     pub lyrics: String,
-    /// A code of [`limits::LANGUAGES`].
+    /// A code of [`metadata::LANGUAGES`].
     pub vocal_language: String,
     /// What the model is told to do.
     pub instruction: String,

@@ -12,6 +12,7 @@ mod tests;
 mod values;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::{Error, Notice};
 
@@ -304,6 +305,14 @@ pub enum Takes {
     Numbers,
 }
 
+/// A JSON object in which no key stands twice with different values.
+///
+/// # Errors
+/// [`Error::RequestSyntax`]; [`Error::Conflict`] for such a key.
+pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
+    foreign::object(text)
+}
+
 impl Request {
     /// Reads a request file of this program, of upstream or of acestep.cpp.
     ///
@@ -311,7 +320,15 @@ impl Request {
     /// [`Error::RequestSyntax`], [`Error::UnknownKey`], [`Error::RequestValue`], or
     /// [`Error::NotInThisVersion`] for a setting that would change the sound and is not built.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Notice>), Error> {
-        foreign::read(text)
+        Self::from_object(object(text)?)
+    }
+
+    /// The same of an [`object`] that was read before.
+    ///
+    /// # Errors
+    /// As [`Request::from_json`].
+    pub fn from_object(object: Map<String, Value>) -> Result<(Self, Vec<Notice>), Error> {
+        foreign::read(object)
     }
 
     /// The same without what only becomes the condition: what is left if that is there already.

@@ -9,7 +9,7 @@ use acestep_runtime::{
         compose::{Ask, Composed, Job, compose},
         constrain::{Grammar, Phase, Rules},
         generate::{Prompts, Writer},
-        prompt::{self, Turn},
+        prompt::{self, PromptStyle},
         replay::{self, Replay},
         sample::Sampler,
         settings::Settings,
@@ -88,9 +88,9 @@ fn codes(
         "rain",
         "[Verse]\nIt rains",
         "<think>\nbpm: 90\n</think>",
-        Turn::Open,
+        PromptStyle::Open,
     ));
-    let other = writer.encode(&prompt::codes_unconditional("rain", "", None, Turn::Open));
+    let other = writer.encode(&prompt::codes_unconditional("rain", "", None, PromptStyle::Open));
     let prompts = Prompts {
         conditional: &conditional,
         unconditional: guidance.map(|scale| (&other[..], scale)),

@@ -14,6 +14,7 @@ mod language;
 mod length;
 mod listen;
 mod narrow;
+mod prompts;
 mod residency;
 mod sampler;
 mod seeds;

@@ -98,7 +98,9 @@ impl<'a> Texts<'a> {
         let plan = if is_short { labels.short_plan() } else { labels.plan() };
         let (prompt, plan) = match untold {
             false => (chat::plan(&labels.caption, &labels.lyrics), plan + "\n\n"),
-            true => (chat::codes_unconditional("", "", None, chat::Turn::Open), String::new()),
+            true => {
+                (chat::codes_unconditional("", "", None, chat::PromptStyle::Open), String::new())
+            }
         };
         let mut tokens = self.tokens(&prompt);
         let start = tokens.len();

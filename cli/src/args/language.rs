@@ -151,9 +151,11 @@ pub(crate) struct Outline {
     )]
     lm_negative_prompt: Option<String>,
 
-    /// Whether codes are written within its turn or after it: open or closed [default: open].
+    /// Prompts to ask it with: open, closed, upstream or acestep.cpp [default: open].
     ///
-    /// Releases of ACE-Step 1.5 up to April 2026 close it.
+    /// `closed` ends its turn before the codes, as ACE-Step 1.5 did up to April 2026. `upstream` and
+    /// `acestep.cpp` are the prompts of these programs, byte for byte; `open` differs from upstream's
+    /// only in that it names the language you gave.
     #[arg(long, value_name = "STYLE", alias = "lm_prompt_style", hide_short_help = true)]
     lm_prompt_style: Option<String>,
 }

@@ -51,8 +51,9 @@ const ADAPTER: &str = "adapter_config.json";
 fn lora(args: &Lora, report: &Report) -> Result<()> {
     let shape = shape(args)?;
     let output = output(args)?;
-    let entries = lora::read(&args.songs, args.custom_tag.as_deref(), args.caption.as_deref())
-        .map_err(known)?;
+    let (entries, said) =
+        lora::read(&args.songs, args.custom_tag.as_deref(), args.caption.as_deref())
+            .map_err(known)?;
     let layout = settings::layout();
     let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = acestep_import::open(&model, &layout)?;
@@ -66,7 +67,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     if let Some(message) = narrow {
         return Err(Refusal::usage(message).hint("choose --dtype bf16 or f32").into());
     }
-    notices.iter().for_each(|notice: &Notice| report.note(&notice.0));
+    notices.iter().chain(&said).for_each(|notice: &Notice| report.note(&notice.0));
 
     let batch = usize::from(args.batch_size);
     let steps = (args.epochs as usize * entries.len()).div_ceil(batch);

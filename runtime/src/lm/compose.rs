@@ -13,12 +13,12 @@ use acestep_model::{Backend, LanguageCheckpoint, Place};
 
 use super::{
     constrain::{Phase, Rules, UserValues, genres::GenreVocabulary},
-    cot::cot,
     generate::{Answer, Prompts, Writer},
     guard,
     merge::{self, Given},
     metadata::Metadata,
-    parse, prompt,
+    parse,
+    prompt::{self, PromptStyle},
     sample::max_new_tokens,
     session,
     settings::Settings,
@@ -128,7 +128,7 @@ pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
-    let given = Given::of(job.request);
+    let given = Given::of(job.request, &job.ask, job.settings.prompt_style);
     let needs_text = needs_text(job, &given);
     let mut begun = Composed::new(job.request.clone(), given.metadata());
     if job.writes_codes {
@@ -200,23 +200,11 @@ fn text_phase<B: Backend>(
     writer: &Writer<'_, B>,
     composed: &mut Composed,
 ) -> Result<(), Error> {
-    let request = job.request;
-    let caption = request.caption.as_deref().unwrap_or_default();
-    let lyrics = merge::lyrics_of(request);
-    let instrumental = merge::is_instrumental(request);
-    let text = match &job.ask {
-        Ask::Plan => prompt::plan(caption, &lyrics),
-        Ask::Inspire => prompt::inspire(prompt::or_no_input(caption), instrumental),
-        Ask::Format => {
-            prompt::format(prompt::or_no_input(caption), prompt::or_instrumental(&lyrics))
-        }
-        Ask::Custom { system, user } => prompt::custom(system, user),
-    };
-    let answer = write_text(writer, &text, rules(job, given), job.settings, composed)?;
+    let answer = write_text(writer, &question(job), rules(job, given), job.settings, composed)?;
     let words = without_end(writer, &answer);
     let metadata = parse::metadata(words);
     guard::something_was_decided(&metadata, &answer)?;
-    composed.changes.extend(merge::answer(
+    composed.changes.extend(merge::merge(
         &job.ask,
         &metadata,
         &parse::lyrics(words),
@@ -227,6 +215,26 @@ fn text_phase<B: Backend>(
     composed.metadata = given.over(metadata);
     composed.text = answer;
     Ok(())
+}
+
+/// The prompt of the text phase.
+fn question(job: &Job<'_>) -> String {
+    let request = job.request;
+    let caption = request.caption.as_deref().unwrap_or_default();
+    let lyrics = merge::lyrics_of(request);
+    let is_acestep_cpp = job.settings.prompt_style == PromptStyle::AcestepCpp;
+    match &job.ask {
+        Ask::Plan => prompt::plan(caption, &lyrics),
+        Ask::Inspire if is_acestep_cpp => prompt::acestep_cpp::inspire(caption, &lyrics),
+        Ask::Inspire => {
+            prompt::inspire(prompt::or_no_input(caption), merge::is_instrumental(request))
+        }
+        Ask::Format if is_acestep_cpp => prompt::acestep_cpp::format(caption, &lyrics),
+        Ask::Format => {
+            prompt::format(prompt::or_no_input(caption), prompt::or_instrumental(&lyrics))
+        }
+        Ask::Custom { system, user } => prompt::custom(system, user),
+    }
 }
 
 /// What the answer of the text phase has to be.
@@ -241,8 +249,10 @@ fn rules(job: &Job<'_>, given: &Given) -> Rules {
             ..base
         },
         // Upstream leaves the language out where the user gave it.
-        Ask::Format => Rules { skip_language: base.user.language.is_some(), ..base },
-        Ask::Inspire | Ask::Custom { .. } => base,
+        Ask::Format if settings.prompt_style != PromptStyle::AcestepCpp => {
+            Rules { skip_language: base.user.language.is_some(), ..base }
+        }
+        Ask::Inspire | Ask::Format | Ask::Custom { .. } => base,
     }
 }
 
@@ -250,7 +260,9 @@ fn base(job: &Job<'_>) -> Rules {
     match job.ask {
         Ask::Plan => Rules::new(Phase::Cot),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => {
-            let genres = job.genres.clone();
+            // acestep.cpp knows no genres.
+            let knows = job.settings.prompt_style != PromptStyle::AcestepCpp;
+            let genres = job.genres.clone().filter(|_| knows);
             Rules { skip_genres: genres.is_none(), genres, ..Rules::new(Phase::Understand) }
         }
     }
@@ -292,17 +304,32 @@ fn without_end<'a, B: Backend>(writer: &Writer<'_, B>, answer: &'a str) -> &'a s
     ends.iter().find_map(|end| answer.strip_suffix(end.as_str())).unwrap_or(answer)
 }
 
+/// The metadata that the codes' plan holds.
+///
+/// Upstream asks for the codes of a song that it has inspired or formatted as for any other whose
+/// metadata are all given, and these are four.
+fn plan_metadata(job: &Job<'_>, composed: &Composed) -> Metadata {
+    let metadata = composed.metadata.clone();
+    match (job.settings.prompt_style, &job.ask) {
+        (PromptStyle::Upstream, Ask::Inspire | Ask::Format | Ask::Custom { .. }) => {
+            Metadata { caption: None, genres: None, language: None, ..metadata }
+        }
+        _ => metadata,
+    }
+}
+
 fn codes_phase<B: Backend>(
     job: &Job<'_>,
     writer: &Writer<'_, B>,
     composed: &mut Composed,
 ) -> Result<(), Error> {
     let settings = job.settings;
+    let style = settings.prompt_style;
     // Upstream's prompt keeps the user's caption, and has the new one in its plan; where the model
-    // wrote the lyrics too, there is no other caption.
+    // wrote the lyrics too, there is no other caption. acestep.cpp has the new one in both places.
     let caption = match job.ask {
-        Ask::Plan => job.request.caption.clone(),
-        Ask::Inspire | Ask::Format | Ask::Custom { .. } => composed.request.caption.clone(),
+        Ask::Plan if style != PromptStyle::AcestepCpp => job.request.caption.clone(),
+        _ => composed.request.caption.clone(),
     };
     let caption = caption.unwrap_or_default();
     let lyrics = merge::lyrics_of(&composed.request);
@@ -313,11 +340,11 @@ fn codes_phase<B: Backend>(
         let what = "a plan without a length, which the songs of a batch share".into();
         return Err(Error::NothingValid { what, had: composed.text.clone() });
     }
-    let plan = cot(&composed.metadata);
-    let conditional = writer.encode(&prompt::codes(&caption, &lyrics, &plan, settings.turn));
+    let plan = prompt::song_plan(&plan_metadata(job, composed), &composed.request, style);
+    let conditional = writer.encode(&prompt::codes(&caption, &lyrics, &plan, style));
     let negative = settings.negative_prompt.as_deref();
     let unconditional = (settings.cfg_scale > 1.0).then(|| {
-        let text = prompt::codes_unconditional(&caption, &lyrics, negative, settings.turn);
+        let text = prompt::codes_unconditional(&caption, &lyrics, negative, style);
         writer.encode(&text)
     });
     let rules = Rules {

@@ -6,9 +6,10 @@ use super::{
     compose::Ask,
     constrain::UserValues,
     metadata::{Metadata, Scalar},
+    prompt::PromptStyle,
     settings::Settings,
 };
-use crate::{Notice, Request, plan::limits, prompt::INSTRUMENTAL};
+use crate::{Notice, Request, plan::metadata, prompt::INSTRUMENTAL};
 
 /// The metadata that the user gave.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +23,11 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) fn of(request: &Request) -> Self {
+    /// The metadata of `request` as they are put into the model's mouth.
+    ///
+    /// Later upstream has no language for a plan, see [`Ask::Plan`]; it and acestep.cpp keep the
+    /// metre as it was typed.
+    pub(super) fn of(request: &Request, ask: &Ask, style: PromptStyle) -> Self {
         let word = |text: &Option<String>| {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
         };
@@ -31,12 +36,17 @@ impl Given {
             duration: request.duration.map(|seconds| (seconds as u32).max(1)),
             keyscale: word(&request.keyscale),
             language: word(&request.vocal_language)
-                .and_then(|code| limits::language(&code).ok())
+                .filter(|_| style != PromptStyle::Upstream || *ask != Ask::Plan)
+                .and_then(|code| metadata::vocal_language(&code).ok())
                 .filter(|&code| code != "unknown")
                 .map(str::to_owned),
-            // The model counts the beats of a bar; of `3/4` the fourths go without saying.
-            timesignature: word(&request.timesignature)
-                .map(|metre| metre.strip_suffix("/4").unwrap_or(&metre).to_owned()),
+            timesignature: word(&request.timesignature).map(|metre| match style {
+                // The model counts the beats of a bar; of `3/4` the fourths go without saying.
+                PromptStyle::Open | PromptStyle::Closed => {
+                    metre.strip_suffix("/4").unwrap_or(&metre).to_owned()
+                }
+                PromptStyle::Upstream | PromptStyle::AcestepCpp => metre,
+            }),
         }
     }
 
@@ -71,8 +81,8 @@ impl Given {
         }
     }
 
-    /// As the model finds them already written. Unlike upstream it is given the language too, so
-    /// that its plan does not name another than the one that is sung.
+    /// As the model finds them already written. Unless upstream's own prompts are asked for, it is
+    /// given the language too, so that its plan does not name another than the one that is sung.
     pub(super) fn user_values(&self) -> UserValues {
         UserValues {
             bpm: self.bpm.map(|bpm| bpm.to_string()),
@@ -103,16 +113,16 @@ pub(super) fn lyrics_of(request: &Request) -> String {
 }
 
 /// Puts the answer into the request, and says what that changed.
-pub(super) fn answer(
+pub(super) fn merge(
     ask: &Ask,
-    metadata: &Metadata,
+    answer: &Metadata,
     lyrics: &str,
     settings: &Settings,
     request: &mut Request,
 ) -> Vec<Notice> {
     let mut changes = Vec::new();
     let writes_all = *ask != Ask::Plan;
-    if let Some(caption) = metadata.caption.as_ref().filter(|text| !text.trim().is_empty())
+    if let Some(caption) = answer.caption.as_ref().filter(|text| !text.trim().is_empty())
         && (writes_all || settings.cot_caption)
         && request.caption.as_ref() != Some(caption)
     {
@@ -132,31 +142,31 @@ pub(super) fn answer(
         is_usable
     };
     let decides = settings.cot_metas || writes_all;
+    let usable = answer.usable();
     if request.bpm.is_none() && decides {
-        let bpm = metadata.bpm().filter(|bpm| (30..=300).contains(bpm));
-        fill("bpm", metadata.bpm.as_ref().map(Scalar::to_string), bpm.is_some());
-        request.bpm = bpm;
+        fill("bpm", answer.bpm.as_ref().map(Scalar::to_string), usable.bpm.is_some());
+        request.bpm = usable.bpm.map(i64::from);
     }
     if request.duration.is_none() && decides {
-        let seconds = metadata.duration.as_ref().and_then(Scalar::number);
-        let seconds = seconds.filter(|seconds| (10.0..=600.0).contains(seconds));
-        fill("duration", metadata.duration.as_ref().map(Scalar::to_string), seconds.is_some());
-        request.duration = seconds;
+        fill(
+            "duration",
+            answer.duration.as_ref().map(Scalar::to_string),
+            usable.duration.is_some(),
+        );
+        request.duration = usable.duration;
     }
     if request.keyscale.is_none() && decides {
-        let key = metadata.keyscale.as_deref().filter(|key| limits::is_keyscale(key));
-        fill("key", metadata.keyscale.clone(), key.is_some());
-        request.keyscale = key.map(str::to_owned);
+        fill("key", answer.keyscale.clone(), usable.keyscale.is_some());
+        request.keyscale = usable.keyscale;
     }
     if request.timesignature.is_none() && decides {
-        let metre = metadata.timesignature.as_deref().and_then(|m| limits::timesignature(m).ok());
-        fill("metre", metadata.timesignature.clone(), metre.is_some());
-        request.timesignature = metre;
+        fill("metre", answer.timesignature.clone(), usable.timesignature.is_some());
+        request.timesignature = usable.timesignature;
     }
     let asked = request.vocal_language.as_deref().is_none_or(|code| code.trim() == "unknown");
     if asked && settings.cot_language {
-        let code = metadata.language.as_deref().and_then(|code| limits::language(code).ok());
-        fill("language", metadata.language.clone(), code.is_some());
+        let code = usable.vocal_language;
+        fill("language", answer.language.clone(), code.is_some());
         request.vocal_language = code.map(str::to_owned).or_else(|| request.vocal_language.clone());
     }
     if !added.is_empty() {
@@ -222,7 +232,6 @@ fn printable(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::prompt::Turn;
 
     fn settings() -> Settings {
         Settings {
@@ -236,7 +245,7 @@ mod tests {
             cot_caption: true,
             cot_language: true,
             constrained: true,
-            turn: Turn::Open,
+            prompt_style: PromptStyle::Open,
             max_tokens: None,
             max_seq: 8192,
             seeds: vec![1],
@@ -261,7 +270,7 @@ mod tests {
         lyrics: &str,
         mut request: Request,
     ) -> (Request, String) {
-        let changes = answer(ask, metadata, lyrics, &settings(), &mut request);
+        let changes = merge(ask, metadata, lyrics, &settings(), &mut request);
         let changes: Vec<_> = changes.into_iter().map(|notice| notice.0).collect();
         (request, changes.join("; "))
     }
@@ -336,6 +345,10 @@ mod tests {
         assert!(said.contains("the song has no voice"), "{said}");
     }
 
+    fn given(request: &Request) -> Given {
+        Given::of(request, &Ask::Plan, PromptStyle::Open)
+    }
+
     #[test]
     fn what_the_user_gave_stands_in_the_plan_that_codes_follow() {
         let request = Request {
@@ -344,14 +357,14 @@ mod tests {
             vocal_language: Some("EN".into()),
             ..Request::default()
         };
-        let plan = Given::of(&request).over(Metadata { language: None, ..decided() });
+        let plan = given(&request).over(Metadata { language: None, ..decided() });
         assert_eq!(plan.bpm, Some(Scalar::Text("120".into())));
         assert_eq!(plan.duration, Some(Scalar::Text("1".into())));
         assert_eq!(
             (plan.language.as_deref(), plan.keyscale.as_deref()),
             (Some("en"), Some("F# minor"))
         );
-        let agreed = Given::of(&Request { bpm: Some(92), ..Request::default() }).over(decided());
+        let agreed = given(&Request { bpm: Some(92), ..Request::default() }).over(decided());
         assert_eq!(agreed, decided());
     }
 
@@ -363,9 +376,29 @@ mod tests {
             vocal_language: Some("unknown".into()),
             ..Request::default()
         };
-        let values = Given::of(&request).user_values();
+        let values = given(&request).user_values();
         assert_eq!(values.timesignature.as_deref(), Some("3"));
         assert_eq!(values.duration.as_deref(), Some("33"));
         assert_eq!(values.language, None);
+    }
+
+    /// Upstream `inference.py`, `user_metadata`: language only where a draft is formatted.
+    #[test]
+    fn upstream_is_not_told_the_language_of_a_plan() {
+        let request = Request {
+            timesignature: Some("3/4".into()),
+            vocal_language: Some("no".into()),
+            ..Request::default()
+        };
+        let values = |ask: &Ask, style| Given::of(&request, ask, style).user_values();
+        assert_eq!(values(&Ask::Plan, PromptStyle::Upstream).language, None);
+        let formatted = values(&Ask::Format, PromptStyle::Upstream);
+        assert_eq!(formatted.language.as_deref(), Some("no"));
+        assert_eq!(formatted.timesignature.as_deref(), Some("3/4"));
+        let cpp = values(&Ask::Plan, PromptStyle::AcestepCpp);
+        assert_eq!(
+            (cpp.language.as_deref(), cpp.timesignature.as_deref()),
+            (Some("no"), Some("3/4"))
+        );
     }
 }

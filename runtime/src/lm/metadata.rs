@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::parse::python;
+use crate::plan::{SongMetadata, metadata};
 
 /// A value as upstream's dictionary holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +94,24 @@ impl Metadata {
     /// Seconds, if they are a whole number in any spelling; [`Scalar::number`] has fractions too.
     pub fn duration(&self) -> Option<i64> {
         self.duration.as_ref()?.whole()
+    }
+
+    /// The values that a song can have; any other is left out, and so is a key that the model was
+    /// not trained on.
+    pub fn usable(&self) -> SongMetadata {
+        let seconds = self.duration.as_ref().and_then(Scalar::number);
+        let keyscale = self.keyscale.as_deref().map(str::trim);
+        let language = self.language.as_deref();
+        SongMetadata {
+            bpm: self.bpm().and_then(|bpm| metadata::bpm(bpm).ok()),
+            keyscale: keyscale.filter(|key| metadata::is_keyscale(key)).map(str::to_owned),
+            timesignature: self
+                .timesignature
+                .as_deref()
+                .and_then(|metre| metadata::timesignature(metre).ok()),
+            vocal_language: language.and_then(|code| metadata::vocal_language(code).ok()),
+            duration: seconds.and_then(|seconds| metadata::duration(seconds).ok()),
+        }
     }
 
     /// Upstream's `has_all_metas`: whether the model has nothing left to decide but the codes.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     compose::{Ask, Composed, Job},
     parse, prompt,
-    prompt::Turn,
+    prompt::PromptStyle,
     settings::Settings,
 };
 use crate::Request;
@@ -51,7 +51,7 @@ impl Replay {
                 cot_caption: flag("use_cot_caption"),
                 cot_language: flag("use_cot_language"),
                 constrained: true,
-                turn: Turn::Closed,
+                prompt_style: PromptStyle::Closed,
                 max_tokens: None,
                 max_seq: 4096,
                 seeds: vec![0],

@@ -6,15 +6,15 @@ mod tests;
 use super::{
     compose::Ask,
     constrain::Phase,
-    prompt::{self, Turn},
+    prompt::{self, PromptStyle},
     sample::max_new_tokens,
 };
 use crate::{
     Error, Notice, Request,
     error::shortened,
     plan::{
-        MOST_SECONDS,
-        limits::{self, above, choice, real, whole},
+        MOST_SECONDS, SongMetadata,
+        limits::{self, choice, real, whole},
     },
 };
 
@@ -110,8 +110,8 @@ pub struct Settings {
     pub cot_language: bool,
     /// Whether only what can be read back may be written.
     pub constrained: bool,
-    /// The form of the prompt that codes are written after.
-    pub turn: Turn,
+    /// Whose prompts are written.
+    pub prompt_style: PromptStyle,
     /// Tokens that each answer may have; `None` = as many as its length needs.
     pub max_tokens: Option<usize>,
     /// Tokens of prompt and answer together.
@@ -142,12 +142,13 @@ impl Settings {
         let top_p = number("lm-top-p", request.lm_top_p, 0.9, 0.0, 1.0)?;
         let penalty = request.lm_repetition_penalty.unwrap_or(1.0);
         let penalty = real("lm-repetition-penalty", penalty, 0.1, MOST_REPETITION_PENALTY)?;
-        let negative_prompt = negative_prompt(request)?;
+        let styles = PromptStyle::ALL.map(|style| (style.name(), style));
+        let prompt_style = choice("lm-prompt-style", request.lm_prompt_style.as_deref(), &styles)?;
+        let negative_prompt = negative_prompt(request, prompt_style)?;
         if negative_prompt.is_some() && cfg_scale == 1.0 {
             let text = "--lm-negative-prompt is not used: a --lm-cfg-scale of 1 is no guidance";
             notices.push(Notice(text.into()));
         }
-        let turns = [("open", Turn::Open), ("closed", Turn::Closed)];
         // Where it is told not to think, only what is asked for by name is decided.
         let by_default = request.thinking != Some(false) || writes_texts(request);
         // Below, a division makes infinities of ordinary scores; the likeliest token wins anyway.
@@ -170,7 +171,7 @@ impl Settings {
             cot_caption: request.use_cot_caption.unwrap_or(by_default),
             cot_language: request.use_cot_language.unwrap_or(by_default),
             constrained: request.use_constrained_decoding.unwrap_or(true),
-            turn: choice("lm-prompt-style", request.lm_prompt_style.as_deref(), &turns)?,
+            prompt_style,
             max_tokens: None,
             max_seq: MAX_SEQ,
             seeds: match request.lm_seed {
@@ -244,32 +245,23 @@ impl Settings {
 
 /// Checks what the language model reads of the song.
 fn check_song(request: &Request) -> Result<(), Error> {
-    for (flag, text) in [
-        ("caption", &request.caption),
-        ("lyrics", &request.lyrics),
-        ("keyscale", &request.keyscale),
-    ] {
+    for (flag, text) in [("caption", &request.caption), ("lyrics", &request.lyrics)] {
         text.as_ref().map(|text| limits::text(flag, text)).transpose()?;
     }
-    if let Some(key) = request.keyscale.as_deref().filter(|key| !is_one_value(key)) {
-        let why = "a key is a note and a mode, such as F# minor".into();
-        return Err(Error::BadValue { flag: "keyscale", value: shortened(key), why, near: None });
-    }
-    request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
-    request.bpm.map(limits::bpm).transpose()?;
-    request.timesignature.as_deref().map(limits::timesignature).transpose()?;
-    request.vocal_language.as_deref().map(limits::language).transpose()?;
-    Ok(())
+    // What is said of them is said when the song is planned.
+    SongMetadata::of(request, &mut Vec::new()).map(drop)
 }
 
-/// Whether a text can stand as one value of the model's plan: short, on one line, no token of its
-/// own such as the one that ends the answer.
-fn is_one_value(text: &str) -> bool {
-    text.chars().count() <= 100 && !text.contains("<|") && !text.chars().any(char::is_control)
-}
-
-fn negative_prompt(request: &Request) -> Result<Option<String>, Error> {
+/// The text that guidance leads away from. acestep.cpp takes every text for one, the others those
+/// that say something.
+fn negative_prompt(request: &Request, style: PromptStyle) -> Result<Option<String>, Error> {
     let Some(text) = &request.lm_negative_prompt else { return Ok(None) };
     limits::text("lm-negative-prompt", text)?;
-    Ok(prompt::meaningful_negative(text).map(str::to_owned))
+    let text = match style {
+        PromptStyle::AcestepCpp => Some(text.as_str()).filter(|text| !text.is_empty()),
+        PromptStyle::Open | PromptStyle::Closed | PromptStyle::Upstream => {
+            prompt::meaningful_negative(text)
+        }
+    };
+    Ok(text.map(str::to_owned))
 }

@@ -1,14 +1,13 @@
 //! Caption, lyrics, metadata, codes and length.
 
 use super::{
-    MOST_SECONDS, ModelInfo, frames_from_seconds,
-    limits::{self, VOICE_AND_NONE, above, is_keyscale, language, real, timesignature},
+    MOST_SECONDS, ModelInfo, SongMetadata, frames_from_seconds,
+    limits::{self, VOICE_AND_NONE, real},
     singing,
     task::Work,
 };
 use crate::{
     Error, Notice, Request,
-    error::shortened,
     prompt::{self, Metas},
     texts::{sung, unix_lines},
 };
@@ -52,7 +51,9 @@ pub(super) fn decide(
 ) -> Result<Song, Error> {
     let (caption, lyrics) = words(request, work, notices)?;
     let codes = codes(request, model, notices)?;
-    let (duration_s, frames) = length(request, model, work, codes.first(), notices)?;
+    let metadata = SongMetadata::of(request, notices)?;
+    let asked = metadata.duration;
+    let (duration_s, frames) = length(asked, model, work, codes.first(), notices)?;
     notices.extend(singing::notice(&lyrics, duration_s));
     let strength = request.audio_cover_strength.unwrap_or(1.0);
     let strength = real("audio-cover-strength", strength, 0.0, 1.0)?;
@@ -66,9 +67,15 @@ pub(super) fn decide(
     Ok(Song {
         caption,
         lyrics,
-        vocal_language: language(request.vocal_language.as_deref().unwrap_or("unknown"))?,
+        vocal_language: metadata.vocal_language.unwrap_or("unknown"),
         instruction: work.instruction(request, !codes.is_empty()),
-        metas: metas(request, source_s, duration_s, notices)?,
+        metas: Metas {
+            bpm: metadata.bpm,
+            timesignature: metadata.timesignature,
+            keyscale: metadata.keyscale,
+            // Upstream states what was asked for; codes may be a little shorter or longer.
+            duration: Some(prompt::duration_text(source_s.or(asked).unwrap_or(duration_s))),
+        },
         duration_s,
         frames,
         audio_cover_strength: if follows { strength } else { 1.0 },
@@ -97,7 +104,6 @@ fn words(
     for (flag, text) in [
         ("caption", Some(&caption)),
         ("lyrics", Some(&lyrics)),
-        ("keyscale", request.keyscale.as_ref()),
         ("instruction", request.instruction.as_ref()),
     ] {
         text.map(|text| limits::text(flag, text)).transpose()?;
@@ -154,13 +160,12 @@ fn codes(
 }
 
 fn length(
-    request: &Request,
+    asked: Option<f64>,
     model: &ModelInfo,
     work: &Work,
     codes: Option<&Vec<u32>>,
     notices: &mut Vec<Notice>,
 ) -> Result<(f64, usize), Error> {
-    let asked = request.duration.map(|s| above("duration", s, 0.0, MOST_SECONDS)).transpose()?;
     let frames = |seconds| frames_from_seconds(seconds, model.sample_rate, model.hop);
     if let Some(codes) = codes {
         let coded = codes.len() * model.frames_per_code;
@@ -204,41 +209,4 @@ fn length(
         }),
         frames => Ok((seconds, frames)),
     }
-}
-
-fn metas(
-    request: &Request,
-    source_s: Option<f64>,
-    duration_s: f64,
-    notices: &mut Vec<Notice>,
-) -> Result<Metas, Error> {
-    let keyscale = match request.keyscale.as_deref().map(str::trim) {
-        Some("") => {
-            let why = "it is empty; leave it out for any key".into();
-            return Err(Error::BadValue {
-                flag: "keyscale",
-                value: String::new(),
-                why,
-                near: None,
-            });
-        }
-        Some(key) => {
-            if !is_keyscale(key) {
-                notices.push(Notice(format!(
-                    "the key `{}` does not look like `F# minor` or `C major`; the model gets it as \
-                     it is",
-                    shortened(key)
-                )));
-            }
-            Some(key.to_owned())
-        }
-        None => None,
-    };
-    Ok(Metas {
-        bpm: request.bpm.map(limits::bpm).transpose()?,
-        timesignature: request.timesignature.as_deref().map(timesignature).transpose()?,
-        keyscale,
-        // Upstream states what was asked for; codes may be a little shorter or longer.
-        duration: Some(prompt::duration_text(source_s.or(request.duration).unwrap_or(duration_s))),
-    })
 }

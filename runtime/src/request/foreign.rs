@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Request,
-    keys::{Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
+    keys::{ACESTEP_CPP, Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
     values::{
         as_f64, count, flag, kilobits, list, model, names, number, one_seed, positive, seeds, text,
         times, whole, word, wrong,
@@ -19,11 +19,15 @@ use super::{
 };
 use crate::{Error, Notice, codes, error::shortened, near};
 
-/// See [`Request::from_json`].
-pub(super) fn read(text: &str) -> Result<(Request, Vec<Notice>), Error> {
+/// See [`super::object`].
+pub(super) fn object(text: &str) -> Result<Map<String, Value>, Error> {
     let pairs: Pairs =
         serde_json::from_str(text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
-    let object = pairs.once()?;
+    pairs.once()
+}
+
+/// See [`Request::from_object`].
+pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>), Error> {
     let mut reader = Reader::default();
     // Nested metadata first, so that the request's own keys win.
     for name in NESTED {
@@ -116,6 +120,8 @@ struct Reader {
     wish: Option<(String, String)>,
     /// The `lm_mode` that a switch asks for.
     mode: Option<&'static str>,
+    /// Whether a key is there that only acestep.cpp writes.
+    is_acestep_cpp: bool,
     notices: Vec<Notice>,
 }
 
@@ -134,6 +140,7 @@ impl Reader {
         let mut said: HashMap<&str, (&str, &Value, Option<Value>)> = HashMap::new();
         for (written, value) in object {
             let key = snake_case(written);
+            self.is_acestep_cpp |= ACESTEP_CPP.contains(&key.as_str());
             let ours = OURS
                 .iter()
                 .find(|(name, _, aliases)| *name == key || aliases.contains(&key.as_str()));
@@ -269,6 +276,14 @@ impl Reader {
         }
         if let Some(mode) = self.mode {
             self.ours.entry("lm_mode").or_insert(mode.into());
+        }
+        let set = |key: &str| self.ours.contains_key(key);
+        let thinks = self.ours.get("thinking") != Some(&Value::Bool(false));
+        if self.is_acestep_cpp && thinks && !set("audio_codes") && !set("lm_prompt_style") {
+            let text = "the request is one of acestep.cpp, whose language model reads another \
+                        prompt: unless you give `--lm-prompt-style acestep.cpp`, it is read with \
+                        this program's";
+            self.notices.push(Notice(text.into()));
         }
         // acestep.cpp always writes a scale.
         if !self.ours.contains_key("adapter") {

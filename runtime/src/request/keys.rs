@@ -164,6 +164,9 @@ use Role::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
 /// What acestep.cpp calls the ways of asking its language model.
 pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
 
+/// Keys that no other program writes.
+pub(super) const ACESTEP_CPP: [&str; 3] = ["lm_batch_size", "synth_batch_size", "synth_model"];
+
 const MODEL: Role = Chosen("--model");
 
 /// Keys of other programs: name, role, what passes without a word.

@@ -45,6 +45,10 @@ fn several_seeds_are_a_list() {
     assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
 }
 
+const ANOTHER_PROMPT: &str = "the request is one of acestep.cpp, whose language model reads another \
+                              prompt: unless you give `--lm-prompt-style acestep.cpp`, it is read \
+                              with this program's";
+
 fn read(json: &str) -> (Request, Vec<String>) {
     let (request, notices) = Request::from_json(json).expect(json);
     (request, notices.into_iter().map(|notice| notice.0).collect())
@@ -79,7 +83,22 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
         ..Request::default()
     };
     assert_eq!(request, expected);
-    assert_eq!(notices, Vec::<String>::new());
+    assert_eq!(notices, [ANOTHER_PROMPT]);
+}
+
+/// Said where the language model is asked, and nobody has chosen its prompt.
+#[test]
+fn whose_prompt_a_request_of_acestep_cpp_is_read_with_is_said() {
+    for (json, said) in [
+        (r#"{"lm_batch_size": 1}"#, &[ANOTHER_PROMPT][..]),
+        (r#"{"synth_batch_size": 1, "thinking": true}"#, &[ANOTHER_PROMPT]),
+        (r#"{"synth_batch_size": 1, "thinking": false}"#, &[]),
+        (r#"{"synth_batch_size": 1, "audio_codes": "1,2"}"#, &[]),
+        (r#"{"synth_batch_size": 1, "lm_prompt_style": "acestep.cpp"}"#, &[]),
+        (r#"{"batch_size": 1}"#, &[]),
+    ] {
+        assert_eq!(read(json).1, said, "{json}");
+    }
 }
 
 #[test]
@@ -177,7 +196,7 @@ fn acestep_cpps_defaults_ask_for_nothing_but_its_loudness_and_format() {
         use_cot_caption: Some(true),
         ..Request::default()
     };
-    assert_eq!((request, notices), (expected, vec![]));
+    assert_eq!((request, notices), (expected, vec![ANOTHER_PROMPT.to_owned()]));
 }
 
 /// Upstream's `GenerationParams` as it dumps them, at their defaults.

@@ -15,11 +15,12 @@ use std::{
 };
 
 use acestep_runtime::{
+    Notice,
     prompt::{INSTRUMENTAL, Metas, duration_text},
-    texts::{self, unix_lines},
+    texts,
 };
-use serde_json::Value;
 
+use super::sidecar::{self, Said};
 use crate::Error;
 
 /// A song of the folder, not read yet.
@@ -51,12 +52,17 @@ const SOUNDS: [&str; 8] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "a
 const LONGEST: u64 = 1 << 20;
 
 /// The songs of a folder, by name. `tag` is put before every caption: the word that calls the
-/// adapter later. `caption` is that of songs without one.
+/// adapter later. `caption` is that of songs without one. The notices are of single files, which
+/// they name.
 ///
 /// # Errors
 /// [`Error::Read`]; [`Error::Dataset`] if there is no song, one has no caption, or a file beside one
 /// says nothing that can be used.
-pub fn read(folder: &Path, tag: Option<&str>, caption: Option<&str>) -> Result<Vec<Entry>, Error> {
+pub fn read(
+    folder: &Path,
+    tag: Option<&str>,
+    caption: Option<&str>,
+) -> Result<(Vec<Entry>, Vec<Notice>), Error> {
     let failed = |source| Error::Read { path: folder.to_owned(), source };
     let mut sounds = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -75,15 +81,19 @@ pub fn read(folder: &Path, tag: Option<&str>, caption: Option<&str>) -> Result<V
         let reason = format!("no song is in it: looked for .{}", SOUNDS.join(", ."));
         return Err(Error::Dataset { path: folder.to_owned(), reason });
     }
-    let entries: Vec<Entry> =
-        sounds.into_iter().map(|audio| of_song(audio, tag, caption)).collect::<Result<_, _>>()?;
+    let (mut entries, mut notices) = (Vec::new(), Vec::new());
+    for audio in sounds {
+        let (entry, said) = of_song(audio, tag, caption)?;
+        entries.push(entry);
+        notices.extend(said);
+    }
     let mute: Vec<String> = entries
         .iter()
         .filter(|entry| entry.caption.is_empty())
         .map(|entry| entry.audio.file_name().unwrap_or_default().to_string_lossy().into_owned())
         .collect();
     match mute.first() {
-        None => Ok(entries),
+        None => Ok((entries, notices)),
         Some(first) => {
             let others = mute.len() - 1;
             let more = if others == 0 { String::new() } else { format!(" and of {others} more") };
@@ -99,60 +109,52 @@ pub fn read(folder: &Path, tag: Option<&str>, caption: Option<&str>) -> Result<V
 }
 
 /// What is said of one song.
-fn of_song(audio: PathBuf, tag: Option<&str>, other: Option<&str>) -> Result<Entry, Error> {
+fn of_song(
+    audio: PathBuf,
+    tag: Option<&str>,
+    other: Option<&str>,
+) -> Result<(Entry, Vec<Notice>), Error> {
     let json = audio.with_extension("json");
-    let said = match text(&json)? {
-        None => Value::Null,
-        Some(text) => match serde_json::from_str::<Value>(&text) {
-            Ok(value) if value.is_object() => value,
-            Ok(_) => return Err(bad(&json, "not an object of caption, lyrics, bpm and so on")),
-            Err(error) => return Err(bad(&json, &format!("no JSON: {error}"))),
-        },
+    let Said { request, metadata, mut notices } = match text(&json)? {
+        None => Said::default(),
+        Some(text) => sidecar::read(&json, &text)?,
     };
-    for key in ["caption", "lyrics", "keyscale", "language", "vocal_language"] {
-        if !(said[key].is_null() || said[key].is_string()) {
-            return Err(bad(&json, &format!("`{key}` is no text")));
-        }
-    }
-    for key in ["bpm", "timesignature"] {
-        let text = said[key].as_str().map(str::trim);
-        let is_number = text.is_some_and(|of| of.is_empty() || of.starts_with(char::is_numeric));
-        if !(said[key].is_null() || said[key].is_u64() || is_number) {
-            return Err(bad(&json, &format!("`{key}` is no whole number")));
-        }
-    }
-    let said_text = |key: &str| said[key].as_str().map(|text| unix_lines(text.trim()));
-    let field = |key: &str| said_text(key).filter(|text| !text.is_empty());
+    let field = |text: Option<String>| {
+        text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
     let beside = |extension: &str| -> Result<Option<String>, Error> {
-        let text = text(&audio.with_extension(extension))?;
-        Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+        Ok(field(text(&audio.with_extension(extension))?))
     };
-    let caption = match field("caption") {
+    let caption = match field(request.caption) {
         Some(caption) => caption,
         None => beside("caption.txt")?.or(other.map(str::to_owned)).unwrap_or_default(),
     };
-    let lyrics = match (field("lyrics"), beside("lyrics.txt")?) {
+    let lyrics = match (field(request.lyrics), request.instrumental) {
         (Some(lyrics), _) => lyrics,
-        (None, Some(lyrics)) => lyrics,
-        (None, None) => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
+        (None, Some(true)) => INSTRUMENTAL.to_owned(),
+        (None, _) => match beside("lyrics.txt")? {
+            Some(lyrics) => lyrics,
+            None => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
+        },
     };
+    let (lyrics, left_out) = texts::sung(&lyrics);
+    let name = audio.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    notices.extend(left_out.into_iter().map(|notice| Notice(format!("`{name}`: {}", notice.0))));
     let caption = match tag {
         Some(tag) if !caption.is_empty() => format!("{tag}, {caption}"),
         _ => caption,
     };
-    // Upstream's files have whole numbers, and some tools write them as text.
-    let mut metas = Metas::from_json(&said);
-    metas.bpm = metas.bpm.or_else(|| field("bpm").and_then(|bpm| bpm.parse().ok()));
-    if let Some(beats) = said["timesignature"].as_u64() {
-        metas.timesignature = Some(beats.to_string());
-    }
-    let language = field("language")
-        .or_else(|| field("vocal_language"))
-        .unwrap_or_else(|| "unknown".to_owned());
-    Ok(Entry { audio, caption, lyrics, language, metas })
+    let metas = Metas {
+        bpm: metadata.bpm,
+        timesignature: metadata.timesignature,
+        keyscale: metadata.keyscale,
+        duration: None,
+    };
+    let language = metadata.vocal_language.unwrap_or("unknown").to_owned();
+    Ok((Entry { audio, caption, lyrics, language, metas }, notices))
 }
 
-fn bad(path: &Path, reason: &str) -> Error {
+pub(super) fn bad(path: &Path, reason: &str) -> Error {
     Error::Dataset { path: path.to_owned(), reason: reason.to_owned() }
 }
 
@@ -200,7 +202,7 @@ mod tests {
             ("notes.md", ""),
             ("._a.FLAC", ""),
         ]);
-        let entries = read(folder.path(), Some("zyx"), Some("not this")).expect("two songs");
+        let (entries, _) = read(folder.path(), Some("zyx"), Some("not this")).expect("two songs");
         let [a, b] = entries.as_slice() else { panic!("{entries:?}") };
         assert_eq!((a.caption.as_str(), a.lyrics.as_str()), ("zyx, loud", INSTRUMENTAL));
         assert_eq!((b.caption.as_str(), b.lyrics.as_str()), ("zyx, calm", "[Verse]\nla"));
@@ -222,7 +224,7 @@ mod tests {
             ],
         ] {
             let folder = folder(&[&files[..], &[("a.wav", "")]].concat());
-            let entries = read(folder.path(), None, None).expect("a song");
+            let (entries, _) = read(folder.path(), None, None).expect("a song");
             let found = (entries[0].caption.as_str(), entries[0].lyrics.as_str());
             assert_eq!(found, unix, "{files:?}");
         }
@@ -237,11 +239,14 @@ mod tests {
         let mute = said(&[("a.wav", ""), ("b.wav", ""), ("c.wav", ""), ("c.caption.txt", "x")]);
         assert!(mute.contains("what `a.wav` and of 1 more is like: write it into `a.caption.txt`"));
         assert!(said(&[("a.wav", ""), ("a.json", "[1]")]).contains("a.json`: not an object"));
-        assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json`: no JSON"));
-        for (key, value) in [("caption", "5"), ("bpm", "\"fast\""), ("timesignature", "2.5")] {
-            let json = format!("{{\"{key}\": {value}}}");
-            let said = said(&[("a.wav", ""), ("a.json", json.as_str())]);
-            assert!(said.contains(&format!("`{key}` is no ")), "{said}");
-        }
+        assert!(said(&[("a.wav", ""), ("a.json", "{")]).contains("a.json`: not an object"));
+    }
+
+    #[test]
+    fn times_of_lyrics_are_not_learned_and_the_file_is_named() {
+        let folder = folder(&[("a.wav", ""), ("a.caption.txt", "x"), ("a.txt", "[00:01.00]la")]);
+        let (entries, notices) = read(folder.path(), None, None).expect("a song");
+        assert_eq!(entries[0].lyrics, "la");
+        assert!(notices[0].0.starts_with("`a.wav`: the lyrics' time stamps"), "{notices:?}");
     }
 }

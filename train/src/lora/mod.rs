@@ -8,6 +8,7 @@
 mod dataset;
 mod export;
 mod lesson;
+mod sidecar;
 mod song;
 
 use acestep_model::{Backend, acestep::Dit, nn::LowRank};

@@ -36,7 +36,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let folder = tempfile::tempdir().expect("a folder");
     song(folder.path(), "a", 1);
     song(folder.path(), "b", 2);
-    let entries = read(folder.path(), None, None).expect("two songs");
+    let (entries, _) = read(folder.path(), None, None).expect("two songs");
     let (device, model) = (Default::default(), open_tiny().expect("the built-in model"));
     let place = Place::<Flex>::f32(device);
     let (songs, common) = prepare(&entries, 240.0, &model, &place, &Unobserved).expect("songs");

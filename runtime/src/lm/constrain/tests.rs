@@ -9,7 +9,7 @@ use crate::{
         sample::{Draws, Sampler, Scores, Tokens},
         vocabulary::Vocabulary,
     },
-    plan::limits::LANGUAGES,
+    plan::metadata::LANGUAGES,
     test_goldens::{Json, golden_json, tokenizer},
 };
 

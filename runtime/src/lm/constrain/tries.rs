@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Field;
-use crate::{lm::vocabulary::Vocabulary, plan::limits::LANGUAGES};
+use crate::{lm::vocabulary::Vocabulary, plan::metadata::LANGUAGES};
 
 /// A set of token sequences, as a tree.
 #[derive(Debug, Clone, Default)]

@@ -6,15 +6,18 @@
 //! steers their own song, and other bytes would be another prompt than the model was trained on.
 //!
 //! Source: upstream `llm_inference.py`, `build_formatted_prompt*`; `constants.py`; the chat
-//! template in the `tokenizer_config.json` of the checkpoints. [`Turn::Open`] is that of later
-//! revisions of upstream and of acestep.cpp `prompt.h`.
-
-use std::{fmt, str::FromStr};
+//! template in the `tokenizer_config.json` of the checkpoints; acestep.cpp `prompt.h`. See
+//! [`PromptStyle`] for what differs between them.
 
 use serde_json::Value;
 
-use super::parse::python::strip;
-use crate::{Error, codes, near::nearest, prompt::INSTRUMENTAL};
+use super::{cot::cot, metadata::Metadata, parse::python::strip};
+use crate::{Request, codes, prompt::INSTRUMENTAL};
+
+pub mod acestep_cpp;
+mod style;
+
+pub use style::PromptStyle;
 
 /// Asks for a plan, and for audio codes.
 pub const GENERATE: &str = "Generate audio semantic tokens based on the given conditions:";
@@ -30,44 +33,6 @@ pub const FORMAT: &str =
 
 /// What the user says in training where there is nothing to say.
 pub const NO_USER_INPUT: &str = "NO USER INPUT";
-
-/// Whether the assistant's turn that holds the plan is still going on when codes follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub enum Turn {
-    /// Codes go on in the turn of the plan, as in training. Later upstream and acestep.cpp.
-    #[default]
-    Open,
-    /// The turn is closed, and codes follow after it: upstream from February to April 2026, with
-    /// which the public examples of that time were made.
-    Closed,
-}
-
-impl fmt::Display for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-        })
-    }
-}
-
-impl FromStr for Turn {
-    type Err = Error;
-
-    /// Reads `open` or `closed`.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text {
-            "open" => Ok(Self::Open),
-            "closed" => Ok(Self::Closed),
-            _ => Err(Error::BadValue {
-                flag: "lm-prompt-style",
-                value: crate::error::shortened(text),
-                why: "use open or closed".into(),
-                near: nearest(text, ["open", "closed"]).map(str::to_owned),
-            }),
-        }
-    }
-}
 
 /// A system turn, a user turn and the head of the assistant's.
 pub fn custom(system: &str, user: &str) -> String {
@@ -105,39 +70,54 @@ pub fn plan_unconditional(lyrics: &str, negative: Option<&str>) -> String {
     }
 }
 
-/// Asks for the audio codes of a song whose plan is `cot`, see [`cot`](super::cot::cot).
+/// The plan that the codes of a song follow, `<think>\n{lines}\n</think>`.
 ///
-/// `caption` is the user's, also where the plan has another one.
-pub fn codes(caption: &str, lyrics: &str, cot: &str, turn: Turn) -> String {
+/// `metadata` is what was given and planned; `request` has been filled in with it. acestep.cpp
+/// writes what the request says, the others what the metadata are, see [`cot`].
+pub fn song_plan(metadata: &Metadata, request: &Request, style: PromptStyle) -> String {
+    match style {
+        PromptStyle::Open | PromptStyle::Closed | PromptStyle::Upstream => cot(metadata),
+        PromptStyle::AcestepCpp => acestep_cpp::plan(request),
+    }
+}
+
+/// Asks for the audio codes of a song whose plan is `plan`, see [`song_plan`].
+///
+/// `caption` is the user's, also where the plan has another one; acestep.cpp's is the plan's.
+pub fn codes(caption: &str, lyrics: &str, plan: &str, style: PromptStyle) -> String {
     // ANCHOR: turn
-    let plan = plan(caption, lyrics);
-    match turn {
-        Turn::Open => format!("{plan}{cot}\n\n"),
-        Turn::Closed => format!("{plan}{}", closed_answer(cot)),
+    let asked = self::plan(caption, lyrics);
+    match style {
+        PromptStyle::Open | PromptStyle::Upstream | PromptStyle::AcestepCpp => {
+            format!("{asked}{plan}\n\n")
+        }
+        PromptStyle::Closed => format!("{asked}{}", closed_answer(plan)),
     }
     // ANCHOR_END: turn
 }
 
-/// What [`codes()`] is contrasted with: nothing is known of the song.
+/// The prompt that [`codes()`] is contrasted with: nothing is known of the song.
 ///
 /// With an open turn the user says the negative prompt, or [`NO_USER_INPUT`] if it is not
 /// [meaningful](meaningful_negative), and neither caption nor lyrics. With a closed one the
 /// negative prompt stands in the caption's place if it is meaningful; only the plan is missing
-/// otherwise.
+/// otherwise. With acestep.cpp's the user says the negative prompt as it is, or nothing.
 pub fn codes_unconditional(
     caption: &str,
     lyrics: &str,
     negative: Option<&str>,
-    turn: Turn,
+    style: PromptStyle,
 ) -> String {
-    let negative = negative.and_then(meaningful_negative);
-    match turn {
-        Turn::Open => {
-            let prompt = ask(GENERATE, negative.unwrap_or(NO_USER_INPUT));
-            format!("{prompt}<think>\n\n</think>\n\n")
+    let meaningful = negative.and_then(meaningful_negative);
+    let user = match style {
+        PromptStyle::Closed => {
+            let caption = meaningful.unwrap_or(caption);
+            return codes(caption, lyrics, "<think>\n</think>", style);
         }
-        Turn::Closed => codes(negative.unwrap_or(caption), lyrics, "<think>\n</think>", turn),
-    }
+        PromptStyle::Open | PromptStyle::Upstream => meaningful.unwrap_or(NO_USER_INPUT),
+        PromptStyle::AcestepCpp => negative.unwrap_or_default(),
+    };
+    ask(GENERATE, user) + "<think>\n\n</think>\n\n"
 }
 
 /// The chat template's form of a last assistant message: the text before the first `</think>`
@@ -196,7 +176,7 @@ pub fn or_instrumental(lyrics: &str) -> &str {
 /// Upstream's functions by their names and arguments, as the goldens record them; `None` for an
 /// unknown name or if an argument is missing.
 ///
-/// Codes follow a [closed](Turn::Closed) turn here.
+/// Codes follow a [closed](PromptStyle::Closed) turn here.
 pub fn by_upstreams_name(function: &str, args: &Value) -> Option<String> {
     let text = |name: &str| args[name].as_str();
     let is_set = |name: &str| args[name].as_bool().unwrap_or(false);
@@ -210,10 +190,10 @@ pub fn by_upstreams_name(function: &str, args: &Value) -> Option<String> {
             Some(_) => ask(GENERATE, text("caption")?),
         },
         ("build_formatted_prompt_with_cot", false) => {
-            codes(text("caption")?, lyrics, text("cot_text")?, Turn::Closed)
+            codes(text("caption")?, lyrics, text("cot_text")?, PromptStyle::Closed)
         }
         ("build_formatted_prompt_with_cot", true) => {
-            codes_unconditional(text("caption")?, lyrics, Some(negative), Turn::Closed)
+            codes_unconditional(text("caption")?, lyrics, Some(negative), PromptStyle::Closed)
         }
         ("build_formatted_prompt_for_inspiration", false) => {
             inspire(text("query")?, is_set("instrumental"))

@@ -23,7 +23,7 @@ fn prompts_equal_upstreams_byte_for_byte() {
 #[test]
 fn codes_follow_the_plan_in_an_open_turn() {
     assert_eq!(
-        codes("calm", "la", "<think>\nbpm: 90\n</think>", Turn::Open),
+        codes("calm", "la", "<think>\nbpm: 90\n</think>", PromptStyle::Open),
         format!(
             "{SYSTEM}<|im_start|>user\n# Caption\ncalm\n\n# Lyric\nla\n<|im_end|>\n\
              <|im_start|>assistant\n<think>\nbpm: 90\n</think>\n\n"
@@ -36,7 +36,7 @@ fn codes_follow_the_plan_in_an_open_turn() {
         (Some(" noise "), " noise "),
     ] {
         assert_eq!(
-            codes_unconditional("calm", "la", negative, Turn::Open),
+            codes_unconditional("calm", "la", negative, PromptStyle::Open),
             format!(
                 "{SYSTEM}<|im_start|>user\n{user}<|im_end|>\n\
                  <|im_start|>assistant\n<think>\n\n</think>\n\n"
@@ -66,14 +66,6 @@ fn what_a_user_leaves_blank_is_filled_in() {
     assert_eq!(or_instrumental(""), "[Instrumental]");
     assert!(understand(&[]).contains("<|im_start|>user\nNO USER INPUT<|im_end|>"));
     assert!(understand(&[7, 0]).contains("user\n<|audio_code_7|><|audio_code_0|><|im_end|>"));
-}
-
-#[test]
-fn a_turn_is_read_as_it_is_written() {
-    for turn in [Turn::Open, Turn::Closed] {
-        assert_eq!(turn.to_string().parse::<Turn>().expect("a turn"), turn);
-    }
-    assert!("Open".parse::<Turn>().is_err());
 }
 
 #[test]

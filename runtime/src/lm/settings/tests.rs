@@ -24,7 +24,7 @@ fn the_defaults_are_upstreams() {
         cot_caption: true,
         cot_language: true,
         constrained: true,
-        turn: Turn::Open,
+        prompt_style: PromptStyle::Open,
         max_tokens: None,
         max_seq: 8192,
         seeds: vec![7, 8],
@@ -51,6 +51,20 @@ fn what_means_nothing_is_none() {
 fn a_seed_of_its_own_counts_up() {
     let request = Request { lm_seed: Some(u64::MAX), ..Request::default() };
     assert_eq!(resolve(&request).0.seeds, [u64::MAX, 0]);
+}
+
+/// acestep.cpp puts any text but an empty one into the user's turn.
+#[test]
+fn a_negative_prompt_is_every_text_in_the_style_of_acestep_cpp() {
+    for (text, kept) in [("NO USER INPUT", Some("NO USER INPUT")), (" ", Some(" ")), ("", None)] {
+        let request = Request {
+            lm_negative_prompt: Some(text.into()),
+            lm_prompt_style: Some("acestep.cpp".into()),
+            ..Request::default()
+        };
+        let settings = Settings::resolve(&request, &[1], &mut vec![]).expect("valid");
+        assert_eq!(settings.negative_prompt.as_deref(), kept, "{text:?}");
+    }
 }
 
 #[test]
@@ -93,7 +107,7 @@ fn each_value_out_of_range_names_option_value_and_range() {
         ),
         (
             Request { lm_prompt_style: Some("ajar".into()), ..r() },
-            "`--lm-prompt-style ajar` cannot be used: use open or closed",
+            "`--lm-prompt-style ajar` cannot be used: use open, closed, upstream or acestep.cpp",
         ),
         (
             Request { bpm: Some(1000), ..r() },

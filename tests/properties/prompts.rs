@@ -1,0 +1,125 @@
+//! The prompts of the language model in each style, byte by byte, as a song's request leads to them.
+
+use acestep_model::{LanguageCheckpoint, Tokenizer};
+use acestep_runtime::{
+    Request, Unobserved,
+    lm::{
+        compose::{Ask, Composed, Job, compose},
+        settings::Settings,
+    },
+};
+use acestep_tests::{Cpu, place};
+
+const SYSTEM: &str = "<|im_start|>system\n# Instruction\nGenerate audio semantic tokens based on \
+                      the given conditions:\n\n<|im_end|>\n";
+
+/// Composes `request` with the built-in model in a style; also gives its tokenizer.
+fn asked(
+    request: &Request,
+    style: &str,
+    ask: Ask,
+) -> (Composed, impl Fn(&str) -> Vec<u32> + use<>) {
+    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
+    let request = Request { lm_prompt_style: Some(style.into()), ..request.clone() };
+    let mut settings = Settings::resolve(&request, &[0], &mut vec![]).expect("valid");
+    (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
+    // The model is random, and not every answer of it ends.
+    let composed = (0..30).find_map(|seed| {
+        settings.seeds = vec![seed];
+        let (ask, settings) = (ask.clone(), &settings);
+        let job = Job { request: &request, ask, writes_codes: true, settings, genres: None };
+        compose::<Cpu, _>(&job, &language, &place(), &Unobserved).ok()
+    });
+    let composed = composed.expect("an answer that ends");
+    let encode = move |text: &str| {
+        let tokenizer: &dyn Tokenizer =
+            LanguageCheckpoint::<Cpu>::tokenizer(&language).expect("it is part of the program");
+        tokenizer.encode(text)
+    };
+    (composed, encode)
+}
+
+fn song() -> Request {
+    Request {
+        caption: Some("soul: 'slow'".into()),
+        lyrics: Some("[Verse]\nIt rains".into()),
+        bpm: Some(92),
+        duration: Some(1.4),
+        keyscale: Some("F# minor".into()),
+        timesignature: Some("3/4".into()),
+        vocal_language: Some("no".into()),
+        ..Request::default()
+    }
+}
+
+/// The prompts of the codes of a song whose metadata are all given. Worked out by hand: upstream
+/// `build_formatted_prompt_with_cot` and its `user_metadata`, acestep.cpp `build_cot_yaml` and
+/// `build_lm_prompt_uncond_with_cot`.
+#[test]
+fn codes_of_a_song_whose_metadata_are_given_are_asked_for_as_each_program_does() {
+    let user = "<|im_start|>user\n# Caption\nsoul: 'slow'\n\n# Lyric\n[Verse]\nIt rains\n<|im_end|>\n\
+                <|im_start|>assistant\n";
+    let yaml = "bpm: 92\nduration: 1\nkeyscale: F# minor\n";
+    let unknown = "<|im_start|>user\nNO USER INPUT<|im_end|>\n<|im_start|>assistant\n\
+                   <think>\n\n</think>\n\n";
+    let cases = [
+        (
+            "open",
+            format!("{user}<think>\n{yaml}language: 'no'\ntimesignature: 3\n</think>\n\n"),
+            unknown.to_owned(),
+        ),
+        (
+            "closed",
+            format!(
+                "{user}<think>\n{yaml}language: 'no'\ntimesignature: 3\n</think>\n\n<|im_end|>\n"
+            ),
+            format!("{user}<think>\n\n</think>\n\n<|im_end|>\n"),
+        ),
+        (
+            "upstream",
+            format!("{user}<think>\n{yaml}timesignature: 3\n</think>\n\n"),
+            unknown.to_owned(),
+        ),
+        (
+            "acestep.cpp",
+            format!(
+                "{user}<think>\nbpm: 92\ncaption: soul: 'slow'\nduration: 1\nkeyscale: F# minor\n\
+                 language: no\ntimesignature: 3/4\n</think>\n\n"
+            ),
+            "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n".into(),
+        ),
+    ];
+    for (style, conditional, unconditional) in cases {
+        let (composed, encode) = asked(&song(), style, Ask::Plan);
+        let [call] = &composed.calls[..] else { panic!("{style}: one call") };
+        let expected =
+            [conditional, unconditional].map(|text| encode(&(SYSTEM.to_owned() + &text)));
+        assert_eq!(call.prompts, expected, "{style}");
+    }
+}
+
+/// Later upstream does not tell the model the language, and acestep.cpp asks with the new caption.
+#[test]
+fn what_is_planned_stands_where_each_program_puts_it() {
+    let open = Request { bpm: None, duration: Some(10.0), ..song() };
+    let (composed, encode) = asked(&open, "acestep.cpp", Ask::Plan);
+    let [_, codes] = &composed.calls[..] else { panic!("two calls") };
+    let request = &composed.request;
+    let (caption, bpm) = (request.caption.as_deref().expect("one"), request.bpm.expect("one"));
+    assert_ne!(caption, "soul: 'slow'");
+    let user = format!(
+        "<|im_start|>user\n# Caption\n{caption}\n\n# Lyric\n[Verse]\nIt rains\n<|im_end|>\n\
+         <|im_start|>assistant\n<think>\nbpm: {bpm}\ncaption: "
+    );
+    let begin = encode(&(SYSTEM.to_owned() + &user));
+    let same = begin.iter().zip(&codes.prompts[0]).take_while(|(a, b)| a == b).count();
+    // The space at the end may be one token with what follows.
+    assert!(same + 1 >= begin.len(), "{same} of {}", begin.len());
+
+    let (composed, _) = asked(&open, "upstream", Ask::Plan);
+    let (ours, _) = asked(&open, "open", Ask::Plan);
+    assert_eq!(ours.metadata.language.as_deref(), Some("no"));
+    assert!(ours.text.contains("language: no"), "{}", ours.text);
+    assert!(!composed.text.contains("language: no"), "{}", composed.text);
+    assert_eq!(composed.request.vocal_language.as_deref(), Some("no"), "it is still sung so");
+}

@@ -1,0 +1,168 @@
+//! The JSON file beside a song: what is said of it, held to the same rules as a request.
+//!
+//! Keys are those of a request, in every spelling that one may have, and those that upstream's own
+//! data sets have besides.
+//!
+//! Source: upstream `LoRA_Training_Tutorial.md`, `dataset_builder_modules/models.py`.
+
+use std::path::Path;
+
+use acestep_runtime::{Error as Wrong, Notice, Request, plan::SongMetadata, request::object};
+use serde_json::{Map, Value};
+
+use super::dataset::bad;
+use crate::Error;
+
+/// Keys of upstream's data sets that teach nothing.
+const NOTHING: [&str; 6] =
+    ["id", "audio_path", "filename", "labeled", "raw_lyrics", "formatted_lyrics"];
+
+/// Keys of upstream's data sets that would change the caption, and what to do instead.
+const UNREAD: [(&str, &str); 3] = [
+    ("custom_tag", "give it with --custom-tag"),
+    ("genre", "write it into the caption"),
+    ("prompt_override", "only the caption is learned"),
+];
+
+/// The text and the metadata of one song.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Caption, lyrics and whether there is a voice.
+    pub request: Request,
+    /// Tempo, key, metre and language.
+    pub metadata: SongMetadata,
+    /// What is to be said of the file.
+    pub notices: Vec<Notice>,
+}
+
+/// Reads what `json`, the text of `file`, says of a song.
+///
+/// # Errors
+/// [`Error::Dataset`] that names the file, the key and its value.
+pub(super) fn read(file: &Path, json: &str) -> Result<Said, Error> {
+    let wrong = |error| bad(file, &reason(error));
+    let (object, mut notices) = without_foreign_keys(object(json).map_err(wrong)?);
+    let (mut request, said) = Request::from_object(object).map_err(wrong)?;
+    notices.extend(said);
+    // Upstream writes it of a song that has no lyrics.
+    let has_words = request.lyrics.as_deref().is_some_and(|text| !text.trim().is_empty());
+    if request.instrumental == Some(true) && has_words {
+        return Err(bad(file, "it has lyrics and is said to be instrumental: leave one out"));
+    }
+    request.lyrics = request.lyrics.filter(|_| has_words);
+    let metadata = SongMetadata::of(&request, &mut notices).map_err(wrong)?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for notice in &mut notices {
+        notice.0 = format!("`{name}`: {}", notice.0);
+    }
+    Ok(Said { request, metadata, notices })
+}
+
+/// The object without upstream's own keys; `is_instrumental` becomes a request's `instrumental`.
+fn without_foreign_keys(mut object: Map<String, Value>) -> (Map<String, Value>, Vec<Notice>) {
+    let is_said = |value: Option<Value>| value.is_some_and(|value| !is_empty(&value));
+    NOTHING.iter().for_each(|key| drop(object.remove(*key)));
+    let mut notices = Vec::new();
+    for (key, instead) in UNREAD {
+        if is_said(object.remove(key)) {
+            notices.push(Notice(format!("`{key}` is not read: {instead}")));
+        }
+    }
+    let is_silent = object.remove("is_instrumental") == Some(Value::Bool(true));
+    if is_silent && !is_said(object.get("lyrics").cloned()) {
+        object.insert("instrumental".into(), true.into());
+    }
+    (object, notices)
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+/// An error of a request in words about a file beside a song.
+fn reason(error: Wrong) -> String {
+    let key = |flag: &str| flag.replace('-', "_");
+    match error {
+        Wrong::OutOfRange { flag, value, range } => {
+            format!("`{}` {value} is out of range: {range}", key(flag))
+        }
+        Wrong::BadValue { flag, value, why, .. } => format!("`{}` {value}: {why}", key(flag)),
+        Wrong::RequestValue { key, value, expected } => {
+            format!("`{key}` is {value}, but {expected}")
+        }
+        Wrong::UnknownKey { key, near: Some(near) } => {
+            format!("an unknown key `{key}`; `{near}` is one")
+        }
+        Wrong::UnknownKey { key, near: None } => format!("an unknown key `{key}`"),
+        Wrong::RequestSyntax(why) => {
+            format!("not an object of caption, lyrics, bpm and so on: {why}")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(json: &str) -> Said {
+        read(Path::new("a.json"), json).expect(json)
+    }
+
+    fn refusal(json: &str) -> String {
+        read(Path::new("a.json"), json).expect_err(json).to_string()
+    }
+
+    #[test]
+    fn metadata_of_a_song_are_held_to_the_rules_of_a_request() {
+        let song = said(
+            r#"{"bpm": "92.5", "timesignature": 4.0, "key": "F# minor", "language": "EN",
+                "duration": 0}"#,
+        );
+        assert_eq!(song.metadata.bpm, Some(92), "cut, as upstream does and requests are");
+        assert_eq!(song.metadata.timesignature.as_deref(), Some("4"));
+        assert_eq!(song.metadata.keyscale.as_deref(), Some("F# minor"));
+        assert_eq!(song.metadata.vocal_language, Some("en"));
+        assert_eq!(song.notices, []);
+        for (json, why) in [
+            (r#"{"bpm": 4294967416}"#, "`bpm` 4294967416 is out of range: a whole number from 30"),
+            (r#"{"bpm": "fast"}"#, "`bpm` is \"fast\", but it must be a number"),
+            (r#"{"vocal_language": "English"}"#, "English"),
+            (r#"{"timesignature": "4 beats"}"#, "`timesignature` 4 beats: use 2, 3, 4 or 6"),
+            (r#"{"keyscale": "C\nmajor"}"#, "a key is a note and a mode"),
+            (r#"{"captoin": "rain"}"#, "an unknown key `captoin`; `caption` is one"),
+            (r#"{"bpm": 90, "tempo": 92}"#, "which mean the same"),
+            (r#"{"caption": "a", "caption": "b"}"#, "`caption` twice"),
+            (r#"{"caption": 5}"#, "`caption` is 5, but it must be a text"),
+            (r#"[1]"#, "not an object"),
+            (r#"{"#, "EOF while parsing"),
+            (r#"{"id": 1, "bpm": 90, "bpm": 91}"#, "`bpm` twice"),
+        ] {
+            let text = refusal(json);
+            assert!(text.starts_with("`a.json`: ") && text.contains(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_of_upstreams_data_sets_are_read() {
+        let song = said(
+            r#"{"id": "ab12", "audio_path": "x/a.wav", "filename": "a.wav", "caption": "calm",
+                "genre": "", "lyrics": "", "raw_lyrics": "", "formatted_lyrics": "", "bpm": null,
+                "keyscale": "", "timesignature": "", "duration": 61, "language": "unknown",
+                "is_instrumental": true, "custom_tag": "zyx", "labeled": true,
+                "prompt_override": null}"#,
+        );
+        assert_eq!(song.request.caption.as_deref(), Some("calm"));
+        assert_eq!((song.request.lyrics, song.request.instrumental), (None, Some(true)));
+        let notices: Vec<_> = song.notices.into_iter().map(|notice| notice.0).collect();
+        assert_eq!(notices, ["`a.json`: `custom_tag` is not read: give it with --custom-tag"]);
+    }
+
+    /// The default of upstream's `is_instrumental` is true, also beside words.
+    #[test]
+    fn words_beside_upstreams_mark_of_a_silent_song_stay() {
+        let song = said(r#"{"lyrics": "la", "is_instrumental": true}"#);
+        assert_eq!(song.request.lyrics.as_deref(), Some("la"));
+        assert!(refusal(r#"{"lyrics": "la", "instrumental": true}"#).contains("leave one out"));
+    }
+}
