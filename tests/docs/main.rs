@@ -3,7 +3,9 @@
 mod book;
 mod links;
 mod messages;
+mod modules;
 mod pictures;
+mod prose;
 mod readme;
 
 use std::{

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::{book::visit, text};
 
-/// A message of a program that is not installed, `acestep-train`, and a note that a golden file has.
+/// A message of a program that is not installed, `acestep-demo`, and a note that a golden file has.
 const ELSEWHERE: [&str; 2] = ["no vocabulary could be learned", "srcwav"];
 
 /// How messages begin in the source, before the text itself.

@@ -1,7 +1,7 @@
 //! The composer's pieces are what their labels say, to a listener that knows nothing of it.
 
-use acestep_tests::listener::{faults, key, tempo};
-use acestep_train::composer::{Key, Mode, Piece, Wish};
+use acestep_demo::composer::{Key, Mode, Piece, Wish};
+use acestep_demo::listener::{faults, key, tempo};
 
 /// Of many more pieces it tells 99 of 100: see the book, "Training".
 #[test]

@@ -1,11 +1,11 @@
 //! What the built-in model plays is held against what was asked for, by a listener that knows nothing of it.
 //!
-//! A few questions of the [exam](acestep_tests::exam), whose marks over a hundred are in the book,
+//! A few questions of the [exam](acestep_demo::exam), whose marks over a hundred are in the book,
 //! "Training".
 
+use acestep_demo::composer::Piece;
+use acestep_demo::exam::{Answer, Heard, Student, heard, question, styles};
 use acestep_runtime::lm::metadata::Scalar;
-use acestep_tests::exam::{Answer, Heard, Student, heard, question, styles};
-use acestep_train::composer::Piece;
 
 /// Pieces that the listener learns the styles from.
 const LESSONS: u64 = 96;

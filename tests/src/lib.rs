@@ -9,10 +9,8 @@
 //! | `cli` (of the package `acestep`) | the program as it is typed: messages, exit codes, files |
 
 mod altered;
-pub mod exam;
 pub mod foreign;
 mod golden;
-pub mod listener;
 
 use std::path::{Path, PathBuf};
 

@@ -1,21 +1,13 @@
-//! Training: music that is composed here, and the networks of ACE-Step 1.5 that learn it.
+//! Training of adapters: networks of ACE-Step 1.5 that learn from a few songs, and the loop that any network
+//! learns in.
 
-pub mod codes;
-pub mod composer;
-pub mod corpus;
 pub mod course;
 pub mod curves;
-pub mod demo;
 mod error;
-pub mod flow;
-pub mod labels;
-pub mod language;
 pub mod learner;
 pub mod lora;
+pub mod random;
 pub mod release;
-pub mod sheet;
-pub mod spectrum;
-pub mod vae;
-pub mod vocabulary;
+pub mod times;
 
 pub use error::Error;

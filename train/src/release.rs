@@ -145,7 +145,10 @@ fn write_rounded(path: &Path, tensors: &Tensors, many: usize) -> Result<(), Erro
 }
 
 /// Writes a file whole or not at all.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::File`]
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_whole(path, Existing::Replace, |file| {
         file.write_all(bytes).map_err(|source| acestep_runtime::Error::File {
             action: acestep_runtime::Action::Write,

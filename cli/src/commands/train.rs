@@ -14,9 +14,9 @@ use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
     course::{Course, Lesson, Row, seed_of},
-    flow,
     learner::Habits,
     lora::{self, Addition, Entry, Lessons, Shape, Times},
+    times,
 };
 use anyhow::Result;
 use burn::{backend::Autodiff, module::Module, tensor::DType};
@@ -280,7 +280,7 @@ impl acestep_runtime::Job for Learn<'_> {
         let addition = Addition::init(&mut dit, shape, args.seed, &device);
         let times = match folder.is_turbo() {
             true => Times::Turbo,
-            false => Times::Any(flow::Times::of(&folder.configs().dit)),
+            false => Times::Any(times::Times::of(&folder.configs().dit)),
         };
         let device_of = device.clone();
         let lessons =

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::{Addition, Song, song::Common};
-use crate::{flow, vae::normal};
+use crate::{random::normal, times};
 
 /// At which times is learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,7 +17,7 @@ pub enum Times {
     /// The eight of a turbo model with shift 3.
     Turbo,
     /// Any, drawn as the model's were when it learned.
-    Any(flow::Times),
+    Any(times::Times),
 }
 
 /// The schedule of turbo models with shift 3.

@@ -3,14 +3,16 @@
 
 use std::{fs, path::PathBuf};
 
+use acestep_demo::{
+    demo::Sizes,
+    vae::{Crops, loss_of_decoder},
+};
 use acestep_import::{Directory, Part, VaeFolder};
 use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
     course::Lesson,
-    demo::Sizes,
     learner::awake,
     release::{read_tensors, tensors_of, weight_normed},
-    vae::{Crops, loss_of_decoder},
 };
 use anyhow::Context;
 use burn::backend::Autodiff;
@@ -92,8 +94,9 @@ fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use acestep_demo::vae::Autoencoder;
     use acestep_runtime::Device;
-    use acestep_train::{release::Tensors, vae::Autoencoder};
+    use acestep_train::release::Tensors;
     use burn_flex::Flex;
 
     use super::*;

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use acestep_demo::{
+    corpus::Example,
+    demo::{self, Sizes},
+    language::{Coded, SHARES, Texts},
+};
 use acestep_import::Part;
 use acestep_model::{
     Backend, Place,
@@ -9,10 +14,7 @@ use acestep_model::{
     qwen3::Causal,
 };
 use acestep_train::{
-    corpus::Example,
     course::{Course, Lesson, digest},
-    demo::{self, Sizes},
-    language::{Coded, SHARES, Texts},
     learner::Habits,
     release::{tensors_of, write_tensors},
 };

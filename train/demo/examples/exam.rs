@@ -1,6 +1,6 @@
 //! How good the demo model is, part by part:
 //!
-//! `cargo run --release -p acestep-tests --example exam -- [PART] [COUNT] [FOLDER] [REQUEST] [ADAPTER]`
+//! `cargo run --release -p acestep-demo --example exam -- [PART] [COUNT] [FOLDER] [REQUEST] [ADAPTER]`
 //!
 //! The folder is what training releases into, or `built-in`, the model inside the program. A request as
 //! JSON, such as `{"guidance_scale": 3}`, holds for all songs; so does an adapter.
@@ -20,12 +20,12 @@
 
 use std::{path::Path, time::Instant};
 
-use acestep_import::Adapter;
-use acestep_runtime::Request;
-use acestep_tests::exam::{
+use acestep_demo::composer::{Piece, Style};
+use acestep_demo::exam::{
     self, Answer, LESSONS, Marks, Student, Times, composed, heard, question, question_in,
 };
-use acestep_train::composer::{Piece, Style};
+use acestep_import::Adapter;
+use acestep_runtime::Request;
 
 /// Answers question number so-and-so.
 type Player = Box<dyn FnMut(u64) -> Answer>;

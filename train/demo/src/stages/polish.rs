@@ -3,12 +3,10 @@
 //! What `flow` leaves has seldom learned to take the key from text alone. A stage of its own, so that neither takes
 //! longer than a few hours and each can be made on another machine.
 
+use acestep_demo::flow::{Emphasis, Shares, Singer};
 use acestep_import::{Directory, DitFolder, TextEncoderFolder};
 use acestep_model::{Backend, Place};
-use acestep_train::{
-    flow::{Emphasis, Shares, Singer},
-    learner::{Habits, awake},
-};
+use acestep_train::learner::{Habits, awake};
 use anyhow::{Context, ensure};
 use burn::backend::Autodiff;
 

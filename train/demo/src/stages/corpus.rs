@@ -1,7 +1,7 @@
 //! Pieces as latents.
 
+use acestep_demo::corpus::{Corpus, Example};
 use acestep_model::{Backend, Place};
-use acestep_train::corpus::{Corpus, Example};
 use burn::tensor::Tensor;
 
 use super::{Setting, report};

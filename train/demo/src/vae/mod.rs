@@ -15,8 +15,10 @@ use burn::{
         backend::{AutodiffBackend, Backend},
     },
 };
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_pcg::Pcg64;
+
+use acestep_train::random::normal;
 
 use crate::spectrum::{Distance, distance};
 
@@ -167,17 +169,4 @@ fn loss_of_sound<B: Backend>(
     let of_sound = (back * gradient).sum();
     // ANCHOR_END: beside
     (of_sound, Losses { spectra, waveform, kl: 0.0 })
-}
-
-/// Numbers of a normal distribution (Box and Muller 1958).
-pub(crate) fn normal(random: &mut Pcg64, count: usize) -> Vec<f32> {
-    let mut numbers = Vec::with_capacity(count + 1);
-    while numbers.len() < count {
-        let (u, v): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
-        let radius = (-2.0 * u.ln()).sqrt();
-        let (sin, cos) = (std::f64::consts::TAU * v).sin_cos();
-        numbers.extend([(radius * cos) as f32, (radius * sin) as f32]);
-    }
-    numbers.truncate(count);
-    numbers
 }

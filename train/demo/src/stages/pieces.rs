@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use acestep_demo::{
+    composer::{Band, Piece, SAMPLE_RATE, Style, Wish},
+    labels::Labels,
+};
 use acestep_runtime::{
     audio::{
         Audio,
@@ -9,10 +13,6 @@ use acestep_runtime::{
         write::save,
     },
     files::Existing,
-};
-use acestep_train::{
-    composer::{Band, Piece, SAMPLE_RATE, Style, Wish},
-    labels::Labels,
 };
 use anyhow::Context;
 use clap::Args;

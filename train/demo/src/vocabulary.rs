@@ -12,11 +12,11 @@ use tokenizers::{
 };
 
 use crate::{
-    Error,
     composer::{Piece, Wish},
     labels::Labels,
 };
 use acestep_runtime::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
+use acestep_train::Error;
 
 /// Entries without special tokens; 256 of them are bytes.
 pub const WORDS: usize = 1024;

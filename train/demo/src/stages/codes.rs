@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use acestep_import::Part;
-use acestep_model::{Backend, Place};
-use acestep_train::{
+use acestep_demo::{
     codes::{Moments, Scribe, Written},
     composer::REVISION,
     corpus::{self, Example},
-    course::{Course, Lesson},
     demo::{self, Sizes},
+    sheet::sheet,
+};
+use acestep_import::Part;
+use acestep_model::{Backend, Place};
+use acestep_train::{
+    course::{Course, Lesson},
     learner::Habits,
     release::{tensors_of, write_tensors},
-    sheet::sheet,
 };
 
 use burn::{backend::Autodiff, tensor::Tensor};

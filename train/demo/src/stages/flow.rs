@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use acestep_demo::{
+    composer::REVISION,
+    demo::{self, Sizes},
+    flow::{Emphasis, Lessons, Pieces, Shares, Singer},
+};
 use acestep_import::Part;
 use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::{
-    composer::REVISION,
     course::{Course, Lesson},
-    demo::{self, Sizes},
-    flow::{Emphasis, Lessons, Pieces, Shares, Singer, Times},
     learner::Habits,
     release::{Tensors, Values, tensors_of, write_tensors},
+    times::Times,
 };
 use burn::backend::Autodiff;
 

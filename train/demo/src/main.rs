@@ -19,7 +19,7 @@ use stages::{Setting, Stage, at_least_one, report};
 
 /// Trains the demo model, stage by stage: each goes on where it was stopped.
 #[derive(Debug, Parser)]
-#[command(name = "acestep-train", version)]
+#[command(name = "acestep-demo", version)]
 struct Arguments {
     #[command(subcommand)]
     stage: Stage,

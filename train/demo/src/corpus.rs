@@ -9,10 +9,10 @@ use burn::tensor::{Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::{
-    Error,
     composer::{Band, Piece, REVISION, Wish},
     labels::Labels,
 };
+use acestep_train::Error;
 
 /// Pieces of a file.
 const A_FILE: usize = 100;
@@ -132,7 +132,7 @@ fn write(path: &Path, examples: &[Example]) -> Result<(), Error> {
     let labels = serde_json::to_string(&labels).map_err(|e| state(e.to_string()))?;
     let metadata = HashMap::from([("labels".to_owned(), labels)]);
     let file = safetensors::serialize(views, Some(metadata)).map_err(|e| state(e.to_string()))?;
-    crate::release::write(path, &file)
+    acestep_train::release::write(path, &file)
 }
 
 fn read(path: &Path) -> Result<Vec<Example>, Error> {

@@ -5,10 +5,13 @@
 
 use std::{path::Path, time::Duration};
 
+use crate::composer::{Band, Key, Mode, Piece, Stereo, Style, Wish};
 use acestep_import::{DEMO, Directory, Folder, LanguageFolder, ModelPaths, VaeFolder, built_in};
+use acestep_model::{Checkpoint, Place};
 use acestep_runtime::{
-    Parts, Plan, Request, Residency, Unobserved,
+    ModelInfo, Parts, Plan, Request, Residency, Unobserved,
     audio::Audio,
+    generate,
     listen::codes_of,
     lm::{
         compose::{Ask, Job, compose, understand},
@@ -17,11 +20,32 @@ use acestep_runtime::{
     },
     sounds::{Sound as SourceSound, Sounds},
 };
-use acestep_train::composer::{Band, Key, Mode, Piece, Stereo, Style, Wish};
 use burn::tensor::{Tensor, TensorData};
+use burn_flex::{Flex, FlexDevice};
 
 use crate::listener::{Faults, Features, Sound, Styles, faults, features, key, tempo};
-use crate::{Cpu, DEVICE, info, place, plan, songs};
+
+/// The backend of every answer: the CPU's.
+type Cpu = Flex;
+
+/// Its only device.
+const DEVICE: FlexDevice = FlexDevice;
+
+/// Where networks are put.
+fn place() -> Place<Cpu> {
+    Place::f32(DEVICE)
+}
+
+/// What a plan must know of `model`.
+fn info(model: &Folder) -> ModelInfo {
+    ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
+}
+
+/// What `model` would do for `request`.
+fn plan(request: &Request, model: &Folder) -> Plan {
+    let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
+    plan
+}
 
 /// Seed of the first question; those of what is learned from are far away.
 const FIRST: u64 = u64::MAX / 2;
@@ -230,7 +254,8 @@ impl Student {
     }
 
     fn made(&self, plan: &Plan) -> Stereo {
-        let mut songs = songs(plan, &self.model).expect("a song");
+        let parts = Parts::new(&self.model, place(), Residency::WhileUsed);
+        let mut songs = generate(plan, &parts, &Unobserved).expect("a song");
         songs.swap_remove(0).audio.channels.try_into().expect("two channels")
     }
 

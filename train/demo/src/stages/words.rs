@@ -1,6 +1,6 @@
 //! The tokenizers.
 
-use acestep_train::{demo::Sizes, vocabulary};
+use acestep_demo::{demo::Sizes, vocabulary};
 use anyhow::Context;
 use tokenizers::Tokenizer;
 

@@ -29,7 +29,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokenizers::Tokenizer;
 
-use crate::vae::normal;
+use acestep_train::{random::normal, times::Times};
 
 /// The networks that learn together.
 #[derive(Module, Debug)]
@@ -66,30 +66,6 @@ pub struct Shares {
     pub timbre: f64,
     /// Items that are not told one of tempo, metre and key each.
     pub unknown: f64,
-}
-
-/// At which times a model learns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Times {
-    /// Middle of the draws before they are squeezed into 0 to 1.
-    pub mu: f32,
-    /// Spread of these.
-    pub sigma: f32,
-}
-
-impl Times {
-    /// Those of a model; of one that does not say, those of the released ones.
-    pub fn of(config: &Config) -> Self {
-        let [mu, sigma] =
-            [config.timestep_mu.unwrap_or(-0.4), config.timestep_sigma.unwrap_or(1.0)];
-        Self { mu: mu as f32, sigma: sigma as f32 }
-    }
-
-    /// A time: the later of two draws, as upstream takes it.
-    pub fn draw(self, random: &mut Pcg64) -> f32 {
-        let n = normal(random, 2).into_iter().fold(f32::NEG_INFINITY, f32::max);
-        1.0 / (1.0 + (-self.mu - self.sigma * n).exp())
-    }
 }
 
 /// What a step dwells on.
@@ -328,21 +304,4 @@ pub(crate) fn padded<B: burn::tensor::backend::Backend>(
     let values: Vec<i32> = ids.iter().flat_map(fill).collect();
     let shape = [ids.len(), longest];
     (Tensor::from_data(TensorData::new(values, shape), device), mask)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_the_later_of_two_draws() {
-        let mut random = Pcg64::seed_from_u64(5);
-        // Half of the later ones are below what sqrt(1/2) of all draws are below: 0.545 spreads.
-        for (mu, sigma) in [(-0.4, 1.0), (0.0, 1.6)] {
-            let times = Times { mu, sigma };
-            let middle = 1.0 / (1.0 + (-mu - 0.545 * sigma).exp());
-            let below = (0..4000).filter(|_| times.draw(&mut random) < middle).count();
-            assert!((1900..2100).contains(&below), "{below}");
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use acestep_model::{acestep, oobleck, qwen3};
 
-use crate::Error;
+use acestep_train::Error;
 
 /// `config.json` of the autoencoder.
 pub const VAE: &str = include_str!("demo/vae.json");
@@ -59,10 +59,8 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
-    use crate::{
-        flow::{Singer, Times},
-        vocabulary::WORDS,
-    };
+    use crate::{flow::Singer, vocabulary::WORDS};
+    use acestep_train::times::Times;
 
     /// In bf16 two bytes a number; tokenizers and what is stored exactly come to less than 500 kB.
     #[test]

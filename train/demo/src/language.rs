@@ -14,7 +14,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokenizers::Tokenizer;
 
-use crate::{Error, flow::padded, labels::Labels};
+use crate::{flow::padded, labels::Labels};
+use acestep_train::Error;
 
 /// A piece as codes, 5 a second.
 #[derive(Debug, Clone)]

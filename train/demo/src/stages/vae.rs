@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use acestep_demo::{
+    composer::{Piece, REVISION, Wish},
+    demo::{self, Sizes},
+    vae::{Autoencoder, Crops, Weights, loss},
+};
 use acestep_import::Part;
 use acestep_model::{Backend, Place};
 use acestep_train::{
-    composer::{Piece, REVISION, Wish},
     course::{Course, Lesson},
-    demo::{self, Sizes},
     learner::Habits,
     release::{Tensors, tensors_of, weight_normed, write_tensors},
-    vae::{Autoencoder, Crops, Weights, loss},
 };
 use burn::{
     backend::Autodiff,

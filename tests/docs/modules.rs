@@ -1,0 +1,257 @@
+//! Modules of a crate use each other in one direction, and what all families share names none.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use acestep_tests::root;
+use syn::{
+    Attribute, Item, UseTree,
+    visit::{self, Visit},
+};
+
+use super::text;
+
+/// Crates, and the modules of each that still form a cycle.
+const CRATES: [(&str, &[&str]); 5] = [
+    ("model", &[]),
+    ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
+    (
+        "runtime",
+        &[
+            "align",
+            "audio",
+            "codes",
+            "device",
+            "error",
+            "exchange",
+            "flow",
+            "host",
+            "latents",
+            "lm",
+            "observe",
+            "overflow",
+            "plan",
+            "residency",
+            "score",
+            "sounds",
+            "text",
+            "vae",
+        ],
+    ),
+    ("train", &[]),
+    ("cli", &["args", "commands", "error", "interrupt", "progress", "report", "settings"]),
+];
+
+/// Rust files under a folder.
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(files_of(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Names that follow `crate::` in a file, outside its tests.
+#[derive(Default)]
+struct Names {
+    used: BTreeSet<String>,
+    /// Whether the file is a module of the root, so that `super` is the crate.
+    is_top: bool,
+}
+
+impl Names {
+    fn of(file: &Path, is_top: bool) -> Self {
+        let parsed =
+            syn::parse_file(&text(file)).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let mut names = Self { used: BTreeSet::new(), is_top };
+        names.visit_file(&parsed);
+        names
+    }
+
+    fn is_root(&self, name: &syn::Ident) -> bool {
+        name == "crate" || self.is_top && name == "super"
+    }
+
+    fn leaves(&mut self, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => self.used.extend([path.ident.to_string()]),
+            UseTree::Name(name) => self.used.extend([name.ident.to_string()]),
+            UseTree::Rename(name) => self.used.extend([name.ident.to_string()]),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.leaves(tree)),
+            UseTree::Glob(_) => (),
+        }
+    }
+}
+
+fn is_of_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("test")
+            || attribute.meta.require_list().is_ok_and(|list| {
+                let condition = list.tokens.to_string();
+                list.path.is_ident("cfg")
+                    && (condition == "test" || condition.starts_with("all (test"))
+            })
+    })
+}
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let attributes = match item {
+            Item::Mod(item) => &item.attrs,
+            Item::Fn(item) => &item.attrs,
+            Item::Use(item) => &item.attrs,
+            Item::Impl(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_of_tests(attributes) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_use_tree(&mut self, tree: &'ast UseTree) {
+        match tree {
+            UseTree::Path(path) if self.is_root(&path.ident) => self.leaves(&path.tree),
+            UseTree::Group(_) => visit::visit_use_tree(self, tree),
+            _ => (),
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let mut segments = path.segments.iter();
+        if segments.next().is_some_and(|first| self.is_root(&first.ident)) {
+            self.used.extend(segments.next().map(|second| second.ident.to_string()));
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, of: &'ast syn::Macro) {
+        let tokens = of.tokens.to_string();
+        let after = tokens.split("crate :: ").skip(1);
+        let name = |text: &str| {
+            text.split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned)
+        };
+        self.used.extend(after.filter_map(name));
+    }
+}
+
+/// The names that the root of a crate has from its modules: `Request` is of `request`.
+fn reexports(file: &Path) -> BTreeMap<String, String> {
+    fn leaves(tree: &UseTree, module: &str, found: &mut BTreeMap<String, String>) {
+        match tree {
+            UseTree::Path(path) => leaves(&path.tree, module, found),
+            UseTree::Name(name) => drop(found.insert(name.ident.to_string(), module.to_owned())),
+            UseTree::Rename(name) => drop(found.insert(name.rename.to_string(), module.to_owned())),
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| leaves(tree, module, found))
+            }
+            UseTree::Glob(_) => (),
+        }
+    }
+    let mut found = BTreeMap::new();
+    for item in syn::parse_file(&text(file)).expect("Rust").items {
+        if let Item::Use(item) = item
+            && let UseTree::Path(path) = &item.tree
+        {
+            leaves(&path.tree, &path.ident.to_string(), &mut found);
+        }
+    }
+    found
+}
+
+/// Which modules of a crate use which others.
+fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let source = root().join(name).join("src");
+    let lib =
+        ["lib.rs", "main.rs"].map(|file| source.join(file)).into_iter().find(|path| path.is_file());
+    let at_root = reexports(&lib.expect("a root"));
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files_of(&source) {
+        let inside = file.strip_prefix(&source).expect("a file of the folder");
+        let is_test = inside.iter().any(|part| part == "tests" || part == "tests.rs");
+        let parts: Vec<_> =
+            inside.iter().map(|part| part.to_string_lossy().replace(".rs", "")).collect();
+        if is_test || ["lib", "main", "test_goldens"].contains(&parts[0].as_str()) {
+            continue;
+        }
+        let is_top = parts.len() == 1 || parts.len() == 2 && parts[1] == "mod";
+        let used = Names::of(&file, is_top).used.into_iter();
+        let used = used.map(|name| at_root.get(&name).cloned().unwrap_or(name));
+        uses.entry(parts[0].clone()).or_default().extend(used);
+    }
+    let modules: BTreeSet<String> = uses.keys().cloned().collect();
+    for (module, used) in &mut uses {
+        used.retain(|other| other != module && modules.contains(other));
+    }
+    uses
+}
+
+/// The modules that are used by what they use.
+fn cyclic(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
+    uses.keys().map(String::as_str).filter(|module| reached(uses, module).contains(module)).collect()
+}
+
+/// All modules that a module uses, directly or through others.
+fn reached<'a>(uses: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<&'a str> {
+    let of = |module: &str| uses.get(module).into_iter().flatten().map(String::as_str);
+    let (mut seen, mut open) = (BTreeSet::new(), of(from).collect::<Vec<_>>());
+    while let Some(module) = open.pop() {
+        if seen.insert(module) {
+            open.extend(of(module));
+        }
+    }
+    seen
+}
+
+#[test]
+fn modules_of_a_crate_form_no_cycle() {
+    for (name, known) in CRATES {
+        let uses = uses(name);
+        assert!(uses.len() > 5, "{name}: {uses:?}");
+        let found: Vec<_> = cyclic(&uses).into_iter().collect();
+        let arrows: Vec<_> =
+            uses.iter().filter(|(module, _)| found.contains(&module.as_str())).collect();
+        assert_eq!(found, known, "{name}: {arrows:#?}");
+    }
+}
+
+#[test]
+fn a_cycle_is_found_and_a_chain_is_none() {
+    let graph = |arrows: &[(&str, &[&str])]| -> BTreeMap<String, BTreeSet<String>> {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        arrows.iter().map(|(from, to)| ((*from).to_owned(), owned(to))).collect()
+    };
+    let chain = graph(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])]);
+    assert_eq!(cyclic(&chain).into_iter().collect::<Vec<_>>(), Vec::<&str>::new());
+    let circle = graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b"])]);
+    assert_eq!(cyclic(&circle).into_iter().collect::<Vec<_>>(), ["b", "c"]);
+}
+
+/// Layers and kernels serve every family.
+#[test]
+fn layers_and_kernels_name_no_family() {
+    const FAMILIES: [&str; 3] = ["acestep", "oobleck", "qwen3"];
+    let mut named = Vec::new();
+    for folder in ["model/src/nn", "model/src/kernel"] {
+        for file in files_of(&root().join(folder)) {
+            if file.ends_with("tests.rs") || file.iter().any(|part| part == "tests") {
+                continue;
+            }
+            let names = Names::of(&file, false).used;
+            named.extend(
+                FAMILIES
+                    .iter()
+                    .filter(|family| names.contains(**family))
+                    .map(|family| format!("{}: {family}", file.display())),
+            );
+        }
+    }
+    assert_eq!(named, Vec::<String>::new());
+}

@@ -1,0 +1,88 @@
+//! Doc comments are plain English: they begin with a noun or a verb, and use the field's words.
+
+use std::path::{Path, PathBuf};
+
+use acestep_tests::root;
+use regex::Regex;
+
+use super::text;
+
+/// Openers that turn a description into a riddle.
+const OPENERS: &str = r"^(What|How|Whether|Where|Those|Who)\b";
+
+/// Private words, and the field's own.
+const WORDS: [(&str, &str); 6] = [
+    (r"\bwhoever\b", "name who it is"),
+    (r"\bno numbers?\b", "NaN"),
+    (r"\beight bits\b", "int8"),
+    (r"\bgraphics cards?\b", "GPU"),
+    (r"\buntold\b", "unconditional"),
+    (r"\bnobody's\b", "name what it is"),
+];
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            rust_files(&path, files);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// The text of a line's doc comment.
+fn doc(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim)
+}
+
+/// Violations in a file, one a line.
+fn faults(code: &str) -> Vec<String> {
+    let openers = Regex::new(OPENERS).expect("a pattern");
+    let words = WORDS
+        .map(|(word, instead)| (Regex::new(&format!("(?i){word}")).expect("a pattern"), instead));
+    let (mut faults, mut is_inside) = (Vec::new(), false);
+    for (index, line) in code.lines().enumerate() {
+        let comment = doc(line);
+        let number = index + 1;
+        if let Some(comment) = comment.filter(|_| !is_inside)
+            && openers.is_match(comment)
+        {
+            faults.push(format!("{number}: begin with a noun or a verb: {comment}"));
+        }
+        is_inside = comment.is_some();
+        if line.trim_start().starts_with("//") {
+            let found = words.iter().filter(|(word, _)| word.is_match(line));
+            faults
+                .extend(found.map(|(_, instead)| format!("{number}: {instead}: {}", line.trim())));
+        }
+    }
+    faults
+}
+
+#[test]
+fn doc_comments_are_plain() {
+    let mut files = Vec::new();
+    for folder in ["model", "import", "runtime", "cli", "train", "tests"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    files.retain(|file| !file.ends_with("docs/prose.rs"));
+    assert!(files.len() > 500, "{}", files.len());
+    let faults: Vec<_> = files
+        .iter()
+        .flat_map(|file| {
+            let name = file.strip_prefix(root()).unwrap_or(file).display().to_string();
+            faults(&text(file)).into_iter().map(move |fault| format!("{name}:{fault}"))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{} places:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn an_opener_counts_at_the_beginning_of_a_comment_only() {
+    let found =
+        faults("/// What a song is.\nstruct A;\n/// A song, and\n/// What it is.\nstruct B;");
+    assert_eq!(found, ["1: begin with a noun or a verb: What a song is."]);
+    assert_eq!(faults("//! Whoever reads.\n// No number.\nlet x = 1; // no number").len(), 2);
+}
