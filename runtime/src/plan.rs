@@ -186,8 +186,7 @@ impl Plan {
 
     /// Decides everything that `request` leaves open, and returns notices for the user.
     ///
-    /// Missing seeds are drawn from the operating system: two plans of one request differ only in
-    /// them.
+    /// Missing seeds are random, so two plans of one request differ in them, but in nothing else.
     ///
     /// # Errors
     /// An [`Error`] that names the option, its value and the allowed values.
@@ -195,8 +194,7 @@ impl Plan {
         Self::with_sounds(request, model, &Sounds::default())
     }
 
-    /// Resolves as [`Self::resolve`], but with loaded sounds; the file names in `request` are
-    /// ignored.
+    /// As [`Self::resolve`], with loaded sounds; the file names in `request` are ignored.
     ///
     /// # Errors
     /// As [`Self::resolve`].
@@ -278,8 +276,8 @@ impl Plan {
         self.task == Task::Cover && self.source.is_some()
     }
 
-    /// Returns the source sound and its seam with the generated part; `None` if there is no region,
-    /// or no sound to keep outside it.
+    /// Returns the seam between the generated region and the source, and the source's sound; `None`
+    /// without a region, or if the source is not audio.
     pub fn seam(&self) -> Option<(Seam, &Audio)> {
         let (Some(region), Some(Sound::Audio(source))) = (&self.region, &self.source) else {
             return None;
@@ -342,8 +340,7 @@ impl Plan {
         self.seeds.len()
     }
 
-    /// Returns the first step that no longer follows the codes: see
-    /// [`flow::schedule::cover_steps`].
+    /// Returns the first step that no longer follows the codes, see [`flow::schedule::cover_steps`].
     pub fn cover_steps(&self) -> usize {
         flow::schedule::cover_steps(self.steps(), self.audio_cover_strength)
     }

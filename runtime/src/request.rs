@@ -121,15 +121,13 @@ pub struct Request {
     /// The timbre references as files of latents.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub ref_latents: Option<Vec<String>>,
-    /// Start of the region to generate, in seconds of the source; a negative time is before its
-    /// start.
+    /// Start of the region to generate, in seconds of the source; negative = before its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repainting_start: Option<f64>,
     /// End of the region; negative = the end of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repainting_end: Option<f64>,
-    /// `balanced`, `conservative`, `aggressive` or `custom`: the transition between the region and
-    /// its surroundings.
+    /// Transition to the surroundings: `balanced`, `conservative`, `aggressive` or `custom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaint_mode: Option<String>,
     /// Freedom of the region in mode `balanced` or `custom`, 0 to 1.
@@ -235,12 +233,10 @@ pub struct Request {
     /// Latent frames on either side of a tile whose sound is discarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vae_overlap: Option<i64>,
-    /// The model: a short name, a directory name or a path. A [`Plan`](crate::Plan) does not read
-    /// it.
+    /// The model: a short name, a directory name or a path. Not used by [`Plan`](crate::Plan).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Adapters of the model, such as LoRA: a name or a path each. A [`Plan`](crate::Plan) does not
-    /// read them.
+    /// Adapters such as LoRA: a name or a path each. Not used by [`Plan`](crate::Plan).
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub adapter: Option<Vec<String>>,
     /// Scales of the adapters: one for all or one for each; 1 = as trained.
@@ -331,8 +327,7 @@ impl Request {
         foreign::read(object)
     }
 
-    /// Returns the request without the settings that only form the condition, for a ready
-    /// condition.
+    /// Returns the request without the settings that a ready condition replaces.
     #[must_use]
     pub fn without_condition(&self) -> Self {
         Self {

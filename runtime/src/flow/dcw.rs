@@ -3,8 +3,7 @@
 //! A sampler's latents are slightly noisier or less noisy than the time implies. After each step
 //! they are pushed away from the music that the velocity predicts, with one factor for low
 //! frequencies and one for high frequencies: `L(x) += a (L(x) - L(y))`, `H(x) += b (H(x) - H(y))`.
-//! `L` and `H` are the means and half differences of neighbouring frames (Haar wavelets along
-//! time).
+//! `L` and `H` are means and half differences of neighbouring frames (Haar wavelets in time).
 //!
 //! Source: Yu et al. 2026, arXiv:2604.16044; upstream `acestep/models/common/dcw_correction.py`;
 //! acestep.cpp `dwt-haar.h`.
@@ -26,7 +25,7 @@ pub enum DcwMode {
 }
 
 impl DcwMode {
-    /// Upstream's name.
+    /// Returns upstream's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",

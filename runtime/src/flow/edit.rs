@@ -132,8 +132,7 @@ impl<'a, B: Backend> Path<'a, B> {
 
     /// Returns the mean of the guided velocities at one or more places, all at the same time.
     ///
-    /// APG's momentum is the same for all of them. It advances once, by the mean of the
-    /// differences.
+    /// All of them use the same APG momentum. It advances once, by the mean of the differences.
     ///
     /// # Shapes
     /// - `places`, output: `[B, T, C]`

@@ -50,7 +50,7 @@ pub struct Tracks<B: Backend> {
     pub first: Track<B>,
     /// Used from this step (counted from 0) to the last.
     pub later: Option<(usize, Track<B>)>,
-    /// Guidance; `None` runs the transformer once a step.
+    /// Guidance; `None` runs the transformer once per step.
     pub steering: Option<Steering<B>>,
 }
 
@@ -69,8 +69,7 @@ pub struct Start<B: Backend> {
     /// The initial noise, `[B, T, C]`.
     pub noise: Tensor<B, 3>,
     /// Latents to be noised to the time of the first step, `[B, T, C]`; see
-    /// [`Schedule::keeping`](schedule::Schedule::keeping). `None` starts from pure noise at any
-    /// time.
+    /// [`Schedule::keeping`](schedule::Schedule::keeping). `None` starts from pure noise.
     pub source: Option<Tensor<B, 3>>,
     /// The region to generate; `None` = everything.
     pub region: Option<Region<B>>,

@@ -41,8 +41,7 @@ impl Sampling {
     /// Returns the method of a step: the solver, or Euler for the last step of a distilled model
     /// with Heun, and for the last step of acestep.cpp's solvers.
     ///
-    /// An SDE step that ends at time 0 is Euler's too, because its noise would be multiplied by
-    /// zero.
+    /// An SDE step that ends at time 0 is Euler's too, because it would scale its noise by zero.
     pub(super) fn solver_of(&self, index: usize) -> Solver {
         let is_last = index + 1 == self.steps.len();
         let is_plain = match self.solver {

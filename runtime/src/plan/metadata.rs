@@ -35,8 +35,7 @@ impl SongMetadata {
     /// Reads the metadata of `request`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::BadValue`] or [`Error::UnknownLanguage`] for an invalid
-    /// value.
+    /// [`Error::OutOfRange`], [`Error::BadValue`] or [`Error::UnknownLanguage`].
     pub fn of(request: &Request, notices: &mut Vec<Notice>) -> Result<Self, Error> {
         let key = request.keyscale.as_deref().map(keyscale).transpose()?;
         if let Some(key) = key.filter(|key| !is_keyscale(key)) {

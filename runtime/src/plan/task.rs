@@ -104,8 +104,7 @@ impl MaskMode {
     /// Names of the modes; the first is the default.
     pub const NAMES: [(&str, Self); 4] = [
         ("explicit", Self::Explicit),
-        // All of upstream's files contain `auto`, and three of its versions interpret it
-        // differently.
+        // All of upstream's files contain `auto`; three versions interpret it differently.
         ("auto", Self::Explicit),
         ("ones", Self::Ones),
         ("twos", Self::Twos),

@@ -127,8 +127,7 @@ struct Reader {
 
 impl Reader {
     fn keys(&mut self, object: &Map<String, Value>) -> Result<(), Error> {
-        // Upstream writes the strengths even if it does not use them, and null for "the model's
-        // default".
+        // Upstream always writes the strengths, even if unused, and null for "model default".
         let left_open = object.get("dcw_enabled") == Some(&Value::Null);
         let dcw_off = left_open || object.get("dcw_enabled") == Some(&Value::Bool(false));
         if left_open && object.get("dcw_scaler").and_then(as_f64).is_some_and(|x| x != 0.0) {

@@ -1,5 +1,4 @@
-//! Heun's method: a trial Euler step, then the real step along the mean of the velocities at both
-//! ends.
+//! Heun's method: a trial Euler step, then a step along the mean of the velocities at both ends.
 //!
 //! Source: Karras et al. 2022, arXiv:2206.00364, Algorithm 1; upstream `sampler_mode="heun"`.
 

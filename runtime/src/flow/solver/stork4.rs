@@ -4,12 +4,10 @@
 //! of the network. In the sub-steps the velocity is a polynomial in time, `v + s v' + s^2/2 v''`,
 //! whose derivatives are differences of earlier velocities. The polynomial does not depend on `x`,
 //! and every fourth-order method integrates it exactly with any number of stages or sub-steps. So
-//! this module computes the integral directly; `stork_substeps` only changes acestep.cpp's
-//! rounding.
+//! this module computes the integral directly. `stork_substeps` would only change the rounding.
 //!
 //! `v'` is a one-sided difference, so the method has order 2. A derivative that is too large for
-//! its step (5 times the velocity) is treated as noise and set to zero; `v''` is zero whenever `v'`
-//! is.
+//! its step (5 times the velocity) is noise and is set to zero. If `v'` is noise, so is `v''`.
 //!
 //! Source: Tan et al. 2025, arXiv:2505.24210; Abdulle 2002, doi:10.1137/S1064827500379549;
 //! acestep.cpp `solver-stork.h`, which measures the derivatives over a whole batch. Here each song
