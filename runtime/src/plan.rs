@@ -340,7 +340,7 @@ impl Plan {
         self.seeds.len()
     }
 
-    /// Returns the first step that no longer follows the codes, see [`flow::schedule::cover_steps`].
+    /// Returns the first step without the codes, see [`flow::schedule::cover_steps`].
     pub fn cover_steps(&self) -> usize {
         flow::schedule::cover_steps(self.steps(), self.audio_cover_strength)
     }
