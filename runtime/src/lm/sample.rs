@@ -106,10 +106,9 @@ pub fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
 
 /// Returns the limit on an answer's tokens; upstream's `_compute_max_new_tokens`.
 ///
-/// With a duration: its codes, for at least 10 s and at most `max_seconds`, plus room for the plan,
-/// or in the codes phase for slightly more than the end token. Without one: `fallback`, or the
-/// model's length, but at most that of the longest song. A short prompt must still fit into
-/// `max_model_len`.
+/// With a duration: its codes, for 10 s to `max_seconds`, plus room for the plan. In the codes phase
+/// there is room for slightly more than the end token instead. Without one: `fallback`, or the
+/// model's length, but at most that of the longest song. A short prompt always fits too.
 pub fn max_new_tokens(
     target_seconds: Option<f64>,
     phase: Phase,

@@ -1,7 +1,7 @@
 //! Reader of request files: one table of keys, values in every known spelling.
 //!
-//! A key is ours ([`Request`]), another program's without effect, another program's and
-//! unsupported (an error if it would change the sound), or unknown (an error with the nearest key).
+//! A key is ours ([`Request`]), another program's, or unknown (an error with the nearest key).
+//! Another program's key has no effect or is unsupported (an error if it would change the sound).
 //! Other programs' values for "automatic" (-1, 0, `""`, `N/A`) become "not set".
 
 use std::{collections::HashMap, fmt};

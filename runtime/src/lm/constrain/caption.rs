@@ -1,8 +1,9 @@
 //! The caption, which is free text until the model begins the next field.
 //!
 //! A caption may have several lines; later lines are indented. If a line begins with another
-//! character, the model writes freely up to a colon, and the machine goes on with the value of the
-//! named field. So fields can be left out, as in upstream. After an unknown name comes `duration:`.
+//! character, the model writes freely up to a colon. The machine then continues with the value of
+//! the named field. So fields can be left out, as in upstream. After an unknown name comes
+//! `duration:`.
 
 use super::{Field, State};
 use crate::lm::{sample::Scores, vocabulary::Vocabulary};

@@ -56,9 +56,9 @@ impl GenreVocabulary {
 
     /// Returns the tokens that may follow `written`; never empty.
     ///
-    /// As in upstream, spaces around the written text are ignored. So if a genre goes on with a
-    /// space, the model may write any number of blank tokens, and needs a token that begins with a
-    /// space to continue. A vocabulary without such a token cannot continue.
+    /// As in upstream, spaces around the written text are ignored. So if a genre continues with a
+    /// space, the model may write any number of blank tokens. Only a token that begins with a space
+    /// continues the genre, and some vocabularies have none.
     pub(super) fn allowed(&self, vocabulary: &Vocabulary<'_>, written: &str) -> Vec<u32> {
         let written = written.to_lowercase();
         let Some(at) = self.walk(0, written.trim_matches(is_space)) else {
