@@ -1,7 +1,7 @@
-//! What will be done: every default taken, every range checked, nothing optional left.
+//! A plan: a request with every default filled in and every range checked.
 //!
-//! Source: upstream `inference.py` and handler defaults; where upstream's own doors disagree
-//! (shift 1.0 or 3.0, batch 1 or 2) the model cards decide.
+//! Source: upstream `inference.py` and handler defaults. Where upstream's entry points disagree
+//! (shift 1.0 or 3.0, batch 1 or 2), the model cards decide.
 
 mod adapters;
 pub mod length;
@@ -40,40 +40,40 @@ pub use song::no_duration;
 pub use start::{FlowEdit, Retake};
 pub use task::{Added, MaskMode, Region, Repaint, TRACKS, Task};
 
-/// Upstream never samples fewer latent frames; shorter songs are cropped afterwards.
+/// Least number of latent frames that upstream samples; shorter songs are cropped afterwards.
 pub const LEAST_FRAMES: usize = 128;
 
-/// Longest song in seconds: as much silence as the checkpoint holds.
+/// Longest song in seconds: the length of the checkpoint's silence latent.
 pub const MOST_SECONDS: f64 = 600.0;
 
-/// What a plan must know of the model.
+/// Properties of the model that a plan needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
-    /// How messages call it.
+    /// Name for messages.
     pub name: String,
-    /// Distilled to eight steps without guidance.
+    /// True if distilled to eight steps without guidance.
     pub is_turbo: bool,
     /// Latent channels.
     pub channels: usize,
     /// Samples of one latent frame.
     pub hop: usize,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
     /// Latent frames of one audio code.
     pub frames_per_code: usize,
-    /// Latent frames that a timbre is taken from: 750 in the released models.
+    /// Latent frames of a timbre reference: 750 in the released models.
     pub timbre_frames: usize,
-    /// Audio codes that exist: 64 000 in the released models.
+    /// Number of audio codes in the codebook: 64 000 in the released models.
     pub codes: u32,
-    /// Strength of guidance where none is asked for: 7 for the released models.
+    /// Default guidance scale: 7 for the released models.
     pub guidance_scale: f64,
 }
 
-/// Strength of guidance of the released base and sft models, as upstream's `inference.py` has it.
+/// Guidance scale of the released base and sft models, from upstream's `inference.py`.
 const GUIDANCE: f64 = 7.0;
 
 impl ModelInfo {
-    /// That of the model called `name`, by its configurations.
+    /// Returns the properties of the model `name` from its configurations.
     pub fn new(name: impl Into<String>, is_turbo: bool, configs: &Configs) -> Self {
         let Configs { dit, vae, .. } = configs;
         Self {
@@ -90,112 +90,111 @@ impl ModelInfo {
     }
 }
 
-/// A song, fully decided.
+/// A song with every setting decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is done.
+    /// The task.
     pub task: Task,
-    /// The song that it is made from; `None` for text2music, and where audio codes stand for it.
+    /// The source song; `None` for text2music, and if audio codes replace the source.
     pub source: Option<Sound>,
-    /// Pieces of the songs whose timbre it takes; none = that of silence.
+    /// Timbre references, each a part of a song; empty = the timbre of silence.
     pub references: Vec<Sound>,
-    /// Silence that is added to the source to be filled.
+    /// Silence that is added to the source, to be filled.
     pub added: Added,
-    /// The part that is made, if it is not all of it.
+    /// The part to generate; `None` = the whole song.
     pub region: Option<Region>,
-    /// What the transformer is told of that part.
+    /// The mask that tells the transformer which part to generate.
     pub mask_mode: MaskMode,
-    /// What it sounds like.
+    /// Description of the sound.
     pub caption: String,
-    /// What is sung.
+    /// The sung text.
     pub lyrics: String,
     /// A code of [`metadata::LANGUAGES`].
     pub vocal_language: String,
-    /// What the model is told to do.
+    /// Instruction for the model.
     pub instruction: String,
-    /// Tempo, metre, key and length as the prompt states them.
+    /// Tempo, metre, key and length for the prompt.
     pub metas: crate::prompt::Metas,
-    /// The whole text for the caption encoder.
+    /// Full text for the caption encoder.
     pub caption_prompt: String,
-    /// The same with the text2music instruction, for the steps that do not follow codes or source.
-    /// Present if [`Plan::audio_cover_strength`] is below 1.
+    /// The same with the text2music instruction, for the steps that follow neither codes nor
+    /// source. Present if [`Plan::audio_cover_strength`] is below 1.
     pub non_cover_prompt: Option<String>,
-    /// The whole text for the lyric encoder.
+    /// Full text for the lyric encoder.
     pub lyric_prompt: String,
-    /// Length in seconds that was asked for; that of codes or source, if there are some.
+    /// Length in seconds: that of the codes or the source if there are any, else as requested.
     pub duration_s: f64,
-    /// Latent frames that are heard.
+    /// Latent frames of the finished song.
     pub frames: usize,
-    /// Latent frames that are sampled, at least [`LEAST_FRAMES`].
+    /// Latent frames to sample, at least [`LEAST_FRAMES`].
     pub padded_frames: usize,
     /// Samples of one latent frame.
     pub hop: usize,
-    /// Samples a second.
+    /// Samples per second.
     pub sample_rate: u32,
     /// Latent channels.
     pub channels: usize,
-    /// One for each song.
+    /// One seed per song.
     pub seeds: Vec<u64>,
-    /// Times of the solver, descending, without the last; [`Plan::schedule`] has those that are left
-    /// where sampling starts from a source.
+    /// Start times of the solver's steps, descending. If sampling starts from a source,
+    /// [`Plan::schedule`] drops the first ones.
     pub timesteps: Vec<f32>,
-    /// Where the last step ends: 0, unless the user's own times end elsewhere.
+    /// End time of the last step: 0, unless the user's own times end elsewhere.
     pub terminal: f32,
-    /// How far the schedule leans to the noise; `None` if the times were given.
+    /// Shift of the schedule towards the noise; `None` if the times were given.
     pub shift: Option<f32>,
-    /// How a step moves.
+    /// Method to compute a step.
     pub solver: Solver,
-    /// What is done with every velocity.
+    /// Smoothing of every velocity.
     pub smoothing: Smoothing,
-    /// What is done after every step; `None` = nothing.
+    /// Correction after every step; `None` = none.
     pub dcw: Option<Dcw>,
     /// Guidance; `None` for turbo and for a scale of 1.
     pub guidance: Option<Guidance>,
-    /// The songs' outlines, five codes a second: one list for all songs or one for each, all as
-    /// long as each other; no list = no outline.
+    /// Audio codes, five per second: one list for all songs or one per song, all of equal length;
+    /// empty = no codes.
     pub codes: Vec<Vec<u32>>,
-    /// Share of the steps that follow codes or source; the rest see silence in their place.
+    /// Share of the steps that follow codes or source; the others get silence instead.
     pub audio_cover_strength: f64,
-    /// How much of a source stays under the noise that sampling starts from, 0 to 1.
+    /// Share of the source in the initial latents, 0 to 1.
     pub cover_noise_strength: f64,
-    /// Another take of the songs that the seeds make; `None` = those themselves.
+    /// Retake of the songs; `None` = the songs of [`Plan::seeds`] themselves.
     pub retake: Option<Retake>,
-    /// A song that is edited instead of made; `None` = none.
+    /// Edit of the source; `None` = the song is generated.
     pub flow_edit: Option<FlowEdit>,
-    /// The finished latents are multiplied by this ...
+    /// Factor for the finished latents.
     pub latent_rescale: f32,
-    /// ... and moved by this.
+    /// Offset for the finished latents, added after [`Plan::latent_rescale`].
     pub latent_shift: f32,
-    /// Whether the model is distilled; its stochastic steps end on the schedule's times.
+    /// True if the model is distilled; its stochastic steps end at the schedule's times.
     pub is_turbo: bool,
     /// Generator of the noise.
     pub noise: NoiseSource,
-    /// How latents are cut for the VAE.
+    /// Tiling of the latents for the VAE.
     pub tiling: Tiling,
-    /// How loud the songs are made.
+    /// Loudness target of the songs.
     pub loudness: Loudness,
-    /// Seconds from silence at the start, and into it at the end.
+    /// Seconds of fade-in and fade-out.
     pub fades: (f64, f64),
 }
 
 impl Plan {
-    /// Latent frames of a second: 25.
+    /// Returns the number of latent frames per second: 25.
     pub fn frames_per_second(&self) -> f64 {
         f64::from(self.sample_rate) / self.hop as f64
     }
 
-    /// Decides everything that `request` leaves open, and says what is worth saying.
+    /// Decides everything that `request` leaves open, and returns notices for the user.
     ///
-    /// Absent seeds are drawn from the operating system, so two plans of one request differ in
-    /// nothing but those.
+    /// Missing seeds are random, so two plans of one request differ in them, but in nothing else.
     ///
     /// # Errors
-    /// An [`Error`] that names the option, its value and what is allowed.
+    /// An [`Error`] that names the option, its value and the allowed values.
     pub fn resolve(request: &Request, model: &ModelInfo) -> Result<(Self, Vec<Notice>), Error> {
         Self::with_sounds(request, model, &Sounds::default())
     }
 
-    /// The same with the songs that are followed; the request's names of files are not read.
+    /// As [`Self::resolve`], with loaded sounds; the file names in `request` are ignored.
     ///
     /// # Errors
     /// As [`Self::resolve`].
@@ -267,18 +266,18 @@ impl Plan {
         Ok((plan, notices))
     }
 
-    /// Whether the song follows audio codes.
+    /// True if the song follows audio codes.
     pub fn has_codes(&self) -> bool {
         !self.codes.is_empty()
     }
 
-    /// Whether its source is heard through audio codes.
+    /// True if the source is reduced to audio codes.
     pub fn is_cover(&self) -> bool {
         self.task == Task::Cover && self.source.is_some()
     }
 
-    /// Where what is made meets the sound of its source, if what lies outside the region stays as it
-    /// is.
+    /// Returns the seam between the generated region and the source, and the source's sound; `None`
+    /// without a region, or if the source is not audio.
     pub fn seam(&self) -> Option<(Seam, &Audio)> {
         let (Some(region), Some(Sound::Audio(source))) = (&self.region, &self.source) else {
             return None;
@@ -294,18 +293,18 @@ impl Plan {
         Some((seam, source))
     }
 
-    /// Audio codes of each song.
+    /// Returns the number of audio codes per song.
     pub fn codes_per_song(&self) -> usize {
         self.codes.first().map_or(0, Vec::len)
     }
 
-    /// The times of the steps that are taken.
+    /// Returns the times of the steps to take.
     pub fn schedule(&self) -> Schedule {
         let whole = Schedule { timesteps: self.timesteps.clone(), terminal: self.terminal };
         whole.keeping(self.cover_noise_strength)
     }
 
-    /// The steps that are taken, and how.
+    /// Returns the steps to take, with solver and corrections.
     pub fn sampling(&self) -> Sampling {
         Sampling {
             smoothing: self.smoothing,
@@ -314,17 +313,18 @@ impl Plan {
         }
     }
 
-    /// Solver steps that are taken.
+    /// Returns the number of solver steps to take.
     pub fn steps(&self) -> usize {
         self.schedule().timesteps.len()
     }
 
-    /// Samples of one channel that are made.
+    /// Returns the number of generated samples per channel.
     pub fn samples(&self) -> usize {
         self.frames * self.hop
     }
 
-    /// The same with what the source has after the last whole frame, which stays too.
+    /// Returns the number of output samples per channel: [`Self::samples`], plus the kept rest of
+    /// the source after its last whole frame.
     pub fn heard_samples(&self) -> usize {
         match self.seam() {
             Some((seam, source)) => {
@@ -335,17 +335,17 @@ impl Plan {
         }
     }
 
-    /// How many songs.
+    /// Returns the number of songs.
     pub fn batch_size(&self) -> usize {
         self.seeds.len()
     }
 
-    /// The first step that no longer follows the codes: see [`flow::schedule::cover_steps`].
+    /// Returns the first step without the codes, see [`flow::schedule::cover_steps`].
     pub fn cover_steps(&self) -> usize {
         flow::schedule::cover_steps(self.steps(), self.audio_cover_strength)
     }
 
-    /// The noise that song `index` of the batch starts from, `[padded_frames, channels]`.
+    /// Returns the initial noise of song `index` of the batch, `[padded_frames, channels]`.
     pub fn initial_noise(&self, index: usize) -> Vec<f32> {
         let of = |seed| self.noise.initial_noise(seed, self.padded_frames, self.channels);
         let noise = of(self.seeds[index]);
@@ -356,10 +356,10 @@ impl Plan {
     }
 }
 
-/// The seeds of the songs that `request` asks for: drawn, counted up or listed.
+/// Returns one seed for each requested song: drawn, counted up or listed.
 ///
 /// # Errors
-/// Too many songs, or another number of them than of seeds.
+/// Too many songs, or different numbers of songs and seeds.
 pub fn seeds(request: &Request) -> Result<Vec<u64>, Error> {
     seeds::decide(request, 1, NoiseSource::default(), &mut Vec::new())
 }

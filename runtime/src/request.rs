@@ -1,6 +1,6 @@
-//! What was asked: every field optional, in upstream's names.
+//! The user's request: every field optional, with upstream's names.
 //!
-//! A `Request` has no defaults and no limits; those live in [`Plan`](crate::Plan). Its JSON is
+//! A `Request` has no defaults and no limits; those are in [`Plan`](crate::Plan). Its JSON is
 //! upstream's, and [`Request::from_json`] reads other programs' spellings too (see `foreign`).
 //!
 //! Source: upstream `GenerationParams` and `GenerationConfig`; acestep.cpp `AceRequest`.
@@ -16,26 +16,26 @@ use serde_json::{Map, Value};
 
 use crate::{Error, Notice};
 
-/// A song, as far as the user has decided it.
+/// Settings of a song that the user has decided.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
-    /// What it sounds like.
+    /// Description of the sound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
-    /// What is sung, with `[Verse]` and the like.
+    /// The sung text, with tags such as `[Verse]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lyrics: Option<String>,
-    /// No voice.
+    /// True for a song without voice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumental: Option<bool>,
-    /// Beats a minute.
+    /// Beats per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bpm: Option<i64>,
     /// Key, e.g. `F# minor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyscale: Option<String>,
-    /// Metre, e.g. `4` or `6/8`.
+    /// Time signature, e.g. `4` or `6/8`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timesignature: Option<String>,
     /// Length in seconds.
@@ -47,268 +47,264 @@ pub struct Request {
     /// Solver steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference_steps: Option<i64>,
-    /// Strength of guidance; 1 = none.
+    /// Guidance scale; 1 = no guidance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guidance_scale: Option<f64>,
-    /// How far the schedule leans to the noise.
+    /// Shift of the schedule towards the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<f64>,
-    /// The schedule itself, descending; wins over steps and shift.
+    /// The schedule itself, descending; takes precedence over steps and shift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timesteps: Option<Vec<f64>>,
     /// `ode` or `sde`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infer_method: Option<String>,
-    /// `euler` or `heun`, of the deterministic method.
+    /// `euler` or `heun`, for the deterministic method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampler_mode: Option<String>,
-    /// `euler`, `sde`, `dpm3m` or `stork4`: acestep.cpp's name for both.
+    /// `euler`, `sde`, `dpm3m` or `stork4`: acestep.cpp's single name for method and mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solver: Option<String>,
-    /// Sub-steps of `stork4`, on which it does not depend.
+    /// Sub-steps of `stork4`; they do not change its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stork_substeps: Option<i64>,
-    /// A velocity is shortened to so many norms of the latents; 0 = not.
+    /// Limit on the velocity, in norms of the latents; 0 = no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub velocity_norm_threshold: Option<f64>,
-    /// Share of the velocity before that is kept; 0 = none.
+    /// Weight of the previous velocity; 0 = none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub velocity_ema_factor: Option<f64>,
-    /// Whether steps are corrected in the wavelet domain.
+    /// True to correct the steps in the wavelet domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcw_enabled: Option<bool>,
-    /// `low`, `high`, `double` or `pix`: what is corrected.
+    /// `low`, `high`, `double` or `pix`: the frequencies to correct.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcw_mode: Option<String>,
-    /// How strongly it is corrected.
+    /// Strength of the correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcw_scaler: Option<f64>,
-    /// How strongly the high frequencies are, in mode `double`.
+    /// Strength for high frequencies in mode `double`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcw_high_scaler: Option<f64>,
-    /// `haar`.
+    /// `haar`, the only wavelet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dcw_wavelet: Option<String>,
-    /// One seed for the first song (the next ones count up), or one for each.
+    /// One seed for the first song (the next ones count up), or one per song.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub seed: Option<Vec<u64>>,
-    /// Seeds of the noise that the songs' own is turned to: one, or one for each.
+    /// Seeds of the second noise of a retake: one, or one per song.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub retake_seed: Option<Vec<u64>>,
-    /// How far it is turned, 0 to 1.
+    /// Share of the second noise, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retake_variance: Option<f64>,
-    /// How many songs.
+    /// Number of songs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<i64>,
-    /// The songs' outlines, five codes a second: one for all songs, or one for each; they win over
-    /// the duration.
+    /// Audio codes, five per second: one list for all songs, or one per song. They take precedence
+    /// over the duration.
     #[serde(skip_serializing_if = "Option::is_none", with = "code_lists")]
     pub audio_codes: Option<Vec<Vec<u32>>>,
-    /// What is done: a name of [`Task`](crate::plan::Task).
+    /// Name of a [`Task`](crate::plan::Task).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
-    /// The sound file that a cover, a repaint and the like are made from. Whoever makes the
+    /// Source sound file of a cover, a repaint and similar tasks. The caller of
     /// [`Plan`](crate::Plan) reads it, and the other files below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub src_audio: Option<String>,
-    /// The same as latents.
+    /// The source as a file of latents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub src_latents: Option<String>,
-    /// Sound files whose timbre is taken.
+    /// Sound files as timbre references.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub reference_audio: Option<Vec<String>>,
-    /// The same as latents.
+    /// The timbre references as files of latents.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub ref_latents: Option<Vec<String>>,
-    /// The region that is made anew begins here, in seconds of the source; below 0 is before it.
+    /// Start of the region to generate, in seconds of the source; negative = before its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repainting_start: Option<f64>,
-    /// The region ends here; below 0 = at the end of the source.
+    /// End of the region; negative = the end of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repainting_end: Option<f64>,
-    /// `balanced`, `conservative`, `aggressive` or `custom`: how closely the region follows its
-    /// surroundings.
+    /// Transition to the surroundings: `balanced`, `conservative`, `aggressive` or `custom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaint_mode: Option<String>,
-    /// Freedom of the region where the mode is `balanced` or `custom`, 0 to 1.
+    /// Freedom of the region in mode `balanced` or `custom`, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaint_strength: Option<f64>,
-    /// Latent frames on either side of the region in which source and song are mixed, where the mode
-    /// is `custom`.
+    /// Latent frames of crossfade on either side of the region, in mode `custom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaint_latent_crossfade_frames: Option<i64>,
-    /// The same of the sound, in seconds.
+    /// Crossfade of the sound in seconds, in mode `custom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaint_wav_crossfade_sec: Option<f64>,
-    /// What the transformer is told of the region: `explicit`, `ones` or `twos`.
+    /// Mask of the region for the transformer: `explicit`, `ones` or `twos`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_mask_mode: Option<String>,
-    /// The track that `lego` adds and `extract` takes out.
+    /// The track that `lego` adds or `extract` extracts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub track_name: Option<String>,
     /// The tracks that `complete` adds.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub track_classes: Option<Vec<String>>,
-    /// Guidance is applied at times from here ...
+    /// Lowest time at which guidance applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cfg_interval_start: Option<f64>,
-    /// ... to here.
+    /// Highest time at which guidance applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cfg_interval_end: Option<f64>,
     /// `apg`, `cfg`, `adg`, `adg_w_norm` or `adg_wo_clip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guidance_mode: Option<String>,
-    /// The same as the mode `adg`.
+    /// Same as the mode `adg`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_adg: Option<bool>,
-    /// Whether the peak is brought to `normalization_db`.
+    /// True to normalise the loudness; without another target, the peak to `normalization_db`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_normalization: Option<bool>,
-    /// The peak in dB below full scale.
+    /// Peak in dB relative to full scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub normalization_db: Option<f64>,
-    /// The integrated loudness in LUFS, in place of a peak.
+    /// Integrated loudness in LUFS, instead of a peak.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lufs: Option<f64>,
-    /// acestep.cpp's loudness: how many samples of a million may be clipped.
+    /// acestep.cpp's loudness: number of samples per million that may be clipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_clip: Option<i64>,
-    /// Seconds in which the song rises from silence.
+    /// Seconds of fade-in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fade_in_duration: Option<f64>,
-    /// Seconds in which it sinks into silence at its end.
+    /// Seconds of fade-out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fade_out_duration: Option<f64>,
-    /// What is written: `wav16`, `flac`, `mp3`, ..; a [`Plan`](crate::Plan) does not read it, nor
-    /// what follows: see [`Encoding`](crate::audio::format::Encoding).
+    /// Output format: `wav16`, `flac`, `mp3`, ..; see [`Encoding`](crate::audio::format::Encoding).
+    /// A [`Plan`](crate::Plan) does not read it, nor the rates below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_format: Option<String>,
-    /// Of an MP3, in kilobits a second.
+    /// MP3 bitrate in kilobits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mp3_bitrate: Option<i64>,
-    /// Of an MP3, in samples a second.
+    /// MP3 sample rate in Hz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mp3_sample_rate: Option<i64>,
-    /// Of an Opus file, in kilobits a second.
+    /// Opus bitrate in kilobits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opus_bitrate: Option<i64>,
     /// Share of the steps that follow the audio codes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_cover_strength: Option<f64>,
-    /// How much of the source stays under the noise that sampling starts from.
+    /// Share of the source in the initial latents; the rest is noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cover_noise_strength: Option<f64>,
-    /// Whether a source is carried to the caption and lyrics from those of its own that follow.
+    /// True to edit the source: from the two source texts below to `caption` and `lyrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_edit_morph: Option<bool>,
-    /// What the source sounds like.
+    /// Description of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_edit_source_caption: Option<String>,
-    /// What is sung in it.
+    /// Lyrics of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_edit_source_lyrics: Option<String>,
-    /// Steps before this share leave it alone.
+    /// Start of the editing window, as a share of the steps; earlier steps are skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_edit_n_min: Option<f64>,
-    /// Steps from this share on make it anew.
+    /// End of the editing window, as a share of the steps; later steps use the target alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_edit_n_max: Option<f64>,
-    /// Noises of each step.
+    /// Noise samples per step of an edit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_edit_n_avg: Option<i64>,
-    /// The finished latents are multiplied by this ...
+    /// Factor for the finished latents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latent_rescale: Option<f64>,
-    /// ... and moved by this.
+    /// Offset for the finished latents, added after the factor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latent_shift: Option<f64>,
-    /// The model's instruction, in place of the task's own.
+    /// Instruction for the model, instead of the task's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
     /// Generator of the noise: `philox`, `philox:THREADS` or `mt19937`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rng: Option<String>,
-    /// Latent frames that the VAE decodes at once.
+    /// Latent frames per VAE tile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vae_chunk: Option<i64>,
-    /// Latent frames on either side of a chunk whose sound is thrown away.
+    /// Latent frames on either side of a tile whose sound is discarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vae_overlap: Option<i64>,
-    /// The model: a short name, a directory's name or a path. A [`Plan`](crate::Plan) does not
-    /// read it.
+    /// The model: a short name, a directory name or a path. Not used by [`Plan`](crate::Plan).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Adapters of the model, LoRA and the like: a name or a path each. A [`Plan`](crate::Plan)
-    /// does not read them.
+    /// Adapters such as LoRA: a name or a path each. Not used by [`Plan`](crate::Plan).
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub adapter: Option<Vec<String>>,
-    /// How strongly they work, for all of them or for each; 1 = as they were trained.
+    /// Scales of the adapters: one for all or one for each; 1 = as trained.
     #[serde(skip_serializing_if = "Option::is_none", with = "one_or_many")]
     pub adapter_scale: Option<Vec<f64>>,
-    /// Whether the language model decides what is left open, and writes the outline. What it may
-    /// do follows; none of it is read by a [`Plan`](crate::Plan).
+    /// True if the language model decides open settings and writes audio codes. Its own settings
+    /// follow; a [`Plan`](crate::Plan) does not read them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<bool>,
-    /// The language model: a short name, a directory's name or a path.
+    /// The language model: a short name, a directory name or a path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_model: Option<String>,
-    /// `generate`, `inspire` (the caption is a wish) or `format` (caption and lyrics are drafts).
+    /// `generate`, `inspire` (`caption` is a wish) or `format` (caption and lyrics are drafts).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_mode: Option<String>,
-    /// Spread of its draws; 0 takes the likeliest token.
+    /// Sampling temperature; 0 = greedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_temperature: Option<f64>,
-    /// Strength of its guidance; 1 = none.
+    /// Guidance scale of the language model; 1 = no guidance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_cfg_scale: Option<f64>,
-    /// It draws from so many tokens; 0 = from all.
+    /// Number of most likely tokens to sample from; 0 = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_top_k: Option<i64>,
-    /// It draws from the tokens that together have this probability; 0 and 1 = from all.
+    /// Probability mass of the tokens to sample from; 0 and 1 = all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_top_p: Option<f64>,
-    /// How much it shuns what it wrote before; 1 = not.
+    /// Repetition penalty; 1 = none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_repetition_penalty: Option<f64>,
-    /// What its guidance leads away from.
+    /// Negative prompt of the guidance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_negative_prompt: Option<String>,
-    /// Its seed, if not those of the songs.
+    /// Seed of the language model, if it differs from the songs' seeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_seed: Option<u64>,
-    /// Whether it decides missing metadata.
+    /// True if the language model decides missing metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_cot_metas: Option<bool>,
-    /// Whether it writes the caption anew.
+    /// True if the language model rewrites the caption.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_cot_caption: Option<bool>,
-    /// Whether it decides a missing language.
+    /// True if the language model decides a missing language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_cot_language: Option<bool>,
-    /// Whether it may write only what can be read back.
+    /// True to restrict its output to text that can be parsed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_constrained_decoding: Option<bool>,
-    /// `open` or `closed`: whether it writes codes within its turn or after it.
+    /// Prompt format: `open`, `closed`, `upstream` or `acestep.cpp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lm_prompt_style: Option<String>,
 }
 
-/// What a value of a request looks like.
+/// The kind of value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// Text, or words that are read from it.
+    /// Text or a word.
     Text,
     /// True or false.
     Flag,
-    /// A number, or a list of them.
+    /// A number, or a list of numbers.
     Numbers,
 }
 
-/// A JSON object in which no key stands twice with different values.
+/// Reads a JSON object; a repeated key must have equal values.
 ///
 /// # Errors
-/// [`Error::RequestSyntax`]; [`Error::Conflict`] for such a key.
+/// [`Error::RequestSyntax`]; [`Error::Conflict`] for a key with different values.
 pub fn object(text: &str) -> Result<Map<String, Value>, Error> {
     foreign::object(text)
 }
@@ -318,12 +314,12 @@ impl Request {
     ///
     /// # Errors
     /// [`Error::RequestSyntax`], [`Error::UnknownKey`], [`Error::RequestValue`], or
-    /// [`Error::NotInThisVersion`] for a setting that would change the sound and is not built.
+    /// [`Error::NotInThisVersion`] for an unsupported setting that would change the sound.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Notice>), Error> {
         Self::from_object(object(text)?)
     }
 
-    /// The same of an [`object`] that was read before.
+    /// Reads a request from a result of [`object`].
     ///
     /// # Errors
     /// As [`Request::from_json`].
@@ -331,7 +327,7 @@ impl Request {
         foreign::read(object)
     }
 
-    /// The same without what only becomes the condition: what is left if that is there already.
+    /// Returns the request without the settings that a ready condition replaces.
     #[must_use]
     pub fn without_condition(&self) -> Self {
         Self {
@@ -370,7 +366,7 @@ impl Request {
         }
     }
 
-    /// The same without what only steers the language model: what is left once that is done.
+    /// Returns the request without the settings of the language model, after it has run.
     #[must_use]
     pub fn without_language_model(&self) -> Self {
         Self {
@@ -393,24 +389,24 @@ impl Request {
         }
     }
 
-    /// Whether the song is made from another one: by its task, or because that one is edited.
+    /// True if the song has a source: by its task, or for an edit.
     pub fn follows_source(&self) -> bool {
-        // A task that is no task is refused by the plan.
+        // The plan refuses an unknown task.
         let by_task = crate::plan::Task::of(self).is_ok_and(crate::plan::Task::has_source);
         by_task || self.flow_edit_morph == Some(true)
     }
 
-    /// Whether there is an outline.
+    /// True if there are audio codes.
     pub fn has_codes(&self) -> bool {
         self.audio_codes.iter().flatten().any(|list| !list.is_empty())
     }
 
-    /// The keys that a request can have, in our spelling.
+    /// Returns the keys of a request, in our spelling.
     pub fn known_keys() -> impl Iterator<Item = &'static str> {
         keys::OURS.iter().map(|(name, _, _)| *name)
     }
 
-    /// What a value of the key `name` looks like.
+    /// Returns the kind of value of the key `name`.
     pub fn takes(name: &str) -> Takes {
         use keys::Kind;
         let kind = keys::OURS.iter().find(|(own, _, _)| *own == name).map(|(_, kind, _)| *kind);
@@ -430,20 +426,20 @@ impl Request {
         }
     }
 
-    /// The keys of what is set.
+    /// Returns the keys of the fields that are set.
     pub fn keys(&self) -> Vec<String> {
         let object = serde_json::to_value(self).expect("texts, numbers and lists are JSON");
         object.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
     }
 
-    /// The request as a JSON file; what is not set is left out.
+    /// Returns the request as a JSON file; unset fields are left out.
     pub fn to_json(&self) -> String {
-        // NaN becomes null, so nothing in a request can fail.
+        // NaN becomes null, so serialisation cannot fail.
         serde_json::to_string_pretty(self).expect("texts, numbers and lists are JSON") + "\n"
     }
 }
 
-/// A list of one is written as that one; both are read.
+/// A list of one is written as a single value; both forms are read.
 mod one_or_many {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -474,7 +470,7 @@ mod one_or_many {
     }
 }
 
-/// Codes are written as acestep.cpp writes them, `"17,4"`; those of several songs are a list of such.
+/// Codes are written as acestep.cpp writes them, `"17,4"`; for several songs as a list of these.
 mod code_lists {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -1,9 +1,9 @@
 //! Differential correction in the wavelet domain (DCW).
 //!
-//! A sampler's latents are a little noisier or less noisy than the time says. After each step they
-//! are pushed away from the music that the velocity predicts, low and high frequencies each by its
-//! own factor: `L(x) += a (L(x) - L(y))`, `H(x) += b (H(x) - H(y))`, where `L` and `H` are the means
-//! and half differences of neighbouring frames, Haar's wavelets along time.
+//! A sampler's latents are slightly noisier or less noisy than the time implies. After each step
+//! they are pushed away from the music that the velocity predicts, with one factor for low
+//! frequencies and one for high frequencies: `L(x) += a (L(x) - L(y))`, `H(x) += b (H(x) - H(y))`.
+//! `L` and `H` are means and half differences of neighbouring frames (Haar wavelets in time).
 //!
 //! Source: Yu et al. 2026, arXiv:2604.16044; upstream `acestep/models/common/dcw_correction.py`;
 //! acestep.cpp `dwt-haar.h`.
@@ -11,21 +11,21 @@
 use acestep_model::Backend;
 use burn::tensor::Tensor;
 
-/// Which frequencies are corrected.
+/// Frequencies that are corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DcwMode {
-    /// The low ones, by `t scaler`.
+    /// Low frequencies, by `t scaler`.
     Low,
-    /// The high ones, by `(1 - t) scaler`.
+    /// High frequencies, by `(1 - t) scaler`.
     High,
     /// Both, by `t scaler` and `(1 - t) high_scaler`.
     Double,
-    /// All alike, by `scaler` at all times.
+    /// All frequencies by `scaler`, at all times.
     Pix,
 }
 
 impl DcwMode {
-    /// Upstream's name.
+    /// Returns upstream's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -36,19 +36,19 @@ impl DcwMode {
     }
 }
 
-/// The correction.
+/// Mode and strength of the correction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dcw {
-    /// Which frequencies.
+    /// Frequencies to correct.
     pub mode: DcwMode,
-    /// How strongly.
+    /// Strength.
     pub scaler: f32,
-    /// How strongly the high ones in [`DcwMode::Double`].
+    /// Strength for high frequencies in [`DcwMode::Double`].
     pub high_scaler: f32,
 }
 
 impl Dcw {
-    /// The factors of low and high frequencies after a step that began at time `t`.
+    /// Returns the factors of low and high frequencies after a step that began at time `t`.
     fn factors(&self, t: f32) -> (f32, f32) {
         match self.mode {
             DcwMode::Low => (t * self.scaler, 0.0),
@@ -58,10 +58,10 @@ impl Dcw {
         }
     }
 
-    /// The latents after a step that began at time `t`, pushed away from the predicted `music`.
+    /// Returns the latents after a step that began at time `t`, pushed away from `music`.
     ///
-    /// Haar's transform is orthogonal and linear, so the correction of `x` is that of `x - music`
-    /// added to it; a last frame without a neighbour has a silent one.
+    /// The Haar transform is linear, so the correction is computed on `x - music` and added to `x`.
+    /// An odd last frame is paired with zeros.
     ///
     /// # Shapes
     /// - `x`, `music`, output: `[B, T, C]`
@@ -98,7 +98,7 @@ mod tests {
         (0..frames).map(|i| ((i as f64 + 1.0) * seed).sin() * 2.0).collect()
     }
 
-    /// Haar's transform as the textbook has it, forth and back, in f64.
+    /// Textbook Haar transform and its inverse, in f64.
     fn by_wavelets(x: &[f64], y: &[f64], low: f64, high: f64) -> Vec<f64> {
         let root = 0.5f64.sqrt();
         let at = |z: &[f64], i: usize| z.get(i).copied().unwrap_or(0.0);

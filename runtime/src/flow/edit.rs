@@ -1,17 +1,17 @@
-//! Flow-edit: a song is carried from one description to another without being sampled anew.
+//! Flow-edit: changes a song from one description to another without sampling it from noise.
 //!
-//! At each time the source is noised, and the transformer is asked twice: for the noised source as
-//! its own description has it, and for the edited song, as noisy, as the target describes it. The
-//! edited song moves along the difference of the two answers, so what both descriptions share stays:
+//! At each time the source is noised and the transformer runs twice: on the noised source with the
+//! source's description, and on the edited song with the same noise and the target's description.
+//! The edited song moves along the difference, so what both descriptions share stays:
 //!
 //! ```text
 //! zs = (1 - t) x_src + t noise      zt = z + zs - x_src      z <- z - (v_target(zt) - v_source(zs)) (t - t')
 //! ```
 //!
-//! After the window the edited song is noised once and carried on along the target alone.
+//! After the window the edited song is noised once and sampled with the target alone.
 //!
 //! Source: Kulikov et al. 2024, FlowEdit, arXiv:2412.08629; upstream
-//! `acestep/models/common/flow_edit.py`, which knows Euler steps, without DCW.
+//! `acestep/models/common/flow_edit.py`, which has only Euler steps, without DCW.
 
 use std::ops::Range;
 
@@ -30,52 +30,52 @@ use crate::{
     observe::{Event, Observe, Stage, check},
 };
 
-/// A song, and what it is edited from and to.
+/// A song with its source and target descriptions.
 #[derive(Debug, Clone)]
 pub struct Edit<B: Backend> {
     /// Latents of the song, `[B, T, C]`.
     pub song: Tensor<B, 3>,
-    /// The song as it is.
+    /// Description of the song as it is.
     pub source: Side<B>,
-    /// The song as it is to be.
+    /// Description of the song after the edit.
     pub target: Side<B>,
-    /// When, and how carefully.
+    /// The steps that edit, and the number of noise samples.
     pub window: Window,
 }
 
 /// One of the two descriptions.
 #[derive(Debug, Clone)]
 pub struct Side<B: Backend> {
-    /// What the transformer follows.
+    /// Inputs of the transformer.
     pub track: Track<B>,
     /// Guidance of this side; `None` runs the transformer once.
     pub steering: Option<Steering<B>>,
 }
 
-/// The steps that edit.
+/// The steps that edit, as shares of all steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// Steps before this share of them are left out: the song keeps more of itself.
+    /// Start of the window. Earlier steps are skipped, so the song changes less.
     pub n_min: f64,
-    /// Steps from this share on carry the target alone, from a noised song: it keeps less.
+    /// End of the window. Later steps sample a noised song with the target alone: it changes more.
     pub n_max: f64,
-    /// So many noises are drawn for each step, and the answers averaged; at least 1.
+    /// Noise samples per step, over which the velocities are averaged; at least 1.
     pub n_avg: usize,
 }
 
 impl Window {
-    /// The steps that edit, of `steps`: `trunc(steps n_min) .. trunc(steps n_max)`.
+    /// Returns the steps that edit, of `steps`: `trunc(steps n_min) .. trunc(steps n_max)`.
     pub fn steps(&self, steps: usize) -> Range<usize> {
         let of = |share: f64| ((steps as f64 * share) as usize).min(steps);
         of(self.n_min)..of(self.n_max)
     }
 }
 
-/// Carries a song from its own description to the target's, `[B, T, C]`.
+/// Changes a song from its own description to the target's, `[B, T, C]`.
 ///
-/// Of `sampling` the steps and the smoothing count; its solver and correction are those of other
-/// ways. `draw` gives fresh noise, `[B, T, C]`, each time that it is called: `n_avg` times for each
-/// step of the window, and once after it.
+/// Only the steps and the smoothing of `sampling` are used: its solver and correction do not apply.
+/// `draw` returns fresh noise, `[B, T, C]`, on each call: `n_avg` times for each step of the
+/// window, and once after it.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
@@ -118,7 +118,7 @@ pub fn edit<B: Backend>(
     Ok(edited)
 }
 
-/// One side's velocity, with what it keeps from step to step.
+/// The velocity of one side, with its state between steps.
 struct Path<'a, B: Backend> {
     velocity: Velocity<'a, B>,
     history: History<B>,
@@ -130,9 +130,9 @@ impl<'a, B: Backend> Path<'a, B> {
         Self { velocity, history: History::default() }
     }
 
-    /// The mean of the guided velocities at several places, at least one, of one time.
+    /// Returns the mean of the guided velocities at one or more places, all at the same time.
     ///
-    /// APG's memory is the same for each of them, and moves on once, by the mean of their differences.
+    /// All of them use the same APG momentum. It advances once, by the mean of the differences.
     ///
     /// # Shapes
     /// - `places`, output: `[B, T, C]`
@@ -160,7 +160,7 @@ impl<'a, B: Backend> Path<'a, B> {
     }
 }
 
-/// The mean of tensors of one shape, if there are some.
+/// Returns the mean of tensors of one shape; `None` if there are none.
 fn mean<B: Backend>(tensors: Vec<Tensor<B, 3>>) -> Option<Tensor<B, 3>> {
     let count = tensors.len() as f32;
     tensors.into_iter().reduce(|a, b| a + b).map(|sum| sum / count)

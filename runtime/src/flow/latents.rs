@@ -8,7 +8,7 @@ use std::f64::consts::FRAC_PI_2;
 use acestep_model::Backend;
 use burn::tensor::Tensor;
 
-/// What lies between noise and music at time `t`: `t noise + (1 - t) x_0`.
+/// Returns the point between noise and music at time `t`: `t noise + (1 - t) x_0`.
 ///
 /// # Shapes
 /// - `x0`, `noise`, output: `[B, T, C]`
@@ -16,17 +16,17 @@ pub fn noised<B: Backend>(x0: Tensor<B, 3>, noise: Tensor<B, 3>, t: f32) -> Tens
     noise * t + x0 * (1.0 - t)
 }
 
-/// Another take of a song: its noise turned by `variance` of a right angle towards that of another
-/// seed, `cos(v pi / 2) noise + sin(v pi / 2) other`, which keeps the spread.
+/// Returns the noise of a retake: `cos(v pi / 2) noise + sin(v pi / 2) other`.
 ///
-/// A variance of 0 is the noise itself, 1 the other one.
+/// `other` is the noise of another seed. The standard deviation stays the same. A variance of 0
+/// returns `noise`, 1 returns `other`.
 pub fn retaken(noise: &[f32], other: &[f32], variance: f64) -> Vec<f32> {
     let (sine, cosine) = (variance * FRAC_PI_2).sin_cos();
     let (sine, cosine) = (sine as f32, cosine as f32);
     noise.iter().zip(other).map(|(a, b)| cosine * a + sine * b).collect()
 }
 
-/// Latents as the VAE is to hear them: `rescale x + shift`.
+/// Returns the latents for the VAE: `rescale x + shift`.
 ///
 /// # Shapes
 /// - `x`, output: `[B, T, C]`

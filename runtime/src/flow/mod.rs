@@ -1,9 +1,9 @@
 //! Flow matching: from noise to latents.
 //!
-//! `x_t = t noise + (1 - t) x_0`; the transformer predicts `v = noise - x_0`, and `x` is carried
-//! from `t = 1` to `t = 0` step by step. How a step moves is the [`solver`]'s; around it the velocity
-//! is steered ([`guidance`]) and tamed ([`smoothing`]), and the result corrected ([`dcw`]) and, outside
-//! a [`region`], put back.
+//! `x_t = t noise + (1 - t) x_0`; the transformer predicts `v = noise - x_0`, and `x` is integrated
+//! from `t = 1` to `t = 0` step by step. A [`solver`] computes each step. Before a step, the
+//! velocity is guided ([`guidance`]) and smoothed ([`smoothing`]). After a step, the result is
+//! corrected ([`dcw`]), and the source is restored outside a [`region`].
 //!
 //! Source: Lipman et al. 2023, arXiv:2210.02747; upstream `generate_audio`.
 
@@ -34,7 +34,7 @@ use velocity::Velocity;
 
 pub use sampling::Sampling;
 
-/// What the transformer listens to and starts from.
+/// Inputs of the transformer besides `x` and the time.
 #[derive(Debug, Clone)]
 pub struct Track<B: Backend> {
     /// Lyrics, timbre and caption, `[B, L, encoder width]`.
@@ -43,47 +43,47 @@ pub struct Track<B: Backend> {
     pub context: Tensor<B, 3>,
 }
 
-/// What to follow when: one track, or another from some step on.
+/// Transformer inputs over the steps: one track, or a second one from some step on.
 #[derive(Debug, Clone)]
 pub struct Tracks<B: Backend> {
-    /// From the first step.
+    /// Used from the first step.
     pub first: Track<B>,
-    /// From this step (counted from 0) to the last.
+    /// Used from this step (counted from 0) to the last.
     pub later: Option<(usize, Track<B>)>,
-    /// Guidance; `None` runs the transformer once a step.
+    /// Guidance; `None` runs the transformer once per step.
     pub steering: Option<Steering<B>>,
 }
 
-/// Guidance and what it steers away from.
+/// Guidance and its null condition.
 #[derive(Debug, Clone)]
 pub struct Steering<B: Backend> {
-    /// How strongly, and when.
+    /// Strength, mode and interval.
     pub guidance: Guidance,
-    /// The condition that stands for none, `[1, 1, encoder width]`.
+    /// The condition of the unconditional prediction, `[1, 1, encoder width]`.
     pub null: Tensor<B, 3>,
 }
 
-/// Where sampling starts, and what of a source it keeps.
+/// Start of sampling: noise, an optional source, and the region to repaint.
 #[derive(Debug, Clone)]
 pub struct Start<B: Backend> {
     /// The initial noise, `[B, T, C]`.
     pub noise: Tensor<B, 3>,
-    /// Latents that the noise is laid over at the time of the first step, `[B, T, C]`; see
-    /// [`Schedule::keeping`](schedule::Schedule::keeping). `None` starts from the noise alone, whatever that time is.
+    /// Latents to be noised to the time of the first step, `[B, T, C]`; see
+    /// [`Schedule::keeping`](schedule::Schedule::keeping). `None` starts from pure noise.
     pub source: Option<Tensor<B, 3>>,
-    /// The stretch that is made anew; `None` = everything.
+    /// The region to generate; `None` = everything.
     pub region: Option<Region<B>>,
 }
 
 impl<B: Backend> From<Tensor<B, 3>> for Start<B> {
-    /// From noise alone.
+    /// Starts from noise alone.
     fn from(noise: Tensor<B, 3>) -> Self {
         Self { noise, source: None, region: None }
     }
 }
 
 impl<B: Backend> Start<B> {
-    /// What the first step, at time `t`, begins with: `[B, T, C]`.
+    /// Returns `x` of the first step, which is at time `t`: `[B, T, C]`.
     fn latents(&self, t: f32) -> Tensor<B, 3> {
         match &self.source {
             None => self.noise.clone(),
@@ -92,9 +92,9 @@ impl<B: Backend> Start<B> {
     }
 }
 
-/// Carries noise, or a noised source, to latents, `[B, T, C]`.
+/// Integrates noise, or a noised source, to latents, `[B, T, C]`.
 ///
-/// `step_noise(i)` gives the fresh noise of step `i`, `[B, T, C]`; only stochastic steps ask.
+/// `step_noise(i)` returns the fresh noise of step `i`, `[B, T, C]`; only stochastic steps call it.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
@@ -109,8 +109,8 @@ pub fn sample<B: Backend>(
     sample_tapped(dit, tracks, start, sampling, step_noise, observe, &mut Quiet)
 }
 
-/// [`sample`] of the same shapes, showing `step{i}.xt` and `step{i}.vt`: what the transformer is given and gives,
-/// twice the batch where guidance applies.
+/// [`sample`] with the same shapes, but taps the input `step{i}.xt` and the output `step{i}.vt` of
+/// the transformer. Both have twice the batch where guidance applies.
 ///
 /// # Errors
 /// [`Error::Cancelled`].

@@ -1,6 +1,6 @@
-//! Initial noise, drawn on the host so that one seed means one song on every device.
+//! Initial noise, drawn on the host so that a seed gives the same song on every device.
 //!
-//! Two generators of the reference are reproduced:
+//! Two generators of PyTorch are reproduced:
 //! - Philox4x32-10 as `torch.randn(.., device="cuda", dtype=bfloat16)` draws it: counter-based,
 //!   one subsequence per GPU thread, Box-Muller, rounded to bf16.
 //! - mt19937 as `torch.randn` draws f32 on the CPU, in blocks of 16.
@@ -18,14 +18,14 @@ use rand_mt::Mt;
 use crate::{Error, near::nearest};
 pub use stream::NoiseStream;
 
-/// Which generator a seed belongs to.
+/// The generator of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoiseSource {
     /// As PyTorch on an NVIDIA GPU, rounded to bf16.
     Philox {
-        /// Threads PyTorch starts at most, which is a property of the GPU: a longer song's later
-        /// elements come from other counters. `None` = as many as elements, so that the song does
-        /// not depend on a GPU; equal to every GPU up to its own number of elements.
+        /// Maximum number of threads that PyTorch starts, a property of the GPU. Elements beyond it
+        /// come from other counters. `None` = as many threads as elements, so the song does not
+        /// depend on a GPU; it equals every GPU's noise up to that GPU's number of threads.
         threads: Option<u64>,
     },
     /// As PyTorch on a CPU in f32, from the low 32 bits of the seed.
@@ -39,7 +39,7 @@ impl Default for NoiseSource {
 }
 
 impl NoiseSource {
-    /// The noise that a song starts from, row-major.
+    /// Returns the noise at the start of a song, row-major.
     ///
     /// # Shapes
     /// output: `[frames, channels]`
@@ -50,9 +50,9 @@ impl NoiseSource {
         }
     }
 
-    /// The noise that an SDE adds after step `step`: the initial noise of `seed + step + 1`.
+    /// Returns the noise that an SDE adds after a step: the initial noise of `seed + step + 1`.
     ///
-    /// Upstream draws it unseeded; this rule is acestep.cpp's.
+    /// Upstream draws it unseeded; this rule is from acestep.cpp.
     ///
     /// # Shapes
     /// output: `[frames, channels]`
@@ -117,12 +117,12 @@ fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 
 /// Box-Muller as `curand_normal4`: two uniforms give `s sin v` and `s cos v`.
 ///
-/// The uniforms are rounded to f32 as on the GPU; logarithm and sine are taken in f64, because
-/// libraries differ in the last bit of theirs and the result is rounded to bf16 anyway.
+/// The uniforms are rounded to f32 as on the GPU. Logarithm and sine are computed in f64, because
+/// libraries differ in the last bit of theirs, and the result is rounded to bf16 anyway.
 fn box_muller_pair(x: u32, y: u32) -> [f32; 2] {
     const INVERSE: f32 = 2.328_306_4e-10; // 2^-32
     const INVERSE_TAU: f32 = INVERSE * 6.283_185_5;
-    // A multiplication and an addition rounded once, as nvcc contracts them.
+    // Fused multiply-add with one rounding, as nvcc emits it.
     let uniform = |bits: u32, scale: f32| {
         (f64::from(bits as f32) * f64::from(scale) + f64::from(scale / 2.0)) as f32
     };
@@ -132,7 +132,7 @@ fn box_muller_pair(x: u32, y: u32) -> [f32; 2] {
 }
 
 /// PyTorch's grid-stride loop, unrolled by four: thread `k` of `G` writes component `i` of its
-/// `j`-th draw to element `4 G j + G i + k`. Each thread has made `draws` before.
+/// `j`-th draw to element `4 G j + G i + k`. Each thread has already made `draws` draws.
 fn philox_normals_of(seed: u64, n: usize, threads: Option<u64>, draws: u64) -> Vec<f32> {
     let key = [seed as u32, (seed >> 32) as u32];
     let threads = threads.unwrap_or(n as u64).max(1);
@@ -151,7 +151,7 @@ fn philox_normals_of(seed: u64, n: usize, threads: Option<u64>, draws: u64) -> V
     (0..n as u64).map(element).collect()
 }
 
-/// Elements that the vectorised fill of ATen treats together.
+/// Elements per block of ATen's vectorised fill.
 const BLOCK: usize = 16;
 
 fn mt19937_normals_of(generator: &mut Mt, n: usize) -> Vec<f32> {
@@ -162,7 +162,7 @@ fn mt19937_normals_of(generator: &mut Mt, n: usize) -> Vec<f32> {
     let whole = n - n % BLOCK;
     data[..whole].chunks_exact_mut(BLOCK).for_each(fill_block);
     if whole < n {
-        // ATen draws the last 16 anew, over what the previous block left there.
+        // ATen redraws the last 16 elements, over those of the previous block.
         let tail = &mut data[n - BLOCK..];
         tail.iter_mut().for_each(|value| *value = uniform24(generator));
         fill_block(tail);
@@ -170,18 +170,18 @@ fn mt19937_normals_of(generator: &mut Mt, n: usize) -> Vec<f32> {
     data
 }
 
-/// Uniform numbers in `[0, 1)` as `torch.rand` draws them in f32 on a CPU.
+/// Returns uniform numbers in `[0, 1)` as `torch.rand` draws them in f32 on a CPU.
 pub fn mt19937_uniforms(seed: u64, count: usize) -> Vec<f32> {
     let mut generator = Mt::new(seed as u32);
     (0..count).map(|_| uniform24(&mut generator)).collect()
 }
 
-/// A uniform number in `[0, 1)` of 24 bits, as `torch.rand` in f32.
+/// Draws a 24-bit uniform number in `[0, 1)`, as `torch.rand` in f32.
 fn uniform24(generator: &mut Mt) -> f32 {
     (generator.next_u32() & 0xFF_FFFF) as f32 / (1 << 24) as f32
 }
 
-/// Turns 16 uniforms into normals: the first eight are radii, the last eight angles.
+/// Converts 16 uniforms to normals: the first eight are radii, the last eight angles.
 fn fill_block(block: &mut [f32]) {
     let (radii, angles) = block.split_at_mut(BLOCK / 2);
     for (first, second) in radii.iter_mut().zip(angles) {
@@ -193,13 +193,13 @@ fn fill_block(block: &mut [f32]) {
     }
 }
 
-/// A uniform number in `[0, 1)` of 53 bits out of two numbers, as `torch.rand` in f64.
+/// Returns a 53-bit uniform number in `[0, 1)` from two 32-bit ones, as `torch.rand` in f64.
 pub(crate) fn uniform53(high: u32, low: u32) -> f64 {
     let bits = (u64::from(high) << 32 | u64::from(low)) & ((1 << 53) - 1);
     bits as f64 / (1u64 << 53) as f64
 }
 
-/// Below 16 elements ATen goes one by one, in f64 and with 53-bit uniforms.
+/// ATen's scalar path for fewer than 16 elements: f64 with 53-bit uniforms.
 fn scalar_normals(generator: &mut Mt, n: usize) -> Vec<f32> {
     let mut uniform53 = || uniform53(generator.next_u32(), generator.next_u32());
     let mut normals = Vec::with_capacity(n + 1);
@@ -228,8 +228,8 @@ mod tests {
     }
 
     /// Goldens: `torch.randn` with a CPU generator. Below 16 elements it computes in f64 and every
-    /// bit is the same. From 16 on it takes logarithm, sine and cosine from polynomials in f32,
-    /// where ours are rounded from f64: measured, 2 units in the last place at most.
+    /// bit is equal. From 16 on it uses f32 polynomials for logarithm, sine and cosine, while ours
+    /// are rounded from f64. Measured difference: at most 2 units in the last place.
     #[test]
     fn mt19937_noise_equals_torch_on_the_cpu() {
         for seed in GOLDEN_SEEDS {
@@ -260,7 +260,7 @@ mod tests {
         );
     }
 
-    /// Values that acestep.cpp prints beside PyTorch's on a GPU: seed 42, `[2170, 64]`, bf16.
+    /// Values that acestep.cpp prints next to PyTorch's on a GPU: seed 42, `[2170, 64]`, bf16.
     #[test]
     fn philox_noise_of_seed_42_begins_as_on_the_gpu() {
         let noise = NoiseSource::default().initial_noise(42, 2170, 64);

@@ -1,8 +1,8 @@
-//! A stretch of a song that is made anew, while the rest stays as it was (repaint).
+//! Repaint: regenerates a region of a song and keeps the rest.
 //!
-//! After each of the first steps everything outside the stretch is put back to the source, noised to
-//! the time that was reached, so that the stretch grows out of what surrounds it. At the end the two
-//! are blended: inside the stretch what was made, outside the source, and between them ramps that lie
+//! After each of the first steps, everything outside the region is replaced by the source, noised
+//! to the current time. So the new region fits its surroundings. At the end the result is blended
+//! with the source: the result inside the region, the source outside. The crossfade ramps lie
 //! outside.
 //!
 //! Source: Lugmayr et al. 2022, "RePaint", arXiv:2201.09865 (the idea); upstream
@@ -15,24 +15,24 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::noised;
 
-/// What is made anew, and what stays.
+/// The region to generate, and the source to keep around it.
 #[derive(Debug, Clone)]
 pub struct Region<B: Backend> {
-    /// Latents of the whole source, nothing silenced, `[B, T, C]`.
+    /// Latents of the whole source, without silenced parts, `[B, T, C]`.
     pub clean: Tensor<B, 3>,
-    /// Frames that are made anew.
+    /// Frames to generate.
     pub anew: Range<usize>,
-    /// After so many steps the rest is put back to the source; see [`injected_steps`].
+    /// Number of steps after which the rest is replaced by the source; see [`injected_steps`].
     pub injected_steps: usize,
-    /// Frames of the ramp on either side at the end; 0 = no blend at all, so that what was made
-    /// outside the stretch is kept too, unless [`Self::keeps_latents`].
+    /// Frames of the final ramp on either side. 0 = no blend: what was generated outside the region
+    /// is kept too, unless [`Self::keeps_latents`].
     pub crossfade_frames: usize,
-    /// Whether the rest is the source's also where there is no ramp.
+    /// True if the source also replaces the rest when there is no ramp.
     pub keeps_latents: bool,
 }
 
 impl<B: Backend> Region<B> {
-    /// Outside the stretch the source, noised to time `t`.
+    /// Replaces everything outside the region by the source, noised to time `t`.
     ///
     /// # Shapes
     /// - `x`, `noise`, output: `[B, T, C]`
@@ -44,8 +44,8 @@ impl<B: Backend> Region<B> {
     }
     // ANCHOR_END: injected
 
-    /// The source outside the stretch, with ramps of [`Region::crossfade_frames`]; unchanged if there
-    /// are none.
+    /// Blends with the source outside the region, with ramps of [`Region::crossfade_frames`];
+    /// returns `x` unchanged if there is nothing to blend.
     ///
     /// # Shapes
     /// - `x`, output: `[B, T, C]`
@@ -57,7 +57,7 @@ impl<B: Backend> Region<B> {
         x * mask.clone() + self.clean.clone() * (mask.neg() + 1.0)
     }
 
-    /// `[1, T, 1]`.
+    /// Returns [`soft_mask`] of the region, `[1, T, 1]`.
     fn mask(&self, x: &Tensor<B, 3>, crossfade: usize) -> Tensor<B, 3> {
         let frames = x.dims()[1];
         let mask = soft_mask(self.anew.clone(), frames, crossfade);
@@ -65,16 +65,16 @@ impl<B: Backend> Region<B> {
     }
 }
 
-/// The steps after which the rest is put back: `round(ratio x steps)` as Python rounds, halves to the
-/// even neighbour.
+/// Returns the number of steps after which the rest is replaced: `round(ratio x steps)`, half to
+/// even as in Python.
 pub fn injected_steps(ratio: f64, steps: usize) -> usize {
     (ratio * steps as f64).round_ties_even() as usize
 }
 
-/// One inside `anew`, a ramp of at most `crossfade` entries outside on either side, zero elsewhere.
+/// Returns 1 inside `anew`, a ramp of at most `crossfade` entries outside on either side, else 0.
 ///
-/// A ramp of `n` has the values `1 / (n + 1) .. n / (n + 1)`; where the song ends it is shorter, and
-/// so steeper. An empty `anew` is zero everywhere.
+/// A ramp of `n` has the values `1 / (n + 1) .. n / (n + 1)`. At an end of the song it is shorter
+/// and thus steeper. An empty `anew` gives zeros everywhere.
 pub fn soft_mask(anew: Range<usize>, length: usize, crossfade: usize) -> Vec<f32> {
     let (left, right) = (anew.start.min(length), anew.end.min(length));
     let mut mask = vec![0.0; length];

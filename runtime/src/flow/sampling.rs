@@ -1,4 +1,4 @@
-//! Everything about a run of sampling that is not a tensor.
+//! Settings of a sampling run that are not tensors.
 
 use acestep_model::Backend;
 use burn::tensor::Tensor;
@@ -10,24 +10,24 @@ use super::{
     solver::{SdeTimes, Solver, Step},
 };
 
-/// Steps, and how each moves.
+/// Steps, solver and corrections.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     /// The steps, from noise to latents.
     pub steps: Vec<Step>,
-    /// How each moves.
+    /// The method to compute a step.
     pub solver: Solver,
-    /// Whether the model is distilled: its last step is plain and ends the run, and nothing is put
-    /// back after it.
+    /// True if the model is distilled: its last step is plain and ends the run, and no source is
+    /// injected after it.
     pub is_turbo: bool,
-    /// What is done with every velocity.
+    /// Smoothing of every velocity.
     pub smoothing: Smoothing,
-    /// What is done after every step; `None` = nothing.
+    /// Correction after every step; `None` = none.
     pub dcw: Option<Dcw>,
 }
 
 impl Sampling {
-    /// The steps of a schedule; nothing is smoothed or corrected.
+    /// Creates the steps of a schedule, without smoothing or correction.
     pub fn new(schedule: &Schedule, solver: Solver, is_turbo: bool) -> Self {
         let times = &schedule.timesteps;
         let next = |index: usize| match solver {
@@ -38,10 +38,10 @@ impl Sampling {
         Self { steps, solver, is_turbo, smoothing: Smoothing::default(), dcw: None }
     }
 
-    /// How a step moves: the solver's way, but for the last step of a distilled model and of
-    /// acestep.cpp's solvers, which goes straight to its end.
+    /// Returns the method of a step: the solver, or Euler for the last step of a distilled model
+    /// with Heun, and for the last step of acestep.cpp's solvers.
     ///
-    /// Nor is noise drawn for a step that ends at time 0, where it would be multiplied by zero.
+    /// An SDE step that ends at time 0 is Euler's too, because it would scale its noise by zero.
     pub(super) fn solver_of(&self, index: usize) -> Solver {
         let is_last = index + 1 == self.steps.len();
         let is_plain = match self.solver {
@@ -53,14 +53,14 @@ impl Sampling {
         if is_plain { Solver::Euler } else { self.solver }
     }
 
-    /// Whether what a step made may be put back to a source.
+    /// True if the source may be injected after this step.
     pub(super) fn injects_after(&self, index: usize) -> bool {
         !self.is_turbo || index + 1 < self.steps.len()
     }
 
-    /// The music that the velocity at the start of a step predicts, for [`Sampling::dcw`].
+    /// Returns the music that the velocity at the start of a step predicts, for [`Sampling::dcw`].
     ///
-    /// acestep.cpp's own solvers go there from the end of the step.
+    /// For acestep.cpp's own solvers it is predicted from the end of the step.
     ///
     /// # Shapes
     /// - `start`, `end`, `velocity`, output: `[B, T, C]`
@@ -77,7 +77,7 @@ impl Sampling {
         }
     }
 
-    /// The times that the transformer is asked about, in order.
+    /// Returns the times of all transformer calls, in order.
     pub fn calls(&self) -> Vec<f32> {
         let of_step = |(index, step): (usize, &Step)| match self.solver_of(index) {
             Solver::Heun => vec![step.t, step.next],

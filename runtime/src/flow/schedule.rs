@@ -1,4 +1,4 @@
-//! The times at which the diffusion transformer is asked for a velocity.
+//! Times at which the diffusion transformer predicts a velocity.
 //!
 //! `x_t = t noise + (1 - t) x_0`: time runs from 1 (noise) to 0 (music). Shifting keeps the ends
 //! and spends more steps near the noise: `t' = s t / (1 + (s - 1) t)`.
@@ -6,22 +6,22 @@
 //! Source: upstream `modeling_acestep_v15_turbo.py` (tables, snapping) and
 //! `modeling_acestep_v15_base.py` (linspace and shift), both in f32.
 
-/// Times of a whole song, descending, and the time where the last step ends.
+/// Times of a whole song, descending, and the end time of the last step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Where a velocity is computed.
+    /// Times at which a velocity is computed.
     pub timesteps: Vec<f32>,
-    /// Where the last step ends; 0 unless the user's own list ends elsewhere.
+    /// End time of the last step; 0 unless the user's own list ends elsewhere.
     pub terminal: f32,
 }
 
 impl Schedule {
-    /// The rest of the schedule for a start that keeps `strength` of a source
-    /// (`cover_noise_strength`): from the time nearest to `1 - strength`, the earlier of two as near.
+    /// Returns the rest of the schedule for a start that keeps `strength` of a source
+    /// (`cover_noise_strength`): from the time nearest to `1 - strength`, the first one on a tie.
     ///
-    /// 0 is the whole schedule, though a first time below 1 stays where it is. What is sampled starts
-    /// as [`noised`](super::latents::noised) source at that time; steps are counted, and
-    /// [`cover_steps`] taken, from what is left.
+    /// 0 returns the whole schedule, even if its first time is below 1. Sampling starts from the
+    /// [`noised`](super::latents::noised) source at the first time. Step counts and [`cover_steps`]
+    /// refer to the remaining steps.
     // ANCHOR: after_noise
     pub fn keeping(&self, strength: f64) -> Self {
         if strength <= 0.0 {
@@ -36,14 +36,14 @@ impl Schedule {
     // ANCHOR_END: after_noise
 }
 
-/// Turbo's own times for shift 1, 2 and 3: what it was distilled for.
+/// Turbo's own times for shift 1, 2 and 3, for which it was distilled.
 const TURBO: [[f64; 8]; 3] = [
     [1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125],
     [1.0, 14.0 / 15.0, 6.0 / 7.0, 10.0 / 13.0, 2.0 / 3.0, 6.0 / 11.0, 0.4, 2.0 / 9.0],
     [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3],
 ];
 
-/// Every time in [`TURBO`], descending: the only ones turbo may be asked for.
+/// Every time in [`TURBO`], descending: the only times that turbo accepts.
 const TURBO_VALID: [f64; 20] = [
     1.0,
     21.0 / 22.0,
@@ -67,7 +67,7 @@ const TURBO_VALID: [f64; 20] = [
     0.125,
 ];
 
-/// The shift that turbo really uses: the nearest of 1, 2 and 3, the smaller one of two as near.
+/// Returns the shift that turbo really uses: the nearest of 1, 2 and 3, the smaller one on a tie.
 pub fn turbo_shift(shift: f32) -> f32 {
     let mut nearest = 1.0f32;
     for candidate in [2.0, 3.0] {
@@ -78,14 +78,14 @@ pub fn turbo_shift(shift: f32) -> f32 {
     nearest
 }
 
-/// Turbo's eight times for a shift, which is first rounded by [`turbo_shift`].
+/// Returns turbo's eight times for a shift, which is first rounded by [`turbo_shift`].
 pub fn turbo(shift: f32) -> Schedule {
     let table = TURBO[turbo_shift(shift) as usize - 1];
     Schedule { timesteps: table.map(|t| t as f32).to_vec(), terminal: 0.0 }
 }
 
-/// A user's own times for turbo: trailing zeros dropped, at most 20 kept, each replaced by the
-/// nearest time turbo knows (the earlier of two as near). `None` if nothing is left.
+/// Returns a user's own times for turbo: trailing zeros dropped, at most 20 kept, each replaced by
+/// the nearest time that turbo accepts (the earlier one on a tie). `None` if nothing is left.
 pub fn turbo_custom(timesteps: &[f32]) -> Option<Schedule> {
     let kept = timesteps.iter().rposition(|&t| t != 0.0)? + 1;
     let snapped = timesteps[..kept.min(TURBO_VALID.len())].iter().map(|&t| snap(t)).collect();
@@ -101,10 +101,10 @@ fn snap(t: f32) -> f32 {
     nearest.map_or(t, |valid| valid as f32)
 }
 
-/// Times for base and sft: `steps + 1` points from 1 to 0, shifted; the 0 is the end, not a step.
+/// Returns times for base and sft: `steps + 1` points from 1 to 0, shifted; the 0 is only the end.
 ///
 /// # Panics
-/// If `steps` is 0; a plan has checked it.
+/// If `steps` is 0; a plan has already rejected that.
 pub fn base(steps: usize, shift: f32) -> Schedule {
     assert!(steps > 0, "a schedule has at least one step");
     let mut timesteps = linspace_to_zero(steps + 1);
@@ -117,7 +117,7 @@ pub fn base(steps: usize, shift: f32) -> Schedule {
     Schedule { timesteps, terminal }
 }
 
-/// A user's own times for base and sft, taken as they are: the last one is where sampling ends.
+/// Returns a user's own times for base and sft, unchanged: the last one is the end of sampling.
 /// `None` if there are fewer than two.
 pub fn base_custom(timesteps: &[f32]) -> Option<Schedule> {
     match timesteps {
@@ -128,32 +128,32 @@ pub fn base_custom(timesteps: &[f32]) -> Option<Schedule> {
     }
 }
 
-/// `t' = s t / (1 + (s - 1) t)` in f32, in upstream's order of operations.
+/// Returns `t' = s t / (1 + (s - 1) t)` in f32, in upstream's order of operations.
 // ANCHOR: shifted
 pub fn shifted(t: f32, shift: f32) -> f32 {
     shift * t / (1.0 + (shift - 1.0) * t)
 }
 // ANCHOR_END: shifted
 
-/// Where the SDE of base and sft goes after step `index` of `steps`: `1 - (i + 1) / N`.
+/// Returns the end time of an SDE step of base and sft: `1 - (i + 1) / N`.
 ///
-/// Upstream ignores shift and custom times here, so the next time is not the schedule's.
+/// Upstream ignores shift and custom times here, so it is not the schedule's next time.
 pub fn base_sde_next(index: usize, steps: usize) -> f32 {
     (1.0 - (index + 1) as f64 / steps as f64) as f32
 }
 
-/// The first step that no longer follows the audio codes: `trunc(steps x strength)` in f64, as
-/// Python's `int(steps * strength)`.
+/// Returns the first step that no longer follows the audio codes: `trunc(steps x strength)` in f64,
+/// as Python's `int(steps * strength)`.
 pub fn cover_steps(steps: usize, strength: f64) -> usize {
     (steps as f64 * strength) as usize
 }
 
 /// `torch.linspace(1, 0, n)` in f32: the first half counts up from the start, the second half
-/// back from the end, so both ends are exact.
+/// counts back from the end, so both ends are exact.
 fn linspace_to_zero(n: usize) -> Vec<f32> {
     let step = -1.0 / (n - 1) as f32;
     let value = |i: usize| {
-        // PyTorch's vectorised loop multiplies and adds with one rounding.
+        // PyTorch's vectorised loop uses a fused multiply-add.
         if i < n / 2 {
             step.mul_add(i as f32, 1.0)
         } else {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// The golden's input list, snapped by hand. The stored `custom_timesteps.timesteps` are the
-    /// list itself, not what the decoder saw; the latents of that case check the rest.
+    /// list itself, not the decoder's times; the latents of that case check the rest.
     #[test]
     fn custom_turbo_times_lose_trailing_zeros_and_snap_to_the_twenty_known_ones() {
         let given = golden_f32("a/sampling_turbo.safetensors", "custom_timesteps.timesteps");
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(snap(5.0), 1.0);
     }
 
-    /// 0.3875 in f32 is 0.387499988, a hair nearer to 0.375 than to 0.4, which only f64 sees.
+    /// 0.3875 in f32 is 0.387499988, slightly nearer to 0.375 than to 0.4. Only f64 sees it.
     #[test]
     fn nearness_is_judged_in_double_precision() {
         assert_eq!(snap(0.3875), 0.375);
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// In f32 0.7 is 0.699999988, of which 50 steps would be 34.
+    /// In f32, 0.7 is 0.699999988, which would give 34 of 50 steps.
     #[test]
     fn the_share_of_steps_that_follow_the_codes_is_cut_in_double_precision() {
         for (steps, strength, expected) in
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(turbo.keeping(1.0).timesteps, [0.3]);
         let base = base_custom(&[1.0, 0.75, 0.5, 0.25]).expect("three steps");
         assert_eq!(base.keeping(0.4), Schedule { timesteps: vec![0.5], terminal: 0.25 });
-        // Half way between 1 and 0.75: the first of the two.
+        // Half way between 1 and 0.75: the first one.
         assert_eq!(base.keeping(0.125), base);
     }
 

@@ -1,21 +1,21 @@
-//! Taming the velocity before it is used: no longer than the latents allow, and a running mean.
+//! Smoothing of the velocity: a limit on its norm, and a running mean.
 //!
 //! Source: upstream `velocity_norm_threshold` and `velocity_ema_factor` in `generate_audio`.
 
 use acestep_model::Backend;
 use burn::tensor::Tensor;
 
-/// What is done with every velocity.
+/// Smoothing that is applied to every velocity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Smoothing {
-    /// A song's velocity is shortened to so many times the norm of its latents; `None` = not.
+    /// Limit on a song's velocity, in norms of its latents; `None` = no limit.
     pub norm_threshold: Option<f32>,
-    /// The share of the velocity before that is kept; `None` = none.
+    /// Weight of the previous velocity in the mean; `None` = no mean.
     pub ema_factor: Option<f32>,
 }
 
 impl Smoothing {
-    /// The velocity at `x`, shortened, and mixed with the one before.
+    /// Returns the velocity at `x`, limited, then mixed with the previous one.
     ///
     /// # Shapes
     /// - `velocity`, `x`, `before`, output: `[B, T, C]`
@@ -28,14 +28,14 @@ impl Smoothing {
         self.mixed(self.shortened(velocity, x), before)
     }
 
-    /// `v min(1, threshold |x| / |v|)`, norms over time and channels; all are `[B, T, C]`.
+    /// Returns `v min(1, threshold |x| / |v|)`, norms over time and channels; all are `[B, T, C]`.
     pub fn shortened<B: Backend>(&self, velocity: Tensor<B, 3>, x: &Tensor<B, 3>) -> Tensor<B, 3> {
         let Some(threshold) = self.norm_threshold else { return velocity };
         let scale = (norm(x.clone()) + TINY) * threshold / (norm(velocity.clone()) + TINY);
         velocity * scale.clamp_max(1.0)
     }
 
-    /// `(1 - f) v + f v'`; all are `[B, T, C]`.
+    /// Returns `(1 - f) v + f v'`; all are `[B, T, C]`.
     pub fn mixed<B: Backend>(
         &self,
         velocity: Tensor<B, 3>,
@@ -48,10 +48,10 @@ impl Smoothing {
     }
 }
 
-/// Keeps a division finite.
+/// Avoids a division by zero.
 const TINY: f32 = 1e-10;
 
-/// The norm of each song: `[B, T, C] -> [B, 1, 1]`.
+/// Returns the norm of each song: `[B, T, C] -> [B, 1, 1]`.
 fn norm<B: Backend>(x: Tensor<B, 3>) -> Tensor<B, 3> {
     x.square().sum_dim(2).sum_dim(1).sqrt()
 }
@@ -71,7 +71,7 @@ mod tests {
         let x = songs([[[3., 4.]], [[3., 4.]]]);
         let v = songs([[[0., 10.]], [[0., 1.]]]);
         let tame = Smoothing { norm_threshold: Some(0.5), ema_factor: None };
-        // |x| = 5, so that 2.5 is allowed.
+        // |x| = 5, so the limit is 2.5.
         let out = tame.applied(v.clone(), &x, None).into_data().to_vec::<f32>().expect("f32");
         assert_eq!(out, [0., 2.5, 0., 1.]);
         let out = Smoothing::default().applied(v.clone(), &x, Some(&x));
@@ -87,7 +87,7 @@ mod tests {
         let out = tame.applied(v.clone(), &x, Some(&before));
         let out = out.into_data().to_vec::<f32>().expect("f32");
         assert_eq!(out, [1., 0.75 * 2.5 + 1., 2., 0.]);
-        // The first step has none before it.
+        // The first step has no previous velocity.
         let out = tame.applied(v, &x, None).into_data().to_vec::<f32>().expect("f32");
         assert_eq!(out, [0., 2.5, 0., 0.]);
     }

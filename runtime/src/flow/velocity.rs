@@ -1,4 +1,4 @@
-//! The velocity that a solver is given: one or two answers of the transformer, guided.
+//! The velocity for a solver: one or two predictions of the transformer, guided.
 
 use acestep_model::{
     Backend, Tap,
@@ -11,15 +11,15 @@ use super::{
     guidance::{Momentum, Prediction, Role},
 };
 
-/// The transformer with what it follows, what it is steered away from, and what it keeps from step to
-/// step: the attended condition, and APG's memory.
+/// The transformer with its inputs, its guidance, and its state between steps: the cross-attention
+/// keys and values of the condition, and APG's momentum.
 pub(super) struct Velocity<'a, B: Backend> {
     dit: &'a Dit<B>,
     steering: Option<&'a Steering<B>>,
     track: &'a Track<B>,
     plain: Option<CrossAttended<B>>,
     doubled: Option<CrossAttended<B>>,
-    /// APG's memory.
+    /// APG's momentum.
     pub(super) momentum: Momentum<B>,
 }
 
@@ -32,12 +32,12 @@ impl<'a, B: Backend> Velocity<'a, B> {
         Self { dit, steering, track, plain: None, doubled: None, momentum: Momentum::default() }
     }
 
-    /// Follows another track; what is kept of the condition is computed anew.
+    /// Switches to another track; the cross-attention state is recomputed.
     pub(super) fn follow(&mut self, track: &'a Track<B>) {
         (self.track, self.plain, self.doubled) = (track, None, None);
     }
 
-    /// The guided velocity at `x` and time `t`.
+    /// Returns the guided velocity at `x` and time `t`.
     ///
     /// # Shapes
     /// - `x`, output: `[B, T, C]`
@@ -53,7 +53,7 @@ impl<'a, B: Backend> Velocity<'a, B> {
         self.guided(prediction, x, t, role)
     }
 
-    /// Guidance over what [`Velocity::predict`] said at `x` and time `t`.
+    /// Applies guidance to a result of [`Velocity::predict`] at `x` and time `t`.
     pub(super) fn guided(
         &mut self,
         prediction: Prediction<B>,
@@ -69,7 +69,7 @@ impl<'a, B: Backend> Velocity<'a, B> {
         }
     }
 
-    /// What the transformer says at `x` and time `t`; `shown` is the step that a tap calls it.
+    /// Runs the transformer at `x` and time `t`; `shown` is the step number for the tap.
     ///
     /// # Shapes
     /// - `x`: `[B, T, C]`

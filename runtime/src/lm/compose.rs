@@ -1,4 +1,4 @@
-//! A request in which the language model has decided what was left open.
+//! The two phases of the language model, which fill in the open settings of a request.
 //!
 //! ```text
 //! request -> text phase: metadata, perhaps caption and lyrics -> codes phase -> request
@@ -30,98 +30,97 @@ use crate::{
     plan::MOST_SECONDS,
 };
 
-/// Codes of the longest song.
+/// Number of codes of the longest song.
 const MOST_CODES: usize = 5 * MOST_SECONDS as usize;
 
-/// What the language model is asked for.
+/// Task of the language model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// Metadata that are missing, from caption and lyrics: upstream's first phase.
+    /// Missing metadata from caption and lyrics: upstream's first phase.
     Plan,
-    /// Caption, lyrics and metadata from a description: the request's caption.
+    /// Caption, lyrics and metadata from a description, the request's caption.
     Inspire,
-    /// Caption and lyrics put into the form that the model was trained on, and metadata.
+    /// Metadata, and caption and lyrics rewritten in the format of the training data.
     Format,
-    /// Whatever an instruction of the user's own asks for, in the form of an inspiration's answer.
+    /// The user's own instruction; the answer has the format of [`Ask::Inspire`].
     Custom {
-        /// The instruction.
+        /// The instruction: the system message.
         system: String,
-        /// What it is about.
+        /// The input: the user message.
         user: String,
     },
 }
 
 impl Ask {
-    /// What a request asks for by itself: an inspiration if nothing is said about lyrics, else the
-    /// missing metadata.
+    /// Returns the default task of a request: [`Ask::Inspire`] without lyrics, else [`Ask::Plan`].
     pub fn of(request: &Request) -> Self {
         let has_lyrics = request.lyrics.is_some() || request.instrumental == Some(true);
         if has_lyrics { Self::Plan } else { Self::Inspire }
     }
 }
 
-/// A request to the language model, fully decided.
+/// A job for the language model, with all settings decided.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
-    /// What is known.
+    /// The user's request.
     pub request: &'a Request,
-    /// What is asked for.
+    /// The task.
     pub ask: Ask,
-    /// Whether audio codes are written, one list for each of the settings' seeds.
+    /// True to write audio codes, one list for each of the settings' seeds.
     pub writes_codes: bool,
-    /// How.
+    /// Settings of the language model.
     pub settings: &'a Settings,
-    /// Genres to choose from; without them none are named.
+    /// Genres to choose from; `None` = the answer has no genres.
     pub genres: Option<Arc<GenreVocabulary>>,
 }
 
-/// What the language model made of a request.
+/// Result of [`compose`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
-    /// The request with everything that was decided; with codes, it needs no language model again.
+    /// The completed request; with codes, it does not need the language model again.
     pub request: Request,
-    /// What the codes were written after, or would be.
+    /// Metadata of the plan that precedes the codes.
     pub metadata: Metadata,
-    /// One sentence for everything of the user's that was changed or filled in.
+    /// One sentence for each change or addition to the user's request.
     pub changes: Vec<Notice>,
-    /// The model's answer in words, as it was written; empty if none was asked for.
+    /// The text answer, verbatim; empty if there was no text phase.
     pub text: String,
-    /// Every passage that was read and written, in order.
+    /// All runs of the model, in order.
     pub calls: Vec<Call>,
-    /// How long it took.
+    /// Duration of each phase.
     pub timing: Timing,
 }
 
 /// One run of the model, in tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Call {
-    /// The prompt; with guidance, the one it leads away from after it.
+    /// The prompt; with guidance, followed by the unconditional prompt.
     pub prompts: Vec<Vec<u32>>,
-    /// What was written, one list for each song.
+    /// The written tokens, one list for each song.
     pub written: Vec<Vec<u32>>,
 }
 
-/// How long the language model took, without reading its weights.
+/// Durations of the language model, without loading its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timing {
     /// From the first prompt to the first token.
     pub first_token: Duration,
-    /// Metadata and lyrics.
+    /// Duration of the text phase.
     pub text: Duration,
-    /// Tokens of metadata and lyrics.
+    /// Tokens of the text phase.
     pub text_tokens: usize,
-    /// Audio codes.
+    /// Duration of the codes phase.
     pub codes: Duration,
-    /// Audio codes of all songs.
+    /// Number of audio codes of all songs.
     pub code_tokens: usize,
 }
 
-/// Lets the language model decide what `job` leaves open.
+/// Runs the language model, which decides the open settings of `job`.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`];
 /// [`Error::Scores`], [`Error::NeverStopped`], [`Error::Repeats`] and [`Error::NothingValid`] with
-/// what was written until then; [`Error::Cancelled`].
+/// the output so far; [`Error::Cancelled`].
 pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
     job: &Job<'_>,
     language: &C,
@@ -132,7 +131,7 @@ pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
     let needs_text = needs_text(job, &given);
     let mut begun = Composed::new(job.request.clone(), given.metadata());
     if job.writes_codes {
-        // Before the model is read, where the length is known by now.
+        // If the length is known, check it before the model is loaded.
         check_length(begun.request.duration, job.settings)?;
     } else if !needs_text {
         let text = "the language model is not asked: nothing that it may decide is open";
@@ -157,11 +156,11 @@ pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
     })
 }
 
-/// Refuses a length whose codes the bounds on tokens do not allow.
+/// Refuses a length whose codes exceed the limit on tokens.
 fn check_length(seconds: Option<f64>, settings: &Settings) -> Result<(), Error> {
     let target = Rules { target_seconds: seconds, ..Rules::new(Phase::Codes) }.target_codes();
     match (target, settings.max_tokens) {
-        // The end is a token too.
+        // The end token counts too.
         (Some(codes), Some(most)) if codes + 1 > most => Err(Error::OutOfRange {
             flag: "max-tokens",
             value: most.to_string(),
@@ -184,7 +183,7 @@ impl Composed {
     }
 }
 
-/// Upstream asks for a plan only where one of four metadata is missing.
+/// True if there is a text phase. As in upstream, a plan needs one only if a field is missing.
 fn needs_text(job: &Job<'_>, given: &Given) -> bool {
     let Request { use_cot_caption, use_cot_language, .. } = job.request;
     let by_name = [use_cot_caption, use_cot_language].contains(&&Some(true));
@@ -211,13 +210,13 @@ fn text_phase<B: Backend>(
         job.settings,
         &mut composed.request,
     ));
-    // What the user gave stands in the plan also where the model left it out or wrote another.
+    // The user's values stay in the plan, even if the model omitted or changed them.
     composed.metadata = given.over(metadata);
     composed.text = answer;
     Ok(())
 }
 
-/// The prompt of the text phase.
+/// Returns the prompt of the text phase.
 fn question(job: &Job<'_>) -> String {
     let request = job.request;
     let caption = request.caption.as_deref().unwrap_or_default();
@@ -237,7 +236,7 @@ fn question(job: &Job<'_>) -> String {
     }
 }
 
-/// What the answer of the text phase has to be.
+/// Returns the rules for the answer of the text phase.
 fn rules(job: &Job<'_>, given: &Given) -> Rules {
     let settings = job.settings;
     let base = Rules { enabled: settings.constrained, user: given.user_values(), ..base(job) };
@@ -248,7 +247,7 @@ fn rules(job: &Job<'_>, given: &Given) -> Rules {
             stop_at_reasoning: true,
             ..base
         },
-        // Upstream leaves the language out where the user gave it.
+        // Upstream skips the language if the user gave it.
         Ask::Format if settings.prompt_style != PromptStyle::AcestepCpp => {
             Rules { skip_language: base.user.language.is_some(), ..base }
         }
@@ -260,7 +259,7 @@ fn base(job: &Job<'_>) -> Rules {
     match job.ask {
         Ask::Plan => Rules::new(Phase::Cot),
         Ask::Inspire | Ask::Format | Ask::Custom { .. } => {
-            // acestep.cpp knows no genres.
+            // acestep.cpp has no genres.
             let knows = job.settings.prompt_style != PromptStyle::AcestepCpp;
             let genres = job.genres.clone().filter(|_| knows);
             Rules { skip_genres: genres.is_none(), genres, ..Rules::new(Phase::Understand) }
@@ -268,7 +267,7 @@ fn base(job: &Job<'_>) -> Rules {
     }
 }
 
-/// Writes one answer in words.
+/// Runs the text phase; returns its answer.
 fn write_text<B: Backend>(
     writer: &Writer<'_, B>,
     text: &str,
@@ -296,18 +295,17 @@ fn write_text<B: Backend>(
     Ok(text)
 }
 
-/// The answer without the token that ended it, which a model that stops in the middle of a caption
-/// would otherwise leave in it.
+/// Removes the end token from the answer. A model that stops within a caption would leave it there.
 fn without_end<'a, B: Backend>(writer: &Writer<'_, B>, answer: &'a str) -> &'a str {
     let vocabulary = writer.grammar.vocabulary();
     let ends = [vocabulary.end, vocabulary.pad].map(|token| writer.decode(&[token]));
     ends.iter().find_map(|end| answer.strip_suffix(end.as_str())).unwrap_or(answer)
 }
 
-/// The metadata that the codes' plan holds.
+/// Returns the metadata of the plan that precedes the codes.
 ///
-/// Upstream asks for the codes of a song that it has inspired or formatted as for any other whose
-/// metadata are all given, and these are four.
+/// After `Inspire` or `Format`, upstream asks for codes as for any song with complete metadata,
+/// that is with four fields.
 fn plan_metadata(job: &Job<'_>, composed: &Composed) -> Metadata {
     let metadata = composed.metadata.clone();
     match (job.settings.prompt_style, &job.ask) {
@@ -325,15 +323,15 @@ fn codes_phase<B: Backend>(
 ) -> Result<(), Error> {
     let settings = job.settings;
     let style = settings.prompt_style;
-    // Upstream's prompt keeps the user's caption, and has the new one in its plan; where the model
-    // wrote the lyrics too, there is no other caption. acestep.cpp has the new one in both places.
+    // Upstream's prompt keeps the user's caption and puts the new one into the plan. If the model
+    // wrote the lyrics too, there is only the new one. acestep.cpp puts the new one in both places.
     let caption = match job.ask {
         Ask::Plan if style != PromptStyle::AcestepCpp => job.request.caption.clone(),
         _ => composed.request.caption.clone(),
     };
     let caption = caption.unwrap_or_default();
     let lyrics = merge::lyrics_of(&composed.request);
-    // The user's, else the plan's, which by now is one that a song can have.
+    // The user's length, else the plan's, which is valid after the merge.
     let seconds = composed.request.duration;
     check_length(seconds, settings)?;
     if seconds.is_none() && settings.seeds.len() > 1 {
@@ -361,7 +359,7 @@ fn codes_phase<B: Backend>(
         settings.max_seq,
         MOST_SECONDS as u32,
     );
-    // No song has more codes than this.
+    // The longest song has MOST_CODES codes, and one end token.
     let limit = limit.min(MOST_CODES + 1);
     let prompts = Prompts {
         conditional: &conditional,
@@ -391,20 +389,20 @@ fn codes_of<B: Backend>(writer: &Writer<'_, B>, answer: &Answer) -> Vec<u32> {
     answer.tokens.iter().filter_map(|&token| vocabulary.code_of_token(token)).collect()
 }
 
-/// What the language model hears in codes.
+/// Description of audio codes by the language model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Understood {
     /// Caption, tempo, key, metre, language, length.
     pub metadata: Metadata,
-    /// The words, as far as it understood them.
+    /// The sung text, as far as the model recognised it.
     pub lyrics: String,
-    /// The answer as it was written.
+    /// The answer, verbatim.
     pub text: String,
-    /// How long it took.
+    /// Duration of the run.
     pub timing: Timing,
 }
 
-/// Describes the song that `codes` outline.
+/// Describes the song of the audio codes `codes`.
 ///
 /// # Errors
 /// As [`compose`].

@@ -1,13 +1,13 @@
-//! Tokens one after the other: reading prompts, drawing, and knowing when to stop.
+//! Token-by-token generation: reads prompts, samples, and stops.
 //!
 //! ```text
 //! prompt -> cache -> scores of the last position -> guidance -> rules -> draw -> cache -> ...
 //! ```
 //!
-//! What two prompts begin with is read once, and a batch of songs reads its prompt once.
+//! A common prefix of two prompts is read once, and a batch of songs reads its prompt once.
 //!
-//! Source: upstream `_generate_with_constrained_decoding`, `_generate_with_cfg_custom`. Rows are not
-//! padded to one length as there; positions are relative, so that changes nothing.
+//! Source: upstream `_generate_with_constrained_decoding`, `_generate_with_cfg_custom`. Upstream
+//! pads rows to one length; this does not, which changes nothing because positions are relative.
 
 use std::time::{Duration, Instant};
 
@@ -25,56 +25,56 @@ use crate::{
     observe::{Event, Observe, Stage, check},
 };
 
-/// Tokens of a prompt that are read at once; between them Ctrl-C is heard.
+/// Tokens of a prompt per call; cancellation is checked between calls.
 const READ_AT_ONCE: usize = 512;
 
 /// One answer of the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// What was written, the ending token included.
+    /// The written tokens, including the end token.
     pub tokens: Vec<u32>,
-    /// From the prompt to the first token.
+    /// Time from the prompt to the first token.
     pub first_token: Duration,
-    /// All of it.
+    /// Total time.
     pub elapsed: Duration,
 }
 
-/// What codes are written after.
+/// Prompts of the codes phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prompts<'a> {
     /// The prompt with the plan.
     pub conditional: &'a [u32],
-    /// What guidance leads away from, and how strongly.
+    /// The unconditional prompt and the guidance scale.
     pub unconditional: Option<(&'a [u32], f32)>,
 }
 
-/// A language model that writes.
+/// A loaded language model with its settings.
 pub struct Writer<'a, B: Backend> {
     /// The network.
     pub model: &'a qwen3::Causal<B>,
-    /// Its sizes.
+    /// Sizes of the network.
     pub config: &'a qwen3::Config,
-    /// Where it is.
+    /// Device and dtype.
     pub place: &'a Place<B>,
-    /// What answers look like.
+    /// Tables for constrained decoding.
     pub grammar: &'a Grammar<'a>,
-    /// How a token is chosen.
+    /// Sampling settings.
     pub sampler: Sampler,
-    /// Tokens of prompt and answer together, at most.
+    /// Most tokens of prompt and answer together.
     pub max_seq: usize,
-    /// How long reading it took.
+    /// Time for loading the model.
     pub loading: Duration,
-    /// Who watches.
+    /// Receiver of progress events.
     pub observe: &'a dyn Observe,
 }
 
 impl<B: Backend> Writer<'_, B> {
-    /// Writes metadata and words, up to `limit` tokens.
+    /// Writes metadata and lyrics, up to `limit` tokens.
     ///
-    /// Tokens that can only be one, such as names of fields, are not scored, and read together.
+    /// Forced tokens, such as names of fields, are not scored, and are read together.
     ///
     /// # Errors
-    /// [`Error::PromptTooLong`], [`Error::Scores`], [`Error::NeverStopped`] with what was written,
+    /// [`Error::PromptTooLong`], [`Error::Scores`], [`Error::NeverStopped`] with the output so far,
     /// [`Error::Cancelled`].
     pub fn text(
         &self,
@@ -96,7 +96,7 @@ impl<B: Backend> Writer<'_, B> {
         while answer.tokens.len() < limit {
             let token = match machine.forced() {
                 Some(token) => {
-                    // A draw at temperature 0 takes nothing from the stream either.
+                    // Greedy sampling does not consume random numbers either.
                     if self.sampler.temperature > 0.0 {
                         draws.skip();
                     }
@@ -110,7 +110,7 @@ impl<B: Backend> Writer<'_, B> {
                     let mut scores = self.scores(hidden, tokens).remove(0);
                     let step = answer.tokens.len();
                     let unusable = |source| self.unusable(source, step, &answer.tokens);
-                    // Before a rule can hide what is no number.
+                    // Before a rule can hide a NaN.
                     scores.check().map_err(unusable)?;
                     machine.constrain(&mut scores);
                     self.sampler.choose(&mut scores, &history, &mut draws).map_err(unusable)?
@@ -132,9 +132,9 @@ impl<B: Backend> Writer<'_, B> {
         Err(Error::NeverStopped { tokens: limit, had: self.decode(&answer.tokens) })
     }
 
-    /// Writes codes for every one of `seeds`, all in one pass a token, up to `limit` tokens each.
+    /// Writes codes for each of `seeds`, up to `limit` tokens each, as one batch.
     ///
-    /// An item's codes do not depend on how many others there are.
+    /// The codes of a song do not depend on the batch size.
     ///
     /// # Errors
     /// As [`Self::text`].
@@ -174,7 +174,7 @@ impl<B: Backend> Writer<'_, B> {
             .collect();
         for step in 0..limit {
             check(self.observe)?;
-            // Rows are scored alike: all of them, unless every song is at its codes.
+            // All rows score the same tokens: only codes if every song is at its codes.
             let at_codes = songs.iter().all(|song| song.machine.wants_codes_only());
             let tokens = self.tokens(at_codes);
             let mut scores = self.scores(hidden, tokens).into_iter();
@@ -208,7 +208,7 @@ impl<B: Backend> Writer<'_, B> {
             if songs.iter().all(|song| song.is_over) {
                 return Ok(songs.into_iter().map(|song| song.answer).collect());
             }
-            // A song that is over is read on with its end, which nobody looks at.
+            // A finished song is fed its end token again; the result is ignored.
             let last = |song: &Song<'_>| song.history.last().copied().unwrap_or_default();
             let next: Vec<u32> = (0..rows).map(|row| last(&songs[row % items])).collect();
             hidden = self.model.step(&next, 0..rows, &mut cache, &self.place.device);
@@ -217,7 +217,7 @@ impl<B: Backend> Writer<'_, B> {
         Err(Error::NeverStopped { tokens: limit, had: self.decode(had.map_or(&[], Vec::as_slice)) })
     }
 
-    /// Reads the prompts of all rows: what they share once, and each once for all songs.
+    /// Reads the prompts of all rows: their common prefix once, and each prompt once for all songs.
     fn prefill(
         &self,
         prompts: Prompts<'_>,
@@ -227,7 +227,7 @@ impl<B: Backend> Writer<'_, B> {
         let conditional = prompts.conditional;
         let mut hidden = vec![];
         if let Some((other, _)) = prompts.unconditional {
-            // The last token of each is read apart: its hidden state is what is asked for.
+            // The last token is never shared, because its hidden state is needed for each prompt.
             let most = conditional.len().min(other.len()).saturating_sub(1);
             let pairs = conditional.iter().zip(other).take(most);
             let shared = pairs.take_while(|(a, b)| a == b).count();
@@ -252,7 +252,7 @@ impl<B: Backend> Writer<'_, B> {
         Ok(Tensor::cat(each, 0))
     }
 
-    /// Reads tokens into a row, in pieces; gives the hidden state of the last one.
+    /// Reads tokens into a row, in chunks; returns the hidden state of the last one.
     pub(super) fn read(
         &self,
         ids: &[u32],
@@ -268,7 +268,7 @@ impl<B: Backend> Writer<'_, B> {
             .ok_or_else(|| Error::Conflict("there is nothing to read: the prompt is empty".into()))
     }
 
-    /// Which tokens have to be scored.
+    /// Returns the tokens to score.
     fn tokens(&self, codes_only: bool) -> Tokens {
         let vocabulary = self.vocabulary();
         if codes_only {
@@ -278,22 +278,22 @@ impl<B: Backend> Writer<'_, B> {
         }
     }
 
-    /// The ids of a text; special tokens that are written out in it are one each.
+    /// Tokenises a text; a special token in it becomes one id.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.vocabulary().tokenizer().encode(text)
     }
 
-    /// The text of tokens, special ones written out.
+    /// Converts tokens to text, including special tokens.
     pub fn decode(&self, tokens: &[u32]) -> String {
         self.vocabulary().tokenizer().decode(tokens)
     }
 
-    /// The scores of each row, on the host.
+    /// Returns the scores of each row, on the host.
     fn scores(&self, hidden: Tensor<B, 2>, tokens: Tokens) -> Vec<Scores> {
         let rows = hidden.dims()[0];
         let codes = self.vocabulary().codes();
         let scores = match tokens {
-            // Rows of the network beyond the tokenizer's tokens mean nothing.
+            // The network's rows beyond the tokenizer's tokens are padding.
             Tokens::All => {
                 let known = self.vocabulary().size();
                 self.model.scores(hidden, std::slice::from_ref(&(0..known as usize)))
@@ -309,7 +309,7 @@ impl<B: Backend> Writer<'_, B> {
         rows.map(|logits| Scores { logits, tokens }).collect()
     }
 
-    /// How many tokens an answer to `prompt` tokens may have.
+    /// Returns the most tokens of an answer to `prompt` tokens.
     fn room(&self, prompt: usize, wanted: usize) -> Result<usize, Error> {
         match self.max_seq.checked_sub(prompt) {
             Some(room) if room > 0 => Ok(room.min(wanted)),
@@ -331,7 +331,7 @@ impl<B: Backend> Writer<'_, B> {
     }
 }
 
-/// A song of the batch while its codes are written.
+/// State of one song of the batch in the codes phase.
 struct Song<'a> {
     machine: Machine<'a>,
     draws: Draws,

@@ -1,13 +1,13 @@
-//! Answers that are of no use: what users met in other programs, said with what there was.
+//! Detection of useless answers; the errors contain the answer.
 
 use super::{compose::Composed, metadata::Metadata};
 use crate::{Error, codes};
 
-/// So many equal codes in a row are no music: 20 seconds. Real plans stay below, silence at a song's
-/// end included.
+/// Least number of equal codes in a row that counts as stuck: 20 seconds. Real songs have fewer,
+/// even for silence at the end.
 const STUCK: usize = 100;
 
-/// Refuses an answer in which nothing about the song can be found.
+/// Refuses an answer without any metadata.
 pub(super) fn something_was_decided(metadata: &Metadata, answer: &str) -> Result<(), Error> {
     if *metadata != Metadata::default() {
         return Ok(());
@@ -16,7 +16,7 @@ pub(super) fn something_was_decided(metadata: &Metadata, answer: &str) -> Result
     Err(Error::NothingValid { what, had: answer.to_owned() })
 }
 
-/// Refuses codes that are absent, stand still, or are not of one length.
+/// Refuses codes that are empty, stuck, or of different lengths.
 pub(super) fn codes_are_a_song(songs: &[Vec<u32>], composed: &Composed) -> Result<(), Error> {
     for song in songs {
         if song.is_empty() {

@@ -1,7 +1,7 @@
-//! The language model as a judge: whether it hears in a song's codes what was asked for.
+//! The language model as a judge of how well a song's codes match the request.
 //!
-//! It is given the prompt that asks what codes are like, and the answer that would be right; what
-//! counts is how likely it finds each token of that answer. The prompt is read once for all answers.
+//! The prompt asks to describe the codes, and the expected answer follows. The score is the
+//! probability of each token of that answer. The prompt is read once for all answers.
 //!
 //! Source: upstream `calculate_pmi_score_per_condition`.
 
@@ -25,20 +25,19 @@ use crate::{
     score::language::{LanguageScore, Reading, likelier, mean, read},
 };
 
-/// Tokens of an answer that are scored at once: their scores are as many numbers as the vocabulary
-/// has tokens, each.
+/// Tokens of an answer that are scored at once; each has one score per token of the vocabulary.
 pub(crate) const SCORED_AT_ONCE: usize = 32;
 
-/// What songs should be like.
+/// Songs to judge, and their expected properties.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The codes of each song.
     pub codes: &'a [Vec<u32>],
-    /// Caption and metadata; what is absent is not judged.
+    /// Caption and metadata; absent fields are not judged.
     pub metadata: &'a Metadata,
     /// The lyrics; empty = not judged.
     pub lyrics: &'a str,
-    /// How much likelier, in nats a token, is much likelier.
+    /// Difference in nats per token that counts as large.
     pub scale: f64,
 }
 
@@ -57,7 +56,7 @@ pub fn judge<B: Backend, C: LanguageCheckpoint<B>>(
     let stage = Stage::Score;
     session::open(language, place, settings, stage, observe, |writer| {
         let start = Instant::now();
-        // What the answers are contrasted with is the same for all songs.
+        // The answers without codes are the same for all songs.
         let total = subject.codes.len() + 1;
         let advanced = |done| observe.event(Event::Advanced { stage, done, total });
         advanced(0);
@@ -83,11 +82,11 @@ pub fn judge<B: Backend, C: LanguageCheckpoint<B>>(
     })
 }
 
-/// How likely the right answers are after one prompt.
+/// Probabilities of the expected answers after one prompt.
 struct Answers {
     caption: Option<Reading>,
     lyrics: Option<Reading>,
-    /// Only for a song: without codes they are not asked for.
+    /// Only for a song: empty without codes.
     metadata: Vec<(&'static str, Reading)>,
 }
 
@@ -109,8 +108,7 @@ impl Answers {
         let fields: Vec<(&str, String)> =
             fields.iter().map(|(key, value)| (*key, planned(&cot::field(key, value)))).collect();
 
-        // The answers begin with a special token, so the tokens of prompt and answer together are
-        // those of each.
+        // The answers begin with a special token, so prompt and answer can be tokenised separately.
         let encode = |text: &String| writer.encode(text);
         let prompt = writer.encode(&prompt::understand(codes));
         let (caption, lyrics) = (caption.as_ref().map(encode), lyrics.as_ref().map(encode));
@@ -135,12 +133,12 @@ impl Answers {
     }
 }
 
-/// The answer that says one field and nothing else.
+/// Returns an answer with one field only.
 fn planned(yaml: &str) -> String {
     format!("<think>\n{yaml}\n</think>\n")
 }
 
-/// The metadata that are judged by themselves, in their order.
+/// Returns the fields that are judged separately, in order.
 fn fields(metadata: &Metadata) -> Vec<(&'static str, Scalar)> {
     let text = |text: &Option<String>| text.clone().map(Scalar::Text);
     let all = [
@@ -154,7 +152,7 @@ fn fields(metadata: &Metadata) -> Vec<(&'static str, Scalar)> {
     all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// How likely `answer` is after `prompt`, which the cache holds; it holds the same afterwards.
+/// Returns the probability of `answer` after `prompt`, which the cache holds before and afterwards.
 fn answered<B: Backend>(
     writer: &Writer<'_, B>,
     prompt: &[u32],
@@ -162,7 +160,7 @@ fn answered<B: Backend>(
     cache: &mut Cache<B>,
 ) -> Result<Reading, Error> {
     let Writer { model, place, observe, .. } = writer;
-    // Every token is judged by what is known before it: the first by the prompt's last.
+    // Each token is predicted from the one before it, the first from the prompt's last token.
     cache.truncate(0, prompt.len() - 1);
     let before: Vec<u32> =
         prompt.last().into_iter().chain(&answer[..answer.len() - 1]).copied().collect();

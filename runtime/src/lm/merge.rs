@@ -1,6 +1,6 @@
-//! What the user gave, what the model answered, and the request that comes of both.
+//! Merge of the user's request with the model's answer.
 //!
-//! The user's own values always win; what the model changed or added is said.
+//! The user's own values always win; changes and additions by the model cause notices.
 
 use super::{
     compose::Ask,
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{Notice, Request, plan::metadata, prompt::INSTRUMENTAL};
 
-/// The metadata that the user gave.
+/// Metadata from the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Given {
     bpm: Option<i64>,
-    /// Whole seconds, as the model counts them.
+    /// Whole seconds, as in the model's plans.
     duration: Option<u32>,
     keyscale: Option<String>,
     language: Option<String>,
@@ -23,10 +23,10 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The metadata of `request` as they are put into the model's mouth.
+    /// Returns the metadata of `request` in the format of the prompt.
     ///
-    /// Later upstream has no language for a plan, see [`Ask::Plan`]; it and acestep.cpp keep the
-    /// metre as it was typed.
+    /// Later upstream does not use the language for [`Ask::Plan`]. Upstream and acestep.cpp keep
+    /// the time signature as written.
     pub(super) fn of(request: &Request, ask: &Ask, style: PromptStyle) -> Self {
         let word = |text: &Option<String>| {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -41,7 +41,7 @@ impl Given {
                 .filter(|&code| code != "unknown")
                 .map(str::to_owned),
             timesignature: word(&request.timesignature).map(|metre| match style {
-                // The model counts the beats of a bar; of `3/4` the fourths go without saying.
+                // The model writes beats per bar, without `/4`.
                 PromptStyle::Open | PromptStyle::Closed => {
                     metre.strip_suffix("/4").unwrap_or(&metre).to_owned()
                 }
@@ -50,8 +50,7 @@ impl Given {
         }
     }
 
-    /// As the plan of codes that are written without a text phase: what upstream calls the user's
-    /// metadata.
+    /// Returns the plan for codes without a text phase: upstream's user metadata.
     pub(super) fn metadata(&self) -> Metadata {
         Metadata {
             bpm: self.bpm.map(|bpm| Scalar::Text(bpm.to_string())),
@@ -63,10 +62,10 @@ impl Given {
         }
     }
 
-    /// The model's plan with what the user gave in its place.
+    /// Returns the model's plan with the user's values in place of the model's.
     pub(super) fn over(&self, plan: Metadata) -> Metadata {
         let own = self.metadata();
-        // Where they agree, the model's spelling stays: a number rather than its digits.
+        // If they agree, keep the model's type: a number instead of a text.
         let number = |own: Option<Scalar>, plan: Option<Scalar>| match (own, plan) {
             (Some(own), Some(plan)) if own.to_string() == plan.to_string() => Some(plan),
             (own, plan) => own.or(plan),
@@ -81,8 +80,8 @@ impl Given {
         }
     }
 
-    /// As the model finds them already written. Unless upstream's own prompts are asked for, it is
-    /// given the language too, so that its plan does not name another than the one that is sung.
+    /// Returns the values that are forced in the answer. Except with upstream's own prompts, this
+    /// includes the language, so that the plan's language matches the sung one.
     pub(super) fn user_values(&self) -> UserValues {
         UserValues {
             bpm: self.bpm.map(|bpm| bpm.to_string()),
@@ -95,7 +94,7 @@ impl Given {
     }
 }
 
-/// Whether the song has no voice.
+/// True if the song has no voice.
 pub(super) fn is_instrumental(request: &Request) -> bool {
     request.instrumental == Some(true)
         || request.lyrics.as_deref().is_some_and(|lyrics| {
@@ -104,7 +103,7 @@ pub(super) fn is_instrumental(request: &Request) -> bool {
         })
 }
 
-/// The lyrics as the model reads them.
+/// Returns the lyrics for the model's prompt.
 pub(super) fn lyrics_of(request: &Request) -> String {
     if request.instrumental == Some(true) {
         return INSTRUMENTAL.to_owned();
@@ -112,7 +111,7 @@ pub(super) fn lyrics_of(request: &Request) -> String {
     request.lyrics.clone().unwrap_or_default()
 }
 
-/// Puts the answer into the request, and says what that changed.
+/// Merges the answer into the request; returns a notice for each change.
 pub(super) fn merge(
     ask: &Ask,
     answer: &Metadata,
@@ -190,8 +189,8 @@ pub(super) fn merge(
     changes
 }
 
-/// Lyrics of an answer that has them. Words that the user gave to an inspiration, and the wish for a
-/// song without a voice, stay; a draft to be formatted is replaced, if something came back.
+/// Merges the lyrics of an answer. The user's lyrics for [`Ask::Inspire`] stay, and an instrumental
+/// stays one. A draft for [`Ask::Format`] is replaced if the answer has lyrics.
 fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
     let given = request.lyrics.as_deref().unwrap_or_default().trim();
     let is_silent = is_instrumental(request);
@@ -219,7 +218,7 @@ fn said(what: &str, text: &str) -> Notice {
     Notice(format!("the language model wrote the {what}: {}", printable(text, 500)))
 }
 
-/// At most `most` characters of what a model wrote, without those that a terminal would obey.
+/// Returns at most `most` characters of a model's text, with control characters replaced.
 fn printable(text: &str, most: usize) -> String {
     let mut shown: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect();
@@ -382,7 +381,7 @@ mod tests {
         assert_eq!(values.language, None);
     }
 
-    /// Upstream `inference.py`, `user_metadata`: language only where a draft is formatted.
+    /// Upstream `inference.py`, `user_metadata`: the language is used only for [`Ask::Format`].
     #[test]
     fn upstream_is_not_told_the_language_of_a_plan() {
         let request = Request {

@@ -1,4 +1,4 @@
-//! What the language model decides about a song.
+//! Metadata of a song, as the language model writes it.
 //!
 //! Source: the dictionary that upstream's `parse_lm_output` returns, and its `has_all_metas`.
 
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 use super::parse::python;
 use crate::plan::{SongMetadata, metadata};
 
-/// A value as upstream's dictionary holds it.
+/// A value of upstream's dictionary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
-    /// What the model writes: a whole number.
+    /// A whole number; the model writes only these.
     Whole(i64),
-    /// What only a user gives, such as 61.5 seconds.
+    /// A fraction from the user, such as 61.5 seconds.
     Real(f64),
-    /// What is no number, or a whole one beyond i64.
+    /// A text, or a whole number beyond i64.
     Text(String),
 }
 
 impl Scalar {
-    /// The value as a whole number, if it is one in any spelling: `120`, `120.0` or `"120"`.
+    /// Returns the value if it is a whole number in any spelling: `120`, `120.0` or `"120"`.
     pub fn whole(&self) -> Option<i64> {
         match self {
             Self::Whole(value) => Some(*value),
-            // Up to 2^53 every whole f64 is exact.
+            // All whole f64 up to 2^53 are exact.
             Self::Real(value) if value.fract() == 0.0 && value.abs() <= 9e15 => Some(*value as i64),
             Self::Real(_) => None,
             Self::Text(text) => python::int(text),
         }
     }
 
-    /// The value as a finite number, if it is one in any spelling: also `61.5` and `"61.5"`.
+    /// Returns the value if it is a finite number in any spelling, also `61.5` and `"61.5"`.
     pub fn number(&self) -> Option<f64> {
         let number = match self {
             Self::Whole(value) => Some(*value as f64),
@@ -44,7 +44,7 @@ impl Scalar {
     }
 }
 
-/// As Python's `str` writes it, which is also what is put into the model's mouth.
+/// The format of Python's `str`, which is also the format in the forced part of the answer.
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -55,49 +55,48 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// What is known about a song besides its lyrics; a field is absent if nobody said anything.
+/// Metadata of a song besides its lyrics; `None` = unknown.
 ///
-/// As JSON it is upstream's dictionary: only the keys that are present, in alphabetical order,
-/// which is also the order in which the model writes them.
+/// As JSON it is upstream's dictionary: only the known keys, in alphabetical order, which is also
+/// the order in which the model writes them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    /// Beats a minute.
+    /// Beats per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bpm: Option<Scalar>,
-    /// What the music is like, in one line.
+    /// Description of the music in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
-    /// Seconds.
+    /// Length in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Scalar>,
-    /// Genres, separated by commas; read, but never written into a plan.
+    /// Genres, separated by commas; parsed, but never written into a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub genres: Option<String>,
-    /// Such as `F# minor`.
+    /// Key, such as `F# minor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keyscale: Option<String>,
-    /// Such as `en`; `unknown` is a value too.
+    /// Language code, such as `en`; `unknown` is a value too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Beats a bar, such as `4`.
+    /// Beats per bar, such as `4`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timesignature: Option<String>,
 }
 
 impl Metadata {
-    /// Beats a minute, if they are a whole number in any spelling.
+    /// Returns beats per minute, if they are a whole number in any spelling.
     pub fn bpm(&self) -> Option<i64> {
         self.bpm.as_ref()?.whole()
     }
 
-    /// Seconds, if they are a whole number in any spelling; [`Scalar::number`] has fractions too.
+    /// Returns seconds, if they are a whole number in any spelling; see also [`Scalar::number`].
     pub fn duration(&self) -> Option<i64> {
         self.duration.as_ref()?.whole()
     }
 
-    /// The values that a song can have; any other is left out, and so is a key that the model was
-    /// not trained on.
+    /// Returns the valid values; invalid values and keys outside the training data are left out.
     pub fn usable(&self) -> SongMetadata {
         let seconds = self.duration.as_ref().and_then(Scalar::number);
         let keyscale = self.keyscale.as_deref().map(str::trim);
@@ -114,7 +113,7 @@ impl Metadata {
         }
     }
 
-    /// Upstream's `has_all_metas`: whether the model has nothing left to decide but the codes.
+    /// True if only the codes are left to decide, as in upstream's `has_all_metas`.
     pub fn is_complete(&self) -> bool {
         let present = [
             ("bpm", self.bpm.is_some()),
@@ -126,8 +125,8 @@ impl Metadata {
     }
 }
 
-/// Whether a dictionary with these keys is complete; upstream asks for keys, not for values, so
-/// that a key with the value null counts.
+/// True if a dictionary with these keys is complete. Upstream tests keys, not values, so a key with
+/// the value null counts.
 pub fn is_complete<'a>(keys: impl IntoIterator<Item = &'a str>) -> bool {
     let mut missing = vec!["bpm", "duration", "keyscale", "timesignature"];
     for key in keys {

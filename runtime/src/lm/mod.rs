@@ -1,26 +1,26 @@
-//! The 5 Hz language model: from what was asked to metadata, lyrics and audio codes.
+//! The 5 Hz language model: from a request to metadata, lyrics and audio codes.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`prompt`] | the texts that the model continues, byte by byte |
-//! | [`metadata`] | what the model decides about a song |
-//! | [`cot`] | metadata as the YAML that stands between `<think>` tags |
-//! | [`parse`] | the model's text back to metadata, codes and lyrics |
-//! | [`settings`] | how the model draws, and what it may decide |
-//! | [`compose`] | the two phases: words, then codes |
-//! | [`generate`] | tokens one after the other |
-//! | `session`, `merge`, `guard` | the model in memory, its answer in the request, useless answers |
-//! | [`Held`] | the model in memory between requests |
-//! | [`snapshot`] | what was read, as a file |
-//! | [`judge`] | how well codes fit what was asked for |
-//! | [`replay`] | stored runs of the reference, once more |
-//! | [`vocabulary`] | which tokens mean something special |
-//! | [`constrain`] | which tokens may come next |
-//! | [`sample`] | scores to one token |
+//! | [`prompt`] | prompts, byte by byte |
+//! | [`metadata`] | metadata of a song |
+//! | [`cot`] | metadata as the YAML between `<think>` tags |
+//! | [`parse`] | the model's text to metadata, codes and lyrics |
+//! | [`settings`] | sampling settings, and the parts that the model may decide |
+//! | [`compose`] | the two phases: text, then codes |
+//! | [`generate`] | token-by-token generation |
+//! | `session`, `merge`, `guard` | the loaded model, merge of answer and request, useless answers |
+//! | [`Held`] | a model that stays in memory between requests |
+//! | [`snapshot`] | the key-value cache as a file |
+//! | [`judge`] | scores of how well codes match a request |
+//! | [`replay`] | replay of recorded runs of the reference |
+//! | [`vocabulary`] | special tokens |
+//! | [`constrain`] | rules for the next token |
+//! | [`sample`] | from logits to one token |
 //!
 //! Source: upstream `llm_inference.py`, `constrained_logits_processor.py`.
 
-/// The network, as a noun phrase.
+/// Name of the network, as a noun phrase for messages.
 pub const NAME: &str = "the language model";
 
 pub mod compose;

@@ -1,4 +1,4 @@
-//! The reference's stored runs of both phases, once more, for tests and `acestep verify`.
+//! Replay of the reference's recorded runs of both phases, for tests and `acestep verify`.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Request;
 
-/// What upstream's `generate_with_stop_condition` was called with: greedy, in closed turns.
+/// Arguments of upstream's `generate_with_stop_condition`: greedy, with closed turns.
 #[derive(Debug, Clone)]
 pub struct Replay {
     request: Request,
@@ -19,7 +19,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Reads the arguments as the goldens record them.
+    /// Reads the arguments as recorded in the goldens.
     pub fn new(args: &Value) -> Self {
         let text = |key: &str| args[key].as_str().map(str::to_owned);
         let user = &args["user_metadata"];
@@ -60,7 +60,7 @@ impl Replay {
         }
     }
 
-    /// What is to be composed.
+    /// Returns the job to run.
     pub fn job(&self) -> Job<'_> {
         Job {
             request: &self.request,
@@ -72,7 +72,7 @@ impl Replay {
     }
 }
 
-/// The metadata and codes of a run, as upstream returns them.
+/// Returns metadata and codes of a run in the format of upstream.
 pub fn result(composed: &Composed, text_of: impl Fn(&[u32]) -> String) -> Value {
     let codes = composed.request.audio_codes.is_some().then(|| composed.calls.last()).flatten();
     let written = codes.and_then(|call| call.written.first());

@@ -1,4 +1,4 @@
-//! Scores to one token.
+//! From logits to one token.
 //!
 //! Guidance, the rules of [`constrain`](super::constrain), repetition penalty, top-k, top-p,
 //! temperature, one draw: the order of upstream's PyTorch backend (`_run_pt_single`). Its other
@@ -15,23 +15,23 @@ pub use scores::{ScoreError, Scores, Tokens};
 
 use super::constrain::Phase;
 
-/// How a token is chosen.
+/// Sampling settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampler {
-    /// Above 1 is wilder, below 1 tamer; 0 or less takes the likeliest.
+    /// Sampling temperature; 0 or less is greedy.
     pub temperature: f32,
-    /// Only the likeliest so many.
+    /// Number of most likely tokens to sample from.
     pub top_k: Option<usize>,
-    /// Only the likeliest that make up this part of the probability.
+    /// Probability mass of the most likely tokens to sample from.
     pub top_p: Option<f32>,
-    /// Above 1 makes less likely what was written; 1 changes nothing.
+    /// Penalty for tokens that were written before; 1 = none.
     pub repetition_penalty: f32,
 }
 
 impl Sampler {
-    /// The next token, after everything that this sampler asks for.
+    /// Returns the next token, after all filters of this sampler.
     ///
-    /// `history` is the prompt and what was written since.
+    /// `history` is the prompt and the tokens written so far.
     ///
     /// # Errors
     /// If a score is NaN or infinite, or all tokens are forbidden.
@@ -41,7 +41,7 @@ impl Sampler {
         history: &[u32],
         draws: &mut Draws,
     ) -> Result<u32, ScoreError> {
-        // NaN has no place among the likeliest, so it is looked for before they are.
+        // NaN has no order, so check before the filters.
         scores.check()?;
         // ANCHOR: choose
         if self.repetition_penalty != 1.0 {
@@ -57,7 +57,7 @@ impl Sampler {
         // ANCHOR_END: choose
     }
 
-    /// The next token, by temperature alone: the draw that `torch.multinomial` makes on a CPU.
+    /// Returns the next token with temperature only: the draw of `torch.multinomial` on a CPU.
     ///
     /// # Errors
     /// If a score is NaN or infinite, or all tokens are forbidden.
@@ -67,7 +67,7 @@ impl Sampler {
         if self.temperature <= 0.0 {
             return Ok(best);
         }
-        // Only a huge score or a tiny temperature comes to this.
+        // Fails only for a huge score or a tiny temperature.
         let probabilities = softmax(&scores.logits, self.temperature)
             .ok_or(ScoreError::Infinite { token: best })?;
         let runner = |(index, &speed): (usize, &f32)| (scores.token(index), speed);
@@ -81,21 +81,21 @@ impl Sampler {
                 draws.race(probabilities.iter().enumerate().map(runner))
             }
         };
-        // The likeliest has a probability above 0, so that someone always wins.
+        // The most likely token has a probability above 0, so there is always a winner.
         Ok(drawn.unwrap_or(best))
     }
 }
 
-/// Probabilities of `logits / temperature`; none if the largest is not finite.
+/// Returns the probabilities of `logits / temperature`; `None` if the largest is not finite.
 ///
-/// Computed in f32 as torch does, but summed in f64: torch's sum depends on the machine's vectors.
+/// Computed in f32 as in torch, but summed in f64: torch's sum depends on the CPU's vector width.
 pub fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max) / temperature;
     if !largest.is_finite() {
         return None;
     }
     let value = |score: f32| {
-        // Most are forbidden, and the exponential would not be free.
+        // Most tokens are forbidden; this saves their exponential.
         if score == f32::NEG_INFINITY { 0.0 } else { (score / temperature - largest).exp() }
     };
     let mut values: Vec<f32> = logits.iter().map(|&score| value(score)).collect();
@@ -104,12 +104,11 @@ pub fn softmax(logits: &[f32], temperature: f32) -> Option<Vec<f32>> {
     Some(values)
 }
 
-/// How many tokens an answer may have, at most; upstream's `_compute_max_new_tokens`.
+/// Returns the limit on an answer's tokens; upstream's `_compute_max_new_tokens`.
 ///
-/// With a duration: its codes, clamped to 10 s at least and `max_seconds` at most, and room for
-/// the plan or, in the codes phase, a little more than the end. Without one: `fallback`, or the
-/// model's length, but no more than the longest song has. Never so many that `max_model_len` could
-/// not hold them and a short prompt.
+/// With a duration: its codes, for 10 s to `max_seconds`, plus room for the plan. In the codes phase
+/// there is room for slightly more than the end token instead. Without one: `fallback`, or the
+/// model's length, but at most that of the longest song. A short prompt always fits too.
 pub fn max_new_tokens(
     target_seconds: Option<f64>,
     phase: Phase,

@@ -1,4 +1,4 @@
-//! How the language model draws, and what it may decide.
+//! Settings of the language model: sampling, and the parts that it may decide.
 
 #[cfg(test)]
 mod tests;
@@ -20,34 +20,34 @@ use crate::{
 
 const MOST_TEMPERATURE: f64 = 2.0;
 const MOST_CFG_SCALE: f64 = 10.0;
-/// More tokens than any vocabulary has, and than any model reads.
+/// More than the size of any vocabulary or context.
 const MOST_TOKENS: u32 = 1_000_000;
 const MOST_REPETITION_PENALTY: f64 = 2.0;
-/// acestep.cpp's; upstream takes 4096, too few for the prompt and the codes of ten minutes.
+/// As acestep.cpp; upstream uses 4096, too few for the prompt and the codes of ten minutes.
 const MAX_SEQ: usize = 8192;
 const CODES_A_SECOND: f64 = 5.0;
-/// Room for the instructions around a short caption, and a few words of answer.
+/// Room for the instructions with a short caption, and for a few words of answer.
 const LEAST_SEQ: u32 = 128;
 
-/// Whether the language model takes part in a song.
+/// Use of the language model for a song.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// It does not.
+    /// It does not run.
     Off,
-    /// It decides metadata and writes texts, and no codes.
+    /// It decides metadata and writes texts, but no codes.
     Metadata,
-    /// It also writes the audio codes.
+    /// It also writes audio codes.
     Codes,
 }
 
 impl Thinking {
-    /// Upstream's rule, where it has one.
+    /// Returns the use for a request, by upstream's rule if there is one.
     ///
-    /// Codes that are there already leave nothing to do, nor does a song that is followed: upstream
-    /// asks for a plan of `lego` and `complete` too, whose codes then stand for the song. Without being asked the model of a `tiny`
-    /// song stays off: it is a random network, and what it decides is nonsense. Where it is told
-    /// not to think, it still does what is asked for by name (`use_cot_*`, or an `lm_mode` in which
-    /// it writes the texts); upstream calls that the task `dit`.
+    /// With codes or a source song, the model does not run. (Upstream also plans `lego` and
+    /// `complete`, whose codes then replace the source.) By default the model of a `tiny` song is
+    /// off, because it is a random network and its decisions are nonsense. With `thinking` false,
+    /// explicit requests still work (`use_cot_*`, or an `lm_mode` that writes texts); upstream
+    /// calls this the task `dit`.
     pub fn of(request: &Request, is_tiny: bool) -> Self {
         if request.has_codes() || request.follows_source() {
             return Self::Off;
@@ -64,15 +64,15 @@ impl Thinking {
     }
 }
 
-/// Whether `lm_mode` asks for caption and lyrics.
+/// True if `lm_mode` requests caption and lyrics.
 fn writes_texts(request: &Request) -> bool {
     request.lm_mode.as_deref().is_some_and(|mode| mode != "generate")
 }
 
-/// What the language model is asked for: by `lm_mode`, or else by what is left open.
+/// Returns the task of the language model: from `lm_mode`, or else from the open fields.
 ///
 /// # Errors
-/// [`Error::RequestValue`] for a mode that there is not.
+/// [`Error::RequestValue`] for an unknown mode.
 pub fn ask(request: &Request) -> Result<Ask, Error> {
     match request.lm_mode.as_deref() {
         None | Some("generate") => Ok(Ask::of(request)),
@@ -86,48 +86,48 @@ pub fn ask(request: &Request) -> Result<Ask, Error> {
     }
 }
 
-/// Everything about the language model that a request decides, with nothing left open.
+/// Settings of the language model from a request, all decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Spread of the draws; 0 takes the likeliest token.
+    /// Sampling temperature; 0 = greedy.
     pub temperature: f32,
-    /// Strength of guidance while codes are written; 1 = none. Text is written without: guidance
-    /// was found to cut captions short (upstream, spring 2026).
+    /// Guidance scale for codes; 1 = no guidance. Text is written without guidance, which was found
+    /// to cut captions short (upstream, spring 2026).
     pub cfg_scale: f32,
-    /// Only so many of the likeliest tokens; `None` = all.
+    /// Number of most likely tokens to sample from; `None` = all.
     pub top_k: Option<usize>,
-    /// Only the likeliest tokens that together have this probability; `None` = all.
+    /// Probability mass of the tokens to sample from; `None` = all.
     pub top_p: Option<f32>,
-    /// Divides the scores of what was written before; 1 = not.
+    /// Penalty for tokens that were written before; 1 = none.
     pub repetition_penalty: f32,
-    /// What guidance leads away from; `None` = from the same without its plan.
+    /// Negative prompt of the guidance; `None` = the default of the prompt style.
     pub negative_prompt: Option<String>,
-    /// Whether missing metadata are decided.
+    /// True if missing metadata are decided.
     pub cot_metas: bool,
-    /// Whether the caption is written anew.
+    /// True if the caption is rewritten.
     pub cot_caption: bool,
-    /// Whether a missing language is decided.
+    /// True if a missing language is decided.
     pub cot_language: bool,
-    /// Whether only what can be read back may be written.
+    /// True to restrict the output to text that can be parsed.
     pub constrained: bool,
-    /// Whose prompts are written.
+    /// Format of the prompts.
     pub prompt_style: PromptStyle,
-    /// Tokens that each answer may have; `None` = as many as its length needs.
+    /// Most tokens of each answer; `None` = as many as its length needs.
     pub max_tokens: Option<usize>,
-    /// Tokens of prompt and answer together.
+    /// Most tokens of prompt and answer together.
     pub max_seq: usize,
-    /// Seeds of the items; the first also draws metadata and lyrics.
+    /// Seeds of the songs; the first one is also used for metadata and lyrics.
     pub seeds: Vec<u64>,
 }
 
 impl Settings {
-    /// Takes upstream's defaults for what `request` leaves open, and checks what it says, also of
-    /// the song: a number out of range must not cost a run of the model.
+    /// Fills in upstream's defaults, and checks the values. The song's values are checked too: a
+    /// number out of range must not cost a run of the model.
     ///
-    /// `seeds` are those of the songs, one for each.
+    /// `seeds` has one seed per song.
     ///
     /// # Errors
-    /// An [`Error`] that names the option, its value and what is allowed.
+    /// An [`Error`] that names the option, its value and the allowed values.
     pub fn resolve(
         request: &Request,
         seeds: &[u64],
@@ -149,9 +149,9 @@ impl Settings {
             let text = "--lm-negative-prompt is not used: a --lm-cfg-scale of 1 is no guidance";
             notices.push(Notice(text.into()));
         }
-        // Where it is told not to think, only what is asked for by name is decided.
+        // With `thinking` false, only explicitly requested fields are decided.
         let by_default = request.thinking != Some(false) || writes_texts(request);
-        // Below, a division makes infinities of ordinary scores; the likeliest token wins anyway.
+        // Below it, a division turns ordinary scores into infinities; greedy is equivalent.
         const LEAST_TEMPERATURE: f32 = 1e-3;
         Ok(Self {
             temperature: number(
@@ -181,8 +181,8 @@ impl Settings {
         })
     }
 
-    /// The same with bounds on the tokens, which no request holds: they decide what fits, not what
-    /// is written.
+    /// Sets limits on the tokens. They are not part of a request: they limit the size of the
+    /// answer, not its content.
     ///
     /// # Errors
     /// [`Error::OutOfRange`]
@@ -196,7 +196,7 @@ impl Settings {
         })
     }
 
-    /// The most tokens that are written in words, and as codes of a song of `seconds`.
+    /// Returns the token limits of the text phase, and of the codes phase for a song of `seconds`.
     pub fn token_limits(&self, seconds: Option<f64>) -> [usize; 2] {
         let limit = |phase, seconds| {
             let longest = MOST_SECONDS as u32;
@@ -205,16 +205,16 @@ impl Settings {
         [limit(Phase::Cot, None), limit(Phase::Codes, seconds)]
     }
 
-    /// Rows in which codes are written: one for each song, twice with guidance.
+    /// Returns the number of rows of the codes phase: one per song, twice that with guidance.
     pub fn code_rows(&self) -> usize {
         self.seeds.len() * if self.cfg_scale > 1.0 { 2 } else { 1 }
     }
 
-    /// Refuses to write codes for a song that is shorter than one, and for several that could
-    /// differ in length: they are made together, so that each network is read once.
+    /// Refuses codes for a song that is shorter than one code, and for several songs that could
+    /// differ in length. Songs are made together, so that each network is loaded once.
     ///
     /// # Errors
-    /// [`Error::Conflict`] that says what would decide the length.
+    /// [`Error::Conflict`] that says how to fix the length.
     pub fn check_lengths(&self, request: &Request, ask: &Ask) -> Result<(), Error> {
         if let Some(seconds) = request.duration.filter(|seconds| seconds * CODES_A_SECOND < 1.0) {
             let least = 1.0 / CODES_A_SECOND;
@@ -243,17 +243,16 @@ impl Settings {
     }
 }
 
-/// Checks what the language model reads of the song.
+/// Checks the parts of the song that the language model reads.
 fn check_song(request: &Request) -> Result<(), Error> {
     for (flag, text) in [("caption", &request.caption), ("lyrics", &request.lyrics)] {
         text.as_ref().map(|text| limits::text(flag, text)).transpose()?;
     }
-    // What is said of them is said when the song is planned.
+    // The plan of the song gives the notices.
     SongMetadata::of(request, &mut Vec::new()).map(drop)
 }
 
-/// The text that guidance leads away from. acestep.cpp takes every text for one, the others those
-/// that say something.
+/// Returns the negative prompt, if the style uses this text.
 fn negative_prompt(request: &Request, style: PromptStyle) -> Result<Option<String>, Error> {
     let Some(text) = &request.lm_negative_prompt else { return Ok(None) };
     limits::text("lm-negative-prompt", text)?;

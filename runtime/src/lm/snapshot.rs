@@ -1,5 +1,4 @@
-//! What a language model has read, as a file: reading a long prompt again costs more than reading
-//! its keys and values from the disk.
+//! Snapshots of the key-value cache: loading a file is faster than reading a long prompt again.
 //!
 //! A safetensors file: `tokens` `[L]`, and for each layer `N` the tensors `N.k` and `N.v`,
 //! `[kv_heads, L, D]`.
@@ -16,10 +15,10 @@ use crate::{
     host::to_host,
 };
 
-/// Writes what row `row` of the cache holds, and the tokens it was read from.
+/// Writes row `row` of the cache, and its tokens.
 ///
 /// # Panics
-/// If there are more or fewer tokens than positions in the row.
+/// If the number of tokens differs from the number of positions in the row.
 ///
 /// # Errors
 /// Those of [`write_whole`].
@@ -59,11 +58,11 @@ pub fn save<B: Backend>(
     })
 }
 
-/// Puts the content of a file into row `row` of the cache; gives the tokens it was read from.
+/// Reads a file into row `row` of the cache; returns its tokens.
 ///
 /// # Errors
-/// [`Error::Snapshot`] if it is none, is of a network of another shape, or does not fit into the
-/// cache; [`Error::File`].
+/// [`Error::Snapshot`] if the file is not a snapshot, is of a different network, or does not fit
+/// into the cache; [`Error::File`].
 pub fn load<B: Backend>(
     path: &Path,
     config: &qwen3::Config,

@@ -1,4 +1,4 @@
-//! Which tokens mean something special.
+//! Special tokens of the vocabulary.
 
 use std::{cell::OnceCell, fmt, ops::Range};
 
@@ -6,28 +6,28 @@ use acestep_model::Tokenizer;
 
 use super::constrain::genres::TokenTexts;
 
-/// Codes that mean something to the model: indices into the codebook.
+/// Number of valid codes: indices into the codebook.
 ///
-/// Released tokenizers know 65535 code tokens; those from here on have no entry in the codebook.
+/// Released tokenizers have 65535 code tokens; those from here on have no entry in the codebook.
 pub const MOST_CODES: u32 = 64_000;
 
-/// A tokenizer that the language model cannot work with.
+/// Error for a tokenizer that does not fit the language model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VocabularyError {
-    /// A special token is absent.
+    /// A special token is missing.
     #[error("the tokenizer has no token `{content}`")]
     Missing {
-        /// How it is written.
+        /// Text of the token.
         content: String,
     },
-    /// A text that the model must be able to write cannot be written token by token.
+    /// A required text cannot be written token by token.
     #[error("the tokenizer has no single token for any beginning of {text:?}")]
     Unwritable {
         /// The text.
         text: String,
     },
-    /// The codes do not follow one another.
+    /// The code tokens are not contiguous.
     #[error(
         "the tokenizer's codes do not follow one another: `<|audio_code_0|>` is token {first}, \
          `<|audio_code_{code}|>` is {found}"
@@ -37,12 +37,12 @@ pub enum VocabularyError {
         first: u32,
         /// The first code out of order.
         code: u32,
-        /// Its token.
+        /// The token of that code.
         found: u32,
     },
 }
 
-/// A tokenizer and the tokens of it that mean something special.
+/// A tokenizer with its special tokens.
 ///
 /// Source: upstream `_precompute_tokens`.
 pub struct Vocabulary<'a> {
@@ -51,13 +51,13 @@ pub struct Vocabulary<'a> {
     pub newline: u32,
     /// `<|im_end|>`, which ends the answer.
     pub end: u32,
-    /// `<|endoftext|>`, which fills up the shorter rows of a batch and also ends the answer.
+    /// `<|endoftext|>`, which pads the shorter rows of a batch and also ends the answer.
     pub pad: u32,
     /// `` ` ``, which would begin a code block in a caption.
     pub backtick: u32,
     /// `<think>`.
     pub think: u32,
-    /// `</think>`, as many tokens as the tokenizer needs.
+    /// `</think>`, which may be several tokens.
     pub think_end: Vec<u32>,
     size: u32,
     codes: Range<u32>,
@@ -65,16 +65,16 @@ pub struct Vocabulary<'a> {
 }
 
 impl<'a> Vocabulary<'a> {
-    /// Looks the tokens up; reads no more of the vocabulary than the codes.
+    /// Looks up the special tokens; of the rest it reads only the codes.
     ///
     /// # Errors
-    /// If a special token is absent, or the codes do not have ids that follow one another.
+    /// If a special token is missing, or the ids of the codes are not contiguous.
     pub fn new(tokenizer: &'a dyn Tokenizer) -> Result<Self, VocabularyError> {
         let special = |content: &str| {
             let missing = || VocabularyError::Missing { content: content.to_owned() };
             tokenizer.id_of(content).ok_or_else(missing)
         };
-        // Upstream takes the last token of such a text.
+        // As upstream, take the last token of such a text.
         let last = |text: &str| {
             let unwritable = || VocabularyError::Unwritable { text: text.to_owned() };
             tokenizer.encode(text).last().copied().ok_or_else(unwritable)
@@ -93,37 +93,37 @@ impl<'a> Vocabulary<'a> {
         })
     }
 
-    /// The tokenizer itself.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &'a dyn Tokenizer {
         self.tokenizer
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The tokens of the codes: code `n` is the `n`-th of them.
+    /// Returns the tokens of the codes: code `n` is the `n`-th of them.
     pub fn codes(&self) -> Range<u32> {
         self.codes.clone()
     }
 
-    /// The token of code `code`, if there is one.
+    /// Returns the token of code `code`, if there is one.
     pub fn token_of_code(&self, code: u32) -> Option<u32> {
         (code < self.codes.len() as u32).then(|| self.codes.start + code)
     }
 
-    /// The code that `token` is, if it is one.
+    /// Returns the code of `token`, if it is a code.
     pub fn code_of_token(&self, token: u32) -> Option<u32> {
         self.codes.contains(&token).then(|| token - self.codes.start)
     }
 
-    /// Whether `token` ends the answer.
+    /// True if `token` ends the answer.
     pub fn is_last(&self, token: u32) -> bool {
         token == self.end || token == self.pad
     }
 
-    /// The text of every token, read when it is first asked for: only the genres need it.
+    /// Returns the text of every token, built on first use: only the genres need it.
     pub(super) fn texts(&self) -> &TokenTexts {
         self.texts.get_or_init(|| TokenTexts::new(self.tokenizer))
     }
@@ -138,14 +138,14 @@ impl fmt::Debug for Vocabulary<'_> {
     }
 }
 
-/// The ids of `<|audio_code_0|>` and all that follow it, at most [`MOST_CODES`].
+/// Returns the ids of `<|audio_code_0|>` and the following codes, at most [`MOST_CODES`].
 fn codes(tokenizer: &dyn Tokenizer) -> Result<Range<u32>, VocabularyError> {
     let content = |code: u32| format!("<|audio_code_{code}|>");
     let first = tokenizer
         .id_of(&content(0))
         .ok_or_else(|| VocabularyError::Missing { content: content(0) })?;
     let mut codes = first..first + 1;
-    // A tokenizer has no more codes than ids.
+    // A tokenizer cannot have more codes than ids.
     for code in 1..MOST_CODES.min(tokenizer.vocabulary() as u32) {
         match tokenizer.id_of(&content(code)) {
             None => {}

@@ -1,15 +1,15 @@
-//! Which adapters a request asks for, and how strongly each works.
+//! Adapters of a request, and their scales.
 
 use super::limits;
 use crate::{Error, Request};
 
-/// The largest scale: whatever an adapter learned is noise long before that.
+/// Largest scale; an adapter gives only noise long before that.
 const MOST: f64 = 10.0;
 
 /// Pairs the adapters of `request` with their scales: one for all, one for each, or 1.
 ///
 /// # Errors
-/// [`Error::Conflict`] for another number of scales; [`Error::OutOfRange`].
+/// [`Error::Conflict`] if the number of scales does not match; [`Error::OutOfRange`].
 pub fn adapters(request: &Request) -> Result<Vec<(String, f64)>, Error> {
     let names = request.adapter.as_deref().unwrap_or_default();
     let scales = request.adapter_scale.as_deref().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Seconds to latent frames, exactly.
+//! Exact conversion of seconds to latent frames.
 //!
-//! `frames = floor(seconds x sample rate / hop)`, 25 a second for the released models.
+//! `frames = floor(seconds x sample rate / hop)`, 25 per second for the released models.
 
-/// Latent frames in `seconds`, cut: whole frames only.
+/// Returns the number of whole latent frames in `seconds`.
 ///
-/// What lacks a tenth of a sample or less to a frame is that frame: 1.16 x 25 is 28.999999999999996 in
-/// f64 although 29 frames were asked for, and other programs write six digits.
+/// A frame that lacks a tenth of a sample or less is counted: 1.16 x 25 is 28.999999999999996 in
+/// f64 although the user means 29 frames, and other programs write only six digits.
 ///
 /// `hop` is the number of samples of one frame.
 // ANCHOR: frames
@@ -34,7 +34,7 @@ mod tests {
         assert_eq!(1.16 * 25.0, 28.999999999999996);
         assert_eq!(frames_from_seconds(1.16, 48_000, 1920), 29);
         assert_eq!(frames_from_seconds(0.1 + 0.2 + 0.74, 48_000, 1920), 26);
-        // A twentieth of a sample is missing, and half a sample.
+        // A twentieth of a sample is missing, then half a sample.
         assert_eq!(frames_from_seconds(1.159_999, 48_000, 1920), 29);
         assert_eq!(frames_from_seconds(1.159_99, 48_000, 1920), 28);
     }

@@ -1,17 +1,17 @@
-//! Ranges and choices, each refused with the option, the value and what is allowed.
+//! Checks of ranges and choices; errors state the option, the value and the allowed values.
 
 use crate::{Error, error::shortened, near::nearest};
 
-/// Most characters of a text: a hundred times what any network reads, and few enough for the
-/// tokenizer, whose search for words gives up on tens of millions.
+/// Most characters of a text: a hundred times what any network reads, but few enough for the
+/// tokenizer, whose word search fails on tens of millions.
 pub const MOST_CHARACTERS: usize = 1_000_000;
 
-/// Refuses a text that no tokenizer should be given.
+/// Refuses a text that is too long for a tokenizer.
 ///
 /// # Errors
 /// [`Error::OutOfRange`] for more than [`MOST_CHARACTERS`].
 pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
-    // Bytes first: they are known.
+    // The byte length is cheap and an upper bound.
     if text.len() <= MOST_CHARACTERS {
         return Ok(());
     }
@@ -25,7 +25,7 @@ pub fn text(flag: &'static str, text: &str) -> Result<(), Error> {
     }
 }
 
-/// A real number in `low..=high`; NaN is in no range.
+/// Checks that a real number is in `low..=high`; NaN is in no range.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
@@ -36,7 +36,7 @@ pub fn real(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, 
     Err(Error::OutOfRange { flag, value: value.to_string(), range: format!("{low} to {high}") })
 }
 
-/// A real number above `low`, at most `high`.
+/// Checks that a real number is above `low` and at most `high`.
 pub(crate) fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Result<f64, Error> {
     if value > low && value <= high {
         return Ok(value);
@@ -45,7 +45,7 @@ pub(crate) fn above(flag: &'static str, value: f64, low: f64, high: f64) -> Resu
     Err(Error::OutOfRange { flag, value: value.to_string(), range })
 }
 
-/// A whole number in `low..=high`.
+/// Checks that a whole number is in `low..=high`.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
@@ -59,11 +59,11 @@ pub fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32,
     }
 }
 
-/// What is said of a song that is to be sung and not to be sung.
+/// Error text for an instrumental song with lyrics.
 pub const VOICE_AND_NONE: &str =
     "`--instrumental` and lyrics exclude each other: leave one of them out";
 
-/// The value of a name; the first is the default.
+/// Returns the value of a name; without a name, the first value.
 pub(crate) fn choice<T: Copy>(
     flag: &'static str,
     name: Option<&str>,
@@ -78,7 +78,7 @@ pub(crate) fn choice<T: Copy>(
     })
 }
 
-/// `a, b or c`.
+/// Joins names as `a, b or c`.
 pub(crate) fn one_of(names: &[&str]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
@@ -106,7 +106,7 @@ mod tests {
         );
     }
 
-    /// In characters, of which each may be several bytes.
+    /// The limit counts characters, which may have several bytes each.
     #[test]
     fn a_text_has_at_most_a_million_characters() {
         assert!(text("lyrics", &"語".repeat(MOST_CHARACTERS)).is_ok());

@@ -1,7 +1,6 @@
-//! Tempo, key, metre, language and length of a song: one rule each, wherever they come from.
+//! Validation of a song's tempo, key, metre, language and length.
 //!
-//! Requests, tags of songs, folders to train from and answers of the language model are all held to
-//! these.
+//! Requests, tags of songs, training folders and answers of the language model share these rules.
 
 use super::{
     MOST_SECONDS,
@@ -9,7 +8,7 @@ use super::{
 };
 use crate::{Error, Notice, Request, error::shortened};
 
-/// Languages the model was trained on (upstream `VALID_LANGUAGES`).
+/// Languages that the model was trained on (upstream `VALID_LANGUAGES`).
 pub const LANGUAGES: [&str; 51] = [
     "ar", "az", "bg", "bn", "ca", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "he", "hi",
     "hr", "ht", "hu", "id", "is", "it", "ja", "ko", "la", "lt", "ms", "ne", "nl", "no", "pa", "pl",
@@ -17,27 +16,26 @@ pub const LANGUAGES: [&str; 51] = [
     "yue", "zh", "unknown",
 ];
 
-/// What is said of a song besides its caption and lyrics, as far as it is given, checked.
+/// Validated metadata of a song besides caption and lyrics; `None` = not given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SongMetadata {
-    /// Beats a minute.
+    /// Beats per minute.
     pub bpm: Option<u32>,
-    /// Such as `F# minor`.
+    /// Key, such as `F# minor`.
     pub keyscale: Option<String>,
-    /// Such as `4` or `6/8`.
+    /// Time signature, such as `4` or `6/8`.
     pub timesignature: Option<String>,
     /// A code of [`LANGUAGES`].
     pub vocal_language: Option<&'static str>,
-    /// Seconds.
+    /// Length in seconds.
     pub duration: Option<f64>,
 }
 
 impl SongMetadata {
-    /// The metadata of `request`.
+    /// Reads the metadata of `request`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::BadValue`] or [`Error::UnknownLanguage`] for a value that no
-    /// song has.
+    /// [`Error::OutOfRange`], [`Error::BadValue`] or [`Error::UnknownLanguage`].
     pub fn of(request: &Request, notices: &mut Vec<Notice>) -> Result<Self, Error> {
         let key = request.keyscale.as_deref().map(keyscale).transpose()?;
         if let Some(key) = key.filter(|key| !is_keyscale(key)) {
@@ -56,23 +54,23 @@ impl SongMetadata {
     }
 }
 
-/// Beats a minute that the model was trained on.
+/// Checks beats per minute against the range that the model was trained on.
 pub(crate) fn bpm(value: i64) -> Result<u32, Error> {
     whole("bpm", value, 30, 300)
 }
 
-/// Seconds of a song.
+/// Checks the length of a song in seconds.
 pub(crate) fn duration(seconds: f64) -> Result<f64, Error> {
     above("duration", seconds, 0.0, MOST_SECONDS)
 }
 
-/// The language's code as the model knows it.
+/// Returns the language code as the model knows it.
 pub(crate) fn vocal_language(code: &str) -> Result<&'static str, Error> {
     let wanted = code.trim().to_ascii_lowercase();
     if let Some(known) = LANGUAGES.into_iter().find(|known| *known == wanted) {
         return Ok(known);
     }
-    // `en-US` and `english` mean `en`; else whatever looks alike.
+    // `en-US` and `english` mean `en`; also suggest codes that differ by one edit.
     let begins = |known: &&str| known.len() <= 3 && wanted.starts_with(*known);
     let looks_alike = |known: &&str| strsim::osa_distance(known, &wanted) <= 1;
     let mut near: Vec<_> = LANGUAGES.into_iter().filter(begins).collect();
@@ -80,7 +78,7 @@ pub(crate) fn vocal_language(code: &str) -> Result<&'static str, Error> {
     Err(Error::UnknownLanguage { code: shortened(code), near })
 }
 
-/// `2`, `3`, `4` or `6`, or such with a denominator, verbatim.
+/// Returns `2`, `3`, `4` or `6`, or a number with a denominator, verbatim.
 pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
     let text = text.trim();
     let beats = match text.split_once('/') {
@@ -100,8 +98,8 @@ pub(crate) fn timesignature(text: &str) -> Result<String, Error> {
     Err(Error::BadValue { flag: "timesignature", value: shortened(text), why, near: None })
 }
 
-/// A key as it was written, if it can stand as one value of a plan: short, on one line, no token of
-/// the language model's own such as the one that ends its answer.
+/// Returns a key as written if it is a safe prompt value: short, on one line, and without special
+/// tokens of the language model.
 pub(crate) fn keyscale(key: &str) -> Result<&str, Error> {
     text("keyscale", key)?;
     let key = key.trim();
@@ -119,7 +117,7 @@ pub(crate) fn keyscale(key: &str) -> Result<&str, Error> {
     Ok(key)
 }
 
-/// Whether `text` is a key the model was trained on: `F# minor`, `B♭ major`.
+/// True if `text` is a key that the model was trained on: `F# minor`, `B♭ major`.
 pub fn is_keyscale(text: &str) -> bool {
     let Some((note, mode)) = text.split_once(' ') else { return false };
     let mut note = note.chars();

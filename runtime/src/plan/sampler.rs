@@ -1,4 +1,4 @@
-//! How steps move, and what is done around them: solver, smoothing, correction.
+//! Solver, smoothing and correction of the steps.
 
 use super::{
     ModelInfo,
@@ -14,25 +14,25 @@ use crate::{
     },
 };
 
-/// Upstream's strengths of DCW, where it is asked for by `dcw_enabled`.
+/// Upstream's DCW strengths, the defaults of `dcw_enabled`.
 const DCW_SCALER: f64 = 0.05;
 const DCW_HIGH_SCALER: f64 = 0.02;
 
-/// acestep.cpp's number of sub-steps, and the most that ROCK4 has coefficients for.
+/// acestep.cpp's number of sub-steps, and the largest number that has ROCK4 coefficients.
 const SUBSTEPS: i64 = 10;
 const MOST_SUBSTEPS: u32 = 148;
 
-/// The most that a velocity may be allowed; every larger number would be no bound.
+/// Largest threshold for the norm of a velocity; a larger one would never apply.
 const MOST_NORM: f64 = 100.0;
 
-/// Upstream's two ways.
+/// Upstream's two inference methods.
 #[derive(Clone, Copy, PartialEq)]
 enum InferMethod {
     Ode,
     Sde,
 }
 
-/// The solver, from upstream's two names for it or from acestep.cpp's one.
+/// Returns the solver, from upstream's two options or acestep.cpp's single one.
 pub(super) fn solver(
     request: &Request,
     model: &ModelInfo,
@@ -79,7 +79,7 @@ pub(super) fn solver(
     })
 }
 
-/// Checks `stork_substeps`, on which `stork4` does not depend.
+/// Checks `stork_substeps`; the value does not change the result of `stork4`.
 fn substeps(request: &Request, notices: &mut Vec<Notice>) -> Result<(), Error> {
     let Some(steps) = request.stork_substeps else { return Ok(()) };
     whole("stork-substeps", steps, 1, MOST_SUBSTEPS)?;
@@ -93,7 +93,7 @@ fn substeps(request: &Request, notices: &mut Vec<Notice>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is done with every velocity; 0 is upstream's "not".
+/// Returns the smoothing of every velocity; 0 means off, as in upstream.
 pub(super) fn smoothing(request: &Request) -> Result<Smoothing, Error> {
     let share = |flag, value: Option<f64>, most| -> Result<Option<f32>, Error> {
         let value = real(flag, value.unwrap_or(0.0), 0.0, most)?;
@@ -109,8 +109,8 @@ pub(super) fn smoothing(request: &Request) -> Result<Smoothing, Error> {
     })
 }
 
-/// The correction, if it is asked for: by `dcw_enabled` with upstream's defaults, or by a strength
-/// alone with acestep.cpp's.
+/// Returns the correction if requested: by `dcw_enabled` with upstream's defaults, or only by a
+/// strength with acestep.cpp's.
 pub(super) fn dcw(
     request: &Request,
     solver: Solver,
@@ -129,7 +129,7 @@ pub(super) fn dcw(
     let mode = mode.transpose()?;
     let asked_by_strength = scaler.unwrap_or(0.0) > 0.0 || high_scaler.unwrap_or(0.0) > 0.0;
     if !request.dcw_enabled.unwrap_or(asked_by_strength) {
-        // Who gives a strength of 0, or says that it is off, knows.
+        // An explicit `dcw_enabled: false` or a strength of 0 needs no notice.
         let is_known = request.dcw_enabled.is_some() || scaler.is_some() || high_scaler.is_some();
         if !is_known && (mode.is_some() || request.dcw_wavelet.is_some()) {
             let text = "dcw_mode and dcw_wavelet have no effect without dcw_enabled or dcw_scaler";

@@ -11,10 +11,10 @@ use crate::{
     flow::schedule::{self, Schedule},
 };
 
-/// What turbo was distilled for.
+/// Settings that turbo was distilled for.
 const TURBO_STEPS: u32 = 8;
 const TURBO_SHIFT: f64 = 3.0;
-/// The model cards' settings for base and sft.
+/// Settings of the model cards for base and sft.
 const BASE_STEPS: i64 = 50;
 const BASE_SHIFT: f64 = 1.0;
 
@@ -73,7 +73,8 @@ fn times(
     Ok((schedule::turbo(used), Some(used)))
 }
 
-/// The user's own times, which must fall from at most 1 to at least 0; to 0 they may be brought later.
+/// Checks the user's own times, which must fall from at most 1 to at least 0. With `ends_at_zero`
+/// there is no notice about a last time above 0, because the caller adds a step to 0.
 fn custom(
     times: &[f64],
     ends_at_zero: bool,
@@ -110,7 +111,7 @@ fn custom(
     }
     let schedule = schedule::turbo_custom(&times).ok_or_else(|| bad("there is no step in it"))?;
     let asked = &times[..times.len() - trailing_zeros];
-    // Times as given to a few digits are not worth a word.
+    // No notice for times that were only rounded to a few digits.
     let moved = |(a, b): (&f32, &f32)| (a - b).abs() > 1e-3;
     if asked.len() != schedule.timesteps.len() || asked.iter().zip(&schedule.timesteps).any(moved) {
         let used: Vec<_> = schedule.timesteps.iter().map(|t| format!("{t:.4}")).collect();
@@ -170,7 +171,7 @@ fn guidance(
     Ok((scale != 1.0).then_some(Guidance { scale, mode, interval }))
 }
 
-/// The mode by its name, which goes before `use_adg`.
+/// Returns the mode by its name, which takes precedence over `use_adg`.
 fn guidance_mode(request: &Request, notices: &mut Vec<Notice>) -> Result<GuidanceMode, Error> {
     let name = match request.guidance_mode.as_deref() {
         Some("apg_classic") => Some("apg"),

@@ -1,17 +1,17 @@
-//! One seed for each song of a batch.
+//! Seeds of the songs of a batch.
 
 use super::limits::whole;
 use crate::{Error, Notice, Request, flow::noise::NoiseSource};
 
-/// Most songs at once, as upstream's doors allow.
+/// Largest batch, as in upstream's entry points.
 const MOST_SONGS: u32 = 8;
 
-/// Upstream draws 32 bits, so that both generators use all of a drawn seed.
+/// Draws a 32-bit seed as upstream does, so that both generators use all of its bits.
 fn drawn() -> u64 {
     u64::from(rand::random::<u32>())
 }
 
-/// `outlines` is the number of lists of audio codes; several are one for each song.
+/// Decides the seeds; `outlines` is the number of code lists, more than one means one per song.
 pub(super) fn decide(
     request: &Request,
     outlines: usize,
@@ -68,7 +68,7 @@ pub(super) fn decide(
     Ok(seeds)
 }
 
-/// Seeds of something else than the songs' own noise, for `songs` songs: drawn, counted up or listed.
+/// Returns seeds for a purpose other than the songs' initial noise, one for each of `songs` songs.
 pub(super) fn for_songs(
     flag: &'static str,
     given: Option<&[u64]>,
@@ -87,7 +87,7 @@ pub(super) fn for_songs(
     }
 }
 
-/// Song i has seed + i, as in acestep.cpp; upstream would draw all but the first.
+/// Counts up: song i has seed + i, as in acestep.cpp; upstream draws all but the first at random.
 fn counted(first: u64, songs: usize) -> Vec<u64> {
     (0..songs as u64).map(|i| first.wrapping_add(i)).collect()
 }

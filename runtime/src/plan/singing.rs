@@ -1,27 +1,27 @@
-//! Whether lyrics fit into a song.
+//! A check that the lyrics fit into the song's length.
 //!
-//! A fast rap sings some 260 words a minute and more from beginning to end, 4.3 a second; in a
-//! script that is written without spaces a character is a syllable, of which a fast voice sings
-//! about twice as many. Whoever asks for more than that in every second of a song will miss some
-//! of it, so the bound is loose: most songs sing half as fast, and have parts without a voice.
+//! A fast rap has about 260 words per minute, 4.3 per second. In a script without spaces a
+//! character is a syllable, and a fast voice sings about twice as many syllables as words. With
+//! more text than that the song skips some of it. The bound is loose: most songs are half as fast
+//! and have parts without a voice.
 
 use crate::Notice;
 
-/// Words that can be sung in a second.
+/// Most words that can be sung per second.
 pub const WORDS_A_SECOND: f64 = 4.5;
 
-/// Characters that can be sung in a second, of scripts where each is a syllable.
+/// Most characters that can be sung per second, in scripts where each is a syllable.
 pub const SYLLABLES_A_SECOND: f64 = 9.0;
 
-/// The fewest seconds in which `lyrics` can be sung. What stands in `[brackets]` is not sung.
+/// Returns the least number of seconds for singing `lyrics`. Text in `[brackets]` is not sung.
 ///
-/// Scripts without spaces whose characters are no syllables, such as Thai, count too little.
+/// Scripts without spaces whose characters are not syllables, such as Thai, are underestimated.
 pub fn least_seconds(lyrics: &str) -> f64 {
     let (words, syllables) = sung(lyrics);
     words as f64 / WORDS_A_SECOND + syllables as f64 / SYLLABLES_A_SECOND
 }
 
-/// What is worth saying about `lyrics` in a song of `seconds`.
+/// Returns a notice if `lyrics` do not fit into a song of `seconds`.
 pub fn notice(lyrics: &str, seconds: f64) -> Option<Notice> {
     let least = least_seconds(lyrics);
     (least > seconds).then(|| {
@@ -33,7 +33,7 @@ pub fn notice(lyrics: &str, seconds: f64) -> Option<Notice> {
     })
 }
 
-/// Words, and characters that are syllables.
+/// Counts words, and characters that are syllables.
 fn sung(lyrics: &str) -> (usize, usize) {
     let (mut words, mut syllables) = (0, 0);
     for mut line in lyrics.lines() {
@@ -59,7 +59,7 @@ fn sung(lyrics: &str) -> (usize, usize) {
     (words, syllables)
 }
 
-/// Han, kana and Hangul.
+/// True for Han, kana and Hangul.
 fn is_syllable(c: char) -> bool {
     matches!(c,
         '\u{3041}'..='\u{30ff}'

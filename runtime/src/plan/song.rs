@@ -12,15 +12,15 @@ use crate::{
     texts::{sung, unix_lines},
 };
 
-/// Length when neither duration nor codes are given: short enough for a first try.
+/// Length if neither duration nor codes are given: short enough for a first try.
 const DEFAULT_SECONDS: f64 = 30.0;
 
-/// What is said of a song whose length nothing decides.
+/// Returns the notice for a song without a given length.
 pub fn no_duration() -> Notice {
     Notice(format!("no duration given, making {DEFAULT_SECONDS} s"))
 }
 
-/// Upstream's forms take no more; the encoders cut at 256 and 2048 tokens.
+/// Limits of upstream's input forms; the encoders truncate at 256 and 2048 tokens.
 const MOST_CAPTION: usize = 512;
 const MOST_LYRICS: usize = 4096;
 
@@ -32,7 +32,7 @@ pub(super) struct Song {
     pub metas: Metas,
     pub duration_s: f64,
     pub frames: usize,
-    /// One list for all songs or one for each, as long as each other; none = no codes.
+    /// One list for all songs or one per song, all of equal length; empty = no codes.
     pub codes: Vec<Vec<u32>>,
     pub audio_cover_strength: f64,
 }
@@ -62,7 +62,7 @@ pub(super) fn decide(
         let text = "--audio-cover-strength is not used: there are neither audio codes nor a source";
         notices.push(Notice(text.into()));
     }
-    // The prompt states the length of the source without what is added to it.
+    // The prompt states the length of the source without the added silence.
     let source_s = work.source_samples.map(|n| n as f64 / f64::from(model.sample_rate));
     Ok(Song {
         caption,
@@ -73,7 +73,7 @@ pub(super) fn decide(
             bpm: metadata.bpm,
             timesignature: metadata.timesignature,
             keyscale: metadata.keyscale,
-            // Upstream states what was asked for; codes may be a little shorter or longer.
+            // Upstream states the requested length; codes may be slightly shorter or longer.
             duration: Some(prompt::duration_text(source_s.or(asked).unwrap_or(duration_s))),
         },
         duration_s,
@@ -108,7 +108,7 @@ fn words(
     ] {
         text.map(|text| limits::text(flag, text)).transpose()?;
     }
-    // A song that is followed says enough.
+    // A source song replaces caption and lyrics.
     if work.source.is_none()
         && caption.trim().is_empty()
         && request.lyrics.as_deref().unwrap_or("").trim().is_empty()
@@ -128,7 +128,7 @@ fn words(
     Ok((caption, lyrics))
 }
 
-/// Codes beyond the codebook count as its last one, as upstream has it.
+/// Checks the codes; values beyond the codebook become its last code, as in upstream.
 fn codes(
     request: &Request,
     model: &ModelInfo,

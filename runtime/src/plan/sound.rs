@@ -1,4 +1,4 @@
-//! What is done to a song's sound before it is a file.
+//! Processing of a song's sound before it is written to a file.
 
 use super::{
     MOST_SECONDS,
@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{Error, Notice, Request, audio::loudness::Loudness};
 
-/// The most millionths that acestep.cpp clips.
+/// Largest number of millionths that acestep.cpp clips.
 const MOST_CLIPPED: u32 = 999;
 
-/// How loud songs are made: the request may name one of four ways. Where a part of the source stays
-/// as it is (`keeps`), so does its loudness, unless it is asked for.
+/// Returns the loudness target: the request may select one of four kinds. If a part of the source
+/// is kept (`keeps`), the loudness stays too unless the request sets it.
 ///
 /// # Errors
-/// [`Error::OutOfRange`], or [`Error::Conflict`] where it names two.
+/// [`Error::OutOfRange`], or [`Error::Conflict`] if the request selects two kinds.
 pub fn loudness(
     request: &Request,
     keeps: bool,
@@ -47,7 +47,7 @@ pub fn loudness(
     })
 }
 
-/// Seconds in which a song of `duration_s` rises from silence and sinks into it.
+/// Returns the seconds of fade-in and fade-out of a song of `duration_s`.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
@@ -90,7 +90,7 @@ mod tests {
             (Request { lufs: Some(-14.0), ..none() }, Loudness::Integrated(-14.0), 0),
             (Request { peak_clip: Some(0), ..none() }, Loudness::Clipped(0), 0),
             (Request { enable_normalization: Some(false), ..none() }, Loudness::AsIs, 0),
-            // Upstream's files always have its own.
+            // Upstream's files always contain `normalization_db`.
             (
                 Request { lufs: Some(-14.0), normalization_db: Some(-1.0), ..none() },
                 Loudness::Integrated(-14.0),
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// Whoever asks for a loudness gets it, and is told what else becomes louder.
+    /// A requested loudness is applied, with a notice that it also changes the kept part.
     #[test]
     fn where_sound_is_kept_its_loudness_is_unless_another_is_asked_for() {
         assert_eq!(decided(&Request::default(), true), (Loudness::AsIs, 0));

@@ -1,4 +1,4 @@
-//! What sampling starts from besides the seed's noise, and what becomes of its latents.
+//! Start of sampling besides the seed's noise, and post-processing of the latents.
 
 use super::{
     GuidanceMode, Plan,
@@ -12,35 +12,35 @@ use crate::{
     prompt,
 };
 
-/// Another take of a song: see [`retaken`](crate::flow::latents::retaken).
+/// A variation of a song: see [`retaken`](crate::flow::latents::retaken).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retake {
-    /// One for each song: the noise that its own is turned to.
+    /// One per song: seeds of the second noise.
     pub seeds: Vec<u64>,
-    /// How far, 0 to 1.
+    /// Share of the second noise, 0 to 1.
     pub variance: f64,
 }
 
-/// A song that is carried from one description to another: see [`edit`](crate::flow::edit).
+/// An edit of a song from one description to another: see [`edit`](crate::flow::edit).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowEdit {
-    /// What the song sounds like as it is.
+    /// Description of the source.
     pub source_caption: String,
-    /// What is sung as it is.
+    /// Lyrics of the source.
     pub source_lyrics: String,
-    /// The whole text for the caption encoder, as [`Plan::caption_prompt`] but of the song as it is.
+    /// Full text for the caption encoder, as [`Plan::caption_prompt`] but for the source.
     pub caption_prompt: String,
-    /// The whole text for the lyric encoder.
+    /// Full text for the lyric encoder.
     pub lyric_prompt: String,
-    /// When, and how carefully.
+    /// The steps that edit, and the number of noise samples.
     pub window: Window,
-    /// One for each song: the generators of its noises, those of `retake_seed` if that is given.
+    /// Seeds of the noise, one per song: those of `retake_seed` if it is given.
     pub seeds: Vec<u64>,
 }
 
-/// Most noises of one step of an edit.
+/// Largest number of noise samples per step of an edit.
 const MOST_DRAWS: u32 = 16;
-/// Far more than latents bear.
+/// Far beyond any useful value.
 const MOST_SHIFT: f64 = 10.0;
 const MOST_RESCALE: f64 = 10.0;
 
@@ -61,12 +61,12 @@ pub(super) fn retake(
     Ok(Some(Retake { seeds, variance }))
 }
 
-/// Whether a song is to be edited.
+/// True if the request edits a song.
 pub(super) fn is_edit(request: &Request) -> bool {
     request.flow_edit_morph.unwrap_or(false)
 }
 
-/// The share of a source that stays under the noise; 0 where there is none.
+/// Returns the share of the source in the initial latents; 0 without a source.
 pub(super) fn cover_noise_strength(
     request: &Request,
     has_source: bool,
@@ -82,7 +82,7 @@ pub(super) fn cover_noise_strength(
     Ok(strength)
 }
 
-/// Factor and addend of the finished latents.
+/// Returns factor and offset for the finished latents.
 pub(super) fn latents(request: &Request) -> Result<(f32, f32), Error> {
     let rescale = request.latent_rescale.unwrap_or(1.0);
     let rescale = above("latent-rescale", rescale, 0.0, MOST_RESCALE)?;
@@ -91,7 +91,7 @@ pub(super) fn latents(request: &Request) -> Result<(f32, f32), Error> {
     Ok((rescale as f32, shift as f32))
 }
 
-/// `song` is what it is edited to, and `songs` are the seeds.
+/// Decides the edit: `song` is the target, `songs` are the seeds of the songs.
 pub(super) fn flow_edit(
     request: &Request,
     song: &Song,
@@ -140,8 +140,8 @@ pub(super) fn flow_edit(
     }))
 }
 
-/// Takes what an edit does without out of its plan, as upstream does, and says so; and ends the
-/// schedule at 0.
+/// Removes settings that an edit does not use from its plan, as upstream does, with a notice; ends
+/// the schedule at 0.
 pub(super) fn keep_to_edit(plan: &mut Plan, request: &Request, notices: &mut Vec<Notice>) {
     if plan.flow_edit.is_none() {
         return;

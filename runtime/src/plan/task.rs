@@ -1,4 +1,4 @@
-//! What is done: music from nothing, or from a song that exists.
+//! Tasks: music from text, or from an existing song.
 //!
 //! Source: upstream `TASK_TYPES` and `_build_chunk_masks_and_src_latents`.
 
@@ -16,27 +16,27 @@ use region::{has_repaint_settings, region, repaint};
 pub use tracks::TRACKS;
 use tracks::{canonical, classes, tracks};
 
-/// What is done.
+/// The kind of generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Music from words, and from audio codes if there are some.
+    /// Music from text, and from audio codes if there are any.
     TextToMusic,
-    /// The outline of a song, in another style.
+    /// The structure of a song in another style.
     Cover,
-    /// The same from the song's latents, which hold more of it than its audio codes.
+    /// A cover from the song's latents, which hold more of it than its audio codes.
     CoverNofsq,
-    /// A part of a song made anew, or something before or after it.
+    /// A part of a song made again, or an extension before or after it.
     Repaint,
-    /// One more track for a song.
+    /// A new track for a song.
     Lego,
-    /// One track out of a song.
+    /// One track extracted from a song.
     Extract,
-    /// The tracks that a song lacks.
+    /// Missing tracks added to a song.
     Complete,
 }
 
 impl Task {
-    /// All of them, the default first.
+    /// All tasks; the first is the default.
     pub const ALL: [Self; 7] = [
         Self::TextToMusic,
         Self::Cover,
@@ -47,7 +47,7 @@ impl Task {
         Self::Complete,
     ];
 
-    /// Upstream's name.
+    /// Returns upstream's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::TextToMusic => "text2music",
@@ -60,26 +60,26 @@ impl Task {
         }
     }
 
-    /// The task of a request.
+    /// Reads the task of a request.
     ///
     /// # Errors
-    /// [`Error::BadValue`] with the names that there are.
+    /// [`Error::BadValue`] with the valid names.
     pub fn of(request: &Request) -> Result<Self, Error> {
         let name = request.task_type.as_deref().map(|name| name.replace('_', "-"));
         choice("task-type", name.as_deref(), &Self::ALL.map(|task| (task.name(), task)))
     }
 
-    /// Whether it is made from a song that exists.
+    /// True if the task needs an existing song.
     pub fn has_source(self) -> bool {
         self != Self::TextToMusic
     }
 
-    /// Whether distilled models were not trained for it.
+    /// True if distilled models were not trained for the task.
     fn needs_base(self) -> bool {
         matches!(self, Self::Lego | Self::Extract | Self::Complete)
     }
 
-    /// Whether audio codes may stand for its source.
+    /// True if audio codes may replace the source.
     fn takes_codes(self) -> bool {
         matches!(self, Self::TextToMusic | Self::Cover | Self::CoverNofsq)
     }
@@ -89,28 +89,28 @@ impl Task {
     }
 }
 
-/// What the transformer is told of where it makes music.
+/// Mask for the transformer that marks the part to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaskMode {
     /// One inside the region, zero outside; one everywhere without a region.
     Explicit,
-    /// One everywhere, as upstream's `auto` of spring 2026 came out.
+    /// One everywhere, the effect of upstream's `auto` in spring 2026.
     Ones,
-    /// Two everywhere, as upstream's later `auto` has it.
+    /// Two everywhere, as in upstream's later `auto`.
     Twos,
 }
 
 impl MaskMode {
-    /// Its name, and whether it is the default.
+    /// Names of the modes; the first is the default.
     pub const NAMES: [(&str, Self); 4] = [
         ("explicit", Self::Explicit),
-        // Every file of upstream's says this, and three of its versions mean three things by it.
+        // All of upstream's files contain `auto`; three versions interpret it differently.
         ("auto", Self::Explicit),
         ("ones", Self::Ones),
         ("twos", Self::Twos),
     ];
 
-    /// What a person writes.
+    /// Returns the name for requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Explicit => "explicit",
@@ -120,16 +120,16 @@ impl MaskMode {
     }
 }
 
-/// Samples of silence that are added to a source to be filled.
+/// Samples of silence that are added to a source, to be filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Added {
-    /// Before it.
+    /// Samples before the source.
     pub before: usize,
-    /// After it.
+    /// Samples after the source.
     pub after: usize,
 }
 
-/// What is done with which source.
+/// Task, source and region of a song.
 #[derive(Debug, Clone)]
 pub(super) struct Work {
     pub task: Task,
@@ -138,27 +138,27 @@ pub(super) struct Work {
     pub added: Added,
     pub region: Option<Region>,
     pub mask_mode: MaskMode,
-    /// Samples of the source alone, which the prompt states the length of.
+    /// Samples of the source alone; the prompt states this length.
     pub source_samples: Option<usize>,
 }
 
 impl Work {
-    /// Samples of the song, if the source decides them.
+    /// Returns the samples of the song, if the source determines them.
     pub(super) fn samples(&self) -> Option<usize> {
         Some(self.source_samples? + self.added.before + self.added.after)
     }
 
-    /// Whether something of the source stays as it is.
+    /// True if a part of the source is kept.
     pub(super) fn keeps(&self, model: &ModelInfo) -> bool {
         let all = 0..self.samples().unwrap_or(0) / model.hop;
         self.region.as_ref().is_some_and(|region| region.frames != all)
     }
 
-    /// The instruction of the task.
+    /// Returns the instruction of the task.
     pub(super) fn instruction(&self, request: &Request, has_codes: bool) -> String {
         let own = request.instruction.as_deref().map(str::trim);
         match own {
-            // Upstream's files always carry the default, whatever the task.
+            // Upstream's files always contain the default instruction, for any task.
             None | Some("" | prompt::TEXT_TO_MUSIC) => (),
             Some(own) => return own.to_owned(),
         }

@@ -26,7 +26,7 @@ fn base() -> ModelInfo {
     ModelInfo { name: "base".into(), is_turbo: false, ..turbo() }
 }
 
-/// A request that gives rise to no notice.
+/// A request that causes no notice.
 fn request() -> Request {
     Request {
         caption: Some("calm piano".into()),
@@ -104,7 +104,7 @@ fn without_a_duration_it_is_half_a_minute_and_that_is_said() {
     assert_eq!(notices, ["no duration given, making 30 s"]);
 }
 
-/// The request behind acestep.cpp's reference run: 434 codes and 88 s give 86.8 s.
+/// The request of acestep.cpp's reference run: 434 codes and 88 s give 86.8 s.
 #[test]
 fn codes_win_over_the_duration() {
     let asked =
@@ -151,7 +151,7 @@ fn a_cover_strength_below_1_brings_a_second_prompt() {
     assert_eq!(resolve(request(), turbo()).0.non_cover_prompt, None);
 }
 
-/// In f32 the strength 0.7 would be a hair less, and 50 steps of it 34.
+/// In f32 the strength 0.7 would be slightly less, and give 34 of 50 steps.
 #[test]
 fn a_cover_strength_is_not_rounded_on_its_way() {
     let asked = Request {
@@ -193,7 +193,7 @@ fn several_outlines_are_as_many_songs() {
     assert_eq!(songs(asked(3, None, vec![7])), (3, 10, vec![7, 8, 9]));
     assert_eq!(songs(asked(2, Some(2), vec![7])), (2, 10, vec![7, 8]));
     assert_eq!(songs(asked(2, None, vec![4, 9])), (2, 10, vec![4, 9]));
-    // One for all.
+    // One list for all songs.
     assert_eq!(songs(asked(1, Some(2), vec![7])), (1, 10, vec![7, 8]));
     let none = Request { audio_codes: Some(vec![vec![], vec![]]), ..request() };
     assert_eq!(songs(none), (0, 0, vec![7]));
@@ -229,7 +229,7 @@ fn tiles_that_are_cut_or_can_be_heard_are_said() {
     let heard = "a VAE overlap of 8 frames can be heard where chunks meet; one of 9 cannot";
     assert_eq!(with(100, 8, 10.0), (100, 8, vec![heard.to_owned()]));
     assert_eq!(with(100, 9, 10.0), (100, 9, vec![]));
-    // One chunk has nothing to meet.
+    // A single chunk meets no other.
     assert_eq!(with(250, 0, 10.0), (250, 0, vec![]));
 }
 

@@ -1,4 +1,4 @@
-//! How latents are cut for the VAE.
+//! Tiling of the latents for the VAE.
 
 use super::limits::whole;
 use crate::{Error, Notice, vae::Tiling};
@@ -6,10 +6,10 @@ use crate::{Error, Notice, vae::Tiling};
 /// More frames than any song has.
 const MOST_FRAMES: u32 = 1_000_000;
 
-/// With as many frames to either side a tile sounds as it would in the whole song.
+/// Overlap with which a tile sounds exactly as in the whole song.
 const EXACT_OVERLAP: usize = 9;
 
-/// Tiles for `frames` as `chunk` and `overlap` ask for them, else as is `usual`.
+/// Returns the tiling for `frames`; `chunk` and `overlap` default to `usual`.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].

@@ -1,8 +1,8 @@
-//! Reading request files: one table of keys, values in every spelling that is in use.
+//! Reader of request files: one table of keys, values in every known spelling.
 //!
-//! A key is ours ([`Request`]), another program's and without effect, another program's and not
-//! built (an error, if it would change the sound), or unknown (an error with the nearest key).
-//! What other programs write for "decide yourself" (-1, 0, `""`, `N/A`) becomes "not set".
+//! A key is ours ([`Request`]), another program's, or unknown (an error with the nearest key).
+//! Another program's key has no effect or is unsupported (an error if it would change the sound).
+//! Other programs' values for "automatic" (-1, 0, `""`, `N/A`) become "not set".
 
 use std::{collections::HashMap, fmt};
 
@@ -29,7 +29,7 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, Error> {
 /// See [`Request::from_object`].
 pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>), Error> {
     let mut reader = Reader::default();
-    // Nested metadata first, so that the request's own keys win.
+    // Nested metadata first, so that the request's own keys take precedence.
     for name in NESTED {
         for (key, value) in object.iter().filter(|(key, _)| snake_case(key) == *name) {
             if let Some(inner) = nested(key, value)? {
@@ -43,7 +43,7 @@ pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>),
     reader.finish()
 }
 
-/// An object within the request: as such, or as upstream's forms send it, JSON in a text.
+/// Reads an object within the request: a JSON object, or JSON text as upstream's forms send it.
 fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error> {
     match value {
         Value::Object(inner) => Ok(Some(inner.clone())),
@@ -57,11 +57,11 @@ fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error>
     }
 }
 
-/// The keys of an object in their order, repeated ones included.
+/// Keys and values of an object in order, with repeated keys.
 struct Pairs(Vec<(String, Value)>);
 
 impl Pairs {
-    /// The object, if no key is there twice with different values.
+    /// Returns the object; an error if a key has different values.
     fn once(self) -> Result<Map<String, Value>, Error> {
         let mut object = Map::new();
         for (key, value) in self.0 {
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// One thing is said twice.
+/// Returns the error for two different values of one setting.
 fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
     let [first, second] = values.map(|value| shortened(&value.to_string()));
     let [one, other] = keys;
@@ -112,23 +112,22 @@ fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
 
 #[derive(Default)]
 struct Reader {
-    /// Our keys in our types.
+    /// Our keys with parsed values.
     ours: Map<String, Value>,
-    /// Songs for each text; becomes part of the batch.
+    /// Songs per text; becomes a factor of the batch size.
     texts: Option<i64>,
-    /// A wish, and the key it stood under.
+    /// A wish, and its key.
     wish: Option<(String, String)>,
-    /// The `lm_mode` that a switch asks for.
+    /// The `lm_mode` of a switch.
     mode: Option<&'static str>,
-    /// Whether a key is there that only acestep.cpp writes.
+    /// True if there is a key that only acestep.cpp writes.
     is_acestep_cpp: bool,
     notices: Vec<Notice>,
 }
 
 impl Reader {
     fn keys(&mut self, object: &Map<String, Value>) -> Result<(), Error> {
-        // Upstream writes the strengths also where it does not use them, and null for "as the model
-        // is used to".
+        // Upstream always writes the strengths, even if unused, and null for "model default".
         let left_open = object.get("dcw_enabled") == Some(&Value::Null);
         let dcw_off = left_open || object.get("dcw_enabled") == Some(&Value::Bool(false));
         if left_open && object.get("dcw_scaler").and_then(as_f64).is_some_and(|x| x != 0.0) {
@@ -136,7 +135,7 @@ impl Reader {
                         unless dcw_enabled is true";
             self.notices.push(Notice(text.into()));
         }
-        // What each of our keys was written as, and its value.
+        // Original spelling and value of each of our keys.
         let mut said: HashMap<&str, (&str, &Value, Option<Value>)> = HashMap::new();
         for (written, value) in object {
             let key = snake_case(written);
@@ -145,7 +144,7 @@ impl Reader {
                 .iter()
                 .find(|(name, _, aliases)| *name == key || aliases.contains(&key.as_str()));
             if dcw_off && key.starts_with("dcw_") && key != "dcw_enabled" {
-                // Settings of something that another key switches off.
+                // Ignore settings of a feature that is switched off.
             } else if let Some(&(name, kind, _)) = ours {
                 let read = self.ours(name, written, kind, value)?;
                 if let Some((other, first, known)) = said.get(name)
@@ -200,7 +199,7 @@ impl Reader {
             }
         };
         let read = match (written, read) {
-            // An older spelling of this program's own.
+            // An older spelling of this program.
             ("solver", Some(solver)) if solver == "ode" => Some("euler".into()),
             ("guidance_mode" | "guidance_variant", Some(mode)) if mode == "apg_classic" => {
                 Some("apg".into())
@@ -238,7 +237,7 @@ impl Reader {
                 }
             }
             Role::Mode(mode) => {
-                // Upstream tries an inspiration first.
+                // Upstream gives `inspire` precedence.
                 if flag(written, value)? == Some(true) && self.mode != Some("inspire") {
                     self.mode = Some(mode);
                 }
@@ -295,7 +294,7 @@ impl Reader {
     }
 }
 
-/// Codes in any spelling, as ours: a text for one song, a list of texts for several.
+/// Converts codes of any spelling to ours: a text for one song, a list of texts for several.
 fn code_lists(written: &str, value: &Value) -> Result<Option<Value>, Error> {
     let expected = "it must be a text or a list of codes";
     let numbers = |items: &[Value]| {
@@ -347,7 +346,7 @@ fn is_neutral(neutral: Neutral, value: &Value) -> bool {
     }
 }
 
-/// `keyScale` -> `key_scale`: upstream's server takes both.
+/// Converts `keyScale` to `key_scale`, because upstream's server accepts both.
 fn snake_case(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 2);
     for c in key.chars() {
@@ -359,7 +358,7 @@ fn snake_case(key: &str) -> String {
     snake
 }
 
-/// The known key most like `key`, if any is.
+/// Returns the known key that is most similar to `key`, if any.
 fn nearest(key: &str) -> Option<String> {
     let ours = OURS.iter().flat_map(|(name, _, aliases)| aliases.iter().chain([name]));
     let theirs = THEIRS.iter().map(|(name, ..)| name);

@@ -1,14 +1,14 @@
-//! Every key of a request file, ours and others', and what becomes of it.
+//! Every key of a request file, ours and those of other programs, with its meaning.
 //!
 //! Source: upstream `GenerationParams`, `GenerationConfig` and its REST server; acestep.cpp's
 //! request files.
 
-/// What the values of one of our own keys look like.
+/// The kind of value of one of our keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Text that is taken as it is; empty = not set.
+    /// Text, verbatim; empty = not set.
     Text,
-    /// A word; empty, `N/A` and null = not set. A number is taken as its digits.
+    /// A word; empty, `N/A` and null = not set. A number becomes its digits.
     Word,
     /// A whole number; 0 and -1 = not set.
     Count,
@@ -26,17 +26,17 @@ pub(super) enum Kind {
     Seeds,
     /// One seed; -1 = not set.
     Seed,
-    /// Audio codes in any spelling, of one song or of several.
+    /// Audio codes in any spelling, for one song or several.
     Codes,
     /// Times, as a list or as `a,b,c`.
     Times,
-    /// Names of files or of tracks: one or several.
+    /// Names of files or tracks: one or several.
     Names,
     /// A model's name, path or `.gguf` file.
     Model,
     /// A number or a list of numbers.
     Numbers,
-    /// What the language model is asked for.
+    /// The mode of the language model.
     Mode,
 }
 
@@ -132,27 +132,27 @@ pub(super) const OURS: &[(&str, Kind, &[&str])] = &[
     ("lm_prompt_style", Kind::Word, &[]),
 ];
 
-/// What a key of another program means here.
+/// Meaning of another program's key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Role {
     /// A wish from which the language model writes the caption.
     Wish,
     /// A switch for this `lm_mode`.
     Mode(&'static str),
-    /// Asks for something that nobody has built; a notice says so.
+    /// A feature that upstream has not built either; causes a notice.
     Unbuilt,
-    /// Changes the sound through something that is not built: an error.
+    /// An unsupported setting that changes the sound: an error.
     Sound,
-    /// Chooses a file or an output; a notice says where that is chosen instead.
+    /// A choice of a file or an output; a notice names the option to use instead.
     Chosen(&'static str),
-    /// Changes nothing that is heard, or only how something absent works.
+    /// A setting without effect on the sound, or only for an unsupported feature.
     Nothing,
 }
 
-/// A value that says "off", beside null, `""` and `false`, which always do.
+/// Values that mean "off", besides null, `""` and `false`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Neutral {
-    /// There is none.
+    /// No other value.
     Empty,
     /// Every value.
     Any,
@@ -161,17 +161,17 @@ pub(super) enum Neutral {
 use Neutral::{Any, Empty};
 use Role::{Chosen, Mode, Nothing, Sound, Unbuilt, Wish};
 
-/// What acestep.cpp calls the ways of asking its language model.
+/// acestep.cpp's names for the modes of its language model.
 pub(super) const MODES: [&str; 3] = ["generate", "inspire", "format"];
 
-/// Keys that no other program writes.
+/// Keys that only acestep.cpp writes.
 pub(super) const ACESTEP_CPP: [&str; 3] = ["lm_batch_size", "synth_batch_size", "synth_model"];
 
 const MODEL: Role = Chosen("--model");
 
-/// Keys of other programs: name, role, what passes without a word.
+/// Keys of other programs: name, role, values without effect.
 pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
-    // The language model.
+    // Language model.
     ("description", Wish, Empty),
     ("desc", Wish, Empty),
     ("query", Wish, Empty),
@@ -188,7 +188,7 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("parallel_thinking", Nothing, Any),
     ("constrained_decoding_debug", Nothing, Any),
     ("is_format_caption", Nothing, Any),
-    // What a language model decided; upstream writes it beside what was asked.
+    // Decisions of a language model; upstream writes them next to the request.
     ("cot_bpm", Nothing, Any),
     ("cot_keyscale", Nothing, Any),
     ("cot_timesignature", Nothing, Any),
@@ -196,11 +196,11 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("cot_vocal_language", Nothing, Any),
     ("cot_caption", Nothing, Any),
     ("cot_lyrics", Nothing, Any),
-    // A file of a model.
+    // Model file.
     ("vae", MODEL, Empty),
-    // The output.
+    // Output.
     ("use_tiled_decode", Nothing, Any),
-    // What upstream's page makes of a finished song.
+    // Post-processing on upstream's web page.
     ("auto_lrc", Chosen("--lrc"), Empty),
     ("auto_score", Chosen("--score"), Empty),
     ("score_scale", Nothing, Any),
@@ -208,5 +208,5 @@ pub(super) const THEIRS: &[(&str, Role, Neutral)] = &[
     ("global_caption", Sound, Empty),
 ];
 
-/// Objects whose keys count as keys of the request, unless those are there themselves; later ones win.
+/// Objects with more keys of the request; its own keys take precedence, then later objects.
 pub(super) const NESTED: &[&str] = &["user_metadata", "metadata", "meta", "metas", "param_obj"];

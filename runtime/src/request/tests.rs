@@ -59,7 +59,7 @@ fn refusal(json: &str) -> (String, Option<String>) {
     (error.to_string(), error.hint())
 }
 
-/// The form of acestep.cpp's examples for its synthesizer alone.
+/// The format of acestep.cpp's examples for its synthesizer alone.
 #[test]
 fn a_file_of_acestep_cpp_is_read_unchanged() {
     let (request, notices) = read(
@@ -86,7 +86,7 @@ fn a_file_of_acestep_cpp_is_read_unchanged() {
     assert_eq!(notices, [ANOTHER_PROMPT]);
 }
 
-/// Said where the language model is asked, and nobody has chosen its prompt.
+/// The notice appears only if the language model runs and no prompt style is given.
 #[test]
 fn whose_prompt_a_request_of_acestep_cpp_is_read_with_is_said() {
     for (json, said) in [
@@ -157,7 +157,7 @@ fn what_becomes_the_condition_is_told_from_the_rest_by_its_keys() {
     assert_eq!(request.without_language_model().keys(), ["caption"]);
 }
 
-/// Every key that acestep.cpp writes, at its default.
+/// Every key that acestep.cpp writes, with its default.
 #[test]
 fn acestep_cpps_defaults_ask_for_nothing_but_its_loudness_and_format() {
     let (request, notices) = read(
@@ -199,7 +199,7 @@ fn acestep_cpps_defaults_ask_for_nothing_but_its_loudness_and_format() {
     assert_eq!((request, notices), (expected, vec![ANOTHER_PROMPT.to_owned()]));
 }
 
-/// Upstream's `GenerationParams` as it dumps them, at their defaults.
+/// A dump of upstream's `GenerationParams` with default values.
 #[test]
 fn upstreams_defaults_are_read_without_a_word() {
     let (request, notices) = read(
@@ -231,7 +231,7 @@ fn upstreams_defaults_are_read_without_a_word() {
     assert_eq!(notices, Vec::<String>::new());
 }
 
-/// The server's fields, where they differ from the class's.
+/// Fields of the server that differ from the class.
 #[test]
 fn a_request_to_upstreams_server_is_read() {
     let (request, notices) = read(
@@ -360,7 +360,7 @@ fn seeds_come_as_number_text_or_list() {
     }
 }
 
-/// acestep.cpp drops the last of its times and ends at 0; upstream takes the list as it is.
+/// acestep.cpp drops the last of its times and ends at 0; upstream uses the list unchanged.
 #[test]
 fn acestep_cpps_times_end_at_zero() {
     assert_eq!(read(r#"{"custom_timesteps": "1,0.5,0.2"}"#).0.timesteps, Some(vec![1.0, 0.5, 0.0]));
@@ -373,7 +373,7 @@ fn songs_of_the_language_model_and_of_the_synthesizer_multiply() {
     assert_eq!(read(r#"{"lm_batch_size": 2}"#).0.batch_size, Some(2));
 }
 
-/// Upstream's `"128k"` and acestep.cpp's 128 are one bitrate; `output_format` is `audio_format`.
+/// Upstream's `"128k"` equals acestep.cpp's 128; `output_format` equals `audio_format`.
 #[test]
 fn what_is_written_is_read_in_both_spellings() {
     let ours = |json| read(json).0;
@@ -393,7 +393,7 @@ fn what_is_written_is_read_in_both_spellings() {
 #[test]
 fn what_would_change_the_sound_and_is_not_built_is_an_error() {}
 
-/// Upstream writes the strengths always, and leaves it to the model whether they are used.
+/// Upstream always writes the strengths, and the model decides if they are used.
 #[test]
 fn strengths_of_a_correction_that_is_off_are_not_read() {
     let off = r#"{"dcw_enabled": false, "dcw_scaler": 0.05, "dcw_mode": "double"}"#;
@@ -460,7 +460,7 @@ fn only_zero_and_minus_one_mean_decide_yourself() {
     assert_eq!((request.duration, request.bpm), (Some(-7.0), Some(-120)));
 }
 
-/// As upstream's server and acestep.cpp write them.
+/// Spellings of upstream's server and of acestep.cpp.
 #[test]
 fn sounds_and_tracks_are_read_in_every_spelling() {
     let (request, notices) = read(
@@ -478,7 +478,7 @@ fn sounds_and_tracks_are_read_in_every_spelling() {
     assert_eq!(Request::from_json(&request.to_json()).expect("readable").0, request);
 }
 
-/// One meaning under two names, and one name twice: refused where they differ, in nested objects too.
+/// Two spellings or repeated keys with different values are refused, also in nested objects.
 #[test]
 fn what_is_said_twice_is_said_alike() {
     let refused = |json: &str| Request::from_json(json).expect_err(json).to_string();
@@ -500,7 +500,7 @@ fn what_is_said_twice_is_said_alike() {
     assert_eq!((request.caption.as_deref(), request.bpm), (Some("rain"), Some(100)));
 }
 
-/// Objects of upstream's server, whole or as JSON text: what is nearest to the request wins.
+/// Objects of upstream's server, as JSON or JSON text: the one closest to the request wins.
 #[test]
 fn metadata_is_read_wherever_upstream_reads_it() {
     let (request, _) = Request::from_json(

@@ -1,10 +1,10 @@
-//! Values of request files: each kind in every spelling that other programs use.
+//! Values of request files, in every spelling that other programs use.
 
 use serde_json::Value;
 
 use crate::{Error, error::shortened, texts::unix_lines};
 
-/// One name or several; a text such as `vocals | drums` is several.
+/// Reads one name or several; the text `vocals | drums` is several.
 pub(super) fn names(key: &str, value: &Value) -> Result<Option<Vec<String>>, Error> {
     let one = |value: &Value| match value {
         Value::String(text) => Ok(text.trim().to_owned()),
@@ -21,7 +21,7 @@ pub(super) fn names(key: &str, value: &Value) -> Result<Option<Vec<String>>, Err
     Ok((!names.is_empty()).then_some(names))
 }
 
-/// A number, also if it stands in a text.
+/// Reads a number, also from a text.
 pub(super) fn as_f64(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -40,7 +40,7 @@ pub(super) fn text(key: &str, value: &Value) -> Result<Option<String>, Error> {
 pub(super) fn word(key: &str, value: &Value) -> Result<Option<String>, Error> {
     let word = match value {
         Value::String(text) => text.trim().to_owned(),
-        // Some programs have no whole numbers.
+        // Some programs write whole numbers as floats.
         Value::Number(number) => match number.as_f64() {
             Some(x) if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.0}"),
             _ => number.to_string(),
@@ -50,7 +50,7 @@ pub(super) fn word(key: &str, value: &Value) -> Result<Option<String>, Error> {
     Ok(is_set(&word).then_some(word))
 }
 
-/// Other programs write these for "not set".
+/// False for the words that other programs write for "not set".
 fn is_set(word: &str) -> bool {
     !word.is_empty() && !word.eq_ignore_ascii_case("n/a")
 }
@@ -67,7 +67,7 @@ pub(super) fn number(key: &str, value: &Value) -> Result<Option<f64>, Error> {
     }
 }
 
-/// One value or a list of them, each as `read` takes it; what is not set is left out.
+/// Reads one value or a list, each with `read`; unset values are left out.
 pub(super) fn list<T>(
     value: &Value,
     read: impl Fn(&Value) -> Result<Option<T>, Error>,
@@ -81,26 +81,26 @@ pub(super) fn list<T>(
     Ok((!values.is_empty()).then_some(values))
 }
 
-/// 0 and -1 are other programs' "decide yourself"; the plan refuses what else is out of range.
+/// Reads a number; 0 and -1 mean "automatic" in other programs. The plan checks the range.
 pub(super) fn positive(key: &str, value: &Value) -> Result<Option<f64>, Error> {
     Ok(number(key, value)?.filter(|&x| x != 0.0 && x != -1.0))
 }
 
-/// A whole number, cut as upstream's `int(float(x))`; `as` saturates.
+/// Reads a whole number, truncated as in upstream's `int(float(x))`; `as` saturates.
 pub(super) fn count(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     match positive(key, value)? {
-        // Cut it would be 0, that is "decide yourself".
+        // Truncation would give 0, which means "automatic".
         Some(x) if x.trunc() == 0.0 => Err(wrong(key, value, "it must be a whole number")),
         x => Ok(x.map(|x| x as i64)),
     }
 }
 
-/// A whole number of which every value is meant.
+/// Reads a whole number; 0 and -1 have no special meaning.
 pub(super) fn whole(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     Ok(number(key, value)?.map(|x| x as i64))
 }
 
-/// Kilobits a second: a number, or upstream's `128k`.
+/// Reads kilobits per second: a number, or upstream's `128k`.
 pub(super) fn kilobits(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     match value.as_str().and_then(|text| text.trim().strip_suffix(['k', 'K'])) {
         Some(number) => count(key, &Value::from(number)),
@@ -108,8 +108,8 @@ pub(super) fn kilobits(key: &str, value: &Value) -> Result<Option<i64>, Error> {
     }
 }
 
-/// A model as this program calls it: `acestep-v15-sft-Q8_0` -> `acestep-v15-sft`. A file, ending in
-/// `.gguf`, and a path are themselves.
+/// Reads a model name without quantisation: `acestep-v15-sft-Q8_0` -> `acestep-v15-sft`. A `.gguf`
+/// file or a path stays as it is.
 pub(super) fn model(key: &str, value: &Value) -> Result<Option<String>, Error> {
     let Some(name) = word(key, value)? else { return Ok(None) };
     let is_plain = !name.ends_with(".gguf") && !name.contains(['/', '\\']);
@@ -123,8 +123,8 @@ pub(super) fn model(key: &str, value: &Value) -> Result<Option<String>, Error> {
     }))
 }
 
-/// `BF16`, `F32`, `Q8_0`, `Q4_K_M` and the like: acestep.cpp's file names end with it. The `4B` of
-/// a language model begins with a digit.
+/// True for `BF16`, `F32`, `Q8_0`, `Q4_K_M` and similar endings of acestep.cpp's file names. The
+/// `4B` of a language model begins with a digit.
 fn is_quantisation(text: &str) -> bool {
     let digits = text.trim_start_matches(['B', 'F', 'I', 'Q']);
     digits.len() < text.len() && digits.starts_with(|c: char| c.is_ascii_digit())
@@ -145,7 +145,7 @@ pub(super) fn flag(key: &str, value: &Value) -> Result<Option<bool>, Error> {
     }
 }
 
-/// The items of a list, or of a text such as `1, 2`.
+/// Returns the items of a list, or of a text such as `1, 2`.
 fn items(value: &Value) -> Vec<Value> {
     match value {
         Value::Array(items) => items.clone(),
@@ -164,7 +164,7 @@ pub(super) fn seeds(key: &str, value: &Value) -> Result<Option<Vec<u64>>, Error>
             Value::String(text) => text.parse().ok(),
             other => other.as_u64(),
         };
-        // Other programs write 42.0 too; beyond 2^53 a float has lost digits.
+        // Other programs write 42.0 too; above 2^53 a float is not exact.
         let whole = |x: f64| x.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(&x);
         match (exact, as_f64(item)) {
             (Some(seed), _) => seeds.push(seed),

@@ -1,10 +1,10 @@
-//! Guidance: steering the velocity away from the one without a condition.
+//! Guidance: steers the velocity away from the unconditional one.
 //!
 //! Plain: `v = v_u + g (v_c - v_u)`.
 //!
-//! Adaptive projected (APG): `d = (v_c - v_u) + m d_before` with `m = -0.75`; `d` is shortened to a
+//! Adaptive projected (APG): `d = (v_c - v_u) + m d_before` with `m = -0.75`; `d` is limited to a
 //! norm of 2.5; only its part orthogonal to `v_c` is kept; `v = v_c + (g - 1) d_orth`. Norms and
-//! projection run over time, for each channel alone.
+//! projection run over time, separately for each channel.
 //!
 //! Angle-based (ADG): see [`adg`](adg::adg).
 //!
@@ -20,23 +20,23 @@ use burn::tensor::Tensor;
 
 use adg::{Adg, adg};
 
-/// How the conditional and the unconditional velocity are combined.
+/// Method to combine the conditional and the unconditional velocity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuidanceMode {
     /// Adaptive projected guidance, upstream's default.
     Apg,
     /// Classifier-free guidance.
     Cfg,
-    /// Angle-based dynamic guidance, the angle bounded.
+    /// Angle-based dynamic guidance with a limited angle.
     Adg,
-    /// The same, the bound twice as far and the norm kept.
+    /// ADG with twice the limit, and with the norm kept.
     AdgWithNorm,
-    /// The same without a bound.
+    /// ADG without a limit.
     AdgWithoutClip,
 }
 
 impl GuidanceMode {
-    /// All, with upstream's names; the first is the default.
+    /// All modes with upstream's names; the first is the default.
     pub const NAMES: [(&str, Self); 5] = [
         ("apg", Self::Apg),
         ("cfg", Self::Cfg),
@@ -45,7 +45,7 @@ impl GuidanceMode {
         ("adg_wo_clip", Self::AdgWithoutClip),
     ];
 
-    /// Upstream's name.
+    /// Returns upstream's name.
     pub fn name(self) -> &'static str {
         Self::NAMES.into_iter().find(|&(_, mode)| mode == self).map_or("", |(name, _)| name)
     }
@@ -56,38 +56,38 @@ impl GuidanceMode {
 pub struct Guidance {
     /// Strength, above 1.
     pub scale: f32,
-    /// How the two velocities are combined.
+    /// Method to combine the two velocities.
     pub mode: GuidanceMode,
-    /// Applied at times from the first to the second, both included.
+    /// Times at which guidance applies, both ends included.
     pub interval: (f32, f32),
 }
 
-/// What the transformer says at one place and time.
+/// Predictions of the transformer at one place and time.
 #[derive(Debug, Clone)]
 pub struct Prediction<B: Backend> {
-    /// With the condition, `[B, T, C]`.
+    /// Velocity with the condition, `[B, T, C]`.
     pub conditional: Tensor<B, 3>,
-    /// Without, `[B, T, C]`; `None` where guidance does not apply.
+    /// Velocity without it, `[B, T, C]`; `None` where guidance does not apply.
     pub unconditional: Option<Tensor<B, 3>>,
 }
 
-/// Which of a step's velocities is guided.
+/// Position of a velocity in its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The one that the step begins with.
+    /// The velocity at the start of the step.
     Start,
-    /// The one that Heun's method mends it with: APG is plain there, because its memory belongs to
-    /// the steps, and so is ADG at time 0, where it has no angle.
+    /// The second velocity of Heun's method. APG is plain CFG here, because its momentum belongs to
+    /// whole steps. So is ADG at time 0, where it has no angle.
     Corrector,
 }
 
 impl Guidance {
-    /// Whether guidance applies at time `t`.
+    /// True if guidance applies at time `t`.
     pub fn applies(&self, t: f32) -> bool {
         (self.interval.0..=self.interval.1).contains(&t)
     }
 
-    /// The guided velocity at `x` and time `t`.
+    /// Returns the guided velocity at `x` and time `t`.
     ///
     /// # Shapes
     /// - `x`, output: `[B, T, C]`
@@ -119,13 +119,13 @@ impl Guidance {
     }
 }
 
-/// How much of the last difference APG takes back.
+/// Weight of the previous difference in APG's running difference.
 const MOMENTUM: f32 = -0.75;
 
-/// The longest difference APG lets through, per channel.
+/// Limit on the norm of APG's difference, per channel.
 const NORM_THRESHOLD: f32 = 2.5;
 
-/// What APG remembers between steps: the running difference.
+/// APG's state between steps: the running difference.
 #[derive(Debug, Clone)]
 pub struct Momentum<B: Backend>(Option<Tensor<B, 3>>);
 
@@ -136,7 +136,7 @@ impl<B: Backend> Default for Momentum<B> {
 }
 
 impl<B: Backend> Momentum<B> {
-    /// The running difference after one more step's `difference`, which is remembered.
+    /// Adds one step's `difference`; stores and returns the new running difference.
     ///
     /// # Shapes
     /// - `difference`, output: `[B, T, C]`
@@ -170,7 +170,7 @@ pub fn apg<B: Backend>(
 }
 // ANCHOR_END: apg
 
-/// Plain guidance.
+/// Plain classifier-free guidance.
 ///
 /// # Shapes
 /// - `conditional`, `unconditional`, output: `[B, T, C]`
@@ -182,7 +182,7 @@ pub fn cfg<B: Backend>(
     unconditional.clone() + (conditional - unconditional) * scale
 }
 
-/// The norm of each channel over time: `[B, T, C] -> [B, 1, C]`.
+/// Returns the norm of each channel over time: `[B, T, C] -> [B, 1, C]`.
 fn norm<B: Backend>(x: Tensor<B, 3>) -> Tensor<B, 3> {
     x.square().sum_dim(1).sqrt()
 }

@@ -39,7 +39,7 @@ fn apg_equals_upstreams_over_three_steps() {
     }
 }
 
-/// The second case has velocities that differ by 1e-4, where a cosine in f32 would say nothing.
+/// In the second case the velocities differ by 1e-4, where a cosine in f32 would be useless.
 #[test]
 fn adg_equals_upstreams_in_f32() {
     for (case, t) in [1.0, 0.6, 0.1].into_iter().enumerate() {
@@ -51,7 +51,7 @@ fn adg_equals_upstreams_in_f32() {
     }
 }
 
-/// In a plane the turn can be read off: `a` is at 10 degrees, `b` at 0, and w = 2.001.
+/// In a plane the rotation can be read off: `a` is at 10 degrees, `b` at 0, and w = 2.001.
 #[test]
 fn music_is_turned_away_from_that_without_the_condition() {
     let degrees = |y: f32, x: f32| y.atan2(x).to_degrees();
@@ -64,7 +64,7 @@ fn music_is_turned_away_from_that_without_the_condition() {
         let music = values(x.clone() - v * t);
         (degrees(music[1], music[0]), music[0].hypot(music[1]))
     };
-    // From a, by the new angle in the direction of the part at a right angle to b.
+    // From a, by the new angle in the direction of the part of a orthogonal to b.
     let expected = |turn: f32| {
         let (sine, cosine) = turn.to_radians().sin_cos();
         let away = 2.0 * sin * sine / sin;
@@ -74,18 +74,18 @@ fn music_is_turned_away_from_that_without_the_condition() {
     let close =
         |(a, b): (f32, f32), (c, d): (f32, f32)| (a - c).abs() < 1e-2 && (b - d).abs() < 1e-3;
     assert!(close(turned(3.0, Adg::CLIPPED), expected(20.01)), "{:?}", turned(3.0, Adg::CLIPPED));
-    // 70 degrees are more than 3.14 / 6, which are 29.98.
+    // 70 degrees are more than the limit 3.14 / 6, which is 29.98.
     assert!(close(turned(8.0, Adg::CLIPPED), expected(29.985)), "{:?}", turned(8.0, Adg::CLIPPED));
     assert!(
         close(turned(8.0, Adg::UNCLIPPED), expected(70.01)),
         "{:?}",
         turned(8.0, Adg::UNCLIPPED)
     );
-    // A scale of 1 and less hardly turns.
+    // A scale of 1 or less hardly rotates.
     assert!(close(turned(1.0, Adg::CLIPPED), expected(0.01)), "{:?}", turned(1.0, Adg::CLIPPED));
 }
 
-/// With one frame the norm of a channel over time is its size, so `a`'s own sizes come back.
+/// With one frame the norm of a channel over time is its absolute value, so `a`'s values come back.
 #[test]
 fn the_norm_of_each_channel_is_kept() {
     let (x, cond, uncond) = (frame(1.0, 1.0), frame(0.5, -1.0), frame(-0.5, 1.5));

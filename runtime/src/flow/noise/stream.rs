@@ -1,4 +1,4 @@
-//! Noise drawn again and again from one seeded generator, as `torch.randn(.., generator=g)` does.
+//! A stream of noise from one seeded generator, as `torch.randn(.., generator=g)` draws it.
 
 use rand_mt::Mt;
 
@@ -13,14 +13,14 @@ enum State {
     Philox {
         seed: u64,
         threads: Option<u64>,
-        /// Draws that each thread has made.
+        /// Draws that each thread has already made.
         draws: u64,
     },
     Mt19937(Box<Mt>),
 }
 
 impl NoiseSource {
-    /// The generator of a seed, from its beginning.
+    /// Returns the generator of a seed, at its start.
     pub fn stream(&self, seed: u64) -> NoiseStream {
         NoiseStream(match *self {
             Self::Philox { threads } => State::Philox { seed, threads, draws: 0 },
@@ -30,7 +30,7 @@ impl NoiseSource {
 }
 
 impl NoiseStream {
-    /// The next noise, row-major.
+    /// Draws the next noise, row-major.
     ///
     /// # Shapes
     /// output: `[frames, channels]`
@@ -39,7 +39,7 @@ impl NoiseStream {
         match &mut self.0 {
             State::Philox { seed, threads, draws } => {
                 let noise = philox_normals_of(*seed, n, *threads, *draws);
-                // PyTorch moves the offset on by as many draws as its busiest thread made.
+                // PyTorch advances the offset by the number of draws of its busiest thread.
                 *draws += (n as u64).div_ceil(4 * threads.unwrap_or(n as u64).max(1));
                 noise
             }
@@ -52,8 +52,8 @@ impl NoiseStream {
 mod tests {
     use super::*;
 
-    /// Where noise is a whole number of the generator's blocks, two draws are the halves of one; that
-    /// one is held to PyTorch by the goldens.
+    /// If the noise is a whole number of the generator's blocks, two draws are the halves of a
+    /// double one. The goldens compare the double one with PyTorch.
     #[test]
     fn two_draws_are_the_halves_of_one_twice_as_long() {
         for source in [NoiseSource::Mt19937, NoiseSource::Philox { threads: Some(8) }] {

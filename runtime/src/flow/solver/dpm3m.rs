@@ -1,9 +1,9 @@
-//! acestep.cpp's `dpm3m`: Adams-Bashforth of third order.
+//! acestep.cpp's `dpm3m`: third-order Adams-Bashforth.
 //!
-//! The velocity of a step is extrapolated from those of up to two steps before it:
-//! `v`, then `3/2 v - 1/2 v'`, then `23/12 v - 16/12 v' + 5/12 v''`. The weights are those of even
-//! steps, also where a schedule's steps are not, and the first step is Euler's; so errors shrink with
-//! the square of the step, as a test measures.
+//! The velocity of a step is extrapolated from those of up to two earlier steps:
+//! `v`, then `3/2 v - 1/2 v'`, then `23/12 v - 16/12 v' + 5/12 v''`. The weights are for equal
+//! steps, even where a schedule's steps are not equal, and the first step is Euler's. So the error
+//! shrinks with the square of the step size, as a test measures.
 //!
 //! Source: Hairer, Norsett & Wanner, "Solving Ordinary Differential Equations I", III.1;
 //! acestep.cpp `solver-dpm.h`.
@@ -13,7 +13,7 @@ use burn::tensor::Tensor;
 
 use super::History;
 
-/// The velocity to go along.
+/// Returns the velocity to step along.
 ///
 /// # Shapes
 /// - `velocity`, output: `[B, T, C]`

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 use super::Step;
 
-/// One step along the velocity.
+/// Takes one step along the velocity.
 ///
 /// # Shapes
 /// - `x`, `velocity`, output: `[B, T, C]`

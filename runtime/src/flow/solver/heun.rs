@@ -1,12 +1,11 @@
-//! Heun's method: an Euler step to look where it leads, then the step itself along the mean of the
-//! velocities at both ends.
+//! Heun's method: a trial Euler step, then a step along the mean of the velocities at both ends.
 //!
 //! Source: Karras et al. 2022, arXiv:2206.00364, Algorithm 1; upstream `sampler_mode="heun"`.
 
 use acestep_model::Backend;
 use burn::tensor::Tensor;
 
-/// The velocity of the step, from those at its start and at the end of an Euler step.
+/// Returns the velocity of the step, from those at its start and at the end of an Euler step.
 ///
 /// # Shapes
 /// - `start`, `end`, output: `[B, T, C]`

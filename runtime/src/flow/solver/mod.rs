@@ -1,15 +1,15 @@
-//! How a step moves: from the velocity at its start to the latents at its end.
+//! Solvers: from the velocity at the start of a step to the latents at its end.
 //!
-//! Each solver is a pure function in a file of its own; what it remembers of earlier steps is a value
+//! Each solver is a pure function in its own file; its memory of earlier steps is a value
 //! ([`History`]).
 //!
-//! | solver | order | asks the transformer | from |
+//! | solver | order | transformer calls | from |
 //! |---|---|---|---|
-//! | [`Solver::Euler`] | 1 | once a step | upstream, acestep.cpp |
-//! | [`Solver::Heun`] | 2 | twice a step | upstream |
-//! | [`Solver::Sde`] | - | once a step | upstream, acestep.cpp |
-//! | [`Solver::Dpm3m`] | 2, from the third step on 3 | once a step | acestep.cpp |
-//! | [`Solver::Stork4`] | 2 | once a step | acestep.cpp |
+//! | [`Solver::Euler`] | 1 | one per step | upstream, acestep.cpp |
+//! | [`Solver::Heun`] | 2 | two per step | upstream |
+//! | [`Solver::Sde`] | - | one per step | upstream, acestep.cpp |
+//! | [`Solver::Dpm3m`] | 2, then 3 from the third step on | one per step | acestep.cpp |
+//! | [`Solver::Stork4`] | 2 | one per step | acestep.cpp |
 //!
 //! Source: upstream `generate_audio`; acestep.cpp `src/solvers/`.
 
@@ -25,36 +25,36 @@ use burn::tensor::Tensor;
 /// One step of the solver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Where it starts.
+    /// Time at the start.
     pub t: f32,
-    /// Where it ends.
+    /// Time at the end.
     pub next: f32,
 }
 
 impl Step {
-    /// How much time passes.
+    /// Returns the time that passes.
     pub fn length(self) -> f32 {
         self.t - self.next
     }
 }
 
-/// How a step moves.
+/// A method to compute a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Solver {
-    /// Along the velocity.
+    /// A step along the velocity.
     Euler,
-    /// Along the mean of the velocities at both ends.
+    /// A step along the mean of the velocities at both ends.
     Heun,
-    /// To the predicted music and back to a less noisy time with fresh noise.
+    /// To the predicted music, then back to a less noisy time with fresh noise.
     Sde(SdeTimes),
-    /// Along a velocity extrapolated from the last three, as if all steps were as long.
+    /// Along a velocity extrapolated from the last three, as if all steps had the same length.
     Dpm3m,
-    /// Along a parabola through the last three velocities.
+    /// Along a parabola derived from the last three velocities.
     Stork4,
 }
 
 impl Solver {
-    /// The name that its program gives it.
+    /// Returns its name in upstream or acestep.cpp.
     pub fn name(self) -> &'static str {
         match self {
             Self::Euler => "euler",
@@ -66,28 +66,28 @@ impl Solver {
     }
 }
 
-/// The times that stochastic steps end at.
+/// End times of stochastic steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SdeTimes {
-    /// The schedule's: upstream's turbo, and acestep.cpp.
+    /// The schedule's times: upstream's turbo, and acestep.cpp.
     Schedule,
-    /// `1 - (i + 1) / N`, whatever the schedule says: upstream's base and sft.
+    /// `1 - (i + 1) / N`, independent of the schedule: upstream's base and sft.
     Even,
 }
 
-/// What solvers of several steps remember: the last two velocities and how long their steps were.
+/// Memory of multi-step solvers: the velocities and lengths of the last two steps.
 #[derive(Debug, Clone)]
 pub struct History<B: Backend> {
     last: Option<Past<B>>,
     before: Option<Past<B>>,
 }
 
-/// A velocity of an earlier step.
+/// The velocity of an earlier step.
 #[derive(Debug, Clone)]
 pub struct Past<B: Backend> {
     /// Guided, `[B, T, C]`.
     pub velocity: Tensor<B, 3>,
-    /// How long its step was.
+    /// Length of that step.
     pub length: f32,
 }
 
@@ -98,17 +98,17 @@ impl<B: Backend> Default for History<B> {
 }
 
 impl<B: Backend> History<B> {
-    /// The last step, and the one before it.
+    /// Returns the last step, and the one before it.
     pub fn past(&self) -> (Option<&Past<B>>, Option<&Past<B>>) {
         (self.last.as_ref(), self.before.as_ref())
     }
 
-    /// The velocity of the last step, `[B, T, C]`.
+    /// Returns the velocity of the last step, `[B, T, C]`.
     pub fn velocity(&self) -> Option<&Tensor<B, 3>> {
         self.last.as_ref().map(|past| &past.velocity)
     }
 
-    /// Remembers a step: its velocity, `[B, T, C]`, and how long it was.
+    /// Remembers a step: its velocity, `[B, T, C]`, and its length.
     pub fn push(&mut self, velocity: Tensor<B, 3>, length: f32) {
         self.before = self.last.replace(Past { velocity, length });
     }

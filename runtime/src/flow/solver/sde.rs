@@ -1,4 +1,4 @@
-//! The stochastic step: to the music that is predicted, and back to a less noisy time with fresh noise.
+//! The stochastic step: to the predicted music, then back to a less noisy time with fresh noise.
 //!
 //! Source: upstream `infer_method="sde"`; acestep.cpp `solver-sde.h`.
 
@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 
 use super::{super::latents::noised, Step};
 
-/// One step; the noise is fresh, not that at the start.
+/// Takes one step with fresh noise, not the initial noise.
 ///
 /// # Shapes
 /// - `x`, `velocity`, `noise`, output: `[B, T, C]`

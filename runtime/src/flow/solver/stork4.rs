@@ -1,28 +1,27 @@
-//! acestep.cpp's `stork4`: a step along the parabola that the last three velocities suggest.
+//! acestep.cpp's `stork4`: a step along a parabola derived from the last three velocities.
 //!
-//! STORK takes many cheap sub-steps of ROCK4, a Runge-Kutta method of fourth order, between two calls
-//! of the network; in them the velocity is a polynomial in time, `v + s v' + s^2/2 v''`, whose
-//! derivatives are differences of earlier velocities. As that polynomial does not depend on `x`, the
-//! sub-steps integrate a polynomial of second degree, and every method of fourth order does that
-//! without an error, whatever its stages and however many there are. So the integral itself is taken,
-//! and `stork_substeps` changes nothing but how acestep.cpp rounds.
+//! STORK takes many cheap sub-steps of ROCK4, a fourth-order Runge-Kutta method, between two calls
+//! of the network. In the sub-steps the velocity is a polynomial in time, `v + s v' + s^2/2 v''`,
+//! whose derivatives are differences of earlier velocities. The polynomial does not depend on `x`,
+//! and every fourth-order method integrates it exactly with any number of stages or sub-steps. So
+//! this module computes the integral directly. `stork_substeps` would only change the rounding.
 //!
-//! `v'` is a one-sided difference, so that the method is of second order. A derivative that is too
-//! large for its step (5 times the velocity) is noise and is left out, and with the first the second.
+//! `v'` is a one-sided difference, so the method has order 2. A derivative that is too large for
+//! its step (5 times the velocity) is noise and is set to zero. If `v'` is noise, so is `v''`.
 //!
 //! Source: Tan et al. 2025, arXiv:2505.24210; Abdulle 2002, doi:10.1137/S1064827500379549;
-//! acestep.cpp `solver-stork.h`, which measures the derivatives over a whole batch: here each song is
-//! measured alone, so that a song does not depend on its batch.
+//! acestep.cpp `solver-stork.h`, which measures the derivatives over a whole batch. Here each song
+//! is measured alone, so that it does not depend on its batch.
 
 use acestep_model::Backend;
 use burn::tensor::Tensor;
 
 use super::{History, Step};
 
-/// The most that a derivative over its step may be, in velocities.
+/// Largest allowed derivative times its step, in norms of the velocity.
 const MOST: f32 = 5.0;
 
-/// One step.
+/// Takes one step.
 ///
 /// # Shapes
 /// - `x`, `velocity`, output: `[B, T, C]`
@@ -46,14 +45,14 @@ pub fn step<B: Backend>(
 }
 // ANCHOR_END: stork4
 
-/// The first and the second derivative of the velocity in time, as far as the past tells; zero for
-/// songs where they are noise.
+/// Returns the first and the second time derivative of the velocity, as far as the history allows.
+/// They are zero for songs where they are noise.
 fn derivatives<B: Backend>(
     velocity: &Tensor<B, 3>,
     history: &History<B>,
 ) -> (Option<Tensor<B, 3>>, Option<Tensor<B, 3>>) {
     let (last, before) = history.past();
-    // A step of no length tells nothing.
+    // A step of length 0 gives no derivative.
     let Some(last) = last.filter(|past| past.length != 0.0) else { return (None, None) };
     let speed = rms(velocity);
     let h1 = last.length;
@@ -72,19 +71,19 @@ fn derivatives<B: Backend>(
     (Some(slope * is_slope), bend)
 }
 
-/// One for songs whose derivative is worth using, else zero: `[B, 1, 1]`.
+/// Returns 1 for songs with a usable derivative, else 0: `[B, 1, 1]`.
 fn is_sound<B: Backend>(
     derivative: &Tensor<B, 3>,
     scale: f32,
     speed: &Tensor<B, 3>,
 ) -> Tensor<B, 3> {
     let is_noise = (rms(derivative) * scale.abs()).greater(speed.clone() * MOST);
-    // Where nothing moves there is nothing to compare with.
+    // A zero velocity gives no scale to compare with.
     let moves = speed.clone().greater_elem(0.0);
     is_noise.bool_and(moves).bool_not().float()
 }
 
-/// The root of the mean square of each song: `[B, T, C] -> [B, 1, 1]`.
+/// Returns the root mean square of each song: `[B, T, C] -> [B, 1, 1]`.
 fn rms<B: Backend>(x: &Tensor<B, 3>) -> Tensor<B, 3> {
     x.clone().square().mean_dim(2).mean_dim(1).sqrt()
 }

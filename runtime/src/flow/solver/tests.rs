@@ -1,4 +1,4 @@
-//! Solvers on problems whose solution is known, time running from 1 to 0 as in a song.
+//! Solvers on problems with a known solution; time runs from 1 to 0 as in a song.
 
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::Flex;
@@ -13,7 +13,7 @@ fn number(x: Tensor<Flex, 3>) -> f64 {
     f64::from(x.into_scalar())
 }
 
-/// `n` steps from 1 to 0 of `dx/dt = v(x, t)`, `x(1) = 1`; even, or closer at the end.
+/// Solves `dx/dt = v(x, t)`, `x(1) = 1` in `n` steps from 1 to 0; equal, or shorter at the end.
 fn carried(solver: Solver, n: usize, even: bool, v: impl Fn(f32, f32) -> f32) -> f64 {
     let time = |i: usize| {
         let t = 1.0 - i as f32 / n as f32;
@@ -42,7 +42,7 @@ fn carried(solver: Solver, n: usize, even: bool, v: impl Fn(f32, f32) -> f32) ->
     number(x)
 }
 
-/// By what factor the error of `dx/dt = -x` shrinks when the steps are halved: 2^order.
+/// Factor by which the error of `dx/dt = -x` shrinks when the steps are halved: 2^order.
 fn gain(solver: Solver, even: bool) -> f64 {
     let error = |n| (carried(solver, n, even, |x, _| -x) - 1f64.exp()).abs();
     error(16) / error(32)
@@ -54,7 +54,7 @@ fn errors_shrink_as_the_order_says() {
         (Solver::Euler, true, 1.0),
         (Solver::Heun, true, 2.0),
         (Solver::Heun, false, 2.0),
-        // Adams-Bashforth of third order begins with an Euler step, whose error is of second.
+        // Third-order Adams-Bashforth begins with an Euler step, whose error is of second order.
         (Solver::Dpm3m, true, 2.0),
         (Solver::Dpm3m, false, 2.0),
         (Solver::Stork4, true, 2.0),
@@ -65,7 +65,7 @@ fn errors_shrink_as_the_order_says() {
     }
 }
 
-/// With the past filled in, a step of the weights 23/12, -16/12, 5/12 is exact for parabolas.
+/// With a full history, a step with the weights 23/12, -16/12, 5/12 is exact for parabolas.
 #[test]
 fn dpm3m_is_exact_for_parabolas_of_even_steps() {
     let parabola = |t: f32| 3.0 * t * t - 2.0 * t + 0.5;
@@ -78,18 +78,18 @@ fn dpm3m_is_exact_for_parabolas_of_even_steps() {
     let ours = number(euler::step(scalar(0.0), v, Step { t: 0.75, next: 0.625 }));
     let exact = f64::from(integral(0.625) - integral(0.75));
     assert!((ours - exact).abs() < 1e-7, "{ours} {exact}");
-    // With one step of past, for lines.
+    // With one earlier step it is exact for lines.
     let mut history = History::default();
     history.push(scalar(5.0), h);
     assert_eq!(number(dpm3m::extrapolated(scalar(4.0), &history)), 3.5);
 }
 
-/// ROCK4 of 2 and of 10 recurrence stages, as published: recurrence, then the two tableaus of the
-/// four stages that finish it.
+/// ROCK4 with 2 and with 10 recurrence stages, as published: the recurrence, then the two tableaus
+/// of the four finishing stages.
 type Rock4 = (&'static [f64], [f64; 6], [f64; 4]);
 
-/// What ROCK4 makes of `x' = v + s v' + s^2 / 2 v''` over a step of `h`, time running down: the
-/// factors of the three. This is the recurrence of acestep.cpp's `_rock4_substep`.
+/// Applies ROCK4 to `x' = v + s v' + s^2 / 2 v''` over a step of `h`, time running down. Returns
+/// the factors of `v`, `v'` and `v''`. This is the recurrence of acestep.cpp's `_rock4_substep`.
 fn rock4((recurrence, a, b): Rock4, h: f64) -> [f64; 3] {
     let velocity = |s: f64| [1.0, s, s * s / 2.0];
     let add =
@@ -107,7 +107,7 @@ fn rock4((recurrence, a, b): Rock4, h: f64) -> [f64; 3] {
     (0..4).fold(x, |x, i| add(x, -h * b[i], at[i]))
 }
 
-/// Why `stork4` needs no sub-steps: however many there are, they give the integral.
+/// The reason that `stork4` needs no sub-steps: any number of them gives the integral.
 #[test]
 fn the_sub_steps_of_rock4_integrate_a_parabola_exactly() {
     for method in ROCK4 {
@@ -122,20 +122,20 @@ fn the_sub_steps_of_rock4_integrate_a_parabola_exactly() {
 
 #[test]
 fn stork4_goes_along_the_parabola_of_the_last_three_velocities() {
-    // v = 2 + 3 s + 4 s^2 around t = 0.5, seen one step of 0.25 and one of 0.125 before.
+    // v = 2 + 3 s + 4 s^2 around t = 0.5, known one step of 0.25 and one of 0.125 before.
     let v = |s: f32| 2.0 + 3.0 * s + 4.0 * s * s;
     let mut history = History::default();
     history.push(scalar(v(0.375)), 0.125);
     history.push(scalar(v(0.25)), 0.25);
     let ours =
         number(stork4::step(scalar(0.0), scalar(v(0.0)), Step { t: 0.5, next: 0.3 }, &history));
-    // The slope is that to the last velocity, 3 + 4 x 0.25; the bend is exact, 8.
+    // The slope is the difference to the last velocity, 3 + 4 x 0.25; the second derivative is 8.
     let h = 0.2;
     let expected = -2.0 * h + 4.0 * h * h / 2.0 - 8.0 * h * h * h / 6.0;
     assert!((ours - expected).abs() < 1e-6, "{ours} {expected}");
 }
 
-/// Two songs of one frame: the first has a velocity that jumps, the second one that does not.
+/// Two songs of one frame: the velocity of the first jumps, that of the second does not.
 #[test]
 fn a_derivative_that_is_noise_is_left_out_for_its_own_song_only() {
     let songs = |a: f32, b: f32| {
@@ -146,7 +146,7 @@ fn a_derivative_that_is_noise_is_left_out_for_its_own_song_only() {
     let step = Step { t: 0.5, next: 0.25 };
     let out = stork4::step(songs(0.0, 0.0), songs(1.0, 1.0), step, &history);
     let out = out.into_data().to_vec::<f32>().expect("f32");
-    // |7 - 1| > 5; the other's slope is 4.
+    // |7 - 1| > 5; the slope of the other song is 4.
     assert_eq!(out, [-0.25, -0.25 + 4.0 * 0.25 * 0.25 / 2.0]);
 }
 

@@ -1,32 +1,32 @@
 //! The caption, which is free text until the model begins the next field.
 //!
-//! A caption may go on for several lines, each indented. Where a line begins with something else,
-//! the model is left alone until it has written a colon, and the machine then goes to the value of
-//! the field that was named. So fields can be left out, which upstream allows; a name that is none
-//! is followed by `duration:`.
+//! A caption may have several lines; later lines are indented. If a line begins with another
+//! character, the model writes freely up to a colon. The machine then continues with the value of
+//! the named field. So fields can be left out, as in upstream. After an unknown name comes
+//! `duration:`.
 
 use super::{Field, State};
 use crate::lm::{sample::Scores, vocabulary::Vocabulary};
 
-/// A caption may have that many tokens before it must end.
+/// Most tokens of a caption.
 const MOST_TOKENS: usize = 512;
 
-/// How far the caption is.
+/// Progress within the caption.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caption {
     tokens: usize,
-    /// The last token ended a line.
+    /// True if the last token ended a line.
     after_newline: bool,
-    /// The next field's name as far as it is written, once the caption is over.
+    /// Name of the next field so far; `None` within the caption.
     ending: Option<String>,
 }
 
 impl Caption {
-    /// Forbids what a caption cannot have.
+    /// Forbids tokens that a caption cannot have.
     pub(super) fn constrain(&mut self, vocabulary: &Vocabulary<'_>, scores: &mut Scores) {
         // ANCHOR: caption_ends
         if std::mem::take(&mut self.after_newline) {
-            // Upstream decides by the likeliest token, whichever is drawn afterwards.
+            // As in upstream, the most likely token decides, even if another one is drawn.
             let text = scores.best().map(|token| vocabulary.tokenizer().decode(&[token]));
             let indents = |c: char| c == ' ' || c == '\t';
             if text.and_then(|text| text.chars().next()).is_some_and(|c| !indents(c)) {
@@ -42,11 +42,11 @@ impl Caption {
             return;
         }
         scores.forbid(vocabulary.backtick);
-        // Code tokens from 64000 on stay allowed, as upstream lets them.
+        // As in upstream, code tokens from 64000 on stay allowed.
         scores.forbid_all(vocabulary.codes());
     }
 
-    /// Takes note of a token; says where to go on if the next field's name is complete.
+    /// Advances by a token; returns the next state if the next field's name is complete.
     pub(super) fn advance(&mut self, text: &str) -> Option<State> {
         self.tokens += 1;
         self.after_newline = text.contains('\n');

@@ -1,21 +1,21 @@
-//! Texts that the model has no choice about, token by token.
+//! Fixed texts, token by token.
 
 use acestep_model::Tokenizer;
 
 use super::State;
 use crate::lm::vocabulary::VocabularyError;
 
-/// Which token each fixed text goes on with, from each of its characters.
+/// The next token of each fixed text, for each start position.
 ///
-/// It is the one that stands for the longest beginning of the rest. That is not always how the
-/// tokenizer cuts the whole text: Qwen's takes `bpm:` for `b`, `pm`, `:`, but this gives `bp`, `m`,
-/// `:`. The model has learnt the former, but upstream feeds it the latter; so do we.
+/// It is the token with the longest prefix of the rest. This can differ from the tokenizer's result
+/// for the whole text: Qwen's splits `bpm:` into `b`, `pm`, `:`, but this gives `bp`, `m`, `:`. The
+/// model was trained on the former, but upstream feeds it the latter, and so do we.
 #[derive(Debug, Clone)]
 pub(super) struct FixedTexts(Vec<(State, Vec<u32>)>);
 
 impl FixedTexts {
     /// # Errors
-    /// If a text has a character that no token begins with: a tokenizer over bytes has them all.
+    /// If no token begins with a character of a text; a byte-level tokenizer has them all.
     pub(super) fn new(tokenizer: &dyn Tokenizer) -> Result<Self, VocabularyError> {
         let texts = State::fixed().filter_map(|state| Some((state, state.fixed_text()?)));
         texts
@@ -28,14 +28,14 @@ impl FixedTexts {
             .map(Self)
     }
 
-    /// The token that `state` goes on with after `written` characters, all ASCII.
+    /// Returns the next token of `state` after `written` characters, all ASCII.
     pub(super) fn next(&self, state: State, written: usize) -> Option<u32> {
         let (_, tokens) = self.0.iter().find(|(fixed, _)| *fixed == state)?;
         tokens.get(written).copied()
     }
 }
 
-/// The token that is the longest beginning of `text`, which is ASCII.
+/// Returns the token of the longest prefix of `text`, which is ASCII.
 // ANCHOR: longest_token
 fn longest_token(tokenizer: &dyn Tokenizer, text: &str) -> Option<u32> {
     (1..=text.len()).rev().find_map(|end| match tokenizer.encode(&text[..end])[..] {

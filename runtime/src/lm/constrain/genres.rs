@@ -1,7 +1,7 @@
-//! Genres out of a list.
+//! Genres from a list.
 //!
-//! The value as a whole is one line of the list, commas and all. It is matched by characters, not
-//! by tokens, and without regard to case.
+//! The whole value is one line of the list, including commas. It is matched by characters, not by
+//! tokens, and case does not matter.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ struct Node {
 }
 
 impl GenreVocabulary {
-    /// Reads one genre a line; empty lines and those that begin with `#` are left out.
+    /// Reads one genre per line; skips empty lines and lines that begin with `#`.
     pub fn parse(text: &str) -> Self {
         let mut this = Self { nodes: vec![Node::default()] };
         for line in text.lines().map(|line| line.trim_matches(is_space)) {
@@ -45,7 +45,7 @@ impl GenreVocabulary {
         self.nodes[at].complete = true;
     }
 
-    /// Whether the list has no genre.
+    /// True if the list has no genre.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() <= 1
     }
@@ -54,11 +54,11 @@ impl GenreVocabulary {
         text.chars().try_fold(from, |at, c| self.nodes.get(at)?.children.get(&c).copied())
     }
 
-    /// The tokens that may follow `written`; never none.
+    /// Returns the tokens that may follow `written`; never empty.
     ///
-    /// Spaces round what is written do not count, as upstream has it. So where a genre goes on
-    /// with a space, the model may write any number of blank tokens, and gets on only by a token
-    /// that begins with one itself; a vocabulary without such a token never gets on.
+    /// As in upstream, spaces around the written text are ignored. So if a genre continues with a
+    /// space, the model may write any number of blank tokens. Only a token that begins with a space
+    /// continues the genre, and some vocabularies have none.
     pub(super) fn allowed(&self, vocabulary: &Vocabulary<'_>, written: &str) -> Vec<u32> {
         let written = written.to_lowercase();
         let Some(at) = self.walk(0, written.trim_matches(is_space)) else {
@@ -79,7 +79,7 @@ impl GenreVocabulary {
                 text => self.walk(at, text).is_some(),
             })
             .collect();
-        // The end is allowed where a genre is whole, and where nothing else is.
+        // The end is allowed after a complete genre, and if no other token is allowed.
         if node.complete || allowed.is_empty() {
             allowed.push(vocabulary.newline);
         }
@@ -87,12 +87,12 @@ impl GenreVocabulary {
     }
 }
 
-/// The text of every token as genres are matched by: in lower case, without blanks at its end; all
-/// blanks are one space.
+/// Text of every token for matching genres: lower case, without trailing blanks; a token of blanks
+/// is one space.
 #[derive(Debug)]
 pub(in crate::lm) struct TokenTexts {
     texts: Vec<Box<str>>,
-    /// The tokens by their first character, and by the first that is no blank.
+    /// Tokens by their first character, and by their first non-blank character.
     by_first: HashMap<char, Vec<u32>>,
 }
 
@@ -112,7 +112,7 @@ impl TokenTexts {
             let first = text.chars().next();
             let inner = unblank.chars().next().filter(|_| unblank.len() < text.len());
             for c in first.into_iter().chain(inner) {
-                // What has several characters in lower case is no character of a genre.
+                // A character with several lower-case characters does not occur in genres.
                 let mut lower = c.to_lowercase();
                 if let (Some(c), None) = (lower.next(), lower.next()) {
                     this.by_first.entry(c).or_default().push(token);
@@ -127,7 +127,7 @@ impl TokenTexts {
     }
 }
 
-/// A blank as Python's `str.strip` has it.
+/// True for the blanks of Python's `str.strip`.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }

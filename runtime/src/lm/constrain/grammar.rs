@@ -1,4 +1,4 @@
-//! What is made once of a vocabulary.
+//! Tables that are built once per vocabulary.
 
 use super::{
     Field,
@@ -7,18 +7,18 @@ use super::{
 };
 use crate::lm::vocabulary::{Vocabulary, VocabularyError};
 
-/// What all machines of a vocabulary share.
+/// Tables for all machines of a vocabulary.
 #[derive(Debug)]
 pub struct Grammar<'a> {
     pub(super) vocabulary: &'a Vocabulary<'a>,
     pub(super) fixed: FixedTexts,
     pub(super) tries: Tries,
-    /// The tokens of the digits.
+    /// Tokens of the digits.
     pub(super) digits: [u32; 10],
 }
 
 impl<'a> Grammar<'a> {
-    /// Durations in plans are 10 to `max_seconds`; upstream's limit is 600.
+    /// Builds the tables. Durations in plans are 10 to `max_seconds`; upstream's limit is 600.
     ///
     /// # Errors
     /// If the tokenizer cannot write a name or a digit.
@@ -33,18 +33,18 @@ impl<'a> Grammar<'a> {
         Ok(Self { vocabulary, fixed, tries: Tries::new(vocabulary, max_seconds), digits })
     }
 
-    /// The vocabulary.
+    /// Returns the vocabulary.
     pub fn vocabulary(&self) -> &'a Vocabulary<'a> {
         self.vocabulary
     }
 
-    /// Every beginning of a value of `field` with what may follow it, both in ascending order, if
-    /// the values are few: the newline follows a whole value.
+    /// Returns each prefix of a value of `field` with the tokens that may follow it, both in
+    /// ascending order; `None` for a text field. The newline follows a complete value.
     pub fn beginnings(&self, field: Field) -> Option<Vec<(Vec<u32>, Vec<u32>)>> {
         self.trie(field).map(Trie::prefixes)
     }
 
-    /// The values of `field`, if they are few.
+    /// Returns the prefix tree of `field`; `None` for a text field.
     pub(super) fn trie(&self, field: Field) -> Option<&Trie> {
         match field {
             Field::Bpm => Some(&self.tries.bpm),

@@ -1,19 +1,19 @@
-//! The steps from one state to the next.
+//! The state machine.
 
 use super::{
     Field, Grammar, Phase, Rules, State, caption::Caption, genres::is_space, tries::Place,
 };
 use crate::lm::sample::{Scores, Tokens};
 
-/// How far the value of a field is.
+/// Progress within the value of a field.
 #[derive(Debug, Clone)]
 struct Value {
     place: Place,
-    /// Something was written.
+    /// True after the first token.
     begun: bool,
-    /// Genres only.
+    /// Text so far, used for genres only.
     text: String,
-    /// How many digits were written.
+    /// Number of digits so far.
     digits: usize,
     caption: Caption,
 }
@@ -25,20 +25,20 @@ impl Value {
     }
 }
 
-/// A value that the user gave, on its way into the answer.
+/// A value from the user that is being forced into the answer.
 #[derive(Debug, Clone)]
 struct Injection {
     field: Field,
     tokens: std::vec::IntoIter<u32>,
 }
 
-/// What one answer may go on with.
+/// State machine of one answer.
 #[derive(Debug, Clone)]
 pub struct Machine<'a> {
     grammar: &'a Grammar<'a>,
     rules: Rules,
     pub(super) state: State,
-    /// Characters of the state's fixed text that are written.
+    /// Number of characters written of the state's fixed text.
     written: usize,
     value: Value,
     injection: Option<Injection>,
@@ -46,7 +46,7 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine that has seen nothing yet.
+    /// Creates a machine in the first state.
     pub fn new(grammar: &'a Grammar<'a>, rules: Rules) -> Self {
         Self {
             grammar,
@@ -59,7 +59,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Reads the prompt: in the codes phase, one with `</think>` holds the plan already.
+    /// Reads the prompt: in the codes phase, a prompt with `</think>` already has the plan.
     pub fn start(&mut self, prompt: &[u32]) {
         let tag = &self.grammar.vocabulary.think_end;
         let has_plan = !tag.is_empty() && prompt.windows(tag.len()).any(|window| window == tag);
@@ -68,25 +68,24 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What the next token belongs to.
+    /// Returns the state of the next token.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How many codes there are.
+    /// Returns the number of codes so far.
     pub fn codes(&self) -> usize {
         self.codes
     }
 
-    /// Whether nothing but codes and the end can follow from here on: the network need not score
-    /// anything else.
+    /// True if only codes and the end token can follow; the network need not score other tokens.
     pub fn wants_codes_only(&self) -> bool {
         self.rules.enabled && self.state == State::Codes
     }
 
-    /// The token that has to come next whatever the scores are, so that nobody need compute them.
+    /// Returns the next token if it does not depend on the scores, so they need not be computed.
     ///
-    /// Where only the scores tell, or nothing is forced, there is none.
+    /// `None` if the scores decide, or if nothing is forced.
     pub fn forced(&self) -> Option<u32> {
         if !self.rules.enabled {
             return None;
@@ -105,7 +104,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Forbids what may not come next, and applies the temperature of the phase.
+    /// Forbids invalid tokens, and applies the temperature of the phase.
     pub fn constrain(&mut self, scores: &mut Scores) {
         if self.rules.enabled {
             self.forbid(scores);
@@ -119,7 +118,7 @@ impl<'a> Machine<'a> {
             | State::ThinkEndTag => self.rules.metadata_temperature,
         };
         if let Some(temperature) = temperature {
-            // Upstream's guard against dividing by zero.
+            // As in upstream, avoid a division by zero.
             let temperature = if temperature <= 0.0 { 1e-6 } else { temperature };
             scores.logits.iter_mut().for_each(|score| *score /= temperature);
         }
@@ -127,7 +126,7 @@ impl<'a> Machine<'a> {
 
     fn forbid(&mut self, scores: &mut Scores) {
         let vocabulary = self.grammar.vocabulary;
-        // Rows that the network has beyond the tokenizer's tokens mean nothing.
+        // Forbid the network's padding rows beyond the tokenizer's tokens.
         if scores.tokens == Tokens::All {
             scores.forbid_all(vocabulary.size()..u32::MAX);
         }
@@ -141,7 +140,7 @@ impl<'a> Machine<'a> {
                     scores.forbid_all(vocabulary.codes());
                 }
             }
-            // A fixed text that no token continues: nothing may come next.
+            // No token continues the fixed text: forbid all.
             State::ThinkTag | State::NewlineAfterThink | State::Name(_) | State::ThinkEndTag => {
                 scores.allow_only(&[]);
             }
@@ -178,8 +177,8 @@ impl<'a> Machine<'a> {
             (Field::Duration, _) if self.rules.target_seconds().is_some() => {
                 scores.allow_only(&[self.next_digit_of_target()]);
             }
-            // Upstream takes the likeliest language whatever the temperature. Of equals it takes
-            // whichever Python's set has first; we take the first.
+            // As in upstream, the most likely language wins at any temperature. On a tie upstream
+            // takes the first one of Python's set; we take the first token.
             (Field::Language, Some(trie)) if !self.value.begun => {
                 let candidates = trie.allowed(place);
                 scores.allow_only(candidates);
@@ -196,7 +195,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The digits of the target, whole seconds, and then the newline.
+    /// Returns the next digit of the target in whole seconds, then the newline.
     fn next_digit_of_target(&self) -> u32 {
         let seconds = self.rules.target_seconds().map(|seconds| (seconds as u32).to_string());
         let next = seconds.and_then(|digits| digits.as_bytes().get(self.value.digits).copied());
@@ -212,7 +211,7 @@ impl<'a> Machine<'a> {
             Some(list) if !list.is_empty() => {
                 scores.allow_only(&list.allowed(vocabulary, written));
             }
-            // Without a list whatever is written ends where the newline is the likeliest.
+            // Without a list, a value ends when the newline is the most likely token.
             Some(_) | None if written.trim_matches(is_space).is_empty() => {
                 scores.forbid(vocabulary.newline);
             }
@@ -223,7 +222,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Takes note of the token that was chosen, whether it was allowed or not.
+    /// Advances by the chosen token, even if it was not allowed.
     pub fn advance(&mut self, token: u32) {
         if !self.rules.enabled {
             return;
@@ -304,10 +303,10 @@ impl<'a> Machine<'a> {
         };
     }
 
-    /// A value that the user gave, to be written in place of one of the model's own.
+    /// Returns the user's value for `field`, if there is one.
     fn given(&self, field: Field) -> Option<Injection> {
         let given = self.rules.user.of(field)?;
-        // Upstream tokenises the value by itself, not behind its name.
+        // As upstream, tokenise the value alone, without its name.
         let tokens = self.grammar.vocabulary.tokenizer().encode(&format!(" {given}\n"));
         (!tokens.is_empty()).then(|| Injection { field, tokens: tokens.into_iter() })
     }

@@ -1,23 +1,23 @@
-//! Which tokens may come next.
+//! Constrained decoding: rules for the next token.
 //!
-//! A machine goes through the plan field by field. Before each token it forbids whatever would
-//! break the form; after it, it takes note. Names are forced, values come from trees of tokens, the
-//! caption is nearly free, and codes follow until there are enough.
+//! A state machine goes through the plan field by field. Before each token it forbids every token
+//! that would break the format; after the token it advances. Names of fields are forced, values
+//! come from prefix trees, the caption is almost free, and codes follow until there are enough.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `state` | the states and their order |
-//! | `rules` | what an answer has to be |
-//! | `machine` | the steps from one to the next |
-//! | `grammar` | what is made once of a vocabulary |
-//! | `fixed`, `tries` | names; values of which there are few |
-//! | `caption`, [`genres`] | values that are text |
-//! | [`replay`] | what the reference did, once more |
+//! | `state` | states and their order |
+//! | `rules` | requirements for an answer |
+//! | `machine` | the state machine |
+//! | `grammar` | tables that are built once per vocabulary |
+//! | `fixed`, `tries` | names of fields; fields with few values |
+//! | `caption`, [`genres`] | fields with text values |
+//! | [`replay`] | replay of recorded runs of the reference |
 //!
-//! Source: upstream `constrained_logits_processor.py`. Its oddities are kept where a stored result
-//! shows them, and each says so. Two are not, and concern only what upstream cannot end well: a
+//! Source: upstream `constrained_logits_processor.py`. Its oddities are kept if a recorded result
+//! shows them, and comments name them. Two are not kept, because upstream cannot finish there: a
 //! skipped field that the model names by itself (see `state`), and the end of genres without a
-//! list, where upstream counts the newline as the first letter of `keyscale:` and so loses the key.
+//! list, where upstream takes the newline for the first letter of `keyscale:` and so loses the key.
 
 mod caption;
 mod fixed;

@@ -1,8 +1,8 @@
-//! What the reference did, once more.
+//! Replay of recorded runs of the reference.
 //!
-//! A stored run says what was asked and what came of it. Its scores are not those of a network but
-//! of a rule that both sides can compute, so a run needs nothing but a tokenizer. `acestep verify`
-//! and the tests use it.
+//! A recorded run has a request and its result. Its scores come from a hash that both sides can
+//! compute, not from a network, so a replay needs only a tokenizer. `acestep verify` and the tests
+//! use it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,34 +14,34 @@ use crate::lm::{
     vocabulary::{Vocabulary, VocabularyError},
 };
 
-/// The file of stored runs, `constrained_decoding.json`.
+/// File of recorded runs, `constrained_decoding.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Runs {
-    /// The list of genres that runs use unless they say otherwise.
+    /// Default list of genres of the runs.
     pub genres: Vec<String>,
-    /// The runs by vocabulary: `tiny`, `full`.
+    /// Runs by vocabulary: `tiny`, `full`.
     pub results: BTreeMap<String, Vec<Run>>,
 }
 
-/// One stored run.
+/// One recorded run.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Run {
-    /// What was asked.
+    /// Input of the run.
     pub case: Case,
     /// Tokens that the scores favour, one after the other.
     wish_ids: Vec<u32>,
-    /// What came of it.
+    /// Result of the run.
     #[serde(flatten)]
     pub trace: Trace,
 }
 
-/// What was asked in a run.
+/// Input of a run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub struct Case {
-    /// What it is called.
+    /// Name of the case.
     pub name: String,
-    /// Seeds the scores.
+    /// Seed of the scores.
     pub seed: u32,
     max_steps: usize,
     prompt: String,
@@ -56,7 +56,7 @@ pub struct Case {
     metadata_temperature: Option<f32>,
     codes_temperature: Option<f32>,
     user_metadata: BTreeMap<String, String>,
-    /// `null`: no list of genres.
+    /// `null` = no list of genres.
     genres_vocab: Option<Vec<String>>,
 }
 
@@ -83,26 +83,26 @@ impl Default for Case {
     }
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Trace {
-    /// The tokens, each the likeliest that was allowed.
+    /// The tokens, each the most likely allowed one.
     pub tokens: Vec<u32>,
-    /// How many tokens were allowed at each step.
+    /// Number of allowed tokens at each step.
     pub finite_counts: Vec<usize>,
-    /// The states in their order, by upstream's names.
+    /// States in order, with upstream's names.
     pub state_path: Vec<String>,
-    /// The state after the last token.
+    /// State after the last token.
     pub final_state: String,
     /// The tokens as text.
     pub text: String,
 }
 
 impl Run {
-    /// Runs it again; `genres` is the file's list.
+    /// Replays the run; `genres` is the file's list.
     ///
     /// # Errors
-    /// If the tokenizer lacks something.
+    /// If the tokenizer lacks a required token.
     pub fn replay(
         &self,
         vocabulary: &Vocabulary<'_>,
@@ -132,7 +132,7 @@ impl Run {
                 trace.state_path.push(state.to_owned());
             }
             trace.finite_counts.push(scores.logits.iter().filter(|s| s.is_finite()).count());
-            // As argmax of numbers that are all minus infinity.
+            // As argmax over only minus infinity.
             let token = scores.best().unwrap_or(0);
             trace.tokens.push(token);
             wishes.next_if_eq(&token);
@@ -178,7 +178,7 @@ impl Case {
     }
 }
 
-/// The scores of step `step`: a hash of seed, step and token, from -8 to 8, exact in f32.
+/// Returns the scores of step `step`: a hash of seed, step and token, from -8 to 8, exact in f32.
 pub fn scores(seed: u32, step: u32, vocabulary: usize) -> Scores {
     let begin = seed
         .wrapping_mul(0x9E37_79B1)

@@ -1,28 +1,28 @@
-//! What an answer has to be.
+//! Requirements for an answer.
 
 use std::sync::Arc;
 
 use super::{Field, genres::GenreVocabulary};
 
-/// What the model is to write.
+/// The kind of answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// A plan.
     Cot,
-    /// Audio codes after a plan that the prompt holds; a plan first if it holds none.
+    /// Audio codes. If the prompt has no plan, a plan comes first.
     Codes,
-    /// A plan and then free text, the lyrics.
+    /// A plan, then free text (the lyrics).
     Understand,
 }
 
-/// Values that the user gave: the model reads them as if it had written them.
+/// Values from the user, which are forced into the answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserValues {
     /// Beats per minute.
     pub bpm: Option<String>,
-    /// What it sounds like.
+    /// Description of the sound.
     pub caption: Option<String>,
-    /// Seconds.
+    /// Length in seconds.
     pub duration: Option<String>,
     /// Genres.
     pub genres: Option<String>,
@@ -30,12 +30,12 @@ pub struct UserValues {
     pub keyscale: Option<String>,
     /// Language of the vocals.
     pub language: Option<String>,
-    /// Beats in a bar.
+    /// Beats per bar.
     pub timesignature: Option<String>,
 }
 
 impl UserValues {
-    /// The value of `field`, if one was given.
+    /// Returns the value of `field`, if the user gave one.
     pub fn of(&self, field: Field) -> Option<&str> {
         match field {
             Field::Bpm => &self.bpm,
@@ -50,36 +50,36 @@ impl UserValues {
     }
 }
 
-/// What one answer has to be.
+/// Requirements for one answer.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// What to write.
+    /// The kind of answer.
     pub phase: Phase,
-    /// Without: only the temperatures below apply.
+    /// False to apply only the temperatures below.
     pub enabled: bool,
-    /// Leave out the caption.
+    /// True to leave out the caption.
     pub skip_caption: bool,
-    /// Leave out the genres.
+    /// True to leave out the genres.
     pub skip_genres: bool,
-    /// Leave out the language.
+    /// True to leave out the language.
     pub skip_language: bool,
-    /// End where the plan ends. The end token then stands in place of `</think>`.
+    /// True to end after the plan, with the end token instead of `</think>`.
     pub stop_at_reasoning: bool,
-    /// Seconds of sound: fixes the number of codes, and the duration where a plan is written.
-    /// Upstream's standard flow gives it to the codes phase only.
+    /// Length of the song in seconds: determines the number of codes, and the duration in a plan.
+    /// Upstream's standard flow sets it only in the codes phase.
     pub target_seconds: Option<f64>,
-    /// What is given.
+    /// Values from the user.
     pub user: UserValues,
-    /// Divides the scores of the plan, besides the sampler's own temperature.
+    /// Divisor of the plan's scores, in addition to the sampler's own temperature.
     pub metadata_temperature: Option<f32>,
-    /// Divides the scores of codes and lyrics, besides the sampler's own temperature.
+    /// Divisor of the scores of codes and lyrics, in addition to the sampler's own temperature.
     pub codes_temperature: Option<f32>,
-    /// Genres to choose from; without them the model writes what it likes, audio codes included.
+    /// Genres to choose from; `None` = the value is free text, even audio codes.
     pub genres: Option<Arc<GenreVocabulary>>,
 }
 
 impl Rules {
-    /// Everything but genres is asked of the model, and nothing given.
+    /// Creates rules for all fields but genres, without values from the user.
     pub fn new(phase: Phase) -> Self {
         Self {
             phase,
@@ -96,12 +96,12 @@ impl Rules {
         }
     }
 
-    /// The seconds asked for, if that is a length at all.
+    /// Returns the target length, if it is positive.
     pub(super) fn target_seconds(&self) -> Option<f64> {
         self.target_seconds.filter(|&seconds| seconds > 0.0)
     }
 
-    /// How many codes there must be: five a second, rounded down.
+    /// Returns the required number of codes: five per second, rounded down.
     pub fn target_codes(&self) -> Option<usize> {
         self.target_seconds().map(|seconds| (seconds * 5.0) as usize)
     }

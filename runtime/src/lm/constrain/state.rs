@@ -1,15 +1,15 @@
-//! The states of the machine and their order.
+//! States of the machine and their order.
 
 use super::Rules;
 
-/// A field of the plan, in the order in which the model writes them.
+/// A field of the plan, in the order of the model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// Beats per minute.
     Bpm,
-    /// What it sounds like.
+    /// Description of the sound.
     Caption,
-    /// Seconds.
+    /// Length in seconds.
     Duration,
     /// Genres.
     Genres,
@@ -17,12 +17,12 @@ pub enum Field {
     Keyscale,
     /// Language of the vocals.
     Language,
-    /// Beats in a bar.
+    /// Beats per bar.
     Timesignature,
 }
 
 impl Field {
-    /// All, in order.
+    /// All fields, in order.
     pub const ALL: [Self; 7] = [
         Self::Bpm,
         Self::Caption,
@@ -33,7 +33,7 @@ impl Field {
         Self::Timesignature,
     ];
 
-    /// What stands before its value. The space after it belongs to the value's first token.
+    /// Returns the text before the value. The space after it belongs to the value's first token.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bpm => "bpm:",
@@ -55,10 +55,10 @@ impl Field {
         }
     }
 
-    /// What follows its value.
+    /// Returns the state after the field's value.
     ///
-    /// Also of a field that is skipped: the model can come to one on its own after the caption.
-    /// Upstream knows no way on from there and repeats newlines until there is no more room.
+    /// This works for a skipped field too, because the model can begin one by itself after the
+    /// caption. Upstream has no next state there and repeats newlines up to the length limit.
     pub(super) fn next(self, rules: &Rules) -> State {
         // ANCHOR: next_field
         let following = Self::ALL.into_iter().filter(|field| *field > self);
@@ -70,7 +70,7 @@ impl Field {
     }
 }
 
-/// What the model is writing.
+/// The part of the answer that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// `<think>`.
@@ -79,18 +79,18 @@ pub enum State {
     NewlineAfterThink,
     /// The name of a field.
     Name(Field),
-    /// Its value, and the newline after it.
+    /// Value of a field, and the newline after it.
     Value(Field),
     /// `</think>`.
     ThinkEndTag,
     /// Audio codes.
     Codes,
-    /// Whatever it likes: lyrics, or nothing.
+    /// Free text: lyrics, or nothing.
     Completed,
 }
 
 impl State {
-    /// The text that this state consists of, if there is only one.
+    /// Returns the text of this state, if it is fixed.
     pub(super) fn fixed_text(self) -> Option<&'static str> {
         match self {
             Self::ThinkTag => Some("<think>"),
@@ -101,14 +101,14 @@ impl State {
         }
     }
 
-    /// All that have one.
+    /// Returns all states with a fixed text.
     pub(super) fn fixed() -> impl Iterator<Item = Self> {
         [Self::ThinkTag, Self::NewlineAfterThink, Self::ThinkEndTag]
             .into_iter()
             .chain(Field::ALL.into_iter().map(Self::Name))
     }
 
-    /// What upstream calls it (`FSMState`).
+    /// Returns upstream's name (`FSMState`).
     pub fn name(self) -> &'static str {
         match self {
             Self::ThinkTag => "THINK_TAG",

@@ -17,15 +17,14 @@ fn list(genres: &[&str]) -> Arc<genres::GenreVocabulary> {
     Arc::new(genres::GenreVocabulary::parse(&genres.join("\n")))
 }
 
-/// Scores under which `token` is the likeliest.
+/// Scores with `token` as the most likely one.
 fn favouring(token: u32, size: usize) -> Scores {
     let mut scores = Scores { logits: vec![0.0; size], tokens: Tokens::All };
     scores.logits[token as usize] = 1.0;
     scores
 }
 
-/// Writes `text`, as far as the machine allows, and something else where it does not; `steps`
-/// tokens.
+/// Writes `steps` tokens: `text` as far as the machine allows it, other tokens elsewhere.
 fn write(machine: &mut Machine<'_>, tokenizer: &Json, text: &str, steps: usize) -> String {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -130,7 +129,7 @@ fn a_genre_is_a_line_of_the_list_in_any_case() {
     assert!(allows("", "l") && allows("", "P") && !allows("", "o") && !allows("", "\n"));
     assert!(allows(" LO-fi", ",") && !allows("lo-fi", "\n"));
     assert!(allows("lo-fi, jazz", "\n") && allows("Pop ", "\n") && !allows("pop", "p"));
-    // Off the list there is only the end.
+    // Outside the list only the end is allowed.
     assert_eq!(genres.allowed(&vocabulary, "rock"), [vocabulary.newline]);
 }
 
@@ -180,7 +179,7 @@ fn rows_that_belong_to_no_token_are_never_chosen() {
     assert_eq!(scores.best(), Some(0));
 }
 
-/// One of the shapes that scores of a broken network have.
+/// Scores as from a broken network, of one of five kinds.
 fn noise(kind: u8, seed: u32, step: u32, size: usize) -> Scores {
     let mut scores = replay::scores(seed, step, size);
     let extremes = [f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -1e30, 1e-40];
@@ -216,7 +215,7 @@ fn rules() -> impl Strategy<Value = Rules> {
     })
 }
 
-/// Whether `value` is what `field` may be.
+/// True if `value` is valid for `field`.
 fn is_in_range(field: Field, value: &str) -> bool {
     let number = |low, high| value.parse::<u32>().is_ok_and(|n| (low..=high).contains(&n));
     match field {
@@ -232,8 +231,7 @@ fn is_in_range(field: Field, value: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
-    /// Each field that the machine has led to its end is in range, whatever the scores; and a
-    /// target is met to the code.
+    /// With any scores, each finished field is in range, and the number of codes is exact.
     #[test]
     fn whatever_the_network_says_what_is_written_is_in_range(
         rules in rules(),
@@ -255,7 +253,7 @@ proptest! {
             let mut scores = noise(kind, seed, step, tokenizer.vocabulary());
             machine.constrain(&mut scores);
             let state = machine.state();
-            // Scores of minus infinity everywhere leave nothing; that is an error, not a token.
+            // If all scores are minus infinity, the result is an error, not a token.
             let Ok(token) = sampler.choose(&mut scores, &history, &mut draws) else { break };
             history.push(token);
             machine.advance(token);
@@ -281,7 +279,7 @@ proptest! {
         }
     }
 
-    /// A plan without a caption is nothing but its fields, one a line.
+    /// A plan without a caption has one line per field.
     #[test]
     fn a_plan_without_a_caption_has_all_its_fields_in_range(seed: u32, skip_language: bool) {
         let tokenizer = tokenizer();

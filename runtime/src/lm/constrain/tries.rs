@@ -1,26 +1,26 @@
-//! Values of which there are few, token by token.
+//! Prefix trees of tokens, for fields with few values.
 
 use std::collections::BTreeMap;
 
 use super::Field;
 use crate::{lm::vocabulary::Vocabulary, plan::metadata::LANGUAGES};
 
-/// A set of token sequences, as a tree.
+/// A set of token sequences as a prefix tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trie {
-    /// The root first; none if the set is empty.
+    /// Nodes, the root first; empty for the empty set.
     nodes: Vec<Node>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Node {
     children: BTreeMap<u32, usize>,
-    /// The tokens of `children`, and the newline if a value ends here.
+    /// Tokens of `children`, and the newline if a value ends here.
     allowed: Vec<u32>,
     complete: bool,
 }
 
-/// A place in a [`Trie`]; none for whoever has left it.
+/// A node in a [`Trie`]; `None` after a token outside the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(Option<usize>);
 
@@ -29,10 +29,10 @@ impl Place {
 }
 
 impl Trie {
-    /// The values of `field`, as they are tokenised behind its name.
+    /// Builds the tree of the values of `field`, tokenised together with its name.
     ///
-    /// A value whose tokens do not begin with those of the name alone is left out, as upstream
-    /// does: the machine has written the name before, and could not take its last token back.
+    /// As in upstream, a value is left out if its tokens do not begin with those of the name alone:
+    /// the machine writes the name first and cannot take back its last token.
     fn new(
         vocabulary: &Vocabulary<'_>,
         field: Field,
@@ -77,22 +77,22 @@ impl Trie {
         self.nodes.get(place.0?)
     }
 
-    /// The place after `token`.
+    /// Returns the place after `token`.
     pub(super) fn step(&self, place: Place, token: u32) -> Place {
         Place(self.node(place).and_then(|node| node.children.get(&token).copied()))
     }
 
-    /// What may come next, ascending but for the newline; nothing for whoever has left the tree.
+    /// Returns the tokens that may follow, ascending, the newline last; empty outside the tree.
     pub(super) fn allowed(&self, place: Place) -> &[u32] {
         self.node(place).map_or(&[], |node| &node.allowed)
     }
 
-    /// Whether a value ends here.
+    /// True if a value ends here.
     pub(super) fn is_complete(&self, place: Place) -> bool {
         self.node(place).is_some_and(|node| node.complete)
     }
 
-    /// Every beginning of a value with what may follow it, in ascending order.
+    /// Returns every prefix of a value with the tokens that may follow it, in ascending order.
     pub(super) fn prefixes(&self) -> Vec<(Vec<u32>, Vec<u32>)> {
         let mut prefixes = Vec::new();
         let mut open = vec![(Vec::new(), 0)];
@@ -110,13 +110,13 @@ impl Trie {
     }
 }
 
-/// Upstream asks whether the first letter is a note, but lets a lone space pass too; some
-/// vocabularies, the tiny one among them, have no ` C` and begin with that.
+/// True if the first letter is a note. As in upstream, a single space passes too: some
+/// vocabularies, such as the tiny one, have no ` C` and begin with the space.
 fn may_begin_a_key(text: &str) -> bool {
     text.trim_start().chars().next().is_none_or(|c| ('A'..='G').contains(&c.to_ascii_uppercase()))
 }
 
-/// The trees of all fields that have few values.
+/// Prefix trees of all fields with few values.
 #[derive(Debug, Clone)]
 pub(super) struct Tries {
     pub(super) bpm: Trie,
@@ -127,7 +127,7 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// Durations are 10 to `max_seconds`.
+    /// Builds the trees; durations are 10 to `max_seconds`.
     pub(super) fn new(vocabulary: &Vocabulary<'_>, max_seconds: u32) -> Self {
         let trie =
             |field, values: &mut dyn Iterator<Item = String>| Trie::new(vocabulary, field, values);
@@ -145,7 +145,7 @@ impl Tries {
     }
 }
 
-/// The 70 keys that the model knows.
+/// Returns the 70 keys of the training data.
 pub(super) fn keyscales() -> impl Iterator<Item = String> {
     let accidentals = ["", "#", "b", "♯", "♭"];
     ('A'..='G').flat_map(move |note| {

@@ -1,9 +1,9 @@
-//! Metadata as the YAML that stands between `<think>` tags, before the audio codes.
+//! Metadata as the YAML between `<think>` tags, before the audio codes.
 //!
-//! The model was trained on what Python's PyYAML writes, so every byte of it counts: where a long
-//! caption is folded, which values get quotes.
+//! The model was trained on the output of Python's PyYAML, so every byte must match, including the
+//! folds of a long caption and the quotes.
 //!
-//! Source: upstream `llm_inference.py`, `_format_metadata_as_cot`; the form of the values is
+//! Source: upstream `llm_inference.py`, `_format_metadata_as_cot`; the format of the values is
 //! PyYAML 6.0.3's, see the modules below.
 
 mod resolve;
@@ -14,11 +14,11 @@ use super::{
     parse::python,
 };
 
-/// The plan that the codes follow: `<think>\n{yaml}\n</think>`.
+/// Returns the plan that precedes the codes: `<think>\n{yaml}\n</think>`.
 ///
-/// Genres are not written. A metre in quarters loses its `/4`. A text of digits only, in any field
-/// and any script, is written as a number; digits that are no decimal ones (`²`) stay a text,
-/// where upstream raises an error.
+/// Genres are not written. A time signature in quarters loses its `/4`. A text of digits, in any
+/// field and any script, becomes a number. Digits that are not decimal (`²`) stay a text; upstream
+/// raises an error for them.
 pub fn cot(metadata: &Metadata) -> String {
     let text = |text: &Option<String>| text.clone().map(Scalar::Text);
     let metre = metadata.timesignature.as_deref().map(quarters);
@@ -45,13 +45,14 @@ pub fn cot(metadata: &Metadata) -> String {
         }
         yaml.push('\n');
     }
-    // Strips as Python does: white space of any kind at the end of the last plain value goes too.
+    // As Python's strip: any white space at the end of the last plain value is removed too.
     format!("<think>\n{}\n</think>", python::strip(&yaml))
 }
 
-/// One field as PyYAML writes a mapping of it alone, stripped: `bpm: 120`, `timesignature: '4'`.
+/// Returns one field as PyYAML writes a mapping with this field only, stripped: `bpm: 120`,
+/// `timesignature: '4'`.
 ///
-/// Unlike in [`cot`], a text stays one: where it reads as a number, it has quotes.
+/// Unlike in [`cot`], a text stays a text: it gets quotes if it looks like a number.
 pub fn field(key: &str, value: &Scalar) -> String {
     let mut yaml = format!("{key}:");
     match value {
@@ -62,7 +63,7 @@ pub fn field(key: &str, value: &Scalar) -> String {
     python::strip(&yaml).to_owned()
 }
 
-/// `3/4` -> `3`; others, such as `6/8`, as they are.
+/// Converts `3/4` to `3`; others, such as `6/8`, stay.
 fn quarters(metre: &str) -> &str {
     match metre.split_once('/') {
         Some((beats, _)) if metre.ends_with("/4") => beats,
@@ -70,7 +71,7 @@ fn quarters(metre: &str) -> &str {
     }
 }
 
-/// A float of YAML 1.1, whose exponent needs a point before it: `1e+16` -> `1.0e+16`.
+/// Returns a YAML 1.1 float, whose exponent needs a point before it: `1e+16` -> `1.0e+16`.
 fn float(value: f64) -> String {
     let text = python::repr(value);
     match (value.is_finite(), text.strip_prefix('-')) {

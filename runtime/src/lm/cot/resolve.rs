@@ -1,7 +1,7 @@
-//! Which unquoted texts YAML 1.1 would read as something else than a text.
+//! Detection of unquoted texts that YAML 1.1 would read as another type.
 //!
 //! Source: the types of <https://yaml.org/type/> (null, bool, int, float, timestamp, merge, value)
-//! as PyYAML 6.0.3 understands them: a float's exponent needs its sign, so that `1e3` is a text.
+//! as PyYAML 6.0.3 reads them: a float's exponent needs a sign, so `1e3` is a text.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,7 @@ static NUMBERS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant")
 });
 
-/// Whether `text` needs quotes to stay a text. The empty text is null to YAML.
+/// True if `text` needs quotes to stay a text. The empty text is null in YAML.
 pub(super) fn is_not_a_text(text: &str) -> bool {
     text.is_empty() || WORDS.contains(&text) || NUMBERS.is_match(text)
 }
@@ -40,7 +40,7 @@ pub(super) fn is_not_a_text(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Each was asked of PyYAML 6.0.3.
+    /// Expected values from PyYAML 6.0.3.
     #[test]
     fn numbers_dates_and_words_are_not_texts() {
         for text in [

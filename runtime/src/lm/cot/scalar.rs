@@ -1,15 +1,15 @@
 //! One text value of a YAML mapping: plain, 'single quoted' or "double quoted", folded at 80.
 //!
-//! Plain if YAML reads the same text back; else single quoted, unless there is something in it
-//! that only an escape can say. A line is folded at the first single space after column 80, so
-//! that lines are longer than that by the end of a word.
+//! Plain if YAML reads the same text back, else single quoted; double quoted only if a character
+//! needs an escape. A line is folded at the first single space after column 80, so it can be longer
+//! by the rest of a word.
 //!
 //! Source: PyYAML 6.0.3 `emitter.py`, `analyze_scalar`, `choose_scalar_style` and the writers of
 //! the three styles, for a value in block context, `allow_unicode`, indented by two.
 
 use super::resolve::is_not_a_text;
 
-/// The column after which lines are folded, counted in characters from 0.
+/// Column after which lines are folded, in characters from 0.
 const WIDTH: usize = 80;
 const FOLD: &str = "\n  ";
 const FOLDED_COLUMN: usize = 2;
@@ -40,18 +40,18 @@ pub(super) fn write(yaml: &mut String, column: usize, text: &str) {
     }
 }
 
-/// YAML 1.1's line breaks, but for the carriage return, which PyYAML escapes.
+/// True for YAML 1.1's line breaks, except the carriage return, which PyYAML escapes.
 fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What makes an indicator before or after it mean something.
+/// True for characters that activate an adjacent indicator.
 fn is_blank(c: char) -> bool {
     is_break(c) || matches!(c, '\0' | ' ' | '\t' | '\r')
 }
 
-/// Whether a character can stand outside double quotes. U+10FFFF cannot, by an off-by-one of
-/// PyYAML.
+/// True if a character may be outside double quotes. U+10FFFF may not, because of an off-by-one
+/// error in PyYAML.
 fn is_printable(c: char) -> bool {
     matches!(c,
         '\n' | ' '..='~' | '\u{85}' | '\u{A0}'..='\u{FEFE}' | '\u{FF00}'..='\u{FFFD}'
@@ -71,8 +71,7 @@ fn style(text: &str, chars: &[char]) -> Style {
     }
 }
 
-/// Whether something in the text means something to YAML, where it stands; spaces at the ends
-/// would be lost.
+/// True if a part of the text has a meaning in YAML, or if spaces at an end would be lost.
 fn has_indicator(chars: &[char]) -> bool {
     let blank_after = |i: usize| chars.get(i + 1).is_none_or(|&c| is_blank(c));
     let at_start = chars.first().is_some_and(|&c| match c {
@@ -88,7 +87,7 @@ fn has_indicator(chars: &[char]) -> bool {
     at_start || document_marker || anywhere || chars.last() == Some(&' ')
 }
 
-/// Where text is written, and how many characters its last line has.
+/// The output and the number of characters in its last line.
 struct Page<'a> {
     yaml: &'a mut String,
     column: usize,
@@ -105,7 +104,7 @@ impl Page<'_> {
         self.column = FOLDED_COLUMN;
     }
 
-    /// Words of one line, folded at single spaces.
+    /// Writes one line, folded at single spaces.
     fn flow(&mut self, chars: &[char]) {
         for (i, &c) in chars.iter().enumerate() {
             let is_single_space = c == ' '
@@ -120,8 +119,7 @@ impl Page<'_> {
         }
     }
 
-    /// As [`Self::flow`], but quotes are doubled, and so are line breaks: YAML reads a single one
-    /// as a space.
+    /// As [`Self::flow`], but doubles quotes and line breaks: YAML reads a single break as a space.
     fn flow_quoted(&mut self, chars: &[char]) {
         let mut rest = chars;
         while let [first, ..] = rest {
@@ -143,8 +141,8 @@ impl Page<'_> {
         }
     }
 
-    /// Between double quotes: a line may be folded at a space and beside an escape, with a
-    /// backslash at its end, and another before a space at the start of the next.
+    /// Writes text between double quotes. A line may be folded at a space or next to an escape: it
+    /// ends with a backslash, and a space at the start of the next line gets another.
     fn escaped(&mut self, chars: &[char]) {
         let mut after_escape = false;
         for (i, &c) in chars.iter().enumerate() {
@@ -152,7 +150,7 @@ impl Page<'_> {
             if let Some(escape) = escape(c) {
                 self.yaml.push_str(&escape);
                 self.column += escape.len();
-                // PyYAML counts one less here: the next character is not begun.
+                // PyYAML counts one less here: the next character has not begun.
                 if may_fold && self.column - 1 > WIDTH {
                     self.fold_escaped(chars[i + 1]);
                 }
@@ -176,7 +174,7 @@ impl Page<'_> {
     }
 }
 
-/// How a character is written between double quotes, if not as itself.
+/// Returns the escape of a character between double quotes, if it needs one.
 fn escape(c: char) -> Option<String> {
     let short = match c {
         '\0' => '0',
@@ -193,7 +191,7 @@ fn escape(c: char) -> Option<String> {
         '\u{85}' => 'N',
         '\u{2028}' => 'L',
         '\u{2029}' => 'P',
-        // Beyond the first plane even printable characters are escaped here.
+        // Characters above U+FFFF are escaped here even if they are printable.
         ' '..='~' | '\u{A0}'..='\u{FEFE}' | '\u{FF00}'..='\u{FFFD}' => return None,
         '\0'..='\u{FF}' => return Some(format!("\\x{:02X}", u32::from(c))),
         '\0'..='\u{FFFF}' => return Some(format!("\\u{:04X}", u32::from(c))),

@@ -5,7 +5,7 @@ fn cot_of_caption(caption: &str) -> String {
     cot(&Metadata { caption: Some(caption.into()), ..Metadata::default() })
 }
 
-/// The caption's YAML, without the key and the tags.
+/// Returns the caption's YAML, without the key and the tags.
 fn yaml(caption: &str) -> String {
     let cot = cot_of_caption(caption);
     let yaml = cot.strip_prefix("<think>\ncaption: ").and_then(|s| s.strip_suffix("\n</think>"));
@@ -25,7 +25,7 @@ fn plans_equal_upstreams_byte_for_byte() {
     }
 }
 
-// What follows was asked of PyYAML 6.0.3, `dump(.., allow_unicode=True)`.
+// Expected values from PyYAML 6.0.3, `dump(.., allow_unicode=True)`.
 
 #[test]
 fn escapes_are_pyyamls() {
@@ -62,7 +62,7 @@ fn digits_of_any_script_and_length_are_a_number() {
     assert_eq!(yaml("007"), "7");
     assert_eq!(yaml("１２٣"), "123");
     assert_eq!(yaml(&"9".repeat(100)), "9".repeat(100));
-    // Upstream's own test for digits accepts this one, and then fails.
+    // Upstream's digit test accepts this one, and then the conversion fails.
     assert_eq!(yaml("²"), "²");
 }
 

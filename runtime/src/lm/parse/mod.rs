@@ -1,4 +1,4 @@
-//! The model's text back to metadata, codes and lyrics.
+//! Parser: from the model's text to metadata, codes and lyrics.
 //!
 //! ```text
 //! <think>
@@ -10,10 +10,10 @@
 //! <|audio_code_56535|>...        or        # Lyric ...
 //! ```
 //!
-//! Nothing that a model can write is an error: what cannot be read is not there.
+//! No text is an error: unreadable parts are treated as absent.
 //!
-//! What stands between quotes in the YAML keeps them, as in upstream: the plan of a caption that
-//! [`cot`](super::cot::cot) must quote is read back with its quotes.
+//! As in upstream, quotes in the YAML are kept: a caption that [`cot`](super::cot::cot) must quote
+//! is read back with its quotes.
 //!
 //! Source: upstream `llm_inference.py`, `parse_lm_output`, `_extract_lyrics_from_output`;
 //! `constrained_logits_processor.py`, `postprocess_caption`.
@@ -27,12 +27,11 @@ use python::{is_space, strip};
 const THINK_END: &str = "</think>";
 const TURN_END: &str = "<|im_end|>";
 
-/// The fields that the model wrote between `<think>` and `</think>`; before the first audio code,
-/// if there is nothing between them.
+/// Parses the fields between `<think>` and `</think>`, or if there is nothing, those before the
+/// first audio code.
 ///
-/// A line that starts with a name and a colon begins a field; indented lines go on with it; lines
-/// that begin with `<` are skipped. A field that comes twice counts the last time, an unknown one
-/// not at all.
+/// A line with a name and a colon begins a field; indented lines continue it; lines that begin with
+/// `<` are skipped. Of a repeated field the last one counts; unknown fields are ignored.
 pub fn metadata(text: &str) -> Metadata {
     let mut metadata = Metadata::default();
     let mut field = Field::default();
@@ -56,7 +55,7 @@ pub fn metadata(text: &str) -> Metadata {
     metadata
 }
 
-/// A field while its lines are read.
+/// A field whose lines are being read.
 #[derive(Default)]
 struct Field<'a> {
     key: String,
@@ -99,29 +98,29 @@ fn reasoning(text: &str) -> &str {
     strip(inside.filter(|inside| !strip(inside).is_empty()).unwrap_or_else(before_codes))
 }
 
-/// The audio codes anywhere in the text, each at most the last of the released codebook.
+/// Returns all audio codes of the text, clamped to the last one of the released codebook.
 pub fn codes(text: &str) -> Vec<u32> {
     codes::parse_markup(text)
 }
 
-/// The audio codes anywhere in the text as the text they are, one after another.
+/// Returns all audio codes of the text as text, concatenated.
 pub fn codes_as_text(text: &str) -> String {
     codes::markup(text).map(|digits| format!("{}{digits}{}", codes::OPEN, codes::CLOSE)).collect()
 }
 
-/// The lyrics after `</think>`, without the line `# Lyric` above and the end of the turn below.
+/// Returns the lyrics after `</think>`, without the heading `# Lyric` and the end of the turn.
 pub fn lyrics(text: &str) -> String {
     let Some((_, after)) = text.split_once(THINK_END) else { return String::new() };
     let after = without_heading(strip(after));
     strip(after.strip_suffix(TURN_END).unwrap_or(after)).to_owned()
 }
 
-/// `# Lyric\n[Verse]` -> `[Verse]`. Upstream's pattern is `^#\s*Lyri[c|cs]?\s*\n`, in any case of
-/// letters, in which the brackets stand for one letter: `# Lyrics` is not a heading to it.
+/// Converts `# Lyric\n[Verse]` to `[Verse]`. Upstream's pattern is `^#\s*Lyri[c|cs]?\s*\n`,
+/// ignoring case. Its brackets match one letter only, so `# Lyrics` is not a heading.
 fn without_heading(text: &str) -> &str {
     let inside = || {
         let mut rest = text.strip_prefix('#')?.trim_start_matches(is_space);
-        // Python folds these four onto ASCII letters when it ignores case.
+        // Python maps these four to ASCII letters when it ignores case.
         for letter in ["lL", "yY", "rR", "iIİı"] {
             rest = rest.strip_prefix(|c| letter.contains(c))?;
         }
@@ -132,9 +131,9 @@ fn without_heading(text: &str) -> &str {
     inside().unwrap_or(text)
 }
 
-/// Lines without their indentation, joined by spaces; empty lines are dropped.
+/// Joins lines with spaces, without indentation and empty lines.
 ///
-/// Upstream's `postprocess_caption`: it undoes the folding of YAML.
+/// As upstream's `postprocess_caption`, this undoes the folding of YAML.
 pub fn caption_on_one_line(caption: &str) -> String {
     let lines = caption.split('\n').map(strip).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")

@@ -1,9 +1,9 @@
-//! How Python reads text, wherever upstream's reading of the model's text rests on it.
+//! Python's text functions, on which upstream's parser depends.
 //!
 //! Source: the Python language reference, `str.isspace`, `str.strip`, `int`; digits are those of
-//! Unicode 14, which Python 3.11 has.
+//! Unicode 14, as in Python 3.11.
 
-/// The zeros of Unicode's decimal digits (general category Nd); each begins a run of ten.
+/// Zeros of Unicode's decimal digits (general category Nd); each begins a run of ten.
 #[rustfmt::skip]
 const ZEROS: [u32; 66] = [
     0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
@@ -14,8 +14,8 @@ const ZEROS: [u32; 66] = [
     0x16B50, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E950, 0x1FBF0,
 ];
 
-/// `str.isspace` of one character: white space of Unicode, and four separators of ASCII that are
-/// white space to Python alone.
+/// `str.isspace` of one character: Unicode white space, and four ASCII separators that only Python
+/// treats as white space.
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1C}'..='\u{1F}').contains(&c)
 }
@@ -25,37 +25,37 @@ pub(crate) fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// A decimal digit of any script as an ASCII digit.
+/// Converts a decimal digit of any script to an ASCII digit.
 fn ascii_digit(c: char) -> Option<char> {
     let zeros_up_to_c = ZEROS.partition_point(|&zero| zero <= u32::from(c));
     let zero = ZEROS[..zeros_up_to_c].last()?;
     char::from_digit(u32::from(c) - zero, 10)
 }
 
-/// `str.isdecimal`: whether there is at least one decimal digit, and nothing else.
+/// `str.isdecimal`: true for one or more decimal digits and nothing else.
 pub(crate) fn is_decimal(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| ascii_digit(c).is_some())
 }
 
-/// A text of decimal digits only, of any script, as ASCII digits without leading zeros.
+/// Converts decimal digits of any script to ASCII digits without leading zeros.
 ///
 /// This is upstream's `if text.isdigit(): int(text)`, for numbers of any length. `isdigit` is also
-/// true for digits that are not decimal, such as `²`; then `int` raises, and this is `None`.
+/// true for non-decimal digits such as `²`; then `int` raises, and this returns `None`.
 pub(crate) fn digits(text: &str) -> Option<String> {
     let all = decimals(text)?;
     let number = all.trim_start_matches('0');
     Some(if number.is_empty() { "0".into() } else { number.into() })
 }
 
-/// At least one digit and nothing else, as ASCII.
+/// Converts one or more digits, and nothing else, to ASCII.
 fn decimals(text: &str) -> Option<String> {
     let ascii = text.chars().map(ascii_digit).collect::<Option<String>>()?;
     (!ascii.is_empty()).then_some(ascii)
 }
 
-/// `int(text.strip())`: white space around, a sign, and single underscores between digits are allowed.
+/// `int(text.strip())`: allows white space around, a sign, and single underscores between digits.
 ///
-/// A number beyond i64 is `None` too, which Python would read.
+/// A number beyond i64 gives `None` too, although Python reads it.
 pub(crate) fn int(text: &str) -> Option<i64> {
     let text = strip(text);
     let (sign, number) = match text.strip_prefix('-') {
@@ -67,8 +67,7 @@ pub(crate) fn int(text: &str) -> Option<i64> {
     format!("{sign}{groups}").parse().ok()
 }
 
-/// `repr` of a float: the shortest digits that give it back, with an exponent below 1e-4 and from
-/// 1e16 on.
+/// `repr` of a float: the shortest digits that round-trip; exponents below 1e-4 and from 1e16.
 pub(crate) fn repr(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string().to_lowercase();
@@ -77,9 +76,9 @@ pub(crate) fn repr(value: f64) -> String {
     let (digits, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let places = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    // Of two texts of that length that are equally near, Python takes the even one, as rounding to
-    // that length does. Above 2^53 and below 1e-4 that may miss a power of two, whose neighbours
-    // are not equally far.
+    // If two texts of this length are equally near, Python takes the even one, and so does rounding
+    // to this length. Above 2^53 and below 1e-4, rounding may miss a power of two, because its two
+    // neighbours have different distances.
     if (-4..16).contains(&exponent) {
         let decimals = (places as i32 - exponent).max(1) as usize;
         return format!("{value:.decimals$}");
@@ -98,11 +97,11 @@ mod tests {
     #[test]
     fn four_separators_are_white_space_to_python_alone() {
         assert_eq!(strip("\u{1C}\u{1F} a b\u{85}\u{A0}\u{3000}\n"), "a b");
-        // A zero-width space and a byte order mark are not.
+        // A zero-width space and a byte order mark are not white space.
         assert_eq!(strip("\u{200B}a\u{FEFF}"), "\u{200B}a\u{FEFF}");
     }
 
-    /// Each value was asked of Python 3.11.
+    /// Expected values from Python 3.11.
     #[test]
     fn whole_numbers_are_read_as_python_reads_them() {
         for (text, value) in [
@@ -138,7 +137,7 @@ mod tests {
         }
     }
 
-    /// Each text is what Python 3.11 prints.
+    /// Expected texts from Python 3.11.
     #[test]
     fn floats_are_written_as_python_writes_them() {
         for (value, text) in [

@@ -38,7 +38,7 @@ fn captions_are_unfolded_as_upstream_does() {
     }
 }
 
-// What follows was asked of upstream.
+// Expected values from upstream.
 
 #[test]
 fn the_first_think_block_is_read_and_an_empty_one_is_none() {
@@ -127,8 +127,7 @@ proptest! {
         prop_assert!(output.contains(&lyrics(&output)));
     }
 
-    /// Words that begin with a letter and have no colon need no quotes, unless they are one word
-    /// such as `no`.
+    /// Captions that begin with a letter and have no colon need no quotes, except words like `no`.
     #[test]
     fn a_plain_caption_comes_back_on_one_line(
         words in prop::collection::vec("[a-zA-Zéß中🎵][a-zA-Z0-9é中,.'\"()&/-]{0,14}", 2..60),

@@ -1,17 +1,17 @@
-//! The texts of acestep.cpp where they differ from upstream's, byte by byte.
+//! Prompts of acestep.cpp that differ from upstream's, byte by byte.
 //!
-//! Source: acestep.cpp `prompt.h`, `build_cot_yaml`, `build_custom_prompt`; `pipeline-lm.cpp`, `ace_lm_generate`.
+//! Source: acestep.cpp `prompt.h`, `build_cot_yaml`, `build_custom_prompt`; `pipeline-lm.cpp`,
+//! `ace_lm_generate`.
 
 use super::{FORMAT, INSPIRE, ask};
 use crate::{Request, prompt::INSTRUMENTAL};
 
-/// Lines are folded after this many bytes.
+/// Number of bytes after which lines are folded.
 const WIDTH: usize = 80;
 
-/// All that `request` says of the song, as the plan that the codes follow:
-/// `<think>\n{lines}</think>`.
+/// Returns all values of `request` as the plan before the codes: `<think>\n{lines}</think>`.
 ///
-/// Values stand as they are, without quotes. A length is cut to whole seconds.
+/// Values are written without quotes. The length is truncated to whole seconds.
 pub(super) fn plan(request: &Request) -> String {
     let word = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let lines = [
@@ -26,7 +26,7 @@ pub(super) fn plan(request: &Request) -> String {
     format!("<think>\n{lines}</think>")
 }
 
-/// A line that goes on indented by two after the word that passes [`WIDTH`], counted in bytes.
+/// Folds a line after the word that passes [`WIDTH`] bytes; the next line is indented by two.
 ///
 /// A space at the very end is dropped.
 fn folded(key: &str, text: &str) -> String {
@@ -46,13 +46,13 @@ fn folded(key: &str, text: &str) -> String {
     line
 }
 
-/// Asks for a whole song. Only a song without a voice is told so.
+/// Returns the prompt for a whole song. It mentions the voice only if there is none.
 pub fn inspire(query: &str, lyrics: &str) -> String {
     let voice = if lyrics == INSTRUMENTAL { "\n\ninstrumental: true" } else { "" };
     ask(INSPIRE, &format!("{query}{voice}\n"))
 }
 
-/// Asks for caption and lyrics in the model's own form.
+/// Returns the prompt to rewrite caption and lyrics.
 pub fn format(caption: &str, lyrics: &str) -> String {
     ask(FORMAT, &format!("# Caption\n{caption}\n\n# Lyric\n{lyrics}\n"))
 }
@@ -65,7 +65,7 @@ mod tests {
         Request { caption: Some(caption.into()), ..Request::default() }
     }
 
-    /// Worked out by hand from `build_cot_yaml`.
+    /// Derived by hand from `build_cot_yaml`.
     #[test]
     fn a_plan_holds_what_is_given_without_quotes_and_in_order() {
         let all = Request {
@@ -86,13 +86,13 @@ mod tests {
         assert_eq!(plan(&unknown), "<think>\nlanguage: unknown\n</think>");
     }
 
-    /// Worked out by hand from `yaml_wrap`: the column counts bytes, and the word that passes 80 stays.
+    /// Derived by hand from `yaml_wrap`: it counts bytes, and the word that passes 80 stays.
     #[test]
     fn a_long_caption_is_folded_after_eighty_bytes() {
         let ascii = ["abcdefghi"; 9].join(" ");
         let folded_at_eight = format!("caption: {}\n  abcdefghi", ["abcdefghi"; 8].join(" "));
         assert_eq!(folded("caption", &ascii), folded_at_eight);
-        // `caption:` and fifteen times a space and four bytes are 83.
+        // `caption:` and fifteen times a space and four bytes are 83 bytes.
         let accented = ["ää"; 16].join(" ");
         let lines: Vec<_> = accented_lines(&folded("caption", &accented));
         assert_eq!(lines, [15, 1]);
@@ -106,7 +106,7 @@ mod tests {
             .collect()
     }
 
-    /// Worked out by hand from `ace_lm_generate` and `build_custom_prompt`.
+    /// Derived by hand from `ace_lm_generate` and `build_custom_prompt`.
     #[test]
     fn a_turn_of_the_user_ends_with_a_line_and_names_only_a_missing_voice() {
         let system =

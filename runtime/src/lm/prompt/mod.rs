@@ -1,13 +1,13 @@
-//! The texts that the language model continues, byte by byte.
+//! Prompts of the language model, byte by byte.
 //!
-//! All are Qwen3's chat form: a system turn with one instruction, a user turn, and the beginning
-//! of the assistant's. Nothing is stripped or escaped: as in upstream, a `<|im_end|>` that stands
-//! in a caption or in lyrics becomes that token and ends the user's turn early. Whoever writes it
-//! steers their own song, and other bytes would be another prompt than the model was trained on.
+//! All have Qwen3's chat format: a system turn with one instruction, a user turn, and the start of
+//! the assistant's turn. Nothing is stripped or escaped: as in upstream, a `<|im_end|>` in a
+//! caption or in lyrics becomes that token and ends the user's turn early. Users affect only their
+//! own song, and other bytes would differ from the prompts of the training.
 //!
 //! Source: upstream `llm_inference.py`, `build_formatted_prompt*`; `constants.py`; the chat
 //! template in the `tokenizer_config.json` of the checkpoints; acestep.cpp `prompt.h`. See
-//! [`PromptStyle`] for what differs between them.
+//! [`PromptStyle`] for the differences.
 
 use serde_json::Value;
 
@@ -19,22 +19,22 @@ mod style;
 
 pub use style::PromptStyle;
 
-/// Asks for a plan, and for audio codes.
+/// Instruction for a plan, and for audio codes.
 pub const GENERATE: &str = "Generate audio semantic tokens based on the given conditions:";
-/// Asks for metadata and lyrics that describe given audio codes.
+/// Instruction for metadata and lyrics that describe given audio codes.
 pub const UNDERSTAND: &str =
     "Understand the given musical conditions and describe the audio semantics accordingly:";
-/// Asks for a whole song from a few words.
+/// Instruction for a whole song from a few words.
 pub const INSPIRE: &str =
     "Expand the user's input into a more detailed and specific musical description:";
-/// Asks for the given caption and lyrics in the form that the model was trained on.
+/// Instruction to rewrite caption and lyrics in the format of the training data.
 pub const FORMAT: &str =
     "Format the user's input into a more detailed and specific musical description:";
 
-/// What the user says in training where there is nothing to say.
+/// The user's text in training if there is no input.
 pub const NO_USER_INPUT: &str = "NO USER INPUT";
 
-/// A system turn, a user turn and the head of the assistant's.
+/// Returns a system turn, a user turn and the header of the assistant's turn.
 pub fn custom(system: &str, user: &str) -> String {
     format!(
         "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{user}<|im_end|>\n\
@@ -50,19 +50,19 @@ fn song(caption: &str, lyrics: &str) -> String {
     format!("# Caption\n{caption}\n\n# Lyric\n{lyrics}\n")
 }
 
-/// A negative prompt that says something, as it is; blank and [`NO_USER_INPUT`] say nothing.
+/// Returns a negative prompt unchanged; `None` if it is blank or [`NO_USER_INPUT`].
 pub fn meaningful_negative(text: &str) -> Option<&str> {
     let stripped = strip(text);
     (!stripped.is_empty() && stripped != NO_USER_INPUT).then_some(text)
 }
 
-/// Asks for the plan of a song.
+/// Returns the prompt for the plan of a song.
 pub fn plan(caption: &str, lyrics: &str) -> String {
     ask(GENERATE, &song(caption, lyrics))
 }
 
-/// [`plan`] without the caption, or with the negative prompt in its place if that is
-/// [meaningful](meaningful_negative).
+/// Returns [`plan`] without the caption, or with a [meaningful](meaningful_negative) negative
+/// prompt in its place.
 pub fn plan_unconditional(lyrics: &str, negative: Option<&str>) -> String {
     match negative.and_then(meaningful_negative) {
         Some(negative) => plan(negative, lyrics),
@@ -70,10 +70,10 @@ pub fn plan_unconditional(lyrics: &str, negative: Option<&str>) -> String {
     }
 }
 
-/// The plan that the codes of a song follow, `<think>\n{lines}\n</think>`.
+/// Returns the plan before the codes of a song, `<think>\n{lines}\n</think>`.
 ///
-/// `metadata` is what was given and planned; `request` has been filled in with it. acestep.cpp
-/// writes what the request says, the others what the metadata are, see [`cot`].
+/// `metadata` has the given and the planned values, and `request` is filled in with them.
+/// acestep.cpp writes the values of the request, the others the metadata, see [`cot`].
 pub fn song_plan(metadata: &Metadata, request: &Request, style: PromptStyle) -> String {
     match style {
         PromptStyle::Open | PromptStyle::Closed | PromptStyle::Upstream => cot(metadata),
@@ -81,9 +81,9 @@ pub fn song_plan(metadata: &Metadata, request: &Request, style: PromptStyle) -> 
     }
 }
 
-/// Asks for the audio codes of a song whose plan is `plan`, see [`song_plan`].
+/// Returns the prompt for the audio codes of a song with the plan `plan`, see [`song_plan`].
 ///
-/// `caption` is the user's, also where the plan has another one; acestep.cpp's is the plan's.
+/// `caption` is the user's, even if the plan has another one; for acestep.cpp it is the plan's.
 pub fn codes(caption: &str, lyrics: &str, plan: &str, style: PromptStyle) -> String {
     // ANCHOR: turn
     let asked = self::plan(caption, lyrics);
@@ -96,12 +96,12 @@ pub fn codes(caption: &str, lyrics: &str, plan: &str, style: PromptStyle) -> Str
     // ANCHOR_END: turn
 }
 
-/// The prompt that [`codes()`] is contrasted with: nothing is known of the song.
+/// Returns the unconditional prompt of [`codes()`], without knowledge of the song.
 ///
-/// With an open turn the user says the negative prompt, or [`NO_USER_INPUT`] if it is not
-/// [meaningful](meaningful_negative), and neither caption nor lyrics. With a closed one the
-/// negative prompt stands in the caption's place if it is meaningful; only the plan is missing
-/// otherwise. With acestep.cpp's the user says the negative prompt as it is, or nothing.
+/// With an open turn, the user turn is a [meaningful](meaningful_negative) negative prompt or
+/// [`NO_USER_INPUT`], without caption and lyrics. With a closed turn, the plan is empty, and a
+/// meaningful negative prompt replaces the caption. With acestep.cpp, the user turn is the negative
+/// prompt as it is, or nothing.
 pub fn codes_unconditional(
     caption: &str,
     lyrics: &str,
@@ -120,7 +120,7 @@ pub fn codes_unconditional(
     ask(GENERATE, user) + "<think>\n\n</think>\n\n"
 }
 
-/// The chat template's form of a last assistant message: the text before the first `</think>`
+/// Formats a last assistant message as the chat template does: the text before the first `</think>`
 /// and after the `<think>` before it, then the text after the last `</think>`. A message without
 /// these tags gets an empty block.
 fn closed_answer(message: &str) -> String {
@@ -138,43 +138,43 @@ fn closed_answer(message: &str) -> String {
     format!("<think>\n{reasoning}\n</think>\n\n{answer}<|im_end|>\n")
 }
 
-/// Asks for a whole song; a blank query is for the caller to replace, see [`or_no_input`].
+/// Returns the prompt for a whole song; the caller replaces a blank query, see [`or_no_input`].
 pub fn inspire(query: &str, instrumental: bool) -> String {
     ask(INSPIRE, &format!("{query}\n\ninstrumental: {instrumental}"))
 }
 
-/// Asks for caption and lyrics in the model's own form; blank ones are for the caller to replace,
-/// see [`or_no_input`] and [`or_instrumental`].
+/// Returns the prompt to rewrite caption and lyrics; the caller replaces blank ones, see
+/// [`or_no_input`] and [`or_instrumental`].
 pub fn format(caption: &str, lyrics: &str) -> String {
     ask(FORMAT, &format!("# Caption\n{caption}\n\n# Lyric\n{lyrics}"))
 }
 
-/// Asks what a song is like; without codes, for any song at all.
+/// Returns the prompt to describe codes; without codes, to describe any song.
 pub fn understand(codes: &[u32]) -> String {
     let markup = codes::to_markup(codes);
     ask(UNDERSTAND, or_no_input(&markup))
 }
 
-/// What [`inspire`], [`format()`] and [`understand`] would be contrasted with, by their instruction.
-/// Upstream can write it and never uses it: these run without guidance.
+/// Returns the unconditional prompt of [`inspire`], [`format()`] or [`understand`], by instruction.
+/// Upstream has it but never uses it: these tasks run without guidance.
 ///
-/// Here [`NO_USER_INPUT`] is a text as any other; a blank one is empty.
+/// Here [`NO_USER_INPUT`] has no special meaning; a blank text becomes empty.
 pub fn unconditional(instruction: &str, negative: &str) -> String {
     ask(instruction, if strip(negative).is_empty() { "" } else { negative })
 }
 
-/// A query, or the caption for [`format()`], as upstream fills in a blank one.
+/// Replaces a blank query, or a blank caption for [`format()`], as upstream does.
 pub fn or_no_input(text: &str) -> &str {
     if strip(text).is_empty() { NO_USER_INPUT } else { text }
 }
 
-/// The lyrics for [`format()`], as upstream fills in blank ones.
+/// Replaces blank lyrics for [`format()`], as upstream does.
 pub fn or_instrumental(lyrics: &str) -> &str {
     if strip(lyrics).is_empty() { INSTRUMENTAL } else { lyrics }
 }
 
-/// Upstream's functions by their names and arguments, as the goldens record them; `None` for an
-/// unknown name or if an argument is missing.
+/// Calls upstream's functions by name and arguments, as recorded in the goldens; `None` for an
+/// unknown name or a missing argument.
 ///
 /// Codes follow a [closed](PromptStyle::Closed) turn here.
 pub fn by_upstreams_name(function: &str, args: &Value) -> Option<String> {
@@ -186,7 +186,7 @@ pub fn by_upstreams_name(function: &str, args: &Value) -> Option<String> {
         ("build_formatted_prompt", false) => plan(text("caption")?, lyrics),
         ("build_formatted_prompt", true) => match text("generation_phase") {
             None | Some("cot") => plan_unconditional(lyrics, Some(negative)),
-            // Kept by upstream for older callers, and used by none.
+            // Upstream keeps this for older callers, but nothing calls it.
             Some(_) => ask(GENERATE, text("caption")?),
         },
         ("build_formatted_prompt_with_cot", false) => {

@@ -1,32 +1,32 @@
-//! The program whose prompts are written.
+//! Formats of the prompts, by program.
 
-/// Whose prompts the language model reads. They differ in what stands before the audio codes.
+/// Format of the language model's prompts. The formats differ in the text before the audio codes.
 ///
-/// | style | plan before the codes | assistant's turn | prompt without the song, for guidance |
+/// | style | plan before the codes | assistant's turn | unconditional prompt |
 /// |---|---|---|---|
-/// | `open` | upstream's, and the language that was given | open | negative prompt or `NO USER INPUT` |
-/// | `closed` | the same | closed | the song, its plan empty |
-/// | `upstream` | upstream's: tempo, length, key and metre where all are given | open | as `open` |
-/// | `acestep.cpp` | all that is known, caption and language too | open | negative prompt or nothing |
+/// | `open` | upstream's, and a given language | open | negative prompt or `NO USER INPUT` |
+/// | `closed` | the same | closed | the song, with an empty plan |
+/// | `upstream` | upstream's: tempo, length, key and metre if all are given | open | as `open` |
+/// | `acestep.cpp` | all known values, with caption, language | open | negative prompt or nothing |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum PromptStyle {
-    /// Codes go on in the turn of the plan, as in training.
+    /// Codes continue the turn of the plan, as in training.
     #[default]
     Open,
-    /// The turn is closed, and codes follow after it: upstream from February to April 2026, with
-    /// which the public examples of that time were made.
+    /// Codes follow after a closed turn: upstream from February to April 2026, used for the public
+    /// examples of that time.
     Closed,
-    /// Later upstream, to the byte.
+    /// Later upstream, byte by byte.
     Upstream,
-    /// acestep.cpp, to the byte.
+    /// acestep.cpp, byte by byte.
     AcestepCpp,
 }
 
 impl PromptStyle {
-    /// Every style.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Open, Self::Closed, Self::Upstream, Self::AcestepCpp];
 
-    /// Its name on the command line and in requests.
+    /// Returns its name on the command line and in requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",

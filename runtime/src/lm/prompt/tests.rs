@@ -19,7 +19,7 @@ fn prompts_equal_upstreams_byte_for_byte() {
     }
 }
 
-/// Worked out by hand from the description of later upstream.
+/// Derived by hand from the description of later upstream.
 #[test]
 fn codes_follow_the_plan_in_an_open_turn() {
     assert_eq!(
@@ -45,7 +45,7 @@ fn codes_follow_the_plan_in_an_open_turn() {
     }
 }
 
-/// Each was asked of the template of `acestep-5Hz-lm-0.6B`.
+/// Expected values from the template of `acestep-5Hz-lm-0.6B`.
 #[test]
 fn a_closed_turn_is_rendered_anew() {
     for (message, rendered) in [

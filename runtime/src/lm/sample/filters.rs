@@ -1,11 +1,11 @@
-//! Which of the likely tokens stay in the draw.
+//! Filters: guidance, repetition penalty, top-k and top-p.
 //!
 //! Source: upstream `_apply_top_k_filter`, `_apply_top_p_filter`; transformers
 //! `RepetitionPenaltyLogitsProcessor`.
 
 use super::{Scores, softmax};
 
-/// Classifier-free guidance: `u + scale (c - u)`, into `conditional`.
+/// Classifier-free guidance: writes `u + scale (c - u)` to `conditional`.
 ///
 /// # Panics
 /// If the two are not scores of the same tokens.
@@ -19,12 +19,12 @@ pub fn guide(conditional: &mut Scores, unconditional: &Scores, scale: f32) {
     // ANCHOR_END: guide
 }
 
-/// Makes less likely what was written already, prompt included, each token once.
+/// Penalises tokens that were written before, including the prompt, each token once.
 ///
-/// A positive score is divided by `penalty`, a negative one multiplied.
+/// A positive score is divided by `penalty`, a negative one is multiplied.
 pub fn penalise(scores: &mut Scores, history: &[u32], penalty: f32) {
     let penalised = |score: f32| if score < 0.0 { score * penalty } else { score / penalty };
-    // First all are read and then all written, so that a repeated token counts once.
+    // Read all before writing any, so that a repeated token counts once.
     let new: Vec<_> = history
         .iter()
         .filter_map(|&token| scores.index(token))
@@ -35,9 +35,9 @@ pub fn penalise(scores: &mut Scores, history: &[u32], penalty: f32) {
     }
 }
 
-/// Forbids whatever is less likely than the `k`-th; equals of the `k`-th stay.
+/// Forbids every token below the `k`-th most likely one; tokens equal to it stay.
 ///
-/// `k` of 0 keeps everything, as upstream.
+/// `k` of 0 keeps everything, as in upstream.
 pub fn keep_top_k(scores: &mut Scores, k: usize) {
     if k == 0 || k >= scores.logits.len() {
         return;
@@ -51,20 +51,19 @@ pub fn keep_top_k(scores: &mut Scores, k: usize) {
     }
 }
 
-/// Keeps the fewest of the likeliest tokens whose probabilities sum to more than `p`.
+/// Keeps the smallest set of most likely tokens whose probabilities sum to more than `p`.
 ///
-/// Of equals the first stay. Upstream takes these probabilities before the temperature; so does
-/// this. `p` outside 0 to 1, both excluded, keeps everything.
+/// Of equal tokens the first ones stay. As in upstream, the probabilities are computed before the
+/// temperature. `p` outside 0 to 1, both excluded, keeps everything.
 ///
-/// Probabilities are summed as whole numbers, so the order of summation does not matter and no
-/// sort is needed: the last one that stays is looked for among those whose leading bits are its
-/// own, and there by splitting off half at the median, again and again.
+/// Probabilities are summed as integers, so the order of summation does not matter and no sort is
+/// needed. The last kept token is found by the leading bits of its score, then by median splits.
 pub fn keep_top_p(scores: &mut Scores, p: f32) {
     if !(p > 0.0 && p < 1.0) {
         return;
     }
     let Some(probabilities) = softmax(&scores.logits, 1.0) else { return };
-    // 2^-60 is far below one unit in the last place of any probability that matters.
+    // 2^-60 is far below one unit in the last place of any relevant probability.
     let weight = |probability: f32| (f64::from(probability) * (1u64 << 60) as f64) as u64;
     let exceeds = |sum: u64| (sum as f64 / (1u64 << 60) as f64) as f32 > p;
 
@@ -81,7 +80,7 @@ pub fn keep_top_p(scores: &mut Scores, p: f32) {
         }
         exceeded
     });
-    // Rounding can keep the sum of all below a `p` that is nearly 1.
+    // Rounding can keep the total sum below a `p` close to 1.
     let Some(last_group) = last_group else { return };
 
     let logits = scores.logits.iter().copied().enumerate();
@@ -108,22 +107,21 @@ pub fn keep_top_p(scores: &mut Scores, p: f32) {
     }
 }
 
-/// How many bits of a score do not count for its group: what is left are the sign, the exponent
-/// and three bits of the fraction.
+/// Bits of a score that its group ignores; sign, exponent and three bits of the fraction remain.
 const GROUP_SHIFT: u32 = 20;
 
-/// The order of the numbers, as whole numbers; both zeros are one.
+/// Maps a score to an integer of the same order; both zeros are equal.
 fn ascending(score: f32) -> u32 {
     let bits = (score + 0.0).to_bits();
     if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
 }
 
-/// The likelier a score the higher its rank, and of equals the first.
+/// Returns a rank that grows with the score; of equal scores the first has the highest rank.
 fn rank(score: f32, index: usize) -> u64 {
     u64::from(ascending(score)) << 32 | u64::from(!(index as u32))
 }
 
-/// The index in a [`rank`].
+/// Returns the index in a [`rank`].
 fn place(rank: u64) -> usize {
     !(rank as u32) as usize
 }
@@ -140,11 +138,11 @@ mod tests {
         (0..scores.logits.len()).filter(|&i| scores.logits[i] > f32::NEG_INFINITY).collect()
     }
 
-    /// Sorts, sums and cuts, as the definition says.
+    /// Reference implementation: sorts, sums and cuts.
     fn kept_by_definition(logits: &[f32], p: f32) -> Vec<usize> {
         let probabilities = softmax(logits, 1.0).expect("something");
         let mut order: Vec<usize> = (0..logits.len()).collect();
-        // Stable: equals stay in order.
+        // Stable: equal scores stay in order.
         order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).expect("no NaN"));
         let mut sum = 0.0f64;
         let mut kept = Vec::new();

@@ -1,15 +1,15 @@
-//! What the network says about each token that may come next.
+//! Scores (logits) of the tokens that may come next.
 
 use std::ops::Range;
 
-/// Which token each score belongs to.
+/// Mapping from score index to token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
-    /// The score at `i` is token `i`'s.
+    /// Index `i` is token `i`.
     All,
-    /// The first score is the end token's, the one at `1 + n` is code `n`'s.
+    /// Index 0 is the end token, index `1 + n` is code `n`.
     ///
-    /// The network then computes a third of its last and largest product.
+    /// The network then computes only a third of its last and largest matrix product.
     CodesAndEnd {
         /// The token that ends the answer.
         end: u32,
@@ -18,20 +18,20 @@ pub enum Tokens {
     },
 }
 
-/// Scores that nothing can be chosen from.
+/// Scores from which no token can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
     /// A score is NaN.
     #[error("the score of token {token} is not a number")]
     NotANumber {
-        /// Whose score.
+        /// The token.
         token: u32,
     },
-    /// A score is infinite, or becomes so when divided by the temperature.
+    /// A score is infinite, or becomes infinite when divided by the temperature.
     #[error("the score of token {token} is infinite")]
     Infinite {
-        /// Whose score.
+        /// The token.
         token: u32,
     },
     /// Every token is forbidden.
@@ -39,17 +39,17 @@ pub enum ScoreError {
     NothingAllowed,
 }
 
-/// A score for each token that may come next; minus infinity forbids it.
+/// One score for each token; minus infinity forbids a token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     /// The scores, in the order of `tokens`.
     pub logits: Vec<f32>,
-    /// Whose they are.
+    /// Mapping from index to token.
     pub tokens: Tokens,
 }
 
 impl Scores {
-    /// The token that the score at `index` belongs to.
+    /// Returns the token of the score at `index`.
     pub fn token(&self, index: usize) -> u32 {
         match (self.tokens, index as u32) {
             (Tokens::All, token) => token,
@@ -58,7 +58,7 @@ impl Scores {
         }
     }
 
-    /// Where the score of `token` is, if there is one.
+    /// Returns the index of the score of `token`, if it has one.
     pub fn index(&self, token: u32) -> Option<usize> {
         let index = match self.tokens {
             Tokens::All => token as usize,
@@ -68,7 +68,7 @@ impl Scores {
         (index < self.logits.len()).then_some(index)
     }
 
-    /// The score of `token`; whoever has none is forbidden.
+    /// Returns the score of `token`; minus infinity if it has none.
     pub fn of(&self, token: u32) -> f32 {
         self.index(token).map_or(f32::NEG_INFINITY, |index| self.logits[index])
     }
@@ -107,7 +107,7 @@ impl Scores {
         self.logits.get_mut(range).unwrap_or_default().fill(f32::NEG_INFINITY);
     }
 
-    /// The likeliest token, the first of equals; none if all are forbidden.
+    /// Returns the most likely token, the first one on a tie; `None` if all are forbidden.
     pub fn best(&self) -> Option<u32> {
         let mut best = (f32::NEG_INFINITY, None);
         for (index, &score) in self.logits.iter().enumerate() {
@@ -118,13 +118,12 @@ impl Scores {
         best.1.map(|index| self.token(index))
     }
 
-    /// Whether every score is a number below infinity.
+    /// Checks that no score is NaN or plus infinity.
     ///
-    /// Worth asking of what the network gave: a rule may forbid a token whose score is NaN, and
-    /// would so hide it.
+    /// Call this on the network's output, because a rule may forbid a token and hide its NaN.
     ///
     /// # Errors
-    /// The first score that is not.
+    /// The first invalid score.
     pub fn check(&self) -> Result<(), ScoreError> {
         match self.logits.iter().position(|&score| score.is_nan() || score == f32::INFINITY) {
             None => Ok(()),

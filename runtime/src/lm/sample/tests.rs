@@ -11,9 +11,9 @@ fn all(logits: &[f32]) -> Scores {
     Scores { logits: logits.to_vec(), tokens: Tokens::All }
 }
 
-/// Golden: `lm_sampling.json`. The filters are equal to the last bit. Probabilities are not: the
-/// exponential of torch's softmax is good to two units in the last place and its sum is in f32;
-/// measured, 3 units at most. Both are up to 15 from what f64 gives.
+/// Golden: `lm_sampling.json`. The filters are bit-exact. Probabilities are not: the exponential of
+/// torch's softmax is accurate to two units in the last place, and its sum is in f32. The measured
+/// difference is at most 3 units. Both differ from an f64 result by up to 15 units.
 #[test]
 fn filters_are_those_of_the_reference() {
     let golden = golden_json("a/logic/lm_sampling.json");
@@ -56,9 +56,9 @@ fn draws_are_those_of_torch() {
     assert_eq!(drawn, golden);
 }
 
-/// Made with torch 2.15 on x86, one thread and two: `torch.manual_seed(7)`, then for each step
+/// Computed with torch 2.15 on x86, one and two threads: `torch.manual_seed(7)`, then for each step
 /// `multinomial(softmax(scores(77, step) / 0.85))` over 217204 tokens; and the same with all but
-/// 64000 codes and the end forbidden.
+/// 64000 codes and the end token forbidden.
 #[test]
 fn draws_from_a_whole_vocabulary_are_those_of_torch() {
     const SIZE: usize = 217_204;
@@ -79,7 +79,7 @@ fn draws_from_a_whole_vocabulary_are_those_of_torch() {
     }
 }
 
-/// `compute_max_new_tokens` of `lm_sampling.json`, made on a machine without a GPU, for which
+/// `compute_max_new_tokens` of `lm_sampling.json`, recorded on a machine without a GPU, where
 /// upstream's limit is 240 s.
 #[test]
 fn the_length_of_an_answer_is_that_of_the_reference() {
@@ -137,7 +137,7 @@ fn one_token_that_is_allowed_is_drawn() {
     assert!((0..50).all(|_| PLAIN.pick(&scores, &mut draws) == Ok(3)));
 }
 
-/// An end token behind the codes is drawn as it is among all tokens.
+/// An end token after the codes is drawn as among all tokens.
 #[test]
 fn the_order_of_the_tokens_does_not_matter_to_the_draw() {
     let tokens = Tokens::CodesAndEnd { end: 9, first_code: 4 };

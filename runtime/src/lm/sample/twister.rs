@@ -1,19 +1,19 @@
-//! mt19937 that passes over what nobody needs.
+//! mt19937 with fast skipping.
 //!
-//! A draw from 217204 tokens takes 434408 numbers, of which a draw among the codes needs less than
-//! a third, so numbers are made only where they are looked at: measured at 0.3 ms a draw in place
-//! of 2.1 ms with `rand_mt`, on which the noise of songs stays and with which a test compares.
+//! A draw from 217204 tokens consumes 434408 numbers, but a draw among the codes needs less than a
+//! third of them. Only the needed numbers are computed: measured 0.3 ms per draw instead of 2.1 ms
+//! with `rand_mt`. The noise of songs still uses `rand_mt`, and a test compares the two.
 //!
 //! Source: Matsumoto and Nishimura 1998, "Mersenne Twister".
 
 const N: usize = 624;
 const M: usize = 397;
 
-/// The generator, with its state as of the last twist.
+/// The generator, with its state after the last twist.
 #[derive(Debug, Clone)]
 pub(super) struct Twister {
     state: [u32; N],
-    /// The next of `state` to be given out; `N` if a twist is due.
+    /// Index of the next number in `state`; `N` if a twist is due.
     next: usize,
 }
 
@@ -27,17 +27,17 @@ impl Twister {
         Self { state, next: N }
     }
 
-    /// Leaves out `count` numbers.
+    /// Skips `count` numbers.
     pub(super) fn pass(&mut self, count: u64) {
         let ahead = self.next as u64 + count;
-        // A twist is put off until a number is asked for.
+        // A due twist is delayed until a number is needed.
         for _ in 0..ahead.saturating_sub(1) / N as u64 {
             self.twist();
         }
         self.next = if ahead == 0 { 0 } else { ((ahead - 1) % N as u64) as usize + 1 };
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(super) fn next_u32(&mut self) -> u32 {
         if self.next == N {
             self.twist();
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// The ten thousandth number of the standard's `std::mt19937` is known.
+    /// The C++ standard defines the ten thousandth number of `std::mt19937`.
     #[test]
     fn the_ten_thousandth_number_is_the_published_one() {
         let mut twister = Twister::new(5489);

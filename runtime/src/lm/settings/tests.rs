@@ -53,7 +53,7 @@ fn a_seed_of_its_own_counts_up() {
     assert_eq!(resolve(&request).0.seeds, [u64::MAX, 0]);
 }
 
-/// acestep.cpp puts any text but an empty one into the user's turn.
+/// acestep.cpp puts any non-empty text into the user's turn.
 #[test]
 fn a_negative_prompt_is_every_text_in_the_style_of_acestep_cpp() {
     for (text, kept) in [("NO USER INPUT", Some("NO USER INPUT")), (" ", Some(" ")), ("", None)] {

@@ -1,4 +1,4 @@
-//! The part of a song that is made anew, and how it meets the rest.
+//! The part of a song to regenerate, and its transition to the rest.
 //!
 //! Source: upstream `prepare_padding_info` and `_resolve_repaint_config`.
 
@@ -13,33 +13,33 @@ use crate::{
     },
 };
 
-/// Longest ramp where a repaint meets its source.
+/// Longest crossfade between a repaint and its source.
 const MOST_CROSSFADE_FRAMES: u32 = 250;
 const MOST_CROSSFADE_SECONDS: f64 = 20.0;
 
-/// How a region meets what is around it.
+/// Transition between a region and its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Repaint {
-    /// Share of the steps after which the source is put back around the region.
+    /// Share of the steps after which the source is restored around the region.
     pub injection_ratio: f64,
-    /// Latent frames on either side in which source and song are mixed.
+    /// Latent frames on either side in which source and song are crossfaded.
     pub crossfade_frames: usize,
-    /// The same of the sound, in seconds.
+    /// Crossfade of the sound, in seconds.
     pub crossfade_s: f64,
 }
 
-/// The part of a song that is made.
+/// The part of a song to generate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
-    /// In latent frames of the song with what is added to its ends.
+    /// In latent frames of the song, including the added silence.
     pub frames: Range<usize>,
-    /// In seconds of the source: below 0 is before it.
+    /// In seconds of the source; a negative time is before its start.
     pub seconds: (f64, f64),
-    /// How it meets the rest.
+    /// Transition to the rest.
     pub repaint: Repaint,
 }
 
-/// The region in frames, and what it adds to the ends of the source.
+/// Computes the region in frames, and the silence to add to the source.
 // ANCHOR: region
 pub(super) fn region(
     work: &mut Work,
@@ -58,7 +58,7 @@ pub(super) fn region(
         MOST_SECONDS,
     )?;
     let end = match request.repainting_end {
-        // Upstream's word for the end of the source.
+        // -1 is upstream's value for the end of the source.
         None | Some(-1.0) => source_s,
         Some(end) => real("repainting-end", end, 0.0, MOST_SECONDS)?,
     };
@@ -71,7 +71,7 @@ pub(super) fn region(
     let frame =
         |seconds: f64| frames_from_seconds(seconds + before_s, model.sample_rate, model.hop);
     let first = frame(start).min(last.saturating_sub(1));
-    // Without an end of its own it has all frames that there are.
+    // Without an explicit end the region takes all frames.
     let end_frame = if end == source_s { last } else { frame(end) };
     let frames = first..end_frame.clamp(first + 1, last.max(first + 1));
     // ANCHOR_END: region
@@ -83,7 +83,7 @@ pub(super) fn region(
         return Err(Error::Conflict(why));
     }
     let frame_s = model.hop as f64 / rate;
-    // A tenth of a sample, as where seconds become frames: 0.12 - 0.08 is less than 0.04 in f64.
+    // A tenth of a sample, as in `frames_from_seconds`: 0.12 - 0.08 is less than 0.04 in f64.
     let dust = 0.1 / rate;
     if end - start + dust < frame_s || start + before_s + dust >= last as f64 * frame_s {
         let why = format!(
@@ -106,7 +106,7 @@ pub(super) fn region(
     Ok(())
 }
 
-/// Mode and strength in numbers; `custom` takes them as they are.
+/// Converts mode and strength to numbers; with `custom` the request's numbers win.
 // ANCHOR: repaint
 pub(super) fn repaint(
     request: &Request,
@@ -161,14 +161,14 @@ pub(super) fn repaint(
     Ok(repaint)
 }
 
-/// Whether widths of crossfades are given: upstream's files carry 10 and 0, and use neither.
+/// True if crossfade widths are given: upstream's files contain 10 and 0, which have no effect.
 fn has_own_widths(request: &Request) -> bool {
     let (frames, seconds) =
         (request.repaint_latent_crossfade_frames, request.repaint_wav_crossfade_sec);
     frames.is_some_and(|n| n != 10) || seconds.is_some_and(|s| s != 0.0)
 }
 
-/// Whether something else is asked for than upstream's files always carry.
+/// True if the settings differ from those that upstream's files always contain.
 pub(super) fn has_repaint_settings(request: &Request) -> bool {
     let mode = request.repaint_mode.as_deref().is_some_and(|mode| mode != "balanced");
     mode || request.repaint_strength.is_some_and(|x| x != 0.5) || has_own_widths(request)

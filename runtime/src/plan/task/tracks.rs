@@ -1,9 +1,9 @@
-//! The names of tracks, of which songs are taken apart and put together.
+//! Names of tracks, for tasks that extract or add a track.
 
 use super::Task;
 use crate::{Error, Request, error::shortened, plan::limits, prompt};
 
-/// The tracks that the models were trained on.
+/// Tracks that the models were trained on.
 pub const TRACKS: [&str; 12] = [
     "woodwinds",
     "brass",
@@ -19,7 +19,7 @@ pub const TRACKS: [&str; 12] = [
     "vocals",
 ];
 
-/// The tracks that `complete` adds; acestep.cpp writes them as one text.
+/// Returns the tracks that `complete` adds; acestep.cpp writes them as one text.
 pub(super) fn classes(request: &Request) -> Vec<&str> {
     match (&request.track_classes, &request.track_name) {
         (Some(classes), _) => named(classes.iter().map(String::as_str)),
@@ -32,13 +32,13 @@ fn named<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names.map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
-/// A track as the model was taught it; what it was not taught stays as it is.
+/// Returns the training name of a track; an unknown name stays as it is.
 pub(super) fn canonical(name: &str) -> String {
     let known = name.trim().to_lowercase().replace([' ', '-'], "_");
     if TRACKS.contains(&known.as_str()) { known } else { name.trim().to_owned() }
 }
 
-/// What is said or refused of track names.
+/// Checks track names; notes unknown and unused ones.
 pub(super) fn tracks(
     request: &Request,
     task: Task,

@@ -1,4 +1,4 @@
-//! What no plan can be made of.
+//! Requests that are refused.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Steps, solvers, guidance, and what is done around them.
+//! Steps, solvers, guidance, smoothing and correction.
 
 use super::*;
 
@@ -98,7 +98,7 @@ fn guidance_has_upstreams_names() {
     assert!(notices[0].contains("--guidance-mode adg is not used"), "{notices:?}");
 }
 
-/// Upstream's defaults with `dcw_enabled`, acestep.cpp's with a strength alone.
+/// Upstream's defaults with `dcw_enabled`, acestep.cpp's with only a strength.
 #[test]
 fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
     let dcw = |change: &dyn Fn(&mut Request)| {
@@ -111,7 +111,7 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
     assert_eq!(dcw(&|_| ()), (None, 0));
     assert_eq!(dcw(&|r| r.dcw_mode = Some("low".into())), (None, 1));
     assert_eq!(dcw(&|r| r.dcw_wavelet = Some("haar".into())), (None, 1));
-    // As acestep.cpp writes its defaults.
+    // acestep.cpp's defaults.
     let defaults = |r: &mut Request| {
         (r.dcw_mode, r.dcw_scaler, r.dcw_high_scaler) = (Some("low".into()), Some(0.0), Some(0.0));
     };
@@ -124,11 +124,11 @@ fn the_correction_is_off_unless_either_programs_way_asks_for_it() {
         (r.dcw_enabled, r.dcw_mode, r.dcw_scaler) = (Some(true), Some("high".into()), Some(0.0));
     };
     assert_eq!(dcw(&own), (None, 1));
-    // The strength of another mode: the correction, and a word.
+    // The strength of another mode: the correction is on, with a second notice.
     let other = |r: &mut Request| (r.dcw_scaler, r.dcw_high_scaler) = (Some(0.1), Some(0.2));
     assert_eq!(dcw(&other).1, 2);
     assert_eq!(dcw(&|r| r.dcw_high_scaler = Some(0.2)), (None, 2));
-    // acestep.cpp corrects no stochastic steps, upstream does.
+    // acestep.cpp does not correct stochastic steps, upstream does.
     let sde = |r: &mut Request| (r.solver, r.dcw_scaler) = (Some("sde".into()), Some(0.1));
     assert_eq!(dcw(&sde), (None, 1));
     let sde = |r: &mut Request| (r.solver, r.dcw_enabled) = (Some("sde".into()), Some(true));
@@ -165,7 +165,7 @@ fn a_retake_is_the_same_noise_turned_to_another() {
     );
 }
 
-/// Of turbo's eight times the last three begin at 9/14 and below.
+/// The last three of turbo's eight times are 9/14 and below.
 #[test]
 fn a_kept_source_leaves_fewer_steps() {
     let request = Request {
@@ -232,7 +232,7 @@ fn a_guidance_of_1_is_none() {
     assert_eq!(plan.guidance, None);
 }
 
-/// What is asked of guidance, and cannot be, is said.
+/// Settings of guidance without effect cause a notice.
 #[test]
 fn guidance_that_is_not_there_has_no_interval() {
     let asked = |scale| Request {

@@ -1,4 +1,4 @@
-//! Songs that are made from others.
+//! Tasks with a source song.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     sounds::{Sound, Sounds},
 };
 
-/// So many seconds of something.
+/// A constant sound of this length.
 fn given(seconds: f64) -> Sounds {
     let samples = (seconds * 48_000.0) as usize;
     let audio = Audio { channels: vec![vec![0.5; samples]; 2], sample_rate: 48_000 };
@@ -67,11 +67,11 @@ fn a_region_is_cut_to_whole_frames() {
     assert_eq!((seam.ramp, source.samples()), (1200, 254_400));
     let region = plan.region.expect("a region");
     assert_eq!(region.frames, 30..85);
-    // 12.5 is halfway: to the even neighbour.
+    // 12.5 rounds to even.
     let repaint = Repaint { injection_ratio: 0.5, crossfade_frames: 12, crossfade_s: 0.025 };
     assert_eq!(region.repaint, repaint);
     assert_eq!(plan.instruction, crate::prompt::REPAINT);
-    // What stays keeps its loudness.
+    // A kept part keeps its loudness.
     assert_eq!(plan.loudness, Loudness::AsIs);
 }
 
@@ -102,7 +102,7 @@ fn a_repaint_without_a_region_makes_everything_anew_and_says_so() {
     let (plan, notices) = planned(&task("repaint"), turbo(), 6.0);
     assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(0..150));
     assert!(notices[0].starts_with("the whole song is made anew"), "{notices:?}");
-    // Nothing stays, so nothing has a loudness to keep.
+    // Nothing is kept, so the default loudness applies.
     assert_eq!(plan.loudness, Loudness::Peak(-1.0));
     let asked =
         Request { repainting_start: Some(3.0), repainting_end: Some(2.0), ..task("repaint") };
@@ -139,7 +139,7 @@ fn a_region_has_a_frame_at_least_and_an_end_that_is_one() {
     }
     assert!(refused(1.0, -2.0).starts_with("`--repainting-end -2` is out of range"));
     assert!(refused(1.0, f64::NAN).starts_with("`--repainting-end NaN` is out of range"));
-    // Of what cannot be heard in the result nothing is refused.
+    // An end beyond the last whole frame is no error.
     let asked = Request { repainting_start: Some(1.16), ..task("repaint") };
     let (plan, _) = planned(&asked, turbo(), 5.5);
     assert_eq!(plan.region.as_ref().map(|region| region.frames.clone()), Some(29..137));
