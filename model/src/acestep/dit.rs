@@ -141,7 +141,7 @@ impl<B: Backend> Dit<B> {
         CrossAttended { layers, rope: OnceLock::new() }
     }
 
-    /// Returns both time embeddings, for verification: of `t`, and of `t - r` with the second set of
+    /// Returns both time embeddings, for verification: of `t`, and of `t - r` with the second
     /// weights.
     ///
     /// # Shapes
