@@ -3,7 +3,7 @@
 //! Source: upstream `acestep/models/*/modeling_acestep_v15_*.py`, Hugging Face `modeling_qwen3.py`
 //! and diffusers' `AutoencoderOobleck`.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`kernel`] | every operation the networks are made of; the one place where backends differ |
 //! | [`nn`] | layers shared by the networks |

@@ -24,7 +24,7 @@ pub struct AudioCodec<B: Backend> {
     detokenizer: Detokenizer<B>,
 }
 
-/// Latents to codes.
+/// The tokenizer: latents to codes.
 #[derive(Module, Debug)]
 pub struct AudioTokenizer<B: Backend> {
     audio_acoustic_proj: Linear<B>,
@@ -33,7 +33,7 @@ pub struct AudioTokenizer<B: Backend> {
     pool_window: usize,
 }
 
-/// Code vectors to latents.
+/// The detokenizer: code vectors to latents.
 #[derive(Module, Debug)]
 pub struct Detokenizer<B: Backend> {
     embed_tokens: Linear<B>,

@@ -142,7 +142,7 @@ impl<B: Backend> Dit<B> {
     }
 
     /// Returns both time embeddings, for verification: of `t`, and of `t - r` with the second
-    /// weights.
+    /// set of weights.
     ///
     /// # Shapes
     /// - output: twice `[B, H]` and `[B, 6, H]`

@@ -276,9 +276,9 @@ fn residual_units_are_the_reference() {
 
 /// Each filter's input is rounded. If our snake differs from the reference in the last bit, it may
 /// round to the neighbouring bf16, about once in a thousand. Between 2 and 4 that is a step of
-/// 1 / 64, with a weight of up to four times `1 / sqrt(channels)` in the sum of the second filter. So a
-/// few sums may be that far away, but the mean square stays below the rounding itself, 1 / 512 per
-/// filter.
+/// 1 / 64, with a weight of up to four times `1 / sqrt(channels)` in the sum of the second filter.
+/// So a few sums may be that far away, but the mean square stays below the rounding itself,
+/// 1 / 512 per filter.
 #[test]
 fn residual_units_of_bf16_are_the_reference_over_rounded_inputs() {
     for (shape, taps, dilation) in UNITS {

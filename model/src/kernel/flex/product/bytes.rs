@@ -5,8 +5,8 @@
 //! weights, as stored     -> panels of some rows, words transposed    -> sums in registers -> out
 //! ```
 //!
-//! `x` is rounded like the weights: 32 neighbours of a row share a scale, of which the largest is
-//! 127 times. The sum of such a block is an exact integer, and is added to an f32 with both scales.
+//! `x` is rounded like the weights: 32 neighbours of a row share a scale, and the largest of them is
+//! 127 times it. The sum of such a block is an exact integer; it is added to an f32 with both scales.
 //!
 //! Every product packs the weights again, one panel at a time; a panel then serves all rows of `x`.
 //! Meanwhile the next panel is prefetched, because the CPU cannot predict its many rows.

@@ -46,6 +46,6 @@ const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
 #[inline]
 #[expect(unsafe_code, reason = "a pointer into an array whose length the type says")]
 fn indices(from: &[u32; LANES]) -> __m512i {
-    // SAFETY: as many bytes as are read.
+    // SAFETY: the array has as many bytes as are read.
     unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
 }
