@@ -1,4 +1,4 @@
-//! Weights from one float type to another.
+//! Conversion of weights to another type.
 
 use burn::{
     module::{Module, ModuleMapper, Param},
@@ -7,17 +7,18 @@ use burn::{
 
 use crate::{Backend, kernel};
 
-/// The type in which a network of `weights` keeps one of its parameters: the matrices, filters and
-/// tables of tokens are what is large, and may be narrower than what the backend computes with; all
-/// others are added or multiplied number by number, in the type that it computes in.
+/// Returns the type in which a network with `weights` stores one of its parameters. Matrices,
+/// filters and embedding tables are large and may be stored in a narrower type than the backend
+/// computes in. All other parameters take part in elementwise operations, and have the type that
+/// the backend computes in.
 ///
-/// A parameter is known by its own name, its layer's, and the type of its layer, as Burn's visitors
-/// of modules are told them.
+/// `name` is the parameter's own name and `layer` the type of its layer, as Burn's module visitors
+/// report them.
 pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
     match (name, layer) {
         ("weight", "Struct:Linear" | "Struct:Embedding") => weights,
         ("weight", "Struct:Conv1d" | "Struct:ConvTranspose1d") => match weights {
-            // Nothing convolves with eight bits.
+            // No convolution takes int8 weights.
             DType::I8 => DType::BF16,
             same => same,
         },
@@ -25,7 +26,8 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
     }
 }
 
-/// `weight`, of any shape, as `dtype`, one that [`kept_as`] gives: `I8` is [`kernel::eight_bits`].
+/// Converts `weight`, of any shape, to `dtype`, a type from [`kept_as`]; `I8` is
+/// [`kernel::eight_bits`].
 pub fn kept<B: Backend, const D: usize>(weight: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
     debug_assert!(weight.dtype().is_float() || weight.dtype() == DType::I8, "words in order");
     match dtype {
@@ -34,18 +36,18 @@ pub fn kept<B: Backend, const D: usize>(weight: Tensor<B, D>, dtype: DType) -> T
     }
 }
 
-/// `module` with its float weights as `dtype`, each as [`kept_as`] says: how random weights come to
-/// their type, which checkpoints do while they are read.
+/// Converts the float weights of `module` to `dtype`, each by the rule of [`kept_as`]. Only random
+/// weights need it; a checkpoint's weights are converted while they are read.
 ///
-/// Parameters that were not initialised yet are, one after the other, so that the peak is the module
-/// and one tensor.
+/// Lazy parameters are initialised one after the other, so the peak memory is the module plus one
+/// tensor.
 pub fn cast<B: Backend, M: Module<B>>(module: M, dtype: DType) -> M {
     module.map(&mut Cast { dtype, path: Vec::new() })
 }
 
 struct Cast {
     dtype: DType,
-    /// Names and types of layers down to the parameter.
+    /// Names and types of the layers on the path to the parameter.
     path: Vec<[String; 2]>,
 }
 

@@ -1,49 +1,49 @@
-//! The seam between the networks and whoever stores their weights.
+//! The interface between the networks and the code that loads their weights.
 //!
-//! Whoever loads weights implements [`Checkpoint`]; whoever runs networks asks one for parts. The
-//! two never meet otherwise.
+//! A loader implements [`Checkpoint`]; code that runs networks requests networks from it. The two
+//! have no other connection.
 
 use burn::tensor::Tensor;
 
 use crate::{Backend, Place, acestep, oobleck, qwen3};
 
-/// Text to token ids and back, special tokens included.
+/// Conversion between text and token ids, special tokens included.
 ///
-/// Whoever implements it has checked its files while opening them; after that nothing can fail.
+/// An implementation checks its files when it opens them; after that nothing can fail.
 pub trait Tokenizer {
-    /// The ids of `text`; special tokens that are written out in it are one id each, and none is
-    /// added.
+    /// Returns the ids of `text`. A special token that is written out in the text becomes one id;
+    /// none is added.
     fn encode(&self, text: &str) -> Vec<u32>;
 
-    /// The text of `ids`, special tokens written out; an id that does not exist has no text, and
-    /// bytes that are no whole character are U+FFFD.
+    /// Returns the text of `ids`, with special tokens written out. An unknown id gives no text;
+    /// incomplete UTF-8 characters become U+FFFD.
     fn decode(&self, ids: &[u32]) -> String;
 
-    /// The id of the token that is written `content`, if it is a single token.
+    /// Returns the id of the token that is written `content`, if it is a single token.
     fn id_of(&self, content: &str) -> Option<u32>;
 
-    /// How many ids there are, that is one more than the largest.
+    /// Returns the number of ids, which is one more than the largest id.
     fn vocabulary(&self) -> usize;
 }
 
-/// A language model and its tokenizer, each read when it is asked for.
+/// A language model and its tokenizer, each read on request.
 pub trait LanguageCheckpoint<B: Backend> {
-    /// What can go wrong while reading.
+    /// The error of reading.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The configuration, known without reading any weights.
+    /// Returns the configuration, without reading any weights.
     fn config(&self) -> &qwen3::Config;
 
-    /// The tokenizer.
+    /// Returns the tokenizer.
     ///
     /// # Errors
-    /// If its files are absent or malformed.
+    /// If its files are missing or malformed.
     fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error>;
 
-    /// The network.
+    /// Returns the network.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Self::Error>;
 }
 
@@ -58,78 +58,79 @@ pub struct Configs {
     pub vae: oobleck::Config,
 }
 
-/// A set of networks that belong together, each loaded when it is asked for.
+/// A set of networks that belong together, each loaded on request.
 ///
-/// Every call that returns a network reads it anew; whoever wants to keep one keeps the value.
+/// Every call that returns a network reads it again; the caller keeps the value to reuse it.
 pub trait Checkpoint<B: Backend> {
-    /// What can go wrong while reading.
+    /// The error of reading.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The configurations, known without reading any weights.
+    /// Returns the configurations, without reading any weights.
     fn configs(&self) -> &Configs;
 
-    /// Token ids of `text` for the text encoder, with the special tokens its tokenizer appends.
+    /// Returns the token ids of `text` for the text encoder, with the special tokens its tokenizer
+    /// appends.
     ///
-    /// Longer texts are cut to `max_tokens`; the appended special token stays last.
+    /// Longer texts are truncated to `max_tokens`; the appended special token stays last.
     ///
     /// # Errors
     /// If the tokenizer cannot be read.
     fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Self::Error>;
 
-    /// The text of token ids of the text encoder, special tokens written out; bytes that are no whole
-    /// character are U+FFFD.
+    /// Returns the text of token ids of the text encoder, with special tokens written out.
+    /// Incomplete UTF-8 characters become U+FFFD.
     ///
     /// # Errors
     /// If the tokenizer cannot be read.
     fn text_of(&self, ids: &[u32]) -> Result<String, Self::Error>;
 
-    /// The id that fills up the shorter rows of a batch, `<|endoftext|>`.
+    /// Returns the id that pads the shorter rows of a batch, `<|endoftext|>`.
     ///
     /// # Errors
     /// If the tokenizer cannot be read.
     fn pad_token_id(&self) -> Result<u32, Self::Error>;
 
-    /// What the VAE encodes silence to: `[1, T, C]`, in f32.
+    /// Returns the VAE's latents of silence: `[1, T, C]`, in f32.
     ///
     /// # Errors
-    /// If it is absent or malformed; nothing stands in for it.
+    /// If they are missing or malformed; there is no fallback.
     fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Self::Error>;
 
-    /// The text encoder.
+    /// Returns the text encoder.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Self::Error>;
 
-    /// The encoders of text, lyrics and timbre.
+    /// Returns the encoders of text, lyrics and timbre.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, Self::Error>;
 
-    /// Latents to audio codes and back.
+    /// Returns the codec between latents and audio codes.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, Self::Error>;
 
     // ANCHOR: dit
-    /// The diffusion transformer.
+    /// Returns the diffusion transformer.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Self::Error>;
     // ANCHOR_END: dit
 
-    /// Latents to sound.
+    /// Returns the decoder from latents to audio.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Self::Error>;
 
-    /// Sound to latents.
+    /// Returns the encoder from audio to latents.
     ///
     /// # Errors
-    /// If its weights are absent, malformed or of another shape.
+    /// If its weights are missing, malformed or have another shape.
     fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Self::Error>;
 }

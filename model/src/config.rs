@@ -1,15 +1,15 @@
-//! What `config.json` files have in common: strictness.
+//! Strict parsing that all `config.json` files share.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Why a `config.json` cannot be used.
+/// Reasons why a `config.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Not JSON, or a key is missing or has the wrong type.
     #[error("it is not valid JSON for this model: {0}")]
     Json(serde_json::Error),
-    /// A key this version does not know; it could change the mathematics.
+    /// A key that this version does not know; it could change the mathematics.
     #[error("key `{key}` (= {value}) is not known to this version and could change the result")]
     UnknownKey {
         /// The key.
@@ -24,20 +24,20 @@ pub enum ConfigError {
         key: &'static str,
         /// Its value.
         value: String,
-        /// What is possible instead.
+        /// The supported values.
         why: &'static str,
     },
 }
 
-/// Every key that no field took, in the order of the file.
+/// All keys that no field took, in file order.
 pub(crate) type Rest = serde_json::Map<String, Value>;
 
-/// Parses `text`; the caller then checks what is left over with [`refuse_unknown`].
+/// Parses `text`. The caller then checks the remaining keys with [`refuse_unknown`].
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     serde_json::from_str(text).map_err(ConfigError::Json)
 }
 
-/// Refuses every left-over key that is not in `ignored`, a list of (key, reason).
+/// Returns an error for any remaining key that is not in `ignored`, a list of (key, reason).
 pub(crate) fn refuse_unknown(rest: &Rest, ignored: &[(&str, &str)]) -> Result<(), ConfigError> {
     match rest.iter().find(|(key, _)| !ignored.iter().any(|(name, _)| name == key)) {
         Some((key, value)) => {
@@ -47,7 +47,7 @@ pub(crate) fn refuse_unknown(rest: &Rest, ignored: &[(&str, &str)]) -> Result<()
     }
 }
 
-/// Refuses `value` unless `ok`.
+/// Returns an error about `value` unless `ok`.
 pub(crate) fn require(
     ok: bool,
     key: &'static str,

@@ -3,21 +3,21 @@
 //! Source: upstream `acestep/models/*/modeling_acestep_v15_*.py`, Hugging Face `modeling_qwen3.py`
 //! and diffusers' `AutoencoderOobleck`.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`kernel`] | every operation the networks are made of; the one place where backends differ |
 //! | [`nn`] | layers shared by the networks |
 //! | [`qwen3`] | the Qwen3 trunk: the text encoder |
 //! | [`acestep`] | conditioning, audio codes, diffusion transformer |
 //! | [`oobleck`] | the audio autoencoder |
-//! | [`checkpoint`] | the seam between networks and whoever stores their weights |
+//! | [`checkpoint`] | the interface between networks and the code that loads their weights |
 //!
-//! # The alphabet of shapes
+//! # Letters in shapes
 //!
-//! | letter | what | rate |
+//! | letter | meaning | rate |
 //! |---|---|---|
 //! | `B` | batch | |
-//! | `S` | samples of sound | 48 000 Hz |
+//! | `S` | audio samples | 48 000 Hz |
 //! | `T` | latent frames | 25 Hz, 1920 samples |
 //! | `P` | patches: DiT positions, two frames each | 12.5 Hz |
 //! | `N` | audio codes, five frames each | 5 Hz |
@@ -28,17 +28,17 @@
 //!
 //! # Float types
 //!
-//! A network computes in the type of its weights, which [`Place`] decides when they are loaded: f32,
-//! bf16 or f16; on a processor bf16 is how weights are kept (and how the time is rounded, as in the
-//! reference), and in between everything is f32 ([`Backend::computes_in`]). There they may also be kept
-//! in eight bits, which are called `I8` ([`kernel::eight_bits`]). Its public functions take tensors of
-//! any float type and give f32. In every type the sums of norms, the softmax, the angles of time and
-//! position, and the rounding to codes are f32, as in the reference.
+//! A network computes in the type of its weights: f32, bf16 or f16. [`Place`] decides it at load
+//! time. On a CPU, bf16 is only the storage type (and the type to which the time is rounded, as in
+//! the reference); the computation is f32 ([`Backend::computes_in`]). There, weights may also be
+//! quantised to int8, written as `I8` ([`kernel::eight_bits`]). Public functions take tensors of
+//! any float type and return f32. Norm sums, the softmax, the angles of time and position, and the
+//! rounding to codes are always f32, as in the reference.
 //!
 //! # Parameter names
 //!
-//! A parameter's path in its module is the name of its tensor in the released checkpoint, and it
-//! keeps PyTorch's layout (`[out, in]` for a linear map), so loading needs no table of names.
+//! A parameter's path in its module is the name of its tensor in the released checkpoint. It keeps
+//! PyTorch's layout (`[out, in]` for a linear map), so loading needs no table of names.
 
 pub mod acestep;
 mod cast;
@@ -59,5 +59,5 @@ pub use kernel::Backend;
 pub use place::Place;
 pub use tap::{Quiet, Tap};
 
-/// Latent frames a second.
+/// Latent frames per second.
 pub const LATENT_HZ: u32 = 25;

@@ -1,10 +1,10 @@
-//! Where a network is, and in what numbers.
+//! Device and weight type of a network.
 
 use burn::tensor::DType;
 
 use crate::Backend;
 
-/// Where a network is put, and in what type its weights are kept.
+/// The device of a network, and the type of its weights.
 #[derive(Debug, Clone)]
 pub struct Place<B: Backend> {
     /// The device that computes.
@@ -14,12 +14,12 @@ pub struct Place<B: Backend> {
 }
 
 impl<B: Backend> Place<B> {
-    /// `device`, in f32.
+    /// Returns `device` with f32 weights.
     pub fn f32(device: B::Device) -> Self {
         Self { device, dtype: DType::F32 }
     }
 
-    /// The type of what the network computes with: see [`Backend::computes_in`].
+    /// Returns the type that the network computes in: see [`Backend::computes_in`].
     pub fn computes_in(&self) -> DType {
         B::computes_in(self.dtype)
     }

@@ -1,4 +1,4 @@
-//! Looking at intermediate results without changing them.
+//! Inspection of intermediate results.
 
 use std::fmt::Arguments;
 
@@ -6,18 +6,19 @@ use burn::tensor::Tensor;
 
 use crate::Backend;
 
-/// Receives named activations as a network computes them.
+/// Receives named activations while a network computes them.
 ///
-/// Names follow the reference goldens: `layer0.after_self_attn`, `block.0.conv_t1`.
+/// Names follow the reference goldens, for example `layer0.after_self_attn` and `block.0.conv_t1`.
 pub trait Tap<B: Backend> {
-    /// Whether it looks at anything: otherwise operations may be done in one whose results lie between.
+    /// True if the tap reads activations. If false, operations may be fused and skip their
+    /// intermediate results.
     const LOOKS: bool = true;
 
-    /// Called once for every named activation, in the type the network computes in.
+    /// Called once for every named activation, in the type that the network computes in.
     fn tap<const D: usize>(&mut self, name: Arguments<'_>, activation: &Tensor<B, D>);
 }
 
-/// A tap that looks at nothing and costs nothing.
+/// A tap that reads nothing and costs nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Quiet;
 

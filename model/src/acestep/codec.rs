@@ -1,7 +1,7 @@
 //! Audio codes: latents at 25 Hz to codes at 5 Hz and back.
 //!
-//! A group of five frames is pooled into one vector and quantised; a code's vector is spread over
-//! five frames again. Groups do not see each other.
+//! A group of five frames is pooled into one vector and quantised. To decode, the vector of a code
+//! is expanded to five frames. Groups do not attend to each other.
 //!
 //! Source: upstream `AceStepAudioTokenizer`, `AudioTokenDetokenizer`.
 //! Checkpoint: `tokenizer.*`, `detokenizer.*`.
@@ -17,14 +17,14 @@ use crate::{
     nn::{Layer, Linear, RmsNorm, random},
 };
 
-/// Both directions, which share the codebook's projections.
+/// Tokenizer and detokenizer, which share the projections of the codebook.
 #[derive(Module, Debug)]
 pub struct AudioCodec<B: Backend> {
     tokenizer: AudioTokenizer<B>,
     detokenizer: Detokenizer<B>,
 }
 
-/// Latents to codes.
+/// The tokenizer: latents to codes.
 #[derive(Module, Debug)]
 pub struct AudioTokenizer<B: Backend> {
     audio_acoustic_proj: Linear<B>,
@@ -33,7 +33,7 @@ pub struct AudioTokenizer<B: Backend> {
     pool_window: usize,
 }
 
-/// Code vectors to latents.
+/// The detokenizer: code vectors to latents.
 #[derive(Module, Debug)]
 pub struct Detokenizer<B: Backend> {
     embed_tokens: Linear<B>,
@@ -46,11 +46,11 @@ pub struct Detokenizer<B: Backend> {
 }
 
 impl<B: Backend> AudioCodec<B> {
-    /// A codec of the configured size.
+    /// Creates a codec of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.encoder_shape();
         let (width, channels) = (shape.hidden(), config.audio_acoustic_hidden_dim);
-        // Upstream builds the detokenizer with the pooler's layer count.
+        // Upstream uses the pooler's layer count for the detokenizer.
         let (layers, window) = (config.num_attention_pooler_hidden_layers, config.pool_window_size);
         let fsq = Fsq::new(config.fsq_input_levels.clone());
         let tokenizer = AudioTokenizer {
@@ -70,22 +70,22 @@ impl<B: Backend> AudioCodec<B> {
         Self { tokenizer, detokenizer }
     }
 
-    /// The codebook.
+    /// Returns the codebook.
     pub fn fsq(&self) -> &Fsq {
         self.tokenizer.quantizer.fsq()
     }
 
-    /// Latents to codes; see [`AudioTokenizer`].
+    /// Returns the tokenizer (latents to codes).
     pub fn tokenizer(&self) -> &AudioTokenizer<B> {
         &self.tokenizer
     }
 
-    /// Code vectors to latents; see [`Detokenizer`].
+    /// Returns the detokenizer (code vectors to latents).
     pub fn detokenizer(&self) -> &Detokenizer<B> {
         &self.detokenizer
     }
 
-    /// Latents of codes given by index, five frames each.
+    /// Decodes code indices to latents, five frames each.
     ///
     /// # Shapes
     /// - `codes`: `B` rows of `N`, each below [`Fsq::codes`]
@@ -104,10 +104,10 @@ impl<B: Backend> AudioCodec<B> {
         self.detokenizer.latents(tokens, codes.len())
     }
 
-    /// Latents to codes to latents: what a cover keeps of its source.
+    /// Converts latents to codes and back; a cover keeps this part of its source.
     ///
     /// # Shapes
-    /// - `latents`: `[B, T, C]`; `silence`: `[1, at least 4, C]` fills the last group
+    /// - `latents`: `[B, T, C]`; `silence`: `[1, at least 4, C]`, pads the last group
     /// - output: `[B, T, C]`
     pub fn round_trip(&self, latents: Tensor<B, 3>, silence: Tensor<B, 3>) -> Tensor<B, 3> {
         let frames = latents.dims()[1];
@@ -117,10 +117,10 @@ impl<B: Backend> AudioCodec<B> {
 }
 
 impl<B: Backend> AudioTokenizer<B> {
-    /// One vector per group of five frames, before it is quantised.
+    /// Computes one vector per group of five frames, before quantisation.
     ///
     /// # Shapes
-    /// - `latents`: `[B, T, C]`; `silence`: `[1, at least 4, C]` fills the last group
+    /// - `latents`: `[B, T, C]`; `silence`: `[1, at least 4, C]`, pads the last group
     /// - output: `[B, N, H]`
     pub fn pool(&self, latents: Tensor<B, 3>, silence: Tensor<B, 3>) -> Tensor<B, 3> {
         let [batch, frames, channels] = latents.dims();
@@ -144,7 +144,7 @@ impl<B: Backend> AudioTokenizer<B> {
     /// Quantises latents.
     ///
     /// # Shapes
-    /// - `latents`, `silence`: as in [`Self::pool`]
+    /// - `latents`, `silence`: see [`Self::pool`]
     /// - output: code vectors `[B, N, H]` and indices `[B, N]`
     pub fn forward(
         &self,
@@ -154,7 +154,7 @@ impl<B: Backend> AudioTokenizer<B> {
         self.quantizer.forward(self.pool(latents, silence))
     }
 
-    /// The quantizer.
+    /// Returns the quantizer.
     pub fn quantizer(&self) -> &Quantizer<B> {
         &self.quantizer
     }
@@ -177,7 +177,7 @@ impl<B: Backend> Detokenizer<B> {
         // ANCHOR_END: spread
     }
 
-    /// Latents of tokens, a window of them for each code of `batch` rows.
+    /// Computes latents from tokens, one window of tokens for each code of `batch` rows.
     ///
     /// # Shapes
     /// - `tokens`: `[B N, window, H]`

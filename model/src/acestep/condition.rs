@@ -1,4 +1,4 @@
-//! What the diffusion transformer listens to: lyrics, timbre and caption as one sequence.
+//! The condition of the diffusion transformer: lyrics, timbre and caption as one sequence.
 //!
 //! `packed = [lyrics | timbre | caption | padding]`, each `H` wide.
 //!
@@ -23,29 +23,29 @@ pub struct ConditionEncoder<B: Backend> {
     timbre_encoder: Encoder<B>,
 }
 
-/// The encoders and the condition that stands for "none" in guidance.
+/// The encoders, and the null condition of guidance.
 #[derive(Module, Debug)]
 pub struct Conditioner<B: Backend> {
     encoder: ConditionEncoder<B>,
     null_condition_emb: Param<Tensor<B, 3>>,
 }
 
-/// What a batch is conditioned on.
+/// Inputs of the condition encoder, for a batch.
 #[derive(Debug, Clone)]
 pub struct ConditionInputs<B: Backend> {
     /// The text encoder's output for the caption prompts, `[B, Lt, text]`.
     pub text: Packed<B>,
-    /// Rows of its embedding table for the lyric prompts, `[B, Ll, text]`.
+    /// Rows of the text encoder's embedding table for the lyric prompts, `[B, Ll, text]`.
     pub lyrics: Packed<B>,
-    /// Latents of all references of the batch, at least one, `[R, T, C]`.
+    /// Latents of all references of the batch, `[R, T, C]` with `R` at least 1.
     pub timbre: Tensor<B, 3>,
     /// The batch item of each reference, below `B`, in any order. References of one item keep their
-    /// order; an item without any listens to no timbre.
+    /// order; an item may have none.
     pub timbre_item: Vec<usize>,
 }
 
 impl<B: Backend> Conditioner<B> {
-    /// Encoders of the configured size.
+    /// Creates encoders of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.encoder_shape();
         let (text, hidden) = (config.text_hidden_dim, shape.hidden());
@@ -63,7 +63,7 @@ impl<B: Backend> Conditioner<B> {
         Self { encoder, null_condition_emb: random([1, 1, hidden], 0.7, device) }
     }
 
-    /// The condition that guidance steers away from: the same vector at every position.
+    /// Returns the null condition of guidance: the same vector at every position.
     ///
     /// # Shapes
     /// - output: `[1, 1, H]`
@@ -79,8 +79,8 @@ impl<B: Backend> Conditioner<B> {
         self.forward_tapped(inputs, &mut Quiet)
     }
 
-    /// [`Self::forward`], showing `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked` and
-    /// `timbre.mask`, `[B, most references of an item]`: 1 = a reference, 0 = filled up.
+    /// [`Self::forward`] that taps `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked` and
+    /// `timbre.mask`, `[B, most references of an item]`: 1 = a reference, 0 = padding.
     pub fn forward_tapped(&self, inputs: ConditionInputs<B>, tap: &mut impl Tap<B>) -> Packed<B> {
         let encoder = &self.encoder;
         let ConditionInputs { text, lyrics, timbre, timbre_item } = inputs;
@@ -106,7 +106,7 @@ impl<B: Backend> Conditioner<B> {
     }
 }
 
-/// One row of references per batch item, the shorter rows filled with zeros.
+/// Collects the references of each batch item in one row; shorter rows are padded with zeros.
 ///
 /// # Shapes
 /// - `voices`: `[R, H]`
@@ -118,7 +118,7 @@ fn by_item<B: Backend>(voices: Tensor<B, 2>, item: &[usize], batch: usize) -> Pa
         (0..batch).map(|b| (0..count).filter(|&voice| item[voice] == b).collect()).collect();
     let most = own.iter().map(Vec::len).max().unwrap_or(0);
     let filled = (0..batch * most).map(|i| own[i / most].get(i % most).copied());
-    // Behind the last voice stands one of zeros, which fills up.
+    // A row of zeros after the last voice serves as padding.
     let order: Vec<i64> = filled.map(|voice| voice.unwrap_or(count) as i64).collect();
     let order = Tensor::<B, 1, Int>::from_data(TensorData::new(order, [batch * most]), &device);
     let voices = Tensor::cat(vec![voices, Tensor::zeros([1, width], &device)], 0);
@@ -127,7 +127,7 @@ fn by_item<B: Backend>(voices: Tensor<B, 2>, item: &[usize], batch: usize) -> Pa
     Packed { hidden, mask }
 }
 
-/// The mask as numbers.
+/// Returns the mask as floats.
 fn as_floats<B: Backend>(packed: &Packed<B>) -> Tensor<B, 2> {
     let [batch, length, _] = packed.hidden.dims();
     let flags: Vec<f32> = packed.mask.iter().flatten().map(|&real| real.into()).collect();

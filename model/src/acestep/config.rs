@@ -12,18 +12,18 @@ use crate::{
     nn::LayerShape,
 };
 
-/// The keys that decide what is computed, in all released variants.
+/// The keys that affect the computation, for all released variants.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Config {
     /// Width of the diffusion transformer.
     pub hidden_size: usize,
     /// Width inside its feed-forward blocks.
     pub intermediate_size: usize,
-    /// Its layers.
+    /// Number of its layers.
     pub num_hidden_layers: usize,
-    /// Its query heads.
+    /// Number of its query heads.
     pub num_attention_heads: usize,
-    /// Its key and value heads.
+    /// Number of its key and value heads.
     pub num_key_value_heads: usize,
     /// Width of a head, in every network.
     pub head_dim: usize,
@@ -35,17 +35,17 @@ pub struct Config {
     pub encoder_num_attention_heads: Option<usize>,
     /// Key and value heads of the encoders, XL only.
     pub encoder_num_key_value_heads: Option<usize>,
-    /// Added under every norm's root.
+    /// Epsilon under the root of every norm.
     pub rms_norm_eps: f64,
     /// Base of the rotary angles.
     pub rope_theta: f64,
-    /// Whether the sliding layers slide.
+    /// True if the sliding layers use their window.
     pub use_sliding_window: bool,
-    /// Positions a sliding layer sees to each side, itself not counted.
+    /// Positions that a sliding layer attends to on each side, its own position not counted.
     pub sliding_window: Option<usize>,
     /// `sliding_attention` or `full_attention` per layer; absent = alternating, sliding first.
     pub layer_types: Option<Vec<String>>,
-    /// Width of a vector that stands for one audio code.
+    /// Width of the vector of one audio code.
     pub fsq_dim: usize,
     /// Levels of each dimension of the code.
     pub fsq_input_levels: Vec<u32>,
@@ -57,28 +57,29 @@ pub struct Config {
     pub timbre_hidden_dim: usize,
     /// Layers of the timbre encoder.
     pub num_timbre_encoder_hidden_layers: usize,
-    /// Frames of silence that stand for "no reference".
+    /// Frames of silence that represent "no reference".
     pub timbre_fix_frame: usize,
     /// Latent channels.
     pub audio_acoustic_hidden_dim: usize,
     /// Latent frames per audio code.
     pub pool_window_size: usize,
-    /// Layers of the pooler and, as upstream has it, of the detokenizer.
+    /// Layers of the pooler and, as in upstream, of the detokenizer.
     pub num_attention_pooler_hidden_layers: usize,
     /// Latent frames per position of the diffusion transformer.
     pub patch_size: usize,
-    /// Channels that enter it: source, mask and noisy latents.
+    /// Input channels of the diffusion transformer: source, mask and noisy latents.
     pub in_channels: usize,
-    /// Distilled to eight steps without guidance; older files say it only in their name.
+    /// True for a model that is distilled to eight steps without guidance. In older files only the
+    /// name tells.
     pub is_turbo: Option<bool>,
-    /// `turbo`, `base` or `sft`, as the file has it.
+    /// `turbo`, `base` or `sft`, as in the file.
     pub model_version: Option<String>,
-    /// Middle of the times at which it learns, before they are squeezed into 0 to 1.
+    /// Mean of the logit-normal distribution of training times (before the sigmoid).
     pub timestep_mu: Option<f64>,
-    /// Spread of these.
+    /// Standard deviation of the same distribution.
     pub timestep_sigma: Option<f64>,
-    /// Strength of guidance where none is asked for. A key of this project: no released file has it, and
-    /// those are made for 7.
+    /// Default guidance scale. This key belongs to this project: no released file has it, and
+    /// released models are made for 7.
     pub default_guidance_scale: Option<f64>,
     /// Layers and heads whose attention aligns lyrics; needed only for timestamps.
     pub lyric_alignment_layers_config: Option<Value>,
@@ -95,10 +96,10 @@ pub struct Config {
     rest: Rest,
 }
 
-/// Codes that a codebook may have: an index is summed in f32, which counts no further exactly.
+/// Maximum number of codes of a codebook: an index is a sum in f32, which is exact only up to this.
 const MOST_CODES: u32 = 1 << 24;
 
-/// Keys that change nothing here, and why.
+/// Keys that do not affect the computation, with the reason.
 const IGNORED: &[(&str, &str)] = &[
     ("architectures", "class names of the reference"),
     ("attention_dropout", "training only"),
@@ -170,7 +171,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses sizes that are 0 or absurd, or that contradict each other.
+    /// Returns an error for sizes that are 0 or absurd, or that contradict each other.
     fn check_sizes(&self) -> Result<(), ConfigError> {
         sizes(&[
             ("hidden_size", self.hidden_size),
@@ -210,7 +211,7 @@ impl Config {
         require(code == encoders, "fsq_dim", code, why)
     }
 
-    /// What layer `index` of any of the networks sees.
+    /// Returns the visibility of layer `index` of any of the networks.
     pub fn visibility(&self, index: usize) -> Visibility {
         let slides = match self.layer_types.as_ref().and_then(|types| types.get(index)) {
             Some(kind) => kind == "sliding_attention",
@@ -222,7 +223,7 @@ impl Config {
         }
     }
 
-    /// The sizes of the diffusion transformer's layers.
+    /// Returns the sizes of the diffusion transformer's layers.
     pub fn dit_shape(&self) -> LayerShape {
         LayerShape {
             hidden: self.hidden_size,
@@ -234,7 +235,7 @@ impl Config {
         }
     }
 
-    /// The sizes of the encoders' layers: the `encoder_*` keys where present.
+    /// Returns the sizes of the encoders' layers: the `encoder_*` keys if present.
     fn encoder_layer(&self) -> LayerShape {
         let dit = self.dit_shape();
         LayerShape {
@@ -246,7 +247,7 @@ impl Config {
         }
     }
 
-    /// The sizes and habits shared by all encoders.
+    /// Returns the sizes and settings that all encoders share.
     pub fn encoder_shape(&self) -> EncoderShape {
         let layers = [
             self.num_lyric_encoder_hidden_layers,
@@ -261,8 +262,8 @@ impl Config {
         }
     }
 
-    /// Whether the timbre encoder reads its class token: the XL models, whose encoders have a
-    /// width of their own. The 2B models store the token and do not use it.
+    /// True if the timbre encoder reads its class token. This holds for the XL models, whose
+    /// encoders have a width of their own. The 2B models store the token but do not use it.
     pub fn timbre_has_class_token(&self) -> bool {
         self.encoder_hidden_size.is_some()
     }

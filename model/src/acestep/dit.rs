@@ -1,7 +1,7 @@
-//! The diffusion transformer: the velocity that carries noise to music.
+//! The diffusion transformer, which computes the velocity from noise to music.
 //!
-//! `v = dit(x_t, t | context, condition)`, where the context is the source latents and the mask of
-//! what to generate, and the condition is lyrics, timbre and caption. Each position is two latent
+//! `v = dit(x_t, t | context, condition)`. The context is the source latents and the mask of the
+//! part to generate; the condition is lyrics, timbre and caption. Each position is two latent
 //! frames. A layer is `x + gate1 attention(ada(x))`, `x + cross(norm(x))`, `x + gate2 mlp(ada(x))`,
 //! where `ada(x) = norm(x) (1 + scale) + shift` and shift, scale and gate come from the time.
 //!
@@ -54,16 +54,18 @@ struct DitLayer<B: Backend> {
     scale_shift_table: Param<Tensor<B, 3>>,
 }
 
-/// A condition as the layers attend to it: keys and values of each, computed once per song.
+/// Keys and values of the condition for each layer, computed once per song.
 #[derive(Debug, Clone)]
 pub struct CrossAttended<B: Backend> {
     layers: Vec<KeysValues<B>>,
-    /// Number of positions and their rotary tables, kept from the first step on: every step has as many.
+    /// Number of positions and their rotary tables, cached by the first step: all steps have the
+    /// same number.
     rope: OnceLock<(usize, Rope<B>)>,
 }
 
 impl<B: Backend> CrossAttended<B> {
-    /// The tables of `length` positions: those that are kept, or else what `make` gives.
+    /// Returns the tables of `length` positions: the cached ones if the length matches, else those
+    /// of `make`.
     fn rope(&self, length: usize, make: impl Fn() -> Rope<B>) -> Rope<B> {
         let (kept, rope) = self.rope.get_or_init(|| (length, make()));
         if *kept == length { rope.clone() } else { make() }
@@ -71,7 +73,7 @@ impl<B: Backend> CrossAttended<B> {
 }
 
 impl<B: Backend> Dit<B> {
-    /// A transformer of the configured size.
+    /// Creates a transformer of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.dit_shape();
         let (hidden, patch) = (shape.hidden, config.patch_size);
@@ -102,7 +104,8 @@ impl<B: Backend> Dit<B> {
         }
     }
 
-    /// The maps of all layers that adapters change, by their path: `layers.0.self_attn.q_proj`.
+    /// Returns the maps of all layers that adapters change, with their paths:
+    /// `layers.0.self_attn.q_proj`.
     pub fn linears(&mut self) -> Vec<(String, &mut Linear<B>)> {
         let mut maps = Vec::new();
         for (index, layer) in self.layers.iter_mut().enumerate() {
@@ -125,7 +128,7 @@ impl<B: Backend> Dit<B> {
         self.attend_to_tapped(condition, &mut Quiet)
     }
 
-    /// [`Self::attend_to`] of the same shapes, showing `condition_embedder.out`.
+    /// [`Self::attend_to`] that taps `condition_embedder.out`.
     pub fn attend_to_tapped(
         &self,
         condition: Tensor<B, 3>,
@@ -138,7 +141,8 @@ impl<B: Backend> Dit<B> {
         CrossAttended { layers, rope: OnceLock::new() }
     }
 
-    /// Both time embeddings, for looking at: of `t`, and of `t - r` by the second set of weights.
+    /// Returns both time embeddings, for verification: of `t`, and of `t - r` with the second
+    /// set of weights.
     ///
     /// # Shapes
     /// - output: twice `[B, H]` and `[B, 6, H]`
@@ -153,7 +157,7 @@ impl<B: Backend> Dit<B> {
         self.times([t, since_r], device).map(as_f32)
     }
 
-    /// [`Self::time_embeddings`] in the type that is computed in.
+    /// [`Self::time_embeddings`] in the computation type.
     fn times(
         &self,
         [t, since_r]: [&[f32]; 2],
@@ -162,15 +166,14 @@ impl<B: Backend> Dit<B> {
         [self.time_embed.forward(t, device), self.time_embed_r.forward(since_r, device)]
     }
 
-    /// The velocity at time `t`.
+    /// Computes the velocity at time `t`.
     ///
-    /// No padding mask exists anywhere: padded rows of the condition are attended to, as upstream
-    /// does.
+    /// There is no padding mask: padded rows of the condition are attended to, as in upstream.
     ///
     /// # Shapes
     /// - `xt`: `[B, T, C]`, noisy latents
     /// - `context`: `[B, T, 2 C]`, source latents and mask, of the same type
-    /// - `t`, `r`: one a batch item, in `[0, 1]`; sampling uses `r = t`
+    /// - `t`, `r`: one per batch item, in `[0, 1]`; sampling uses `r = t`
     /// - output: `[B, T, C]`
     pub fn forward(
         &self,
@@ -182,7 +185,7 @@ impl<B: Backend> Dit<B> {
         B::in_company(|| self.forward_tapped(xt, context, [t, r], condition, &mut Quiet))
     }
 
-    /// [`Self::forward`] of the same shapes, showing `proj_in.out` and the steps of each layer.
+    /// [`Self::forward`] that taps `proj_in.out` and the steps of each layer.
     pub fn forward_tapped(
         &self,
         xt: Tensor<B, 3>,
@@ -202,7 +205,8 @@ impl<B: Backend> Dit<B> {
         velocity.slice([0..batch, 0..frames, 0..channels]).cast(DType::F32)
     }
 
-    /// The hidden state after the first `layers` layers, `[B, P, H]`, and the embedded time, `[B, H]`.
+    /// Returns the hidden state after the first `layers` layers, `[B, P, H]`, and the embedded
+    /// time, `[B, H]`.
     pub(super) fn through(
         &self,
         layers: usize,
@@ -221,7 +225,7 @@ impl<B: Backend> Dit<B> {
 
         let x = pad_frames(Tensor::cat(vec![context, xt], 2), self.patch_size); // [B, T', 3 C]
         let x = self.proj_in.enter(x.swap_dims(1, 2)).swap_dims(1, 2); // [B, P, H]
-        // Laid out anew: every layer reads it row by row.
+        // Made contiguous, because every layer reads it row by row.
         let x = x.clone().reshape(x.dims());
         tap.tap(format_args!("proj_in.out"), &x);
 
@@ -240,10 +244,10 @@ impl<B: Backend> Dit<B> {
         (x, embedded)
     }
 
-    /// How a layer's cross-attention looks at the condition, see [`super::gaze`].
+    /// Returns the cross-attention weights of one layer, see [`super::gaze`].
     ///
     /// # Shapes
-    /// - `normed`: `[B, P, H]`, what enters the cross-attention
+    /// - `normed`: `[B, P, H]`, the input of the cross attention
     /// - output: `[B, heads, P, L]`
     pub(super) fn gaze_of(
         &self,
@@ -256,7 +260,7 @@ impl<B: Backend> Dit<B> {
     }
 }
 
-/// What a layer needs besides its input.
+/// Inputs of a layer besides the hidden state.
 struct Surroundings<'a, B: Backend> {
     time: &'a Tensor<B, 3>,
     rope: &'a Rope<B>,
@@ -319,7 +323,7 @@ impl<B: Backend> DitLayer<B> {
 }
 
 impl<B: Backend> DitLayer<B> {
-    /// [`Self::forward`] where nobody looks at what lies between: the same, in fewer operations.
+    /// [`Self::forward`] without taps: the same result in fewer operations.
     ///
     /// # Shapes
     /// - `x`, output: `[B, P, H]`; rows: `[B, 1, H]`
@@ -338,7 +342,7 @@ impl<B: Backend> DitLayer<B> {
     }
 }
 
-/// Appends zero frames until their number is a multiple of `patch`.
+/// Appends zero frames up to a multiple of `patch`.
 fn pad_frames<B: Backend>(x: Tensor<B, 3>, patch: usize) -> Tensor<B, 3> {
     let [batch, frames, channels] = x.dims();
     let short = (patch - frames % patch) % patch;

@@ -1,8 +1,9 @@
-//! The bidirectional encoder that lyrics, timbre, the pooler and the detokenizer have in common.
+//! The bidirectional encoder shared by lyrics, timbre, the pooler and the detokenizer.
 //!
-//! A linear map into the width, layers that alternate between a window and everything, a norm.
+//! A linear map to the hidden width, layers that alternate between windowed and full attention, a
+//! norm.
 //!
-//! Source: upstream `modeling_acestep_v15_*.py`, where each of the four is written out on its own.
+//! Source: upstream `modeling_acestep_v15_*.py`, which defines each of the four separately.
 
 use burn::{
     module::{Module, Param},
@@ -15,19 +16,19 @@ use crate::{
     nn::{Layer, LayerShape, Linear, RmsNorm, Rope, place_of, random},
 };
 
-/// The sizes and habits of all encoders of one checkpoint.
+/// The sizes and settings of all encoders of one checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncoderShape {
     /// Sizes of a layer.
     pub layer: LayerShape,
     /// Base of the rotary angles.
     pub rope_theta: f64,
-    /// What each layer sees, by index; as many as the deepest encoder has layers.
+    /// Visibility of each layer, by index; as many as the deepest encoder has layers.
     pub visibility: Vec<Visibility>,
 }
 
 impl EncoderShape {
-    /// Width of the encoders.
+    /// Returns the width of the encoders.
     pub fn hidden(&self) -> usize {
         self.layer.hidden
     }
@@ -40,7 +41,7 @@ impl EncoderShape {
         RmsNorm::init(self.layer.hidden, self.layer.epsilon, device)
     }
 
-    /// Runs `x` through `layers` from position 0.
+    /// Applies `layers` to `x`, from position 0.
     ///
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
@@ -60,8 +61,8 @@ impl EncoderShape {
     }
 }
 
-/// An encoder with or without a learned token before its input; some checkpoints store a token that
-/// is not read.
+/// An encoder with or without a learned token before its input. Some checkpoints store a token that
+/// is not used.
 #[derive(Module, Debug)]
 pub struct Encoder<B: Backend> {
     embed_tokens: Linear<B>,
@@ -74,7 +75,7 @@ pub struct Encoder<B: Backend> {
 }
 
 impl<B: Backend> Encoder<B> {
-    /// An encoder of `input` values a position.
+    /// Creates an encoder of `input` values per position.
     pub fn init(input: usize, layers: usize, shape: &EncoderShape, device: &B::Device) -> Self {
         Self {
             embed_tokens: Linear::init_with_bias(input, shape.hidden(), device),
@@ -86,7 +87,7 @@ impl<B: Backend> Encoder<B> {
         }
     }
 
-    /// The same with a learned token, which [`Self::first_of`] puts first.
+    /// Creates the same encoder with a learned token, which [`Self::first_of`] puts first.
     pub fn init_with_token(
         input: usize,
         layers: usize,
@@ -97,7 +98,8 @@ impl<B: Backend> Encoder<B> {
         Self { reads_token: true, ..with_token }
     }
 
-    /// The same with a token that the checkpoint stores and nothing reads.
+    /// Creates the same encoder with a token that the checkpoint stores but the encoder does not
+    /// use.
     pub fn init_with_idle_token(
         input: usize,
         layers: usize,
@@ -118,9 +120,9 @@ impl<B: Backend> Encoder<B> {
         self.finish(self.embed_tokens.enter(x), keys).cast(DType::F32)
     }
 
-    /// Encodes and keeps what stands at position 0: one vector for the whole sequence.
+    /// Encodes and returns the vector at position 0, which represents the whole sequence.
     ///
-    /// That position is the learned token where it is read, else the first of `x`.
+    /// That position is the learned token if it is used, else the first position of `x`.
     ///
     /// # Shapes
     /// - `x`: `[B, L, in]`
@@ -160,7 +162,7 @@ mod tests {
             head_dim: 4,
             epsilon: 1e-6,
         };
-        // Without a layer every position keeps to itself.
+        // With no layers, positions do not affect each other.
         let shape = EncoderShape { layer, rope_theta: 1e4, visibility: Vec::new() };
         let depends = |encoder: Encoder<Flex>| {
             let first = |x: f32| encoder.first_of(Tensor::full([1, 2, 3], x, &device)).into_data();

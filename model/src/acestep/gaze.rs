@@ -1,8 +1,7 @@
-//! Where the diffusion transformer looks: which part of the condition each moment of the song
-//! attends to.
+//! Cross-attention weights: the part of the condition that each moment of the song attends to.
 //!
-//! A few heads follow the lyrics as they are sung, so the song's own network says when each word
-//! comes. The layers behind the last that is asked for are not run.
+//! A few heads follow the lyrics as they are sung, so their weights give the time of each word.
+//! Layers after the last requested one are not computed.
 //!
 //! Source: upstream `get_lyric_timestamp`, which runs its decoder with `output_attentions` and
 //! `enable_early_exit`.
@@ -18,23 +17,22 @@ use crate::{Backend, ConfigError, Tap, config::require};
 /// Query heads of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heads {
-    /// The layer, from 0.
+    /// The layer index, from 0.
     pub layer: usize,
     /// Its query heads, from 0; at least one.
     pub heads: Vec<usize>,
 }
 
 impl<B: Backend> Dit<B> {
-    /// How much each position looks at each token of the condition, at time `t`, by the heads
-    /// `wanted`, in their order.
+    /// Returns the cross-attention weights of the heads `wanted` at time `t`, in their order.
     ///
     /// # Panics
-    /// If there is no such layer or head, or none is asked for.
+    /// If a layer or head does not exist, or no head is requested.
     ///
     /// # Shapes
-    /// - `xt`: `[B, T, C]`; `context`: `[B, T, 2 C]`; `t`: one a batch item
-    /// - output: `[B, heads, P, L]` for each layer of `wanted`, f32, where `P = ceil(T / patch)` and
-    ///   `L` is the length of the condition; rows have sum 1
+    /// - `xt`: `[B, T, C]`; `context`: `[B, T, 2 C]`; `t`: one per batch item
+    /// - output: `[B, heads, P, L]` for each layer of `wanted`, f32, where `P = ceil(T / patch)`
+    ///   and `L` is the length of the condition; each row sums to 1
     pub fn gaze(
         &self,
         xt: Tensor<B, 3>,
@@ -55,21 +53,21 @@ impl<B: Backend> Dit<B> {
     }
 }
 
-/// The heads of the 2B models that follow the lyrics: upstream's table.
+/// The heads of the 2B models that follow the lyrics, from upstream's table.
 const OF_2B: [(usize, &[usize]); 5] =
     [(2, &[6]), (3, &[10, 11]), (4, &[3]), (5, &[8, 9]), (6, &[8])];
 
 const KEY: &str = "lyric_alignment_layers_config";
 
 impl Config {
-    /// The heads whose attention follows the lyrics.
+    /// Returns the heads whose attention follows the lyrics.
     ///
-    /// `config.json` names them; where it does not, they are those of the 2B models, which share
-    /// their sizes.
+    /// `config.json` may name them; otherwise they are upstream's heads of the 2B models, if this
+    /// model has the size of these.
     ///
     /// # Errors
-    /// [`ConfigError::Unsupported`] if nothing is known of a model of this size, or the file names a
-    /// head that it does not have.
+    /// [`ConfigError::Unsupported`] if the heads of a model of this size are unknown, or the file
+    /// names a head that does not exist.
     pub fn alignment_heads(&self) -> Result<Vec<Heads>, ConfigError> {
         let found = match &self.lyric_alignment_layers_config {
             Some(value) if !value.is_null() => self.named_heads(value)?,
@@ -108,7 +106,7 @@ impl Config {
     }
 }
 
-/// Keeps what enters the cross-attention of each layer.
+/// Stores the input of the cross attention of each layer.
 struct Entering<B: Backend> {
     layers: Vec<Option<Tensor<B, 3>>>,
 }
@@ -140,7 +138,7 @@ mod tests {
         config
     }
 
-    /// The table of upstream's handler.
+    /// The expected values are upstream's table.
     #[test]
     fn a_model_of_the_size_of_2b_has_upstreams_seven_heads() {
         let heads = config(|config| {

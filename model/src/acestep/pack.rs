@@ -1,4 +1,4 @@
-//! Joining sequences so that every item's real positions come first.
+//! Concatenation of sequences with the real positions of every item first.
 //!
 //! Source: upstream `pack_sequences`: concatenate, then sort positions stably by their mask.
 
@@ -6,24 +6,24 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::Backend;
 
-/// A batch of sequences and which positions of each are real.
+/// A batch of sequences with a padding mask.
 #[derive(Debug, Clone)]
 pub struct Packed<B: Backend> {
     /// `[B, L, H]`
     pub hidden: Tensor<B, 3>,
-    /// One row an item: true = real, false = padding.
+    /// One row per item: true = real, false = padding.
     pub mask: Vec<Vec<bool>>,
 }
 
 impl<B: Backend> Packed<B> {
-    /// A batch without any padding: `hidden` is `[batch, positions, width]`.
+    /// Creates a batch without padding: `hidden` is `[batch, positions, width]`.
     pub fn whole(hidden: Tensor<B, 3>) -> Self {
         let [batch, length, _] = hidden.dims();
         Self { hidden, mask: vec![vec![true; length]; batch] }
     }
 }
 
-/// Appends `second` to `first` and moves the padding of both to the end, order kept.
+/// Appends `second` to `first` and moves the padding of both to the end; the order stays the same.
 pub fn pack<B: Backend>(first: Packed<B>, second: Packed<B>) -> Packed<B> {
     let joined = Tensor::cat(vec![first.hidden, second.hidden], 1);
     let masks: Vec<Vec<bool>> =
@@ -48,7 +48,7 @@ pub fn pack<B: Backend>(first: Packed<B>, second: Packed<B>) -> Packed<B> {
     Packed { hidden, mask }
 }
 
-/// Positions in the order "real ones, then padding", each group in its old order.
+/// Returns the positions, first the real ones and then the padding, each in their old order.
 fn real_first(mask: &[bool]) -> Vec<i64> {
     let mut order: Vec<i64> = (0..mask.len() as i64).collect();
     order.sort_by_key(|&position| !mask[position as usize]);

@@ -1,4 +1,4 @@
-//! Grouped-query attention: `softmax(q k^T / sqrt(D)) v` over what each query may see.
+//! Grouped-query attention: `softmax(q k^T / sqrt(D)) v` over the visible keys of each query.
 //!
 //! Source: Vaswani et al. 2017, arXiv:1706.03762; grouped heads: Ainslie et al. 2023,
 //! arXiv:2305.13245. The bidirectional window is upstream's: key `j` is visible to query `i` iff
@@ -10,42 +10,42 @@ use burn::tensor::{Bool, DType, Tensor, TensorData, activation};
 
 use super::{Backend, debug_assert_applies, debug_assert_same_dtype, primitive, tensor};
 
-/// Which keys a query may see by its position.
+/// The keys that a query may see, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// All of them.
+    /// All keys.
     Full,
-    /// Those at or before its own position, where query 0 stands at position `first` of the keys.
+    /// Keys at or before the query's position; query 0 is at key position `first`.
     Causal {
-        /// How many keys stand before query 0's own.
+        /// The number of keys before the position of query 0.
         first: usize,
     },
-    /// Those at most this many positions away, in both directions.
+    /// Keys at most this many positions away, in both directions.
     Window(usize),
 }
 
-/// What attention hides: by position, and keys that are padding.
+/// The attention mask: a rule by position, and padding keys.
 #[derive(Debug, Clone)]
 pub struct Mask<B: Backend> {
     /// The rule by position.
     pub visibility: Visibility,
-    /// `[B, keys]`, true = a real key; `None` when all are.
+    /// `[B, keys]`, true = a real key; `None` if all are real.
     pub keys: Option<Tensor<B, 2, Bool>>,
 }
 
 impl<B: Backend> Mask<B> {
-    /// A rule by position, no padding.
+    /// Creates a mask with a rule by position and no padding.
     pub fn by_position(visibility: Visibility) -> Self {
         Self { visibility, keys: None }
     }
 }
 
-/// Rows of the score matrix that exist at a time. It bounds memory: a ten-minute song has 7500
-/// positions, and its whole matrix over 16 heads would take 3.6 GB.
+/// Rows of the score matrix that exist at the same time. It bounds memory: a ten-minute song has
+/// 7500 positions, and its whole matrix over 16 heads would take 3.6 GB.
 const QUERY_BLOCK: usize = 512;
 
-/// Keys or values of a network with weights of a type: rounded as its products round what they multiply,
-/// where the backend has an instruction for such numbers, else as they are.
+/// Rounds keys or values as the matrix product rounds its input for weights of type `weights`.
+/// Returns `x` unchanged if the backend has no instruction for that type.
 ///
 /// # Shapes
 /// - `x`, output: `[B, kv_heads, L, D]`
@@ -53,11 +53,11 @@ pub fn rounded_as<B: Backend>(x: Tensor<B, 4>, weights: DType) -> Tensor<B, 4> {
     tensor(B::rounded_as(primitive(x), weights))
 }
 
-/// Grouped-query attention. Keys and values may be what [`rounded_as`] gives; weights of values are then rounded
-/// alike.
+/// Grouped-query attention. Keys and values may be results of [`rounded_as`]; attention weights are
+/// then rounded in the same way.
 ///
-/// A query that may see no key at all gets the mean of all values, as in the reference, where a
-/// hidden score is the smallest float and not minus infinity; the DiT attends such rows later.
+/// A query that sees no key gets the mean of all values, as in the reference: there a hidden score
+/// is the smallest float instead of minus infinity. The DiT later attends to such rows.
 ///
 /// # Shapes
 /// - `q`: `[B, heads, Lq, D]`
@@ -81,15 +81,15 @@ pub fn attention<B: Backend>(
     ))
 }
 
-/// How much each query of [`attention`] looks at each key, where nothing is hidden: the softmax that
-/// the values are mixed by, in f32.
+/// Returns the attention weights of [`attention`] without a mask: the softmax of the scores, in
+/// f32.
 ///
-/// Only for looking at; the networks never hold it whole.
+/// For inspection only; the networks never compute the whole matrix.
 ///
 /// # Shapes
 /// - `q`: `[B, heads, Lq, D]`
-/// - `k`: `[B, heads, Lk, D]`, one key head a query head
-/// - output: `[B, heads, Lq, Lk]`, rows of sum 1
+/// - `k`: `[B, heads, Lk, D]`, one key head per query head
+/// - output: `[B, heads, Lq, Lk]`; each row sums to 1
 pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor<B, 4> {
     debug_assert_applies::<B>("attention_weights", q.dtype(), k.dtype(), []);
     let k = k.cast(q.dtype());
@@ -97,7 +97,7 @@ pub fn attention_weights<B: Backend>(q: Tensor<B, 4>, k: Tensor<B, 4>) -> Tensor
     activation::softmax(q.matmul(k.swap_dims(2, 3)).cast(DType::F32), 3)
 }
 
-/// Reference of [`attention`], of the same shapes: plain operations over blocks of queries, so that a window also
+/// Reference of [`attention`], of the same shapes. It works on blocks of queries, so a window also
 /// saves the work outside it.
 pub fn reference<B: Backend>(
     q: Tensor<B, 4>,
@@ -115,7 +115,7 @@ pub fn reference<B: Backend>(
     if blocks.len() == 1 { blocks.remove(0) } else { Tensor::cat(blocks, 2) }
 }
 
-/// The queries at positions `rows`.
+/// Computes the queries at positions `rows`.
 fn block<B: Backend>(
     q: Tensor<B, 4>,
     k: Tensor<B, 4>,
@@ -129,7 +129,7 @@ fn block<B: Backend>(
     let dtype = q.dtype();
 
     let columns = match (mask.visibility, &mask.keys) {
-        // With padding a row may see nothing; its mean then runs over every key.
+        // With padding a row may see no key; its mean then includes every key.
         (_, Some(_)) | (Visibility::Full, _) => 0..all_keys,
         (Visibility::Causal { first }, None) => 0..(first + rows.end).min(all_keys),
         (Visibility::Window(reach), None) => {
@@ -140,7 +140,7 @@ fn block<B: Backend>(
     let k = k.narrow(2, columns.start, keys);
     let v = v.narrow(2, columns.start, keys);
 
-    // The heads of a group become rows against the one key head they share.
+    // The heads of a group become rows for the key head that they share.
     let q =
         q.mul_scalar((width as f64).powf(-0.5)).reshape([batch, kv_heads, group * queries, width]);
     let scores = q.matmul(k.swap_dims(2, 3)).cast(DType::F32);
@@ -158,7 +158,7 @@ fn block<B: Backend>(
         .reshape([batch, heads, queries, width])
 }
 
-/// `[B, heads, Lq, Lk]` with `value` wherever a score is hidden.
+/// Returns `[B, heads, Lq, Lk]` with `value` at every hidden score.
 pub(super) fn masked<B: Backend>(scores: Tensor<B, 4>, mask: &Mask<B>, value: f32) -> Tensor<B, 4> {
     let [batch, heads, queries, keys] = scores.dims();
     match hidden(&(0..queries), &(0..keys), mask, &scores.device()) {
@@ -171,7 +171,8 @@ pub(super) fn masked<B: Backend>(scores: Tensor<B, 4>, mask: &Mask<B>, value: f3
     }
 }
 
-/// True where a score must be hidden: `[1 or B, 1, 1, rows, columns]`, or `None` if nowhere.
+/// Returns true for every hidden score: `[1 or B, 1, 1, rows, columns]`, or `None` if no score is
+/// hidden.
 fn hidden<B: Backend>(
     rows: &Range<usize>,
     columns: &Range<usize>,
@@ -185,7 +186,7 @@ fn hidden<B: Backend>(
         Visibility::Window(reach) => i.abs_diff(j) <= reach,
     };
     // ANCHOR_END: sees
-    // The corners see least: if they see everything, no flag is worth computing.
+    // The corners see the fewest keys: if they see all, no mask is needed.
     let sees_all = mask.visibility == Visibility::Full
         || sees(rows.start, columns.end - 1) && sees(rows.end - 1, columns.start);
     let by_position = (!sees_all).then(|| {

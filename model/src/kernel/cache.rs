@@ -1,12 +1,12 @@
-//! Writing new keys or values into the places that a cache keeps for them.
+//! Writes new keys or values into the cache.
 //!
-//! Source: `torch.Tensor.index_copy_`, one place a row; what is kept, and why, is in [`crate::nn`].
+//! Source: `torch.Tensor.index_copy_`, one slot per row; for the cache itself see [`crate::nn`].
 
 use burn::tensor::Tensor;
 
 use super::{Backend, debug_assert_same_dtype, primitive, tensor};
 
-/// Where one sequence of new keys or values goes: a row of the cache, and a position in it.
+/// The destination of one sequence of new keys or values: a row of the cache and a position in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// Row of the cache.
@@ -15,9 +15,9 @@ pub struct Slot {
     pub start: usize,
 }
 
-/// Replaces `t` positions from `slots[i].start` on in row `slots[i].row` by item `i` of `new`.
+/// Writes item `i` of `new` to `t` positions of row `slots[i].row`, from `slots[i].start` on.
 ///
-/// Where the backend can, the cache is changed in place, if nobody else holds it.
+/// If the backend supports it and no other tensor shares the memory, the cache is changed in place.
 ///
 /// # Shapes
 /// - `cache`, output: `[rows, kv_heads, capacity, D]`

@@ -1,7 +1,7 @@
-//! Audio codes to the tokens that the detokenizer reads.
+//! Conversion of audio codes to the input tokens of the detokenizer.
 //!
-//! Source: Mentzer et al. 2023, arXiv:2309.15505; vector-quantize-pytorch `ResidualFSQ`, and upstream's
-//! detokenizer, which adds a learned place to each copy.
+//! Source: Mentzer et al. 2023, arXiv:2309.15505; vector-quantize-pytorch `ResidualFSQ`, and
+//! upstream's detokenizer, which adds a learned token to each copy.
 
 use burn::tensor::{Int, Tensor};
 
@@ -10,8 +10,8 @@ use super::{Backend, linear, primitive, tensor};
 /// A linear map: weight `[out, in]`, bias `[out]`.
 pub type Map<B> = (Tensor<B, 2>, Option<Tensor<B, 1>>);
 
-/// Codes to tokens: the levels of a code as values in `[-1, 1]`, through the codebook's projection,
-/// through the embedding, once for each place of the window.
+/// Converts codes to tokens. The levels of a code become values in `[-1, 1]`, go through the
+/// codebook's projection and the embedding, and are repeated for each position of the window.
 ///
 /// Level `i` of a code is `code / (levels[0] .. levels[i - 1]) % levels[i]`, its value
 /// `2 level / (levels[i] - 1) - 1`.
@@ -19,7 +19,7 @@ pub type Map<B> = (Tensor<B, 2>, Option<Tensor<B, 1>>);
 /// # Shapes
 /// - `codes`: `[n]`, each below the product of `levels`
 /// - `project`: `[C, levels]`, `embed`: `[H, C]`
-/// - `places`: `[window, H]`, added to every code's token
+/// - `places`: `[window, H]`, added to the token of every code
 /// - output: `[n, window, H]`
 pub fn code_tokens<B: Backend>(
     codes: Tensor<B, 1, Int>,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::acestep::Fsq;
 
-    /// Maps that change nothing show the values, which the codebook also gives one by one.
+    /// Identity maps show the values, which must equal those of the codebook.
     #[test]
     fn levels_are_those_of_the_codebook() {
         let device = Default::default();

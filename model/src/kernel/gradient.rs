@@ -1,17 +1,18 @@
-//! What operations pass back in training.
+//! Gradients of operations, for training.
 //!
-//! Those that are not here are differentiated step by step, as their references are written.
+//! Operations that are not here are differentiated through their references.
 
 use burn::tensor::{DType, Tensor, activation};
 
 use super::{Backend, Geometry, Mask, attention};
 
-/// Gradients of a product with weights, `y = x W^T`, for its input and its weights, of which those that are
-/// `wanted`: `dx = g W`, `dW = g^T x`.
+/// Gradients of a product with weights, `y = x W^T`, for its input and its weights: `dx = g W`,
+/// `dW = g^T x`. Only the `wanted` ones are computed.
 ///
 /// # Shapes
-/// - `x`: `[rows, in]`, `weight`: `[out, in]`, which may be narrower, `gradient`: `[rows, out]`
-/// - output: as `x` and `weight`, both in the type of the gradient
+/// - `x`: `[rows, in]`, `weight`: `[out, in]`, possibly of a narrower type, `gradient`:
+///   `[rows, out]`
+/// - output: shapes of `x` and `weight`, both in the type of the gradient
 pub fn product_gradients<B: Backend>(
     x: Tensor<B, 2>,
     weight: Tensor<B, 2>,
@@ -31,7 +32,7 @@ pub fn product_gradients<B: Backend>(
 ///
 /// # Shapes
 /// - `x`, `gradient`: `[rows, H]`, `weight`: `[H]`
-/// - output: as `x` and `weight`
+/// - output: shapes of `x` and `weight`
 pub fn rms_norm_gradients<B: Backend>(
     x: Tensor<B, 2>,
     weight: Tensor<B, 1>,
@@ -51,12 +52,12 @@ pub fn rms_norm_gradients<B: Backend>(
 
 /// Gradients of [`ada_norm`](super::ada_norm) for its input, its weight, and shift and scale.
 ///
-/// With the normed rows `n`: the norm gets `g (1 + scale)`, `dshift = sum g`, `dscale = sum g n`, over the
-/// rows of an item.
+/// With the normed rows `n`: the norm gets `g (1 + scale)`, `dshift = sum g`, `dscale = sum g n`,
+/// summed over the rows of an item.
 ///
 /// # Shapes
 /// - `x`, `gradient`: `[B, P, H]`, `weight`: `[H]`, `scale`: `[B, 1, H]`
-/// - output: as `x`, `weight`, and twice `scale`
+/// - output: shapes of `x`, `weight`, and twice `scale`
 pub fn ada_norm_gradients<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 1>,
@@ -74,12 +75,12 @@ pub fn ada_norm_gradients<B: Backend>(
     (of_x.reshape(shape), of_weight, [of_shift, of_scale])
 }
 
-/// Gradients of [`add_gated`](super::add_gated) for its gate and what goes through it; that of what it is
-/// added to is the gradient itself.
+/// Gradients of [`add_gated`](super::add_gated) for its gate and its gated input `y`. The gradient
+/// of the other input is `gradient` itself.
 ///
 /// # Shapes
 /// - `y`, `gradient`: `[B, P, H]`, `gate`: `[B, 1, H]`
-/// - output: as `gate` and `y`
+/// - output: shapes of `gate` and `y`
 pub fn add_gated_gradients<B: Backend>(
     gate: Tensor<B, 3>,
     y: Tensor<B, 3>,
@@ -88,7 +89,7 @@ pub fn add_gated_gradients<B: Backend>(
     [(gradient.clone() * y).sum_dim(1), gradient * gate]
 }
 
-/// Gradients of [`swiglu`](super::swiglu) for its gate and what goes through it.
+/// Gradients of [`swiglu`](super::swiglu) for `gate` and `up`.
 ///
 /// # Shapes
 /// - all: `[rows, H]`
@@ -103,8 +104,9 @@ pub fn swiglu_gradients<B: Backend>(
     [gradient.clone() * up * slope, gradient * silu]
 }
 
-/// Gradients of [`attention`](super::attention()) for queries, keys and values. A query that sees nothing
-/// got the mean of all values: these share its gradient, and nothing else gets any.
+/// Gradients of [`attention`](super::attention()) for queries, keys and values. The output of a
+/// query that sees no key is the mean of all values. Only these values get its gradient, in equal
+/// parts.
 ///
 /// With the weights `P = softmax(s q k^T)`: `dv = P^T g`, `dP = g v^T`, `dS = P (dP - sum P dP)`,
 /// `dq = s dS k`, `dk = s dS^T q`; the query heads of a group add up.
@@ -112,7 +114,7 @@ pub fn swiglu_gradients<B: Backend>(
 /// # Shapes
 /// - `q`, `gradient`: `[B, heads, Lq, D]`
 /// - `k`, `v`: `[B, kv_heads, Lk, D]`
-/// - output: as `q`, `k` and `v`
+/// - output: shapes of `q`, `k` and `v`
 ///
 /// Source: Dao et al. 2022, arXiv:2205.14135, appendix B.2.
 pub fn attention_gradients<B: Backend>(
@@ -136,7 +138,7 @@ pub fn attention_gradients<B: Backend>(
     let of_weights = gradient.matmul(v.swap_dims(2, 3));
     let along = (weights.clone() * of_weights.clone()).sum_dim(3);
     let of_scores = weights * (of_weights - along) * scale;
-    // What is hidden passes nothing back, not even to who sees nothing at all.
+    // Hidden scores have no gradient, not even in a row where all are hidden.
     let of_scores = of_scores.reshape([batch, heads, queries, keys]);
     let of_scores = attention::masked(of_scores, mask, 0.0);
     let of_scores = of_scores.reshape([batch, kv_heads, heads / kv_heads * queries, keys]);
@@ -153,7 +155,7 @@ pub fn attention_gradients<B: Backend>(
 /// # Shapes
 /// - `x`, `gradient`: `[B, channels, S]`
 /// - `alpha`, `beta`: `[1, channels, 1]`
-/// - output: as `x`, `alpha` and `beta`
+/// - output: shapes of `x`, `alpha` and `beta`
 pub fn snake_gradients<B: Backend>(
     x: Tensor<B, 3>,
     alpha: Tensor<B, 3>,
@@ -170,8 +172,9 @@ pub fn snake_gradients<B: Backend>(
     [gradient * (slope + 1.0), of_alpha, of_beta]
 }
 
-/// The gradient of a convolution's weight: `dw[o, i, k] = sum g[o, s] x[i, s stride + k dilation -
-/// padding]`, over all items and samples.
+/// The gradient of a convolution's weight:
+/// `dw[o, i, k] = sum g[o, s] x[i, s stride + k dilation - padding]`, summed over all items and
+/// samples.
 ///
 /// # Shapes
 /// - `x`: `[B, in, S]`
@@ -185,7 +188,7 @@ pub fn filter_gradient<B: Backend>(
 ) -> Tensor<B, 3> {
     let [batch, channels, samples] = x.dims();
     let [_, outputs, length] = gradient.dims();
-    // Zeros before and behind, so that every tap finds a sample for every output.
+    // Zeros before and after, so that every tap finds a sample for every output.
     let reached = (length - 1) * stride + (taps - 1) * dilation + 1;
     let behind = reached.saturating_sub(samples + padding);
     let zeros = |count| Tensor::zeros([batch, channels, count], (&x.device(), x.dtype()));

@@ -1,4 +1,4 @@
-//! Transformer layers over new tokens, after what a cache holds: what decoding consists of.
+//! Transformer layers over new tokens with a key/value cache, as used in decoding.
 //!
 //! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
 //! `Qwen3DecoderLayer`.
@@ -9,10 +9,10 @@ use super::{
     Backend, Mask, Slot, add, attention, cache_write, linear, norm_rotate, rms_norm, swiglu,
 };
 
-/// The weights of a layer, under their names in a checkpoint.
+/// The weights of a layer, named as in a checkpoint.
 #[derive(Debug, Clone)]
 pub struct LayerWeights<B: Backend> {
-    /// Before attention: `[H]`.
+    /// Norm before attention: `[H]`.
     pub input_layernorm: Tensor<B, 1>,
     /// `[heads D, H]`
     pub q_proj: Tensor<B, 2>,
@@ -22,11 +22,11 @@ pub struct LayerWeights<B: Backend> {
     pub v_proj: Tensor<B, 2>,
     /// `[H, heads D]`
     pub o_proj: Tensor<B, 2>,
-    /// Of a head: `[D]`.
+    /// Norm of a query head: `[D]`.
     pub q_norm: Tensor<B, 1>,
-    /// Of a head: `[D]`.
+    /// Norm of a key head: `[D]`.
     pub k_norm: Tensor<B, 1>,
-    /// Before the gated block: `[H]`.
+    /// Norm before the feed-forward block: `[H]`.
     pub post_attention_layernorm: Tensor<B, 1>,
     /// `[I, H]`
     pub gate_proj: Tensor<B, 2>,
@@ -34,33 +34,33 @@ pub struct LayerWeights<B: Backend> {
     pub up_proj: Tensor<B, 2>,
     /// `[H, I]`
     pub down_proj: Tensor<B, 2>,
-    /// Added under every norm's root.
+    /// Epsilon under the root of every norm.
     pub epsilon: f64,
 }
 
-/// Where new tokens stand, and what they may see.
+/// Positions, cache slots and mask of new tokens.
 #[derive(Debug, Clone)]
 pub struct Reading<'a, B: Backend> {
-    /// Their places in the cache: several tokens of one sequence, or one of each of several, whose rows
-    /// follow each other.
+    /// Cache slots of the tokens: several tokens of one sequence, or one token each of several
+    /// sequences in consecutive rows.
     pub slots: &'a [Slot],
-    /// Cosines and sines of their positions, `[positions, D / 2]` each.
+    /// Cosines and sines of the positions, `[positions, D / 2]` each.
     pub rope: [Tensor<B, 2>; 2],
-    /// Positions of the cache that are looked at, the new ones included.
+    /// Number of cache positions to attend to, the new ones included.
     pub seen: usize,
-    /// What of those is hidden.
+    /// Mask over these positions.
     pub mask: Mask<B>,
 }
 
 /// A layer and its keys and values, `[rows, kv_heads, capacity, D]` each.
 pub type CachedLayer<'a, B> = (LayerWeights<B>, [&'a mut Tensor<B, 4>; 2]);
 
-/// Takes new tokens through layers, one after the other; their keys and values are added to the caches.
+/// Applies layers to new tokens, one after the other, and adds their keys and values to the caches.
 ///
-/// A sequence that is read at once goes through [`crate::nn::Layer`], which has the same mathematics.
+/// A sequence without a cache goes through [`crate::nn::Layer`], which has the same mathematics.
 ///
 /// # Panics
-/// If there is not a place for each sequence, or their rows do not follow each other.
+/// If the number of slots is not the number of sequences, or their rows are not consecutive.
 ///
 /// # Shapes
 /// - `x`, output: `[slots, t, H]`
@@ -84,7 +84,7 @@ pub fn reference<B: Backend>(
     layers.fold(x, |x, layer| one(x, layer, reading))
 }
 
-/// One of them.
+/// Applies one layer.
 pub(super) fn one<B: Backend>(
     x: Tensor<B, 3>,
     (weights, [keys, values]): CachedLayer<'_, B>,
@@ -118,7 +118,7 @@ pub(super) fn one<B: Backend>(
     add(x, linear(gated, weights.down_proj, None))
 }
 
-/// The first `length` positions of the rows of `slots`, `[slots, kv_heads, length, D]`.
+/// Returns the first `length` positions of the rows of `slots`, `[slots, kv_heads, length, D]`.
 pub(super) fn seen<B: Backend>(
     cache: &Tensor<B, 4>,
     slots: &[Slot],

@@ -1,4 +1,5 @@
-//! Linear maps with what follows them: where a backend can, the result is written once.
+//! Linear maps fused with the operation after them: if the backend can, the result is written only
+//! once.
 
 use burn::tensor::Tensor;
 
@@ -23,8 +24,8 @@ pub fn gated_linear<B: Backend, const D: usize>(
     tensor::<B, 2>(y).reshape(shape)
 }
 
-/// `residual + gate (x W^T)`, or without a gate `residual + x W^T`: a map at the end of a residual branch,
-/// kept finite as [`keep_finite`] does.
+/// `residual + gate (x W^T)`, or without a gate `residual + x W^T`: the map at the end of a
+/// residual branch. The result is kept finite, see [`keep_finite`].
 ///
 /// # Shapes
 /// - `residual`, output: `[B, P, out]`
@@ -41,7 +42,7 @@ pub fn linear_added<B: Backend>(
     keep_finite(tensor(y))
 }
 
-/// Reference of [`linear_added`], of the same shapes, before it is kept finite.
+/// Reference of [`linear_added`], of the same shapes, without [`keep_finite`].
 pub(super) fn reference_added<B: Backend>(
     residual: Tensor<B, 3>,
     gate: Option<Tensor<B, 3>>,

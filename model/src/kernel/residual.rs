@@ -21,12 +21,12 @@ pub struct Unit<B: Backend> {
     pub conv1: Convolution<B>,
     /// The second snake.
     pub snake2: Wave<B>,
-    /// The mixing of channels.
+    /// The 1x1 convolution.
     pub conv2: Convolution<B>,
 }
 
-/// Units one after the other, then the snake of what follows them. `seen` is shown the sum that each
-/// unit ends with, by its number.
+/// Applies units one after the other, then the snake of the next layer. `seen` receives the number
+/// of each unit and its output sum.
 ///
 /// # Shapes
 /// - `x`, sums, output: `[B, channels, S]`
@@ -39,7 +39,7 @@ pub fn residual_units<B: Backend>(
     B::residual_units(x, units, next, &mut seen)
 }
 
-/// Reference of [`residual_units`], of the same shapes: each sum and the snake after it are one operation.
+/// Reference of [`residual_units`], of the same shapes: each sum is fused with the snake after it.
 pub fn reference<B: Backend>(
     x: Tensor<B, 3>,
     units: Vec<Unit<B>>,

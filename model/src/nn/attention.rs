@@ -25,7 +25,7 @@ pub struct Attention<B: Backend> {
     head_dim: usize,
 }
 
-/// Keys and values of a sequence, ready to be attended: `[B, kv_heads, L, D]` each.
+/// Keys and values of a sequence, ready for attention: `[B, kv_heads, L, D]` each.
 #[derive(Debug, Clone)]
 pub struct KeysValues<B: Backend> {
     pub(crate) k: Tensor<B, 4>,
@@ -33,7 +33,7 @@ pub struct KeysValues<B: Backend> {
 }
 
 impl<B: Backend> Attention<B> {
-    /// A block of the given shape.
+    /// Creates a block of the given shape.
     pub fn init(shape: &LayerShape, device: &B::Device) -> Self {
         let &LayerShape { hidden, heads, kv_heads, head_dim, epsilon, .. } = shape;
         Self {
@@ -49,7 +49,7 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// The four maps by their names.
+    /// Returns the four maps with their names.
     pub(crate) fn linears(&mut self) -> [(&'static str, &mut Linear<B>); 4] {
         [
             ("q_proj", &mut self.q_proj),
@@ -59,7 +59,7 @@ impl<B: Backend> Attention<B> {
         ]
     }
 
-    /// Attention of a sequence to itself.
+    /// Computes self attention.
     ///
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
@@ -67,7 +67,7 @@ impl<B: Backend> Attention<B> {
         self.o_proj.forward(self.mixed(x, rope, mask))
     }
 
-    /// `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
     ///
     /// # Shapes
     /// - `residual`, `x`, output: `[B, L, H]`, `gate`: `[B, 1, H]`
@@ -82,21 +82,23 @@ impl<B: Backend> Attention<B> {
         self.o_proj.forward_added(residual, gate, self.mixed(x, rope, mask))
     }
 
-    /// [`Self::forward`] before its last map, `[B, L, heads D]`.
+    /// [`Self::forward`] before its output projection, `[B, L, heads D]`.
     fn mixed(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
         let k = self.k_norm.forward_rotated(self.keys(x.clone()), rope);
         let [k, v] = self.rounded([k, self.values(x.clone())]);
         Self::attend(self.q_norm.forward_rotated(self.queries(x), rope), k, v, mask)
     }
 
-    /// The maps of queries, keys, values and outputs, `[out, in]` each, and the norms of queries and keys.
+    /// Returns the query, key, value and output maps, `[out, in]` each, and the query and key
+    /// norms.
     pub(super) fn weights(&self) -> ([Tensor<B, 2>; 4], [Tensor<B, 1>; 2]) {
         let maps = [&self.q_proj, &self.k_proj, &self.v_proj, &self.o_proj];
         let norms = [&self.q_norm, &self.k_norm];
         (maps.map(Linear::weight_alone), norms.map(|norm| norm.parts().0))
     }
 
-    /// Attention of `x` to another sequence, without positions; see [`Self::keys_values`].
+    /// Computes cross attention from `x` to another sequence, without positions; see
+    /// [`Self::keys_values`].
     ///
     /// # Shapes
     /// - `x`, output: `[B, P, H]`
@@ -104,7 +106,7 @@ impl<B: Backend> Attention<B> {
         self.o_proj.forward(self.mixed_cross(x, source))
     }
 
-    /// `residual + forward_cross(x)`.
+    /// Computes `residual + forward_cross(x)`.
     ///
     /// # Shapes
     /// - `residual`, `x`, output: `[B, P, H]`
@@ -117,18 +119,17 @@ impl<B: Backend> Attention<B> {
         self.o_proj.forward_added(residual, None, self.mixed_cross(x, source))
     }
 
-    /// [`Self::forward_cross`] before its last map, `[B, P, heads D]`.
+    /// [`Self::forward_cross`] before its output projection, `[B, P, heads D]`.
     fn mixed_cross(&self, x: Tensor<B, 3>, source: &KeysValues<B>) -> Tensor<B, 3> {
         let KeysValues { k, v } = source.clone();
         let q = self.q_norm.forward(self.queries(x)).swap_dims(1, 2);
         Self::attend(q, k, v, &Mask::by_position(Visibility::Full))
     }
 
-    /// How much each position of `x` looks at each of another sequence in [`Self::forward_cross`], by
-    /// the query heads `heads`.
+    /// Returns the attention weights of [`Self::forward_cross`] for the query heads `heads`.
     ///
     /// # Panics
-    /// If there is no such head, or none is asked for.
+    /// If a head does not exist, or `heads` is empty.
     ///
     /// # Shapes
     /// - `x`: `[B, P, H]`
@@ -147,7 +148,7 @@ impl<B: Backend> Attention<B> {
         Tensor::cat(heads.iter().map(weights).collect(), 1)
     }
 
-    /// Keys and values of `source`, which does not change from step to step.
+    /// Computes keys and values of `source`, which are the same in every step.
     ///
     /// # Shapes
     /// - `source`: `[B, L, H]`
@@ -157,7 +158,7 @@ impl<B: Backend> Attention<B> {
         KeysValues { k, v }
     }
 
-    /// Keys and values, as weights of this type are multiplied.
+    /// Rounds keys and values as the matrix product for this weight type does.
     fn rounded(&self, both: [Tensor<B, 4>; 2]) -> [Tensor<B, 4>; 2] {
         both.map(|x| kernel::rounded_as(x, self.k_proj.dtype()))
     }

@@ -1,6 +1,7 @@
-//! Keys and values of what a causal network has read, so that a new token costs one position.
+//! Keys and values of a causal network, so that a new token costs only one position.
 //!
-//! The cache is a value: whoever generates owns it, cuts it back, copies rows of it and stores it.
+//! The cache is a plain value: the generating code owns it, truncates it, copies its rows and
+//! stores it.
 //!
 //! Source: the `past_key_values` of Hugging Face's `modeling_qwen3.py`.
 
@@ -14,18 +15,19 @@ use crate::{
     kernel::{self, Slot},
 };
 
-/// Tensors have room for a multiple of so many positions, and are seen up to one. A card gives a view
-/// only of what ends where its memory is aligned (512 bytes on NVIDIA's), and copies anything else: in
-/// bf16 the whole cache for every second token. What is seen too much, a mask hides.
+/// Granularity of the cache length: tensors are allocated, and read, up to a multiple of `STEP`
+/// positions. A GPU backend makes a view only if it ends at a memory alignment (512 bytes for
+/// NVIDIA). Otherwise it copies: in bf16, the whole cache for every second token. The mask hides
+/// the extra positions.
 pub(crate) const STEP: usize = 16;
 
-/// The keys and values of every layer, a row for each sequence, with room for `capacity` positions.
+/// The keys and values of every layer, one row per sequence, with room for `capacity` positions.
 ///
 /// Rows may have different lengths; nothing is padded.
 #[derive(Debug, Clone)]
 // ANCHOR: cache
 pub struct Cache<B: Backend> {
-    /// `[rows, kv_heads, positions, D]` each, with `capacity` rounded up to a [`STEP`].
+    /// `[rows, kv_heads, positions, D]` each, with `capacity` rounded up to a multiple of [`STEP`].
     layers: Vec<KeysValues<B>>,
     lengths: Vec<usize>,
     capacity: usize,
@@ -33,7 +35,8 @@ pub struct Cache<B: Backend> {
 // ANCHOR_END: cache
 
 impl<B: Backend> Cache<B> {
-    /// An empty cache for `rows` sequences of at most `capacity` tokens, in the place of its network.
+    /// Creates an empty cache for `rows` sequences of at most `capacity` tokens, at its network's
+    /// place.
     pub fn new(
         shape: &LayerShape,
         layers: usize,
@@ -47,44 +50,45 @@ impl<B: Backend> Cache<B> {
         Self { layers: (0..layers).map(layer).collect(), lengths: vec![0; rows], capacity }
     }
 
-    /// How many sequences.
+    /// Returns the number of sequences.
     pub fn rows(&self) -> usize {
         self.lengths.len()
     }
 
-    /// How many tokens a row can hold.
+    /// Returns the maximum number of tokens per row.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many tokens row `row` holds.
+    /// Returns the number of tokens in row `row`.
     pub fn length(&self, row: usize) -> usize {
         self.lengths[row]
     }
 
-    /// Forgets what row `row` holds beyond `length` tokens.
+    /// Drops the tokens of row `row` after the first `length`.
     pub fn truncate(&mut self, row: usize, length: usize) {
         self.lengths[row] = self.lengths[row].min(length);
     }
 
-    /// Makes row `to` what row `from` is.
+    /// Copies row `from` to row `to`.
     pub fn copy_row(&mut self, from: usize, to: usize) {
         let content = self.row(from);
         self.set_row(to, content);
     }
 
-    /// What row `row` holds: keys and values of every layer, `[1, kv_heads, length, D]`.
+    /// Returns the content of row `row`: keys and values of every layer,
+    /// `[1, kv_heads, length, D]`.
     pub fn row(&self, row: usize) -> Vec<[Tensor<B, 4>; 2]> {
         let length = self.lengths[row];
         let part = |x: &Tensor<B, 4>| x.clone().narrow(0, row, 1).narrow(2, 0, length);
         self.layers.iter().map(|layer| [part(&layer.k), part(&layer.v)]).collect()
     }
 
-    /// Replaces row `row` by what [`Self::row`] gave, of the shapes said there, of this cache or of
-    /// another of its network, in whatever float type.
+    /// Replaces row `row` by a result of [`Self::row`], of this cache or of another cache for the
+    /// same network. The float type may differ.
     ///
     /// # Panics
-    /// If the content is of another network, or longer than the capacity.
+    /// If the content is from another network, or longer than the capacity.
     pub fn set_row(&mut self, row: usize, content: Vec<[Tensor<B, 4>; 2]>) {
         assert_eq!(content.len(), self.layers.len(), "the content has another number of layers");
         let length = content.first().map_or(0, |[k, _]| k.dims()[2]);
@@ -99,24 +103,24 @@ impl<B: Backend> Cache<B> {
         }
     }
 
-    /// The places for one more token of each of `rows`.
+    /// Returns the slots for the next token of each of `rows`.
     pub(crate) fn next(&self, rows: Range<usize>) -> Vec<Slot> {
         rows.map(|row| Slot { row, start: self.lengths[row] }).collect()
     }
 
-    /// Counts `tokens` more in each of `slots`.
+    /// Advances the lengths of `slots` by `tokens`.
     pub(crate) fn advance(&mut self, slots: &[Slot], tokens: usize) {
         slots.iter().for_each(|slot| self.lengths[slot.row] = slot.start + tokens);
     }
 
-    /// Keys and values of every layer.
+    /// Returns keys and values of every layer.
     pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = [&mut Tensor<B, 4>; 2]> {
         self.layers.iter_mut().map(|layer| [&mut layer.k, &mut layer.v])
     }
 }
 
 impl<B: Backend> KeysValues<B> {
-    /// Puts new keys and values, `[slots, kv_heads, t, D]`, into their slots.
+    /// Writes new keys and values, `[slots, kv_heads, t, D]`, into their slots.
     pub(crate) fn write(&mut self, k: Tensor<B, 4>, v: Tensor<B, 4>, slots: &[Slot]) {
         self.k.inplace(|cache| kernel::cache_write(cache, k, slots));
         self.v.inplace(|cache| kernel::cache_write(cache, v, slots));

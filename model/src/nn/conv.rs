@@ -24,7 +24,7 @@ pub struct Conv1d<B: Backend> {
 }
 
 impl<B: Backend> Conv1d<B> {
-    /// A filter of `kernel` taps without bias.
+    /// Creates a filter of `kernel` taps without bias.
     pub fn init(
         [input, output]: [usize; 2],
         kernel: usize,
@@ -42,7 +42,7 @@ impl<B: Backend> Conv1d<B> {
         }
     }
 
-    /// The same with a bias.
+    /// Creates the same filter with a bias.
     pub fn init_with_bias(
         channels: [usize; 2],
         kernel: usize,
@@ -53,36 +53,37 @@ impl<B: Backend> Conv1d<B> {
         Self { bias, ..Self::init(channels, kernel, geometry, device) }
     }
 
-    /// With its weights in the order of [`kernel::filter`].
+    /// Returns it with prepacked weights, see [`kernel::filter`].
     pub(crate) fn in_order(self) -> Self {
         let weight = self.weight.map(|weight| kernel::filter(weight, self.stride, false));
         Self { weight, ..self }
     }
 
-    /// The type of the weight.
+    /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.val().dtype()
     }
 
-    /// [`Self::forward`] of any float type: where a network begins.
+    /// [`Self::forward`] for input of any float type, for the first layer of a network.
     ///
     /// # Shapes
     /// - `x`: `[B, in, S]`
-    /// - output: `[B, out, S']`, in the type of the bias, or else the one that goes with the weight's
+    /// - output: `[B, out, S']`, in the type of the bias, or without one the type that the weight
+    ///   is computed in
     pub fn enter(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let of_bias = self.bias.as_ref().map(|bias| bias.val().dtype());
         self.forward(x.cast(of_bias.unwrap_or_else(|| B::computes_in(self.dtype()))))
     }
 
     /// # Shapes
-    /// - `x`: `[B, in, S]`, of the type in which such weights are computed with
+    /// - `x`: `[B, in, S]`, of the type that the weight is computed in
     /// - output: `[B, out, S']`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let (weight, bias, geometry) = self.parts();
         kernel::conv1d(x, weight, bias, geometry)
     }
 
-    /// For an operation of several layers.
+    /// Returns weight, bias and geometry, for a kernel that fuses several layers.
     pub(crate) fn parts(&self) -> kernel::Convolution<B> {
         let geometry =
             Geometry { stride: self.stride, padding: self.padding, dilation: self.dilation };
@@ -100,14 +101,14 @@ pub struct ConvTranspose1d<B: Backend> {
 }
 
 impl<B: Backend> ConvTranspose1d<B> {
-    /// A filter of `kernel` taps with a bias.
+    /// Creates a filter of `kernel` taps with a bias.
     pub fn init_with_bias(
         [input, output]: [usize; 2],
         kernel: usize,
         [stride, padding]: [usize; 2],
         device: &B::Device,
     ) -> Self {
-        // Every output sample is reached by kernel / stride taps of each input channel.
+        // Each output sample gets kernel / stride taps of each input channel.
         let std = ((input * kernel.div_ceil(stride)) as f64).powf(-0.5);
         Self {
             weight: random([input, output, kernel], std, device),
@@ -117,7 +118,7 @@ impl<B: Backend> ConvTranspose1d<B> {
         }
     }
 
-    /// With its weights in the order of [`kernel::filter`].
+    /// Returns it with prepacked weights, see [`kernel::filter`].
     pub(crate) fn in_order(self) -> Self {
         let weight = self.weight.map(|weight| kernel::filter(weight, self.stride, true));
         Self { weight, ..self }

@@ -1,4 +1,4 @@
-//! The transformer layer of Qwen3, which is also every encoder layer of ACE-Step.
+//! The transformer layer of Qwen3, used by every encoder of ACE-Step too.
 //!
 //! Source: Qwen3 technical report, arXiv:2505.09388; Hugging Face `modeling_qwen3.py`,
 //! `Qwen3DecoderLayer`.
@@ -26,11 +26,11 @@ pub struct LayerShape {
     pub kv_heads: usize,
     /// Width of one head; `heads * head_dim` need not be `hidden`.
     pub head_dim: usize,
-    /// Added under every norm's root.
+    /// Epsilon under the root of every norm.
     pub epsilon: f64,
 }
 
-/// `x + attention(norm(x))`, then `x + mlp(norm(x))`. After a cache its weights go through
+/// `x + attention(norm(x))`, then `x + mlp(norm(x))`. With a cache, its weights go through
 /// [`kernel::cached_layers`] instead, which has the same mathematics.
 #[derive(Module, Debug)]
 pub struct Layer<B: Backend> {
@@ -41,7 +41,7 @@ pub struct Layer<B: Backend> {
 }
 
 impl<B: Backend> Layer<B> {
-    /// A layer of the given shape.
+    /// Creates a layer of the given shape.
     pub fn init(shape: &LayerShape, device: &B::Device) -> Self {
         let norm = || RmsNorm::init(shape.hidden, shape.epsilon, device);
         Self {
@@ -58,7 +58,7 @@ impl<B: Backend> Layer<B> {
         self.forward_tapped(x, rope, mask, format_args!(""), &mut Quiet)
     }
 
-    /// [`Self::forward`] of the same shapes, showing `{name}.self_attn.out` and `{name}.out`.
+    /// [`Self::forward`] that taps `{name}.self_attn.out` and `{name}.out`.
     pub fn forward_tapped<T: Tap<B>>(
         &self,
         x: Tensor<B, 3>,
@@ -78,10 +78,10 @@ impl<B: Backend> Layer<B> {
         out
     }
 
-    /// Its weights, for [`kernel::cached_layers`].
+    /// Returns the weights, for [`kernel::cached_layers`].
     ///
     /// # Panics
-    /// If an adapter learns beside one of its maps.
+    /// If one of its maps has an adapter.
     pub(crate) fn weights(&self) -> LayerWeights<B> {
         let (input_layernorm, epsilon) = self.input_layernorm.parts();
         let (post_attention_layernorm, _) = self.post_attention_layernorm.parts();

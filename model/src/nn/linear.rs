@@ -10,7 +10,7 @@ use burn::{
 use super::{LowRank, random};
 use crate::{Backend, kernel};
 
-/// `x W^T + b`, and what an adapter that learns adds to it.
+/// `x W^T + b`, plus the term of an adapter in training.
 #[derive(Module, Debug)]
 pub struct Linear<B: Backend> {
     weight: Param<Tensor<B, 2>>,
@@ -19,53 +19,53 @@ pub struct Linear<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
-    /// A map without bias from `input` to `output` values, random at unit gain.
+    /// Creates a map without bias from `input` to `output` values, random with unit gain.
     pub fn init(input: usize, output: usize, device: &B::Device) -> Self {
         let std = (input as f64).powf(-0.5);
         Self { weight: random([output, input], std, device), bias: None, low_rank: None }
     }
 
-    /// The same with a bias.
+    /// Creates the same map with a bias.
     pub fn init_with_bias(input: usize, output: usize, device: &B::Device) -> Self {
         let bias = Some(random([output], 0.02, device));
         Self { bias, ..Self::init(input, output, device) }
     }
 
-    /// The type of the weight.
+    /// Returns the type of the weight.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.val().dtype()
     }
 
-    /// The weight, `[out, in]`.
+    /// Returns the weight, `[out, in]`.
     pub(crate) fn weight(&self) -> Tensor<B, 2> {
         self.weight.val()
     }
 
-    /// The weight, `[out, in]`, of a map that is nothing else.
+    /// Returns the weight, `[out, in]`, of a map without bias and adapter.
     ///
     /// # Panics
-    /// If it has a bias, or an adapter learns beside it.
+    /// If the map has a bias or an adapter.
     pub(crate) fn weight_alone(&self) -> Tensor<B, 2> {
         assert!(self.bias.is_none() && self.low_rank.is_none(), "a map with more than a weight");
         self.weight.val()
     }
 
-    /// Weight and bias.
+    /// Returns weight and bias.
     pub(crate) fn parts(&self) -> kernel::Map<B> {
         (self.weight.val(), self.bias.as_ref().map(Param::val))
     }
 
-    /// [`Self::forward`] of any float type: where a network begins.
+    /// [`Self::forward`] for input of any float type, for the first layer of a network.
     ///
     /// # Shapes
     /// - `x`: `[.., in]`
-    /// - output: `[.., out]`, in the type that the weight's computes in
+    /// - output: `[.., out]`, in the type that the weight is computed in
     pub fn enter<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         self.forward(x.cast(B::computes_in(self.dtype())))
     }
 
     /// # Shapes
-    /// - `x`: `[.., in]`, of the type that the weight's computes in
+    /// - `x`: `[.., in]`, of the type that the weight is computed in
     /// - output: `[.., out]`
     pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         let added = self.low_rank.as_ref().map(|low_rank| low_rank.forward(x.clone()));
@@ -76,12 +76,12 @@ impl<B: Backend> Linear<B> {
         }
     }
 
-    /// The weight, if the map is nothing else.
+    /// Returns the weight, if the map has no bias and no adapter.
     pub(super) fn plain(&self) -> Option<Tensor<B, 2>> {
         (self.bias.is_none() && self.low_rank.is_none()).then(|| self.weight.val())
     }
 
-    /// `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
     ///
     /// # Shapes
     /// - `residual`, output: `[B, P, out]`, `gate`: `[B, 1, out]`, `x`: `[B, P, in]`
@@ -98,41 +98,41 @@ impl<B: Backend> Linear<B> {
         }
     }
 
-    /// Input and output width.
+    /// Returns input and output width.
     pub fn widths(&self) -> [usize; 2] {
         let [output, input] = self.weight.shape().dims();
         [input, output]
     }
 
-    /// Lets an adapter add to it from now on, or nothing any more.
+    /// Sets or removes the adapter's term.
     pub fn adapt(&mut self, low_rank: Option<LowRank<B>>) {
         self.low_rank = low_rank;
     }
 }
 
-/// A table with one row a token.
+/// An embedding table with one row per token.
 #[derive(Module, Debug)]
 pub struct Embedding<B: Backend> {
     weight: Param<Tensor<B, 2>>,
 }
 
 impl<B: Backend> Embedding<B> {
-    /// A random table.
+    /// Creates a random table.
     pub fn init(rows: usize, width: usize, device: &B::Device) -> Self {
         Self { weight: random([rows, width], 0.02, device) }
     }
 
-    /// The type of the table.
+    /// Returns the type of the table.
     pub(crate) fn dtype(&self) -> DType {
         self.weight.val().dtype()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.weight.shape().dims::<2>()[0]
     }
 
-    /// The table.
+    /// Returns the table.
     pub(crate) fn table(&self) -> Tensor<B, 2> {
         self.weight.val()
     }

@@ -1,6 +1,6 @@
-//! What an adapter adds to a linear map while it learns: a product of two thin matrices.
+//! The low-rank term that an adapter adds to a linear map during training.
 //!
-//! `y = x W^T + s (x A^T) B^T`. In the beginning `B` is zero and nothing is added.
+//! `y = x W^T + s (x A^T) B^T`. `B` starts at zero, so the term is zero at first.
 //!
 //! Source: Hu et al. 2021, arXiv:2106.09685 (LoRA); PEFT `LoraLayer`, whose `s` is `alpha / rank`.
 
@@ -11,7 +11,7 @@ use burn::{
 
 use crate::{Backend, kernel};
 
-/// The two matrices.
+/// The two matrices and their scale.
 #[derive(Module, Debug)]
 pub struct LowRank<B: Backend> {
     a: Param<Tensor<B, 2>>,
@@ -20,7 +20,7 @@ pub struct LowRank<B: Backend> {
 }
 
 impl<B: Backend> LowRank<B> {
-    /// Of the two matrices; `b` of zeros adds nothing yet.
+    /// Creates the term from its two matrices; with a `b` of zeros it adds nothing yet.
     ///
     /// # Shapes
     /// - `a`: `[rank, in]`, `b`: `[out, rank]`, both in f32
@@ -28,12 +28,12 @@ impl<B: Backend> LowRank<B> {
         Self { a: Param::from_tensor(a), b: Param::from_tensor(b), scale }
     }
 
-    /// `A`, `[rank, in]`, and `B`, `[out, rank]`.
+    /// Returns `A`, `[rank, in]`, and `B`, `[out, rank]`.
     pub fn matrices(&self) -> [Tensor<B, 2>; 2] {
         [self.a.val(), self.b.val()]
     }
 
-    /// What is added, computed in f32.
+    /// Computes the added term in f32.
     ///
     /// # Shapes
     /// - `x`: `[.., in]`

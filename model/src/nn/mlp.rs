@@ -16,7 +16,7 @@ pub struct Mlp<B: Backend> {
 }
 
 impl<B: Backend> Mlp<B> {
-    /// A block of the given widths.
+    /// Creates a block of the given widths.
     pub fn init(hidden: usize, intermediate: usize, device: &B::Device) -> Self {
         Self {
             gate_proj: Linear::init(hidden, intermediate, device),
@@ -25,7 +25,7 @@ impl<B: Backend> Mlp<B> {
         }
     }
 
-    /// The three maps by their names.
+    /// Returns the three maps with their names.
     pub(crate) fn linears(&mut self) -> [(&'static str, &mut Linear<B>); 3] {
         [
             ("gate_proj", &mut self.gate_proj),
@@ -34,7 +34,7 @@ impl<B: Backend> Mlp<B> {
         ]
     }
 
-    /// Gate, up and down, `[out, in]` each.
+    /// Returns the weights of gate, up and down, `[out, in]` each.
     pub(super) fn weights(&self) -> [Tensor<B, 2>; 3] {
         [&self.gate_proj, &self.up_proj, &self.down_proj].map(Linear::weight_alone)
     }
@@ -45,7 +45,7 @@ impl<B: Backend> Mlp<B> {
         self.down_proj.forward(self.inner(x))
     }
 
-    /// `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
+    /// Computes `residual + gate forward(x)`, or without a gate `residual + forward(x)`.
     ///
     /// # Shapes
     /// - `residual`, `x`, output: `[B, L, H]`, `gate`: `[B, 1, H]`
@@ -58,7 +58,7 @@ impl<B: Backend> Mlp<B> {
         self.down_proj.forward_added(residual, gate, self.inner(x))
     }
 
-    /// `silu(gate(x)) up(x)`.
+    /// Computes `silu(gate(x)) up(x)`.
     fn inner(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         match (self.gate_proj.plain(), self.up_proj.plain()) {
             (Some(gate), Some(up)) => kernel::gated_linear(x, gate, up),

@@ -1,4 +1,4 @@
-//! Layers that more than one network uses, one concept a file.
+//! Layers that more than one network uses, one per file.
 
 mod attention;
 mod cache;
@@ -33,9 +33,9 @@ use burn::{
 
 use crate::{Backend, Place};
 
-/// A parameter with random values of the given spread; nothing is allocated until it is read.
+/// Returns a parameter with random values of standard deviation `std`, allocated on first use.
 ///
-/// Networks are built so and then filled from a checkpoint, or benchmarked as they are.
+/// Networks are built with it, then filled from a checkpoint or benchmarked as they are.
 pub(crate) fn random<B: Backend, const D: usize>(
     shape: [usize; D],
     std: f64,
@@ -44,12 +44,12 @@ pub(crate) fn random<B: Backend, const D: usize>(
     Initializer::Normal { mean: 0.0, std }.init(shape, device)
 }
 
-/// Where `x` is, for tensors that shall stand beside it.
+/// Returns the device and type of `x`, for tensors that are used together with it.
 pub(crate) fn place_of<B: Backend, const D: usize>(x: &Tensor<B, D>) -> Place<B> {
     Place { device: x.device(), dtype: x.dtype() }
 }
 
-/// A parameter of ones, likewise lazy.
+/// Returns a parameter of ones, also lazy.
 pub(crate) fn ones<B: Backend, const D: usize>(
     shape: [usize; D],
     device: &B::Device,

@@ -18,12 +18,12 @@ pub struct RmsNorm<B: Backend> {
 }
 
 impl<B: Backend> RmsNorm<B> {
-    /// A norm over `width` values, with weights of one.
+    /// Creates a norm over `width` values, with weights of one.
     pub fn init(width: usize, epsilon: f64, device: &B::Device) -> Self {
         Self { weight: ones([width], device), epsilon }
     }
 
-    /// The weight, and what is added under the root.
+    /// Returns the weight and the epsilon.
     pub(super) fn parts(&self) -> (Tensor<B, 1>, f64) {
         (self.weight.val(), self.epsilon)
     }

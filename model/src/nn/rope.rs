@@ -1,6 +1,6 @@
-//! Rotary position embedding, half against half.
+//! Rotary position embedding that pairs the two halves of a head.
 //!
-//! `angle(p, j) = p theta^(-2j/D)` for `j < D/2`; the first half of a head is turned against the
+//! `angle(p, j) = p theta^(-2j/D)` for `j < D/2`; the first half of a head is rotated with the
 //! second: `(a, b) -> (a cos - b sin, b cos + a sin)`.
 //!
 //! Source: Su et al. 2021, arXiv:2104.09864, in the layout of Hugging Face's Qwen3.
@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::{Backend, Place, kernel};
 
-/// Cosines and sines of some positions.
+/// Cosines and sines of a list of positions.
 #[derive(Debug, Clone)]
 pub struct Rope<B: Backend> {
     cos: Tensor<B, 2>,
@@ -17,14 +17,15 @@ pub struct Rope<B: Backend> {
 }
 
 impl<B: Backend> Rope<B> {
-    /// Tables for positions `0..length` of heads `head_dim` wide.
+    /// Creates tables for positions `0..length` of heads with width `head_dim`.
     pub fn new(length: usize, head_dim: usize, theta: f64, place: &Place<B>) -> Self {
         Self::at(0..length, head_dim, theta, place)
     }
 
-    /// Tables for `positions`, in their order.
+    /// Creates tables for `positions`, in the given order.
     ///
-    /// They are computed in f32 as the reference does, then take the type that the place computes in.
+    /// They are computed in f32 as in the reference, then cast to the type that `place` computes
+    /// in.
     pub fn at(
         positions: impl IntoIterator<Item = usize>,
         head_dim: usize,
@@ -47,7 +48,7 @@ impl<B: Backend> Rope<B> {
         Self { cos: table(f32::cos), sin: table(f32::sin) }
     }
 
-    /// Turns `x` by its positions.
+    /// Rotates `x` by its positions.
     ///
     /// # Shapes
     /// - `x`, output: `[B, heads, length, head_dim]`
@@ -55,7 +56,7 @@ impl<B: Backend> Rope<B> {
         kernel::rotate(x, self.cos.clone(), self.sin.clone())
     }
 
-    /// Cosines and sines, `[positions, head_dim / 2]` each.
+    /// Returns cosines and sines, `[positions, head_dim / 2]` each.
     pub(crate) fn tables(&self) -> (Tensor<B, 2>, Tensor<B, 2>) {
         (self.cos.clone(), self.sin.clone())
     }

@@ -21,7 +21,7 @@ pub struct Snake<B: Backend> {
 }
 
 impl<B: Backend> Snake<B> {
-    /// A snake for `channels` channels, near `a = b = 1`.
+    /// Creates a snake for `channels` channels, near `a = b = 1`.
     pub fn init(channels: usize, device: &B::Device) -> Self {
         let near_zero = || random([1, channels, 1], 0.02, device);
         Self { alpha: near_zero(), beta: near_zero() }
@@ -33,7 +33,7 @@ impl<B: Backend> Snake<B> {
         kernel::snake(x, self.alpha.val(), self.beta.val())
     }
 
-    /// For an operation of several layers.
+    /// Returns `alpha` and `beta`, for a kernel that fuses several layers.
     pub(crate) fn parts(&self) -> kernel::Wave<B> {
         [self.alpha.val(), self.beta.val()]
     }

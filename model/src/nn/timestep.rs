@@ -14,7 +14,7 @@ use burn::{
 use super::Linear;
 use crate::{Backend, kernel};
 
-/// Width of the sinusoid; upstream fixes it, no configuration names it.
+/// Width of the sinusoid; fixed by upstream, not in any configuration.
 const WIDTH: usize = 256;
 
 /// One of the two time embeddings of the DiT.
@@ -26,7 +26,7 @@ pub struct TimestepEmbedding<B: Backend> {
 }
 
 impl<B: Backend> TimestepEmbedding<B> {
-    /// An embedding into `hidden` values, and six times as many for the layers.
+    /// Creates an embedding of width `hidden`, with six times as many values for the layers.
     pub fn init(hidden: usize, device: &B::Device) -> Self {
         Self {
             linear_1: Linear::init_with_bias(WIDTH, hidden, device),
@@ -35,10 +35,11 @@ impl<B: Backend> TimestepEmbedding<B> {
         }
     }
 
-    /// Embeds one time in `[0, 1]` a batch item.
+    /// Embeds one time in `[0, 1]` per batch item.
     ///
     /// # Shapes
-    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers, in the type they compute in
+    /// - output: `[B, H]` for the last norm, `[B, 6, H]` for the layers, in the type that they
+    ///   compute in
     pub(crate) fn forward(&self, t: &[f32], device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 3>) {
         let sinusoid = timestep_sinusoid(t, self.linear_1.dtype());
         let sinusoid = TensorData::new(sinusoid, [t.len(), WIDTH]);
@@ -52,7 +53,7 @@ impl<B: Backend> TimestepEmbedding<B> {
     }
 }
 
-/// The sinusoid of each time, row by row: 128 cosines, then 128 sines.
+/// Returns the sinusoid of each time, row by row: 128 cosines, then 128 sines.
 ///
 /// `dtype` is the type of the network's weights, see [`scaled_time`].
 pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
@@ -70,31 +71,31 @@ pub fn timestep_sinusoid(t: &[f32], dtype: DType) -> Vec<f32> {
         .collect()
 }
 
-/// `1000 t` as the reference rounds it, multiplying in `dtype`.
+/// Returns `1000 t` with the reference's rounding: the product is computed in `dtype`.
 ///
-/// In bf16 the time 0.75 becomes 752 and not 750, which changes the sound by a third.
+/// In bf16 the time 0.75 becomes 752 instead of 750, which changes the sound by a third.
 pub fn scaled_time(t: f32, dtype: DType) -> f32 {
     rounded(rounded(t, dtype) * 1000.0, dtype)
 }
 
-/// `x` as `dtype` holds it.
+/// Rounds `x` to `dtype`.
 pub(crate) fn rounded(x: f32, dtype: DType) -> f32 {
     match dtype {
-        // Beside weights in eight bits, other networks are bf16.
+        // With int8 weights, the other networks are bf16.
         DType::BF16 | DType::I8 => bf16::from_f32(x).to_f32(),
         DType::F16 => f16::from_f32(x).to_f32(),
         _ => x,
     }
 }
 
-/// The one frequency where PyTorch's f32 `exp`, good to one unit in the last place, gives the upper
-/// neighbour although the lower one is nearer (0.479 units away).
+/// The only index at which PyTorch's f32 `exp`, exact to one unit in the last place, returns the
+/// upper neighbour although the lower one is nearer (0.479 units away).
 ///
-/// The angle is a thousand times the frequency, so that bit shows: without it goldens
-/// `dit_time.sinusoid` are 2.8e-5 off.
+/// The angle is a thousand times the frequency, so this bit matters: without it the goldens
+/// `dit_time.sinusoid` differ by 2.8e-5.
 const ROUNDED_UP: usize = 12;
 
-/// `10000^(-k/half)` as the reference has it in f32.
+/// Returns `10000^(-k/half)` with the reference's f32 rounding.
 fn frequency(k: usize, half: usize) -> f32 {
     let exponent = -(10_000f64.ln() as f32) * k as f32 / half as f32;
     let nearest = f64::from(exponent).exp() as f32;
@@ -110,7 +111,7 @@ mod tests {
     fn bf16_rounds_the_time_before_the_sinusoid() {
         let scaled = [DType::F32, DType::BF16, DType::I8].map(|dtype| scaled_time(0.75, dtype));
         assert_eq!(scaled, [750.0, 752.0, 752.0]);
-        // 0.7 is 0.7001953 in f16, and between 512 and 1024 its steps are halves.
+        // 0.7 is 0.7001953 in f16, and f16 values between 512 and 1024 are 0.5 apart.
         assert_eq!(scaled_time(0.7, DType::F16), 700.0);
         assert_eq!(timestep_sinusoid(&[0.75], DType::BF16)[0], 752f32.cos());
         assert_eq!(timestep_sinusoid(&[0.75], DType::F32)[0], 750f32.cos());

@@ -10,10 +10,10 @@ use crate::{
     limits::{layers, size, sizes},
 };
 
-/// The keys of the autoencoder's `config.json`, all of which decide what is computed.
+/// The keys of the autoencoder's `config.json`; all of them affect the computation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Config {
-    /// Channels of the sound: 2.
+    /// Audio channels: 2.
     pub audio_channels: usize,
     /// Width of the encoder's first layer, and of its output: means and scales.
     pub encoder_hidden_size: usize,
@@ -23,15 +23,15 @@ pub struct Config {
     pub decoder_input_channels: usize,
     /// Width after each stage, in units of the first.
     pub channel_multiples: Vec<usize>,
-    /// How much shorter each stage makes its input.
+    /// Downsampling factor of each stage.
     pub downsampling_ratios: Vec<usize>,
-    /// Samples a second.
+    /// Samples per second.
     pub sampling_rate: u32,
     #[serde(flatten)]
     rest: Rest,
 }
 
-/// Keys that change nothing here, and why.
+/// Keys that do not affect the computation, with the reason.
 const IGNORED: &[(&str, &str)] = &[
     ("_class_name", "checked by the layout"),
     ("_diffusers_version", "bookkeeping"),
@@ -76,17 +76,17 @@ impl Config {
         Ok(config)
     }
 
-    /// Latent frames of a second: 25.
+    /// Returns the number of latent frames per second: 25.
     pub fn frames_per_second(&self) -> f64 {
         f64::from(self.sampling_rate) / self.hop() as f64
     }
 
-    /// Samples per latent frame: the product of the ratios, 1920.
+    /// Returns the number of samples per latent frame: the product of the ratios, 1920.
     pub fn hop(&self) -> usize {
         self.downsampling_ratios.iter().product()
     }
 
-    /// (narrow side, wide side, ratio) of each stage, in units of channels, in the encoder's order.
+    /// Returns (narrow side, wide side, ratio) of each stage, in channels, in the encoder's order.
     pub(super) fn stages(&self, channels: usize) -> Vec<(usize, usize, usize)> {
         let narrow = std::iter::once(&1).chain(&self.channel_multiples);
         narrow

@@ -1,4 +1,4 @@
-//! Latents to sound.
+//! The decoder: latents to audio.
 //!
 //! Five stages, each a snake, a transposed convolution and three residual units of dilation 1, 3
 //! and 9: 1 frame becomes 10, 60, 240, 960, 1920 samples. The output is not bounded.
@@ -38,7 +38,7 @@ struct DecoderBlock<B: Backend> {
 }
 
 impl<B: Backend> Decoder<B> {
-    /// A decoder of the configured size.
+    /// Creates a decoder of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let stages = config.stages(config.decoder_channels);
         let widest = stages.last().map_or(config.decoder_channels, |&(_, wide, _)| wide);
@@ -68,8 +68,8 @@ impl<B: Backend> Decoder<B> {
         }
     }
 
-    /// The same decoder with filters [in the order](crate::kernel::filter) in which they are read: for
-    /// whoever wants nothing of it but sound. It can be neither cast nor saved nor put in order again.
+    /// Returns the decoder with filters prepacked by [`kernel::filter`](crate::kernel::filter), for
+    /// decoding only. The result cannot be cast, saved or packed again.
     pub fn in_order(self) -> Self {
         Self {
             conv1: self.conv1.in_order(),
@@ -86,10 +86,10 @@ impl<B: Backend> Decoder<B> {
         self.forward_tapped(latents, &mut Quiet)
     }
 
-    /// [`Self::forward`] of the same shapes, showing `conv1`, `block.i` and the parts of each block.
+    /// [`Self::forward`] that taps `conv1`, `block.i` and the parts of each block.
     pub fn forward_tapped(&self, latents: Tensor<B, 3>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         // ANCHOR: decode
-        // The snake that a block begins with belongs to the last sum before it.
+        // The first snake of a block is fused into the last sum before the block.
         let snake = |i: usize| self.block.get(i).map_or(&self.snake1, |block| &block.snake1);
         let x = self.conv1.enter(latents);
         tap.tap(format_args!("conv1"), &x);
@@ -113,7 +113,7 @@ impl<B: Backend> DecoderBlock<B> {
         }
     }
 
-    /// From after `snake1` to after `next`, the snake that follows.
+    /// Computes from the output of `snake1` to the output of `next`, the snake that follows.
     fn forward(
         &self,
         x: Tensor<B, 3>,
@@ -126,7 +126,7 @@ impl<B: Backend> DecoderBlock<B> {
         tap.tap(format_args!("block.{index}.conv_t1"), &x);
         let units = [&self.res_unit1, &self.res_unit2, &self.res_unit3];
         residual_units(units, next, x, |unit, x| match unit {
-            // The last unit's sum is the block's.
+            // The sum of the last unit is the output of the block.
             2 => tap.tap(format_args!("block.{index}"), x),
             _ => tap.tap(format_args!("block.{index}.res_unit{}", unit + 1), x),
         })

@@ -1,4 +1,4 @@
-//! Sound to latents.
+//! The encoder: audio to latents.
 //!
 //! Five stages, each three residual units, a snake and a strided convolution. The output is a
 //! normal distribution: `std = softplus(scale) + 1e-4`.
@@ -38,7 +38,7 @@ struct EncoderBlock<B: Backend> {
     conv1: Conv1d<B>,
 }
 
-/// The distribution of latents that a sound was encoded to.
+/// The distribution of latents that an audio signal was encoded to.
 #[derive(Debug, Clone)]
 pub struct Posterior<B: Backend> {
     /// `[B, C, T]`
@@ -48,19 +48,20 @@ pub struct Posterior<B: Backend> {
 }
 
 impl<B: Backend> Posterior<B> {
-    /// The standard deviation, `[B, C, T]`.
+    /// Returns the standard deviation, `[B, C, T]`.
     pub fn std(&self) -> Tensor<B, 3> {
         kernel::softplus(self.scale.clone()) + 1e-4
     }
 
-    /// `mean + std noise`, all of the same shape: what upstream uses where this project uses the mean.
+    /// Returns `mean + std noise`, all of the same shape. Upstream samples where this project uses
+    /// the mean.
     pub fn sample(&self, noise: Tensor<B, 3>) -> Tensor<B, 3> {
         self.mean.clone() + self.std() * noise
     }
 }
 
 impl<B: Backend> Encoder<B> {
-    /// An encoder of the configured size.
+    /// Creates an encoder of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let stages = config.stages(config.encoder_hidden_size);
         let widest = stages.last().map_or(config.encoder_hidden_size, |&(_, wide, _)| wide);
@@ -85,7 +86,8 @@ impl<B: Backend> Encoder<B> {
         }
     }
 
-    /// The same encoder with filters in order, as [`Decoder::in_order`](super::Decoder::in_order) has them.
+    /// Returns the encoder with prepacked filters, like
+    /// [`Decoder::in_order`](super::Decoder::in_order).
     pub fn in_order(self) -> Self {
         Self {
             conv1: self.conv1.in_order(),
@@ -95,7 +97,7 @@ impl<B: Backend> Encoder<B> {
         }
     }
 
-    /// Encodes sound; samples after the last whole frame are dropped.
+    /// Encodes audio; samples after the last whole frame are dropped.
     ///
     /// # Shapes
     /// - `sound`: `[B, 2, S]`

@@ -1,4 +1,4 @@
-//! The residual unit of both halves: `x + conv2(snake2(conv1(snake1(x))))`.
+//! The residual unit of encoder and decoder: `x + conv2(snake2(conv1(snake1(x))))`.
 //!
 //! Source: diffusers `autoencoder_oobleck.py`, `OobleckResidualUnit`.
 
@@ -10,7 +10,7 @@ use crate::{
     nn::{Conv1d, Snake},
 };
 
-/// A wide dilated filter, then a mixing of channels.
+/// A wide dilated filter, then a 1x1 convolution that mixes channels.
 #[derive(Module, Debug)]
 pub(super) struct ResidualUnit<B: Backend> {
     snake1: Snake<B>,
@@ -44,8 +44,8 @@ impl<B: Backend> ResidualUnit<B> {
     }
 }
 
-/// Units one after the other, then the snake of what follows them. `tap` is shown the sum after each
-/// unit, by its number.
+/// Applies units one after the other, then the snake of the next layer. `tap` receives the number
+/// of each unit and the sum after it.
 ///
 /// # Shapes
 /// - `x`, output: `[B, channels, S]`
@@ -59,7 +59,7 @@ pub(super) fn residual_units<B: Backend>(
     kernel::residual_units(x, units, next.parts(), tap)
 }
 
-/// An undilated filter of `kernel` taps that keeps the length.
+/// Returns the geometry of an undilated filter of `kernel` taps that keeps the length.
 pub(super) fn same(kernel: usize) -> Geometry {
     Geometry { stride: 1, padding: kernel / 2, dilation: 1 }
 }

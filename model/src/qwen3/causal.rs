@@ -1,4 +1,4 @@
-//! Qwen3 with a head: scores of the next token, with a cache of what was read.
+//! Qwen3 with a head: logits of the next token, with a key/value cache.
 //!
 //! Source: Hugging Face `Qwen3ForCausalLM`.
 
@@ -25,7 +25,7 @@ pub struct Causal<B: Backend> {
 }
 
 impl<B: Backend> Causal<B> {
-    /// A language model of the configured size.
+    /// Creates a language model of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let head = || Linear::init(config.hidden_size, config.vocab_size, device);
         Self {
@@ -34,17 +34,17 @@ impl<B: Backend> Causal<B> {
         }
     }
 
-    /// The type of the weights.
+    /// Returns the type of the weights.
     pub fn dtype(&self) -> DType {
         self.model.dtype()
     }
 
-    /// Rows of the embedding table; ids must be below it.
+    /// Returns the number of rows of the embedding table; ids must be less.
     pub fn vocabulary(&self) -> usize {
         self.model.vocabulary()
     }
 
-    /// Scores of the token after each position, without a cache.
+    /// Computes the logits of the token after each position, without a cache.
     ///
     /// # Shapes
     /// - `ids`: `[B, L]`
@@ -53,13 +53,12 @@ impl<B: Backend> Causal<B> {
         self.forward_tapped(ids, &mut Quiet)
     }
 
-    /// [`Self::forward`] of the same shapes, showing what [`Model::forward_tapped`] does.
+    /// [`Self::forward`] with the taps of [`Model::forward_tapped`].
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         kernel::linear(self.model.hidden(ids, tap), self.head(), None).cast(DType::F32)
     }
 
-    /// Reads `ids` after what row `row` of the cache holds; gives the last hidden state of the last
-    /// one.
+    /// Appends `ids` to row `row` of the cache and returns the final hidden state of the last id.
     ///
     /// # Panics
     /// If there are no ids, or the cache has no room for them.
@@ -77,10 +76,10 @@ impl<B: Backend> Causal<B> {
         self.forward_cached(ids, &slots, cache, device)
     }
 
-    /// [`Self::read`] with the hidden state of every one of `ids`.
+    /// [`Self::read`] that returns the hidden state of each of `ids`.
     ///
     /// # Panics
-    /// As [`Self::read`].
+    /// See [`Self::read`].
     ///
     /// # Shapes
     /// - output: `[ids, H]`
@@ -96,7 +95,7 @@ impl<B: Backend> Causal<B> {
         self.model.forward_cached_all(tokens, &slots, cache).squeeze_dim::<2>(0).cast(DType::F32)
     }
 
-    /// Reads one token for each of `rows`, in one pass; gives their last hidden states.
+    /// Appends one token to each of `rows` in one pass and returns their final hidden states.
     ///
     /// # Panics
     /// If there are more or fewer tokens than rows, or the cache has no room for them.
@@ -128,9 +127,9 @@ impl<B: Backend> Causal<B> {
         })
     }
 
-    /// Scores of the tokens `wanted`, one range after the other.
+    /// Computes the logits of the tokens `wanted`, one range after the other.
     ///
-    /// Only their rows of the head are read: the audio codes are less than a third of the table.
+    /// Reads only those rows of the head: the audio codes are less than a third of the table.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, H]`
@@ -157,7 +156,7 @@ impl<B: Backend> Causal<B> {
     }
 }
 
-/// Ids as a tensor of so many rows.
+/// Returns ids as a tensor with `rows` rows.
 fn rows_of<B: Backend>(ids: &[u32], rows: usize, device: &B::Device) -> Tensor<B, 2, Int> {
     let shape = [rows, ids.len() / rows];
     let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
@@ -165,7 +164,8 @@ fn rows_of<B: Backend>(ids: &[u32], rows: usize, device: &B::Device) -> Tensor<B
 }
 
 impl Config {
-    /// An empty cache for `rows` sequences of at most `capacity` tokens, in the place of its network.
+    /// Creates an empty cache for `rows` sequences of at most `capacity` tokens, at its network's
+    /// place.
     pub fn cache<B: Backend>(&self, rows: usize, capacity: usize, place: &Place<B>) -> Cache<B> {
         let shape: LayerShape = self.layer_shape();
         Cache::new(&shape, self.num_hidden_layers, rows, capacity, place)

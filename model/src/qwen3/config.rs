@@ -11,7 +11,7 @@ use crate::{
     nn::LayerShape,
 };
 
-/// The keys of a Qwen3 `config.json` that decide what is computed.
+/// The keys of a Qwen3 `config.json` that affect the computation.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Config {
     /// Rows of the embedding table.
@@ -20,7 +20,7 @@ pub struct Config {
     pub hidden_size: usize,
     /// Width inside the feed-forward block.
     pub intermediate_size: usize,
-    /// Layers.
+    /// Number of layers.
     pub num_hidden_layers: usize,
     /// Query heads.
     pub num_attention_heads: usize,
@@ -30,9 +30,9 @@ pub struct Config {
     pub head_dim: usize,
     /// Base of the rotary angles.
     pub rope_theta: f64,
-    /// Added under every norm's root.
+    /// Epsilon under the root of every norm.
     pub rms_norm_eps: f64,
-    /// Whether the head of a language model is its embedding table.
+    /// True if the language model's head is its embedding table.
     #[serde(default)]
     pub tie_word_embeddings: bool,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct Config {
     rest: Rest,
 }
 
-/// Keys that change nothing here, and why.
+/// Keys that do not affect the computation, with the reason.
 const IGNORED: &[(&str, &str)] = &[
     ("architectures", "class names of the reference"),
     ("attention_dropout", "training only"),
@@ -108,7 +108,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The sizes of every layer.
+    /// Returns the sizes of every layer.
     pub fn layer_shape(&self) -> LayerShape {
         LayerShape {
             hidden: self.hidden_size,

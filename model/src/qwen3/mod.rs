@@ -1,4 +1,4 @@
-//! Qwen3: the trunk of the text encoder (and of the language model).
+//! Qwen3: the trunk of the text encoder and of the language model.
 
 mod causal;
 mod config;

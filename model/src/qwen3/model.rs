@@ -1,7 +1,7 @@
 //! The Qwen3 trunk: embedding, causal layers, final norm.
 //!
-//! Source: arXiv:2505.09388; Hugging Face `Qwen3Model`. The caption goes through all of it; lyrics
-//! use the embedding table alone.
+//! Source: arXiv:2505.09388; Hugging Face `Qwen3Model`. The caption goes through the whole trunk;
+//! lyrics use only the embedding table.
 
 use burn::{
     module::Module,
@@ -26,7 +26,7 @@ pub struct Model<B: Backend> {
 }
 
 impl<B: Backend> Model<B> {
-    /// A trunk of the configured size.
+    /// Creates a trunk of the configured size.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.layer_shape();
         Self {
@@ -38,7 +38,7 @@ impl<B: Backend> Model<B> {
         }
     }
 
-    /// Rows of the embedding table, without any layer: what the lyric encoder reads.
+    /// Returns rows of the embedding table without any layer, as input of the lyric encoder.
     ///
     /// # Shapes
     /// - `ids`: `[B, L]`
@@ -47,24 +47,24 @@ impl<B: Backend> Model<B> {
         self.embed_tokens.forward(ids).cast(DType::F32)
     }
 
-    /// The type of the weights.
+    /// Returns the type of the weights.
     pub fn dtype(&self) -> DType {
         self.embed_tokens.dtype()
     }
 
-    /// Where the weights are, for what shall stand beside them on `device`.
+    /// Returns the weights' type with `device`, for tensors that are used together with them.
     fn place(&self, device: B::Device) -> Place<B> {
         Place { device, dtype: self.dtype() }
     }
 
-    /// Rows of the embedding table; ids must be below it.
+    /// Returns the number of rows of the embedding table; ids must be less.
     pub fn vocabulary(&self) -> usize {
         self.embed_tokens.rows()
     }
 
-    /// The last hidden state, after the final norm.
+    /// Computes the last hidden state, after the final norm.
     ///
-    /// No padding mask: attention is causal, so padding on the right reaches only itself.
+    /// No padding mask is needed: attention is causal, so padding on the right only affects itself.
     ///
     /// # Shapes
     /// - `ids`: `[B, L]`
@@ -73,12 +73,12 @@ impl<B: Backend> Model<B> {
         self.forward_tapped(ids, &mut Quiet)
     }
 
-    /// [`Self::forward`] of the same shapes, showing each layer's attention and output, and `norm.out`.
+    /// [`Self::forward`] that taps each layer's attention and output, and `norm.out`.
     pub fn forward_tapped(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         self.hidden(ids, tap).cast(DType::F32)
     }
 
-    /// [`Self::forward_tapped`] in the type that is computed in.
+    /// [`Self::forward_tapped`] in the computation type.
     pub(super) fn hidden(&self, ids: Tensor<B, 2, Int>, tap: &mut impl Tap<B>) -> Tensor<B, 3> {
         let place = self.place(ids.device());
         let rope = Rope::new(ids.dims()[1], self.head_dim, self.rope_theta, &place);
@@ -92,14 +92,14 @@ impl<B: Backend> Model<B> {
         hidden
     }
 
-    /// Reads new tokens after those in the cache, and gives the last hidden state of the last one of
-    /// each sequence, after the final norm.
+    /// Appends new tokens to the cache and returns the last hidden state of the last token of each
+    /// sequence, after the final norm.
     ///
-    /// Several tokens of one sequence, or one of each of several.
+    /// Takes several tokens of one sequence, or one token for each of several sequences.
     ///
     /// # Shapes
     /// - `ids`: `[slots, t]`
-    /// - output: `[slots, 1, H]`, in the type that is computed in
+    /// - output: `[slots, 1, H]`, in the computation type
     pub(super) fn forward_cached(
         &self,
         ids: Tensor<B, 2, Int>,
@@ -111,10 +111,10 @@ impl<B: Backend> Model<B> {
         self.norm.forward(hidden.narrow(1, last, 1))
     }
 
-    /// [`Self::forward_cached`] with the hidden states of all new tokens.
+    /// [`Self::forward_cached`] that returns the hidden states of all new tokens.
     ///
     /// # Shapes
-    /// - output: `[slots, t, H]`, in the type that is computed in
+    /// - output: `[slots, t, H]`, in the computation type
     pub(super) fn forward_cached_all(
         &self,
         ids: Tensor<B, 2, Int>,
@@ -124,7 +124,7 @@ impl<B: Backend> Model<B> {
         self.norm.forward(self.through_cached(ids, slots, cache))
     }
 
-    /// Before the final norm.
+    /// [`Self::forward_cached_all`] without the final norm.
     fn through_cached(
         &self,
         ids: Tensor<B, 2, Int>,
@@ -159,7 +159,7 @@ impl<B: Backend> Model<B> {
         hidden
     }
 
-    /// The embedding table, `[vocabulary, H]`.
+    /// Returns the embedding table, `[vocabulary, H]`.
     pub(super) fn table(&self) -> Tensor<B, 2> {
         self.embed_tokens.table()
     }

@@ -1,7 +1,7 @@
-//! Training: the operations on a backend that keeps what gradients need.
+//! The operations for training, on the autodiff backend.
 //!
-//! The operations that most of the time goes into run the backend's own kernels, forwards and
-//! backwards; the others are their references, which Burn differentiates.
+//! The most expensive operations use the backend's own kernels, forward and backward. For the
+//! others, Burn differentiates the reference.
 
 mod sound;
 #[cfg(all(test, feature = "cpu"))]

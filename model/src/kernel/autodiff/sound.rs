@@ -1,4 +1,4 @@
-//! The autoencoder's operations: snakes and filters.
+//! Operations of the autoencoder: snakes and filters.
 
 use burn::tensor::{Tensor, TensorMetadata, ops::FloatTensor};
 use burn_autodiff::{
@@ -48,7 +48,7 @@ impl<B: Backend> Backward<B, 3> for Snake {
     }
 }
 
-/// A convolution or a transposed one.
+/// A convolution or a transposed convolution.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
     pub(super) geometry: Geometry,
@@ -68,7 +68,7 @@ impl Filter {
         }
     }
 
-    /// The gradient for the input, which is as long as `samples`.
+    /// Returns the gradient of the input, of length `samples`.
     fn input_gradient<B: Backend>(
         self,
         weight: FloatTensor<B>,
@@ -77,18 +77,20 @@ impl Filter {
     ) -> FloatTensor<B> {
         let Geometry { stride, padding, dilation } = self.geometry;
         if self.transposed {
-            // What the input was spread to is gathered again; the weight already lies that way.
+            // The gradient of a transposed convolution is a convolution; the weight already has its
+            // layout.
             return <B as Backend>::conv1d(gradient, weight, None, self.geometry);
         }
         let taps = weight.shape()[2];
         if stride == 1 {
-            // The same filter backwards, inputs and outputs exchanged.
+            // The filter is reversed, with inputs and outputs exchanged.
             let weight = tensor::<B, 3>(weight).swap_dims(0, 1).flip([2]);
             let padding = dilation * (taps - 1) - padding;
             let geometry = Geometry { padding, ..self.geometry };
             return <B as Backend>::conv1d(gradient, primitive(weight), None, geometry);
         }
-        // Spread without cutting anything off: the last samples may be read although no more fit.
+        // Transposed convolution without padding; it may be shorter than the padded input, whose
+        // last samples may belong to no output.
         let whole = Geometry { padding: 0, ..self.geometry };
         let spread = <B as Backend>::conv_transpose1d(gradient, weight, None, whole);
         let spread = tensor::<B, 3>(spread);
@@ -98,13 +100,13 @@ impl Filter {
         if there == samples {
             return primitive(spread);
         }
-        // Samples at the end that no output was made of.
+        // Samples at the end that no output depends on get zeros.
         let place = (&spread.device(), spread.dtype());
         let rest = Tensor::zeros([batch, channels, samples - there], place);
         primitive(Tensor::cat(vec![spread, rest], 2))
     }
 
-    /// The gradient for the weight.
+    /// Returns the gradient of the weight.
     fn weight_gradient<B: Backend>(
         self,
         x: FloatTensor<B>,
@@ -113,12 +115,12 @@ impl Filter {
     ) -> FloatTensor<B> {
         match self.transposed {
             false => B::filter_gradient(x, gradient, taps, self.geometry),
-            // The output's gradient is what a filter would have read to give the input.
+            // A transposed convolution exchanges the roles of input and output.
             true => B::filter_gradient(gradient, x, taps, self.geometry),
         }
     }
 
-    /// Passes on what belongs to input and weight.
+    /// Registers the gradients of input and weight.
     fn pass_back<B: Backend>(
         self,
         [x_node, weight_node]: [Option<NodeId>; 2],
@@ -165,7 +167,7 @@ pub(super) fn convolve<B: Backend, C: CheckpointStrategy>(
     }
 }
 
-/// With a bias.
+/// Backward pass with a bias.
 impl<B: Backend> Backward<B, 3> for Filter {
     /// Input and weight.
     type State = [FloatTensor<B>; 2];
@@ -187,7 +189,7 @@ impl<B: Backend> Backward<B, 3> for Filter {
     }
 }
 
-/// Without one.
+/// Backward pass without a bias.
 impl<B: Backend> Backward<B, 2> for Filter {
     /// Input and weight.
     type State = [FloatTensor<B>; 2];

@@ -1,4 +1,4 @@
-//! Each operation against what Burn makes of plain operations.
+//! Gradients of each operation against Burn's gradients of plain operations.
 
 use burn::tensor::{
     Distribution, Tensor, module,
@@ -30,7 +30,7 @@ fn of<const D: usize>(x: &Tensor<Learning, D>) -> Gradient {
     })
 }
 
-/// Values of both, and the gradients of `inputs` for a sum in which every output counts
+/// Compares the values of both, and the gradients of `inputs`. The loss weights every output
 /// differently.
 #[track_caller]
 fn assert_same(ours: &Tensor<Learning, 3>, expected: &Tensor<Learning, 3>, inputs: &[Gradient]) {
@@ -51,7 +51,7 @@ fn assert_same(ours: &Tensor<Learning, 3>, expected: &Tensor<Learning, 3>, input
     }
 }
 
-/// Burn differentiates its own convolutions.
+/// Burn's own convolutions serve as reference.
 #[test]
 fn convolutions_pass_back_what_burns_do() {
     for ([channels, outputs, taps], [stride, padding, dilation], samples) in [

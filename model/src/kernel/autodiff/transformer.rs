@@ -1,4 +1,4 @@
-//! The transformers' operations: products, norms, gates, positions and attention.
+//! Operations of the transformers: products, norms, gates, positions and attention.
 
 use burn::tensor::ops::{BoolTensor, FloatTensor};
 use burn_autodiff::{
@@ -12,7 +12,7 @@ use super::super::{Backend, Visibility};
 
 type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
 
-/// Passes gradients on to the parents that want one.
+/// Registers gradients for the parents that need one.
 fn register<B: Backend, const N: usize>(
     parents: [Option<NodeId>; N],
     passed: [FloatTensor<B>; N],
@@ -25,7 +25,7 @@ fn register<B: Backend, const N: usize>(
     }
 }
 
-/// Lets `operation` pass back what it keeps for that.
+/// Registers the backward pass of `operation` with its saved state `$kept`.
 macro_rules! tracked {
     ($operation:expr, $count:literal, $nodes:expr, $kept:expr, $output:expr) => {
         match Backward::<B, $count>::prepare::<C>($operation, $nodes).compute_bound().stateful() {
@@ -134,7 +134,7 @@ pub(super) fn add_gated<B: Backend, C: CheckpointStrategy>(
 struct AddGated;
 
 impl<B: Backend> Backward<B, 3> for AddGated {
-    /// The gate and what goes through it.
+    /// The gate and the gated input.
     type State = [FloatTensor<B>; 2];
 
     fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
@@ -159,7 +159,7 @@ pub(super) fn swiglu<B: Backend, C: CheckpointStrategy>(
 struct Swiglu;
 
 impl<B: Backend> Backward<B, 2> for Swiglu {
-    /// The gate and what goes through it.
+    /// `gate` and `up`.
     type State = [FloatTensor<B>; 2];
 
     fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
@@ -170,7 +170,7 @@ impl<B: Backend> Backward<B, 2> for Swiglu {
     }
 }
 
-/// Cosines and sines learn nothing.
+/// Cosines and sines get no gradient.
 pub(super) fn rotate<B: Backend, C: CheckpointStrategy>(
     x: Tracked<B, C>,
     cos: FloatTensor<B>,
@@ -191,7 +191,7 @@ impl<B: Backend> Backward<B, 1> for Rotate {
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
         let [cos, sin] = ops.state;
-        // The other way round.
+        // The gradient is rotated by the opposite angle.
         let passed = <B as Backend>::rotate(gradient, cos, B::float_neg(sin));
         register::<B, 1>(ops.parents.map(|of| of.map(|of| of.id)), [passed], gradients);
     }
@@ -211,7 +211,7 @@ pub(super) fn attention<B: Backend, C: CheckpointStrategy>(
 #[derive(Debug)]
 struct Attention;
 
-/// Queries, keys and values, and what was hidden.
+/// Queries, keys, values and the mask.
 #[derive(Debug)]
 struct Attended<B: Backend> {
     inputs: [FloatTensor<B>; 3],

@@ -1,13 +1,13 @@
-//! The norm whose scale and shift the time decides: read once, summed in f32, written once.
+//! The norm with a time-dependent scale and shift: read once, summed in f32, written once.
 //!
-//! `y = (w x / sqrt(mean(x^2) + epsilon)) (1 + scale) + shift`, with `scale` and `shift` of the row's
-//! batch item. Rounded at least as seldom as the plain operations round: after the norm, the weight,
-//! the product and the sum.
+//! `y = (w x / sqrt(mean(x^2) + epsilon)) (1 + scale) + shift`, with `scale` and `shift` of the
+//! row's batch item. It rounds at most as often as the plain operations: after the norm, the
+//! weight, the product and the sum.
 //!
-//! Limits: `shift` and `scale` for each item or for all.
+//! Limits: `shift` and `scale` are per item or shared by all items.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values 2.5 times as
-//! fast, 2.1 times where Burn fuses what it can.
+//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values are 2.5
+//! times as fast, or 2.1 times if Burn fuses what it can.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
@@ -34,7 +34,7 @@ pub(super) fn ada_norm<R: CubeRuntime>(
         return output;
     }
     let rows = Rows::of(&x, shape[2]);
-    // Both are parts of a table of six such rows: read where they stand.
+    // Both are views of a table of six such rows, which are read in place.
     let [shift, scale] = [shift, scale].map(|part| {
         let strides = part.meta.strides();
         let readable = strides[2] == 1 && strides[0].is_multiple_of(rows.vector);
@@ -84,7 +84,7 @@ fn ada_norm_kernel<T: Float, W: Float, A: Float, B: Float, N: Size>(
     let vectors = weight.len();
     let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let rows = x.len() / vectors;
-    // Units beyond the last row go along, for all meet at the sum; they read row 0.
+    // Units beyond the last row continue, because all must reach the sum; they read row 0.
     let start = select(row < rows, row * vectors, 0usize);
 
     let mut squares = Vector::<f32, N>::new(0.0f32);
@@ -125,14 +125,14 @@ mod tests {
 
     struct AdaNorm {
         shape: [usize; 3],
-        /// Rows that all items share, or one each.
+        /// The number of shift and scale rows: one for all items, or one each.
         items: usize,
     }
 
     impl Operation for AdaNorm {
         fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
             let [_, positions, width] = self.shape;
-            // As a card gives it after a swap: not in the order of its axes.
+            // With swapped axes, as the networks may pass it.
             let [batch, ..] = self.shape;
             let x = random::<B, 3>([positions, batch, width], 1, dtype, device).swap_dims(0, 1);
             let weight = random::<B, 1>([width], 2, dtype, device);
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Widths that vectors divide and do not, one item and several, no rows at all.
+    /// Widths that vectors divide and that they do not, one item and several, no rows at all.
     #[test]
     fn rows_of_every_width() {
         for shape in [[1, 1, 1], [2, 3, 5], [3, 7, 64], [2, 33, 128], [3, 2, 1024], [0, 2, 8]] {

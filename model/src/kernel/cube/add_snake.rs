@@ -1,14 +1,14 @@
-//! The end of one residual unit and the beginning of the next: a sum, and its Snake.
+//! The end of one residual unit and the beginning of the next: a sum, and its snake.
 //!
-//! `s = x + y`, kept finite in f16, and `s + sin^2(e^alpha s) / (e^beta + 1e-9)` of what `s` is after
-//! rounding. Each input is read once; the sum, which the unit after adds to, is not read again.
+//! `s = x + y`, kept finite in f16, and `s + sin^2(e^alpha s) / (e^beta + 1e-9)` of the rounded
+//! `s`. Each input is read once. The sum, to which the next unit adds, is not read again.
 //!
-//! Limits: both outputs keep the order of `x` in memory; `y` may lie in any, but is read fast in the
-//! same one.
+//! Limits: both outputs keep the memory order of `x`; `y` may have any order, but the same order is
+//! fastest.
 //!
-//! Gain on Mesa lavapipe on two cores, 128 channels of 4800 samples and 512 of 600, channels last: 4.3
-//! and 6.3 times as fast as the plain operations, 2.3 and 2.1 times where Burn fuses them; 1.8 and 1.4
-//! times as fast as a sum and then [`super::snake`].
+//! Gain on Mesa lavapipe on two cores, 128 channels of 4800 samples and 512 of 600, channels last:
+//! 4.3 and 6.3 times as fast as the plain operations, or 2.3 and 2.1 times if Burn fuses them; 1.8
+//! and 1.4 times as fast as a sum and then [`super::snake`].
 
 use burn::tensor::DType;
 use burn_cubecl::{
@@ -29,7 +29,7 @@ pub(super) fn add_snake<R: CubeRuntime>(
 ) -> [CubeTensor<R>; 2] {
     let client = x.client.clone();
     let channels = x.meta.shape()[1];
-    // From here on the last axis is the one whose values stand together in `x`.
+    // From here on the last axis is the one that is contiguous in `x`.
     let channels_last = x.meta.strides()[1] == 1 && channels > 1;
     if channels_last {
         x.meta.swap(1, 2);
@@ -98,7 +98,7 @@ fn add_snake_kernel<T: Float, A: Float, B: Float, N: Size>(
     }
     let mut added = Vector::<f32, N>::cast_from(x[i]) + Vector::<f32, N>::cast_from(y[i]);
     if comptime!(bounded) {
-        // NaN is larger than nothing and stays.
+        // NaN fails both comparisons and stays.
         let most = Vector::<f32, N>::new(65_504.0f32);
         #[unroll]
         for j in 0..added.size() {
@@ -125,9 +125,9 @@ mod tests {
 
     struct AddSnake {
         shape: [usize; 3],
-        /// Of `x` and of `y`.
+        /// For `x` and for `y`.
         channels_last: [bool; 2],
-        /// What both are multiplied by.
+        /// Factor of both inputs.
         size: f32,
     }
 
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Sums up to 80000, where f16 ends at 65504.
+    /// Sums up to 80000, where the largest f16 is 65504.
     #[test]
     fn a_sum_stays_finite() {
         use burn_wgpu::WgpuDevice::DefaultDevice as card;

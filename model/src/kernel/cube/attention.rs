@@ -1,14 +1,15 @@
-//! Attention without the score matrix: one pass over the keys, in tiles, with a running softmax.
+//! Attention without the score matrix: one pass over the keys, in tiles, with an online softmax.
 //!
-//! `y = softmax(q k^T / sqrt(D)) v`. Of each row the pass keeps its largest score so far `m`, the sum
-//! `l` of `exp(score - m)` and the values `a` weighted by it; a tile with a larger score scales `l` and
-//! `a` by `exp(m - m')`, and `a / l` is the result (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao
-//! et al. 2022, arXiv:2205.14135). Tiles that no query of a cube may see are never read. The heads that
-//! share a key head are rows of the same cube: row `r` is query `r / group` of head `r % group`.
+//! `y = softmax(q k^T / sqrt(D)) v`. For each row the pass keeps its largest score so far `m`, the
+//! sum `l` of `exp(score - m)`, and the weighted values `a`. A tile with a larger score scales `l`
+//! and `a` by `exp(m - m')`; the result is `a / l` (Milakov and Gimelshein 2018, arXiv:1805.02867;
+//! Dao et al. 2022, arXiv:2205.14135). Tiles that no query of a cube sees are never read. The heads
+//! that share a key head are rows of the same cube: row `r` is query `r / group` of head
+//! `r % group`.
 //!
-//! Scores, exponentials and sums are f32. Limits: `D` a multiple of 4, and so small that eight keys and
-//! sixteen queries in f32 fit into the shared memory of a cube (152 where that has 16 KiB, the least
-//! there is); one type for all three tensors. The caller takes the reference for anything else.
+//! Scores, exponentials and sums are f32. Limits: `D` is a multiple of 4, and small enough that
+//! eight keys and sixteen queries in f32 fit into the shared memory of a cube (152 with 16 KiB, the
+//! minimum). All three tensors have one type. The caller uses the reference for anything else.
 
 mod decode;
 mod rehearsal;
@@ -25,14 +26,14 @@ use cubecl::prelude::*;
 
 use super::super::Visibility;
 
-/// Values read at once.
+/// Values per read.
 const VECTOR: usize = 4;
 /// Units that share rows. Each holds the rows' sums for some of the columns.
 const LANES: usize = 8;
-/// Rows that the lanes of a team share: as many as a vector holds, for a vector runs over them.
+/// Rows that the lanes of a team share: one vector of rows.
 const TEAM_ROWS: usize = VECTOR;
 
-/// Whether the kernels of this file take these tensors.
+/// True if the kernels of this file support these tensors.
 pub(super) fn takes<R: CubeRuntime>(
     q: &CubeTensor<R>,
     k: &CubeTensor<R>,
@@ -45,10 +46,10 @@ pub(super) fn takes<R: CubeRuntime>(
         && units::fits(q)
 }
 
-/// How a call is computed.
+/// Implementation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Routine {
-    /// [`units`]: takes every call that comes here.
+    /// [`units`]: supports every call that gets here.
     Units,
     /// [`decode`]: few rows.
     Decode,
@@ -57,13 +58,14 @@ pub(super) enum Routine {
     Hopper,
     /// [`tensor_cores`]: f16 or bf16, on a device that multiplies matrices of them.
     TensorCores,
-    /// The same with loops in the place of its matrix products, for tests on devices without them.
+    /// [`tensor_cores`] with loops instead of matrix products, for tests on devices without matrix
+    /// units.
     #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for it"))]
     Rehearsal,
 }
 
 impl Routine {
-    /// The fastest that takes the call.
+    /// Returns the fastest routine that supports the call.
     fn of<R: CubeRuntime>(call: &Call<R>) -> Self {
         let order = [
             Self::Decode,
@@ -76,7 +78,7 @@ impl Routine {
 
     fn takes<R: CubeRuntime>(self, call: &Call<R>) -> bool {
         match self {
-            // Asked before: see the function of that name.
+            // Checked before: see the function of that name.
             Self::Units => true,
             Self::Decode => decode::takes(call),
             #[cfg(feature = "cuda")]
@@ -104,7 +106,7 @@ impl Routine {
 }
 
 /// # Shapes
-/// - `q`, output: `[B, heads, Lq, D]`; the output lies in memory as `[B, Lq, heads, D]`
+/// - `q`, output: `[B, heads, Lq, D]`; the memory layout of the output is `[B, Lq, heads, D]`
 /// - `k`, `v`: `[B, kv_heads, Lk, D]`, `keys`: `[B, Lk]`, true = a real key
 pub(super) fn attention<R: CubeRuntime>(
     q: CubeTensor<R>,
@@ -116,7 +118,7 @@ pub(super) fn attention<R: CubeRuntime>(
     attention_by(None, q, k, v, keys, visibility).expect("some routine takes every call")
 }
 
-/// [`attention`] by the routine named, or by the fastest; `None` if that one does not take the call.
+/// [`attention`] by the given routine or the fastest; `None` if it does not support the call.
 pub(super) fn attention_by<R: CubeRuntime>(
     routine: Option<Routine>,
     q: CubeTensor<R>,
@@ -144,7 +146,7 @@ pub(super) fn attention_by<R: CubeRuntime>(
     Some(permute(output, &[0, 2, 1, 3]))
 }
 
-/// One call's tensors, laid out so that kernels can read them.
+/// The tensors of one call, in a layout that the kernels can read.
 struct Call<R: CubeRuntime> {
     q: CubeTensor<R>,
     k: CubeTensor<R>,
@@ -154,28 +156,28 @@ struct Call<R: CubeRuntime> {
 }
 
 impl<R: CubeRuntime> Call<R> {
-    /// Queries, keys and values.
+    /// Returns queries, keys and values.
     #[cfg(feature = "cuda")]
     fn tensors(&self) -> [&CubeTensor<R>; 3] {
         [&self.q, &self.k, &self.v]
     }
 
-    /// Batch and key heads: what cubes never share.
+    /// Returns the number of (batch item, key head) pairs, which cubes never share.
     fn items(&self) -> usize {
         self.k.meta.shape()[0] * self.k.meta.shape()[1]
     }
 
-    /// Query heads to a key head.
+    /// Returns the number of query heads per key head.
     fn group(&self) -> usize {
         self.q.meta.shape()[1] / self.k.meta.shape()[1]
     }
 
-    /// Rows to a key head.
+    /// Returns the number of rows per key head.
     fn rows(&self) -> usize {
         self.q.meta.shape()[2] * self.group()
     }
 
-    /// Keys from the first to the last that any query may see by position.
+    /// Returns the number of keys from the first to the last that any query sees by position.
     fn visible_keys(&self) -> usize {
         let [queries, keys] = [&self.q, &self.k].map(|x| x.meta.shape()[2]);
         match self.visibility {
@@ -189,9 +191,9 @@ impl<R: CubeRuntime> Call<R> {
         self.q.meta.shape()[3]
     }
 
-    /// The rule by position, and its number.
+    /// Returns the rule by position and its number.
     fn sight(&self) -> (Sight, u32) {
-        // Beyond this no position of a tensor differs, and sums of two stay in range.
+        // No tensor has more positions, and sums of two such numbers do not overflow.
         let number = |n: usize| n.min(1 << 30) as u32;
         match self.visibility {
             Visibility::Full => (Sight::Full, 0),
@@ -200,7 +202,7 @@ impl<R: CubeRuntime> Call<R> {
         }
     }
 
-    /// The flags of real keys. Where there are none a tensor stands in that is never read.
+    /// Returns the flags of real keys. Without flags it returns a tensor that is never read.
     fn flags(&self) -> &CubeTensor<R> {
         self.keys.as_ref().unwrap_or(&self.k)
     }
@@ -210,20 +212,20 @@ impl<R: CubeRuntime> Call<R> {
     }
 }
 
-/// Flags of real keys whose last axis is whole. Rows may lie apart, as a card puts them; a copy would be
-/// one more launch in every layer.
+/// Returns flags of real keys with a contiguous last axis. Rows may be padded, as a GPU runtime
+/// does; a copy would be one more launch in every layer.
 fn flags<R: CubeRuntime>(keys: CubeTensor<R>) -> CubeTensor<R> {
     if keys.meta.strides()[1] == 1 { keys } else { into_contiguous(keys) }
 }
 
-/// A tensor whose last axis is whole and whose rows begin where vectors may be read.
+/// Returns a tensor with a contiguous last axis and rows aligned for vector reads.
 fn readable<R: CubeRuntime>(x: CubeTensor<R>) -> CubeTensor<R> {
     let strides = x.meta.strides();
     let aligned = strides[..3].iter().all(|stride| stride.is_multiple_of(VECTOR));
     if strides[3] == 1 && aligned { x } else { into_contiguous(x) }
 }
 
-/// [`Visibility`] without its number, which does not change a kernel's text.
+/// [`Visibility`] without its number, which does not change the kernel source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Sight {
     Full,
@@ -231,21 +233,21 @@ enum Sight {
     Window,
 }
 
-/// What a kernel's text depends on besides its types.
+/// Parameters of the kernel source besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Plan {
-    /// Vectors to a head.
+    /// Vectors per head.
     vectors: usize,
-    /// Query heads to a key head.
+    /// Query heads per key head.
     group: usize,
     sight: Sight,
-    /// Whether there are flags of real keys.
+    /// True if there are flags of real keys.
     padded: bool,
-    /// Rows of a cube, a multiple of 16.
+    /// Rows per cube, a multiple of 16.
     rows: usize,
-    /// Keys of a tile, a multiple of [`LANES`].
+    /// Keys per tile, a multiple of [`LANES`].
     keys: usize,
-    /// Whether lanes can exchange values through [`plane_shuffle_xor`].
+    /// True if lanes can exchange values through [`plane_shuffle_xor`].
     shuffle: bool,
 }
 
@@ -258,26 +260,26 @@ impl Plan {
         self.teams() * LANES
     }
 
-    /// Vectors that one lane has of a row of values.
+    /// Returns the number of vectors of a row of values per lane.
     fn share(&self) -> usize {
         self.vectors.div_ceil(LANES)
     }
 
-    /// Vectors from one row of a tile to the next: odd, so that lanes that read rows do not meet in
-    /// one bank of shared memory.
+    /// Returns the distance of rows of a tile in vectors: odd, so that lanes that read rows use
+    /// different banks of shared memory.
     fn pitch(&self) -> usize {
         self.share() * LANES + 1
     }
 }
 
-/// Place of row `i` of a team among the rows of its cube. Sixteen rows belong to four teams, that is
-/// to 32 units; neighbouring teams have neighbouring rows, which are in different banks.
+/// Returns the index in the cube of row `i` of a team. Sixteen rows belong to four teams, which are
+/// 32 units. Neighbouring teams have neighbouring rows, which are in different banks.
 #[cube]
 fn row_of(team: usize, i: usize) -> usize {
     team / 4 * 16 + team % 4 + i * 4
 }
 
-/// Whether `query` may see `key` by position.
+/// Returns true if `query` sees `key` by position.
 #[cube]
 fn sees(query: usize, key: usize, near: usize, #[comptime] sight: Sight) -> bool {
     match comptime!(sight) {
@@ -288,7 +290,7 @@ fn sees(query: usize, key: usize, near: usize, #[comptime] sight: Sight) -> bool
 }
 
 // ANCHOR: window
-/// The first key that any query from `first` on may see.
+/// Returns the first key that any query from `first` on sees.
 #[cube]
 fn keys_from(first: usize, near: usize, #[comptime] sight: Sight) -> usize {
     match comptime!(sight) {
@@ -297,7 +299,7 @@ fn keys_from(first: usize, near: usize, #[comptime] sight: Sight) -> usize {
     }
 }
 
-/// One after the last key that any query up to `last` may see, of `keys`.
+/// Returns the end of the keys, out of `keys`, that queries up to `last` see.
 #[cube]
 fn keys_until(last: usize, near: usize, keys: usize, #[comptime] sight: Sight) -> usize {
     match comptime!(sight) {
@@ -307,14 +309,14 @@ fn keys_until(last: usize, near: usize, keys: usize, #[comptime] sight: Sight) -
 }
 // ANCHOR_END: window
 
-/// A score after which no weight counts: that of a hidden key.
+/// Returns the score of a hidden key, whose weight is 0.
 #[cube]
 fn hidden_score() -> f32 {
     f32::MIN.runtime()
 }
 
-/// The largest value, or the sum, of what a team's lanes have, row by row. Every unit of the cube must
-/// arrive here.
+/// Returns the largest value, or the sum, over the lanes of a team, row by row. Every unit of the
+/// cube must call it.
 #[cube]
 fn across_lanes<N: Size>(
     value: Vector<f32, N>,
@@ -342,7 +344,7 @@ fn across_lanes<N: Size>(
         for i in 1..LANES {
             result = joined::<N>(result, shared[place + i], largest);
         }
-        // Nobody may write the next values while others still read these.
+        // The next values may only be written after all units have read these.
         sync_cube();
     }
     result
@@ -357,7 +359,7 @@ fn joined<N: Size>(
     if comptime!(largest) { max(a, b) } else { a + b }
 }
 
-/// The mean of one column's vectors over all keys: what a query gets that sees none.
+/// Returns the mean of one column's vectors over all keys, for a query that sees none.
 #[cube]
 fn mean_value<T: Float, N: Size>(
     v: &Tensor<Vector<T, N>>,
@@ -372,7 +374,7 @@ fn mean_value<T: Float, N: Size>(
     sum / Vector::<f32, N>::new(keys as f32)
 }
 
-/// Which vector-wise row of the output, `[B, Lq, heads, D]`, is row `row` of a key head.
+/// Returns the index in the output, `[B, Lq, heads, D]`, of row `row` of a key head.
 #[cube]
 fn place<T: Float, N: Size>(
     q: &Tensor<Vector<T, N>>,

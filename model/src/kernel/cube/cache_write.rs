@@ -1,19 +1,19 @@
-//! New keys or values into all their places in the cache by one launch, in place where nobody else
-//! holds the cache.
+//! Writes new keys or values into all their slots of the cache in one launch, in place if the cache
+//! is not shared.
 //!
-//! Limits: a cache that is shared is copied whole first, as its sharer's may not change.
+//! Limits: a shared cache is copied first, because the other owner's copy must not change.
 //!
-//! Its last axis is made whole where it is not.
+//! The last axis is made contiguous if needed.
 //!
-//! Gain over one assignment a slot on Mesa lavapipe on two cores: two slots 1.5 times as fast, 2 times
-//! recorded; a step costs the same at every capacity.
+//! Gain over one assignment per slot on Mesa lavapipe on two cores: two slots are 1.5 times as
+//! fast, or 2 times with fusion; a step costs the same for every capacity.
 
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{super::Slot, rows::common_vector};
 
-/// Places that one launch knows; more are written by several.
+/// Maximum number of slots per launch; more slots need several launches.
 const MOST_SLOTS: usize = 32;
 
 /// # Shapes
@@ -111,7 +111,7 @@ mod tests {
         cache: [usize; 4],
         tokens: usize,
         slots: Vec<Slot>,
-        /// Whether somebody else holds the cache too, who must not see the change.
+        /// True if the cache has another owner, who must not see the change.
         shared: bool,
     }
 
@@ -149,9 +149,10 @@ mod tests {
         }
     }
 
-    /// Whether steps of a cache that nobody shares stay in one buffer: a copy would need a second.
+    /// Checks that steps of an unshared cache stay in one buffer; a copy would need a second one.
     fn steps_in_place<B: Backend>(device: &B::Device, sync: impl Fn()) {
-        // 32 MiB, written sixteen times: copies would be seconds of memory traffic in this driver.
+        // 32 MiB, written sixteen times: copies would take seconds of memory traffic in this
+        // driver.
         let time = |capacity: usize| {
             let mut cache = Tensor::<B, 4>::zeros([2, 8, capacity, 128], device);
             let new = random::<B, 4>([2, 8, 1, 128], 1, DType::F32, device);

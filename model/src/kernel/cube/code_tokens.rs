@@ -1,14 +1,14 @@
-//! Codes to tokens through one small map.
+//! Conversion of codes to tokens through one small map.
 //!
-//! `token[n, p] = b' + sum_i E_i value_i(code n) + place[p]`: projection and embedding are linear, so
-//! their product, one vector a level and one for the biases, does for both. It is made in each call by
-//! one pass over the embedding's weight, in f32; tokens are then written once, rounded once, and
-//! nothing of the width of the projection exists per code.
+//! `token[n, p] = b' + sum_i E_i value_i(code n) + place[p]`. Projection and embedding are linear,
+//! so their product replaces both: one vector per level and one for the biases. Each call computes
+//! it in f32 with one pass over the embedding's weight. Tokens are then written and rounded once,
+//! and no code needs a vector of the projection's width.
 //!
-//! Limits: at most 2^31 codes a codebook; the small map is made anew in each call.
+//! Limits: at most 2^31 codes per codebook; the small map is recomputed in each call.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores: 150 codes through 2048 to 2048 values
-//! 7.8 times as fast.
+//! Gain over the plain operations on Mesa lavapipe on two cores: 150 codes through 2048 to 2048
+//! values are 7.8 times as fast.
 
 use burn::tensor::{DType, Tensor as Values};
 use burn_cubecl::{
@@ -85,7 +85,8 @@ where
     output
 }
 
-/// Rows of `embed project`, and a last one of what does not depend on the code: `[levels + 1, H]`.
+/// Returns the rows of `embed project`, then a row that does not depend on the code:
+/// `[levels + 1, H]`.
 fn composed<R, F, I, BT>(
     (project, inner): super::super::Map<CubeBackend<R, F, I, BT>>,
     (embed, outer): super::super::Map<CubeBackend<R, F, I, BT>>,
@@ -178,7 +179,7 @@ mod tests {
     }
 
     /// The released codebook and smaller ones, the first and the last code, more levels than one
-    /// pass serves.
+    /// pass handles.
     #[test]
     fn codes_of_every_book() {
         let released = vec![8, 8, 8, 5, 5, 5];

@@ -1,17 +1,17 @@
 //! Convolution as a matrix product.
 //!
-//! `columns[s, (k, in)] = x[in, s stride + k dilation - padding]`, zero outside, then one product with
-//! the weight, then the bias. Channels stand together in memory, in the columns and in the output.
+//! `columns[s, (k, in)] = x[in, s stride + k dilation - padding]`, zero outside, then one product
+//! with the weight, then the bias. The columns and the output are channels-last.
 //!
-//! Limits: columns are made for some samples at a time, [`COLUMNS`] bytes at most (or one sample's), so
-//! their memory does not grow with the length; the weight is turned in every call. Where a device has
-//! matrix units for the type, Burn's own convolution is a product that gathers its columns as it goes,
-//! and does better; filters of one tap are a product to Burn too. Both come here nevertheless where
-//! Burn's would cut f32 ([`is_cut`]) or nothing is to be tuned.
+//! Limits: columns exist for only some samples at a time, at most [`COLUMNS`] bytes (or one
+//! sample), so their memory does not grow with the length. The weight is transposed in every call.
+//! If a device has matrix units for the type, Burn's implicit GEMM convolution is faster. Filters
+//! of one tap are a product in Burn too. Both still use this kernel if Burn's would round f32 to
+//! tf32 ([`is_cut`]), or if autotuning is off.
 //!
-//! Gain over Burn's convolution, which takes one output a unit, on Mesa lavapipe on two cores: 128 to
-//! 128 channels of 4800 samples, seven taps, 2.5 times as fast at dilations 1 and 9; patches of two
-//! 1.3 times; one tap 0.9 times.
+//! Gain over Burn's convolution, which computes one output per unit, on Mesa lavapipe on two cores:
+//! 128 to 128 channels of 4800 samples with seven taps are 2.5 times as fast at dilations 1 and 9;
+//! patches of two 1.3 times; one tap 0.9 times.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
 use burn_cubecl::{
@@ -26,20 +26,20 @@ use super::{
     rows::common_vector,
 };
 
-/// Bytes of columns that exist at a time: half of the least that any device lets one tensor have.
+/// Maximum bytes of columns at a time: half of the smallest tensor limit of any device.
 const COLUMNS: usize = 64 << 20;
 
-/// Whether [`conv1d`] does this convolution.
+/// True if [`conv1d`] handles this convolution.
 pub(super) fn is_for<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
     geometry: Geometry,
 ) -> bool {
     let ([batch, input, samples], [output, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    // On Vulkan they take f16 and bf16, and f32 is what is asked for.
+    // On Vulkan, matrix units take f16 and bf16 but not f32.
     let cmma = &x.client.properties().features.matmul.cmma;
     let matrix_units = cmma.iter().any(|config| config.a_type == x.dtype.into());
-    // Burn times its own ways, which is not wanted everywhere, and may cut f32.
+    // Burn autotunes its own variants, which is not always wanted and may round f32 to tf32.
     let pays = !is_tuned() || is_cut(x) || !matrix_units && taps > 1;
     pays && batch * input * samples * output != 0
         && samples + 2 * geometry.padding > geometry.dilation * (taps - 1)
@@ -103,7 +103,8 @@ where
     output
 }
 
-/// Columns of the outputs `range` of one item of `x`, `[B, S, in]`: `[1, range, k in]`.
+/// Computes the columns of the outputs `range` of one item of `x`, `[B, S, in]`:
+/// `[1, range, k in]`.
 fn columns<R: CubeRuntime>(
     x: &CubeTensor<R>,
     item: usize,
@@ -169,7 +170,7 @@ fn columns_kernel<T: Float, N: Size>(
     columns[ABSOLUTE_POS] = value;
 }
 
-/// Puts rows of a product, with the bias, into the rows of `output` from `row` on.
+/// Adds the bias to rows of a product and writes them to `output` from row `row` on.
 fn place<R: CubeRuntime>(
     product: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The networks' filters: wide and dilated, one tap, patches, and those that shorten.
+    /// The filters of the networks: wide and dilated, one tap, patches, and strided.
     #[test]
     fn every_filter_of_the_networks() {
         let cases = [
@@ -297,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Tiles meet without a seam, down to one sample each.
+    /// Tiles join without errors, down to one sample each.
     #[test]
     fn tiles_are_one_whole() {
         let device = burn_wgpu::WgpuDevice::DefaultDevice;

@@ -1,16 +1,16 @@
-//! Transposed convolution as a matrix product and a sum of what overlaps.
+//! Transposed convolution as a matrix product and an overlap-add.
 //!
 //! Each input frame gives `k` output samples of every channel: `columns[s, (k, out)] = x[s] W`, one
-//! product. Output sample `t` then gathers its `k / stride` columns, `columns[s, t + padding - s
-//! stride]`, and the bias, in f32, and is written once. Channels stand together in memory, in the
-//! columns and in the output.
+//! product. Output sample `t` then sums its `k / stride` columns,
+//! `columns[s, t + padding - s stride]`, and the bias, in f32, and is written once. The columns and
+//! the output are channels-last.
 //!
-//! Limits: no dilation. Columns are made for some frames at a time, [`COLUMNS`] bytes at most (or one
-//! frame's), so their memory does not grow with the length.
+//! Limits: no dilation. Columns exist for only some frames at a time, at most [`COLUMNS`] bytes (or
+//! one frame), so their memory does not grow with the length.
 //!
-//! Gain over Burn's, which tries a direct kernel and columns of its own and keeps the faster, on Mesa
-//! lavapipe on two cores: 256 to 128 channels by 4 1.1 times as fast, 128 to 128 by 2 1.5 times. What
-//! it saves elsewhere is memory: Burn's columns are those of the whole length.
+//! Gain over Burn, which tries a direct kernel and its own columns and keeps the faster, on Mesa
+//! lavapipe on two cores: 256 to 128 channels by 4 are 1.1 times as fast, 128 to 128 by 2 1.5
+//! times. It also saves memory: Burn's columns cover the whole length.
 
 use burn::tensor::{Tensor as Values, TensorMetadata};
 use burn_cubecl::{
@@ -25,7 +25,7 @@ use super::{
     rows::common_vector,
 };
 
-/// Bytes of columns that exist at a time: half of the least that any device lets one tensor have.
+/// Maximum bytes of columns at a time: half of the smallest tensor limit of any device.
 const COLUMNS: usize = 64 << 20;
 
 /// # Shapes
@@ -81,7 +81,7 @@ where
     let weight: Values<CubeBackend<R, F, I, BT>, 3> = tensor(weight);
     let weight = weight.swap_dims(1, 2).reshape([1, input, taps * channels]);
 
-    // A sample also needs the frames before its own that reach it.
+    // A sample also needs the earlier frames that overlap it.
     let before = taps.div_ceil(stride) - 1;
     let tile = (bytes / (taps * channels * dtype.size())).saturating_sub(before).max(1);
     for item in 0..batch {
@@ -90,7 +90,7 @@ where
             let from = start.saturating_sub(before);
             let part = x.clone().narrow(0, item, 1).narrow(1, from, end - from);
             let columns = matmul(primitive(part), primitive(weight.clone()));
-            // Samples whose newest frame is one of this tile.
+            // Samples whose newest frame is in this tile.
             let first = (start * stride).max(padding) - padding;
             let last = if end == frames {
                 samples
@@ -168,7 +168,7 @@ fn overlap_add_kernel<T: Float, B: Float, N: Size>(
     }
     #[unroll]
     for age in 0..comptime!(taps.div_ceil(stride)) {
-        // Frames of the song only, and only those that reach so far.
+        // Only existing frames, and only those that overlap the sample.
         if newest >= age && newest - age < frames {
             let tap = place - (newest - age) * stride;
             if tap < taps {
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Tiles meet without a seam, down to one frame each.
+    /// Tiles join without errors, down to one frame each.
     #[test]
     fn tiles_are_one_whole() {
         let device = burn_wgpu::WgpuDevice::DefaultDevice;

@@ -1,6 +1,6 @@
-//! Our kernels as CUDA C++, compiled for real cards on machines that have none.
+//! Tests that compile the kernels' CUDA C++ for real GPUs on machines without one.
 //!
-//! NVRTC, NVIDIA's compiler, is a library that needs no card. Where it is not found a test says so
+//! NVRTC, NVIDIA's compiler, is a library that needs no GPU. If it is missing, a test prints this
 //! and stops; `ACESTEP_REQUIRE_NVRTC=1` makes that a failure.
 
 #![expect(clippy::print_stderr, reason = "tests that are skipped say so")]
@@ -27,19 +27,19 @@ use crate::{
 
 type B = CubeBackend<PaperRuntime, f32, i32, u8>;
 
-/// Compiles every text of `kernel` that was launched on `card`; says how many there are.
+/// Compiles every source of `kernel` that was launched on `card`, and returns their number.
 ///
 /// # Panics
-/// With the compiler's words, if it refuses one.
+/// If the compiler rejects one, with its message.
 fn compile(card: &Paper, kernel: &str) -> usize {
-    // The types of a kernel stand in its name too, and this module among them. One in CUDA C++ is named
-    // by the type of its sizes.
+    // A kernel's name also holds its types, and this module is one of them. The name of a CUDA C++
+    // kernel is the type of its sizes.
     let ours = |name: &str| {
         let name = name.strip_prefix("acestep_model::kernel::cube::cuda::Task<").unwrap_or(name);
         let own = name.split('<').next().unwrap_or_default();
         own.starts_with("acestep_model::kernel::cube::") && own.contains(kernel)
     };
-    // Not CUDA_PATH: crates below us are built anew whenever that changes.
+    // Not CUDA_PATH: dependencies are rebuilt whenever that changes.
     let headers = std::env::var_os("ACESTEP_CUDA_PATH").map(PathBuf::from);
     let include = headers.into_iter().map(|path| path.join("include"));
     let include_paths: Vec<String> = include
@@ -66,21 +66,21 @@ fn compile(card: &Paper, kernel: &str) -> usize {
     compiled
 }
 
-/// Whether there is a compiler.
+/// True if the compiler is available.
 ///
 /// # Panics
-/// If there is none though one is required.
+/// If it is missing but required.
 fn compiler_is_present() -> bool {
     #[allow(unsafe_code, reason = "opens a library and looks for a name in it")]
-    // SAFETY: the library is NVIDIA's, and opening it runs nothing of ours.
+    // SAFETY: the library is NVIDIA's, and opening it runs no code of this project.
     let present = unsafe { cudarc::nvrtc::sys::is_culib_present() };
     let required = std::env::var_os("ACESTEP_REQUIRE_NVRTC").is_some();
     assert!(present || !required, "libnvrtc is not found: is it in LD_LIBRARY_PATH?");
     present
 }
 
-/// Runs `launches` on a card of each generation in each type, and compiles what was launched of
-/// `kernels`: each in three texts at least, one a type.
+/// Runs `launches` on a GPU of each generation in each type, and compiles the launched `kernels`:
+/// each has at least three sources, one per type.
 fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&Paper, DType)) {
     if !compiler_is_present() {
         eprintln!("skipped: libnvrtc is not found");
@@ -90,14 +90,14 @@ fn compiles_everywhere(kernels: &[&str], launches: impl Fn(&Paper, DType)) {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
             launches(&card, dtype);
         }
-        // Launches are taken down by a thread of the card's: the last would be missing.
+        // Launches are recorded by a thread of the device; without this the last would be missing.
         B::sync(&card).expect("a card on paper does not fail");
         for kernel in kernels {
             let count = compile(&card, kernel);
-            // No matrix units take f32.
+            // Matrix units do not take f32.
             let least = if kernel.contains("tensor_cores") { 2 } else { 3 };
             assert!(count >= least, "{kernel} was launched {count} times on {card:?}");
-            // The type of songs on these cards; it stands in a kernel's name in C++.
+            // The type that songs use on these GPUs; the C++ kernel name includes it.
             let texts = sources(&card);
             let mut own = texts.iter().filter(|(name, _)| name.contains(kernel));
             assert!(own.any(|(_, text)| text.contains("_bf16_")), "{kernel} is not there in bf16");
@@ -116,7 +116,7 @@ fn rms_norm() {
     });
 }
 
-/// What stands around the products of a layer, and products of few rows, at the released sizes.
+/// The operations around the products of a layer, and products of few rows, at the released sizes.
 #[test]
 fn layers() {
     let kernels = [
@@ -149,7 +149,7 @@ fn layers() {
     });
 }
 
-/// What is between codes and latents, and between latents and sound, at the released sizes.
+/// The operations between codes and latents, and between latents and audio, at the released sizes.
 #[test]
 fn codes_and_sound() {
     let kernels = [
@@ -182,7 +182,7 @@ fn codes_and_sound() {
             let (alpha, beta) = (x([1, input, 1], 2), x([1, input, 1], 3));
             let y = kernel::snake(x([1, input, 50], 1), alpha, beta);
             let weight = x([input, output, taps], 4);
-            // By name, for in bf16 Hopper GPUs take a product for it: see `hopper_products`.
+            // By name, because Hopper GPUs use a product for it in bf16: see `hopper_products`.
             let [y, weight] = [y, weight].map(primitive);
             let bias_of_y = Some(primitive(bias(output)));
             let y = conv_transpose1d::<PaperRuntime, f32, i32, u8>(y, weight, bias_of_y, geometry);
@@ -190,7 +190,7 @@ fn codes_and_sound() {
             let dilated = Geometry { stride: 1, padding: 9, dilation: 3 };
             let (alpha, beta) = (x([1, output, 1], 2), x([1, output, 1], 3));
             drop(kernel::add_snake(y.clone(), y.clone(), alpha, beta));
-            // Called by name: on GPUs with tensor cores the front takes Burn's kernel or the product's instead.
+            // By name, because the front uses Burn's kernel or a product on GPUs with tensor cores.
             let [y, weight] = [y, x([output, output, 7], 5)].map(primitive);
             let bias = Some(primitive(bias(output)));
             drop(conv1d::<PaperRuntime, f32, i32, u8>(y, weight, bias, dilated));
@@ -198,7 +198,7 @@ fn codes_and_sound() {
     });
 }
 
-/// Each routine at shapes of the released checkpoints, and at one that none of them has.
+/// Each routine at shapes of the released checkpoints, and at a shape that none of them has.
 #[test]
 fn attention() {
     let kernels = [
@@ -228,8 +228,8 @@ fn attention() {
     });
 }
 
-/// Runs `launches` on a GPU of each generation in each type, and compiles what was launched of `kernel`:
-/// something on Hopper, nothing before.
+/// Runs `launches` on a GPU of each generation in each type, and compiles the launches of `kernel`.
+/// There must be some for Hopper, and none before.
 fn compiles_for_hopper(kernel: &str, launches: impl Fn(&Paper, DType)) {
     if !compiler_is_present() {
         eprintln!("skipped: libnvrtc is not found");
@@ -245,7 +245,8 @@ fn compiles_for_hopper(kernel: &str, launches: impl Fn(&Paper, DType)) {
     }
 }
 
-/// The sizes of songs and of a prompt, each of the kernel's tiles, and views in place of whole tensors.
+/// The sizes of songs and of a prompt, each of the kernel's tiles, and views instead of whole
+/// tensors.
 #[test]
 fn hopper_attention() {
     compiles_for_hopper("cuda::attention::", |card, dtype| {
@@ -257,7 +258,7 @@ fn hopper_attention() {
             ([32, 8, 1500, 1500], Visibility::Full),
             ([8, 8, 77, 90], Visibility::Causal { first: 13 }),
         ] {
-            // Heads stand beside each other, keys and values in one tensor.
+            // Heads are interleaved, with keys and values in one tensor.
             let view = |heads, rows, seed| {
                 let x = random::<B, 4>([1, rows, heads + kv_heads, 128], seed, dtype, card);
                 x.narrow(2, kv_heads, heads).swap_dims(1, 2)
@@ -272,8 +273,8 @@ fn hopper_attention() {
     });
 }
 
-/// The kernel has no way for padding, few queries, heads of another width, and queries whose window has
-/// no key.
+/// The kernel does not support padding, few queries, other head widths, and queries whose window
+/// has no key.
 #[test]
 fn hopper_attention_leaves_the_rest() {
     let takes = |[queries, keys, width]: [usize; 3], visibility, padded: bool| {
@@ -291,8 +292,8 @@ fn hopper_attention_leaves_the_rest() {
     assert!(!takes([40, 30, 128], Visibility::Window(9), false));
 }
 
-/// Products of songs, a language model's prompt and a few rows; convolutions of channels that stand
-/// together in memory and of others.
+/// Products of songs, of a language model's prompt and of a few rows; convolutions of channels-last
+/// and other inputs.
 #[test]
 fn hopper_products() {
     compiles_for_hopper("cuda::product::", |card, dtype| {
@@ -323,8 +324,8 @@ fn hopper_products() {
     });
 }
 
-/// A token of a language model of the released widths, of one sequence and of two: all layers in one
-/// launch, and where heads are narrower none.
+/// A token of a language model of the released widths, for one sequence and for two. All layers are
+/// one launch, or none if heads are narrower.
 #[test]
 fn hopper_decode() {
     compiles_for_hopper("cuda::decode::", |card, dtype| {
@@ -366,8 +367,8 @@ fn hopper_decode() {
     });
 }
 
-/// A part of a cache is a view on NVIDIA's cards only where it ends at 512 bytes; else a token would
-/// copy all keys and values before it.
+/// A part of a cache is a view on NVIDIA GPUs only if it ends at 512 bytes. Otherwise each token
+/// would copy all earlier keys and values.
 #[test]
 fn a_cache_is_seen_without_a_copy() {
     for (dtype, width) in [(DType::BF16, 128), (DType::F16, 16), (DType::F32, 128)] {

@@ -1,38 +1,39 @@
-//! A token through all layers of a language model, in one operation where the backend can.
+//! One token through all layers of a language model, in one operation if the backend supports it.
 
 use burn::tensor::{DType, Tensor, ops::FloatTensor};
 
 use super::super::{Backend, CachedLayer, LayerWeights, Reading, layers::one, primitive, tensor};
 
-/// Tensors of a layer: eleven weights, in the order of [`weights`], then keys and values.
+/// Number of tensors per layer: eleven weights, in the order of [`weights`], then keys and values.
 pub(super) const TENSORS: usize = 13;
 
-/// One token of each of some sequences, whose rows in the cache follow each other.
+/// A decoding step: one token each for sequences in consecutive rows of the cache.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoding {
     pub(super) hidden: usize,
     pub(super) inner: usize,
     pub(super) heads: usize,
     pub(super) kv_heads: usize,
-    /// Values of a head.
+    /// Width of a head.
     pub(super) width: usize,
-    /// The type of everything.
+    /// The type of all tensors.
     pub(super) dtype: DType,
-    /// Positions for which the cache has room.
+    /// Number of positions that the cache can hold.
     pub(super) capacity: usize,
     pub(super) first_row: usize,
-    /// Where each token stands.
+    /// Position of each token.
     pub(super) positions: Vec<usize>,
     pub(super) epsilon: f64,
 }
 
-/// Backends that can be asked for it.
+/// Backends that may support the fused decoding step.
 #[doc(hidden)]
 pub trait Decodes: Backend {
-    /// Whether [`Self::decode`] takes such a step on this device.
+    /// True if [`Self::decode`] supports such a step on this device.
     fn decodes(device: &Self::Device, decoding: &Decoding) -> bool;
 
-    /// Gives what comes out of the last layer, `[rows, 1, H]`, and then the caches, changed, two a layer.
+    /// Returns the output of the last layer, `[rows, 1, H]`, then the updated caches, two per
+    /// layer.
     fn decode(
         x: FloatTensor<Self>,
         rope: [FloatTensor<Self>; 2],
@@ -57,7 +58,8 @@ pub(super) fn cached_layers<B: Decodes>(
     for (own, caches) in layers {
         let mut of_layer: Vec<FloatTensor<B>> = weights(own);
         for cache in caches {
-            // The operation has to own the cache, or it would copy it. Something stands in until it is back.
+            // The operation must own the cache, or it would copy it. A placeholder stands in until
+            // then.
             let stand_in =
                 Tensor::from_primitive(burn::tensor::TensorPrimitive::Float(primitive(x.clone())));
             of_layer.push(primitive(std::mem::replace(cache, stand_in)));
@@ -75,7 +77,7 @@ pub(super) fn cached_layers<B: Decodes>(
     x
 }
 
-/// The sizes of a step, if it is one token of each sequence and all layers are alike.
+/// Returns the sizes of a step, if it is one token per sequence with matching types.
 fn decoding<B: Backend>(
     x: &Tensor<B, 3>,
     (weights, [keys, _]): &CachedLayer<'_, B>,
@@ -100,7 +102,7 @@ fn decoding<B: Backend>(
     })
 }
 
-/// A layer's weights, in the order that the operation has them in.
+/// Returns a layer's weights in the order of the operation.
 fn weights<B: Backend>(of: LayerWeights<B>) -> Vec<FloatTensor<B>> {
     let LayerWeights { input_layernorm, q_proj, k_proj, v_proj, o_proj, q_norm, k_norm, .. } = of;
     let LayerWeights { post_attention_layernorm, gate_proj, up_proj, down_proj, .. } = of;

@@ -1,7 +1,7 @@
-//! Our operations under Burn's fusion, which records operations and runs them later.
+//! The custom operations for Burn's fusion backend, which records operations and runs them later.
 //!
-//! Every operation that has a kernel is forwarded by name: one that is forgotten here would run as
-//! plain operations without a word.
+//! Every operation with a kernel must be forwarded here by name. A missing one would silently run
+//! as plain operations.
 
 use std::{fmt, sync::Arc};
 
@@ -26,7 +26,7 @@ type Handles<B> =
     HandleContainer<<<B as FusionBackend>::FusionRuntime as FusionRuntime>::FusionHandle>;
 type Run<B> = dyn Fn(&mut Handles<B>, &[TensorIr]) -> Vec<FloatTensor<B>> + Send + Sync;
 
-/// An operation waiting for its turn.
+/// A recorded operation.
 struct Custom<B: FusionBackend> {
     description: CustomOpIr,
     run: Arc<Run<B>>,
@@ -47,9 +47,9 @@ impl<B: FusionBackend> Operation<B::FusionRuntime> for Custom<B> {
     }
 }
 
-/// Records an operation of `inputs` that gives one tensor of `shape` and `dtype`.
+/// Records an operation on `inputs` that returns one tensor of `shape` and `dtype`.
 ///
-/// `run` is called later with the inputs' descriptions, in their order.
+/// `run` is called later with the descriptions of the inputs, in order.
 fn record<B: FusionBackend>(
     name: &'static str,
     inputs: Vec<Recorded<B>>,
@@ -61,7 +61,7 @@ fn record<B: FusionBackend>(
     record_all::<B>(name, inputs, vec![(shape, dtype)], run).remove(0)
 }
 
-/// [`record`] of an operation that gives a tensor for each shape and type of `outputs`.
+/// [`record`] of an operation that returns one tensor per shape and type in `outputs`.
 fn record_all<B: FusionBackend>(
     name: &'static str,
     inputs: Vec<Recorded<B>>,
@@ -78,7 +78,7 @@ fn record_all<B: FusionBackend>(
     client.register(streams, OperationIr::Custom(description), custom)
 }
 
-/// The float tensors of all inputs.
+/// Returns the float tensors of all inputs.
 fn floats<B: FusionBackend, const N: usize>(
     handles: &mut Handles<B>,
     inputs: &[TensorIr],
@@ -86,7 +86,7 @@ fn floats<B: FusionBackend, const N: usize>(
     std::array::from_fn(|i| handles.get_float_tensor::<B>(&inputs[i]))
 }
 
-/// The shape of a convolution's output.
+/// Returns the output shape of a convolution.
 fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: Geometry) -> Shape {
     let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
     let Geometry { stride, padding, dilation } = geometry;
@@ -94,7 +94,7 @@ fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: Geometry) -> Shape 
     [batch, channels, outputs].into()
 }
 
-/// Inputs whose last may be absent.
+/// Returns the inputs followed by the bias, if there is one.
 fn with_bias<T, const N: usize>(inputs: [T; N], bias: Option<T>) -> Vec<T> {
     inputs.into_iter().chain(bias).collect()
 }
@@ -330,7 +330,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let is_ours = B::has_product(x.client.device(), x.dtype());
         if matrix::is_tuned() && !is_ours && !matvec::is_for(x.shape()[0]) {
-            // Left to Burn, which may do in one what follows the product.
+            // Left to Burn, which may fuse the next operations into the product.
             let [x, weight] = [x, weight].map(tensor::<Self, 2>);
             return primitive(x.matmul(weight.transpose()));
         }

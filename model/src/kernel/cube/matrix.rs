@@ -1,13 +1,13 @@
-//! Matrix products: the fastest of many variants on a card, the first that fits elsewhere.
+//! Matrix products: autotuned on a GPU, the first suitable variant elsewhere.
 //!
-//! Burn has dozens of kernels for a product and times them for each class of shapes. On a card that is
-//! worth the wait, and kept on disk. On a driver in software each variant takes half a second to
-//! compile, for products that take a thousandth: there CubeCL's tuning level is set to `minimal`, which
-//! is taken here to mean that nothing is timed.
+//! Burn has dozens of kernels for a product and times them for each class of shapes. On a GPU this
+//! pays off, and the result is cached on disk. On a software driver each variant takes half a
+//! second to compile, for products that take a millisecond. There CubeCL's tuning level is set to
+//! `minimal`, which here means that nothing is timed.
 //!
-//! NVIDIA's matrix units know no f32, only tf32, which has ten binary digits after the first. Burn's
-//! variants for them would cut f32 to it, and the goldens' tolerances are a hundred times as close. Who
-//! asks for f32 gets it: there products are done by plain units, each factor whole.
+//! NVIDIA's matrix units do not support f32, only tf32, which has a 10-bit mantissa. Burn's
+//! variants for them would round f32 to tf32, but the goldens' tolerances are a hundred times as
+//! strict. So f32 products use plain units, which keep full f32 factors.
 
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{
@@ -34,12 +34,12 @@ use cubek::{
     std::InputBinding,
 };
 
-/// Whether variants are timed against each other.
+/// True if autotuning is on.
 pub(super) fn is_tuned() -> bool {
     !matches!(CubeClRuntimeConfig::get().autotune.level, AutotuneLevel::Minimal)
 }
 
-/// Whether Burn's fastest products of this tensor would round its values first.
+/// True if Burn's fastest products would round the values of this tensor first.
 pub(super) fn is_cut<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
     x.dtype == DType::F32 && knows_tf32(&x.client)
 }
@@ -48,11 +48,11 @@ fn knows_tf32<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
     client.properties().supports_type(Type::scalar(ElemType::Float(FloatKind::TF32)))
 }
 
-/// What has to be known of a device before a product is recorded for it.
+/// Properties of a device that must be known before a product is recorded for it.
 #[doc(hidden)]
 pub trait Products: burn::tensor::backend::Backend {
-    /// Whether products of this type are not left to Burn: there are kernels of ours, or Burn's fastest
-    /// ones would round f32 first.
+    /// True if products of this type are not left to Burn: this project has kernels for them, or
+    /// Burn's fastest ones would round f32.
     fn has_product(device: &Self::Device, dtype: DType) -> bool;
 }
 
@@ -73,10 +73,10 @@ where
     }
 }
 
-/// The product of two matrices, or of batches of them.
+/// Computes the product of two matrices, or of batches of them.
 ///
 /// # Panics
-/// If the shapes do not match, or no variant takes them: there is one that takes all.
+/// If the shapes do not match, or no variant supports them; one variant supports all.
 pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
     if is_cut(&left) {
         return by_units(left, right);
@@ -88,7 +88,7 @@ pub(super) fn matmul<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) 
 
 /// [`matmul`] without matrix units.
 fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTensor<R> {
-    // Reading the next tile while one is computed pays where there are some.
+    // Double buffering of tiles pays off only for sums of this many terms.
     const LONG: usize = 256;
     let (rows, terms) = (left.meta.shape()[left.meta.num_dims() - 2], inner(&left));
     let tile_size =
@@ -99,11 +99,11 @@ fn by_units<R: CubeRuntime>(left: CubeTensor<R>, right: CubeTensor<R>) -> CubeTe
         Strategy::SimpleUnit(BlueprintStrategy::Inferred(SimpleUnitSelectionArgs { tile_size }))
     };
     let launched = launch(&strategy, left.clone(), right.clone());
-    // A variant may need more shared memory than there is.
+    // A variant may need more shared memory than the device has.
     taken(launched.or_else(|_| launch(&Strategy::Naive, left, right)))
 }
 
-/// Terms of each sum.
+/// Returns the number of terms of each sum.
 fn inner<R: CubeRuntime>(left: &CubeTensor<R>) -> usize {
     left.meta.shape()[left.meta.num_dims() - 1]
 }
@@ -150,7 +150,7 @@ mod tests {
     use super::super::testing::{Plain, random, read, same};
     use crate::kernel::{primitive, tensor};
 
-    /// What NVIDIA's cards do in f32, on any card. Weights are turned, as networks have them.
+    /// The path of NVIDIA GPUs in f32, on any GPU. Weights are transposed, as in the networks.
     #[test]
     fn products_by_plain_units() {
         for [rows, terms, columns] in [[5, 24, 7], [70, 100, 33], [16, 300, 65], [130, 512, 96]] {

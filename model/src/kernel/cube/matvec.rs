@@ -1,16 +1,17 @@
-//! A weight times a few rows: what a language model does for every token it writes.
+//! The product of a weight with a few rows, which a language model computes for every token.
 //!
-//! `y[r, o] = sum_i W[o, i] x[r, i]`. The weight is read once, whatever the number of rows, in the
-//! widest reads there are and straight into registers: its size over the memory's speed is the time
-//! of a step, and nothing is gained by keeping it elsewhere in between. Sums are f32. Some lanes
-//! share an output, and several reads are on their way before the first is used.
+//! `y[r, o] = sum_i W[o, i] x[r, i]`. The weight is read once for any number of rows, with the
+//! widest possible reads, directly into registers. So a step takes the weight's size over the
+//! memory bandwidth, and shared memory would not help. Sums are f32. Several lanes share an output,
+//! and several reads are in flight before the first is used.
 //!
-//! Limits: products of up to [`FEW_ROWS`] rows come here; more are Burn's, which fills tensor cores.
+//! Limits: it handles products of up to [`FEW_ROWS`] rows; Burn handles more rows, with tensor
+//! cores.
 //!
-//! Gain over Burn's product on Mesa lavapipe on two cores, 1024 to 3072 values: two rows (a token with
-//! guidance) 4.1 times as fast, four rows 1.9 times, one row the same, eight rows 0.7 times, hence the
-//! limit. That driver is bound by arithmetic; the share of a card's bandwidth can only be
-//! measured on one.
+//! Gain over Burn's product on Mesa lavapipe on two cores, 1024 to 3072 values: two rows (a token
+//! with guidance) are 4.1 times as fast, four rows 1.9 times, one row the same, eight rows 0.7
+//! times, hence the limit. That driver is compute-bound; the share of the memory bandwidth can only
+//! be measured on a GPU.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
@@ -20,25 +21,25 @@ use cubecl::prelude::*;
 
 use super::rows::{common_vector, row_sum, shuffles, spread};
 
-/// Most rows for which this is the faster product.
+/// Maximum number of rows for which this product is faster.
 pub(super) const FEW_ROWS: usize = 4;
 
-/// Rows whose sums stay in registers: beyond, the same outputs are gone through again, their weights
-/// then in the nearest cache.
+/// Rows whose sums stay in registers. More rows repeat the same outputs, whose weights are then in
+/// the nearest cache.
 const IN_REGISTERS: usize = 4;
 
-/// Units of a cube.
+/// Units per cube.
 const UNITS: u32 = 256;
 
-/// Reads of one output's weights that a unit has on their way.
+/// Reads of one output's weights that a unit has in flight.
 const READS: usize = 4;
 
-/// Whether a product of this many rows should be [`matvec`]'s.
+/// True if [`matvec`] should compute a product of this many rows.
 pub(super) fn is_for(rows: usize) -> bool {
     rows <= FEW_ROWS
 }
 
-/// For any number of rows, in the type of `x`.
+/// Works for any number of rows, in the type of `x`.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
@@ -62,8 +63,8 @@ pub(super) fn matvec<R: CubeRuntime>(x: CubeTensor<R>, weight: CubeTensor<R>) ->
     let lanes = if shuffle { plane } else { 32 };
     let vector = common_vector(&[&x, &weight]);
     let vectors = width / vector;
-    // Two outputs a row of lanes read the same `x` once, where enough rows of lanes remain to fill
-    // a card and their sums stay in registers.
+    // Two outputs per row of lanes read the same `x` once, if there are still enough rows of lanes
+    // to fill a GPU and the sums stay in registers.
     let together = if outputs >= 2048 && rows <= 2 { 2 } else { 1 };
     let deep = (1..=READS)
         .rev()
@@ -114,7 +115,7 @@ fn matvec_kernel<T: Float, W: Float, N: Size>(
     }
 }
 
-/// The products of `count` rows from `first` on.
+/// Computes the products of `count` rows from `first` on.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "what the kernel was given, and which rows")]
 fn multiply<T: Float, W: Float, N: Size>(
@@ -136,7 +137,7 @@ fn multiply<T: Float, W: Float, N: Size>(
     let mut starts = Array::<usize>::new(together);
     #[unroll]
     for o in 0..together {
-        // Beyond the last output units go along, for all meet at the sum.
+        // Units beyond the last output continue, because all must reach the sum.
         starts[o] = select(place + o < outputs, place + o, 0usize) * vectors;
     }
     let mut sums = Array::<Vector<f32, N>>::new(comptime!(count * together));
@@ -224,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Rows that one pass serves and one too many; outputs that fill no cube; widths of all kinds.
+    /// Row counts around the limit of one pass; outputs that do not fill a cube; various widths.
     #[test]
     fn products_of_every_size() {
         let cases = [

@@ -1,4 +1,4 @@
-//! What each kernel gains over its reference on the device at hand, as a table.
+//! Benchmarks of each kernel against its reference on the present device, as a table.
 //!
 //! `cargo test -p acestep-model --features wgpu --lib -- --ignored --nocapture cube::measure`
 
@@ -22,7 +22,7 @@ use crate::kernel;
 struct Table<'a, B: Backend> {
     name: &'a str,
     device: &'a B::Device,
-    /// Only operations whose name holds this.
+    /// Only operations whose name contains this.
     only: String,
 }
 
@@ -58,7 +58,7 @@ impl<B: Backend> Table<'_, B> {
         let (mut plain, mut ours) = (f64::MAX, f64::MAX);
         self.best(2, &reference);
         self.best(2, &kernel);
-        // In turn, so that a busy machine is busy for both.
+        // The runs alternate, so that other load affects both.
         let start = Instant::now();
         for round in 0..10 {
             if round >= 2 && start.elapsed().as_secs() >= 3 {
@@ -141,7 +141,7 @@ impl<B: Backend> Table<'_, B> {
         let (cache, new) = (self.x([2, 8, 2048, 128]), self.x([2, 8, 1, 128]));
         let slots = [0, 1].map(|row| Slot { row, start: 1000 });
         for (name, shared) in [("cache_write", false), ("cache_write, shared", true)] {
-            // A cell, for the cache goes from step to step.
+            // A cell, because the cache moves from step to step.
             let step = |write: fn(Tensor<B, 4>, Tensor<B, 4>, &[Slot]) -> Tensor<B, 4>| {
                 let held = std::cell::RefCell::new(Some(cache.clone() * 1.0));
                 let new = new.clone();
@@ -152,7 +152,7 @@ impl<B: Backend> Table<'_, B> {
                     let after = write(before, new.clone(), &slots);
                     *held = Some(keeper.unwrap_or_else(|| after.clone()));
                     drop(after);
-                    // A read, for both must have run.
+                    // A read, because both must have run.
                     let held = held.as_ref().expect("just put");
                     primitive(held.clone().narrow(2, 1000, 1))
                 }
@@ -184,7 +184,7 @@ impl<B: Backend> Table<'_, B> {
                 [sum.clone(), reference::snake(sum, alpha, beta)]
             };
             let joined = |[sum, active]: [Tensor<B, 3>; 2]| {
-                // Both are used, as networks do; a view costs nothing.
+                // Both results are used, as in the networks; a view costs nothing.
                 drop(sum.narrow(2, 0, 1));
                 primitive(active)
             };
@@ -264,7 +264,7 @@ impl<B: Backend> Table<'_, B> {
     }
 }
 
-/// `ACESTEP_MEASURE=snake` measures operations of that name alone.
+/// `ACESTEP_MEASURE=snake` restricts the benchmark to operations of that name.
 #[test]
 #[ignore = "a measurement"]
 #[expect(clippy::print_stdout, reason = "the table is what the test is run for")]

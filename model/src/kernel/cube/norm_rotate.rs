@@ -1,15 +1,14 @@
-//! The norm of every head and its turn by position, in one pass that also puts heads before
-//! positions.
+//! Norm and rotary position of every head in one pass, which also moves heads before positions.
 //!
 //! `n = w x / sqrt(mean(x^2) + epsilon)`, then `(a, b) -> (a cos - b sin, b cos + a sin)` for the
-//! halves `a`, `b` of `n`. Rounded at least as seldom as the plain operations round: after the norm,
-//! the weight and each product.
+//! halves `a`, `b` of `n`. It rounds at most as often as the plain operations: after the norm, the
+//! weight and each product.
 //!
-//! Limits: `D` even, positions in `[L, D / 2]` or one for each item of a single token.
+//! Limits: `D` is even; positions are `[L, D / 2]`, or one per item for a single token.
 //!
 //! Gain over the plain operations on Mesa lavapipe on two cores: 375 positions of 16 heads of 128
-//! values 6.9 times as fast, 4.5 times where Burn fuses what it can; one token of two songs 3.8 and 5.2
-//! times.
+//! values are 6.9 times as fast, or 4.5 times if Burn fuses what it can; one token of two songs 3.8
+//! and 5.2 times.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
@@ -21,7 +20,7 @@ use super::rows::{Rows, row_sum};
 
 /// # Shapes
 /// - `x`: `[B, L, heads, D]`, `weight`: `[D]`
-/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` where `L` is 1
+/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1
 /// - output: `[B, heads, L, D]`
 pub(super) fn norm_rotate<R: CubeRuntime>(
     x: CubeTensor<R>,
@@ -84,7 +83,7 @@ fn norm_rotate_kernel<T: Float, W: Float, A: Float, N: Size>(
     let half = vectors / 2;
     let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let rows = x.len() / vectors;
-    // Units beyond the last row go along, for all meet at the sum; they read row 0.
+    // Units beyond the last row continue, because all must reach the sum; they read row 0.
     let start = select(row < rows, row * vectors, 0usize);
 
     let mut squares = Vector::<f32, N>::new(0.0f32);
@@ -141,7 +140,7 @@ mod tests {
     impl Operation for NormRotate {
         fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
             let [batch, length, heads, width] = self.shape;
-            // Heads that stand in another order in memory.
+            // Heads in another memory order.
             let x = random::<B, 4>([batch, heads, length, width], 1, dtype, device);
             let weight = random::<B, 1>([width], 2, dtype, device);
             let table = |seed| random::<B, 2>([self.positions, width / 2], seed, dtype, device);
@@ -152,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Sequences, batches of them, and steps of one token at a position each.
+    /// Sequences, batches of them, and steps of one token with one position each.
     #[test]
     fn heads_and_positions_of_every_number() {
         let cases = [

@@ -1,8 +1,8 @@
-//! A card that exists on paper: everything is launched on it and nothing is computed.
+//! A fake GPU: kernels are compiled and launched on it, but nothing is computed.
 //!
-//! It has the compiler and the properties of an NVIDIA card of a given generation, and keeps the CUDA
-//! C++ of every kernel that is launched, so that a machine without a card can read and compile just
-//! what a card would be given. Memory holds nothing: whatever is read back is zero.
+//! It has the compiler and the properties of an NVIDIA GPU of a given generation. It keeps the CUDA
+//! C++ of every launched kernel, so that a machine without a GPU can read and compile exactly that
+//! code. Memory holds nothing: every read returns zeros.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -51,7 +51,7 @@ use cubecl_runtime::{
 
 type Cuda = CppCompiler<CudaDialect<CudaWmmaCompiler>>;
 
-/// Which card: its compute capability, as in `sm_90`.
+/// A fake device, by compute capability, as in `sm_90`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Paper(pub(super) u16);
 
@@ -67,14 +67,14 @@ impl Device for Paper {
 
 impl DeviceOps for Paper {}
 
-/// The runtime of such cards.
+/// The runtime of fake GPUs.
 #[derive(Debug, Clone)]
 pub(super) struct PaperRuntime;
 
-/// Sources by capability, name and text; a kernel is many texts, one for each type and size.
+/// Kernel names by capability and source; a kernel has one source per type and size.
 static SOURCES: Mutex<BTreeMap<(u16, String), String>> = Mutex::new(BTreeMap::new());
 
-/// What has been launched on `card` so far: `(name, CUDA C++)`.
+/// Returns the kernels launched on `card` so far: `(name, CUDA C++)`.
 pub(super) fn sources(card: &Paper) -> Vec<(String, String)> {
     let sources = SOURCES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let of_card = sources.iter().filter(|((capability, _), _)| *capability == card.0);
@@ -126,11 +126,11 @@ impl Runtime for PaperRuntime {
     }
 }
 
-/// Takes launches down.
+/// A server that records launches.
 #[derive(Debug)]
 pub(super) struct PaperServer {
     capability: u16,
-    /// Kernels that were compiled: their texts are the same the next time.
+    /// Kernels that are already compiled; their sources are always the same.
     known: HashSet<KernelId>,
     timestamps: TimestampProfiler,
     utilities: Arc<ServerUtilities<Self>>,
@@ -154,7 +154,7 @@ impl DeviceService for PaperServer {
     }
 }
 
-/// What CubeCL's CUDA runtime finds out of a card of this generation.
+/// Returns the properties that CubeCL's CUDA runtime reports for a GPU of this generation.
 fn properties(capability: u16) -> DeviceProperties {
     let hardware = HardwareProperties {
         load_width: 128,
@@ -195,7 +195,7 @@ fn properties(capability: u16) -> DeviceProperties {
     properties
 }
 
-/// How many parameters a kernel's text declares.
+/// Returns the number of parameters that a kernel's source declares.
 fn parameters(compiled: &CompiledKernel<Cuda>) -> usize {
     let Some((_, text)) = compiled.source.split_once("extern \"C\" __global__") else { return 0 };
     let name = &compiled.entrypoint_name;
@@ -207,8 +207,9 @@ fn parameters(compiled: &CompiledKernel<Cuda>) -> usize {
     list.split_once(')').map_or(0, |(list, _)| list.split(',').count())
 }
 
-/// How many CubeCL's CUDA runtime passes: the maps, then what each map is of, the other buffers, sizes of
-/// tensors in a buffer if there are any, and numbers by value if there are any.
+/// Returns the number of arguments that CubeCL's CUDA runtime passes. These are the maps, the
+/// tensor of each map, the other buffers, a buffer of tensor sizes if needed, and scalars by value
+/// if there are any.
 fn passed(bindings: &KernelArguments) -> usize {
     let info = &bindings.info;
     let sizes = usize::from(info.dynamic_metadata_offset < info.data.len());

@@ -1,12 +1,12 @@
 //! Root-mean-square norm of rows: read once, summed in f32, written once.
 //!
-//! `y = w x / sqrt(mean(x^2) + epsilon)`. Some units share a row; as plain operations it is a square, a
-//! mean, a root and two products, each of which reads and writes the whole tensor.
+//! `y = w x / sqrt(mean(x^2) + epsilon)`. Several units share a row. As plain operations it is a
+//! square, a mean, a root and two products, each of which reads and writes the whole tensor.
 //!
-//! Limits: rows are made contiguous first, any width.
+//! Limits: rows are made contiguous first; any width.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values 2.0 times as
-//! fast, 2.1 times where Burn fuses what it can.
+//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 2048 values are 2.0
+//! times as fast, or 2.1 times if Burn fuses what it can.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
@@ -64,7 +64,7 @@ fn rms_norm_kernel<T: Float, W: Float, N: Size>(
     let vectors = weight.len();
     let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let rows = x.len() / vectors;
-    // Units beyond the last row go along, for all meet at the sum; they read row 0.
+    // Units beyond the last row continue, because all must reach the sum; they read row 0.
     let start = select(row < rows, row * vectors, 0usize);
 
     let mut squares = Vector::<f32, N>::new(0.0f32);
@@ -86,7 +86,7 @@ fn rms_norm_kernel<T: Float, W: Float, N: Size>(
         let mut i = UNIT_POS_X as usize;
         while i < vectors {
             let value = Vector::<f32, N>::cast_from(x[start + i]) * inverse;
-            // Rounded as the reference rounds: to the tensor's type, then times the weight.
+            // Rounded like the reference: to the tensor's type, then multiplied by the weight.
             let value = Vector::<T, N>::cast_from(value);
             output[start + i] = value * Vector::<T, N>::cast_from(weight[i]);
             i += lanes as usize;
@@ -111,7 +111,8 @@ mod tests {
         }
     }
 
-    /// Widths that vectors divide and do not, one lane and many, rows that do not fill a cube.
+    /// Widths that vectors divide and that they do not, one lane and many, rows that do not fill a
+    /// cube.
     #[test]
     fn rows_of_every_width() {
         for shape in [[1, 1], [3, 5], [7, 64], [33, 128], [5, 1024], [2, 2560], [300, 96], [0, 8]] {

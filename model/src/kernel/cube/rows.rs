@@ -1,11 +1,12 @@
-//! How units share rows: several lanes a row, several rows a cube, and the sum over a row's lanes.
+//! Distribution of rows over units: several lanes per row, several rows per cube, and the sum over
+//! the lanes of a row.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::{features::Plane, prelude::*, tensor_vector_size_parallel};
 
-/// Units of a cube: enough to hide memory's latency, few enough for every device.
+/// Units per cube: enough to hide memory latency, few enough for every device.
 const UNITS: usize = 256;
-/// So many rows, a plane each, keep every processor of a card busy.
+/// This many rows, one plane each, occupy every multiprocessor of a GPU.
 const MANY_ROWS: usize = 256;
 
 /// The launch of a kernel whose units share rows of a contiguous tensor.
@@ -13,25 +14,26 @@ const MANY_ROWS: usize = 256;
 /// `UNIT_POS_X` is the lane in the row, `CUBE_POS * CUBE_DIM_Y + UNIT_POS_Y` the row.
 #[derive(Debug, Clone)]
 pub(super) struct Rows {
-    /// Cubes for all rows.
+    /// Number of cubes for all rows.
     pub(super) count: CubeCount,
     /// Lanes by rows.
     pub(super) dim: CubeDim,
-    /// Values read at once; it divides the row.
+    /// Values per read; a divisor of the row's length.
     pub(super) vector: usize,
     /// Units that share a row, a power of two.
     pub(super) lanes: u32,
-    /// Whether lanes can add through [`plane_shuffle_xor`], else they do through shared memory.
+    /// True if lanes add through [`plane_shuffle_xor`]; otherwise they use shared memory.
     pub(super) shuffle: bool,
 }
 
 impl Rows {
-    /// For the rows of `x`, `width` values each.
+    /// Returns the launch for the rows of `x`, `width` values each.
     pub(super) fn of<R: CubeRuntime>(x: &CubeTensor<R>, width: usize) -> Self {
         Self::counted(x, x.meta.num_elements() / width, width)
     }
 
-    /// For `rows` rows of the type of `x`, in each of which units step through `width` values.
+    /// Returns the launch for `rows` rows of the type of `x`, where units step through `width`
+    /// values per row.
     pub(super) fn counted<R: CubeRuntime>(x: &CubeTensor<R>, rows: usize, width: usize) -> Self {
         let properties = x.client.properties();
         let vector = x
@@ -40,9 +42,9 @@ impl Rows {
             .filter(|&size| width.is_multiple_of(size))
             .max()
             .unwrap_or(1);
-        // A lane that reads two vectors hides some of the wait for them.
+        // A lane that reads two vectors hides part of the latency.
         let lanes = (width / vector).div_ceil(2).next_power_of_two().clamp(1, UNITS);
-        // Where rows alone fill a card, those of one plane add without waiting for others.
+        // If rows alone fill a GPU, the lanes of one plane add without waiting for others.
         let plane = properties.hardware.plane_size_min as usize;
         let alone = rows >= MANY_ROWS && shuffles(&x.client, 2);
         let lanes = if alone { lanes.min(plane) } else { lanes };
@@ -58,7 +60,7 @@ impl Rows {
     }
 }
 
-/// Whether neighbouring units, `lanes` of them, can read each other's values.
+/// True if `lanes` neighbouring units can read each other's values.
 pub(super) fn shuffles<R: Runtime>(client: &ComputeClient<R>, lanes: usize) -> bool {
     let properties = client.properties();
     let can = properties.features.plane.contains(Plane::Ops);
@@ -67,17 +69,17 @@ pub(super) fn shuffles<R: Runtime>(client: &ComputeClient<R>, lanes: usize) -> b
     can && lanes <= properties.hardware.plane_size_min as usize
 }
 
-/// As many cubes, in two dimensions where one is not allowed to be so long.
+/// Returns this many cubes, in two dimensions if one dimension would be too long.
 ///
-/// A kernel finds its place by `CUBE_POS` and must check that it exists.
+/// A kernel computes its place from `CUBE_POS` and must check that it exists.
 pub(super) fn spread(cubes: usize) -> CubeCount {
-    // The least that any runtime allows in one dimension.
+    // The smallest limit per dimension of any runtime.
     const MOST: usize = 65_535;
     let rows = cubes.div_ceil(MOST);
     CubeCount::Static(cubes.div_ceil(rows) as u32, rows as u32, 1)
 }
 
-/// Values that can be read at once from each of `tensors` along their last axis.
+/// Returns the number of values that one read can take from each of `tensors` along the last axis.
 pub(super) fn common_vector<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> usize {
     let vector = |x: &&CubeTensor<R>| {
         let sizes = x.client.io_optimized_vector_sizes(x.dtype.size());
@@ -87,7 +89,7 @@ pub(super) fn common_vector<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> usize
 }
 
 // ANCHOR: row_sum
-/// The sum of `value` over the lanes of a row. Every unit of the cube must arrive here.
+/// Returns the sum of `value` over the lanes of a row. Every unit of the cube must call it.
 #[cube]
 pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: bool) -> f32 {
     let mut sum = value;
@@ -111,7 +113,7 @@ pub(super) fn row_sum(value: f32, #[comptime] lanes: u32, #[comptime] shuffle: b
         }
         sync_cube();
         sum = shared[(UNIT_POS_Y * lanes) as usize];
-        // Nobody may start the next sum while others still read this one.
+        // The next sum may only start after all units have read this one.
         sync_cube();
     }
     sum
@@ -125,7 +127,7 @@ mod tests {
 
     use super::{super::testing::with_shuffles, shuffles};
 
-    /// Else the tests with shuffles test nothing.
+    /// Otherwise the tests with shuffles would test nothing.
     #[test]
     fn a_driver_in_software_can_be_asked_to_shuffle() {
         let client = WgpuRuntime::client(&WgpuDevice::DefaultDevice);

@@ -1,12 +1,13 @@
-//! Snake in one pass, whichever of channels and samples stand together in memory.
+//! Snake in one pass, for channels-last and channels-first tensors.
 //!
-//! `y = x + sin^2(e^alpha x) / (e^beta + 1e-9)`, all in f32. The output keeps the order of the input:
-//! a convolution gives samples of all channels together, and the next one wants them so.
+//! `y = x + sin^2(e^alpha x) / (e^beta + 1e-9)`, all in f32. The output keeps the memory order of
+//! the input: a convolution returns channels-last tensors, and the next one needs that order.
 //!
-//! Limits: one frequency and one amplitude a channel, of any tensor whose layout a view can follow.
+//! Limits: one frequency and one amplitude per channel; any tensor layout that a linear view
+//! supports.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores: 128 channels of 4800 samples and 512
-//! of 600 between 4.2 and 9.6 times as fast, 1.4 to 2.5 times where Burn fuses them.
+//! Gain over the plain operations on Mesa lavapipe on two cores: 128 channels of 4800 samples and
+//! 512 of 600 are between 4.2 and 9.6 times as fast, or 1.4 to 2.5 times if Burn fuses them.
 
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
@@ -25,7 +26,7 @@ pub(super) fn snake<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let client = x.client.clone();
     let channels = x.meta.shape()[1];
-    // From here on the last axis is the one whose values stand together.
+    // From here on the last axis is the contiguous one.
     let channels_last = x.meta.strides()[1] == 1 && channels > 1;
     if channels_last {
         x.meta.swap(1, 2);
@@ -83,8 +84,8 @@ fn snake_kernel<T: Float, A: Float, B: Float, N: Size>(
     output[i] = Vector::cast_from(turned(value, alpha, beta, i, row, channels, channels_last));
 }
 
-/// Snake of the values of vector `i` in a tensor whose rows have `row` vectors: one channel each, or
-/// one value of every channel.
+/// Computes the snake of vector `i` of a tensor whose rows have `row` vectors. A row is one
+/// channel, or one value of every channel.
 #[cube]
 pub(super) fn turned<A: Float, B: Float, N: Size>(
     value: Vector<f32, N>,

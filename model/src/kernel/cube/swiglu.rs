@@ -1,11 +1,12 @@
-//! The gate of the feed-forward block: `silu(gate) up` in one pass.
+//! The activation of the feed-forward block: `silu(gate) up` in one pass.
 //!
-//! `silu(x) = x / (1 + e^-x)`, in f32 and rounded before the product, as the plain operations round.
+//! `silu(x) = x / (1 + e^-x)`, computed in f32 and rounded before the product, like the plain
+//! operations.
 //!
-//! Limits: both inputs of one shape, whose rows are made contiguous.
+//! Limits: both inputs have one shape; their rows are made contiguous.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 6144 values 5.5 times as
-//! fast, 2.4 times where Burn fuses them into one kernel too.
+//! Gain over the plain operations on Mesa lavapipe on two cores: 375 rows of 6144 values are 5.5
+//! times as fast, or 2.4 times if Burn fuses the plain operations into one kernel.
 
 use burn_cubecl::{CubeRuntime, ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
 use cubecl::{calculate_cube_count_elemwise, prelude::*, std::tensor::layout::linear::LinearView};
@@ -53,7 +54,7 @@ fn swiglu_kernel<T: Float, U: Float, N: Size>(
     }
     let x = Vector::<f32, N>::cast_from(gate[i]);
     let one = Vector::<f32, N>::new(1.0f32);
-    // CUDA C++ has no sign before a vector of eight.
+    // CUDA C++ has no unary minus for a vector of eight.
     let minus = Vector::<f32, N>::new(0.0f32) - x;
     let open = Vector::<T, N>::cast_from(x / (one + Vector::exp(minus)));
     output[i] = open * Vector::<T, N>::cast_from(up[i]);
@@ -71,14 +72,14 @@ mod tests {
     impl Operation for Gate {
         fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
             let [a, b, c] = self.0;
-            // Large values too: where `e^-x` is beyond every float.
+            // Large values too, for which `e^-x` overflows.
             let gate = random::<B, 3>([a, b, c], 1, dtype, device) * 200.0;
             let up = random::<B, 3>([a, c, b], 2, dtype, device).swap_dims(1, 2);
             read(kernel::swiglu(gate, up))
         }
     }
 
-    /// The same, where both are parts of one product.
+    /// The same operation, with both inputs as parts of one product.
     struct Parts([usize; 2]);
 
     impl Operation for Parts {

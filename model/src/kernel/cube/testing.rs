@@ -1,19 +1,19 @@
-//! What the kernels' tests share: repeatable values, the backends, a comparison.
+//! Shared helpers of the kernel tests: repeatable values, the backends, a comparison.
 //!
-//! A test writes its operation once, generic over the backend, and compares what a card gives (or a
-//! Vulkan driver in software) with what the processor gives, whose operations have tests of their own.
+//! A test writes its operation once, generic over the backend. It compares the result of a GPU (or
+//! of a software Vulkan driver) with that of the CPU, whose operations have their own tests.
 
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_cubecl::CubeBackend;
 
 use crate::Backend;
 
-/// The backend without recording, where kernels run at once.
+/// The backend without fusion, where kernels run at once.
 pub(super) type Plain = CubeBackend<burn_wgpu::WgpuRuntime, f32, i32, u32>;
-/// The backend that songs are made with.
+/// The backend with fusion, which generates songs.
 pub(super) type Recorded = burn_wgpu::Wgpu<f32, i32>;
 
-/// Values in -1..1 that look random and never change.
+/// Returns pseudorandom values in -1..1 that never change.
 pub(super) fn values(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut next = || {
@@ -25,7 +25,7 @@ pub(super) fn values(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// [`values`] as a tensor of `dtype`.
+/// Returns [`values`] as a tensor of `dtype`.
 pub(super) fn random<B: Backend, const D: usize>(
     shape: [usize; D],
     seed: u32,
@@ -36,21 +36,22 @@ pub(super) fn random<B: Backend, const D: usize>(
     Tensor::<B, D>::from_data(TensorData::new(values, shape), device).cast(dtype)
 }
 
-/// A tensor's values in f32.
+/// Returns a tensor's values in f32.
 pub(super) fn read<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
     x.into_data().convert::<f32>().to_vec().expect("converted to f32")
 }
 
-/// An operation on values of its own, on any backend.
+/// An operation with its own inputs, on any backend.
 pub(super) trait Operation {
-    /// Its result, with everything but the rounding of inputs and outputs in f32 or better.
+    /// Computes its result. Everything except the rounding of inputs and outputs is in f32 or
+    /// better.
     fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32>;
 }
 
-/// Runs `operation` in f32 and f16, recorded and not, and compares with the processor.
+/// Runs `operation` in f32 and f16, with and without fusion, and compares with the CPU.
 ///
-/// Inputs are the same f16 or f32 values everywhere. A difference is measured against the largest
-/// value of the result; `tolerance` is for f32, and f16 may round its result once more.
+/// Inputs are the same f16 or f32 values everywhere. A difference is measured relative to the
+/// largest value of the result. `tolerance` is for f32; f16 may round its result once more.
 pub(super) fn same_everywhere(name: &str, operation: &impl Operation, tolerance: f32) {
     let cpu = burn_flex::FlexDevice;
     let card = burn_wgpu::WgpuDevice::DefaultDevice;
@@ -68,13 +69,13 @@ std::thread_local! {
     static SHUFFLES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether kernels of this thread may exchange values within a plane though CubeCL does not offer it.
+/// True if kernels of this thread may use plane shuffles that CubeCL does not report.
 pub(super) fn shuffles_in_software() -> bool {
     SHUFFLES.get()
 }
 
-/// Runs `test` as on a real card, where units of a plane read each other's values. CubeCL does not offer
-/// that on a driver in software, which can do it all the same.
+/// Runs `test` with plane shuffles, as on a real GPU. CubeCL does not report them for a software
+/// driver, which supports them nevertheless.
 pub(super) fn with_shuffles<T>(test: impl FnOnce() -> T) -> T {
     SHUFFLES.set(true);
     let result = test();
@@ -82,7 +83,7 @@ pub(super) fn with_shuffles<T>(test: impl FnOnce() -> T) -> T {
     result
 }
 
-/// [`same_everywhere`] with values exchanged within planes, not recorded.
+/// [`same_everywhere`] with plane shuffles, without fusion.
 pub(super) fn same_with_shuffles(name: &str, operation: &impl Operation, tolerance: f32) {
     let (cpu, card) = (burn_flex::FlexDevice, burn_wgpu::WgpuDevice::DefaultDevice);
     let expected = operation.run::<burn_flex::Flex>(DType::F32, &cpu);
@@ -90,12 +91,12 @@ pub(super) fn same_with_shuffles(name: &str, operation: &impl Operation, toleran
     same(&format!("{name} with shuffles"), &expected, &got, tolerance);
 }
 
-/// Compares two results; a difference is measured against the largest value expected.
+/// Compares two results; a difference is measured relative to the largest expected value.
 pub(super) fn same(name: &str, expected: &[f32], got: &[f32], tolerance: f32) {
     assert_eq!(got.len(), expected.len(), "{name}");
     let largest = expected.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
     let worst = expected.iter().zip(got).map(|(a, b)| (a - b).abs());
-    // NaN is larger than everything here: `max` would pass over it.
+    // `max` would ignore NaN; here NaN counts as the largest difference.
     let worst = worst.fold(0.0f32, |worst, d| if worst.is_nan() || d <= worst { worst } else { d });
     assert!(
         worst <= tolerance * largest.max(1e-3),

@@ -1,18 +1,18 @@
-//! Attention that reads keys and values where they lie and never writes down its scores.
+//! Attention that reads keys and values in place and never stores its score matrix.
 //!
 //! ```text
 //! keys in blocks -> scores -> e^(score - largest so far) -> weighted sums of the values
 //! ```
 //!
-//! Of each query stay the largest score so far, the sum of the weights and the weighted values; a
-//! larger score shrinks what was summed before. Blocks end where their number says, and what is hidden
-//! weighs exactly nothing: a query's sums are the same whoever stands beside it, and however many keys
-//! are hidden from it.
+//! For each query it keeps the largest score so far, the sum of the weights and the weighted sum of
+//! the values. A larger score rescales the earlier sums. Block boundaries are at fixed key indices,
+//! and hidden keys have weight exactly 0. So the sums of a query depend neither on other queries
+//! nor on the number of hidden keys.
 //!
-//! Keys and values in bf16, as [`rounded_as`] makes them, are multiplied in pairs.
+//! Keys and values in bf16, from [`rounded_as`], are multiplied in pairs.
 //!
-//! Two busy cores: 375 positions that see 128 to each side take 9 ms where the reference takes 33, a
-//! token of two songs after 4096 takes 4.3 where it takes 10.
+//! On two busy cores: 375 positions with a window of 128 take 9 ms (reference: 33 ms). One token
+//! for each of two songs after 4096 tokens takes 4.3 ms (reference: 10 ms).
 //!
 //! Source: Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
 
@@ -44,10 +44,10 @@ use super::{
     from_values, readable,
 };
 
-/// Queries up to which each goes through the keys on its own.
+/// Maximum number of queries for which each query reads the keys on its own.
 const FEW_QUERIES: usize = 4;
 
-/// Products that are done before another core has woken up.
+/// Number of multiplications below which one core finishes before another wakes up.
 const WORTH_SHARING: usize = 1 << 18;
 
 /// Kernel of [`super::super::Backend::attention`], for f32.
@@ -86,7 +86,7 @@ pub(super) fn attention(
     primitive(mixed.swap_dims(1, 2))
 }
 
-/// Fills `mixed` if keys and values are bf16 and the processor multiplies pairs of those; says whether.
+/// Fills `mixed` and returns true, if keys and values are bf16 and the CPU multiplies bf16 pairs.
 #[cfg(target_arch = "x86_64")]
 fn in_pairs(
     inputs: [&FlexTensor; 3],
@@ -108,16 +108,16 @@ fn in_pairs(_: [&FlexTensor; 3], _: Option<&[u8]>, _: Visibility, _: &mut [f32])
     false
 }
 
-/// In f32; of any shape.
+/// Converts to f32; any shape.
 fn widened(x: FlexTensor) -> FlexTensor {
     if x.dtype() == DType::F32 { x } else { primitive(tensor::<Flex, 4>(x).cast(DType::F32)) }
 }
 
-/// `[B, heads, L, D]` wherever it lies.
+/// `[B, heads, L, D]` in any memory order.
 #[derive(Clone, Copy)]
 pub(super) struct Heads<'a, T = f32> {
     pub(super) values: &'a [T],
-    /// From one item, head and position to the next.
+    /// Distances between items, heads and positions.
     pub(super) strides: [usize; 3],
     pub(super) width: usize,
 }
@@ -134,14 +134,14 @@ impl<'a, T: Element + Pod> Heads<'a, T> {
 }
 
 impl<'a, T> Heads<'a, T> {
-    /// One head of an item.
+    /// Returns one head of an item.
     fn head(&self, item: usize, head: usize) -> Rows<'a, T> {
         let start = item * self.strides[0] + head * self.strides[1];
         Rows { values: &self.values[start..], stride: self.strides[2], width: self.width }
     }
 }
 
-/// `[L, D]`: one head.
+/// One head, `[L, D]`.
 #[derive(Clone, Copy)]
 struct Rows<'a, T = f32> {
     values: &'a [T],
@@ -156,13 +156,13 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// What is asked for, of keys and values in `T`.
+/// The inputs of attention, with keys and values in `T`.
 pub(super) struct Problem<'a, T = f32> {
     pub(super) q: Heads<'a>,
     pub(super) k: Heads<'a, T>,
     pub(super) v: Heads<'a, T>,
     pub(super) kv_heads: usize,
-    /// Query heads of a key head.
+    /// Query heads per key head.
     pub(super) group: usize,
     pub(super) queries: usize,
     pub(super) keys: usize,
@@ -191,7 +191,7 @@ impl<'a, T: Element + Pod> Problem<'a, T> {
 }
 
 impl<T: Copy + Into<f32>> Problem<'_, T> {
-    /// Keys that query `i` may see by its position.
+    /// Returns the keys that query `i` sees by its position.
     fn seen(&self, i: usize) -> Range<usize> {
         match self.visibility {
             Visibility::Full => 0..self.keys,
@@ -203,7 +203,8 @@ impl<T: Copy + Into<f32>> Problem<'_, T> {
         }
     }
 
-    /// Queries that may see key `j` by its position, and those that do not exist.
+    /// Returns the queries that see key `j` by its position; the range may exceed the queries that
+    /// exist.
     fn seeing(&self, j: usize) -> Range<usize> {
         match self.visibility {
             Visibility::Full => 0..usize::MAX,
@@ -214,12 +215,12 @@ impl<T: Copy + Into<f32>> Problem<'_, T> {
         }
     }
 
-    /// Which keys of an item are real, if not all are.
+    /// Returns the padding flags of the keys of an item, if any key is padding.
     fn real(&self, item: usize) -> Option<&[u8]> {
         self.real.map(|real| &real[item * self.keys..][..self.keys])
     }
 
-    /// Whether query `i` of an item sees no key at all.
+    /// True if query `i` of an item sees no key.
     fn is_blind(&self, item: usize, i: usize) -> bool {
         let seen = self.seen(i);
         match self.real(item) {
@@ -228,7 +229,7 @@ impl<T: Copy + Into<f32>> Problem<'_, T> {
         }
     }
 
-    /// What such a query gets: the mean of all values.
+    /// Returns the mean of all values, the result of a query that sees no key.
     fn mean(&self, item: usize, head: usize) -> Vec<f32> {
         let values = self.v.head(item, head);
         let mut mean = vec![0.0; values.width];
@@ -239,21 +240,21 @@ impl<T: Copy + Into<f32>> Problem<'_, T> {
         mean
     }
 
-    /// Numbers that are multiplied.
+    /// Returns the number of multiplications.
     fn products(&self, items: usize) -> usize {
         items * self.group * self.queries * self.keys * self.k.width
     }
 }
 
-/// What scores of heads so wide are multiplied with.
+/// Returns the factor of scores for heads of this width.
 pub(super) fn scale_of(width: usize) -> f32 {
     (width as f64).powf(-0.5) as f32
 }
 
-/// A score that is hidden.
+/// The score of a hidden key.
 const HIDDEN: f32 = f32::MIN;
 
-/// The blocks of `size` keys that `range` touches, cut to it.
+/// Returns the blocks of `size` keys that overlap `range`, cut to it.
 fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let first = range.start / size * size;
     (first..range.end)

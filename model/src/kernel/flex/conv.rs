@@ -1,17 +1,17 @@
-//! Convolutions of many channels as sums that stay in registers, without a matrix of patches.
+//! Convolutions of many channels with sums in registers, without a matrix of patches.
 //!
 //! ```text
 //! x -> windows that fit into the cache -> tiles of a few rows and three vectors of samples -> out
 //! ```
 //!
-//! A window is a stretch of all input channels with what filters reach beyond it; a core takes one
-//! after the other. A transposed convolution is the same for each phase of its output: every
-//! `stride`-th sample follows a plain filter of its own. A strided one is the same over each phase
-//! of its input. What a sum is made of, and in which order, does not depend on the windows, nor on
-//! how many cores there are.
+//! A window is a stretch of all input channels, with the margin that filters need; a core processes
+//! one after the other. A transposed convolution is a plain filter for each phase of its output,
+//! which is every `stride`-th sample. A strided convolution is a plain filter over each phase of
+//! its input. The terms of a sum and their order depend neither on the windows nor on the number of
+//! cores.
 //!
-//! Weights of bf16 are multiplied as such where the processor can, by inputs that are rounded to
-//! bf16, and summed in f32; elsewhere they are made f32.
+//! If the CPU multiplies bf16, bf16 weights are multiplied with inputs rounded to bf16, and summed
+//! in f32. Otherwise the weights are converted to f32.
 
 mod filter;
 mod finish;
@@ -38,7 +38,7 @@ use tile::SAMPLES;
 pub(super) use gradient::filter_gradient;
 pub(super) use residual::residual_units;
 
-/// Words of a window: with the weights of a tile they stay in a core's second cache.
+/// Words of a window: with the weights of a tile they stay in a core's L2 cache.
 const WINDOW: usize = 1 << 16;
 
 /// Kernel of [`super::super::Backend::conv1d`], for f32 and for weights of bf16.
@@ -87,7 +87,7 @@ pub(super) fn conv1d(
     from_values(out, [batch, outputs, length])
 }
 
-/// The filter of a convolution, and how it reads its input; the weight is contiguous.
+/// Returns the filter of a convolution, and its reach; the weight is contiguous.
 fn filter1d(weight: &FlexTensor, geometry: Geometry) -> (Filter<'_>, Reach) {
     let Geometry { stride, padding, dilation } = geometry;
     let order = Plain { shape: dims(weight), stride };
@@ -96,7 +96,7 @@ fn filter1d(weight: &FlexTensor, geometry: Geometry) -> (Filter<'_>, Reach) {
     (Filter::of(weight, &order), reach)
 }
 
-/// Kernel of [`super::super::Backend::filter`]. Weights that would be made f32 stay narrow.
+/// Kernel of [`super::super::Backend::filter`]. Weights that would become f32 stay narrow.
 pub(super) fn filter(weight: FlexTensor, stride: usize, is_transposed: bool) -> FlexTensor {
     let is_wider = weight.dtype() == DType::BF16 && !pairs::is_here();
     let shape = dims(&weight);
@@ -111,12 +111,12 @@ pub(super) fn filter(weight: FlexTensor, stride: usize, is_transposed: bool) -> 
     }
 }
 
-/// Weights that are in order have no other.
+/// Prepacked weights are always contiguous.
 fn in_one_piece(weight: FlexTensor) -> FlexTensor {
     if is_in_order(&weight) { weight } else { contiguous(weight) }
 }
 
-/// A convolution, whose lines are channels, or the phases of each.
+/// The order of a convolution; its lines are channels, or the phases of each channel.
 struct Plain {
     /// `[outputs, channels, taps]`
     shape: [usize; 3],
@@ -211,7 +211,7 @@ pub(super) fn conv_transpose1d(
                     let bias = bias.map_or(0.0, |bias| bias[row / stride]);
                     let to = &mut rows[row / stride - output];
                     let place = at * stride + row % stride;
-                    // Only the very first may lie outside, and its place in the next moment does not.
+                    // Only the first sample may lie outside; the next one never does.
                     let skipped = before(index).saturating_sub(place).div_ceil(stride);
                     let place = (place + skipped * stride).saturating_sub(before(index));
                     let to = to.get_mut(place..).unwrap_or_default().iter_mut().step_by(stride);
@@ -224,7 +224,7 @@ pub(super) fn conv_transpose1d(
 }
 
 // ANCHOR: phases
-/// A transposed convolution: row `output stride + phase` is the filter of a phase.
+/// The order of a transposed convolution: row `output stride + phase` is the filter of a phase.
 ///
 /// Output `q stride + phase - padding` is the sum over `m` of `x[q - m] w[phase + m stride]`.
 struct Phases {
@@ -261,7 +261,7 @@ impl Order for Phases {
 }
 // ANCHOR_END: phases
 
-/// Writes the sums of all phases of an output, moment by moment; 0 if that is to be done one by one.
+/// Writes the sums of all phases of an output, interleaved; returns 0 if the caller must do it.
 fn interleave(to: &mut [f32], phases: &[[f32; SAMPLES]], bias: f32) -> usize {
     fn of<const N: usize>(to: &mut [f32], phases: &[[f32; SAMPLES]; N], bias: f32) -> usize {
         for (moment, to) in to.as_chunks_mut::<N>().0.iter_mut().take(SAMPLES).enumerate() {
@@ -291,7 +291,7 @@ fn is_ours(x: &FlexTensor, weight: &FlexTensor, bias: &Option<FlexTensor>) -> bo
     is_f32 && is_read && [x, weight].iter().all(|of| of.shape().num_elements() > 0)
 }
 
-/// Outputs of a window.
+/// Returns the number of outputs per window.
 fn part(sound: &Sound<'_>, reach: &Reach, form: Form) -> usize {
     let lines = form.lines(sound.channels * reach.stride);
     let most = (WINDOW / lines).saturating_sub(reach.span());

@@ -1,17 +1,16 @@
-//! Weights in eight bits: a byte each, and a scale for every [`BLOCK`] of a row.
+//! Weights in int8: one byte each, and a scale for every [`BLOCK`] of a row.
 //!
 //! ```text
-//! row:    group, group, ..            groups of four blocks, the last filled up with zeros
+//! row:    group, group, ..            groups of four blocks, the last padded with zeros
 //! group:  32 words, then 4 scales     scales in f32
 //! word j: number j of each block      as byte q + 128; a weight is q times its block's scale
 //! ```
 //!
-//! So a shift and a mask of a vector of words give neighbours of one block, whatever the size of a
-//! vector, and what they are multiplied with lies in its plain order. A row is read from its first
-//! byte to its last.
+//! A shift and a mask of a vector of words give neighbours of one block, for any vector length. The
+//! other operand keeps its plain order. A row is read from its first byte to its last.
 //!
-//! Rounding is that of ggml's Q8_0, with the scale in f32: the largest of a block is 127 of it. What
-//! came out of a Q8_0 block goes in again without another rounding.
+//! Rounding is that of ggml's Q8_0, with the scale in f32: the largest of a block is 127 times it.
+//! Values from a Q8_0 block are not rounded a second time.
 //!
 //! Source: ggml `ggml-quants.c` (`quantize_row_q8_0_ref`).
 
@@ -25,7 +24,7 @@ use rayon::prelude::*;
 
 use super::from_values;
 
-/// Numbers under one scale.
+/// Numbers per scale.
 pub(super) const BLOCK: usize = 32;
 /// Blocks whose numbers share words.
 pub(super) const BLOCKS: usize = 4;
@@ -37,27 +36,27 @@ const WORDS: usize = BLOCK + BLOCKS;
 /// A group of a row.
 pub(super) type Group = [u32; WORDS];
 
-/// What stands for zero.
+/// The byte for zero.
 pub(super) const ZERO: u32 = 128;
 
-/// Rows in eight bits, one behind the other.
+/// Contiguous rows in int8.
 #[derive(Clone, Copy)]
 pub(super) struct Eight<'a> {
     groups: &'a [Group],
-    /// Groups of a row.
+    /// Groups per row.
     stride: usize,
 }
 
-/// Groups of a row of `width` numbers.
+/// Returns the number of groups of a row of `width` numbers.
 pub(super) fn groups_of(width: usize) -> usize {
     width.div_ceil(GROUP)
 }
 
 impl<'a> Eight<'a> {
-    /// The rows of a tensor, whole or the part of one that has some of its rows.
+    /// Returns the rows of a tensor, or of a view of some of its rows.
     ///
     /// # Panics
-    /// If it is none that [`eight_bits`] made.
+    /// If the tensor is not from [`eight_bits`].
     pub(super) fn of(weight: &'a FlexTensor) -> Self {
         let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
         let stride = groups_of(width);
@@ -69,18 +68,18 @@ impl<'a> Eight<'a> {
         Self { groups: &words.as_chunks().0[first..][..rows * stride], stride }
     }
 
-    /// Those of all rows.
+    /// Returns the groups of all rows.
     pub(super) fn groups(self) -> &'a [Group] {
         self.groups
     }
 
-    /// Those of row `row`.
+    /// Returns the groups of row `row`.
     pub(super) fn row(self, row: usize) -> &'a [Group] {
         &self.groups[row * self.stride..][..self.stride]
     }
 }
 
-/// Words and scales of a group.
+/// Returns words and scales of a group.
 #[inline(always)]
 pub(super) fn parts(group: &Group) -> (&[u32; BLOCK], &[f32; BLOCKS]) {
     let (words, scales) = group.split_first_chunk().expect("a block");
@@ -110,7 +109,7 @@ fn numbers<E: burn::tensor::Element + Pod>(x: &FlexTensor, count: usize) -> &[E]
     &x.storage::<E>()[x.layout().start_offset()..][..count]
 }
 
-/// A type that weights come in.
+/// A float type of weights.
 trait Number: Pod + Sync {
     fn wide(self) -> f32;
 }
@@ -147,7 +146,7 @@ struct Rounding<'a, N> {
 impl<N: Number> WithSimd for Rounding<'_, N> {
     type Output = ();
 
-    // Plain loops: closures given to iterators would not be compiled for the processor at hand.
+    // Plain loops: closures given to iterators would not be compiled for the dispatched CPU.
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let groups = self.words.as_chunks_mut::<WORDS>().0;
@@ -168,14 +167,13 @@ impl<N: Number> WithSimd for Rounding<'_, N> {
                         }
                     }
                 }
-                // Numbers without their sign are in the order of their bits.
+                // Without the sign, floats are ordered like their bits.
                 let mut most = 0u32;
                 for number in wide {
                     most = most.max(number.abs().to_bits());
                 }
                 let most = f32::from_bits(most);
-                // What is no number stays none, so that a network whose result means nothing is found
-                // out.
+                // NaN stays NaN, so that a broken network is detected.
                 let scale = if most.is_finite() { most / 127.0 } else { f32::NAN };
                 scales[block] = scale.to_bits();
                 let step = if scale > 0.0 { scale } else { 1.0 };
@@ -188,7 +186,7 @@ impl<N: Number> WithSimd for Rounding<'_, N> {
     }
 }
 
-/// Writes the numbers of some groups, as many as `to` takes.
+/// Converts groups to f32, up to the length of `to`.
 pub(super) struct Widening<'a> {
     pub(super) row: &'a [Group],
     pub(super) to: &'a mut [f32],
@@ -213,7 +211,7 @@ impl WithSimd for Widening<'_> {
     }
 }
 
-/// Rows `rows` in f32, `[rows, width]`.
+/// Returns rows `rows` in f32, `[rows, width]`.
 pub(super) fn widened(weight: &FlexTensor, rows: impl Iterator<Item = usize>) -> FlexTensor {
     let rows: Vec<usize> = rows.collect();
     let (width, arch) = (weight.shape()[1], Arch::new());
@@ -255,7 +253,7 @@ mod tests {
                     let step = most / 127.0;
                     for (a, b) in exact.iter().zip(got) {
                         assert!((a - b).abs() <= step * 0.50001, "{rows} {width}: {a} {b}");
-                        // The largest is kept as it is, to the rounding of the scale.
+                        // The largest is exact, up to the rounding of the scale.
                         assert!(a.abs() < most || (a - b).abs() <= most * 1e-6, "{a} {b}");
                     }
                 }
@@ -263,7 +261,7 @@ mod tests {
         }
     }
 
-    /// So that a file in Q8_0 is taken as it is, though it is widened on the way.
+    /// A Q8_0 file keeps its exact values, although it is converted to floats on the way.
     #[test]
     fn what_was_in_eight_bits_is_not_rounded_again() {
         use burn::tensor::f16;

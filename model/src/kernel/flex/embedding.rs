@@ -1,4 +1,4 @@
-//! Rows of a table of tokens.
+//! Lookup in an embedding table.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -8,8 +8,8 @@ use super::{
     eight,
 };
 
-/// Kernel of [`super::super::Backend::embedding`]: of a table in eight bits only what is asked for is
-/// widened.
+/// Kernel of [`super::super::Backend::embedding`]; of an int8 table only the requested rows are
+/// converted.
 pub(super) fn embedding(weight: FlexTensor, ids: FlexTensor) -> FlexTensor {
     let ids = burn::tensor::Tensor::from_primitive(ids);
     if weight.dtype() != DType::I8 {

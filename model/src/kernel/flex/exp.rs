@@ -1,28 +1,29 @@
-//! `e^x` of a whole vector at once.
+//! `e^x` of a whole vector.
 //!
-//! `x` is `n ln 2 + r` with a whole `n` and `|r| <= ln 2 / 2`: the polynomial of `r` is from Cephes,
-//! `expf`, and `n` is added to the exponent of its value.
+//! `x = n ln 2 + r` with an integer `n` and `|r| <= ln 2 / 2`. The polynomial in `r` is from
+//! Cephes, `expf`; `n` is added to the exponent of its value.
 
 use pulp::Simd;
 
-/// Adding it to a number of at most half its size rounds that to whole numbers, which are then its
-/// last bits.
+/// Adding it to a number of at most half its size rounds that number to an integer, which is then
+/// in the low bits of the sum.
 const ROUNDING: f32 = 12_582_912.0;
 
-/// `ln 2` in two parts; a product of the first with a whole number is exact.
+/// `ln 2` in two parts; the product of the first part with an integer is exact.
 const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
 
-/// `(e^r - 1 - r) / r^2` by powers of `r`, the highest first.
+/// Coefficients of `(e^r - 1 - r) / r^2` in powers of `r`, the highest first.
 const POWERS: [f32; 6] =
     [1.987_569_2e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 
-/// Where the last normal number is, `2^-126`: what is below counts as zero.
+/// The logarithm of the least normal number, `2^-126`; results below it are zero.
 const LEAST: f32 = -87.336_54;
 
-/// Where the numbers end.
+/// The logarithm of the largest f32.
 const MOST: f32 = 88.722_83;
 
-/// `e^x`, to one or two units in the last place; of zero it is one exactly, and NaN stays NaN.
+/// Computes `e^x`, exact to one or two units in the last place; `e^0` is exactly 1, and NaN stays
+/// NaN.
 #[inline(always)]
 pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let splat = |value| simd.splat_f32s(value);
@@ -40,7 +41,7 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let y = simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(y), exponent));
     let y = simd.select_f32s(simd.less_than_f32s(x, splat(LEAST)), splat(0.0), y);
     let y = simd.select_f32s(simd.greater_than_f32s(x, splat(MOST)), splat(f32::INFINITY), y);
-    // Adding to the bits of NaN may make anything of them.
+    // NaN is passed through, because adding to its exponent bits may give any number.
     simd.select_f32s(simd.equal_f32s(x, x), y, x)
 }
 
@@ -70,7 +71,7 @@ mod tests {
         y
     }
 
-    /// Against double precision; a unit in the last place is at most 1.2e-7 of the number.
+    /// Against double precision; one unit in the last place is at most 1.2e-7 of the value.
     #[test]
     fn it_is_exact_to_a_unit_or_two_wherever_numbers_are_normal() {
         let x: Vec<f32> = (0..=2_000_003).map(|i| -87.336 + i as f32 * 8.8028e-5).collect();

@@ -1,4 +1,4 @@
-//! What norms and gates pass back, in one pass.
+//! Gradients of norms and gates, in one pass.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -30,7 +30,7 @@ pub(super) fn rms_norm_gradients(
     let mut gradient = contiguous(gradient);
     let (inputs, weights) = (x.storage::<f32>(), weight.storage::<f32>());
     let slopes = gradient.storage_mut::<f32>();
-    // As many pieces whoever computes them, so that the sum is the same.
+    // The number of pieces does not depend on the number of cores, so the sum is always the same.
     let piece = width * (WORTH_SHARING / width).max(1);
     let parts: Vec<Vec<f32>> = inputs
         .par_chunks(piece)
@@ -55,7 +55,7 @@ pub(super) fn rms_norm_gradients(
     [gradient, from_values(of_weight, [width])]
 }
 
-/// Turns the gradients of rows into those of the input.
+/// Replaces the gradients of rows by those of the input.
 pub(super) struct Norm<'a> {
     pub(super) x: &'a [f32],
     pub(super) weight: &'a [f32],

@@ -1,13 +1,13 @@
-//! A token of each of a few sequences through layers, in memory that is taken once for all of them.
+//! One token for each of a few sequences through all layers, in memory that is allocated once.
 //!
 //! ```text
 //! norm | queries, keys, values | rotate, cache | attention | output
 //! norm | gates and ups         | gate                      | down
 //! ```
 //!
-//! What stands between bars is shared by the cores if it is worth it: five times a layer, where one
-//! operation after the other shares it eight times. The rest is little for the few rows that it is for. All
-//! numbers are those of the operations one by one, to the bit.
+//! The cores share the products and the attention if that pays: five times per layer, where
+//! separate operations would share work eight times. The rest is little work for so few rows. All
+//! results equal those of the separate operations bit for bit.
 
 mod layer;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use super::{
 };
 use layer::{Layer, Room};
 
-/// Kernel of [`super::super::Backend::cached_layers`], for one token a sequence.
+/// Kernel of [`super::super::Backend::cached_layers`], for one token per sequence.
 pub(super) fn cached_layers(
     x: Tensor<Flex, 3>,
     layers: &mut dyn Iterator<Item = CachedLayer<'_, Flex>>,
@@ -49,7 +49,7 @@ pub(super) fn cached_layers(
         let parts = Parts::of(weights);
         let is_done = match parts.maps[0].dtype() {
             DType::F32 => through::<f32>(&parts, &tokens, &mut x, &mut cache, &mut room),
-            // Two weights a word.
+            // Two weights per word.
             DType::BF16 => through::<u32>(&parts, &tokens, &mut x, &mut cache, &mut room),
             DType::I8 => through::<Group>(&parts, &tokens, &mut x, &mut cache, &mut room),
             _ => false,
@@ -61,7 +61,7 @@ pub(super) fn cached_layers(
     tensor(x)
 }
 
-/// Takes `x` through a layer, if its weights lie as they are read; says whether.
+/// Applies a layer to `x` and returns true, if its weights have the layout that the kernel reads.
 fn through<W: Weight>(
     parts: &Parts,
     tokens: &Tokens<'_>,
@@ -82,7 +82,7 @@ fn through<W: Weight>(
     true
 }
 
-/// Changes a tensor where it lies, if nobody else holds it.
+/// Changes a tensor in place if it is not shared.
 fn numbers_of(x: &mut Tensor<Flex, 4>, change: impl FnOnce(&mut [f32])) {
     x.inplace(|x| {
         let mut x = contiguous(primitive(x));
@@ -91,23 +91,23 @@ fn numbers_of(x: &mut Tensor<Flex, 4>, change: impl FnOnce(&mut [f32])) {
     });
 }
 
-/// One token a sequence.
+/// One token per sequence.
 struct Tokens<'a> {
     slots: &'a [Slot],
     /// Cosines and sines, `[slots, D / 2]` each.
     tables: [&'a [f32]; 2],
-    /// Positions of the cache that are looked at.
+    /// Number of cache positions to attend to.
     seen: usize,
     /// `[slots, seen]`, zero = hidden.
     real: Option<&'a [u8]>,
     visibility: Visibility,
 }
 
-/// [`LayerWeights`] as they lie in memory.
+/// [`LayerWeights`] as backend tensors.
 struct Parts {
     /// Queries, keys, values, outputs; gates, ups, downs.
     maps: [FlexTensor; 7],
-    /// Before attention, of queries, of keys, before the gated block.
+    /// Norms before attention, of queries, of keys, before the feed-forward block.
     norms: [FlexTensor; 4],
     epsilon: f64,
 }

@@ -1,4 +1,4 @@
-//! What kernels gain over their references at the released sizes, as a table.
+//! Benchmarks of kernels against their references at the released sizes, as a table.
 //!
 //! `cargo test --release -p acestep-model --lib -- --ignored --nocapture flex::measure`
 
@@ -15,7 +15,7 @@ use crate::{
     kernel::{self, LayerWeights, Mask, primitive, reference},
 };
 
-/// Best of each, in turn, so that a busy machine is busy for both.
+/// Prints the best time of each. The runs alternate, so that other load affects both.
 fn row(name: &str, plain: &dyn Fn() -> FlexTensor, ours: &dyn Fn() -> FlexTensor) {
     let mut best = [Duration::MAX; 2];
     let begin = Instant::now();
@@ -60,7 +60,8 @@ fn a_table() {
     }
 }
 
-/// A token through eight layers of the 0.6B model's size, after 512: more bytes than a cache holds.
+/// Benchmarks a token through eight layers of the 0.6B model, after 512: more bytes than a cache
+/// holds.
 #[test]
 #[ignore = "measures"]
 fn tokens() {
@@ -117,7 +118,7 @@ fn tokens() {
     }
 }
 
-/// A step of the transformer, four of the 2B model's 24 layers, at 10 and 30 s of song: best and median.
+/// Benchmarks a step of four of the 2B model's 24 layers, for 10 and 30 s of song: best and median.
 #[test]
 #[ignore = "measures"]
 fn steps() {
@@ -155,7 +156,7 @@ fn steps() {
     }
 }
 
-/// Weights in f32, bf16 and eight bits; the reference widens them first.
+/// Benchmarks weights in f32, bf16 and int8; the reference converts them to f32 first.
 fn products() {
     for (rows, width, out) in [
         (1, 1024, 64_001),
@@ -193,7 +194,8 @@ fn products() {
     }
 }
 
-/// As projections and caches leave queries, keys and values, and as the next product wants them mixed.
+/// Benchmarks attention with the layouts of projections and caches, and of the next product's
+/// input.
 fn attention(batch: usize, queries: usize, keys: usize, visibility: Visibility) {
     let q = random([batch, 16, queries, 128]);
     let room = || random([batch, 8, keys + 64, 128]).narrow(2, 0, keys);
@@ -211,7 +213,7 @@ fn attention(batch: usize, queries: usize, keys: usize, visibility: Visibility) 
     );
 }
 
-/// What stands between products and attention.
+/// Benchmarks the operations between products and attention.
 fn between() {
     for rows in [2, 375] {
         let (gate, up) = (random([rows, 6144]), random([rows, 6144]));
@@ -221,7 +223,7 @@ fn between() {
             &|| primitive(kernel::swiglu(gate.clone(), up.clone())),
         );
     }
-    // Values as a projection leaves them; the cache is nobody else's.
+    // Values in the layout of a projection; the cache is not shared.
     let new = random([1, 256, 8, 128]).swap_dims(1, 2);
     let slots = [Slot { row: 0, start: 64 }];
     let held = std::cell::RefCell::new(Some(random([1, 8, 1024, 128])));

@@ -1,4 +1,4 @@
-//! The processor's own kernels, on Flex: what its generic operations do slowly.
+//! CPU kernels on Flex, for operations that its generic implementation does slowly.
 
 mod attention;
 mod cache;
@@ -29,12 +29,12 @@ use super::{
     residual::{Unit, Wave},
 };
 
-/// Numbers that are done before another core has woken up.
+/// Number of elements below which one core finishes before another wakes up.
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
-    /// Weights may be bf16, eight bits or words in order: only their products are narrow, everything
-    /// else is f32.
+    /// Weights may be bf16, int8 or prepacked words. Only their products use the narrow type;
+    /// everything else is f32.
     fn computes_in(weights: DType) -> DType {
         match weights {
             DType::BF16 | DType::I8 | DType::U32 | DType::I32 => DType::F32,
@@ -42,8 +42,8 @@ impl Backend for Flex {
         }
     }
 
-    /// By one of the pool's threads: from elsewhere every product would be handed over, and would wait until
-    /// somebody is awake.
+    /// Runs on a thread of the pool. From outside the pool every product would be handed over and
+    /// would wait for a thread to wake up.
     fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         rayon::scope(|_| work())
     }
@@ -258,7 +258,7 @@ impl Backend for Flex {
     }
 }
 
-/// The tensor as its storage, in order and in full, so that indices into it are plain.
+/// Returns the tensor as contiguous storage without offset, so that indices into it are plain.
 fn contiguous(x: FlexTensor) -> FlexTensor {
     let is_plain = x.is_contiguous()
         && x.layout().start_offset() == 0
@@ -266,7 +266,7 @@ fn contiguous(x: FlexTensor) -> FlexTensor {
     if is_plain { x } else { x.to_contiguous() }
 }
 
-/// A tensor whose last axis lies together and of which nothing is read backwards.
+/// Returns the tensor with a contiguous last axis and no negative strides.
 fn readable(x: FlexTensor) -> FlexTensor {
     let strides = x.layout().strides();
     let is_plain = strides.last() == Some(&1) && strides.iter().all(|&stride| stride >= 0);

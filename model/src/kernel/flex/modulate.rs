@@ -1,5 +1,5 @@
-//! What the time decides in a layer, in one pass over memory: plain operations broadcast item by item,
-//! number by number.
+//! Operations that depend on the time, in one pass over memory. Plain operations broadcast each
+//! element separately.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -13,7 +13,8 @@ use super::{
     rms_norm::Rows,
 };
 
-/// `[B, P, H]`, if `rows` is of that size and all of `per_item` are `[B, 1, H]`, and everything is f32.
+/// Returns `[B, P, H]` if all `rows` have that shape, all of `per_item` are `[B, 1, H]`, and all
+/// are f32.
 fn shape(rows: &[&FlexTensor], per_item: &[&FlexTensor]) -> Option<[usize; 3]> {
     let all_f32 = rows.iter().chain(per_item).all(|of| of.dtype() == DType::F32);
     let [batch, length, width] = rows[0].shape().dims();
@@ -22,7 +23,7 @@ fn shape(rows: &[&FlexTensor], per_item: &[&FlexTensor]) -> Option<[usize; 3]> {
     (all_f32 && fit && batch * length * width > 0).then_some([batch, length, width])
 }
 
-/// Numbers of some whole rows of an item.
+/// Returns the number of values in a piece of whole rows of one item.
 fn piece(length: usize, width: usize) -> usize {
     width * (WORTH_SHARING / width).clamp(1, length)
 }
@@ -65,7 +66,7 @@ pub(super) fn ada_norm(
     from_values(values, [batch, length, width])
 }
 
-/// The norm's weight as each item's scale changes it: `w (1 + scale)`.
+/// Returns the norm's weight with each item's scale applied: `w (1 + scale)`.
 fn stretched(weight: &[f32], scale: &[f32]) -> Vec<f32> {
     let of_item = |scale: &[f32]| -> Vec<f32> {
         weight.iter().zip(scale).map(|(weight, scale)| weight * (1.0 + scale)).collect()
@@ -94,11 +95,11 @@ pub(super) fn ada_norm_gradients(
     let mut gradient = contiguous(gradient);
     let (weights, scales) = (weight.storage::<f32>(), scale.storage::<f32>());
     let stretched = stretched(weights, scales);
-    // As many pieces whoever computes them, so that the sum is the same.
+    // The number of pieces does not depend on the number of cores, so the sum is always the same.
     let piece = piece(length, width);
     let items = x.storage::<f32>().par_chunks(length * width);
     let items = items.zip(gradient.storage_mut::<f32>().par_chunks_mut(length * width));
-    // Of each item, the sums over its rows of `g` and of `g` times the normed input.
+    // For each item, the sums over its rows of `g` and of `g` times the normed input.
     let sums: Vec<[Vec<f32>; 2]> = items
         .zip(stretched.par_chunks(width))
         .map(|((x, slope), weight)| {
@@ -210,7 +211,7 @@ mod tests {
     use super::super::tests::{assert_close, random};
     use super::*;
 
-    /// Rows of one piece and of several.
+    /// Shapes of one piece and of several.
     const SHAPES: [[usize; 3]; 4] = [[1, 1, 1], [3, 5, 40], [2, 90, 257], [2, 40, 1024]];
 
     #[test]

@@ -1,4 +1,4 @@
-//! The norm of every head and its turn by position, where it lies: no second tensor, one pass.
+//! Norm and rotary position of every head, in one pass and in place.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -11,7 +11,8 @@ use super::{
     rms_norm::inverse_rms,
 };
 
-/// Kernel of [`super::super::Backend::norm_rotate`], for f32. Gives a view: heads stay beside each other.
+/// Kernel of [`super::super::Backend::norm_rotate`], for f32. Returns a view with interleaved
+/// heads.
 pub(super) fn norm_rotate(
     x: FlexTensor,
     weight: FlexTensor,
@@ -48,17 +49,17 @@ pub(super) fn norm_rotate(
     primitive(tensor::<Flex, 4>(x).swap_dims(1, 2))
 }
 
-/// All heads of some positions.
+/// All heads of a range of positions.
 struct Rows<'a> {
     x: &'a mut [f32],
-    /// Numbers of a position.
+    /// Number of values per position.
     row: usize,
-    /// The first position, whose table comes again after the last.
+    /// The first position; positions wrap around at the end of the table.
     first: usize,
-    /// Of a head.
+    /// The weight of a head.
     weight: &'a [f32],
     epsilon: f64,
-    /// Cosines and sines, of half a head each.
+    /// Cosines and sines, half a head each.
     tables: [&'a [f32]; 2],
 }
 
@@ -94,7 +95,7 @@ mod tests {
     use super::super::tests::random;
     use super::*;
 
-    /// To the bit: decoding does the two one after the other.
+    /// Bit for bit, because decoding runs the two operations separately.
     #[test]
     fn it_is_the_norm_and_the_turn() {
         let sizes = [(1, 1, 1, 2, 1), (2, 5, 3, 8, 5), (3, 1, 2, 64, 3), (1, 90, 16, 128, 90)];

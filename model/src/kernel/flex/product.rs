@@ -1,15 +1,15 @@
-//! The matrix product, by all cores, against weights in f32, bf16 or eight bits.
+//! The matrix product on all cores, with weights in f32, bf16 or int8.
 //!
-//! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once and it is as fast as memory is:
-//! [`streamed`]. One row's sums do not depend on how many rows there are: a batch gives what its items
-//! give alone, to the bit. More rows, as of a prompt or of a song, share panels of weights: by `blocked` and,
-//! those of eight bits, by `bytes` where the processor has AVX-512 with an instruction for products of
-//! the type, else by Burn's own product ([`shared`]).
+//! Up to [`MOST_ROWS`] rows, as in decoding, every weight is read once, at memory speed:
+//! [`streamed`]. The sums of a row do not depend on the number of rows, so a batch gives the same
+//! bits as its items alone. More rows, as of a prompt or a song, share panels of weights. They use
+//! `blocked`, or `bytes` for int8, if the CPU has the AVX-512 instruction for the type. Otherwise
+//! they use Burn's own product ([`shared`]).
 //!
-//! bf16 weights are half as many bytes to read, those in eight bits little more than a quarter. What they
-//! are multiplied with is f32 and stays so for few rows and on most processors; where there is an
-//! instruction for products of the weights' type, many rows are rounded to it first: a row among more
-//! than [`MOST_ROWS`] differs by that from the same row among few. Sums are f32 always.
+//! bf16 weights have half the bytes of f32, int8 weights little more than a quarter. The other
+//! operand is f32, and stays f32 for few rows and on most CPUs. If the CPU has an instruction for
+//! the weights' type, many rows are rounded to that type first. So a row among more than
+//! [`MOST_ROWS`] differs by this rounding from the same row among few. Sums are always f32.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod blocked;
@@ -35,10 +35,10 @@ use super::{
 };
 use streamed::Weight;
 
-/// Rows up to which weights are read once, in the order of memory.
+/// Maximum number of rows for which weights are read once, in memory order.
 pub(super) const MOST_ROWS: usize = 16;
 
-/// Below so many weights it is done before another core has woken up.
+/// Number of weights below which one core finishes before another wakes up.
 pub(super) const WORTH_SHARING: usize = 1 << 16;
 
 /// Kernel of [`super::super::Backend::product`].
@@ -64,7 +64,7 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         if let Some(weights) = <f32 as Weight>::of(&weight) {
             return streamed::product(inputs, weights, sizes);
         }
-        // Rows that begin in the middle of a word go the way of many.
+        // Rows that begin in the middle of a word use the path for many rows.
         if let Some(words) = <u32 as Weight>::of(&weight) {
             return streamed::product(inputs, words, sizes);
         }
@@ -76,7 +76,7 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     shared::product(x, weight)
 }
 
-/// By panels, where the processor has what that takes.
+/// Computes the product by panels, if the CPU has the instructions.
 #[cfg(target_arch = "x86_64")]
 fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<FlexTensor> {
     use half::{bf16, slice::HalfFloatSliceExt};
@@ -110,12 +110,12 @@ fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor 
     shared::product(x, weight)
 }
 
-/// A part of a larger tensor stays where it lies.
+/// A view into a larger tensor is not copied.
 fn in_order(x: FlexTensor) -> FlexTensor {
     if x.is_contiguous() { x } else { x.to_contiguous() }
 }
 
-/// The numbers of a tensor that lies in order.
+/// Returns the numbers of a contiguous tensor.
 fn values<E: Element + Pod>(x: &FlexTensor, count: usize) -> &[E] {
     &x.storage::<E>()[x.layout().start_offset()..][..count]
 }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(values(part), values(whole));
     }
 
-    /// As the language model takes a part of its head, and rows that begin within a word.
+    /// As the language model reads a part of its head, with rows that begin within a word too.
     #[test]
     fn views_of_bf16_are_read_where_they_lie() {
         for width in [96, 33] {
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The same matrix in eight bits, and what these stand for.
+    /// Returns the matrix in int8, and the values that this represents.
     fn eight(weight: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
         let rows = weight.dims()[0];
         let eight = super::super::eight::eight_bits(primitive(weight));
@@ -186,8 +186,8 @@ mod tests {
         [eight, wide].map(tensor)
     }
 
-    /// What weights in eight bits are multiplied with: many rows are rounded as they are, where the
-    /// processor multiplies bytes.
+    /// Returns the effective operand of int8 weights: many rows are rounded like the weights if the
+    /// CPU multiplies bytes.
     fn beside_eight(x: Tensor<Flex, 2>) -> Tensor<Flex, 2> {
         #[cfg(target_arch = "x86_64")]
         if x.dims()[0] > MOST_ROWS && bytes::Dot::new().is_some() {
@@ -196,8 +196,8 @@ mod tests {
         x
     }
 
-    /// Rows, outputs and widths: those of [`SIZES`], then several panels for a core, parts and
-    /// stretches of which the last is shorter, and a last tile of one row.
+    /// Returns rows, outputs and widths. After [`SIZES`] come several panels per core, parts and
+    /// stretches with a shorter last one, and a last tile of one row.
     fn sizes() -> impl Iterator<Item = [usize; 3]> {
         let rows = [1, 2, 3, 5, 16, 17, 70, 125, 800];
         let small = rows.into_iter().flat_map(|rows| SIZES.map(|(out, width)| [rows, out, width]));
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Of what a row of `x` means nothing, its sums mean nothing, and those of others do.
+    /// NaN in a row of `x` makes the sums of that row NaN, and no others.
     #[test]
     fn what_is_no_number_is_not_hidden_by_eight_bits() {
         let hole = Tensor::<Flex, 2>::full([1, 1], f32::NAN, &Default::default());
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// What runs where the processor has no instruction for bytes.
+    /// The path without byte instructions.
     #[test]
     fn weights_in_eight_bits_may_be_widened_part_by_part() {
         let (x, [weight, wide]) = (random(20, 70), eight(random(33, 70)));
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// What runs where the processor has no instruction for bf16.
+    /// The path without bf16 instructions.
     #[test]
     fn weights_of_bf16_may_be_widened_part_by_part() {
         let (x, weight) = (random(20, 70), random(33, 70).cast(DType::BF16));
@@ -272,7 +272,7 @@ mod tests {
     fn a_row_does_not_depend_on_its_company_in_any_type() {
         let (x, weight) = (random(800, 200), random(64, 200));
         let narrow = [weight.clone().cast(DType::BF16), eight(weight.clone())[0].clone()];
-        // Elsewhere products in f32 are Burn's.
+        // Without AVX-512, f32 products are Burn's.
         #[cfg(target_arch = "x86_64")]
         let wide = blocked::OfF32::new().map(|_| weight);
         #[cfg(not(target_arch = "x86_64"))]
@@ -296,8 +296,8 @@ mod tests {
         }
     }
 
-    /// Weights of bf16 are what they are widened to. A product of many rows may round `x` to bf16,
-    /// each number by at most its 2^-8.
+    /// bf16 weights are converted to f32 exactly. A product of many rows may round `x` to bf16,
+    /// each number by at most a factor of 2^-8.
     #[test]
     fn weights_of_bf16_are_the_reference() {
         for rows in [1, 2, 5, 16, 17, 70, 125, 800] {
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// What the rounding of `x` cannot explain would show here.
+    /// Finds errors that the rounding of `x` would hide.
     #[test]
     fn numbers_that_bf16_holds_are_multiplied_exactly() {
         let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);

@@ -24,7 +24,7 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     let arch = pulp::Arch::new();
     let in_place = |x: &mut [f32]| arch.dispatch(InPlace { x, weight, epsilon });
     let apart = |(x, y): (&[f32], &mut [f32])| arch.dispatch(Rows { x, weight, epsilon, y });
-    // Whole rows a core.
+    // Whole rows for each core.
     let piece = width * (WORTH_SHARING / width).max(1);
     if let Some(values) = x.try_storage_mut::<f32>() {
         if values.len() <= piece {
@@ -44,7 +44,7 @@ pub(super) fn rms_norm(x: FlexTensor, weight: FlexTensor, epsilon: f64) -> FlexT
     from_values(values, [rows, width])
 }
 
-/// The norms of some rows.
+/// Rows to normalise into another buffer.
 pub(super) struct Rows<'a> {
     pub(super) x: &'a [f32],
     pub(super) weight: &'a [f32],
@@ -68,7 +68,7 @@ impl WithSimd for Rows<'_> {
     }
 }
 
-/// The same where they lie.
+/// Rows to normalise in place.
 struct InPlace<'a> {
     x: &'a mut [f32],
     weight: &'a [f32],
@@ -116,7 +116,7 @@ mod tests {
             let ours = |x: Tensor<Flex, 2>| {
                 tensor(rms_norm(primitive(x), primitive(weight.clone()), 1e-6))
             };
-            // Of what somebody else still reads, and where it lies.
+            // With a shared input, then in place.
             assert_close::<2>(ours(x.clone()), expected.clone(), 2e-6);
             assert_close::<2>(ours(x), expected, 2e-6);
         }

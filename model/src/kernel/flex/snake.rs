@@ -1,7 +1,7 @@
-//! Snake in one pass, by all cores, in place where nobody else holds its input.
+//! Snake in one pass on all cores, in place if its input is not shared.
 //!
-//! `sin^2` has period pi: an angle need only be brought to within half of that of zero, where a
-//! polynomial is the sine to an ulp or two, and no sign is needed.
+//! `sin^2` has period pi, so the angle is reduced to `[-pi / 2, pi / 2]`. There a polynomial gives
+//! the sine to an ulp or two, and its sign does not matter.
 
 mod gradient;
 
@@ -32,7 +32,7 @@ pub(super) fn snake(x: FlexTensor, alpha: FlexTensor, beta: FlexTensor) -> FlexT
         each(shape, channels, |(index, x)| curves[index % shape[1]].bend(x));
         return x;
     }
-    // Written elsewhere at once: a copy that is then changed would go through memory twice.
+    // Written to new memory directly: a copy that is then changed would pass through memory twice.
     let from = x.storage::<f32>();
     let mut values = vec![0.0; from.len()];
     let channels = from.par_chunks(shape[2].max(1)).zip(values.par_chunks_mut(shape[2].max(1)));
@@ -62,7 +62,7 @@ pub(super) fn add_snake(
     [sum, bent]
 }
 
-/// Does `work` for every channel, each on a core if they are worth it.
+/// Runs `work` for every channel, on several cores if that pays.
 fn each<T: Send>(
     shape: [usize; 3],
     channels: impl IndexedParallelIterator<Item = T>,
@@ -75,20 +75,20 @@ fn each<T: Send>(
 /// Snake of one channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Curve {
-    /// `e^alpha`: how fast it goes round.
+    /// `e^alpha`.
     frequency: f32,
-    /// `1 / (e^beta + 1e-9)`: how far it goes.
+    /// `1 / (e^beta + 1e-9)`.
     amplitude: f32,
 }
 
-/// Vectors that are looked at before the way is chosen.
+/// Vectors that are checked together for large angles.
 const BLOCK: usize = 4;
 
-/// Numbers that are added before they are bent, so that they are still in the cache.
+/// Numbers that are added before the snake is applied, while they are still in the cache.
 const PIECE: usize = 1 << 12;
 
 impl Curve {
-    /// The curve of every channel; both are f32, `[1, channels, 1]`.
+    /// Returns the curve of every channel; both inputs are f32, `[1, channels, 1]`.
     pub(super) fn of_channels(alpha: FlexTensor, beta: FlexTensor) -> Vec<Self> {
         let (alpha, beta) = (contiguous(alpha), contiguous(beta));
         let pairs = alpha.storage::<f32>().iter().zip(beta.storage::<f32>());
@@ -110,7 +110,7 @@ impl Curve {
         }
     }
 
-    /// `sum += y`, and then `y` is the snake of it.
+    /// Computes `sum += y`, then `y = snake(sum)`.
     fn add_and_bend(self, sum: &mut [f32], y: &mut [f32]) {
         for (sum, y) in sum.chunks_mut(PIECE).zip(y.chunks_mut(PIECE)) {
             sum.iter_mut().zip(&*y).for_each(|(sum, y)| *sum += y);
@@ -119,7 +119,7 @@ impl Curve {
         }
     }
 
-    /// [`Self::bend`] for who has chosen the instructions already.
+    /// [`Self::bend`] inside code that is already dispatched.
     #[inline(always)]
     pub(super) fn bend_with<S: Simd>(self, simd: S, x: &mut [f32]) {
         let (head, tail) = S::as_mut_simd_f32s(x);
@@ -135,7 +135,7 @@ impl Curve {
 
     #[inline(always)]
     fn bend_block<S: Simd>(self, simd: S, x: &mut [S::f32s]) {
-        // No closures here: they would not be compiled for the instructions that were chosen.
+        // No closures here: they would not be compiled for the dispatched instruction set.
         let (frequency, amplitude) =
             (simd.splat_f32s(self.frequency), simd.splat_f32s(self.amplitude));
         let mut largest = simd.splat_f32s(0.0);
@@ -169,20 +169,21 @@ impl WithSimd for Bend<'_> {
     }
 }
 
-/// From here on 1 / pi in f32 no longer tells which half turn is nearest, and the library's sine is asked,
-/// which knows pi to more digits.
+/// From this angle on, 1 / pi in f32 does not determine the nearest half turn. The library's sine
+/// is used there, because it knows pi to more digits.
 const FAR: f32 = 100_000.0;
 
-/// Pi in three parts, each what the ones before it lack.
+/// Pi in three parts; each is the error of the sum of the parts before it.
 const PI: [f32; 3] = [consts::PI, -8.742_278e-8, -3.430_249e-15];
 
-/// Adding it to a number of at most half its size rounds that to whole numbers.
+/// Adding it to a number of at most half its size rounds that number to an integer.
 const ROUNDING: f32 = 12_582_912.0;
 
-/// `sin(r) / r - 1` by powers of `r^2`, of least relative error, 6e-9, up to pi / 2.
+/// Coefficients of `sin(r) / r - 1` in powers of `r^2`, with minimal relative error, 6e-9, up to
+/// pi / 2.
 const SINE: [f32; 4] = [-0.166_666_6, 8.333_066e-3, -1.980_960_2e-4, 2.605_777_4e-6];
 
-/// `sin^2` of angles below [`FAR`].
+/// Computes `sin^2` of angles below [`FAR`].
 #[inline(always)]
 fn squared_sine<S: Simd>(simd: S, angle: S::f32s) -> S::f32s {
     let rounding = simd.splat_f32s(ROUNDING);
@@ -208,7 +209,7 @@ mod tests {
     use super::super::tests::{assert_close, random};
     use super::*;
 
-    /// `sin^2` of a number: what a curve of frequency and amplitude 1 adds.
+    /// Computes `sin^2` of one number, which a curve of frequency and amplitude 1 adds.
     fn squared_sine(angle: f32) -> f32 {
         Arch::new().dispatch(Squared(angle))
     }
@@ -229,7 +230,7 @@ mod tests {
     fn the_square_of_the_sine_is_exact_to_three_in_ten_million() {
         let mut worst = 0.0f64;
         for i in 0..2_000_000 {
-            // From a millionth to the last angle that it is asked for, both ways.
+            // From a millionth to the largest angle that this code handles, with both signs.
             let angle =
                 1e-6 * (i as f32 / 2_000_000.0 * 25.4).exp() * if i % 2 == 0 { 1.0 } else { -1.0 };
             if angle.abs() < FAR {
@@ -238,7 +239,7 @@ mod tests {
             }
         }
         assert!(worst < 3.0e-7, "{worst}");
-        // Relative, where it is small.
+        // Small results are compared relatively.
         let small = f64::from(squared_sine(1e-4)) / f64::from(1e-4f32).sin().powi(2);
         assert!((small - 1.0).abs() < 3e-7, "{small}");
     }
@@ -254,7 +255,7 @@ mod tests {
                 tensor::<Flex, 3>(snake(primitive(x), alpha, beta))
             };
             assert_close(of(x.clone()), expected.clone(), 2e-5);
-            // As a view, and with a copy of its own.
+            // As a view, and as an input that is not shared.
             let turned = x.clone().swap_dims(1, 2).mul_scalar(1.0).swap_dims(1, 2);
             assert_close(of(turned), expected.clone(), 2e-5);
             let y = random([batch, channels, samples]);

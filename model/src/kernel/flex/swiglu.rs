@@ -1,4 +1,4 @@
-//! `silu(gate) up` in one pass, vector by vector: 375 rows of 6144 in 1.6 ms, by plain operations 14.
+//! `silu(gate) up` in one vectorised pass: 375 rows of 6144 take 1.6 ms, plain operations 14 ms.
 //!
 //! The three kernels `rms_norm`, `rotate` and `swiglu` together take a prompt of 256 tokens of the
 //! 0.6B model from 1.96 to 1.25 s on two cores.
@@ -20,7 +20,7 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
         return primitive(reference::swiglu::<Flex, 2>(tensor(gate), tensor(up)));
     }
     let (mut gate, up) = (contiguous(gate), contiguous(up));
-    // In the place of the gates, which nobody else reads where they come from a product.
+    // Written over the gates: a fresh product is not shared, so there is no copy.
     let (gates, ups) = (gate.storage_mut::<f32>(), up.storage::<f32>());
     let arch = Arch::new();
     let fill = |(gate, up): (&mut [f32], &[f32])| arch.dispatch(Piece { gate, up });
@@ -32,7 +32,7 @@ pub(super) fn swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
     gate
 }
 
-/// Neighbours of both; the gates become the result.
+/// Matching parts of both inputs; the result replaces the gates.
 pub(super) struct Piece<'a> {
     pub(super) gate: &'a mut [f32],
     pub(super) up: &'a [f32],

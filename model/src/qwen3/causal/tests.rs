@@ -21,7 +21,7 @@ fn values<const D: usize>(x: Tensor<Flex, D>) -> Vec<f32> {
     x.into_data().to_vec().expect("f32")
 }
 
-/// The scores after the last of `ids`, without a cache.
+/// Returns the logits after the last of `ids`, computed without a cache.
 fn uncached(model: &Causal<Flex>, ids: &[u32]) -> Vec<f32> {
     let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
     let data = TensorData::new(ids.clone(), [1, ids.len()]);

@@ -1,13 +1,14 @@
-//! Attention of a few rows over many keys, split along the keys: a token's step over its cache.
+//! Attention of a few rows over many keys, split along the keys, for a decoding step with a cache.
 //!
-//! A cube has all rows of one key head (the heads of its group, for each query) and a part of its keys,
-//! of which each is read once. Parts leave their largest score, their sum and their mix of values; a
-//! second kernel joins them. One part, where that is enough for the device, writes the result itself.
+//! A cube has all rows of one key head (the heads of its group, for each query) and a part of its
+//! keys; each key is read once. A part stores its largest score, its sum and its mixed values, and
+//! a second kernel joins the parts. If one part is enough for the device, it writes the result
+//! itself.
 //!
-//! Limits: at most eight rows to a key head.
+//! Limits: at most eight rows per key head.
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores, two songs, 1024 keys, 16 heads of 128
-//! over 8 in f32: 3.1 times as fast, and 2.9 times as [`super::units`].
+//! Gain over the plain operations on Mesa lavapipe on two cores, two songs, 1024 keys, 16 heads of
+//! 128 over 8 in f32: 3.1 times as fast, and 2.9 times as fast as [`super::units`].
 //!
 //! Source: Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference".
 
@@ -20,31 +21,31 @@ use super::{
     Call, LANES, Sight, VECTOR, hidden_score, keys_from, keys_until, mean_value, place, sees,
 };
 
-/// Most rows to a key head.
+/// Maximum number of rows per key head.
 const MOST_ROWS: usize = 8;
-/// Units of a cube.
+/// Units per cube.
 const UNITS: usize = 128;
 /// Keys that a cube reads at a time.
 const TILE: usize = 64;
-/// Keys whose products are under way at once, [`LANES`] units each.
+/// Keys that are multiplied at once, by [`LANES`] units each.
 const SLOTS: usize = UNITS / LANES;
-/// Place that a key's partial products take: odd, so that keys are in different banks.
+/// Size of a key's partial products: odd, so that keys are in different banks.
 const PITCH: usize = LANES + 1;
-/// Cubes where the device does not say how many it runs at a time.
+/// Number of cubes, if the device does not report how many it can run at a time.
 const CUBES: usize = 64;
 
-/// What the kernel's text depends on besides its types.
+/// Parameters of the kernel source besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Plan {
-    /// Vectors to a head.
+    /// Vectors per head.
     vectors: usize,
-    /// Query heads to a key head.
+    /// Query heads per key head.
     group: usize,
-    /// Rows to a key head.
+    /// Rows per key head.
     rows: usize,
     sight: Sight,
     padded: bool,
-    /// Whether one cube has all keys, and writes the result.
+    /// True if one cube has all keys and writes the result.
     whole: bool,
 }
 
@@ -53,18 +54,18 @@ impl Plan {
         self.vectors.div_ceil(LANES)
     }
 
-    /// Units that share a key's values.
+    /// Returns the number of units that share a key's values.
     fn columns(&self) -> usize {
         self.vectors.next_power_of_two()
     }
 
-    /// Keys whose values are under way at once.
+    /// Returns the number of keys whose values are read at once.
     fn slices(&self) -> usize {
         UNITS / self.columns()
     }
 }
 
-/// Whether this kernel takes the call: few rows, and memory for them.
+/// True if this kernel supports the call: few rows, and enough memory for them.
 pub(super) fn takes<R: CubeRuntime>(call: &Call<R>) -> bool {
     let (rows, vectors) = (call.rows(), call.width() / VECTOR);
     let floats = rows * (vectors * VECTOR + TILE * (PITCH + 1) + LANES) + UNITS * (VECTOR + 1);
@@ -74,7 +75,7 @@ pub(super) fn takes<R: CubeRuntime>(call: &Call<R>) -> bool {
         && floats * size_of::<f32>() <= hardware.max_shared_memory_size
 }
 
-/// As many parts as give every processor of the device two cubes, and each cube a tile.
+/// Returns the number of parts: two cubes per multiprocessor, and at least a tile per cube.
 fn parts<R: CubeRuntime>(call: &Call<R>) -> usize {
     let hardware = &call.q.client.properties().hardware;
     let cubes = hardware.num_streaming_multiprocessors.map_or(CUBES, |count| 2 * count as usize);
@@ -99,7 +100,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
         let (client, device) = (output.client.clone(), output.device.clone());
         empty_device_contiguous_dtype(client, device, shape.into(), DType::F32)
     };
-    // One part needs no place to leave its mix.
+    // A single part needs no buffer for its mixed values.
     let mixes = scratch(if plan.whole { VECTOR } else { call.width() });
     let sums = scratch(2);
     let flags = call.flags();

@@ -1,11 +1,12 @@
-//! Loops in the place of [`super::tensor_cores`]'s matrix products, for tests on devices without matrix
-//! units: each does what one product, or one move of a matrix, does for a plane's sixteen rows.
+//! Loops that replace the matrix products of [`super::tensor_cores`], for tests on devices without
+//! matrix units. Each does the work of one product, or of one move of a matrix, for a plane's
+//! sixteen rows.
 
 use cubecl::prelude::*;
 
 use super::tensor_cores::{Cores, PLANE, SIDE};
 
-/// Scores of a plane's rows.
+/// Computes the scores of a plane's rows.
 #[cube]
 pub(super) fn looped_scores<T: Float, N: Size>(
     queries: &SharedMemory<Vector<T, N>>,
@@ -33,7 +34,7 @@ pub(super) fn looped_scores<T: Float, N: Size>(
     }
 }
 
-/// Values by weights, added to a plane's rows.
+/// Adds the weighted values to a plane's rows.
 #[cube]
 pub(super) fn looped_mix<T: Float, N: Size>(
     weights: &SharedMemory<T>,
@@ -61,7 +62,7 @@ pub(super) fn looped_mix<T: Float, N: Size>(
     }
 }
 
-/// Sixteen columns of a plane's mixed values to where its scores are.
+/// Copies sixteen columns of a plane's mixed values to the place of its scores.
 #[cube]
 pub(super) fn looped_out(
     looped: &SharedMemory<f32>,
@@ -80,7 +81,7 @@ pub(super) fn looped_out(
     }
 }
 
-/// And back.
+/// Copies sixteen columns from the place of the scores back to the mixed values.
 #[cube]
 pub(super) fn looped_in(
     looped: &mut SharedMemory<f32>,

@@ -1,17 +1,18 @@
-//! Attention by cooperative matrices (tensor cores) of f16 or bf16, summed in f32.
+//! Attention with cooperative matrices (tensor cores) of f16 or bf16 and sums in f32.
 //!
-//! A cube has up to 64 rows of one key head, sixteen to a plane. Queries, a tile of keys and then of
-//! values, scores and weights lie in shared memory; the mixed values stay in the planes' matrices, whose
-//! layout nobody knows but the device. So they are scaled only when a row's scores grow a good deal
-//! ([`HEADROOM`]), by way of shared memory; `a / l` is the same for any `m` that is near enough.
+//! A cube has up to 64 rows of one key head, sixteen per plane. Queries, a tile of keys and then of
+//! values, scores and weights are in shared memory. The mixed values stay in the planes' matrices,
+//! whose layout only the device knows. So they are rescaled through shared memory, and only if a
+//! row's scores grow by more than [`HEADROOM`]; `a / l` is the same for any `m` that is close
+//! enough.
 //!
-//! Limits: `D` a multiple of 16, planes of exactly 32 units (NVIDIA's; AMD's and Intel's take
-//! [`super::units`]), and matrices of 16 by 16 by 16.
+//! Limits: `D` is a multiple of 16, planes have exactly 32 units (NVIDIA; AMD and Intel use
+//! [`super::units`]), and matrices are 16 by 16 by 16.
 //!
-//! Gain: not measured, for want of a card. No driver in software has such matrices.
+//! The gain was not measured for lack of a GPU. No software driver has such matrices.
 //!
-//! Everything but the matrix products is shared with [`super::units`], or can run without matrices:
-//! [`super::Routine::Rehearsal`] puts loops in their place, those of [`super::rehearsal`].
+//! Everything except the matrix products is shared with [`super::units`], or can run without
+//! matrices: [`super::Routine::Rehearsal`] replaces them with the loops of [`super::rehearsal`].
 
 use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
@@ -28,29 +29,29 @@ use super::{
     mean_value, place, row_of, sees,
 };
 
-/// Units of a plane: those that multiply matrices together.
+/// Units of a plane, which multiply matrices together.
 pub(super) const PLANE: usize = 32;
 /// Rows and columns of a matrix.
 pub(super) const SIDE: usize = 16;
-/// Values between the end of a row in shared memory and the next: half a matrix, so that rows that are
-/// read together are in different banks, and every matrix begins where it may.
+/// Values between rows in shared memory: half a matrix. Rows that are read together are then in
+/// different banks, and every matrix is aligned.
 const GAP: usize = SIDE / 2;
-/// How far a score may exceed the row's measure before that is raised. A weight then is at most
-/// `e^8 = 2981`, which f16 holds and f32 sums.
+/// Maximum excess of a score over the row's measure before the measure is raised. A weight is then
+/// at most `e^8 = 2981`, which f16 can hold and f32 can sum.
 const HEADROOM: f32 = 8.0;
-/// Keys of a tile, best first.
+/// Keys per tile, best first.
 const TILES: [usize; 2] = [64, 32];
-/// Where shared memory begins, in bytes.
+/// Alignment of shared memory, in bytes.
 const ALIGNMENT: usize = 128;
 
-/// Vectors over the rows of a team.
+/// Vector over the rows of a team.
 type Rows = Const<TEAM_ROWS>;
 
-/// What the kernel's text depends on besides its types.
+/// Parameters of the kernel source besides its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Cores {
     pub(super) plan: Plan,
-    /// Values read at once.
+    /// Values per read.
     pub(super) vector: usize,
     rehearsal: bool,
 }
@@ -60,27 +61,27 @@ impl Cores {
         self.plan.vectors * VECTOR
     }
 
-    /// Matrices side by side in a row of values.
+    /// Returns the number of matrices side by side in a row of values.
     fn sides(&self) -> usize {
         self.width() / SIDE
     }
 
-    /// Vectors from one row of queries, keys or values to the next.
+    /// Returns the distance of rows of queries, keys or values, in vectors.
     pub(super) fn pitch(&self) -> usize {
         (self.width() + GAP) / self.vector
     }
 
-    /// Scores or weights from one row to the next.
+    /// Returns the distance of rows of scores or weights.
     pub(super) fn score_pitch(&self) -> usize {
         self.plan.keys + GAP
     }
 
-    /// Mixed values in shared memory, where no matrices hold them.
+    /// Returns the number of mixed values in shared memory, which replace the matrices.
     fn mixed(&self) -> usize {
         if self.rehearsal { self.plan.rows * self.width() } else { 1 }
     }
 
-    /// Shared memory of a cube.
+    /// Returns the bytes of shared memory of a cube.
     fn bytes(&self, value: usize) -> usize {
         let Plan { rows, keys, .. } = self.plan;
         let tiles = (rows + keys) * (self.width() + GAP) * value;
@@ -91,7 +92,7 @@ impl Cores {
     }
 }
 
-/// Whether the device multiplies such matrices and has the memory. Rehearsed, only the latter.
+/// True if the device supports such matrices and has the memory. A rehearsal only needs the memory.
 pub(super) fn takes<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> bool {
     let float = match call.q.dtype {
         DType::F16 => FloatKind::F16,
@@ -147,7 +148,7 @@ fn cores<R: CubeRuntime>(call: &Call<R>, rehearsal: bool) -> Option<Cores> {
 /// Writes the attention of `call` to `output`, `[B, Lq, heads, D]`.
 ///
 /// # Panics
-/// If the call is not one that [`takes`] says yes to.
+/// If [`takes`] returns false for the call.
 pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>, rehearsal: bool) {
     let cores = cores(call, rehearsal).expect("asked whether it is taken");
     let flags = call.flags();
@@ -212,9 +213,9 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     let mut scores =
         SharedMemory::<f32>::new_aligned(comptime!(plan.rows * score_pitch), ALIGNMENT);
     let mut weights = SharedMemory::<T>::new_aligned(comptime!(plan.rows * score_pitch), ALIGNMENT);
-    // What each row is scaled by, and at the end its sum.
+    // The factor of each row, and at the end its sum.
     let mut factors = SharedMemory::<f32>::new(comptime!(plan.rows));
-    // Whether a team's rows must be scaled.
+    // Nonzero if a team's rows must be rescaled.
     let mut rescales = SharedMemory::<u32>::new(comptime!(plan.teams()));
     let mut looped = SharedMemory::<f32>::new(comptime!(cores.mixed()));
 
@@ -302,7 +303,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
             }
         }
         sync_cube();
-        // The values go where the keys were.
+        // The values replace the keys.
         fill_tile::<T, N>(v, &mut tile, v_start, start, keys, cores);
 
         let mut mine = Array::<Vector<f32, Rows>>::new(per_lane);
@@ -332,7 +333,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
         for r in 0..TEAM_ROWS {
             let mut shrink = 1.0f32;
             if tallest[r] > measure[r] + HEADROOM {
-                // A row that saw nothing yet has nothing to scale.
+                // A row that has seen no key has nothing to rescale.
                 if measure[r] > hidden_score() {
                     rescale = 1u32;
                 }
@@ -483,7 +484,7 @@ fn attention_tensor_cores_kernel<T: Float, K: Numeric, N: Size>(
     }
 }
 
-/// A matrix to sum products in.
+/// Returns a matrix of zeros to sum products in.
 #[cube]
 fn sums_of_zero() -> cmma::Matrix<f32> {
     cmma::Matrix::<f32>::from_value(
@@ -496,7 +497,7 @@ fn sums_of_zero() -> cmma::Matrix<f32> {
     )
 }
 
-/// Keys or values `start..`, zeros after the last.
+/// Copies keys or values `start..` to the tile, with zeros after the last.
 #[cube]
 fn fill_tile<T: Float, N: Size>(
     from: &Tensor<Vector<T, N>>,

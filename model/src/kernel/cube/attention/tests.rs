@@ -1,4 +1,4 @@
-//! Every routine against the reference on the processor.
+//! Tests of every routine against the reference on the CPU.
 
 #![expect(clippy::print_stderr, reason = "what is skipped or measured is said")]
 
@@ -17,18 +17,18 @@ use crate::{
     kernel::{self, Mask, Visibility, primitive, reference, tensor},
 };
 
-/// How the tensors of a case lie in memory.
+/// Memory layout of the tensors of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Layout {
-    /// As their shapes say.
+    /// Contiguous.
     Plain,
-    /// As `[B, L, heads, D]`, seen through swapped axes.
+    /// As `[B, L, heads, D]` with swapped axes.
     Swapped,
     /// Keys and values as the first part of a longer cache.
     Cached,
 }
 
-/// Which keys are padding.
+/// Padding of the keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Padding {
     None,
@@ -49,7 +49,7 @@ struct Case {
     visibility: Visibility,
     padding: Padding,
     layout: Layout,
-    /// Queries are multiplied by this: the larger, the more do few keys count.
+    /// Factor of the queries: the larger, the fewer keys dominate.
     slope: f32,
 }
 
@@ -69,17 +69,17 @@ impl Case {
         }
     }
 
-    /// An error of a score is one of its weight, and scores grow with the slope.
+    /// An error of a score becomes an error of its weight, and scores grow with the slope.
     fn tolerance(&self, dtype: DType) -> f32 {
         if dtype == DType::F16 { 2e-3 } else { 2e-6 * (self.slope / 4.0).max(1.0) }
     }
 
-    /// As the networks call it, on every backend.
+    /// Checks the case as the networks call it, on every backend.
     fn check(self) {
         same_everywhere(&format!("{self:?}"), &self, self.tolerance(DType::F32));
     }
 
-    /// By each of these routines, which must take it.
+    /// Checks the case with each of these routines, which must support it.
     fn check_by(self, routines: &[Routine], dtype: DType) {
         let expected = self.run::<Flex>(dtype, &burn_flex::FlexDevice);
         for &routine in routines {
@@ -89,12 +89,12 @@ impl Case {
         }
     }
 
-    /// By the routines for many rows.
+    /// Checks the case with the routines for many rows.
     fn check_rows(self) {
         self.check_by(&[Routine::Units, Routine::Rehearsal], DType::F32);
     }
 
-    /// By the routine for few rows.
+    /// Checks the case with the routine for few rows.
     fn check_decode(self) {
         self.check_by(&[Routine::Decode], DType::F32);
     }
@@ -163,7 +163,7 @@ impl Operation for Case {
             let [q, k, v] = [q, k, v].map(|x| x.cast(DType::F32));
             return read(reference::attention(q, k, v, &mask).cast(dtype));
         }
-        // What the networks do with the result.
+        // The networks use the result in this way.
         let mixed = kernel::attention(q, k, v, &mask).swap_dims(1, 2);
         let [batch, length, heads, width] = mixed.dims();
         let mixed = mixed.reshape([batch, length, heads * width]);
@@ -181,7 +181,7 @@ fn as_the_networks_call_it() {
             }
         }
     }
-    // A width that the kernels do not take.
+    // A width that the kernels do not support.
     Case::of(5, 7, 6, Visibility::Window(2)).check();
 }
 
@@ -198,8 +198,8 @@ fn any_number_of_queries_and_keys() {
     assert!(Case::of(5, 5, 16, Visibility::Full).run_by(Routine::Decode, DType::F32).is_none());
 }
 
-/// Every kernel in f16. Most of these tests are in f32 alone: a driver in software takes a second to
-/// compile a kernel, and the type decides nothing but how values are read and written.
+/// Every kernel in f16. Most of these tests use only f32, because a software driver takes a second
+/// to compile a kernel. The type only decides how values are read and written.
 #[test]
 fn half_precision() {
     let case = Case { batch: 2, padding: Padding::Half, ..Case::of(40, 90, 16, Visibility::Full) };
@@ -207,7 +207,7 @@ fn half_precision() {
     Case { queries: 1, ..case }.check_by(&[Routine::Decode], DType::F16);
 }
 
-/// As on a card, where lanes read each other's values.
+/// As on a GPU, where lanes read each other's values.
 #[test]
 fn lanes_that_exchange_values() {
     for visibility in [Visibility::Full, Visibility::Window(16)] {
@@ -216,7 +216,7 @@ fn lanes_that_exchange_values() {
     }
 }
 
-/// Only here do matrices multiply, where the device has them.
+/// The only test that uses matrix units, if the device has them.
 #[test]
 fn cooperative_matrices() {
     for (length, visibility) in [
@@ -262,7 +262,7 @@ fn every_width_of_a_head() {
         case.check_by(&[Routine::Units], DType::F32);
         Case { queries: 1, ..case }.check_decode();
     }
-    // In f16, whose tiles and mixed values fit the memory of a weak device.
+    // In f16, where tiles and mixed values fit the memory of a weak device.
     for width in [48, 64] {
         Case::of(35, 35, width, Visibility::Full).check_by(&[Routine::Rehearsal], DType::F16);
     }
@@ -278,12 +278,12 @@ fn visibility_by_position() {
             Case::of(length, length + first, 16, Visibility::Causal { first }).check_rows();
         }
     }
-    // A few rows of a step over a cache.
+    // A few rows of one step over a cache.
     Case::of(4, 70, 16, Visibility::Causal { first: 65 }).check_decode();
     Case::of(4, 70, 16, Visibility::Window(2)).check_decode();
 }
 
-/// A row that sees no key gets the mean of all values, also those outside its window.
+/// A row that sees no key gets the mean of all values, including those outside its window.
 #[test]
 fn padding_and_rows_that_see_nothing() {
     for padding in [Padding::Half, Padding::All] {
@@ -298,7 +298,7 @@ fn padding_and_rows_that_see_nothing() {
     }
 }
 
-/// Scores that grow from tile to tile by more than a weight may hold.
+/// Scores that grow from tile to tile by more than a weight can hold.
 #[test]
 fn steep_scores() {
     let case = Case { slope: 60.0, ..Case::of(40, 400, 16, Visibility::Full) };
@@ -315,8 +315,8 @@ fn tensors_that_lie_otherwise_in_memory() {
     }
 }
 
-/// Times of the routines and of the reference in turn on this machine's Vulkan device: the best of
-/// some, in milliseconds.
+/// Benchmarks the routines and the reference in alternation on this machine's Vulkan device: the
+/// best of several times, in milliseconds.
 #[test]
 #[ignore = "measures, and wants an idle machine"]
 fn measure() {

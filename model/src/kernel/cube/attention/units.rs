@@ -1,16 +1,16 @@
 //! Attention on plain units, for any device and any float type.
 //!
-//! A cube has some rows of one key head. Eight lanes share four of its rows; a vector runs over these
-//! four rows, so that a score, a weight or a sum of four rows is one vector. Queries (turned), a tile of
-//! keys, then the same tile of values, and the tile's weights lie in shared memory in f32.
+//! A cube has some rows of one key head. Eight lanes share four of its rows; a vector holds these
+//! four rows, so a score, weight or sum of four rows is one vector. Shared memory holds, in f32,
+//! the transposed queries, a tile of keys, then the same tile of values, and the tile's weights.
 //!
 //! Limits: those of [`super`].
 //!
-//! Gain over the plain operations on Mesa lavapipe on two cores, 375 positions, 16 heads of 128 over 8 in
-//! f32: a window of 128 to each side 1.6 times as fast; the whole song 0.8 times and 200 conditions 0.6
-//! times. There a product of matrices is all work and shared memory is memory; what is saved, scores
-//! that at 240 s are 576 MB a layer, written and read several times, counts on a card, and is not
-//! measured on one.
+//! Gain over the plain operations on Mesa lavapipe on two cores, 375 positions, 16 heads of 128
+//! over 8 in f32: a window of 128 on each side is 1.6 times as fast, the whole song 0.8 times, and
+//! 200 conditions 0.6 times. There a matrix product is compute-bound and shared memory is plain
+//! memory. The kernel avoids scores of 576 MB per layer (at 240 s), which would be written and read
+//! several times. That matters on a GPU, but was not measured on one.
 
 use burn_cubecl::{CubeRuntime, tensor::CubeTensor};
 use cubecl::prelude::*;
@@ -21,7 +21,7 @@ use super::{
     mean_value, place, row_of, sees,
 };
 
-/// Rows of a cube and keys of a tile, best first: [`fits`] asks for the last.
+/// Rows of a cube and keys of a tile, best first; [`fits`] checks the last.
 const SIZES: [(usize, usize); 5] = [(64, 32), (32, 32), (32, 16), (16, 16), (16, 8)];
 
 /// Writes the attention of `call` to `output`, `[B, Lq, heads, D]`.
@@ -46,7 +46,7 @@ pub(super) fn launch<R: CubeRuntime>(call: &Call<R>, output: &CubeTensor<R>) {
     );
 }
 
-/// Whether the device has memory for the smallest cube.
+/// True if the device has memory for the smallest cube.
 pub(super) fn fits<R: CubeRuntime>(q: &CubeTensor<R>) -> bool {
     let (rows, keys) = SIZES[SIZES.len() - 1];
     let plan = Plan {
@@ -61,7 +61,7 @@ pub(super) fn fits<R: CubeRuntime>(q: &CubeTensor<R>) -> bool {
     bytes(&plan) <= q.client.properties().hardware.max_shared_memory_size
 }
 
-/// The largest cube that the device has memory for and the call has rows for.
+/// Returns the largest cube that the device has memory for and the call has rows for.
 fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
     let hardware = &call.q.client.properties().hardware;
     let with = |(rows, keys): (usize, usize)| Plan {
@@ -82,12 +82,12 @@ fn plan<R: CubeRuntime>(call: &Call<R>) -> Plan {
     SIZES.into_iter().map(with).find(fits).unwrap_or(smallest)
 }
 
-/// Shared memory of a cube.
+/// Returns the bytes of shared memory of a cube.
 fn bytes(plan: &Plan) -> usize {
     let queries = plan.vectors * VECTOR * plan.teams();
     let tile = plan.keys * plan.pitch();
     let weights = plan.keys * plan.teams();
-    // What lanes exchange, for the largest score and for the sum.
+    // Exchange buffers of the lanes, for the largest score and for the sum.
     let exchange = if plan.shuffle { 0 } else { 2 * plan.units() };
     (queries + tile + weights + exchange) * VECTOR * size_of::<f32>()
 }
@@ -125,7 +125,7 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
     let v_start = (batch * v.stride(0) + kv_head * v.stride(1)) / VECTOR;
     let flags_start = batch * flags.stride(0);
 
-    // Four rows of a team as vectors over rows, one for each column.
+    // Four rows of a team as a vector over rows, one per column.
     let mut queries = SharedMemory::<Vector<f32, N>>::new(comptime!(vectors * VECTOR * teams));
     let mut tile = SharedMemory::<Vector<f32, N>>::new(comptime!(plan.keys * pitch));
     let mut weights = SharedMemory::<Vector<f32, N>>::new(comptime!(plan.keys * teams));
@@ -185,7 +185,7 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
                 }
             }
         }
-        // The values go where the keys are.
+        // The values replace the keys.
         sync_cube();
         fill_tile::<T, N>(v, &mut tile, v_start, start, keys, plan);
 
@@ -269,7 +269,7 @@ fn attention_units_kernel<T: Float, K: Numeric, N: Size>(
     }
 }
 
-/// Keys or values `start..` as f32, zeros after the last.
+/// Copies keys or values `start..` to the tile as f32, with zeros after the last.
 #[cube]
 fn fill_tile<T: Float, N: Size>(
     from: &Tensor<Vector<T, N>>,

@@ -1,35 +1,38 @@
-// softmax(q k^T scale) v for heads of 128 values, without the matrix of scores.
+// softmax(q k^T scale) v for heads of 128 values, without the score matrix.
 //
-// A block has GROUPS groups of 128 threads with 64 queries each, and one more group that brings tiles:
-// the queries once, then KEYS keys or values at a time, two tiles of each on their way. The weights of a
-// tile multiply its values while the softmax of the next tile is computed.
+// A block has GROUPS groups of 128 threads with 64 queries each, and one more group that loads
+// tiles: the queries once, then KEYS keys or values at a time, with two tiles of each in flight.
+// The weights of a tile are multiplied with its values while the softmax of the next tile is
+// computed.
 //
 // Source: the technique is that of FlashAttention-3 (Shah et al. 2024, arXiv:2407.08608).
 
 struct AttentionArgs {
   int batch, heads, kv_heads, queries, keys;
   int sight;    // FULL, CAUSAL or WINDOW
-  int near;     // the last key a query sees is this far after it, in a window the first is as far before
+  int near;     // distance of the last visible key after a query, and in a window of the first before it
   float scale;  // of scores, positive
 };
 
 constexpr int FULL = 0, CAUSAL = 1, WINDOW = 2;
 
 constexpr int D = 128;
-constexpr int STAGES = 2;  // tiles of keys, and of values, that are on their way at a time
+constexpr int STAGES = 2;  // tiles of keys, and of values, in flight at a time
 
-// Two groups take turns to multiply: one computes its softmax while the matrix units work for the other.
+// Two groups multiply in alternation: one computes its softmax while the matrix units work for the
+// other.
 __device__ __forceinline__ void turn_wait(int group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory"); }
 __device__ __forceinline__ void turn_give(int group) { asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory"); }
 
-// The compiler moves no use of these sums to before this.
+// The compiler moves no use of these values before this point.
 template <int N> __device__ __forceinline__ void pin(float (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i])::"memory");
 }
 
-// ptxas would move a wait for a product up across the arithmetic before it, and nothing would overlap. A
-// store that needs x keeps the wait behind it. The store is never done, as x is never negative.
+// ptxas would move a wait for a product up across the arithmetic before it, and nothing would
+// overlap. A store that needs x keeps the wait behind it. The store never happens, because x is
+// never negative.
 __device__ __forceinline__ void order_after(float x, void* shared) {
   asm volatile("{\n.reg .pred q;\nsetp.lt.f32 q, %0, 0f00000000;\n@q st.shared.f32 [%1], %0;\n}"
                ::"f"(x), "r"(shared_address(shared)) : "memory");
@@ -41,8 +44,8 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-// Scores of a tile become weights. `highest` and `sum` belong to this thread's two rows, and the sum only
-// to its own columns. Older sums and mixed values have to be multiplied by `faded`.
+// Turns the scores of a tile into weights. `highest` and `sum` belong to this thread's two rows,
+// and `sum` only to its own columns. The caller must multiply older mixed values by `faded`.
 template <int N>
 __device__ __forceinline__ void softmax(float (&s)[N], float (&highest)[2], float (&sum)[2], float (&faded)[2],
                                         float scale) {
@@ -57,7 +60,8 @@ __device__ __forceinline__ void softmax(float (&s)[N], float (&highest)[2], floa
     a = fmaxf(a, b);
     a = fmaxf(a, __shfl_xor_sync(~0u, a, 1));
     a = fmaxf(a, __shfl_xor_sync(~0u, a, 2));
-    // `highest` begins finite: the weights of a row that has seen no key yet are 0 and not NaN.
+    // `highest` starts finite, so that the weights of a row that has seen no key are 0 instead of
+    // NaN.
     float next = fmaxf(highest[h], a);
     faded[h] = exp2_fast((highest[h] - next) * scale);
     highest[h] = next;
@@ -79,7 +83,7 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
                                                 bf16* output, const AttentionArgs& args) {
   constexpr bool TURNS = GROUPS == 2;
   constexpr int ROWS = GROUPS * 64, UNBOUNDED = 1 << 29;
-  // A tile is two halves of 64 columns, a row of which is 128 bytes.
+  // A tile is two halves of 64 columns; a row of a half is 128 bytes.
   constexpr u32 Q_HALF = ROWS * 128, KV_HALF = KEYS * 128;
   constexpr u32 Q_BYTES = 2 * Q_HALF, KV_BYTES = 2 * KV_HALF;
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -90,7 +94,7 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
   u64 *k_full = q_full + 1, *k_empty = k_full + STAGES;
   u64 *v_full = k_empty + STAGES, *v_empty = v_full + STAGES;
 
-  const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);  // the compiler sees that a warp has one
+  const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);  // tells the compiler that it is the same for a whole warp
   if (threadIdx.x == 0) {
     barrier_init(q_full, 1);
     for (int i = 0; i < STAGES; i++) {
@@ -104,8 +108,8 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
   }
   __syncthreads();
 
-  // Blocks of a head are neighbours, as they read the same keys. Late causal queries see the most keys.
-  // Their blocks begin first, else the kernel would wait for them at its end.
+  // Blocks of a head are neighbours, because they read the same keys. Late causal queries see the
+  // most keys, so their blocks start first; otherwise the kernel would wait for them at its end.
   const int blocks = (args.queries + ROWS - 1) / ROWS, stacks = args.heads * args.batch;
   int block, stack;
   if (args.sight == CAUSAL) {
@@ -133,7 +137,7 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
       barrier_expect(q_full, Q_BYTES);
       load_tile(q_tile, q_map, q_full, 0, first, head, item);
       load_tile(q_tile + Q_HALF, q_map, q_full, 64, first, head, item);
-      // They are read in this order: keys 0, keys 1, values 0, keys 2, values 1 and so on.
+      // Read order: keys 0, keys 1, values 0, keys 2, values 1 and so on.
       for (int t = 0; t <= tiles; t++) {
         if (t < tiles) {
           int s = t % STAGES, phase = (t / STAGES) & 1;
@@ -160,7 +164,8 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
     const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32, quad = lane % 4;
     const int group_row = first + group * 64, row = group_row + warp * 16 + lane / 4;
     const float scale = args.scale * 1.4426950408889634f;  // exponentials are powers of 2
-    // Number 4 j + 2 h + c of `s` and `mixed` belongs to row `row + 8 h` and column 8 j + 2 quad + c.
+    // Element 4 j + 2 h + c of `s` and `mixed` belongs to row `row + 8 h` and column
+    // 8 j + 2 quad + c.
     float s[KEYS / 2], mixed[D / 2], highest[2] = {-1e30f, -1e30f}, sum[2] = {0.f, 0.f}, faded[2];
     u32 p[KEYS / 4];
 #pragma unroll
@@ -184,7 +189,7 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
                      v_at + stage * (KV_BYTES >> 4) + i * 128);
       wgmma_commit();
     };
-    // Most tiles are seen whole by all rows of a group.
+    // Most tiles are fully visible to all rows of a group.
     auto hide = [&](int t) {
       const int key = begin + t * KEYS;
       if (key < group_row + 63 - before || key + KEYS > min(args.keys, group_row + after + 1)) {
@@ -201,7 +206,7 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
         }
       }
     };
-    // Scores lie in registers as the matrix units take weights from them.
+    // Scores already have the register layout in which the matrix units read weights.
     auto round_weights = [&]() {
 #pragma unroll
       for (int i = 0; i < KEYS / 4; i++) p[i] = packed(s[2 * i], s[2 * i + 1]);
@@ -217,7 +222,7 @@ __device__ __forceinline__ void attention_tiles(const TensorMap& q_map, const Te
       hide(0);
       softmax(s, highest, sum, faded, scale);
       round_weights();
-      // Group 0 begins. Each turn that is given is also waited for, else the next block would find it.
+      // Group 0 starts. Every turn that is given is also waited for, so that none is left over.
       if (TURNS && group == 1 && tiles > 1) turn_give(0);
 #pragma unroll 1
       for (int t = 1; t < tiles; t++) {

@@ -1,10 +1,12 @@
-//! Attention of bf16 by Hopper's matrix units: one pass over the keys, as [`super::super::attention`] says.
+//! Attention in bf16 on Hopper's matrix units: one pass over the keys, as in
+//! [`super::super::attention`].
 //!
-//! Limits: bf16, heads of 128 values, no padding among the keys, and keys for every query.
+//! Limits: bf16, heads of 128 values, no padding among the keys, and at least one key for every
+//! query.
 //!
-//! The fastest of [`Tiles`] on an H200, and another of them, in microseconds:
+//! The fastest of [`Tiles`] on an H200 and one alternative, in microseconds:
 //!
-//! | heads | key heads | queries | keys | window | fastest    | takes | another |
+//! | heads | key heads | queries | keys | window | fastest    | time  | other   |
 //! |-------|-----------|---------|------|--------|------------|-------|---------|
 //! | 16    | 8         | 3000    | 3000 |        | 192 by 80  | 113.4 | 115.8   |
 //! | 32    | 8         | 1500    | 1500 |        | 192 by 80  | 58.9  | 63.8    |
@@ -24,52 +26,53 @@ use super::{
 /// The body of the kernel.
 const BODY: &str = include_str!("attention.cu");
 
-/// Values of a head, and threads of a group: see `attention.cu`.
+/// Width of a head, and threads per group: see `attention.cu`.
 const WIDTH: usize = 128;
 const GROUP: usize = 128;
-/// Tiles of keys, and of values, that are on their way at a time.
+/// Tiles of keys, and of values, in flight at a time.
 const STAGES: usize = 2;
-/// With fewer queries nearly all rows of a block would stay empty.
+/// With fewer queries nearly all rows of a block would be empty.
 const LEAST_QUERIES: usize = 16;
-/// Columns that the copy engine brings at once: half of a head.
+/// Columns that the copy engine reads at once: half of a head.
 const COLUMNS: usize = 64;
 
 /// The sizes of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Tiles {
-    /// Groups of 64 queries of a block.
+    /// Groups of 64 queries per block.
     groups: usize,
-    /// Keys of a tile.
+    /// Keys per tile.
     keys: usize,
-    /// Blocks that a multiprocessor has at a time.
+    /// Resident blocks per multiprocessor.
     resident: usize,
 }
 
 impl Tiles {
-    /// Keys are read the fewest times. Only long songs have a block for every multiprocessor.
+    /// Reads the keys the fewest times. Only long songs have a block for every multiprocessor.
     const LARGE: Self = Self { groups: 3, keys: 80, resident: 1 };
-    /// Two groups multiply in turn.
+    /// Two groups multiply in alternation.
     const MIDDLE: Self = Self { groups: 2, keys: 128, resident: 1 };
-    /// The edges of a window cost the least, and there are the most blocks.
+    /// Least overhead at the edges of a window, and the most blocks.
     const SMALL: Self = Self { groups: 1, keys: 64, resident: 2 };
 
     fn rows(&self) -> usize {
         self.groups * 64
     }
 
-    /// Blocks for each of `stacks` heads.
+    /// Returns the number of blocks for `stacks` heads.
     fn blocks(&self, stacks: usize, queries: usize) -> usize {
         stacks * queries.div_ceil(self.rows())
     }
 
-    /// The fastest, by the figures above. The bounds are chosen between them.
+    /// Returns the fastest sizes by the table above. The bounds lie between the measured cases.
     fn of(
         stacks: usize,
         [queries, keys]: [usize; 2],
         visibility: Visibility,
         multiprocessors: usize,
     ) -> Self {
-        /// Within this reach a block of 128 queries multiplies a tenth more than two of 64, or still more.
+        /// Up to this reach, a block of 128 queries multiplies at least a tenth more than two
+        /// blocks of 64.
         const NARROW: usize = 256;
         const FEW_KEYS: usize = 512;
         match visibility {
@@ -114,7 +117,8 @@ extern \"C\" __global__ void __launch_bounds__({threads}, {resident}) attention(
     }
 }
 
-/// The CUDA C++ of one `wgmma` that adds the product of 16 keys' weights, in registers, and their values.
+/// Returns the CUDA C++ of one `wgmma` that adds the product of the weights of 16 keys, in
+/// registers, and their values.
 fn wgmma_values() -> String {
     let registers = WIDTH / 2;
     let list =
@@ -131,14 +135,15 @@ fn wgmma_values() -> String {
     )
 }
 
-/// True if [`attention`] takes these tensors, of the shapes that it says. `keys` are flags of real keys.
+/// True if [`attention`] supports these tensors, of the shapes given there. `keys` are flags of
+/// real keys.
 pub(in super::super) fn takes_attention<R: CubeRuntime>(
     [q, k, v]: [&CubeTensor<R>; 3],
     keys: Option<&CubeTensor<R>>,
     visibility: Visibility,
 ) -> bool {
     let [queries, seen] = [q, k].map(|x| x.meta.shape()[2]);
-    // A query that sees no key must get the mean of all values. The kernel would give zeros.
+    // A query that sees no key must get the mean of all values, but the kernel would return zeros.
     let all_see = match visibility {
         Visibility::Full | Visibility::Causal { .. } => seen > 0,
         Visibility::Window(reach) => queries <= seen.saturating_add(reach),
@@ -155,7 +160,7 @@ pub(in super::super) fn takes_attention<R: CubeRuntime>(
 ///
 /// # Shapes
 /// - `q`: `[B, heads, Lq, 128]`, `k`, `v`: `[B, kv_heads, Lk, 128]`
-/// - `output`: `[B, Lq, heads, 128]`, whole in memory
+/// - `output`: `[B, Lq, heads, 128]`, contiguous
 pub(in super::super) fn attention<R: CubeRuntime>(
     qkv: [CubeTensor<R>; 3],
     visibility: Visibility,
@@ -169,7 +174,7 @@ pub(in super::super) fn attention<R: CubeRuntime>(
     let multiprocessors = hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
     let stacks = batch * heads;
     let tiles = Tiles::of(stacks, [queries, keys], visibility, multiprocessors);
-    // Beyond this no position of a tensor differs, and sums of two stay in range.
+    // No tensor has more positions, and sums of two such numbers do not overflow.
     let number = |n: usize| n.min(1 << 29);
     let (sight, near) = match visibility {
         Visibility::Full => (0, 0),

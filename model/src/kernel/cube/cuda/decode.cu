@@ -1,18 +1,19 @@
 // One token of each of ROWS sequences through all layers of a Qwen3 decoder, in one launch.
 //
-// As many blocks as there are multiprocessors go through the layers together and meet wherever one needs
-// what others wrote. Every weight is read once, by one block: each warp has a ring of tiles in shared
-// memory, and asks for what it will need next across meetings and layers, so that memory is never idle
-// while blocks wait for each other.
+// One block per multiprocessor works on the layers; all blocks synchronise wherever one needs the
+// results of others. Every weight is read once, by one block. Each warp has a ring of tiles in
+// shared memory and prefetches its next weights across synchronisations and layers, so memory is
+// never idle while blocks wait for each other.
 //
-// The header defines HIDDEN, INNER, HEADS, KV_HEADS, ROWS, LAYERS, SPLITS (blocks that share the keys of
-// a key head at most), SLOTS (tiles of a ring), SUMS (parts of sums in a phase, at most) and BLOCKS.
+// The header defines HIDDEN, INNER, HEADS, KV_HEADS, ROWS, LAYERS, SPLITS (maximum number of blocks
+// that share the keys of a key head), SLOTS (tiles per ring), SUMS (maximum number of partial sums
+// per phase) and BLOCKS.
 //
-// x stays in f32 from the first layer to the last; what products multiply is bf16, sums are f32.
+// x stays in f32 from the first layer to the last; inputs of products are bf16, sums are f32.
 
 struct DecodeArgs {
   int first_row, capacity;  // of the cache
-  int splits;               // blocks that share the keys of a key head, SPLITS at most
+  int splits;               // blocks that share the keys of a key head, at most SPLITS
   float epsilon;
   int position[ROWS];
 };
@@ -24,14 +25,14 @@ constexpr int WIDEST = (Q > INNER ? Q : INNER) > HIDDEN ? (Q > INNER ? Q : INNER
 constexpr int TENSORS = 13;
 enum Tensor { NORM1, WQ, WK, WV, WO, Q_NORM, K_NORM, NORM2, GATE, UP, DOWN, KEYS, VALUES };
 
-// A step is 16 terms. A tile is STEPS of them at most, of 8 rows of weights, with a gap after each row:
-// so rows that are read together are in different banks.
+// A step is 16 terms. A tile is at most STEPS steps of 8 rows of weights, with a gap after each
+// row, so that rows that are read together are in different banks.
 constexpr int STEPS = 10, PITCH = STEPS * 32 + 16, TILE = 8 * PITCH;
-// Values between two rows of what is multiplied, beyond its width, for the same reason.
+// Padding between rows of the other operand, for the same reason.
 constexpr int GAP = 8;
 
-// What a block does of a phase: `rows` rows of weights from row `from` on, in groups of 8. Warps share
-// the groups, and `slices` of them share the terms of one.
+// The part of a phase that a block computes: `rows` rows of weights from row `from` on, in groups
+// of 8. Warps share the groups, and `slices` warps share the terms of one group.
 struct Share { int from, rows, slices, steps; };
 
 __device__ __forceinline__ float warp_sum(float v) {
@@ -45,8 +46,8 @@ __device__ __forceinline__ void widen(uint4 a, float (&f)[8]) {
   f[4] = low(a.z); f[5] = high(a.z); f[6] = low(a.w); f[7] = high(a.w);
 }
 
-// All blocks meet, for the time `meeting`: each has a flag that all others look at. A block that waits
-// for seconds ends the kernel: something is wrong, and a GPU that hangs is worse than an error.
+// Barrier number `meeting` across all blocks: each block has a flag that all others read. A block
+// that waits for seconds aborts the kernel, because an error is better than a GPU that hangs.
 // ANCHOR: meet
 __device__ __forceinline__ void meet(u32* flags, u32 meeting) {
   __syncthreads();
@@ -62,8 +63,8 @@ __device__ __forceinline__ void meet(u32* flags, u32 meeting) {
 }
 // ANCHOR_END: meet
 
-// 16 bytes into shared memory, past the first cache. What a thread has asked for since its last commit is
-// a group; groups arrive in their order.
+// Copies 16 bytes to shared memory, bypassing the L1 cache. The copies of a thread since its last
+// commit are a group; groups complete in order.
 __device__ __forceinline__ void copy16(u32 to, const void* from) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
@@ -79,7 +80,8 @@ __device__ __forceinline__ void prefetch(const void* from, int bytes) {
 
 __device__ __forceinline__ int groups_of(int phase, int rows) { return (rows + 7) / 8 * (phase == 2 ? 2 : 1); }
 
-// Weights of row `i` of a group: of gates and ups the second half of the groups are the ups.
+// Returns the weights of row `i` of a group. In the gate/up phase the second half of the groups are
+// the ups.
 __device__ __forceinline__ const bf16* row_of(const u64* table, int phase, const Share& share, int group, int i) {
   if (phase == 2) {
     const int half = (share.rows + 7) / 8, is_up = group >= half;
@@ -95,19 +97,19 @@ __device__ __forceinline__ const bf16* row_of(const u64* table, int phase, const
   return phase == 1 ? (const bf16*)table[WO] + row * Q : (const bf16*)table[DOWN] + row * INNER;
 }
 
-// Rows of a group that there are.
+// Returns the number of existing rows of a group.
 __device__ __forceinline__ int rows_of(int phase, const Share& share, int group) {
   const int half = (share.rows + 7) / 8, at = (phase == 2 && group >= half ? group - half : group) * 8;
   return share.rows - at < 8 ? share.rows - at : 8;
 }
 
-// Steps of one tile of `steps`, evenly.
+// Returns the steps per tile, when `steps` steps are divided evenly.
 __device__ __forceinline__ int chunk_of(int steps) {
   const int tiles = (steps + STEPS - 1) / STEPS;
   return (steps + tiles - 1) / tiles;
 }
 
-// A warp's ring of tiles, and which tile is brought next.
+// A warp's ring of tiles, and the next tile to load.
 struct Ring {
   u32 tiles;  // an address in shared memory
   const u64* table;
@@ -115,7 +117,7 @@ struct Ring {
   int layer, phase, group, at, until, chunk;  // of the next tile
   u32 brought, used;
 
-  // Goes on to a group that there is, if need be in a later phase or layer.
+  // Advances to an existing group, in a later phase or layer if needed.
   __device__ __forceinline__ void enter() {
     const int warp = threadIdx.x / 32;
     while (layer < LAYERS) {
@@ -133,14 +135,14 @@ struct Ring {
     }
   }
 
-  // A group is committed even where there is nothing more to bring: they are counted.
+  // A group is committed even if there is nothing left to load, because groups are counted.
   __device__ __forceinline__ void bring() {
     if (layer < LAYERS) {
       const Share share = shares[phase];
       const int lane = threadIdx.x % 32, rows = rows_of(phase, share, group);
-      const int pieces = (until - at < chunk ? until - at : chunk) * 2;  // of 16 bytes, in a row
+      const int pieces = (until - at < chunk ? until - at : chunk) * 2;  // pieces of 16 bytes per row
       const u32 tile = tiles + brought % SLOTS * TILE;
-      // Four lanes have a row.
+      // Four lanes load a row.
       const int row = lane / 4;
       if (row < rows) {
         const char* from = (const char*)(row_of(table + layer * TENSORS, phase, share, group, row) + at * 16);
@@ -166,20 +168,22 @@ __device__ __forceinline__ void load_matrices(u32 (&m)[4], u32 address) {
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3]) : "r"(address) : "memory");
 }
 
-// 16 rows of values, of which the first eight may be real, times 8 rows of weights, 16 terms.
+// Multiplies 16 rows of values, of which only the first eight may be real, with 8 rows of weights,
+// 16 terms.
 __device__ __forceinline__ void multiply(float (&sum)[4], u32 a0, u32 a2, u32 b0, u32 b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
                : "r"(a0), "r"(0), "r"(a2), "r"(0), "r"(b0), "r"(b1));
 }
 
-// Sums of this block's rows with `x`, [ROWS][width + GAP]: sums[group][row of it][row of x][slice].
+// Computes this block's rows of weights times `x`, [ROWS][width + GAP]:
+// sums[group][row of it][row of x][slice].
 __device__ __forceinline__ void products(Ring& ring, int phase, const bf16* x, int width, const bf16* zeros, float* sums) {
   const Share share = ring.shares[phase];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, slice = warp % share.slices;
   const int from = share.steps * slice / share.slices, until = share.steps * (slice + 1) / share.slices;
   const int chunk = chunk_of(until - from), row = lane % 8, matrix = lane / 8;
-  // Rows of x that are not there are zeros, wherever they are read.
+  // Missing rows of x are zeros.
   const u32 values = row < ROWS ? shared_address(x + row * (width + GAP)) + matrix * 16 : shared_address(zeros);
   const u32 stride = row < ROWS ? 32 : 0;
   const u32 weights = row * PITCH + matrix * 16;
@@ -188,7 +192,7 @@ __device__ __forceinline__ void products(Ring& ring, int phase, const bf16* x, i
     for (int at = from; at < until; at += chunk) {
       const int slot = ring.used % SLOTS, steps = until - at < chunk ? until - at : chunk;
       copy_wait<SLOTS - 1>();
-      // What the other lanes brought is there too.
+      // The other lanes' copies have arrived too.
       __syncwarp();
       const u32 tile = ring.tiles + slot * TILE + weights;
 #pragma unroll
@@ -213,7 +217,7 @@ __device__ __forceinline__ void products(Ring& ring, int phase, const bf16* x, i
   __syncthreads();
 }
 
-// The whole sum of row `i` of a group's rows, counted over groups, with row `r` of x.
+// Returns the complete sum of row `i`, counted over groups, with row `r` of x.
 __device__ __forceinline__ float joined(const float* sums, int i, int r, int slices) {
   const float* parts = sums + (i * ROWS + r) * slices;
   float total = 0.f;
@@ -221,7 +225,7 @@ __device__ __forceinline__ float joined(const float* sums, int i, int r, int sli
   return total;
 }
 
-// RMS norm of the rows of x, or of x_in where that is given, as bf16.
+// RMS norm of the rows of x, or of x_in if it is given, as bf16.
 __device__ __forceinline__ void normed(const bf16* x_in, const float* x, const bf16* weight, float epsilon, bf16* to,
                                        float* squares) {
   constexpr int EACH = (HIDDEN + THREADS - 1) / THREADS;
@@ -257,7 +261,7 @@ __device__ __forceinline__ void normed(const bf16* x_in, const float* x, const b
   __syncthreads();
 }
 
-// RMS norm of one head, of which a lane has four values, and the turn of its halves.
+// RMS norm and rotary position of one head; a lane has four of its values.
 __device__ __forceinline__ void turned(const float* head, const bf16* weight, const bf16* cos, const bf16* sin,
                                        float epsilon, float (&out)[4]) {
   const int lane = threadIdx.x % 32;
@@ -275,7 +279,7 @@ __device__ __forceinline__ void turned(const float* head, const bf16* weight, co
   }
 }
 
-// Of one query: the largest score, the sum of exp(score - largest), and the values weighted by them.
+// State of one query: the largest score, the sum of exp(score - largest), and the weighted values.
 struct Mixed { float most, sum, value[8]; };
 
 __device__ __forceinline__ void take(Mixed& m, float score, const float (&value)[8], bool is_real) {
@@ -289,7 +293,8 @@ __device__ __forceinline__ void take(Mixed& m, float score, const float (&value)
 
 constexpr int MIX = D + 2;  // a query's weighted values, its largest score, its sum
 
-// Attention of one key head of one sequence over a part of its keys; the last block of the head joins.
+// Attention of one key head of one sequence over a part of its keys; the last block of the head
+// joins the parts.
 __device__ __forceinline__ void attend(const u64* table, const float* qkv, float* parts, bf16* mixed, const bf16* cos,
                                        const bf16* sin, u32* tickets, float* room, const DecodeArgs& args) {
   const int item = blockIdx.x / args.splits, split = blockIdx.x % args.splits;
@@ -334,7 +339,7 @@ __device__ __forceinline__ void attend(const u64* table, const float* qkv, float
 #pragma unroll
     for (int i = 0; i < 8; i++) { q[g][i] = queries[g * D + l * 8 + i]; m[g].value[i] = 0.f; }
   }
-  // Sixteen lanes have a key. The new one is where it was made.
+  // Sixteen lanes share a key. The new key is in shared memory.
   auto hear = [&](const float (&key)[8], const float (&value)[8], bool is_real) {
 #pragma unroll
     for (int g = 0; g < GROUP; g++) {
@@ -429,7 +434,7 @@ __device__ __forceinline__ void attend(const u64* table, const float* qkv, float
   }
 }
 
-// Rows that other blocks wrote, into shared memory.
+// Copies rows that other blocks wrote to shared memory.
 template <int WIDTH> __device__ __forceinline__ void fetch(const bf16* from, bf16* to) {
   for (int i = threadIdx.x; i < ROWS * WIDTH / 8; i += THREADS)
     *(uint4*)(to + i / (WIDTH / 8) * (WIDTH + GAP) + i % (WIDTH / 8) * 8) = __ldcg((const uint4*)from + i);
@@ -439,7 +444,8 @@ template <int WIDTH> __device__ __forceinline__ void fetch(const bf16* from, bf1
 __device__ __forceinline__ Share share_of(int phase, int rows, int width) {
   const int from = (long long)rows * blockIdx.x / BLOCKS, count = (long long)rows * (blockIdx.x + 1) / BLOCKS - from;
   const int groups = groups_of(phase, count), steps = width / 16;
-  // As many slices as make the warps' work even; where several do, the fewest, whose rows are the longest.
+  // The number of slices that balances the warps best; among equals the smallest, which has the
+  // longest rows.
   int best = 1, least = 1 << 30;
   for (int slices = 1; slices <= WARPS; slices *= 2) {
     const int rounds = (groups + WARPS / slices - 1) / (WARPS / slices), cost = rounds * ((steps + slices - 1) / slices);
@@ -487,7 +493,7 @@ __device__ __forceinline__ void decode_layers(const u64* table, const bf16* x_in
   for (int layer = 0; layer < LAYERS; layer++) {
     const u64* own = table + layer * TENSORS;
     if (blockIdx.x < ITEMS * args.splits) {
-      // What attention reads is on its way while queries are made.
+      // Prefetches the keys and values while the queries are computed.
       const int item = blockIdx.x / args.splits, split = blockIdx.x % args.splits, r = item / KV_HEADS;
       const int from = args.position[r] * split / args.splits, until = args.position[r] * (split + 1) / args.splits;
       const long long at = ((long long)(args.first_row + r) * KV_HEADS + item % KV_HEADS) * args.capacity + from;

@@ -1,7 +1,7 @@
-//! A token of a language model through all its layers in one launch: see `decode.cu`.
+//! One token of a language model through all layers in one launch: see `decode.cu`.
 //!
-//! Limits: bf16, heads of 128 values, up to four query heads to a key head, up to four sequences, whole
-//! tensors.
+//! Limits: bf16, heads of 128 values, up to four query heads per key head, up to four sequences,
+//! contiguous tensors.
 
 use burn::tensor::DType;
 use burn_cubecl::{
@@ -16,7 +16,7 @@ use crate::kernel::cube::decode::{Decoding, TENSORS};
 /// The body of the kernel.
 const BODY: &str = include_str!("decode.cu");
 
-/// As `decode.cu` has them.
+/// The same values as in `decode.cu`.
 const THREADS: usize = 512;
 const WARPS: usize = THREADS / 32;
 const WIDTH: usize = 128;
@@ -24,13 +24,13 @@ const STEP: usize = 16;
 const TILE: usize = 8 * (10 * 32 + 16);
 const GAP: usize = 8;
 
-/// Keys that one block goes through before others are asked to help.
+/// Keys per block before more blocks share the work.
 const KEYS: usize = 256;
 
-/// Layers of one launch: a kernel's parameters have 4096 bytes, a pointer takes eight.
+/// Layers per launch: a kernel's parameters have 4096 bytes, and a pointer takes eight.
 const LAYERS: usize = 36;
 
-/// Bytes that the kernel has of shared memory besides the dynamic ones, at most.
+/// Maximum bytes of static shared memory of the kernel.
 const STATIC: usize = 6 * 1024;
 
 /// The sizes of a kernel.
@@ -47,8 +47,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes for `layers` layers, with as many tiles in flight as fit in shared memory; `None` if two do
-    /// not fit.
+    /// Returns sizes for `layers` layers, with as many tiles in flight as fit in shared memory;
+    /// `None` if two do not fit.
     fn new(decoding: &Decoding, layers: usize, blocks: usize, room: usize) -> Option<Self> {
         let Decoding { hidden, inner, heads, kv_heads, .. } = *decoding;
         let rows = decoding.positions.len();
@@ -63,12 +63,12 @@ impl Sizes {
         self.heads / self.kv_heads
     }
 
-    /// Blocks that can share the keys of a key head.
+    /// Returns the number of blocks that can share the keys of a key head.
     fn splits(&self) -> usize {
         self.blocks / (self.rows * self.kv_heads)
     }
 
-    /// Rows and terms of the weights of each phase.
+    /// Returns rows and terms of the weights of each phase.
     fn phases(&self) -> [(usize, usize); 4] {
         let Self { hidden, inner, heads, kv_heads, .. } = *self;
         let mixed = heads * WIDTH;
@@ -76,7 +76,8 @@ impl Sizes {
         [(made, hidden), (hidden, mixed), (inner, hidden), (hidden, inner)]
     }
 
-    /// The most parts of sums that a block has in a phase: as `share_of` in `decode.cu` shares them.
+    /// Returns the maximum number of partial sums per block in a phase, as divided by `share_of` in
+    /// `decode.cu`.
     fn sums(&self) -> usize {
         let of = |(phase, (rows, terms)): (usize, (usize, usize))| {
             let most = |count: usize| {
@@ -92,7 +93,7 @@ impl Sizes {
         self.phases().into_iter().enumerate().map(of).max().unwrap_or(0)
     }
 
-    /// Values in f32 of the memory that blocks share.
+    /// Returns the size of the memory that blocks share, in f32 values.
     fn scratch(&self) -> usize {
         let [(made, _), (_, mixed), _, _] = self.phases();
         let parts = self.rows * self.kv_heads * self.splits() * self.group() * (WIDTH + 2);
@@ -155,12 +156,12 @@ extern \"C\" __global__ void __launch_bounds__(THREADS, 1) decode(
     }
 }
 
-/// Multiprocessors of a device, and bytes of shared memory for a block.
+/// Returns the number of multiprocessors of a device, and the bytes of shared memory per block.
 fn room<R: CubeRuntime>(client: &ComputeClient<R>) -> (usize, usize) {
     (multiprocessors(client), client.properties().hardware.max_shared_memory_size)
 }
 
-/// True if [`decode_layers`] takes such a step.
+/// True if [`decode_layers`] supports such a step.
 pub(in super::super) fn takes_layers<R: CubeRuntime>(
     client: &ComputeClient<R>,
     decoding: &Decoding,
@@ -178,9 +179,9 @@ pub(in super::super) fn takes_layers<R: CubeRuntime>(
         && Sizes::new(decoding, 1, blocks, shared).is_some()
 }
 
-/// Takes one token of each sequence through all layers.
+/// Applies all layers to one token of each sequence.
 ///
-/// Gives what comes out of the last one, `[rows, 1, H]`, and then the caches, changed, two a layer.
+/// Returns the output of the last layer, `[rows, 1, H]`, then the updated caches, two per layer.
 pub(in super::super) fn decode_layers<R: CubeRuntime>(
     x: CubeTensor<R>,
     rope: [CubeTensor<R>; 2],
@@ -196,7 +197,7 @@ pub(in super::super) fn decode_layers<R: CubeRuntime>(
         .into_iter()
         .map(|tensors| {
             let mut of_layer = tensors.into_iter().enumerate().map(|(i, tensor)| {
-                // A cache that has another owner must not change for that owner.
+                // A shared cache must not change for its other owner.
                 let is_shared = i >= TENSORS - 2 && !tensor.can_mut();
                 let tensor = into_contiguous(tensor);
                 if is_shared { tensor.copy() } else { tensor }
@@ -212,7 +213,7 @@ pub(in super::super) fn decode_layers<R: CubeRuntime>(
         let mut output = empty(x.meta.num_elements(), DType::BF16);
         output.meta = x.meta.clone();
         let scratch: CubeTensor<R> = empty(sizes.scratch(), DType::F32);
-        // A flag for each block, and a ticket for each key head of each sequence.
+        // A flag per block, and a ticket per key head of each sequence.
         let counters = vec![0u8; 4 * (blocks + sizes.rows * sizes.kv_heads)];
         let counters = client.create_from_slice(&counters);
         let own = |tensor: &CubeTensor<R>| tensor.handle.clone().binding();
@@ -226,7 +227,7 @@ pub(in super::super) fn decode_layers<R: CubeRuntime>(
     std::iter::once(x).chain(caches).collect()
 }
 
-/// `DecodeArgs` of `decode.cu`.
+/// Returns the `DecodeArgs` of `decode.cu`.
 fn args(decoding: &Decoding, sizes: &Sizes) -> Vec<u64> {
     let longest = decoding.positions.iter().copied().max().unwrap_or(0);
     let splits = longest.div_ceil(KEYS).clamp(1, sizes.splits());
@@ -256,8 +257,8 @@ mod tests {
         }
     }
 
-    /// The three released models in the 227 KiB of an H100's block, with one and with two sequences; four
-    /// of the largest too.
+    /// The three released models in the 227 KiB of an H100's block, with one, two and four
+    /// sequences.
     #[test]
     fn released_models_fit() {
         for (model, layers) in
@@ -271,8 +272,8 @@ mod tests {
         }
     }
 
-    /// Two sequences of the 4B on 132 blocks: 73 or 74 gates and ups are 20 groups of 8, in four slices
-    /// of 160 steps each 5 rounds of 40; no fewer slices are as quick.
+    /// Two sequences of the 4B model on 132 blocks: 73 or 74 gates and ups are 20 groups of 8. In
+    /// four slices of 160 steps each takes 5 rounds of 40; fewer slices are slower.
     #[test]
     fn sums_of_the_largest_phase_have_room() {
         let sizes = Sizes::new(&decoding([2560, 9728, 32], 2), 36, 132, 227 << 10);

@@ -1,5 +1,5 @@
-// What kernels for Hopper (compute capability 9.0) share: bf16, barriers in shared memory, tiles that
-// the copy engine brings (TMA), and descriptors of such tiles for wgmma.
+// Shared code of the kernels for Hopper (compute capability 9.0): bf16, barriers in shared memory,
+// tile loads by the copy engine (TMA), and descriptors of such tiles for wgmma.
 //
 // Source: NVIDIA, PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier",
 // "Data Movement: cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions".
@@ -30,8 +30,8 @@ __device__ __forceinline__ void barrier_expect(u64* barrier, u32 bytes) {
                ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
 }
 
-// Arrives at the same barrier of block `rank` of the cluster. What was read before is read: no more is
-// asked for, as a fence would wait for all of this thread's memory.
+// Arrives at the same barrier of block `rank` of the cluster. Earlier reads are complete; there is
+// no further fence, because it would wait for all memory accesses of this thread.
 __device__ __forceinline__ void barrier_arrive(u64* barrier, u32 rank) {
   asm volatile(
       "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
@@ -53,7 +53,8 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// A tile of a tensor of two to four axes, the last axis first. Beyond the tensor are zeros.
+// Loads a tile of a tensor with two to four axes, the last axis first. Outside the tensor are
+// zeros.
 __device__ __forceinline__ void load_tile(void* to, const TensorMap& map, u64* barrier, int x, int y) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
@@ -72,7 +73,7 @@ __device__ __forceinline__ void load_tile(void* to, const TensorMap& map, u64* b
       ::"r"(shared_address(to)), "l"(&map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// The same tile for both blocks of a cluster of two.
+// Loads the same tile for both blocks of a cluster of two.
 __device__ __forceinline__ void load_tile_for_both(void* to, const TensorMap& map, u64* barrier, int x, int y) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -81,13 +82,14 @@ __device__ __forceinline__ void load_tile_for_both(void* to, const TensorMap& ma
       : "memory");
 }
 
-// Rows of 64 values of bf16, in the copy engine's 128-byte swizzle; rows are those of the product.
+// Descriptor of rows of 64 bf16 values in the copy engine's 128-byte swizzle; they are the rows of
+// the product.
 __device__ __forceinline__ u64 tile_descriptor(const void* tile) {
   return (u64)((shared_address(tile) & 0x3FFFF) >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
 
-// The same rows where they are the terms of the product: then columns, of which the next 64 begin `half`
-// bytes further on, are its columns.
+// Descriptor of the same rows if they are the terms of the product. Its columns are then the
+// product's columns; the next 64 columns begin `half` bytes further on.
 __device__ __forceinline__ u64 turned_descriptor(const void* tile, u32 half) {
   return (u64)((shared_address(tile) & 0x3FFFF) >> 4) | (u64)(half >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
@@ -98,7 +100,7 @@ template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Two values of bf16 in 32 bits, the first in the low half.
+// Packs two bf16 values in 32 bits, the first in the low half.
 __device__ __forceinline__ u32 packed(float a, float b) {
   __nv_bfloat162 pair = __floats2bfloat162_rn(a, b);
   return *(u32*)&pair;
@@ -106,7 +108,8 @@ __device__ __forceinline__ u32 packed(float a, float b) {
 __device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
 __device__ __forceinline__ float high(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
 
-// Four lanes that hold pairs of columns of four groups of eight exchange them: then each has one group.
+// Four lanes that hold pairs of columns of four groups of eight exchange them; then each lane has
+// one group.
 __device__ __forceinline__ void turn_quad(u32 (&v)[4]) {
   int q = threadIdx.x % 4;
 #pragma unroll

@@ -1,9 +1,10 @@
-//! Kernels in CUDA C++, for what CubeCL has no words for: the matrix units of Hopper (`wgmma`), tiles
-//! that the copy engine brings to several blocks, and blocks that wait for each other.
+//! Kernels in CUDA C++, for features that CubeCL lacks: Hopper's matrix units (`wgmma`), tiles that
+//! the copy engine (TMA) sends to several blocks, and a barrier across blocks.
 //!
-//! A kernel is a text with a header that says its sizes. It goes the way of every kernel of CubeCL: the
-//! runtime compiles it with NVRTC when it is first used, keeps it, and launches it in the order of the
-//! others. Each has a function that says which tensors it takes; the caller has another way for the rest.
+//! A kernel is a source text with a header that defines its sizes. CubeCL handles it like its own
+//! kernels: the runtime compiles it with NVRTC on first use, caches it, and launches it in order
+//! with the others. Each kernel has a function that returns which tensors it supports; the caller
+//! has another path for the rest.
 
 mod attention;
 mod decode;
@@ -37,34 +38,34 @@ use cubecl_cpp::{
 };
 use cubecl_runtime::kernel::CompiledKernel;
 
-/// CubeCL's compiler for NVIDIA's GPUs, that of the runtime which only records too.
+/// CubeCL's compiler for NVIDIA GPUs, which the fake runtime of the tests uses too.
 type Cuda = CppCompiler<CudaDialect<CudaWmmaCompiler>>;
 
-/// Source text that every kernel for Hopper begins with.
+/// Source text at the beginning of every kernel for Hopper.
 const HOPPER: &str = include_str!("hopper.cu");
 
-/// The runtime passes what is behind three maps too, after them: parameters without a use.
+/// Unused parameters: after the maps, the runtime also passes the tensors of the three maps.
 const MAPPED_3: &str = "bf16*, bf16*, bf16*,";
 
-/// The least address at which the copy engine begins to read, and what strides are multiples of.
+/// Alignment of addresses and strides for the copy engine, in bytes.
 const ALIGNMENT: usize = 16;
 
-/// A kernel's text with its sizes.
+/// A kernel source with its sizes.
 trait Source: Debug + Clone + PartialEq + Eq + Hash + Send + Sync + 'static {
-    /// The name of the kernel in the text.
+    /// The name of the kernel in the source.
     const NAME: &'static str;
 
-    /// CUDA C++.
+    /// Returns the CUDA C++.
     fn text(&self) -> String;
 
-    /// Threads of a block.
+    /// Returns the threads per block.
     fn threads(&self) -> u32;
 
-    /// Bytes of dynamic shared memory of a block.
+    /// Returns the bytes of dynamic shared memory per block.
     fn shared_bytes(&self) -> usize;
 }
 
-/// A text on its way to the compiler.
+/// A source to compile.
 struct Task<S>(S);
 
 impl<S: Source> KernelMetadata for Task<S> {
@@ -86,7 +87,7 @@ impl<S: Source> CubeTask<Cuda> for Task<S> {
         address_type: StorageType,
     ) -> Result<CompiledKernel<Cuda>, CompilationError> {
         let cube_dim = CubeDim::new_1d(self.0.threads());
-        // The runtime reads from a kernel's representation how much shared memory it wants.
+        // The runtime reads the required shared memory from a kernel's representation.
         let empty = KernelDefinition {
             buffers: Vec::new(),
             tensor_maps: Vec::new(),
@@ -114,8 +115,8 @@ impl<S: Source> CubeTask<Cuda> for Task<S> {
     }
 }
 
-/// True if kernels of this module run there at all: a runtime whose compiler takes CUDA C++, and a GPU
-/// of compute capability 9. Later ones have a copy engine too, and other matrix units.
+/// True if kernels of this module run on this client: its compiler takes CUDA C++, and the GPU has
+/// compute capability 9. Later GPUs have a copy engine too, but other matrix units.
 pub(super) fn is_hopper<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
     use cubecl::features::Tma;
     type Kernel<R> = <<R as Runtime>::Server as ComputeServer>::Kernel;
@@ -125,11 +126,11 @@ pub(super) fn is_hopper<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
         && !tma.contains(Tma::Im2colWide)
 }
 
-/// Launches `blocks` blocks. The kernel's parameters are the maps, a pointer to what each map is of, the
-/// buffers and, by value, `args`.
+/// Launches `blocks` blocks. The kernel's parameters are the maps, a pointer to the tensor of each
+/// map, the buffers and, by value, `args`.
 ///
 /// # Panics
-/// If the runtime takes no CUDA C++: [`is_hopper`] has to be asked first.
+/// If the runtime takes no CUDA C++; the caller must check [`is_hopper`] first.
 fn launch<R: CubeRuntime, S: Source>(
     client: &ComputeClient<R>,
     source: S,
@@ -147,12 +148,12 @@ fn launch<R: CubeRuntime, S: Source>(
     let arguments = KernelArguments::new()
         .with_tensor_maps(tensor_maps)
         .with_buffers(buffers)
-        // All of it is passed by value: nothing of it is dynamic.
+        // Everything is passed by value; nothing is dynamic.
         .with_info(MetadataBindingInfo::new(args, length));
     client.launch(*kernel, CubeCount::Static(blocks as u32, 1, 1), arguments);
 }
 
-/// Numbers as a kernel's parameter, two of 32 bits in a word.
+/// Packs numbers for a kernel's parameter, two of 32 bits per word.
 fn words(numbers: &[i32]) -> Vec<u64> {
     let pair = |pair: &[i32]| {
         let [low, high] = [pair[0], pair.get(1).copied().unwrap_or(0)].map(|n| u64::from(n as u32));
@@ -161,8 +162,8 @@ fn words(numbers: &[i32]) -> Vec<u64> {
     numbers.chunks(2).map(pair).collect()
 }
 
-/// True if the copy engine reads this tensor of bf16 as it lies: its last axis is whole, and rows and
-/// whatever is above them begin at multiples of [`ALIGNMENT`] bytes.
+/// True if the copy engine can read this bf16 tensor in place. Its last axis is contiguous, and the
+/// strides of all other axes are multiples of [`ALIGNMENT`] bytes.
 fn is_mappable<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
     let step = ALIGNMENT / DType::BF16.size();
     let (shape, strides) = (x.meta.shape(), x.meta.strides());
@@ -174,11 +175,11 @@ fn is_mappable<R: CubeRuntime>(x: &CubeTensor<R>) -> bool {
         && x.handle.offset_start.unwrap_or(0).is_multiple_of(ALIGNMENT as u64)
 }
 
-/// A map of a tensor of bf16, whose tiles are `tile` values of each axis, the last of them 64, in the
-/// 128-byte swizzle. Beyond the tensor the copy engine reads zeros.
+/// Returns a map of a bf16 tensor with tiles of `tile` values per axis, the last one 64, in the
+/// 128-byte swizzle. Outside the tensor the copy engine reads zeros.
 fn map<R: CubeRuntime>(x: &CubeTensor<R>, tile: &[usize]) -> TensorMapBinding {
     let (shape, mut strides) = (x.meta.shape().clone(), x.meta.strides().to_vec());
-    // An axis of one has any stride, and a stride must be one that could be read.
+    // An axis of size 1 may have any stride, but the map needs a valid one.
     let step = ALIGNMENT / DType::BF16.size();
     let last = strides.len() - 1;
     for (stride, &size) in strides[..last].iter_mut().zip(shape.iter()) {
@@ -199,7 +200,8 @@ fn map<R: CubeRuntime>(x: &CubeTensor<R>, tile: &[usize]) -> TensorMapBinding {
     TensorMapBinding { binding: x.handle.clone().binding(), map }
 }
 
-/// The CUDA C++ of one `wgmma` with a tile of `columns` columns, as `Wgmma<columns>::multiply`.
+/// Returns the CUDA C++ of one `wgmma` with a tile of `columns` columns, as
+/// `Wgmma<columns>::multiply`.
 fn wgmma(columns: usize) -> String {
     let registers = columns / 2;
     let list =

@@ -1,30 +1,32 @@
-// y[b, m, n] = sum over taps t and c of x[b, m + shift + t step, c] w[n, t C + c], and what follows it.
+// y[b, m, n] = sum over taps t and c of x[b, m + shift + t step, c] w[n, t C + c], and the
+// operations after it.
 //
-// One tap is a matrix product; several are a convolution, or a transposed one whose columns are phases.
-// x outside its rows is zero. A block has three or four groups of 128 threads: the last brings tiles of
-// 64 terms into a ring in shared memory, each other one multiplies 64 rows by BN columns. Two blocks of
-// a cluster have neighbouring rows and the same columns: each brings half of the weights for both.
-// Blocks stay, and take one tile of the output after the other.
+// One tap is a matrix product; several taps are a convolution, or a transposed one whose columns
+// are phases. x is zero outside its rows. A block has two to four groups of 128 threads: the last
+// loads tiles of 64 terms into a ring in shared memory, and each other one multiplies 64 rows by BN
+// columns. The two blocks of a cluster have neighbouring rows and the same columns; each loads half
+// of the weights for both. Blocks are persistent and process one output tile after the other.
 //
-// Source: the technique is that of NVIDIA's CUTLASS, "warp-specialized persistent cooperative" kernels.
+// Source: the technique is that of NVIDIA's CUTLASS, "warp-specialized persistent cooperative"
+// kernels.
 
 struct ProductArgs {
   int batch, rows, columns, channels, taps;
   int shift, step;        // of rows of x
-  int period;             // columns after which bias, gate and snake begin again
-  int gate_step;          // values from one item's gate to the next's, or 0: one for all
+  int period;             // columns after which bias, gate and snake repeat
+  int gate_step;          // distance of the gates of consecutive items in values, or 0: one for all
   long long row_size;     // of y and the residual, in values
-  long long item_size;    // of an item of the batch of y: beyond it and before it nothing is written
+  long long item_size;    // of a batch item of y; nothing is written outside
   long long offset;       // of y's first row
 };
 
-// What is done with a sum before it is written.
+// Operations on a sum before it is written.
 constexpr int BIAS = 1;      // + bias[n]
 constexpr int RESIDUAL = 2;  // + residual[m, n]
 constexpr int GATE = 4;      // times gate[b, n] before the residual
 constexpr int SNAKE = 8;     // v + sin^2(exp(alpha[n]) v) / (exp(beta[n]) + 1e-9)
 constexpr int BOTH = 16;     // with SNAKE: y is the sum, y2 its snake
-constexpr int SWIGLU = 32;   // columns are gates and ups in turn, half a tile each: silu(gate) up
+constexpr int SWIGLU = 32;   // a tile is half gates, half ups: silu(gate) up
 
 struct ProductTensors {
   bf16 *y, *y2;
@@ -32,7 +34,7 @@ struct ProductTensors {
 };
 
 __device__ __forceinline__ float snake(float v, float a, float b) {
-  // sin^2 has the period pi: the fast sine is exact enough within half of it.
+  // sin^2 has the period pi; the fast sine is exact enough within half a period.
   float y = a * v;
   y = fmaf(rintf(y * 0.31830988618f), -3.14159265359f, y);
   float s = __sinf(y);
@@ -109,7 +111,7 @@ __device__ __forceinline__ void product_tiles(const TensorMap& x_map, const Tens
     const int lane = threadIdx.x % 128, quad = threadIdx.x % 4;
     int stage = 0, phase = 0;
     float sum[BN / 2];
-    // This group has read a stage: whoever brings it, in either block, is told.
+    // Tells the loaders of a stage, in both blocks of a cluster, that this group has read it.
     auto release = [&](u64* barrier) {
       if (CLUSTER == 1) {
         if (lane == 0) barrier_arrive(barrier);
@@ -121,7 +123,7 @@ __device__ __forceinline__ void product_tiles(const TensorMap& x_map, const Tens
       const int m = (tile % tiles_m * CLUSTER + rank) * BM + group * 64, rest = tile / tiles_m;
       const int item = rest / tiles_n, n = rest % tiles_n * TILE_N;
       if (PER_COLUMN) {
-        // Whoever is still at the last tile's columns must not see these.
+        // Waits until all groups are done with the columns of the last tile.
         asm volatile("bar.sync 1, %0;" ::"n"(GROUPS * 128));
         for (int i = threadIdx.x; i < TILE_N; i += GROUPS * 128) {
           int column = (n + i) % args.period;
@@ -167,7 +169,7 @@ __device__ __forceinline__ void product_tiles(const TensorMap& x_map, const Tens
         const bf16* residual = t.residual + item * args.item_size;
 #pragma unroll
         for (int j = 0; j < TILE_N / 8; j += 4) {
-          // This lane's group of eight columns, where all lanes write theirs side by side.
+          // The group of eight columns that this lane writes, side by side with the other lanes.
           const int mine = n + (j + quad) * 8;
           const long long place = line + mine;
           const bool inside = row < args.rows && mine < args.columns && place >= 0 && place < args.item_size;
@@ -230,6 +232,6 @@ __device__ __forceinline__ void product_tiles(const TensorMap& x_map, const Tens
       }
     }
   }
-  // A block may not leave while the other still writes into its memory.
+  // A block must not exit while the other still writes into its memory.
   if (CLUSTER > 1) cluster_sync();
 }

@@ -1,12 +1,12 @@
-//! Products of matrices and convolutions of bf16 by Hopper's matrix units.
+//! Matrix products and convolutions of bf16 on Hopper's matrix units.
 //!
-//! `y[b, m, n] = sum x[b, m + shift + t step, c] w[n, (t, c)]` over taps `t` and channels `c`: a product
-//! has one tap; a convolution whose channels stand together in memory has several rows of `x` shifted
-//! against each other; a transposed one has columns for each phase of its stride. Nothing is gathered
-//! first, and a song is never tuned for: which tiles are taken follows from the sizes.
+//! `y[b, m, n] = sum x[b, m + shift + t step, c] w[n, (t, c)]` over taps `t` and channels `c`. A
+//! product has one tap. A channels-last convolution has several shifted rows of `x`. A transposed
+//! convolution has columns for each phase of its stride. There is no gather step and no autotuning
+//! for a song: the sizes determine the tiles.
 //!
-//! Limits: bf16, rows and channels that begin at 16 bytes, a stride of 1 for convolutions, and no
-//! dilation and taps that are a multiple of the stride for transposed ones.
+//! Limits: bf16, rows and channels aligned to 16 bytes; for convolutions a stride of 1; for
+//! transposed ones no dilation, and a number of taps that is a multiple of the stride.
 
 use burn::tensor::{DType, Shape, TensorMetadata};
 use burn_cubecl::{
@@ -28,11 +28,11 @@ use super::{
 /// The body of the kernel.
 const BODY: &str = include_str!("product.cu");
 
-/// Terms of a step, and threads of a group: see `product.cu`.
+/// Terms per step, and threads per group: see `product.cu`.
 const TERMS: usize = 64;
 const GROUP: usize = 128;
 
-/// Operation on a sum before it is written, numbered as in the kernel's source text.
+/// Operations on a sum before it is written, numbered as in the kernel source.
 const BIAS: u32 = 1;
 const RESIDUAL: u32 = 2;
 const GATE: u32 = 4;
@@ -43,15 +43,15 @@ const SWIGLU: u32 = 32;
 /// The sizes of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Tiles {
-    /// Rows of a tile, 64 for each group that multiplies.
+    /// Rows per tile, 64 for each group that multiplies.
     rows: usize,
-    /// Columns of a tile.
+    /// Columns per tile.
     columns: usize,
-    /// Tiles of terms that are on their way at a time.
+    /// Tiles of terms in flight at a time.
     stages: usize,
-    /// Blocks that share their columns' weights.
+    /// Blocks that share the weights of their columns.
     cluster: usize,
-    /// Operation that follows the sum.
+    /// Operations after the sum.
     after: u32,
 }
 
@@ -60,7 +60,7 @@ impl Tiles {
         Self { rows, columns, stages, cluster, after: 0 }
     }
 
-    /// All that are tried.
+    /// All candidates.
     const ALL: [Self; 8] = [
         Self::new(128, 256, 4, 2),
         Self::new(128, 192, 5, 2),
@@ -72,31 +72,31 @@ impl Tiles {
         Self::new(64, 64, 12, 1),
     ];
 
-    /// Columns of the output: of gates and ups a tile has half each.
+    /// Returns the output columns per tile: with SwiGLU a tile has half gates and half ups.
     fn outputs(&self) -> usize {
         if self.after & SWIGLU == 0 { self.columns } else { self.columns / 2 }
     }
 
-    /// Tiles of the output, counted in clusters.
+    /// Returns the number of output tiles, in clusters.
     fn count(&self, problem: &Problem) -> usize {
         let rows = problem.rows.div_ceil(self.rows * self.cluster);
         problem.batch * rows * problem.columns.div_ceil(self.outputs())
     }
 
-    /// About how long a product takes, in cycles of a multiprocessor: as many rounds of tiles as it takes,
-    /// each with its steps and with a beginning and an end in which nothing is multiplied.
+    /// Estimates the time of a product in cycles of a multiprocessor. Each round of tiles has its
+    /// steps, and a start and an end in which nothing is multiplied.
     fn cycles(&self, problem: &Problem, multiprocessors: usize) -> usize {
-        /// Bytes of tiles that arrive in a cycle.
+        /// Bytes of tiles that arrive per cycle.
         const ARRIVING: usize = 50;
         const AROUND: usize = 2500;
         let rounds = self.count(problem).div_ceil(multiprocessors / self.cluster);
-        // 2048 products in a cycle.
+        // 2048 multiplications per cycle.
         let multiplied = self.rows * self.columns * TERMS / 2048;
         let brought = (self.rows + self.columns / self.cluster) * TERMS * 2 / ARRIVING;
         rounds * (problem.steps() * multiplied.max(brought) + AROUND)
     }
 
-    /// The quickest for a problem.
+    /// Returns the fastest tiles for a problem.
     fn of(problem: &Problem, after: u32, multiprocessors: usize) -> Self {
         let all = Self::ALL.into_iter().map(|tiles| Self { after, ..tiles });
         // A quad of lanes writes 32 columns at a time.
@@ -147,24 +147,24 @@ extern \"C\" __global__ void {cluster_dims}__launch_bounds__({threads}, 1) produ
     }
 }
 
-/// Description of a product, and of where its results go.
+/// The sizes of a product, and the place of its results.
 #[derive(Debug, Clone, Copy)]
 struct Problem {
     batch: usize,
-    /// Of an item: of `y`, counted as the sums are.
+    /// Rows of an item of `y`, as the sums are counted.
     rows: usize,
     columns: usize,
-    /// Terms of a tap.
+    /// Terms per tap.
     channels: usize,
     taps: usize,
-    /// The row of `x` that is the first tap's of row 0, and how far the next tap's is from it.
+    /// The row of `x` for the first tap of row 0, and the distance to the row of the next tap.
     shift: i32,
     step: i32,
-    /// Columns after which the bias begins again.
+    /// Number of columns after which the bias repeats.
     period: usize,
-    /// Values from one item's gate to the next's.
+    /// Distance of the gates of consecutive items, in values.
     gate_step: usize,
-    /// Values of an item of `y`, and from where on row 0 is written: what is outside is left out.
+    /// Values per item of `y`, and the offset of row 0; values outside are not written.
     item_size: usize,
     offset: i64,
 }
@@ -174,7 +174,7 @@ impl Problem {
         self.taps * self.channels.div_ceil(TERMS)
     }
 
-    /// `ProductArgs` of `product.cu`.
+    /// Returns the `ProductArgs` of `product.cu`.
     fn args(&self) -> Vec<u64> {
         let n = |size: usize| size as i32;
         let mut args = words(&[
@@ -194,16 +194,16 @@ impl Problem {
     }
 }
 
-/// Operation that follows a sum.
+/// Operations after a sum.
 struct After<R: CubeRuntime> {
     bias: Option<CubeTensor<R>>,
     residual: Option<CubeTensor<R>>,
     gate: Option<CubeTensor<R>>,
-    /// Weights of the ups; the others are those of gates.
+    /// Weights of the ups; the main weights are then the gates.
     ups: Option<CubeTensor<R>>,
     /// Alpha and beta of a snake.
     snake: Option<[CubeTensor<R>; 2]>,
-    /// A place for the snake, where what it is of is wanted too.
+    /// Output of the snake, if its input is wanted too.
     both: Option<CubeTensor<R>>,
 }
 
@@ -242,7 +242,7 @@ fn compute<R: CubeRuntime>(
         map(weight, &[tile, TERMS]),
         map(after.ups.as_ref().unwrap_or(weight), &[tile, TERMS]),
     ];
-    // Where there is none the kernel has no use for the parameter.
+    // The kernel does not use the parameter of a missing tensor.
     let own = |x: Option<&CubeTensor<R>>| x.unwrap_or(y).handle.clone().binding();
     let own_of = |tensor: &Option<CubeTensor<R>>| own(tensor.as_ref());
     let mut buffers = vec![own(None)];
@@ -251,12 +251,13 @@ fn compute<R: CubeRuntime>(
     launch(client, tiles, clusters * tiles.cluster, maps, buffers, problem.args());
 }
 
-/// How many there are.
+/// Returns the number of multiprocessors.
 pub(super) fn multiprocessors<R: CubeRuntime>(client: &ComputeClient<R>) -> usize {
     client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize
 }
 
-/// True if [`product`], or [`gated_product`], takes these: `x`: `[rows, in]`, `weight`: `[out, in]`.
+/// True if [`product`] and [`gated_product`] support these: `x`: `[rows, in]`, `weight`:
+/// `[out, in]`.
 pub(in super::super) fn takes_product<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
@@ -268,7 +269,7 @@ pub(in super::super) fn takes_product<R: CubeRuntime>(
         && weight.meta.num_elements() > 0
 }
 
-/// True if [`product_added`] takes these.
+/// True if [`product_added`] supports these.
 pub(in super::super) fn takes_added<R: CubeRuntime>(
     residual: &CubeTensor<R>,
     gate: Option<&CubeTensor<R>>,
@@ -281,14 +282,14 @@ pub(in super::super) fn takes_added<R: CubeRuntime>(
             .into_iter()
             .flatten()
             .all(|x| x.dtype == DType::BF16)
-        // Few rows are read once, by another kernel.
+        // Few rows use another kernel, which reads the weights once.
         && positions > 4
         && terms.is_multiple_of(8)
         && weight.meta.shape()[0].is_multiple_of(8)
         && x.meta.num_elements() * weight.meta.num_elements() > 0
 }
 
-/// `x W^T`.
+/// Computes `x W^T`.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
@@ -302,7 +303,7 @@ pub(in super::super) fn product<R: CubeRuntime>(
     flat(y, [rows, columns])
 }
 
-/// `silu(x G^T) (x U^T)`.
+/// Computes `silu(x G^T) (x U^T)`.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, `gate`, `up`: `[out, in]`, output: `[rows, out]`
@@ -318,8 +319,8 @@ pub(in super::super) fn gated_product<R: CubeRuntime>(
     flat(y, [rows, columns])
 }
 
-/// `residual + gate (x W^T)`, or without a gate `residual + x W^T`. As many outputs as are a multiple of
-/// eight.
+/// Computes `residual + gate (x W^T)`, or without a gate `residual + x W^T`. The number of outputs
+/// must be a multiple of eight.
 ///
 /// # Shapes
 /// - `residual`, output: `[B, P, out]`, `gate`: `[B, 1, out]` or `[1, 1, out]`
@@ -338,7 +339,7 @@ pub(in super::super) fn product_added<R: CubeRuntime>(
     product_and(readable(x), weight, after)
 }
 
-/// Rows as so many items of equally many.
+/// Views rows as `items` items of equal size.
 fn by_items<R: CubeRuntime>(x: CubeTensor<R>, items: usize) -> CubeTensor<R> {
     let mut x = readable(x);
     let ([rows, width], stride) = (x.meta.shape().dims(), x.meta.strides()[0]);
@@ -350,7 +351,7 @@ fn by_items<R: CubeRuntime>(x: CubeTensor<R>, items: usize) -> CubeTensor<R> {
     x
 }
 
-/// `x`: `[B, rows, in]`, mappable; output: `[B, rows, out]`.
+/// Computes a product with `after`. `x`: `[B, rows, in]`, mappable; output: `[B, rows, out]`.
 fn product_and<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -380,7 +381,7 @@ fn product_and<R: CubeRuntime>(
     y
 }
 
-/// True if [`conv1d`], or [`conv_transpose1d`], takes these: `x`: `[B, in, S]`.
+/// True if [`conv1d`] or [`conv_transpose1d`] supports these: `x`: `[B, in, S]`.
 pub(in super::super) fn takes_conv<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
@@ -403,15 +404,15 @@ pub(in super::super) fn takes_conv<R: CubeRuntime>(
         && x.meta.num_elements() * weight.meta.num_elements() > 0
 }
 
-/// True if a filter reads pieces that lie side by side. It is then a product of rows that are `k` times as
-/// long.
+/// True if a filter reads adjacent pieces without overlap. It is then a product of rows that are
+/// `k` times as long.
 fn is_patches(geometry: Geometry, taps: usize) -> bool {
     geometry == Geometry { stride: taps, padding: 0, dilation: 1 }
 }
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`, `bias`: `[out]`
-/// - output: `[B, out, S']`, channels together in memory
+/// - output: `[B, out, S']`, channels last in memory
 pub(in super::super) fn conv1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -421,7 +422,7 @@ pub(in super::super) fn conv1d<R: CubeRuntime>(
     conv1d_and(x, weight, geometry, After::bias(bias))
 }
 
-/// True if a snake can follow a convolution to so many channels.
+/// True if a snake can follow a convolution with this number of channels.
 pub(in super::super) fn takes_snake<R: CubeRuntime>(
     weight: &CubeTensor<R>,
     wave: &[CubeTensor<R>; 2],
@@ -429,7 +430,7 @@ pub(in super::super) fn takes_snake<R: CubeRuntime>(
     weight.meta.shape()[0].is_multiple_of(8) && wave.iter().all(|part| part.dtype == DType::BF16)
 }
 
-/// [`conv1d`], then the snake of what comes out.
+/// Computes [`conv1d`], then the snake of the result.
 pub(in super::super) fn conv1d_snake<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -441,7 +442,8 @@ pub(in super::super) fn conv1d_snake<R: CubeRuntime>(
     conv1d_and(x, weight, geometry, After { snake, ..After::bias(bias) })
 }
 
-/// [`conv1d`] that keeps the length, added to `residual`, and the snake of the sum: both.
+/// Computes [`conv1d`] that keeps the length, plus `residual`, and the snake of the sum. Returns
+/// both.
 pub(in super::super) fn conv1d_add_snake<R: CubeRuntime>(
     residual: CubeTensor<R>,
     x: CubeTensor<R>,
@@ -464,7 +466,7 @@ pub(in super::super) fn conv1d_add_snake<R: CubeRuntime>(
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`
-/// - output: `[B, out, S']`, channels together in memory
+/// - output: `[B, out, S']`, channels last in memory
 fn conv1d_and<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -505,7 +507,7 @@ fn conv1d_and<R: CubeRuntime>(
 
 /// # Shapes
 /// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
-/// - output: `[B, out, (S - 1) stride - 2 padding + k]`, channels together in memory
+/// - output: `[B, out, (S - 1) stride - 2 padding + k]`, channels last in memory
 pub(in super::super) fn conv_transpose1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
@@ -517,7 +519,7 @@ pub(in super::super) fn conv_transpose1d<R: CubeRuntime>(
     let samples = (frames - 1) * stride + k - 2 * padding;
     let taps = k / stride;
     let x = readable(permute(x, &[0, 2, 1])); // [B, S, in]
-    // Sample `t stride + p` hears frame `t - tap` through filter place `tap stride + p`.
+    // Sample `t stride + p` depends on frame `t - tap` through filter tap `tap stride + p`.
     let weight = into_contiguous(permute(weight, &[2, 1, 0])); // [k, out, in]
     let weight = flat(weight, [taps, stride * outputs, channels]);
     let columns = stride * outputs;
@@ -525,7 +527,7 @@ pub(in super::super) fn conv_transpose1d<R: CubeRuntime>(
     let y = empty(&x, [batch, samples, outputs].into());
     let problem = Problem {
         batch,
-        // The last frames are still heard after their own samples.
+        // The last frames extend beyond their own samples.
         rows: frames + taps - 1,
         columns,
         channels,
@@ -541,17 +543,17 @@ pub(in super::super) fn conv_transpose1d<R: CubeRuntime>(
     permute(y, &[0, 2, 1])
 }
 
-/// As the copy engine can read it.
+/// Returns a tensor that the copy engine can read.
 fn readable<R: CubeRuntime>(x: CubeTensor<R>) -> CubeTensor<R> {
     if is_mappable(&x) {
         return x;
     }
     let x = into_contiguous(x);
-    // A part of a tensor may be whole and begin anywhere.
+    // A view may be contiguous but not aligned.
     if is_mappable(&x) { x } else { x.copy() }
 }
 
-/// A whole tensor in another shape.
+/// Returns a contiguous tensor with another shape.
 fn flat<R: CubeRuntime, const D: usize>(mut x: CubeTensor<R>, shape: [usize; D]) -> CubeTensor<R> {
     let mut strides = [1; D];
     for axis in (1..D).rev() {
@@ -561,7 +563,7 @@ fn flat<R: CubeRuntime, const D: usize>(mut x: CubeTensor<R>, shape: [usize; D])
     x
 }
 
-/// Room for a result beside `x`.
+/// Allocates a result on the device of `x`.
 fn empty<R: CubeRuntime>(x: &CubeTensor<R>, shape: Shape) -> CubeTensor<R> {
     empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape, x.dtype)
 }

@@ -1,12 +1,12 @@
-//! Keys and values in bf16: pairs of their numbers are multiplied at once.
+//! Attention for keys and values in bf16, which are multiplied in pairs.
 //!
 //! ```text
-//! queries, rounded -> words of two numbers, side by side; a key's words as they lie     -> scores
-//! weights, rounded -> words of two keys, side by side;    words of two values' numbers -> mixed
+//! queries, rounded -> words of two numbers, interleaved; words of a key, as stored    -> scores
+//! weights, rounded -> words of two keys, interleaved;    words of two values' numbers -> mixed
 //! ```
 //!
-//! Scores, their weights and all sums are f32; what is mixed is divided by the sum of the weights before they
-//! are rounded.
+//! Scores, weights and all sums are f32. The sum of the weights, by which the result is divided, is
+//! taken before they are rounded.
 
 use std::arch::x86_64::*;
 
@@ -28,22 +28,22 @@ use crate::kernel::flex::product::blocked::{
     of_bf16::sums,
 };
 
-/// Keys, and numbers of values, that are summed at once.
+/// Keys, or columns of values, that are summed at once.
 const TOGETHER: usize = COLUMNS;
 
-/// A processor that multiplies pairs of bf16.
+/// Proof that the CPU multiplies pairs of bf16.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dots(OfBf16);
 
 impl Dots {
-    /// If this processor has the instructions, for heads so wide.
+    /// Returns the proof if the CPU has the instructions and they fit heads of this width.
     pub(super) fn new(width: usize) -> Option<Self> {
         let fits = width.is_multiple_of(TOGETHER) && Arch::new().dispatch(Lanes) == LANES;
         let dot = OfBf16::new().filter(|_| fits && is_x86_feature_detected!("avx512bw"))?;
         Some(Self(dot))
     }
 
-    /// To the nearest, of equally near ones to the even.
+    /// Rounds to the nearest, ties to even.
     #[expect(unsafe_code, reason = "`Self` is the proof that the processor has the instruction")]
     pub(super) fn round(self, from: &[f32], to: &mut [u16]) {
         // SAFETY: see above.
@@ -59,7 +59,7 @@ fn round(from: &[f32], to: &mut [u16]) {
     }
 }
 
-/// How many numbers a vector of the others' code has.
+/// The number of f32 lanes of a vector in the generic SIMD code.
 struct Lanes;
 
 impl WithSimd for Lanes {
@@ -71,16 +71,16 @@ impl WithSimd for Lanes {
     }
 }
 
-/// Keys as they lie, and values as words of two neighbours.
+/// Keys as stored, and values as words of two neighbouring positions.
 pub(super) struct Pairs<'a> {
     dots: Dots,
     problem: Problem<'a, bf16>,
-    /// `[B, kv_heads, keys / 2, D]`, zero beside the last of an odd number.
+    /// `[B, kv_heads, keys / 2, D]`, padded with zero if the number of keys is odd.
     values: Vec<u32>,
 }
 
 impl<'a> Pairs<'a> {
-    /// Of so many items.
+    /// Packs the values of `items` batch items.
     pub(super) fn of(dots: Dots, problem: Problem<'a, bf16>, items: usize) -> Self {
         let Problem { v, kv_heads, keys, .. } = problem;
         let size = keys.div_ceil(2) * v.width;
@@ -102,10 +102,10 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// What a core keeps besides scores.
+/// Scratch memory of a core besides the scores.
 #[derive(Default)]
 pub(super) struct Room {
-    /// Words of two numbers: `[D / 2, V]`.
+    /// Words of two columns: `[D / 2, V]`.
     queries: Vec<Vector>,
     /// Words of two keys: `[keys / 2, V]`.
     weights: Vec<Vector>,
@@ -151,7 +151,7 @@ impl<'a> Meeting<'a> for Pairs<'a> {
         let (keys, range) = (k.head(block.item, block.head), &block.keys);
         let scores = scores.as_chunks_mut::<LANES>().0.as_chunks_mut::<V>().0;
         for (first, scores) in range.clone().step_by(TOGETHER).zip(scores.chunks_mut(TOGETHER)) {
-            // The last key again where there are no more.
+            // The last key is repeated for missing ones.
             let panel = Panel::of(std::array::from_fn(|index| {
                 let row = keys.row((first + index).min(range.end - 1));
                 cast_slice::<u16, u8>(row.reinterpret_cast())
@@ -194,7 +194,7 @@ impl<'a> Meeting<'a> for Pairs<'a> {
     }
 }
 
-/// Scores of some keys, at most [`TOGETHER`].
+/// Computes the scores of at most [`TOGETHER`] keys.
 #[target_feature(enable = "avx512f,avx512bf16")]
 fn scores_of<const V: usize>(
     queries: &[[Vector; V]],
@@ -210,10 +210,10 @@ fn scores_of<const V: usize>(
     }
 }
 
-/// Weights as words of two keys; beside the last of an odd number is nothing.
+/// Packs weights in words of two keys; an odd last key is paired with zero.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 fn pair<const V: usize>(weights: &[[[f32; LANES]; V]], pairs: &mut [[Vector; V]]) {
-    // Of the first sixteen and the last sixteen numbers one each.
+    // Interleaves the first sixteen numbers with the last sixteen.
     let mut order = [0; 2 * LANES];
     for (index, order) in order.iter_mut().enumerate() {
         *order = (index / 2 + index % 2 * LANES) as u16;
@@ -229,7 +229,7 @@ fn pair<const V: usize>(weights: &[[[f32; LANES]; V]], pairs: &mut [[Vector; V]]
     }
 }
 
-/// Numbers of values, [`TOGETHER`] of them: `values` are `stride` apart.
+/// Mixes [`TOGETHER`] columns of the values, whose rows are `stride` apart.
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[inline(never)]
 fn mix<const V: usize>(

@@ -1,4 +1,5 @@
-//! A query or a few, as in decoding: each goes once through the keys, as fast as memory gives them.
+//! Attention of one or a few queries, as in decoding: each query reads the keys once, at memory
+//! speed.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -6,10 +7,10 @@ use rayon::prelude::*;
 use super::{HIDDEN, Problem, Rows, WORTH_SHARING, blocks};
 use crate::kernel::flex::exp::exp;
 
-/// Keys of a block.
+/// Keys per block.
 const BLOCK: usize = 128;
 
-/// Heads of a group that are taken together.
+/// Maximum number of heads of a group that are computed together.
 const TOGETHER: usize = 4;
 
 /// Fills `mixed`, `[B, queries, heads, D]`.
@@ -38,7 +39,7 @@ pub(in super::super) fn attend(problem: &Problem<'_>, mixed: &mut [f32]) {
 struct Group<'a> {
     problem: &'a Problem<'a>,
     item: usize,
-    /// Of the keys.
+    /// Index of the key head.
     head: usize,
     i: usize,
     /// `[group, D]`.
@@ -62,9 +63,9 @@ impl WithSimd for Group<'_> {
 }
 
 impl Group<'_> {
-    /// `R` heads of the group, from `first` on; gives `R`.
+    /// Computes `R` heads of the group, from `first` on, and returns `R`.
     ///
-    /// The sums of each run in the same order whatever `R` is.
+    /// The summation order of each head does not depend on `R`.
     #[inline(always)]
     fn heads<S: Simd, const R: usize>(&mut self, simd: S, first: usize) -> usize {
         let Self { problem, item, head, i, .. } = *self;
@@ -78,7 +79,8 @@ impl Group<'_> {
         let mut largest = [HIDDEN; R];
         let mut sums = [0.0; R];
         for block in blocks(problem.seen(i), BLOCK) {
-            // In their place within the block, so that they meet the same lanes whatever is seen.
+            // At fixed places within the block, so that the lane of a key does not depend on which
+            // keys are visible.
             let lead = block.start % BLOCK;
             scores.as_flattened_mut().fill(HIDDEN);
             for (place, j) in (lead..).zip(block.clone()) {
@@ -139,7 +141,7 @@ fn dot<S: Simd, const R: usize>(simd: S, q: &[&[f32]; R], key: &[f32]) -> [f32; 
     scores
 }
 
-/// Scores to weights, `e^(score - largest)`; gives their sum.
+/// Turns scores into weights, `e^(score - largest)`, and returns their sum.
 #[inline(always)]
 fn soften<S: Simd>(simd: S, scores: &mut [f32; BLOCK], largest: &mut f32) -> f32 {
     let scores = S::as_mut_simd_f32s(scores).0;
@@ -157,7 +159,7 @@ fn soften<S: Simd>(simd: S, scores: &mut [f32; BLOCK], largest: &mut f32) -> f32
     simd.reduce_sum_f32s(sum)
 }
 
-/// Adds values `first..`, by their weights, to what is mixed, `[R, D]`.
+/// Adds the weighted values `first..` to `mixed`, `[R, D]`.
 #[inline(always)]
 fn mix_rows<S: Simd, const R: usize>(
     simd: S,
@@ -188,7 +190,7 @@ fn mix_rows<S: Simd, const R: usize>(
     }
 }
 
-/// `C` vectors of each value, from number `d` on; gives how many numbers that are.
+/// Adds `C` vectors of each value, from column `d` on, and returns their number of columns.
 #[inline(always)]
 fn mix<S: Simd, const R: usize, const C: usize>(
     simd: S,

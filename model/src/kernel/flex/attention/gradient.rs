@@ -1,5 +1,5 @@
-//! What attention passes back: weights are made once more, some queries at a time, and never leave the
-//! cache of the core that needs them.
+//! Gradients of attention. The weights are recomputed for a few queries at a time, and stay in the
+//! cache of their core.
 //!
 //! Source: Dao et al. 2022, arXiv:2205.14135, appendix B.2.
 
@@ -19,10 +19,10 @@ use super::{
     scale_of,
 };
 
-/// Queries whose weights are held at a time.
+/// Queries whose weights are held at the same time.
 const BLOCK: usize = 64;
 
-/// Numbers of a vector of the widest kind: rows are filled up to whole ones.
+/// Lanes of the widest vector; rows are padded to a multiple of it.
 const LANES: usize = 16;
 
 /// Kernel of [`super::super::super::Backend::attention_gradients`], for f32.
@@ -74,7 +74,7 @@ pub(in super::super) fn attention_gradients(
     [from_values(of_q, [batch, heads, queries, width]), of_kv(of_k), of_kv(of_v)]
 }
 
-/// The query heads that share a key head.
+/// The query heads that share one key head.
 struct Group<'a> {
     problem: &'a Problem<'a>,
     slopes: Heads<'a>,
@@ -123,7 +123,7 @@ impl WithSimd for Group<'_> {
                     hide(problem, item, first + i, weights);
                     soften(simd, weights, of_weights, scale);
                     if problem.is_blind(item, first + i) {
-                        // Whoever sees nothing learns nothing of where to look.
+                        // A query that sees no key gives no gradient to scores.
                         of_weights.fill(0.0);
                     }
                 }
@@ -147,8 +147,8 @@ impl WithSimd for Group<'_> {
     }
 }
 
-/// Hides scores of keys that query `i` does not see; those of keys that do not exist come to nothing also
-/// where it sees none.
+/// Hides the scores of keys that query `i` does not see. Padding beyond the last key gets weight 0
+/// even if the query sees no key.
 #[inline(always)]
 fn hide(problem: &Problem<'_>, item: usize, i: usize, scores: &mut [f32]) {
     let (scores, beyond) = scores.split_at_mut(problem.keys);
@@ -163,7 +163,8 @@ fn hide(problem: &Problem<'_>, item: usize, i: usize, scores: &mut [f32]) {
     }
 }
 
-/// Scores of a query to its weights, and what these are passed back to what the scores are.
+/// Turns the scores of a query into weights, and the gradient of the weights into that of the
+/// scores.
 #[inline(always)]
 fn soften<S: Simd>(simd: S, scores: &mut [f32], slopes: &mut [f32], scale: f32) {
     let (scores, slopes) = (S::as_mut_simd_f32s(scores).0, S::as_mut_simd_f32s(slopes).0);
@@ -190,7 +191,7 @@ fn soften<S: Simd>(simd: S, scores: &mut [f32], slopes: &mut [f32], scale: f32) 
     }
 }
 
-/// Rows `first..` of a head, each filled up with zeros.
+/// Returns rows `first..` of a head, each padded with zeros.
 fn padded(rows: Rows<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
     let mut values = vec![0.0; count * wide];
     for (index, to) in values.chunks_exact_mut(wide).enumerate() {
@@ -199,7 +200,7 @@ fn padded(rows: Rows<'_>, first: usize, count: usize, wide: usize) -> Vec<f32> {
     values
 }
 
-/// A head with its numbers as rows, `[D, long]`.
+/// Returns the transposed head, `[D, long]`.
 fn turned(rows: Rows<'_>, count: usize, long: usize) -> Vec<f32> {
     let mut values = vec![0.0; rows.width * long];
     for j in 0..count {

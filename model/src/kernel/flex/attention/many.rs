@@ -1,4 +1,4 @@
-//! Many queries: neighbours and the heads of a group side by side in vectors.
+//! Attention of many queries: a vector holds neighbouring queries and the heads of a group.
 
 use std::ops::Range;
 
@@ -8,33 +8,33 @@ use rayon::prelude::*;
 use super::{HIDDEN, Problem, WORTH_SHARING, blocks};
 use crate::kernel::flex::exp::exp;
 
-/// Keys of a block.
+/// Keys per block.
 const BLOCK: usize = 64;
 
-/// Vectors of queries that are taken together.
+/// Vectors of queries per tile.
 const VECTORS: usize = 3;
 
-/// Queries of a piece of work, times heads of a group: one such tile on the widest processor.
+/// Queries of a work item, times heads of a group: one tile for the widest vectors.
 const TILE: usize = VECTORS * 16;
 
-/// How a tile of queries meets keys and values.
+/// The two products of a tile of queries with keys and values.
 pub(super) trait Meeting<'a>: Sync {
-    /// What keys and values are made of.
+    /// Element type of keys and values.
     type Number: Copy + Into<f32> + Sync + 'a;
 
-    /// Queries, and whatever else it keeps.
+    /// Scratch memory: the packed queries, and more if needed.
     type Room: Default;
 
-    /// Blocks begin at multiples of so many keys.
+    /// Blocks begin at multiples of this many keys.
     const STEP: usize;
 
-    /// What is asked for.
+    /// Returns the inputs of attention.
     fn problem(&self) -> &Problem<'a, Self::Number>;
 
-    /// Puts queries side by side, `lanes` of them, if there are so many.
+    /// Packs up to `lanes` queries side by side.
     fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Self::Room);
 
-    /// Scores of a block of keys, `[keys, V]`, in vectors of queries.
+    /// Computes the scores of a block of keys, `[keys, V]`, in vectors of queries.
     fn scores<S: Simd, const V: usize>(
         &self,
         simd: S,
@@ -43,8 +43,8 @@ pub(super) trait Meeting<'a>: Sync {
         scores: &mut [f32],
     );
 
-    /// Adds the values of a block to what is mixed, `[D, V]`, by their weights, `[keys, V]`; what was there
-    /// shrinks first.
+    /// Rescales `mixed`, `[D, V]`, by `shrink`. Then adds the values of a block with the weights,
+    /// `[keys, V]`.
     fn mix<S: Simd, const V: usize>(
         &self,
         simd: S,
@@ -56,7 +56,7 @@ pub(super) trait Meeting<'a>: Sync {
     );
 }
 
-/// Some keys of a head.
+/// A range of keys of one head.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) item: usize,
@@ -73,7 +73,7 @@ pub(super) fn attend<'a, M: Meeting<'a>>(meeting: &M, mixed: &mut [f32]) {
     let pieces = queries.div_ceil(count);
     let items = mixed.len() / (queries * kv_heads * group * width);
 
-    // Of every position the heads of a group lie together.
+    // The heads of a group are contiguous at every position.
     let mut places: Vec<Vec<&mut [f32]>> = Vec::new();
     places.resize_with(items * kv_heads * pieces, || Vec::with_capacity(count));
     for (index, place) in mixed.chunks_exact_mut(group * width).enumerate() {
@@ -95,7 +95,7 @@ pub(super) fn attend<'a, M: Meeting<'a>>(meeting: &M, mixed: &mut [f32]) {
     }
 }
 
-/// What a core works in, numbers of `V` vectors of queries each.
+/// Scratch memory of a core, with `V` vectors of queries per row.
 #[derive(Default)]
 struct Scratch<R> {
     room: R,
@@ -105,16 +105,16 @@ struct Scratch<R> {
     mixed: Vec<f32>,
 }
 
-/// Some neighbouring queries of a group of heads.
+/// Neighbouring queries of one group of heads.
 struct Piece<'a, 'b, 'c, M: Meeting<'a>> {
     problem: &'c Problem<'a, M::Number>,
     meeting: &'c M,
     item: usize,
-    /// Of the keys.
+    /// Index of the key head.
     head: usize,
     /// The first query's position.
     first: usize,
-    /// Where they go, `[group, D]` each.
+    /// Outputs, `[group, D]` each.
     places: Vec<&'b mut [f32]>,
     scratch: &'c mut Scratch<M::Room>,
 }
@@ -138,7 +138,8 @@ impl<'a, M: Meeting<'a>> WithSimd for Piece<'a, '_, '_, M> {
 }
 
 impl<'a, M: Meeting<'a>> Piece<'a, '_, '_, M> {
-    /// `rows` of it, each a query of a head, queries first; they fill `V` vectors.
+    /// Computes `rows` of the work item in `V` vectors; a row is a query of one head, queries
+    /// first.
     #[inline(always)]
     fn tile<S: Simd, const V: usize>(&mut self, simd: S, rows: Range<usize>) {
         let &Problem { group, .. } = self.problem;
@@ -189,7 +190,7 @@ impl<'a, M: Meeting<'a>> Piece<'a, '_, '_, M> {
         }
     }
 
-    /// Puts queries side by side and clears the rest.
+    /// Packs queries side by side and clears the sums.
     #[inline(always)]
     fn lay_out(&mut self, lanes: usize, rows: &Range<usize>) {
         let &Problem { q, group, .. } = self.problem;
@@ -205,7 +206,7 @@ impl<'a, M: Meeting<'a>> Piece<'a, '_, '_, M> {
         self.meeting.lay_out(&queries[..rows.len()], lanes, room);
     }
 
-    /// Queries that see nothing get the mean of all values.
+    /// Writes the mean of all values for queries that see no key.
     fn mend_blind(&mut self) {
         let Self { problem, item, head, first, .. } = *self;
         let mut mean = Vec::new();
@@ -220,7 +221,7 @@ impl<'a, M: Meeting<'a>> Piece<'a, '_, '_, M> {
     }
 }
 
-/// Scores to weights, `e^(score - largest)`; gives by how much what was summed before is too large.
+/// Turns scores into weights, `e^(score - largest)`, and returns the factor for the earlier sums.
 #[inline(always)]
 fn soften<S: Simd, const V: usize>(
     simd: S,

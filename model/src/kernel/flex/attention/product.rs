@@ -1,20 +1,21 @@
-//! Small products whose sums stay in registers: of what attention passes back, all that is not weighing.
+//! Small matrix products with sums in registers, for the gradients of attention.
 
 use pulp::Simd;
 
 /// Vectors of a row that are summed at once.
 const VECTORS: usize = 2;
 
-/// A matrix `[m, k]` whose numbers are used one at a time.
+/// A matrix `[m, k]` whose elements are read one at a time.
 #[derive(Clone, Copy)]
 pub(super) enum Left<'a> {
-    /// Its rows, so far apart.
+    /// Its rows, with their stride.
     Rows(&'a [f32], usize),
-    /// Its columns, so far apart; each is filled up to whole vectors.
+    /// Its columns, with their stride; each is padded to whole vectors.
     Columns(&'a [f32], usize),
 }
 
-/// `to += a b`: `b` and `to` are `[k, n]` and `[m, n]`, `n` in whole vectors.
+/// Computes `to += a b`. `b` is `[k, n]` and `to` is `[m, n]`; `n` is a multiple of the vector
+/// length.
 #[inline(always)]
 pub(super) fn add_product<S: Simd>(
     simd: S,
@@ -23,7 +24,7 @@ pub(super) fn add_product<S: Simd>(
     to: &mut [f32],
     sizes: [usize; 3],
 ) {
-    // With so many sums, a row of `b` and a number of `a` everything is in registers.
+    // These sums, a row of `b` and an element of `a` all fit in registers.
     if S::REGISTER_COUNT >= 32 {
         add_tiles::<S, 8>(simd, a, b, to, sizes);
     } else {
@@ -31,7 +32,7 @@ pub(super) fn add_product<S: Simd>(
     }
 }
 
-/// Sums of `R` rows, one tile after the other.
+/// Computes tiles of `R` rows, one after the other.
 #[inline(always)]
 fn add_tiles<S: Simd, const R: usize>(
     simd: S,
@@ -53,7 +54,7 @@ fn add_tiles<S: Simd, const R: usize>(
     }
 }
 
-/// One tile: rows `first..` of `to`, `V` vectors at `at` of each, which has `n`.
+/// Computes one tile: `V` vectors at `at` of the rows `first..` of `to`; a row has `n` vectors.
 #[inline(always)]
 fn add_tile<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -66,7 +67,7 @@ fn add_tile<S: Simd, const R: usize, const V: usize>(
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
     match a {
         Left::Rows(values, stride) => {
-            // Rows beyond the last are summed like the last, and forgotten.
+            // The last row is repeated for missing ones; their sums are dropped.
             let row = |index: usize| &values[(first + index.min(count - 1)) * stride..][..k];
             let rows: [&[f32]; R] = std::array::from_fn(row);
             for (depth, b) in b.chunks(n).take(k).enumerate() {

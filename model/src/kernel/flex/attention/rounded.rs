@@ -1,9 +1,9 @@
-//! Keys and values rounded to bf16, where the processor multiplies pairs of those.
+//! Keys and values rounded to bf16, if the CPU multiplies bf16 pairs.
 
 use burn::tensor::DType;
 use burn_flex::FlexTensor;
 
-/// Kernel of [`crate::kernel::Backend::rounded_as`]: for weights in bf16 and in eight bits.
+/// Kernel of [`crate::kernel::Backend::rounded_as`], for bf16 and int8 weights.
 #[cfg(target_arch = "x86_64")]
 pub(in super::super) fn rounded_as(x: FlexTensor, weights: DType) -> FlexTensor {
     use burn::tensor::{Bytes, TensorMetadata};
@@ -13,7 +13,7 @@ pub(in super::super) fn rounded_as(x: FlexTensor, weights: DType) -> FlexTensor 
 
     let is_narrow = matches!(weights, DType::BF16 | DType::I8) && x.dtype() == DType::F32;
     let Some(dots) = Dots::new(x.shape()[3]).filter(|_| is_narrow) else { return x };
-    // In whatever order it lies.
+    // The memory order stays the same.
     let is_whole = x.bytes().len() == x.shape().num_elements() * size_of::<f32>();
     let x = if is_whole { x } else { x.to_contiguous() };
     let from = x.storage::<f32>();

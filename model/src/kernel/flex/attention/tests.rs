@@ -1,4 +1,4 @@
-//! The kernel against the reference, and what must hold to the bit.
+//! Tests of the kernel against the reference, and of results that must match bit for bit.
 
 use burn::tensor::{Bool, bf16};
 
@@ -23,7 +23,7 @@ fn values(x: Heads4) -> Vec<f32> {
     x.into_data().to_vec().expect("f32")
 }
 
-/// Flags of `batch` items, some keys of each real: `every`th of them, before `end`.
+/// Returns padding flags of `batch` items: every `every`th key before `end` is real.
 fn flags(batch: usize, keys: usize, every: usize, end: usize) -> Option<Tensor<Flex, 2, Bool>> {
     let flag = |at: usize| (at % keys).is_multiple_of(every) && at % keys < end;
     let flags: Vec<bool> = (0..batch * keys).map(flag).collect();
@@ -58,7 +58,8 @@ fn it_is_the_reference_for_every_rule_and_odd_sizes() {
     }
 }
 
-/// Queries that bf16 holds, so that only weights are rounded, each by at most its 2^-9.
+/// The queries are exact in bf16, so only the weights are rounded, each by at most a factor of
+/// 2^-9.
 #[test]
 fn keys_and_values_in_bf16_are_the_reference_for_every_rule_and_odd_sizes() {
     let narrow = |x: Heads4| x.cast(DType::BF16);
@@ -123,7 +124,7 @@ fn large_scores_and_keys_that_grow_stay_exact() {
     for queries in [1, 9] {
         let q = q.clone().narrow(2, 0, queries);
         check(&q, &k, &v, &Mask::by_position(Visibility::Full));
-        // Scores in the hundreds, whose own rounding is what differs.
+        // With scores in the hundreds, their own rounding makes the difference.
         let (q, mask) = (q * 10.0, Mask::by_position(Visibility::Full));
         let expected = reference::attention(q.clone(), k.clone(), v.clone(), &mask);
         assert_close(ours(&q, &k, &v, &mask), expected, 1e-3);
@@ -145,7 +146,7 @@ fn a_query_that_sees_nothing_gets_the_mean_of_all_values() {
 
 #[test]
 fn views_are_read_where_they_lie() {
-    // A cache with room, and heads that a projection left beside each other.
+    // A cache with spare capacity, and heads interleaved as a projection leaves them.
     let cache = random([3, 2, 64, 24]);
     let part = |x: Heads4| x.narrow(0, 1, 2).narrow(2, 0, 48);
     let (k, v) = (part(cache.clone()), part(cache.clone() + 1.0));
@@ -156,7 +157,7 @@ fn views_are_read_where_they_lie() {
         check(&q, &k, &v, &mask);
         let copied = ours(&plain(&q), &plain(&k), &plain(&v), &mask);
         assert_eq!(values(ours(&q, &k, &v, &mask)), values(copied));
-        // Numbers of a head that lie apart, and heads in the other order.
+        // Heads with a strided last axis, and heads in reverse order.
         let turned = |x: &Heads4| x.clone().swap_dims(2, 3).mul_scalar(1.0).swap_dims(2, 3);
         check(&turned(&q), &turned(&k), &turned(&v).flip([1]), &mask);
     }
@@ -175,14 +176,14 @@ fn a_query_does_not_depend_on_its_company_or_on_what_it_does_not_see() {
         let real = flags(3, 200, 1, 150);
         let together = ours(&q, &k, &v, &Mask { visibility, keys: real });
         for item in 0..3 {
-            // Alone, and with the keys that are hidden cut off.
+            // The same item alone, with the hidden keys cut off.
             let [q, k, v] = [&q, &k, &v].map(|x| x.clone().narrow(0, item, 1));
             let (k, v) = (k.narrow(2, 0, 150), v.narrow(2, 0, 150));
             let alone = ours(&q, &k, &v, &Mask::by_position(visibility));
             assert_eq!(values(alone), values(together.clone().narrow(0, item, 1)));
         }
     }
-    // Nor on its neighbours.
+    // A query does not depend on its neighbours either.
     let (q, k, v) = (random([1, 2, 100, 16]), random([1, 1, 130, 16]), random([1, 1, 130, 16]));
     let mask = |first| Mask::by_position(Visibility::Causal { first });
     for dtype in [DType::F32, DType::BF16] {
@@ -190,7 +191,7 @@ fn a_query_does_not_depend_on_its_company_or_on_what_it_does_not_see() {
         let all = ours(&q, &k, &v, &mask(30));
         let last = ours(&q.clone().narrow(2, 61, 39), &k, &v, &mask(91));
         assert_eq!(values(last), values(all.narrow(2, 61, 39)));
-        // With a window that begins in the middle of a pair, and fewer of those before it.
+        // With a window that begins in the middle of a pair, and fewer pairs before it.
         let all = ours(&q, &k, &v, &Mask::by_position(Visibility::Window(20)));
         let [q, k, v] = [&q, &k, &v].map(|x| x.clone().narrow(2, 30, 64));
         let some = ours(&q, &k, &v, &Mask::by_position(Visibility::Window(20)));

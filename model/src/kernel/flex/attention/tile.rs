@@ -1,7 +1,7 @@
-//! The two products of a block: some keys or values against vectors of queries, in registers.
+//! The two products of a block: keys or values with vectors of queries, in registers.
 //!
-//! A vector is some queries at one of their numbers. A key's number is multiplied with all of them, so
-//! that keys and values are read as they lie and nothing is summed across a vector.
+//! A vector holds one column of several queries. One element of a key is multiplied with all of
+//! them. So keys and values are read in their own layout, and nothing is summed across a vector.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::{
     many::{Block, Meeting},
 };
 
-/// Keys and values in f32, as they lie.
+/// Keys and values in f32, in their own layout.
 pub(super) struct Plain<'a>(pub(super) Problem<'a>);
 
 impl<'a> Meeting<'a> for Plain<'a> {
@@ -86,7 +86,7 @@ fn score_block<S: Simd, const V: usize>(
             to.chunks_exact_mut(V).zip(&tile).for_each(|(to, scores)| to.copy_from_slice(scores));
         }
     }
-    // With so many sums, their queries and a key's number everything is in registers.
+    // These sums, one row of queries and one key element all fit in registers.
     if S::REGISTER_COUNT >= 32 {
         by::<S, 8, V>(simd, keys, block, queries, scores);
     } else {
@@ -116,7 +116,7 @@ fn mix_block<S: Simd, const V: usize>(
     }
 }
 
-/// Scores of `R` keys, the first at `first`, for `V` vectors of queries, `[D, V]`.
+/// Returns the scores of `R` keys, the first at `first`, for `V` vectors of queries, `[D, V]`.
 #[inline(always)]
 fn score<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -125,7 +125,7 @@ fn score<S: Simd, const R: usize, const V: usize>(
     count: usize,
     queries: &[S::f32s],
 ) -> [[S::f32s; V]; R] {
-    // The last key again in the place of those that do not exist.
+    // The last key is repeated for missing ones.
     let keys: [&[f32]; R] = std::array::from_fn(|r| keys.row(first + r.min(count - 1)));
     let width = keys[0].len();
     let keys = keys.map(|key| &key[..width]);
@@ -143,8 +143,8 @@ fn score<S: Simd, const R: usize, const V: usize>(
     scores
 }
 
-/// Adds values `first..`, at their numbers `d..d + R`, to what is mixed, `[R, V]`, by their weights,
-/// `[values, V]`; what was there shrinks first. Gives `R`.
+/// Rescales `mixed`, `[R, V]`, by `shrink`. Then adds columns `d..d + R` of the values `first..`,
+/// with the weights `[values, V]`. Returns `R`.
 #[inline(always)]
 fn mix<S: Simd, const R: usize, const V: usize>(
     simd: S,

@@ -1,4 +1,4 @@
-//! Weights in the order in which tiles read them.
+//! Weights packed in the order in which tiles read them.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -12,17 +12,17 @@ use super::{
     tile::{self, MOST_ROWS, Panel, SAMPLES, Sums, Window, rows_at_once},
 };
 
-/// How the numbers of windows and weights lie, in words of 32 bits.
+/// Format of windows and weights, in words of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// An f32 each.
+    /// One f32 per word.
     Single,
-    /// A bf16 of each of two lines: see [`pairs`].
+    /// One bf16 of each of two lines per word: see [`pairs`].
     Pairs,
 }
 
 impl Form {
-    /// Lines of words that `lines` lines of numbers need.
+    /// Returns the number of lines of words for `lines` lines of numbers.
     pub(super) fn lines(self, lines: usize) -> usize {
         match self {
             Self::Single => lines,
@@ -31,10 +31,10 @@ impl Form {
     }
 }
 
-/// A number of a filter in the checkpoint's type.
+/// A filter weight in the checkpoint's type.
 pub(super) trait Weight: Copy + Sync {
     const ZERO: Self;
-    /// The form in which it is multiplied.
+    /// Returns the form in which it is multiplied.
     fn form() -> Form;
     fn wide(self) -> f32;
     fn narrow(self) -> bf16;
@@ -59,7 +59,7 @@ impl Weight for f32 {
 impl Weight for bf16 {
     const ZERO: Self = Self::ZERO;
 
-    /// Where pairs cannot be multiplied weights are made f32, and then everything is.
+    /// If the CPU cannot multiply pairs, weights and inputs are f32.
     fn form() -> Form {
         if pairs::is_here() { Form::Pairs } else { Form::Single }
     }
@@ -73,26 +73,28 @@ impl Weight for bf16 {
     }
 }
 
-/// Where the weights of a filter lie in the checkpoint's tensor.
+/// Index of each weight in the checkpoint's tensor.
 ///
-/// The one of a row, line and tap has as its place in the filter what the three add up to, and there
-/// is none beyond the last tap of the checkpoint; its index is what rows and lines add to that.
+/// Row, line and tap each add to the *place* of a weight, its tap in the checkpoint. Beyond the
+/// last tap the weight is zero. The tensor index of a weight is its place plus the indices of row
+/// and line.
 pub(super) trait Order: Sync {
-    /// Rows, lines and taps.
+    /// Returns the numbers of rows, lines and taps.
     fn shape(&self) -> [usize; 3];
-    /// Taps of the checkpoint.
+    /// Returns the number of taps in the checkpoint.
     fn taps(&self) -> usize;
-    /// Index and place.
+    /// Returns index and place of a row.
     fn row(&self, row: usize) -> [usize; 2];
-    /// Index and place.
+    /// Returns index and place of a line.
     fn line(&self, line: usize) -> [usize; 2];
-    /// Place.
+    /// Returns the place of a tap.
     fn tap(&self, tap: usize) -> usize;
-    /// Panels to be filled beside each other: more than one if rows lie closer together than lines.
+    /// Returns the number of panels to fill together: more than 1 if rows are closer in memory than
+    /// lines.
     fn panels(&self) -> usize;
 }
 
-/// A panel that is filled, line by line.
+/// A panel that is filled line by line.
 struct Unfilled<'a> {
     /// Index and place of each row.
     rows: [[usize; 2]; MOST_ROWS],
@@ -101,7 +103,7 @@ struct Unfilled<'a> {
 }
 
 impl Unfilled<'_> {
-    /// Fills all taps of one line, or of two that are a pair.
+    /// Fills all taps of one line, or of a pair of lines.
     fn fill<W: Weight>(&mut self, weights: &[W], order: &impl Order, form: Form, index: usize) {
         let [_, lines, taps] = order.shape();
         let size = taps * self.count;
@@ -129,7 +131,7 @@ impl Unfilled<'_> {
     }
 }
 
-/// Words of weights that stay in a core's second cache while a window is gone through.
+/// Words of weights that stay in a core's L2 cache while a window is processed.
 const HELD: usize = 1 << 16;
 
 /// A filter, cut into panels of rows.
@@ -138,24 +140,24 @@ pub(super) struct Filter<'a> {
     /// Panel by panel, `[lines, taps, rows of the panel]`.
     words: Cow<'a, [u32]>,
     pub(super) form: Form,
-    /// Words of one row.
+    /// Words per row.
     depth: usize,
     pub(super) rows: usize,
-    /// Rows of a panel; of what is left at the end fewer.
+    /// Rows per panel; the last panels may have fewer.
     at_once: usize,
 }
 
-/// What words of a tensor that are [in order](Filter::kept) are.
+/// The types of tensors with [prepacked](Filter::kept) words.
 const OF_PAIRS: DType = DType::U32;
 const OF_SINGLES: DType = DType::I32;
 
-/// Whether a filter's weights are in order already.
+/// True if the weights of a filter are prepacked.
 pub(super) fn is_in_order(weight: &FlexTensor) -> bool {
     matches!(weight.dtype(), OF_PAIRS | OF_SINGLES)
 }
 
 impl<'a> Filter<'a> {
-    /// Of a checkpoint's weights, which are contiguous, or of those that were put in order before.
+    /// Returns the filter of contiguous checkpoint weights, or of prepacked ones.
     pub(super) fn of(weight: &'a FlexTensor, order: &impl Order) -> Self {
         let [rows, lines, taps] = order.shape();
         let form = match weight.dtype() {
@@ -173,7 +175,8 @@ impl<'a> Filter<'a> {
         Self { words: Cow::Borrowed(words), form, depth, rows, at_once: rows_at_once() }
     }
 
-    /// Its words as a tensor of the weights' shape, which only [`Self::of`] can read.
+    /// Returns the words as a tensor with the shape of the weights, which only [`Self::of`] can
+    /// read.
     pub(super) fn kept(self, shape: [usize; 3]) -> FlexTensor {
         let layout = Layout::contiguous(Shape::new(shape));
         let words = self.words.into_owned();
@@ -186,7 +189,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Puts weights in order, on all cores.
+    /// Packs weights, on all cores.
     fn new<W: Weight>(weights: &[W], order: &impl Order) -> Self {
         let [rows, lines, taps] = order.shape();
         let (form, at_once) = (W::form(), rows_at_once());
@@ -214,16 +217,16 @@ impl<'a> Filter<'a> {
         filter
     }
 
-    /// Rows of the panel that begins at row `first`.
+    /// Returns the number of rows of the panel that begins at row `first`.
     fn panel_at(&self, first: usize) -> usize {
         let left = (self.rows - first).min(self.at_once);
         // The largest power of two.
         1 << left.ilog2()
     }
 
-    /// Sums of some rows, which begin and end with a panel, over the first `samples` samples of a
-    /// window; `store` is given a row, where it begins, and the sums of that and the rows after it,
-    /// which it may use. Samples beyond the last are to be left out.
+    /// Computes the sums of `rows`, whole panels, for the first `samples` samples of a window.
+    /// `store` receives a row, its first sample, and the sums of this row and the rows after it,
+    /// which it may change. It must skip samples beyond the last.
     pub(super) fn run(
         &self,
         rows: Range<usize>,

@@ -1,4 +1,4 @@
-//! What becomes of sums before they are written.
+//! Bias and activation of sums before they are written.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -7,7 +7,7 @@ use super::{super::snake::Curve, tile::SAMPLES};
 /// A bias, then a curve, for some rows of a filter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finish<'a> {
-    /// The row that the first sums are of.
+    /// The row of the first sums.
     pub(super) first: usize,
     pub(super) bias: Option<&'a [f32]>,
     pub(super) curves: Option<&'a [Curve]>,

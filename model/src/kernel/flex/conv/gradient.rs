@@ -1,7 +1,7 @@
-//! The gradient of a filter: dot products along time, some outputs by some taps at once.
+//! The gradient of a filter: dot products along time, for several outputs and taps at once.
 //!
-//! The input lies in windows as for the convolution itself, so that a tap is a shifted line and
-//! everything that is multiplied lies one after the other.
+//! The input uses the same windows as the convolution. So a tap is a shifted line, and both factors
+//! of a product are contiguous.
 
 use burn::tensor::DType;
 use burn_flex::{Flex, FlexTensor};
@@ -19,17 +19,17 @@ use super::{
     tile::{SAMPLES, Window},
 };
 
-/// Outputs whose samples are multiplied at once.
+/// Outputs that are multiplied at once.
 const ROWS: usize = 4;
 
-/// Taps that they are multiplied by at once: with rows and one tap, all in registers.
+/// Taps that are multiplied at once: with the rows and one tap, all fit in registers.
 const TAPS: usize = 6;
 
-/// Samples of a stretch: those of a block's rows and taps stay in a core's first cache.
+/// Samples of a stretch: the rows and taps of a block stay in a core's L1 cache.
 const STRETCH: usize = 16 * SAMPLES;
 
-/// Numbers of all sums that are made beside each other and added in their order, however many cores
-/// there are: of large filters fewer, for adding them up would take as long as making them.
+/// Size of all partial sums, which are added in a fixed order for any number of cores. Large
+/// filters have fewer partial sums, because adding them would take as long as computing them.
 const SUMS: usize = 1 << 18;
 
 /// Kernel of [`super::super::super::Backend::filter_gradient`], for f32.
@@ -51,7 +51,7 @@ pub(in super::super) fn filter_gradient(
     let [x, gradient] = [x, gradient].map(contiguous);
     let slopes = gradient.storage::<f32>();
     let first = -(padding as isize);
-    // As the convolution has it: every phase of the input is a line of its own.
+    // As in the convolution, every phase of the input is a line of its own.
     let steps = taps.div_ceil(stride);
     let reach = Reach { first, stride, step: dilation, taps: steps };
     let sound = Sound { values: x.storage::<f32>(), channels, samples, curves: None };
@@ -97,7 +97,7 @@ pub(in super::super) fn filter_gradient(
     from_values(out, [outputs, channels, taps])
 }
 
-/// Products of a stretch, added to `sums`: `[outputs, lines, taps]`.
+/// The products of a stretch, which are added to `sums`: `[outputs, lines, taps]`.
 struct Stretch<'a> {
     /// `[outputs, width]`
     rows: &'a [f32],
@@ -151,7 +151,7 @@ impl WithSimd for Stretch<'_> {
     }
 }
 
-/// Dot products of `R` rows and `T` lines, all of the same whole number of vectors.
+/// Computes dot products of `R` rows and `T` lines, all of the same whole number of vectors.
 #[inline(always)]
 fn block<S: Simd, const R: usize, const T: usize>(
     simd: S,
@@ -159,7 +159,7 @@ fn block<S: Simd, const R: usize, const T: usize>(
     lines: &[&[f32]; TAPS],
     to: &mut [[f32; TAPS]; ROWS],
 ) {
-    // No closures here: they would not be compiled for the instructions that were chosen.
+    // No closures here: they would not be compiled for the dispatched instruction set.
     let mut sums = [[simd.splat_f32s(0.0); T]; R];
     let mut slopes: [&[S::f32s]; R] = [&[]; R];
     for (of, row) in slopes.iter_mut().zip(rows) {

@@ -1,7 +1,7 @@
-//! The innermost loops for pairs of bf16, where the processor multiplies those: AVX-512 BF16.
+//! The innermost loops for pairs of bf16, for CPUs with AVX-512 BF16.
 //!
-//! A word is two neighbouring lines' bf16 at one sample, the first in the lower half. One instruction
-//! adds both products to an f32, so that a tile takes half the steps of [`super::tile`].
+//! A word holds the bf16 of two neighbouring lines at one sample, the first in the lower half. One
+//! instruction adds both products to an f32, so a tile takes half the steps of [`super::tile`].
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{is_here, pack, sums};
@@ -20,7 +20,7 @@ mod x86 {
     const LANES: usize = 16;
     const VECTORS: usize = SAMPLES / LANES;
 
-    /// Whether [`sums`] and [`pack`] may be called.
+    /// True if [`sums`] and [`pack`] may be called.
     pub(in super::super) fn is_here() -> bool {
         is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16")
     }
@@ -33,7 +33,7 @@ mod x86 {
         to: &mut Sums,
     ) {
         assert!(is_here(), "pairs are made only where they can be multiplied");
-        // SAFETY: the processor has the instructions, as was just asked.
+        // SAFETY: the assertion above checked that the CPU has the instructions.
         unsafe {
             match panel.rows {
                 8 => tile::<8>(panel.words, window, start, to),
@@ -63,7 +63,7 @@ mod x86 {
         }
         for (to, sums) in to.iter_mut().zip(sums) {
             for (to, sum) in to.as_chunks_mut::<LANES>().0.iter_mut().zip(sums) {
-                // SAFETY: both are 64 bytes, of which any are allowed.
+                // SAFETY: both types are 64 bytes, and any bit pattern is valid.
                 *to = unsafe { transmute::<__m512, [f32; LANES]>(sum) };
             }
         }
@@ -72,18 +72,18 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn pairs(words: &[u32; LANES]) -> __m512bh {
-        // SAFETY: both are 64 bytes, of which any are allowed.
+        // SAFETY: both types are 64 bytes, and any bit pattern is valid.
         unsafe { transmute::<[u32; LANES], __m512bh>(*words) }
     }
 
-    /// Two lines as one of pairs, each number rounded to the nearest; `high` may be empty, for zeros.
+    /// Packs two lines into pairs, each number rounded to the nearest; an empty `high` means zeros.
     pub(in super::super) fn pack(low: &[f32], high: &[f32], to: &mut [u32]) {
         assert!(is_here(), "pairs are made only where they can be multiplied");
-        // SAFETY: the processor has the instructions, as was just asked.
+        // SAFETY: the assertion above checked that the CPU has the instructions.
         unsafe { pack_lines(low, high, to) }
     }
 
-    /// The first numbers of a line, or zeros beyond its end, as bf16 in the lower half of words.
+    /// Returns the first numbers of a line, padded with zeros, as bf16 in the lower half of words.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bf16")]
     fn rounded(line: &[f32]) -> __m512i {
@@ -92,9 +92,9 @@ mod x86 {
             Some(whole) => part = *whole,
             None => part[..line.len()].copy_from_slice(line),
         }
-        // SAFETY: both are 64 bytes, of which any are allowed.
+        // SAFETY: both types are 64 bytes, and any bit pattern is valid.
         let part = unsafe { transmute::<[f32; LANES], __m512>(part) };
-        // SAFETY: both are 32 bytes, of which any are allowed.
+        // SAFETY: both types are 32 bytes, and any bit pattern is valid.
         let part = unsafe { transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(part)) };
         _mm512_cvtepu16_epi32(part)
     }
@@ -106,7 +106,7 @@ mod x86 {
                 rounded(low.get(index * LANES..).unwrap_or_default()),
                 _mm512_slli_epi32::<16>(rounded(high.get(index * LANES..).unwrap_or_default())),
             );
-            // SAFETY: both are 64 bytes, of which any are allowed.
+            // SAFETY: both types are 64 bytes, and any bit pattern is valid.
             let words = unsafe { transmute::<__m512i, [u32; LANES]>(words) };
             to.copy_from_slice(&words[..to.len()]);
         }

@@ -1,10 +1,10 @@
-//! Residual units, window by window: only their input and their sum go through memory.
+//! Residual units, window by window: only their input and output pass through memory.
 //!
 //! ```text
 //! x -> snake1 -> window -> conv1 -> snake2 -> window -> conv2 -> + x -> out
 //! ```
 //!
-//! Both windows stay in a core's second cache.
+//! Both windows stay in a core's L2 cache.
 
 use burn::tensor::{DType, Tensor, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -33,7 +33,7 @@ use super::{
 /// Words of both windows.
 const WINDOWS: usize = 1 << 17;
 
-/// Samples of a window for which reading all the weights pays.
+/// Minimum samples of a window, so that reading all the weights pays off.
 const LEAST: usize = 2 * SAMPLES;
 
 /// Kernel of [`super::super::super::Backend::residual_units`], for f32 and for weights of bf16.
@@ -49,7 +49,7 @@ pub(in super::super) fn residual_units(
     let mut x = contiguous(primitive(x));
     let mut spare: Option<FlexTensor> = None;
     for (index, unit) in units.into_iter().enumerate() {
-        // What held the input of the unit before holds the next sum, if nobody else reads it.
+        // The previous unit's input buffer is reused for the next sum, if it is not shared.
         let mut sum = spare
             .filter(FlexTensor::is_unique)
             .unwrap_or_else(|| from_values(vec![0.0; x.shape().num_elements()], dims(&x)));
@@ -65,7 +65,7 @@ pub(in super::super) fn residual_units(
     tensor(snake::snake(x, alpha, beta))
 }
 
-/// Whether a unit is one of this kernel's.
+/// True if this kernel supports the unit.
 fn keeps_shape(x: &Tensor<Flex, 3>, unit: &Unit<Flex>) -> bool {
     let channels = x.dims()[1];
     let fits = |(weight, bias, geometry): &Convolution<Flex>| {
@@ -85,7 +85,7 @@ fn keeps_shape(x: &Tensor<Flex, 3>, unit: &Unit<Flex>) -> bool {
     f32s.all(|of| of == DType::F32) && fits(&unit.conv1) && fits(&unit.conv2) && same && is_mixing
 }
 
-/// One unit of `x`, into `out`.
+/// Computes one unit of `x` into `out`.
 fn residual_unit(x: &FlexTensor, unit: Unit<Flex>, out: &mut [f32]) {
     let [batch, channels, samples] = dims(x);
     let curves = |[alpha, beta]: Wave<Flex>| Curve::of_channels(primitive(alpha), primitive(beta));
@@ -129,14 +129,14 @@ fn residual_unit(x: &FlexTensor, unit: Unit<Flex>, out: &mut [f32]) {
     });
 }
 
-/// Samples of a window, of `total`.
+/// Returns the number of samples of a window, for `total` samples.
 fn part(lines: usize, span: usize, total: usize) -> usize {
     let most = (WINDOWS / lines).saturating_sub(span) / 2;
     let enough = total.div_ceil(pieces()).next_multiple_of(SAMPLES);
     (most / SAMPLES * SAMPLES).max(LEAST).min(enough)
 }
 
-/// The input of the second filter, as the first makes it.
+/// The input of the second filter, written by the first.
 struct Second<'a> {
     words: &'a mut [u32],
     width: usize,
@@ -150,7 +150,7 @@ impl<'a> Second<'a> {
         Self { words: &mut room.words, width, form }
     }
 
-    /// Keeps the sums of some rows from `row` on, which is even or the last.
+    /// Stores the sums of rows from `row` on; `row` is even or the last.
     fn put(&mut self, row: usize, at: usize, sums: &[[f32; SAMPLES]]) {
         let lines = self.words.chunks_exact_mut(self.width).skip(self.form.lines(row));
         let places = lines.map(|line| &mut line[at..at + SAMPLES]);

@@ -1,17 +1,17 @@
-//! The output in parts, for all cores.
+//! Division of the output among the cores.
 
 use rayon::prelude::*;
 
 use super::tile::rows_at_once;
 
-/// Pieces of work for each core, so that none waits long for the last.
+/// Work items per core, so that no core waits long for the last one.
 const SHARES: usize = 4;
 
 /// A stretch of all rows of an item.
 pub(super) type Stretch<'a> = Vec<&'a mut [f32]>;
 
-/// Cuts every row of `out` into `parts` of `size(part)`, the last of what is left; item by item, and
-/// part by part.
+/// Cuts every row of `out` into `parts` parts of `size(part)`; the last takes the rest. The result
+/// is ordered by item, then by part.
 pub(super) fn cut(
     out: &mut [f32],
     outputs: usize,
@@ -37,7 +37,7 @@ pub(super) fn cut(
     stretches
 }
 
-/// Does `work(stretch, first row, rows)` for all rows of all stretches, on all cores.
+/// Runs `work(stretch, first row, rows)` for all rows of all stretches, on all cores.
 pub(super) fn share(
     mut stretches: Vec<Stretch<'_>>,
     work: impl Fn(usize, usize, &mut [&mut [f32]]) + Sync,
@@ -55,7 +55,7 @@ pub(super) fn share(
     stretches.par_iter_mut().enumerate().for_each(each);
 }
 
-/// Does `work(stretch, rows)` for all stretches, on all cores.
+/// Runs `work(stretch, rows)` for all stretches, on all cores.
 pub(super) fn share_whole(
     mut stretches: Vec<Stretch<'_>>,
     work: impl Fn(usize, &mut [&mut [f32]]) + Sync,
@@ -63,7 +63,7 @@ pub(super) fn share_whole(
     stretches.par_iter_mut().enumerate().for_each(|(index, rows)| work(index, rows));
 }
 
-/// How many pieces of work there should be.
+/// Returns the desired number of work items.
 pub(super) fn pieces() -> usize {
     rayon::current_num_threads() * SHARES
 }

@@ -1,4 +1,4 @@
-//! Stretches of the input, as tiles read them.
+//! Windows: stretches of the input in the form that tiles read.
 
 use std::cell::RefCell;
 
@@ -11,22 +11,22 @@ use super::{
     tile::{SAMPLES, Window},
 };
 
-/// Which samples of the input an output of a filter is made of.
+/// The input samples that each output of a filter depends on.
 ///
-/// A filter that moves by `stride` samples is one that moves by one, over `stride` times as many
-/// lines: line `channel stride + phase` is every `stride`-th sample of the channel.
+/// A filter with stride `stride` is a filter with stride 1 over `stride` times as many lines. Line
+/// `channel stride + phase` is every `stride`-th sample of the channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reach {
-    /// The first of the first output.
+    /// The first input sample of the first output.
     pub(super) first: isize,
     pub(super) stride: usize,
-    /// Of a line, from one tap to the next.
+    /// Distance between taps within a line.
     pub(super) step: usize,
     pub(super) taps: usize,
 }
 
 impl Reach {
-    /// Samples of a line beyond the first.
+    /// Returns the number of samples that a line needs beyond the first.
     pub(super) fn span(&self) -> usize {
         self.step * (self.taps - 1)
     }
@@ -38,12 +38,12 @@ pub(super) struct Sound<'a> {
     pub(super) values: &'a [f32],
     pub(super) channels: usize,
     pub(super) samples: usize,
-    /// What its channels go through on their way.
+    /// Snakes that are applied to the channels while they are read.
     pub(super) curves: Option<&'a [Curve]>,
 }
 
 impl Sound<'_> {
-    /// What `count` outputs from `start` on reach of item `item`, with zeros where there is nothing.
+    /// Returns the input window for `count` outputs from `start` on of `item`, padded with zeros.
     pub(super) fn window<'a>(
         &self,
         item: usize,
@@ -74,13 +74,13 @@ impl Sound<'_> {
         Window { words, width, taps: reach.taps, step: reach.step }
     }
 
-    /// What outputs from `start` on reach of one line.
+    /// Copies the part of one line that outputs from `start` on need.
     fn line(&self, item: usize, line: usize, start: usize, reach: &Reach, to: &mut [f32]) {
         let stride = reach.stride;
         let (channel, phase) = (line / stride, line % stride);
         let from = &self.values[(item * self.channels + channel) * self.samples..][..self.samples];
         let first = (start * stride + phase) as isize + reach.first;
-        // Of the line, where the channel's samples begin and end.
+        // The range of the line in which the channel has samples.
         let before = first.min(0).unsigned_abs().div_ceil(stride).min(to.len());
         let first = (first + (before * stride) as isize).max(0) as usize;
         let there = self.samples.saturating_sub(first).div_ceil(stride).min(to.len() - before);
@@ -99,7 +99,7 @@ impl Sound<'_> {
     }
 }
 
-/// Where a window is made; a core keeps its own.
+/// Buffers of a window; each core has its own.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     pub(super) words: Vec<u32>,
@@ -111,9 +111,9 @@ thread_local! {
     static ROOMS: RefCell<[Room; 2]> = RefCell::default();
 }
 
-/// Does `work` with room for two windows.
+/// Runs `work` with buffers for two windows.
 pub(super) fn with_rooms<T>(work: impl FnOnce(&mut [Room; 2]) -> T) -> T {
-    // Not borrowed while at work, so that work within work finds room of its own.
+    // The buffers are taken out of the cell, so that nested work gets its own.
     let mut rooms = ROOMS.take();
     let done = work(&mut rooms);
     ROOMS.set(rooms);

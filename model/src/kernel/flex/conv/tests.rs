@@ -1,4 +1,4 @@
-//! Filters against the same with sums in f64, what is made of them against the reference.
+//! Tests of filters against sums in f64, and of fused operations against the reference.
 
 use burn::tensor::{Tensor, bf16};
 
@@ -11,8 +11,8 @@ use super::{
     *,
 };
 
-/// Channels, samples, taps and geometries of the VAE, and odd ones: more taps than samples, one
-/// row, rows that fill no panel, windows that end in the middle of a tile.
+/// Sizes of the VAE, and odd ones: more taps than samples, one row, rows that fill no panel,
+/// windows that end in the middle of a tile.
 #[test]
 fn filters_are_the_reference() {
     for ([batch, inputs, outputs], samples, taps, padding, dilation) in [
@@ -37,10 +37,12 @@ fn filters_are_the_reference() {
     }
 }
 
-/// Compares sums of `terms` products of normal numbers with exact ones: each, and all together.
+/// Compares sums of `terms` products of normal numbers with exact sums, each one and their mean
+/// square.
 ///
-/// The last digits of partial sums, which grow as the root, wander as the root of their number again, so
-/// that of thousands of long sums one may be far from the exact one, and all together may not.
+/// Partial sums grow as the root of their number, and their rounding errors accumulate as the root
+/// again. So among thousands of long sums one may have a large error, but their mean square may
+/// not.
 fn assert_sums(ours: Tensor<Flex, 3>, exact: Tensor<Flex, 3>, terms: usize) {
     let allowed = |few: f32, many: f32| (few * (terms as f32).sqrt()).max(many * terms as f32);
     assert_close(ours.clone(), exact.clone(), allowed(3e-6, 8e-8));
@@ -48,12 +50,12 @@ fn assert_sums(ours: Tensor<Flex, 3>, exact: Tensor<Flex, 3>, terms: usize) {
     assert!(apart < allowed(1.5e-6, 3e-8), "{terms}: {apart}");
 }
 
-/// A filter, and the same transposed, with sums in f64: those of the reference in f32 wander as far from
-/// the exact ones as the kernel's may.
+/// Filters and transposed filters with sums in f64. The f32 reference may be as far from the exact
+/// sums as the kernel.
 mod exact {
     use super::*;
 
-    /// `[batch, channels, samples]`, one behind the other.
+    /// Contiguous `[batch, channels, samples]`.
     struct Sound {
         numbers: Vec<f64>,
         dims: [usize; 3],
@@ -134,7 +136,7 @@ mod exact {
     }
 }
 
-/// The strides of the encoder, and odd ones: channels end in the middle of a stride.
+/// Strides of the encoder, and odd ones: channels that end in the middle of a stride.
 #[test]
 fn filters_that_leave_samples_out_are_the_reference() {
     for ([batch, inputs, outputs], samples, taps, stride, padding) in [
@@ -155,9 +157,9 @@ fn filters_that_leave_samples_out_are_the_reference() {
     }
 }
 
-/// What a kernel multiplies in place of f32 if weights are bf16.
+/// Returns the values that a kernel multiplies in place of f32 inputs if weights are bf16.
 ///
-/// Flex's own cast takes some numbers just above the middle between two bf16 for the middle.
+/// Flex's own cast takes some numbers just above the midpoint of two bf16 for the midpoint.
 fn rounded(x: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
     if bf16::form() == Form::Single {
         return x;
@@ -168,7 +170,7 @@ fn rounded(x: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
     tensor(from_values(values, shape))
 }
 
-/// A product of two bf16 is exact in f32, so that only the sums are rounded, as in f32.
+/// A product of two bf16 is exact in f32, so only the sums are rounded, as in f32.
 #[test]
 fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
     for ([batch, inputs, outputs], samples, taps, stride, padding, dilation) in [
@@ -201,7 +203,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
     }
 }
 
-/// What the others are compared with is the reference, but for its rounding.
+/// The f64 filters equal the reference, up to its rounding.
 #[test]
 fn exact_filters_are_the_reference() {
     let x = random([2, 3, 17]);
@@ -222,7 +224,7 @@ fn exact_filters_are_the_reference() {
     }
 }
 
-/// A unit with weights such that its branch is about as large as its input.
+/// Returns a unit whose branch is about as large as its input.
 fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> Unit<Flex> {
     let conv = |taps: usize, dilation: usize| {
         let scale = ((channels * taps) as f32).sqrt().recip();
@@ -235,7 +237,7 @@ fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> Unit<Fle
 }
 
 /// Channels, samples, taps, dilation: those of the VAE; fewer samples than the filter reaches; more
-/// than a window; channels that fill neither panels nor pairs.
+/// than one window; channels that fill neither panels nor pairs.
 const UNITS: [([usize; 3], usize, usize); 7] = [
     ([1, 128, 2500], 7, 9),
     ([1, 128, 300], 7, 1),
@@ -251,7 +253,7 @@ fn residual_units_are_the_reference() {
     for (shape, taps, dilation) in UNITS {
         let units = || [dilation, 1].map(|dilation| unit(shape[1], taps, dilation, DType::F32));
         let (units, next) = (units().to_vec(), unit(shape[1], 1, 1, DType::F32).snake1);
-        // A view, and one that is still needed.
+        // A view, and a shared input.
         let x: Tensor<Flex, 3> = random([shape[0], shape[2], shape[1]]).swap_dims(1, 2);
         let mut sums = Vec::new();
         let expected =
@@ -266,17 +268,17 @@ fn residual_units_are_the_reference() {
             assert_close(ours, sum, 2e-5);
         }
         assert_close(last.clone(), expected, 4e-5);
-        // Nobody looks: every sum is written where the input was.
+        // Without other references, every sum is written over the input.
         let again = residual_units(x, units, next, &mut |_, _| {});
         assert_eq!(again.into_data(), last.into_data());
     }
 }
 
-/// Each filter's input is rounded. Where a snake of ours is not the reference's to the last bit it
-/// may round to the neighbouring bf16, one in some thousand times: 1 / 64 away between 2 and 4, with
-/// a weight of up to four times `1 / sqrt(channels)` in the second filter's sum. So a few sums may be
-/// that far away, and all together less than what is rounded at all, which is 1 / 512 for each
-/// filter.
+/// Each filter's input is rounded. If our snake differs from the reference in the last bit, it may
+/// round to the neighbouring bf16, about once in a thousand. Between 2 and 4 that is a step of
+/// 1 / 64, with a weight of up to four times `1 / sqrt(channels)` in the sum of the second filter.
+/// So a few sums may be that far away, but the mean square stays below the rounding itself,
+/// 1 / 512 per filter.
 #[test]
 fn residual_units_of_bf16_are_the_reference_over_rounded_inputs() {
     for (shape, taps, dilation) in UNITS {
@@ -299,7 +301,7 @@ fn residual_units_of_bf16_are_the_reference_over_rounded_inputs() {
     }
 }
 
-/// The same sound alone, as the second of two, and as the end of a longer one: to the bit.
+/// The same audio alone, as the second of two, and as the end of a longer one: bit for bit.
 #[test]
 fn a_sum_does_not_depend_on_what_is_computed_with_it() {
     for dtype in [DType::F32, DType::BF16] {
@@ -317,7 +319,7 @@ fn a_sum_does_not_depend_on_what_is_computed_with_it() {
     }
 }
 
-/// Every stride of the VAE with its padding, and what lies at the edges of what may be.
+/// Every stride of the VAE with its padding, and the limits of the allowed sizes.
 #[test]
 fn transposed_filters_are_the_reference() {
     for ([batch, inputs, outputs], samples, taps, stride, padding) in [
@@ -354,7 +356,7 @@ fn views_are_read_as_they_are_seen() {
     assert_close::<3>(tensor(ours), expected, 1e-5);
 }
 
-/// Put in order before, as a network's filters are once it is read.
+/// Prepacked, as the filters of a network are after loading.
 #[test]
 fn filters_in_order_give_the_same_to_the_bit() {
     for dtype in [DType::F32, DType::BF16] {

@@ -1,20 +1,20 @@
-//! The innermost loops: some rows of a filter over three vectors of samples.
+//! The innermost loops: some rows of a filter with three vectors of samples.
 
 use pulp::{Arch, Simd, WithSimd, bytemuck};
 
-/// Vectors of samples that are summed beside each other.
+/// Vectors of samples that are summed together.
 const VECTORS: usize = 3;
 
-/// Samples of a tile: three vectors of the widest, or as many times three of narrower ones.
+/// Samples of a tile: three of the widest vectors, or a multiple of three narrower ones.
 pub(super) const SAMPLES: usize = VECTORS * 16;
 
-/// The most rows of a tile.
+/// Maximum number of rows of a tile.
 pub(super) const MOST_ROWS: usize = 8;
 
 /// Sums of a tile, row by row.
 pub(super) type Sums = [[f32; SAMPLES]; MOST_ROWS];
 
-/// Rows of a tile: with three vectors for each, their samples and a weight, all in registers.
+/// Returns the rows of a tile: with three vectors each, the samples and a weight fit in registers.
 pub(super) fn rows_at_once() -> usize {
     Arch::new().dispatch(Rows)
 }
@@ -29,7 +29,7 @@ impl WithSimd for Rows {
     }
 }
 
-/// Some rows of a filter, as the loop reads them.
+/// Rows of a filter in the order in which the loop reads them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Panel<'a> {
     /// 1, 2, 4 or 8.
@@ -38,18 +38,18 @@ pub(super) struct Panel<'a> {
     pub(super) words: &'a [u32],
 }
 
-/// Lines of the input as far as a stretch of output reaches.
+/// The lines of the input that a stretch of output needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window<'a> {
     /// `[lines, width]`, in the [`Form`](super::Form) of the filter.
     pub(super) words: &'a [u32],
     pub(super) width: usize,
     pub(super) taps: usize,
-    /// Samples from one tap to the next.
+    /// Distance between taps in samples.
     pub(super) step: usize,
 }
 
-/// Sums of a panel over a tile that begins at sample `start` of the window.
+/// Computes the sums of a panel for the tile that begins at sample `start` of the window.
 pub(super) fn sums(panel: Panel<'_>, window: Window<'_>, start: usize, to: &mut Sums) {
     Arch::new().dispatch(Run { panel, window, start, to });
 }
@@ -87,7 +87,7 @@ fn keep<S: Simd, const R: usize>(sums: [[S::f32s; VECTORS]; R], to: &mut Sums, p
     }
 }
 
-/// `R` rows over three vectors of samples.
+/// Computes `R` rows for three vectors of samples.
 #[inline(always)]
 fn tile<S: Simd, const R: usize>(
     simd: S,

@@ -1,4 +1,4 @@
-//! One layer.
+//! One transformer layer for the fused path.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::FlexTensor;
@@ -18,7 +18,7 @@ use super::{
     Parts, Tokens,
 };
 
-/// The weights of a layer whose maps are all of one type.
+/// The weights of a layer whose maps have one type.
 pub(super) struct Layer<'a, W> {
     /// Queries, keys, values.
     qkv: [&'a [W]; 3],
@@ -26,14 +26,14 @@ pub(super) struct Layer<'a, W> {
     /// Gates, ups.
     gate_up: [&'a [W]; 2],
     down: &'a [W],
-    /// Before attention and before the gated block.
+    /// Norms before attention and before the feed-forward block.
     norms: [&'a [f32]; 2],
-    /// Of queries and keys.
+    /// Norms of queries and keys.
     head_norms: [&'a [f32]; 2],
     epsilon: f64,
 }
 
-/// Where numbers are between operations.
+/// Buffers between operations.
 #[derive(Default)]
 pub(super) struct Room {
     normed: Vec<f32>,
@@ -48,7 +48,7 @@ pub(super) struct Room {
     mixed: Vec<f32>,
 }
 
-/// So many numbers, of whatever was there before: whoever asks for them writes all of them.
+/// Returns an uninitialised buffer of `count` floats. The caller must overwrite all of it.
 fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
     if room.len() < count {
         room.resize(count, 0.0);
@@ -57,7 +57,7 @@ fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
 }
 
 impl<'a, W: Weight> Layer<'a, W> {
-    /// `None` if the weights do not lie as they are read, or their rows do not come in whole chunks.
+    /// Returns `None` if the weights have another layout, or their rows are not whole chunks.
     pub(super) fn of(parts: &'a Parts) -> Option<Self> {
         let is_in_chunks = |map: &FlexTensor| map.shape()[0].is_multiple_of(CHUNK);
         let is_plain = |norm: &FlexTensor| norm.dtype() == DType::F32 && norm.is_contiguous();
@@ -80,7 +80,8 @@ impl<'a, W: Weight> Layer<'a, W> {
         })
     }
 
-    /// Takes `x`, `[rows, H]`, through it. The cache is keys and values, `[.., kv_heads, capacity, D]`.
+    /// Applies the layer to `x`, `[rows, H]`. The cache is keys and values,
+    /// `[.., kv_heads, capacity, D]`.
     pub(super) fn take(
         &self,
         tokens: &Tokens<'_>,
@@ -113,14 +114,14 @@ impl<'a, W: Weight> Layer<'a, W> {
         self.leave(self.down, lines, x, room);
     }
 
-    /// The norm of `x`, as maps take it.
+    /// Normalises `x` and packs it for the maps.
     fn enter(&self, x: &[f32], weight: &[f32], room: &mut Room) -> Lines {
         let normed = some(&mut room.normed, x.len());
         Arch::new().dispatch(Rows { x, weight, epsilon: self.epsilon, y: normed });
         arrange::<W>(normed, x.len() / weight.len(), &mut room.arranged)
     }
 
-    /// Adds what a map makes of what was arranged.
+    /// Applies a map to the packed rows and adds the result to `x`.
     fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Room) {
         let sums = some(&mut room.sums, x.len());
         products(&[map], &room.arranged, lines, sums);
@@ -129,7 +130,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         x.iter_mut().zip(turned).for_each(|(x, more)| *x += *more);
     }
 
-    /// From queries, keys and values to what is mixed of the values.
+    /// Computes attention from queries, keys and values.
     fn look(
         &self,
         tokens: &Tokens<'_>,
@@ -192,7 +193,7 @@ impl<'a, W: Weight> Layer<'a, W> {
     }
 }
 
-/// Rows of `x` as maps of the type take them.
+/// Packs rows of `x` for maps of type `W`.
 fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines {
     let width = x.len() / rows;
     let lines = Lines::of::<W>(width, rows);
@@ -200,7 +201,7 @@ fn arrange<W: Weight>(x: &[f32], rows: usize, arranged: &mut Vec<f32>) -> Lines 
     lines
 }
 
-/// `maps x`, one map after the other: `[out, rows]`.
+/// Computes `maps x`, one map after the other: `[out, rows]`.
 fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32]) {
     let Lines { words, rows, .. } = lines;
     let arch = Arch::new();
@@ -217,7 +218,7 @@ fn products<W: Weight>(maps: &[&[W]], x: &[f32], lines: Lines, sums: &mut [f32])
     shared(sums, lines, piece);
 }
 
-/// Fills `[out, rows]` chunk by chunk, by all cores if that is worth it.
+/// Fills `[out, rows]` chunk by chunk, on all cores if that pays.
 fn shared(sums: &mut [f32], lines: Lines, piece: impl Fn((usize, &mut [f32])) + Send + Sync) {
     let size = CHUNK * lines.rows;
     if sums.len() / lines.rows * lines.width < WORTH_SHARING {

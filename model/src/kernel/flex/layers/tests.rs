@@ -1,4 +1,4 @@
-//! Tokens through layers against the same by one operation after the other, to the bit.
+//! Tests of tokens through layers against the separate operations, bit for bit.
 
 use super::{
     super::{
@@ -10,7 +10,7 @@ use super::{
 
 const D: usize = 16;
 
-/// Widths: of the stream, of queries, of keys, within.
+/// Widths of the residual stream, of queries, of keys, and inside the feed-forward block.
 type Widths = [usize; 4];
 
 fn weights([hidden, queries, keys, inner]: Widths, dtype: DType) -> LayerWeights<Flex> {
@@ -38,7 +38,7 @@ fn values<const R: usize>(x: Tensor<Flex, R>) -> Vec<f32> {
     x.into_data().to_vec().expect("f32")
 }
 
-/// Whether the layer is one that is taken together.
+/// True if the kernel supports the layer.
 fn is_taken(weights: &LayerWeights<Flex>) -> bool {
     let parts = Parts::of(weights.clone());
     match weights.q_proj.dtype() {
@@ -48,7 +48,7 @@ fn is_taken(weights: &LayerWeights<Flex>) -> bool {
     }
 }
 
-/// Two layers, with caches that have something in them, taken both ways.
+/// Applies two layers both ways, with caches that are not empty.
 #[track_caller]
 fn assert_same(widths: Widths, rows: usize, layers: &[LayerWeights<Flex>; 2]) {
     let device = Default::default();
@@ -94,7 +94,7 @@ fn assert_same(widths: Widths, rows: usize, layers: &[LayerWeights<Flex>; 2]) {
 fn tokens_are_taken_as_by_one_operation_after_the_other() {
     for dtype in [DType::F32, DType::BF16, DType::I8] {
         for rows in [1, 2, 5, 16] {
-            // Alone, and by all cores; a stream that fills no group of eight bits.
+            // On one core and on all; a stream that does not fill an int8 group.
             for widths in [[32, 64, 32, 96], [96, 64, 64, 160], [320, 192, 96, 512]] {
                 let layers = [dtype; 2].map(|dtype| weights(widths, dtype));
                 assert!(layers.iter().all(is_taken));
@@ -104,7 +104,7 @@ fn tokens_are_taken_as_by_one_operation_after_the_other() {
     }
 }
 
-/// Rows that come in no whole chunks, more rows than are few, layers of different types.
+/// Rows that are not whole chunks, more rows than the limit, layers of different types.
 #[test]
 fn what_is_not_taken_so_is_taken_one_by_one() {
     let layers = |widths, dtypes: [DType; 2]| dtypes.map(|dtype| weights(widths, dtype));
@@ -115,7 +115,7 @@ fn what_is_not_taken_so_is_taken_one_by_one() {
     assert_same([32, 64, 32, 96], 2, &layers([32, 64, 32, 96], [DType::I8, DType::F32]));
 }
 
-/// As in a file that is mapped: a map begins somewhere in what holds it.
+/// As in a mapped file: a weight is a view into a larger buffer.
 #[test]
 fn maps_are_read_where_they_lie() {
     let widths = [32, 64, 32, 96];

@@ -1,12 +1,13 @@
-//! The product of many rows in bf16 and f32: sixteen rows of `x` side by side, and weights as they lie.
+//! The product of many rows in bf16 and f32: sixteen rows of `x` side by side, and weights as
+//! stored.
 //!
 //! ```text
 //! x, in the weights' type -> words of sixteen rows, side by side  \
-//! weights, as they lie    -> panels of some rows                   -> sums in registers -> out
+//! weights, as stored      -> panels of some rows                   -> sums in registers -> out
 //! ```
 //!
-//! A panel of weights stays in a core's first cache while a part of `x`, which stays in the second,
-//! goes by. Weights are read where the checkpoint's file is mapped and are never put in another order.
+//! A panel of weights stays in a core's L1 cache while a part of `x`, which stays in the L2 cache,
+//! is processed. Weights are read from the mapped checkpoint file and are never repacked.
 //!
 //! Source: Goto & van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication".
 
@@ -29,13 +30,13 @@ pub(in crate::kernel::flex) use pack::Vector;
 /// Rows of the weights in a panel.
 pub(in crate::kernel::flex) const COLUMNS: usize = 8;
 
-/// Groups of `x` in a part: with one stretch of their words they stay in a core's second cache.
+/// Groups of `x` in a part: with one stretch of their words they stay in a core's L2 cache.
 const PART: usize = 3;
 
-/// Words of a stretch of the sums: a panel of it stays in a core's first cache.
+/// Words of a stretch of the sums: its panel stays in a core's L1 cache.
 const STRETCH: usize = 1024;
 
-/// `x W^T`.
+/// Computes `x W^T`.
 ///
 /// # Shapes
 /// - `x`: `[rows, width]`, `weights`: `[out, width]`, output: `[rows, out]`
@@ -50,7 +51,7 @@ pub(super) fn product<D: Dot>(
     let packed = packed(dot, x, &groups, [rows, width]);
     let mut values = vec![0.0; rows * out];
     pieces(&mut values, out, COLUMNS).into_par_iter().for_each(|(first, mut to)| {
-        // Parts of one size.
+        // Parts of equal size.
         let part = groups.len().div_ceil(groups.len().div_ceil(PART));
         for groups in groups.chunks(part) {
             let to = &mut to[groups[0].first_row()..];
@@ -60,7 +61,7 @@ pub(super) fn product<D: Dot>(
     from_values(values, [rows, out])
 }
 
-/// The words of all groups, one behind the other: of each, word by word, those of all its rows.
+/// Packs all groups one after the other; within a group, each word of all its rows in turn.
 fn packed<D: Dot>(dot: D, x: &[f32], groups: &[Group], [rows, width]: [usize; 2]) -> Vec<Vector> {
     let words = width.div_ceil(D::NUMBERS);
     let mut packed = vec![Vector::ZERO; rows.div_ceil(LANES) * words];
@@ -93,8 +94,8 @@ fn packed<D: Dot>(dot: D, x: &[f32], groups: &[Group], [rows, width]: [usize; 2]
     packed
 }
 
-/// Of every row of `to`, which begins with that of the groups, the sums with the first rows of `weights`,
-/// as many as it takes.
+/// Computes the sums of every row of `to` with the first rows of `weights`, as many as it takes.
+/// `to` begins at the first row of the groups.
 fn of_piece<D: Dot>(
     dot: D,
     packed: &[Vector],
@@ -105,11 +106,11 @@ fn of_piece<D: Dot>(
 ) {
     let stretch = words.div_ceil(words.div_ceil(STRETCH));
     let columns = to[0].len();
-    // One stretch of `x` after the other, as all of it may be too much for the second cache.
+    // One stretch of `x` after the other, because all of it may not fit the L2 cache.
     for word in (0..words).step_by(stretch) {
         let numbers = word * D::NUMBERS..((word + stretch) * D::NUMBERS).min(width);
         for start in (0..columns).step_by(COLUMNS) {
-            // The last row again where there are no more.
+            // The last row is repeated for missing ones.
             let panel = Panel::of(std::array::from_fn(|column| {
                 let row = (start + column).min(columns - 1);
                 cast_slice(&weights[row * width..][numbers.clone()])

@@ -1,17 +1,17 @@
-//! The product of many rows with weights in eight bits, by the dot of bytes.
+//! The product of many rows with int8 weights, by the byte dot product instruction.
 //!
 //! ```text
-//! x, in eight bits too    -> tiles of some rows                  \
-//! weights, as they lie    -> panels of some rows, words turned    -> sums in registers -> out
+//! x, rounded to int8     -> tiles of some rows                      \
+//! weights, as stored     -> panels of some rows, words transposed    -> sums in registers -> out
 //! ```
 //!
-//! Numbers of `x` are rounded as weights are: 32 neighbours of a row share a scale, by which the largest is
-//! 127. The sum of such a block is of whole numbers, exact, and goes to an f32 with both scales.
+//! `x` is rounded like the weights: 32 neighbours of a row share a scale, and the largest of them is
+//! 127 times it. The sum of such a block is an exact integer; it is added to an f32 with both scales.
 //!
-//! Weights are put in order anew in every product, a panel at a time, which then serves all rows of `x`;
-//! the next one is sent for meanwhile, as its rows are too many for the processor to guess.
+//! Every product packs the weights again, one panel at a time; a panel then serves all rows of `x`.
+//! Meanwhile the next panel is prefetched, because the CPU cannot predict its many rows.
 //!
-//! Source: ggml `ggml_vec_dot_q8_0_q8_0`, which rounds both alike.
+//! Source: ggml `ggml_vec_dot_q8_0_q8_0`, which rounds both in the same way.
 
 mod dot;
 
@@ -28,10 +28,10 @@ use super::{
 pub(super) use dot::Dot;
 use dot::{COLUMNS, PanelBlock, ROWS, TileBlock};
 
-/// Groups of a stretch of the sums: a panel of it stays in a core's second cache, a tile of `x` in the first.
+/// Groups of a stretch: its panel stays in a core's L2 cache, its tile of `x` in the L1 cache.
 const STRETCH: usize = 16;
 
-/// `x W^T`.
+/// Computes `x W^T`.
 ///
 /// # Shapes
 /// - `x`: `[rows, width]`, `weights`: `[out, width]`, output: `[rows, out]`
@@ -59,12 +59,13 @@ pub(super) fn product(
     from_values(values, [rows, out])
 }
 
-/// Stretches of one size.
+/// Returns the size of stretches, which are equal.
 fn stretch_of(groups: usize) -> usize {
     groups.div_ceil(groups.div_ceil(STRETCH))
 }
 
-/// Of every row of `to`, the sums with rows `first..` of the weights, as many as it takes.
+/// Computes the sums of every row of `to` with the rows `first..` of the weights, as many as it
+/// takes.
 fn of_piece(
     dot: Dot,
     x: &[TileBlock],
@@ -79,14 +80,14 @@ fn of_piece(
         let groups = group..(group + stretch).min(groups);
         (start..(start + COLUMNS).min(last)).map(move |row| &weights.row(row)[groups.clone()])
     };
-    // Rows that are sent for with each tile, so that all have been with the last.
+    // Rows to prefetch with each tile, so that all are done with the last tile.
     let each = COLUMNS.div_ceil(x.len() / blocks);
     let stretches = |start: usize| (0..groups).step_by(stretch).map(move |group| (start, group));
     let mut order = (first..last).step_by(COLUMNS).flat_map(stretches).peekable();
     while let Some((start, group)) = order.next() {
         let panel = &mut panel[..stretch.min(groups - group) * eight::BLOCKS];
         dot.turn(chosen((start, group), last), panel);
-        // After the last panel what is likely to be the first of this core's next piece.
+        // After the last panel, prefetches the likely start of this core's next work item.
         let next = order.peek().copied().unwrap_or((last, 0));
         let mut ahead = chosen(next, out);
         for (x, to) in x.chunks(blocks).zip(to.chunks_mut(ROWS)) {

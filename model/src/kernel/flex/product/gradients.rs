@@ -1,8 +1,8 @@
-//! What a product passes back, where its weights are narrower than what they are applied to.
+//! Gradients of a product whose weights are narrower than its input.
 //!
 //! ```text
-//! gradient, W turned -> product -> of the input
-//! gradient turned, x turned and rounded -> product -> of the weights
+//! gradient, W transposed -> product -> of the input
+//! gradient transposed, x transposed and rounded -> product -> of the weights
 //! ```
 
 #[cfg(target_arch = "x86_64")]
@@ -13,7 +13,7 @@ use super::super::super::{primitive, reference, tensor};
 #[cfg(target_arch = "x86_64")]
 use super::{blocked, in_order, product, values};
 
-/// Kernel of [`super::super::super::Backend::product_gradients`], for weights in bf16 beside f32.
+/// Kernel of [`super::super::super::Backend::product_gradients`], for bf16 weights with f32 input.
 pub(in super::super) fn product_gradients(
     x: FlexTensor,
     weight: FlexTensor,
@@ -54,7 +54,8 @@ mod tests {
         x.into_data().to_vec().expect("f32")
     }
 
-    /// Of numbers that bf16 holds, the way back is exact too; the rest of a block of sixteen is not forgotten.
+    /// For numbers that are exact in bf16 the gradients are exact too; partial blocks of sixteen
+    /// are included.
     #[test]
     fn what_is_passed_back_is_the_reference() {
         let rounded = |x: Tensor<Flex, 2>| x.cast(DType::BF16).cast(DType::F32);

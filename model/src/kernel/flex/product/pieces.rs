@@ -1,15 +1,16 @@
-//! How many cores share one product: each takes some columns of the output.
+//! Division of a product among the cores: each work item is some columns of the output.
 
-/// Pieces of work for each core, so that none waits long for the last.
+/// Work items per core, so that no core waits long for the last one.
 const SHARES: usize = 12;
 
-/// Parts of rows of all pieces: of many rows there are fewer pieces, as each is put down.
+/// Maximum number of row parts over all work items. With many rows there are fewer work items,
+/// because every part is listed.
 const MOST_PARTS: usize = 1 << 20;
 
-/// A piece: its first column, and of each row of the output its part.
+/// A work item: its first column, and its part of each output row.
 pub(super) type Piece<'a> = (usize, Vec<&'a mut [f32]>);
 
-/// Cuts every row of `values`, `[rows, out]`, into pieces of whole panels of `columns`.
+/// Cuts every row of `values`, `[rows, out]`, into work items of whole panels of `columns`.
 pub(super) fn pieces(values: &mut [f32], out: usize, columns: usize) -> Vec<Piece<'_>> {
     let panels = out.div_ceil(columns);
     let (rows, threads) = (values.len() / out, rayon::current_num_threads());

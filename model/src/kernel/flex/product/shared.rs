@@ -1,5 +1,5 @@
-//! Many rows by Burn's product, a part of the weights for each core: Flex shares it out itself only
-//! when there are many rows.
+//! Many rows by Burn's product, with a part of the weights per core: Flex itself uses several cores
+//! only for many rows.
 
 use burn::tensor::{DType, Tensor, TensorMetadata, bf16};
 use burn_flex::{Flex, FlexTensor};
@@ -14,13 +14,13 @@ use super::{
     WORTH_SHARING, values,
 };
 
-/// Rows up to which Flex uses a single core for a weight-first product.
+/// Maximum number of rows for which Flex uses a single core for a product with the weights first.
 const FEW_ROWS: usize = 512;
 
-/// Weights of a part that is widened: no second copy of them all.
+/// Weights per converted part, so that there is no second copy of all of them.
 const WIDENED: usize = 1 << 21;
 
-/// `x W^T`.
+/// Computes `x W^T`.
 ///
 /// # Shapes
 /// - `x`: `[rows, width]` in f32, `weight`: `[out, width]`, output: `[rows, out]`
@@ -44,7 +44,7 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
         })
         .collect();
 
-    // Turned here, in blocks: a turned view would be copied number by number by whoever reads it.
+    // Transposed here, in blocks: the reader of a transposed view would copy it element by element.
     let mut values = vec![0.0; rows * out];
     values.par_chunks_mut(BLOCK * out).enumerate().for_each(|(block, values)| {
         for (index, from) in parts.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn product(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
     from_values(values, [rows, out])
 }
 
-/// In f32; Flex's own cast goes number by number.
+/// Converts to f32; Flex's own cast works element by element.
 fn widened(weight: &FlexTensor) -> FlexTensor {
     if weight.dtype() == DType::I8 {
         return eight::widened(weight, 0..weight.shape()[0]);
@@ -67,10 +67,11 @@ fn widened(weight: &FlexTensor) -> FlexTensor {
     from_values(Arch::new().dispatch(widen), [rows, width])
 }
 
-/// Rows and columns that are turned at a time: a line of the cache holds 16 numbers.
+/// Rows and columns that are transposed at a time: a cache line holds 16 numbers.
 const BLOCK: usize = 16;
 
-/// Writes columns `first..` of `from`, which has `columns` of them, as rows of `to`, `stride` apart.
+/// Writes columns `first..` of `from`, which has `columns` columns, as rows of `to`, `stride`
+/// apart.
 fn turn(from: &[f32], columns: usize, first: usize, to: &mut [f32], stride: usize) {
     let count = BLOCK.min(columns - first);
     for (block, from) in from.chunks(BLOCK * columns).enumerate() {

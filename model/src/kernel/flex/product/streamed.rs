@@ -1,6 +1,7 @@
-//! Few rows against weights in the order of memory.
+//! Products of few rows, with weights read in memory order.
 //!
-//! Weights are read once and widened in registers, which is exact; `x` stays f32: [`plain`], [`eight`].
+//! Weights are read once and converted to f32 in registers, which is exact; `x` stays f32:
+//! [`plain`], [`eight`].
 
 mod eight;
 mod plain;
@@ -11,10 +12,10 @@ use rayon::prelude::*;
 
 use super::{super::from_values, WORTH_SHARING};
 
-/// Outputs that a core takes at a time.
+/// Outputs per work item.
 pub(in super::super) const CHUNK: usize = 32;
 
-/// `x W^T`.
+/// Computes `x W^T`.
 ///
 /// # Shapes
 /// - `x`: `[rows, width]`, `weights`: `[out, width]`, output: `[rows, out]`
@@ -27,7 +28,7 @@ pub(super) fn product<W: Weight>(
     let lines = Lines::of::<W>(width, rows);
     let mut arranged = vec![0.0; lines.width * rows];
     W::arrange(arch, x, width, &mut arranged);
-    // `[out, rows]`, so that every core writes one piece.
+    // `[out, rows]`, so that every core writes one contiguous piece.
     let mut sums = vec![0.0; out * rows];
     let fill = |(weights, sums): (&[W], &mut [f32])| {
         arch.dispatch(Piece { weights, x: &arranged, lines, sums });
@@ -46,7 +47,7 @@ pub(super) fn product<W: Weight>(
     from_values(turned, [rows, out])
 }
 
-/// `[out, rows]` to `[rows, out]`.
+/// Transposes `[out, rows]` to `[rows, out]`.
 pub(in super::super) fn turn(sums: &[f32], rows: usize, turned: &mut [f32]) {
     if rows == 1 {
         return turned.copy_from_slice(sums);
@@ -57,24 +58,24 @@ pub(in super::super) fn turn(sums: &[f32], rows: usize, turned: &mut [f32]) {
     }
 }
 
-/// A word of memory with weights.
+/// A word of memory that holds weights.
 pub(in super::super) trait Weight: Copy + Sync {
-    /// A matrix of the type, if it lies as it is read: in order, rows in whole words.
+    /// Returns the weights if they are contiguous, of this type, with rows of whole words.
     fn of(weight: &FlexTensor) -> Option<&[Self]>;
 
-    /// Words of a row of `width` numbers.
+    /// Returns the number of words of a row of `width` numbers.
     fn words(width: usize) -> usize;
 
-    /// Numbers of a row of `x` as [`Self::tile`] takes it.
+    /// Returns the length of a packed row of `x`, as [`Self::tile`] reads it.
     fn width(width: usize) -> usize;
 
-    /// Puts rows of `x` in the order, and fills them up with zeros to the length, in which [`Self::tile`] takes
-    /// them.
+    /// Packs rows of `x` in the order that [`Self::tile`] reads, padded with zeros.
     fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]);
 
-    /// `O` rows of the weights against the first `R` rows of `x`: `sums[o, r]`, `lines.rows` apart.
+    /// Multiplies `O` rows of the weights with the first `R` rows of `x`: `sums[o, r]`,
+    /// `lines.rows` apart.
     ///
-    /// Each sum runs over the width in the same order whatever `O` and `R` are.
+    /// The summation order does not depend on `O` and `R`.
     fn tile<S: Simd, const O: usize, const R: usize>(
         simd: S,
         weights: &[Self],
@@ -84,34 +85,34 @@ pub(in super::super) trait Weight: Copy + Sync {
     );
 }
 
-/// How long rows are.
+/// Lengths of rows.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Lines {
-    /// Words of a row of the weights.
+    /// Words per row of the weights.
     pub(in super::super) words: usize,
-    /// Numbers of a row of `x`, as it was arranged.
+    /// Numbers per packed row of `x`.
     pub(in super::super) width: usize,
     /// Rows of `x`.
     pub(in super::super) rows: usize,
 }
 
 impl Lines {
-    /// Those of rows of `width` numbers.
+    /// Returns the lengths for rows of `width` numbers.
     pub(in super::super) fn of<W: Weight>(width: usize, rows: usize) -> Self {
         Self { words: W::words(width), width: W::width(width), rows }
     }
 }
 
-/// Some rows of the weights: `sums[o, r] = weights[o] . x[r]`.
+/// Rows of the weights to multiply: `sums[o, r] = weights[o] . x[r]`.
 pub(in super::super) struct Piece<'a, W> {
     pub(in super::super) weights: &'a [W],
-    /// As [`Weight::arrange`] puts them.
+    /// Packed by [`Weight::arrange`].
     pub(in super::super) x: &'a [f32],
     pub(in super::super) lines: Lines,
     pub(in super::super) sums: &'a mut [f32],
 }
 
-/// Rows of the weights that are kept in the first cache while rows of `x` pass.
+/// Rows of the weights that stay in the L1 cache while the rows of `x` are processed.
 const TOGETHER: usize = 4;
 
 impl<W: Weight> WithSimd for Piece<'_, W> {
@@ -123,8 +124,8 @@ impl<W: Weight> WithSimd for Piece<'_, W> {
         let Lines { words, width, rows } = lines;
         let blocks = weights.chunks(TOGETHER * words).zip(sums.chunks_mut(TOGETHER * rows));
         for (weights, sums) in blocks {
-            // The first two rows of `x` take the weights as they lie: memory sends several rows at a
-            // time far slower. The others find them in the cache.
+            // The first two rows of `x` stream the weights row by row, because reading several rows
+            // from memory at a time is much slower. The other rows of `x` find them in the cache.
             for (weights, sums) in weights.chunks(words).zip(sums.chunks_mut(rows)) {
                 match rows {
                     1 => W::tile::<S, 1, 1>(simd, weights, x, lines, sums),

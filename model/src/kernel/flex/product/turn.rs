@@ -1,11 +1,11 @@
-//! Sixteen vectors of sixteen words, turned: rows become columns without leaving the registers.
+//! Transposition of a 16 x 16 block of words in registers.
 
 use std::arch::x86_64::*;
 
 /// Words of a vector, and vectors of a block.
 pub(in crate::kernel::flex) const LANES: usize = 16;
 
-/// Rows become columns.
+/// Transposes the block.
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn turn(block: &mut [__m512i; LANES]) {
@@ -15,7 +15,7 @@ pub(super) fn turn(block: &mut [__m512i; LANES]) {
     swap::<8>(block);
 }
 
-/// Squares of `SIZE` change places across the diagonal, in every square of twice their size.
+/// Swaps squares of `SIZE` across the diagonal, in every square of twice their size.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn swap<const SIZE: usize>(block: &mut [__m512i; LANES]) {
@@ -29,8 +29,8 @@ fn swap<const SIZE: usize>(block: &mut [__m512i; LANES]) {
     }
 }
 
-/// Which lanes of two rows, the second's counted from 16, make the upper row after a swap (`shift` 0)
-/// or the lower one (`shift` = `size`).
+/// Returns the lanes of two rows, the second counted from 16, that form the upper row after a swap
+/// (`shift` 0) or the lower one (`shift` = `size`).
 const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
     let mut lanes = [0; LANES];
     let mut lane = 0;
@@ -46,6 +46,6 @@ const fn lanes_of(size: usize, shift: usize) -> [u32; LANES] {
 #[inline]
 #[expect(unsafe_code, reason = "a pointer into an array whose length the type says")]
 fn indices(from: &[u32; LANES]) -> __m512i {
-    // SAFETY: as many bytes as are read.
+    // SAFETY: the array has as many bytes as are read.
     unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
 }

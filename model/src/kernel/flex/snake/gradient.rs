@@ -1,4 +1,4 @@
-//! What the snake passes back, in one pass over its input.
+//! Gradients of the snake, in one pass over its input.
 
 use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
@@ -49,7 +49,7 @@ pub(in super::super) fn snake_gradients(
     [gradient, of_alpha, of_beta]
 }
 
-/// Turns the gradient of a channel into that of its input; gives those of `alpha` and `beta`.
+/// Replaces the gradient of a channel by that of its input; returns those of `alpha` and `beta`.
 struct Pass<'a> {
     curve: Curve,
     x: &'a [f32],
@@ -83,7 +83,7 @@ impl WithSimd for Pass<'_> {
     }
 }
 
-/// The gradient of a vector of inputs; adds up `g x sin(2 a x)` and `g sin^2(a x)`.
+/// Returns the gradient for a vector of inputs; accumulates `g x sin(2 a x)` and `g sin^2(a x)`.
 #[inline(always)]
 fn pass<S: Simd>(
     simd: S,
@@ -93,7 +93,7 @@ fn pass<S: Simd>(
     sums: &mut [S::f32s; 2],
 ) -> S::f32s {
     let angle = simd.mul_f32s(x, simd.splat_f32s(frequency));
-    // Further out an angle in f32 says nothing of a sine; there nothing is learned.
+    // Beyond `FAR` an f32 angle does not determine its sine, so the angle is clamped.
     let far = simd.splat_f32s(FAR);
     let angle = simd.max_f32s(simd.min_f32s(angle, far), simd.splat_f32s(-FAR));
     let rounding = simd.splat_f32s(ROUNDING);
@@ -113,7 +113,7 @@ fn pass<S: Simd>(
     for term in [COSINE[4], COSINE[3], COSINE[2], COSINE[1], COSINE[0]] {
         cosine = simd.mul_add_f32s(cosine, u, simd.splat_f32s(term));
     }
-    // Both have the sign of the half turns that were left out.
+    // The reduction changes the signs of sine and cosine together, so their product is right.
     let half = simd.mul_f32s(sine, cosine);
     let double = simd.add_f32s(half, half);
     sums[0] = simd.mul_add_f32s(simd.mul_f32s(slope, x), double, sums[0]);
@@ -122,7 +122,7 @@ fn pass<S: Simd>(
     simd.mul_add_f32s(simd.mul_f32s(slope, steepness), double, slope)
 }
 
-/// `cos(r)` by powers of `r^2`, of error 5e-7 up to pi / 2: Taylor's.
+/// Taylor coefficients of `cos(r)` in powers of `r^2`; the error is 5e-7 up to pi / 2.
 const COSINE: [f32; 6] = [1.0, -0.5, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40_320.0, -1.0 / 3_628_800.0];
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Tiles whose lanes are rows of `x`: a word of a row of weights is multiplied with that of sixteen rows at once.
+//! Tiles with one row of `x` per lane: a word of a weight row is multiplied with the words of
+//! sixteen rows.
 //!
-//! A word of bf16 is two neighbours of a sum, which `vdpbf16ps` multiplies and adds to an f32; it flushes
-//! denormal numbers to zero and rounds each pair's sum once more than a fused chain would: both far below
-//! the rounding of `x`. A word of f32 is one.
+//! A word of bf16 is two neighbours of a sum. `vdpbf16ps` multiplies them and adds them to an f32.
+//! It flushes denormal numbers to zero, and rounds the sum of each pair once more than a fused
+//! chain would. Both effects are far below the rounding of `x`. A word of f32 is one number.
 //!
-//! Weights are read as they lie, and no sum is ever added up across lanes. The sums are turned once, when
-//! they are whole.
+//! Weights are read as stored, and nothing is summed across lanes. Complete sums are transposed
+//! once.
 //!
 //! Source: Intel, "Intrinsics Guide", AVX512_BF16 and AVX512F.
 
@@ -17,20 +18,20 @@ use super::{
     pack::Vector,
 };
 
-/// Where sums go.
+/// The destination of sums.
 pub(in crate::kernel::flex) struct Part<'a, 'b> {
-    /// The rows of the output, as far as there are any.
+    /// The output rows that exist.
     pub(super) rows: &'a mut [&'b mut [f32]],
     /// The first column.
     pub(super) start: usize,
-    /// Whether nothing is there yet.
+    /// True if the sums replace the output; false if they are added.
     pub(super) is_first: bool,
 }
 
 impl Part<'_, '_> {
-    /// Writes as many sums of a row as there is room for, or adds them to what is there.
+    /// Writes or adds the sums of a row, as many as fit.
     ///
-    /// (Inside of the tile, so that its instructions write them.)
+    /// (Inlined into the tile, so that it is compiled with the tile's instructions.)
     #[inline(always)]
     fn keep(&mut self, row: usize, sums: [f32; COLUMNS]) {
         let Some(to) = self.rows.get_mut(row) else { return };
@@ -53,12 +54,12 @@ fn add(to: &mut [f32], sums: &[f32; COLUMNS]) {
 pub(in crate::kernel::flex) struct Panel<'a> {
     /// All of one length.
     words: [&'a [[u8; 4]]; COLUMNS],
-    /// What does not fill a word.
+    /// The rest of a row that does not fill a word.
     rest: Option<[u32; COLUMNS]>,
 }
 
 impl<'a> Panel<'a> {
-    /// Of the bytes of rows of one length.
+    /// Creates a panel from the bytes of rows of one length.
     pub(in crate::kernel::flex) fn of(rows: [&'a [u8]; COLUMNS]) -> Self {
         let count = rows[0].len() / 4;
         let rest = rows.map(|row| match row[count * 4..] {
@@ -72,32 +73,32 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// A processor that has an instruction for words of one type.
+/// Proof that the CPU has an instruction for words of one type.
 pub(in crate::kernel::flex) trait Dot: Copy + Sync {
-    /// What weights are.
+    /// Type of the weights.
     type Number: pulp::bytemuck::Pod + Sync;
 
-    /// Numbers of a word.
+    /// Numbers per word.
     const NUMBERS: usize;
 
-    /// Sixteen words of up to sixteen rows of `x`, word by word; zeros where there is no number.
+    /// Packs sixteen words of up to sixteen rows of `x`, word by word; padded with zeros.
     fn pack(self, rows: &[&[f32]]) -> [Vector; LANES];
 
-    /// `to[v LANES + r][c] = sum over i of x[i][v][r] weights[c][i]`, for as many words as the rows of
-    /// weights have.
+    /// Computes `to[v LANES + r][c] = sum over i of x[i][v][r] weights[c][i]`, for as many words as
+    /// the rows of weights have.
     fn run<const V: usize>(self, x: &[[Vector; V]], weights: &Panel, to: Part);
 }
 
-/// [`Dot`] of weights in bf16, to which `x` is rounded.
+/// [`Dot`] of bf16 weights; `x` is rounded to bf16.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kernel::flex) struct OfBf16(());
 
-/// [`Dot`] of weights in f32.
+/// [`Dot`] of f32 weights.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kernel::flex) struct OfF32(());
 
 impl OfBf16 {
-    /// If this processor has the instruction.
+    /// Returns the proof if this CPU has the instruction.
     pub(in crate::kernel::flex) fn new() -> Option<Self> {
         let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
         has.then_some(Self(()))
@@ -105,7 +106,7 @@ impl OfBf16 {
 }
 
 impl OfF32 {
-    /// If this processor has the instruction.
+    /// Returns the proof if this CPU has the instruction.
     pub(in crate::kernel::flex) fn new() -> Option<Self> {
         is_x86_feature_detected!("avx512f").then_some(Self(()))
     }
@@ -143,7 +144,7 @@ impl Dot for OfF32 {
     }
 }
 
-/// A row, and zeros where it ends. (A copy of a length that is not known is a call.)
+/// Returns a row padded with zeros. (A copy of unknown length would be a function call.)
 #[inline(always)]
 pub(in crate::kernel::flex) fn filled<const N: usize>(row: &[f32]) -> [f32; N] {
     match row.first_chunk() {
@@ -156,8 +157,8 @@ pub(in crate::kernel::flex) fn filled<const N: usize>(row: &[f32]) -> [f32; N] {
     }
 }
 
-/// The tile by one instruction. Functions of a trait cannot be compiled for a processor, so each type has
-/// its own copy.
+/// The tile for one instruction. Trait functions cannot have target features, so each type has its
+/// own copy.
 macro_rules! tile {
     ($features:literal, |$sum:ident, $x:ident, $weights:ident| $multiplied:expr, |$row:ident| $rounded:expr) => {
         use super::{super::memory::*, *};
@@ -179,7 +180,7 @@ macro_rules! tile {
             put(&sums(x, weights), to);
         }
 
-        /// Apart from [`put`], as together they have more to hold than there are registers.
+        /// Separate from [`put`], because both together need more registers than there are.
         #[target_feature(enable = $features)]
         #[inline(never)]
         #[expect(
@@ -220,7 +221,7 @@ macro_rules! tile {
     };
 }
 
-/// Turns sums, and writes them where they go.
+/// Transposes sums and writes them to their destination.
 #[target_feature(enable = "avx512f")]
 #[inline(never)]
 fn put<const V: usize>(sums: &[[__m512; V]; COLUMNS], mut to: Part) {
@@ -249,7 +250,7 @@ pub(in crate::kernel::flex) mod of_bf16 {
         |row| words(row)
     );
 
-    /// Rounded, two of them a word.
+    /// Rounds numbers and packs two per word.
     #[target_feature(enable = "avx512f,avx512bf16")]
     fn words(row: &[f32]) -> __m512i {
         let full: [f32; 2 * LANES] = filled(row);

@@ -1,8 +1,8 @@
-//! Rows of `x` side by side: a vector has one word of each of sixteen.
+//! Packed rows of `x`: a vector holds one word of each of sixteen rows.
 
 use super::super::turn::LANES;
 
-/// A word of each of [`LANES`] rows, on a line of the caches of its own.
+/// One word of each of [`LANES`] rows, aligned to a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(in crate::kernel::flex) struct Vector(pub(super) [u32; LANES]);
@@ -11,21 +11,21 @@ impl Vector {
     pub(in crate::kernel::flex) const ZERO: Self = Self([0; LANES]);
 }
 
-/// Most vectors of a group: with so many of sums for each of [`COLUMNS`](super::COLUMNS) weights, all are
-/// in registers.
+/// Maximum number of vectors of a group: with this many sums for each of
+/// [`COLUMNS`](super::COLUMNS) weights, all fit in registers.
 pub(super) const VECTORS: usize = 3;
 
-/// Rows that are multiplied together: `vectors` times [`LANES`] of them.
+/// Rows that are multiplied together: `vectors` times [`LANES`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group {
-    /// Vectors of the groups before it, for each word.
+    /// Vectors of the groups before it, per word.
     pub(super) first: usize,
     pub(super) vectors: usize,
 }
 
 impl Group {
-    /// As few as there can be, as even as there can be: fewer vectors leave the instruction waiting for
-    /// its own sums.
+    /// Returns as few groups as possible, of sizes as equal as possible: with fewer vectors the
+    /// instruction waits for its own sums.
     pub(super) fn all(rows: usize) -> Vec<Self> {
         let vectors = rows.div_ceil(LANES);
         let count = vectors.div_ceil(VECTORS);
@@ -34,12 +34,12 @@ impl Group {
         (0..count).map(group).collect()
     }
 
-    /// Its part of what is packed, `words` of each row.
+    /// Returns its part of the packed rows, with `words` words per row.
     pub(super) fn of(self, packed: &[Vector], words: usize) -> &[Vector] {
         &packed[self.first * words..][..self.vectors * words]
     }
 
-    /// Its first row.
+    /// Returns its first row.
     pub(super) fn first_row(self) -> usize {
         self.first * LANES
     }

@@ -1,4 +1,4 @@
-//! Matrices turned: what the way back multiplies lies the other way round.
+//! Transposed matrices, for the products of the backward pass.
 
 use std::arch::x86_64::*;
 
@@ -13,7 +13,7 @@ use super::{
 
 #[expect(unsafe_code, reason = "`Self` is the proof that the processor has these instructions")]
 impl OfBf16 {
-    /// `[rows, width]` to `[width, rows]`.
+    /// Transposes `[rows, width]` to `[width, rows]`.
     pub(in super::super) fn turned(self, x: &[f32], shape: [usize; 2]) -> Vec<f32> {
         turned(x, shape, |x, length, to| {
             // SAFETY: see above.
@@ -21,7 +21,7 @@ impl OfBf16 {
         })
     }
 
-    /// The same, rounded to bf16.
+    /// Transposes and rounds to bf16.
     pub(in super::super) fn turned_and_rounded(self, x: &[f32], shape: [usize; 2]) -> Vec<u16> {
         turned(x, shape, |x, length, to| {
             // SAFETY: see above.
@@ -30,8 +30,8 @@ impl OfBf16 {
     }
 }
 
-/// Up to [`LANES`] rows of one length: as many columns of rows of `length`, from the one on with which `to`
-/// begins.
+/// A function that transposes a block. Its input is up to [`LANES`] rows of one length. It writes
+/// their columns as parts of output rows of `length`, from the start of `to`.
 type Block<T> = fn(&[&[f32]], usize, &mut [T]);
 
 fn turned<T: Copy + Default + Send>(
@@ -80,7 +80,7 @@ fn rounded(rows: &[&[f32]], length: usize, to: &mut [u16]) {
     }
 }
 
-/// The first `count` of a column. (As many as there can be at once: a copy of a length that is not known is a call.)
+/// Writes the first `count` of a column. (A copy of unknown length would be a function call.)
 #[inline(always)]
 fn put<T: Copy>(to: &mut [T], count: usize, column: [T; LANES]) {
     match to.first_chunk_mut() {

@@ -1,7 +1,7 @@
-//! Tiles of bytes by `vpdpbusd`: a word is four neighbours of a sum, and sums are whole numbers.
+//! Tiles of bytes by `vpdpbusd`: a word is four neighbours of a sum, and sums are integers.
 //!
-//! The instruction takes bytes without a sign, which weights are (q + 128), and bytes with one, which
-//! those of `x` are. So each sum begins with what the 128 add to it, taken away.
+//! The instruction multiplies unsigned bytes with signed bytes. Weights are unsigned (q + 128), `x`
+//! is signed. So each sum starts with minus the contribution of the 128.
 //!
 //! Source: Intel, "Intrinsics Guide", AVX512_VNNI.
 
@@ -14,22 +14,22 @@ use super::super::{
 
 /// Rows of `x` in a tile.
 pub(super) const ROWS: usize = 6;
-/// Vectors of a panel.
+/// Vectors per row of a panel.
 const VECTORS: usize = 2;
-/// Rows of the weights in a panel: whole and f32 sums of a tile are in registers.
+/// Rows of the weights in a panel: the integer and f32 sums of a tile fit in registers.
 pub(super) const COLUMNS: usize = VECTORS * LANES;
-/// Words of a block of one row.
+/// Words per block of one row.
 const WORDS: usize = BLOCK / 4;
 
-/// The sums of a tile, a row of `x` in each.
+/// The sums of a tile, one row of `x` each.
 pub(super) type Sums = [[f32; COLUMNS]; ROWS];
 
-/// A block of each row of a tile of `x`.
+/// One block of each row of a tile of `x`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TileBlock {
     words: [[i32; ROWS]; WORDS],
     scales: [f32; ROWS],
-    /// What sums begin with.
+    /// Initial values of the sums.
     first: [i32; ROWS],
 }
 
@@ -38,7 +38,7 @@ impl TileBlock {
         Self { words: [[0; ROWS]; WORDS], scales: [0.0; ROWS], first: [0; ROWS] };
 }
 
-/// A block of each row of a panel of weights.
+/// One block of each row of a panel of weights.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct PanelBlock {
@@ -51,12 +51,12 @@ impl PanelBlock {
         Self { words: [[[0; LANES]; VECTORS]; WORDS], scales: [[0.0; LANES]; VECTORS] };
 }
 
-/// A processor that has the instruction.
+/// Proof that the CPU has the instruction.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Dot(());
 
 impl Dot {
-    /// If this processor has it.
+    /// Returns the proof if this CPU has the instruction.
     pub(in super::super) fn new() -> Option<Self> {
         let has = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -67,19 +67,19 @@ impl Dot {
 
 #[expect(unsafe_code, reason = "`Dot` is the proof that the processor has these instructions")]
 impl Dot {
-    /// Rounds a row of `x`, as row `row` of a tile; zeros where there is no number.
+    /// Rounds a row of `x` into row `row` of a tile, padded with zeros.
     pub(super) fn round(self, x: &[f32], row: usize, to: &mut [TileBlock]) {
         // SAFETY: see above.
         unsafe { round(x, row, to) }
     }
 
-    /// Sends for what will be put in order next.
+    /// Prefetches a row that will be packed next.
     pub(super) fn send_for(self, row: &[Group]) {
         let words = row.as_flattened();
         words.chunks(LANES).for_each(memory::send_for);
     }
 
-    /// Puts rows of weights, at most [`COLUMNS`] of one length, beside each other.
+    /// Packs rows of weights side by side, at most [`COLUMNS`] of one length.
     pub(super) fn turn<'a>(self, rows: impl Iterator<Item = &'a [Group]>, to: &mut [PanelBlock]) {
         let mut all = [&[][..]; COLUMNS];
         all.iter_mut().zip(rows).for_each(|(all, row)| *all = row);
@@ -87,7 +87,7 @@ impl Dot {
         unsafe { turn(&all, to) }
     }
 
-    /// `sums[r][c] = sum over i of x[i][r] weights[i][c]`, for as many blocks as there are of `weights`.
+    /// Computes `sums[r][c] = sum over i of x[i][r] weights[i][c]`, for all blocks of `weights`.
     pub(super) fn run(self, x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
         // SAFETY: see above.
         unsafe { run(x, weights) }
@@ -101,15 +101,15 @@ fn round(x: &[f32], row: usize, to: &mut [TileBlock]) {
         full[..numbers.len()].copy_from_slice(numbers);
         let halves = full.as_chunks().0;
         let halves = [vector(&halves[0]), vector(&halves[1])];
-        // Numbers without their sign are in the order of their bits.
+        // Without the sign, floats are ordered like their bits.
         let [a, b] = halves.map(|half| _mm512_castps_si512(_mm512_abs_ps(half)));
         let most = f32::from_bits(_mm512_reduce_max_epu32(_mm512_max_epu32(a, b)));
-        // As weights are rounded: what is no number stays none.
+        // As for weights, NaN stays NaN.
         let scale = if most.is_finite() { most / 127.0 } else { f32::NAN };
         to.scales[row] = scale;
         let step = _mm512_set1_ps(if scale > 0.0 { scale } else { 1.0 });
         let [a, b] = halves.map(|half| _mm512_cvtps_epi32(_mm512_div_ps(half, step)));
-        // What is no number became the least there is; its scale is none.
+        // NaN becomes the least integer; its scale is NaN.
         let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
         to.first[row] = sum.wrapping_mul(-(eight::ZERO as i32));
         let quarters = [a, b].map(|half| four_words(_mm512_cvtsepi32_epi8(half)));
@@ -147,7 +147,8 @@ fn turn(rows: &[&[Group]; COLUMNS], to: &mut [PanelBlock]) {
     }
 }
 
-/// Of four words, each a number of four blocks, four words, each four numbers of one.
+/// Regroups four words with one number of four blocks each into four words with four numbers of one
+/// block each.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn neighbours(words: __m512i) -> __m512i {
     let order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -194,7 +195,7 @@ fn run(x: &[TileBlock], weights: &[PanelBlock]) -> Sums {
 }
 
 mod memory {
-    //! Between memory and registers, which the compiler's intrinsics do by pointers.
+    //! Loads and stores, for which the compiler's intrinsics use pointers.
     #![expect(unsafe_code, reason = "pointers into arrays whose lengths the types say")]
 
     use std::{arch::x86_64::*, mem::transmute};
@@ -203,36 +204,36 @@ mod memory {
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn load(from: &[u32; LANES]) -> __m512i {
-        // SAFETY: as many bytes as are read.
+        // SAFETY: the array has as many bytes as are read.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn vector(from: &[f32; LANES]) -> __m512 {
-        // SAFETY: as many bytes as are read.
+        // SAFETY: the array has as many bytes as are read.
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
     }
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn store(vector: __m512i, to: &mut [u32; LANES]) {
-        // SAFETY: as many bytes as are written.
+        // SAFETY: the array has as many bytes as are written.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
     }
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn keep(vector: __m512, to: &mut [f32; LANES]) {
-        // SAFETY: as many bytes as are written.
+        // SAFETY: the array has as many bytes as are written.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) }
     }
 
     pub(super) fn send_for(line: &[u32]) {
-        // SAFETY: a hint, which does nothing else.
+        // SAFETY: a prefetch is only a hint and has no other effect.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
     }
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn four_words(bytes: __m128i) -> [i32; 4] {
-        // SAFETY: both are 16 bytes, of which any are allowed.
+        // SAFETY: both types are 16 bytes, and any bit pattern is valid.
         unsafe { transmute::<__m128i, [i32; 4]>(bytes) }
     }
 }

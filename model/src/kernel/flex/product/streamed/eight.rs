@@ -1,7 +1,7 @@
-//! Rows in eight bits, as [`super::super::super::eight`] lays them out.
+//! Int8 rows, in the layout of [`super::super::super::eight`].
 //!
-//! A byte becomes the last one of an f32 between 2^23 and 2^24, whose steps are 1; taking 2^23 + 128
-//! off leaves the number, exactly.
+//! A byte becomes the lowest byte of an f32 between 2^23 and 2^24, where floats are 1 apart.
+//! Subtracting 2^23 + 128 leaves the number exactly.
 
 use burn::tensor::DType;
 use burn_flex::FlexTensor;
@@ -14,7 +14,7 @@ use super::{
 
 /// The bits of 2^23.
 const BASE: u32 = 0x4b00_0000;
-/// What stands for zero.
+/// Such a float for the weight zero.
 const ZERO: f32 = 8_388_608.0 + 128.0;
 
 /// The word is a whole group.

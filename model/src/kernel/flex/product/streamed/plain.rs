@@ -1,5 +1,5 @@
-//! Words that are weights and nothing else: f32, or two neighbours in bf16, which become f32 by a shift
-//! of every even number and a mask of every odd one.
+//! Words without scales: one f32, or two neighbouring bf16. A shift converts every even bf16 to
+//! f32, a mask every odd one.
 
 use burn::tensor::{DType, TensorMetadata, bf16};
 use burn_flex::FlexTensor;
@@ -8,21 +8,21 @@ use pulp::{Arch, Simd, WithSimd, bytemuck};
 
 use super::{super::values, Lines, Weight};
 
-/// A word that is one or two weights and nothing else.
+/// A word of one or two weights, without scales.
 trait Plain: Copy + Sync {
-    /// Weights in a word.
+    /// Weights per word.
     const NUMBERS: usize;
 
-    /// Memory that holds two vectors of numbers.
+    /// The memory of two vectors of numbers.
     type Pair<S: Simd>: Copy;
 
-    /// One row as pairs of vectors, and the rest.
+    /// Splits a row into pairs of vectors and the rest.
     fn pairs<S: Simd>(row: &[Self]) -> (&[Self::Pair<S>], &[Self]);
 
-    /// The two vectors.
+    /// Converts to two vectors of f32.
     fn widened<S: Simd>(simd: S, pair: Self::Pair<S>) -> [S::f32s; 2];
 
-    /// The product of the rest of a row with that of `x`.
+    /// Returns the dot product of the rest of a row with that of `x`.
     fn dot(rest: &[Self], x: &[f32]) -> f32;
 
     /// See [`Weight::of`].
@@ -92,7 +92,7 @@ impl Plain for f32 {
     }
 }
 
-/// Two neighbours in bf16, the first in the low half.
+/// Two neighbouring bf16, the first in the low half.
 impl Plain for u32 {
     const NUMBERS: usize = 2;
 
@@ -116,7 +116,7 @@ impl Plain for u32 {
         rest.iter().flat_map(|&word| both(word)).zip(x).map(|(weight, x)| weight * x).sum()
     }
 
-    /// Rows that begin in the middle of a word are not read so.
+    /// Rows that begin in the middle of a word are not supported.
     fn of(weight: &FlexTensor) -> Option<&[Self]> {
         let is_ours = weight.dtype() == DType::BF16
             && weight.is_contiguous()
@@ -129,7 +129,7 @@ impl Plain for u32 {
         bytemuck::try_cast_slice(bits).ok()
     }
 
-    /// Of two vectors first the even numbers, then the odd ones.
+    /// Puts the even numbers of two vectors first, then the odd ones.
     fn arrange(arch: Arch, x: &[f32], width: usize, to: &mut [f32]) {
         let lanes = arch.dispatch(Lanes);
         to.copy_from_slice(x);
@@ -145,7 +145,7 @@ impl Plain for u32 {
     }
 }
 
-/// The bits of a word's second number, which are those of the same number in f32.
+/// The bits of a word's second number, which are also its bits as f32.
 const HIGH: u32 = 0xffff_0000;
 
 struct Lanes;
@@ -158,7 +158,7 @@ impl WithSimd for Lanes {
     }
 }
 
-/// [`Weight::tile`] of words that are nothing but weights.
+/// [`Weight::tile`] of words without scales.
 #[inline(always)]
 fn tile<S: Simd, W: Plain, const O: usize, const R: usize>(
     simd: S,
@@ -169,7 +169,7 @@ fn tile<S: Simd, W: Plain, const O: usize, const R: usize>(
 ) {
     let weights: [_; O] = std::array::from_fn(|row| {
         let (pairs, rest) = W::pairs::<S>(&weights[row * words..][..words]);
-        // The length in the words of the loop that reads it, so that it need not check.
+        // The length is written as in the loop, so that the compiler drops the bounds checks.
         (&pairs[..width / (2 * S::F32_LANES)], rest)
     });
     let inputs: [_; R] = std::array::from_fn(|row| {
