@@ -1,4 +1,4 @@
-//! Training: music that is composed here, and the networks of ACE-Step 1.5 that learn it.
+//! Training of ACE-Step 1.5 networks on procedurally composed music.
 
 pub mod codes;
 pub mod composer;

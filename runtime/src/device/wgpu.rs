@@ -31,7 +31,7 @@ pub(super) fn look() -> Vec<Adapter> {
                 DeviceType::IntegratedGpu => AdapterKind::Integrated,
                 DeviceType::VirtualGpu => AdapterKind::Virtual,
                 DeviceType::Cpu => AdapterKind::Software,
-                // The backend has no numbers for these.
+                // The backend does not number these.
                 DeviceType::Other => return None,
             };
             let number = counts[kind as usize];
