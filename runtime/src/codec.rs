@@ -37,7 +37,7 @@ pub struct Encode {
 
 /// Encodes a sound of any rate and any number of channels to latents, `[1, T, C]`.
 ///
-/// Samples after the last whole frame are dropped.
+/// Samples after the last whole frame get no frame of their own.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode; [`Error::Checkpoint`];
@@ -66,7 +66,7 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 /// Decodes the latents of one song, `[1, T, C]`, without changing the loudness.
 ///
 /// # Errors
-/// [`Error::Conflict`] for latents of another model; otherwise as [`encode`].
+/// [`Error::Conflict`] for latents of another model; otherwise the errors of [`encode`].
 pub fn decode<B: Backend, C: Checkpoint<B>>(
     latents: &Array3,
     tiling: Option<Tiling>,

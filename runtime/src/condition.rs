@@ -86,7 +86,7 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 /// Second half of [`encode`]: combines encoded texts and a timbre to one condition.
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn listen<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     read: &Read<B>,
@@ -141,7 +141,7 @@ pub struct Read<B: Backend> {
 /// First half of [`encode`]: runs prompts through the text encoder.
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn read<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     prompts: &[Prompt],

@@ -238,7 +238,7 @@ fn open(path: &Path) -> Result<(File, u64), Error> {
     Ok((File::open(path).map_err(failed)?, found.len()))
 }
 
-/// Rejects NaN here, because a later check would blame the first network that reads it.
+/// Rejects NaN and infinity, because a later check would blame the first network that reads them.
 fn finite(path: &Path, array: Array3) -> Result<Array3, Error> {
     match array.data.iter().position(|x| !x.is_finite()) {
         Some(i) => bad(path, format!("value {i} is {}", array.data[i])),

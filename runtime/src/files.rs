@@ -98,7 +98,7 @@ fn keep(mut part: NamedTempFile, target: &Path) -> Option<PathBuf> {
 /// Checks, before any work is done, that `path` can be written.
 ///
 /// # Errors
-/// As [`write_whole`], as far as is known without writing.
+/// The errors of [`write_whole`], as far as they are known without writing.
 pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     match path.metadata() {
         Ok(found) if found.is_dir() => return Err(Error::IsDirectory { path: path.to_owned() }),

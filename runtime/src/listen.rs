@@ -54,7 +54,7 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 /// upstream's tiles, or in smaller ones if a GPU has too little memory.
 ///
 /// # Errors
-/// As [`codes_of`].
+/// The errors of [`codes_of`].
 pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
     parts: &Parts<'_, B, C>,
@@ -63,11 +63,11 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     latents_with(audio, None, None, parts, observe)
 }
 
-/// Like [`latents_of`], with the user's tiles, or a sample of the distribution by noise `[1, T,
-/// C]`.
+/// Like [`latents_of`], with the user's tiles, or with a sample of the distribution by `noise`,
+/// `[1, T, C]`.
 ///
 /// # Errors
-/// As [`codes_of`].
+/// The errors of [`codes_of`].
 pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
     tiling: Option<Tiling>,
@@ -116,7 +116,7 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
 /// - output: `ceil(T / 5)` codes
 ///
 /// # Errors
-/// As [`codes_of`].
+/// The errors of [`codes_of`].
 pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
     latents: Tensor<B, 3>,
     parts: &Parts<'_, B, C>,

@@ -31,7 +31,7 @@ use crate::{
 /// Returns the latents of a sound, `[1, T, C]`.
 ///
 /// # Errors
-/// As [`listen::latents_of`].
+/// The errors of [`listen::latents_of`].
 pub fn latents<B: Backend, C: Checkpoint<B>>(
     sound: &Sound,
     parts: &Parts<'_, B, C>,
@@ -51,7 +51,7 @@ pub fn latents<B: Backend, C: Checkpoint<B>>(
 /// without a source. `T` is the length of the song, without the padding of sampling.
 ///
 /// # Errors
-/// As [`latents`].
+/// The errors of [`latents`].
 pub fn target<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     stored_silence: &Tensor<B, 3>,
@@ -154,7 +154,7 @@ pub fn mask(anew: Option<&Range<usize>>, mode: MaskMode, frames: usize) -> Vec<f
 /// Concatenates source and mask.
 ///
 /// # Shapes
-/// - `source`: `[B, T, C]`, `mask`: `T` numbers
+/// - `source`: `[B, T, C]`, `mask`: `T` values
 /// - output: `[B, T, 2 C]`
 // ANCHOR: context
 pub fn context<B: Backend>(source: Tensor<B, 3>, mask: &[f32]) -> Tensor<B, 3> {

@@ -83,7 +83,7 @@ impl Tiling {
     /// Returns the window length of each tile of `frames` frames.
     ///
     /// # Errors
-    /// As [`Self::fitted`].
+    /// The errors of [`Self::fitted`].
     pub fn windows(self, frames: usize) -> Result<Vec<usize>, Error> {
         Ok(self.fitted()?.tiles(frames).iter().map(|tile| tile.window.len()).collect())
     }
@@ -143,7 +143,7 @@ pub fn decode<B: Backend>(
 ///
 /// # Shapes
 /// - `sound`: `[B, 2, S]`, at least one frame
-/// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame are dropped
+/// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame get none
 ///
 /// # Errors
 /// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
@@ -164,7 +164,7 @@ pub fn encode<B: Backend>(
 /// - `noise`: `[B, T, C]`
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn encode_with<B: Backend>(
     encoder: &Encoder<B>,
     sound: Tensor<B, 3>,

@@ -58,7 +58,7 @@ pub struct Aligned {
 /// Alignment scores at the first and at the last time of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
-    /// In pure noise, where only the codes give the timing: upstream's "LM score".
+    /// In pure noise, where only the audio codes give the timing: upstream's "LM score".
     pub outline: Alignment,
     /// In the finished song: upstream's "DiT score".
     pub song: Alignment,

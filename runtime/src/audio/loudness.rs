@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_peak_that_would_be_too_high_bounds_the_loudness_and_is_said() {
-        // One click a second among quiet tones.
+        // One click per second among quiet tones.
         let mut audio = sine(440.0, 0.02, 3.0);
         for channel in &mut audio.channels {
             channel.iter_mut().step_by(48_000).for_each(|x| *x = 0.5);

@@ -62,7 +62,7 @@ struct Shares {
 }
 
 impl Shares {
-    /// `own` is the number of regenerated samples, `samples` the length of the spliced song.
+    /// Limits the ramps; `own` counts the new samples, `samples` those of the spliced song.
     fn new(seam: &Seam, own: usize, samples: usize) -> Self {
         let region = seam.region.start.min(own)..seam.region.end.min(own);
         // A ramp is no longer than the region or than the part beside it; a song's end has no ramp.

@@ -31,7 +31,7 @@ pub struct Cuda {
     pub driver_fails: bool,
     /// True if NVRTC, which compiles kernels, can be loaded.
     pub has_nvrtc: bool,
-    /// The folder of CUDA's headers, which the kernels need to compile.
+    /// The folder of CUDA's headers, which kernels are compiled with.
     pub headers: Option<PathBuf>,
 }
 

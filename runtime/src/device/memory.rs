@@ -114,7 +114,7 @@ impl Need {
         self.weights + self.work + self.cache
     }
 
-    /// Needs of a Qwen3 trunk that reads `tokens` at once.
+    /// Computes the needs of a Qwen3 trunk that reads `tokens` at once.
     pub fn text_encoder(
         config: &qwen3::Config,
         parameters: u64,
@@ -135,7 +135,7 @@ impl Need {
         }
     }
 
-    /// Needs of the condition encoders for `tokens` tokens in total.
+    /// Computes the needs of the condition encoders for `tokens` tokens in total.
     pub fn conditioner(
         config: &acestep::Config,
         parameters: u64,
@@ -154,8 +154,9 @@ impl Need {
         }
     }
 
-    /// Needs of the diffusion transformer for `frames` latent frames and `rows` rows: songs,
-    /// doubled by guidance. Keys and values of the condition's `tokens` are cached for every layer.
+    /// Computes the needs of the diffusion transformer for `frames` latent frames and `rows` rows
+    /// (songs, doubled by guidance). Keys and values of the condition's `tokens` are cached for
+    /// every layer.
     pub fn diffusion(
         config: &acestep::Config,
         parameters: u64,
@@ -177,8 +178,8 @@ impl Need {
         }
     }
 
-    /// Needs of the attention maps of some `heads` of the diffusion transformer, for a condition of
-    /// `tokens` and a finished song of `frames` latent frames.
+    /// Computes the needs of the attention maps of some `heads` of the diffusion transformer, for a
+    /// condition of `tokens` and a finished song of `frames` latent frames.
     pub fn alignment(
         config: &acestep::Config,
         parameters: u64,
@@ -204,7 +205,7 @@ impl Need {
         }
     }
 
-    /// Needs of a language model that generates `rows` rows, each of at most `positions` tokens.
+    /// Computes the needs of a language model for `rows` rows of at most `positions` tokens.
     pub fn language_model(
         config: &qwen3::Config,
         parameters: u64,
@@ -231,8 +232,8 @@ impl Need {
         }
     }
 
-    /// Needs of a language model that scores songs, with at most `positions` tokens of prompt and
-    /// answer.
+    /// Computes the needs of a language model that scores songs, with at most `positions` tokens of
+    /// prompt and answer.
     pub fn judge(
         config: &qwen3::Config,
         parameters: u64,
@@ -244,7 +245,7 @@ impl Need {
         Self { stage: Stage::Score, work: reader.work + 2 * scores, ..reader }
     }
 
-    /// Needs of the VAE encoder for `frames` frames in total, `tiling.chunk` of them at a time.
+    /// Computes the needs of the VAE encoder for `frames` frames, `tiling.chunk` of them at a time.
     pub fn vae_encoder(
         config: &oobleck::Config,
         parameters: u64,
@@ -266,7 +267,8 @@ impl Need {
         }
     }
 
-    /// Needs of the VAE decoder for `batch` songs of `frames`, `tiling.chunk` of them at a time.
+    /// Computes the needs of the VAE decoder for `batch` songs of `frames`, `tiling.chunk` at a
+    /// time.
     pub fn vae(
         config: &oobleck::Config,
         parameters: u64,

@@ -67,7 +67,7 @@ fn memory(adapter: &wgpu::Adapter, kind: AdapterKind) -> (Option<u64>, Option<u6
     super::vulkan::memory(adapter, kind).unwrap_or_default()
 }
 
-/// Metal shares memory between GPU and CPU, and limits neither.
+/// Returns nothing: Metal shares memory between GPU and CPU, and limits neither.
 #[cfg(target_os = "macos")]
 fn memory(_: &wgpu::Adapter, _: AdapterKind) -> (Option<u64>, Option<u64>) {
     (None, None)

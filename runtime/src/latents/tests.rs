@@ -123,7 +123,7 @@ fn only_one_song_of_numbers_is_stored() {
     assert!(matches!(read(&folder.path().join("absent"), CHANNELS), Err(Error::File { .. })));
 }
 
-/// Their lengths are whole frames.
+/// The lengths of these files are whole frames.
 #[test]
 fn another_file_becomes_no_latents() {
     assert_eq!(why(&[b'x'; 256]), "value 0 is 2.0e34: these are no latents");

@@ -54,7 +54,7 @@ pub struct Edited<B: Backend> {
 /// First half of a run: converts prompts, codes and sounds to the inputs of sampling.
 ///
 /// # Errors
-/// As [`generate`](super::generate).
+/// The errors of [`generate`](super::generate).
 pub fn prepare<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,

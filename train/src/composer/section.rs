@@ -21,7 +21,7 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// The structure tag of lyrics, for example `[Verse]`.
+    /// Returns the structure tag of lyrics, for example `[Verse]`.
     pub fn tag(self) -> &'static str {
         match self {
             Self::Intro => "[Intro]",

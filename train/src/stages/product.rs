@@ -20,17 +20,17 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// The encoder of an autoencoder, which defines the latents.
+    /// Selects the encoder of an autoencoder, which defines the latents.
     pub(super) fn encoder(file: PathBuf) -> Self {
         Self { file, names: &["encoder."] }
     }
 
-    /// The encoder and decoder of audio codes.
+    /// Selects the encoder and decoder of audio codes.
     pub(super) fn codes(file: PathBuf) -> Self {
         Self { file, names: &["tokenizer.", "detokenizer."] }
     }
 
-    /// All tensors of a file.
+    /// Selects all tensors of a file.
     pub(super) fn whole(file: PathBuf) -> Self {
         Self { file, names: &[""] }
     }

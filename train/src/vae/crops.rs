@@ -29,7 +29,7 @@ pub struct Crops {
 }
 
 impl Crops {
-    /// `items` excerpts of `samples` samples per step.
+    /// Creates a source of `items` excerpts of `samples` samples per step.
     pub fn new(seed: u64, items: usize, samples: usize) -> Self {
         Self { seed, items, samples, same: None, pieces: BTreeMap::new() }
     }

@@ -8,7 +8,7 @@ use crate::audio::{
 
 const RATE: u32 = 48_000;
 
-/// A little more than a second of two tones, with noise in the last bits.
+/// Returns a little more than a second of two tones, with noise in the last bits.
 fn song() -> Audio {
     let mut state = 1u32;
     let mut channel = |hertz: f64| {
@@ -31,7 +31,7 @@ fn tags() -> Tags {
     }
 }
 
-/// The formats that this build can write.
+/// Returns the formats that this build can write.
 fn formats() -> Vec<Format> {
     Format::all().filter(|format| format.require().is_ok()).collect()
 }

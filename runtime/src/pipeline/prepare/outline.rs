@@ -1,4 +1,4 @@
-//! Converts audio codes to latents, which a song with a given outline follows.
+//! Decodes audio codes to latents, as context of songs with codes and of covers.
 
 use std::time::Instant;
 
