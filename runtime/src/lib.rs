@@ -56,7 +56,8 @@
 //!
 //! A run keeps all its state in its own values. Global state is only constant tables and the list
 //! of GPUs, which is queried once. The backend is a type, here
-//! [Burn's Flex](https://crates.io/crates/burn-flex) on the CPU; [`Device`] selects one at run time.
+//! [Burn's Flex](https://crates.io/crates/burn-flex) on the CPU; [`Device`] selects it at
+//! run time.
 //!
 //! | module | content |
 //! |---|---|

@@ -117,8 +117,8 @@ where
     /// `at_once` computes all items in parallel, each on its share of the cores with a copy of the
     /// weights. Matrices of the copies have this type: in bf16 products take half the time on a CPU
     /// that supports it. The trained weights stay in f32. In this mode all weights are trained,
-    /// even frozen ones. `None` is for GPUs, which one item keeps busy: items are computed one after
-    /// the other, with the memory of one.
+    /// even frozen ones. `None` is for GPUs, which one item keeps busy: items are computed one
+    /// after the other, with the memory of one.
     pub fn learn_from_all<T: Send, R: Send>(
         &mut self,
         items: Vec<T>,
