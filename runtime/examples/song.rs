@@ -1,4 +1,4 @@
-//! A song by the library alone: planned, made, watched, written.
+//! Generates a song with the library alone: plan, generate, print progress, write a file.
 //!
 //! ```text
 //! cargo run --release -p acestep-runtime --example song -- "jazz trio, slow" song.flac
@@ -28,7 +28,7 @@ use acestep_runtime::{
 };
 
 // ANCHOR: watch
-/// Prints what happens, and has no more patience than it was given.
+/// Prints progress, and cancels the run after a deadline.
 struct Watcher {
     until: Instant,
 }
@@ -42,7 +42,7 @@ impl Observe for Watcher {
         }
     }
 
-    /// Asked between steps: a run that is stopped ends with `Error::Cancelled`.
+    /// Called between steps: a cancelled run ends with `Error::Cancelled`.
     fn cancelled(&self) -> bool {
         Instant::now() > self.until
     }
@@ -50,7 +50,7 @@ impl Observe for Watcher {
 // ANCHOR_END: watch
 
 // ANCHOR: job
-/// What is done on a device, whichever it is.
+/// The work to do on any device.
 struct Make<'a> {
     request: Request,
     model: &'a Folder,
@@ -73,7 +73,7 @@ impl Job for Make<'_> {
             settings: &settings,
             genres: None,
         };
-        // The language model leaves memory before the first network of the song is read.
+        // The language model is freed before the first network of the song is loaded.
         let composed = compose::compose(&wanted, language_model, &place, &watcher)?;
         notices.extend(composed.changes);
 

@@ -1,4 +1,4 @@
-//! The autoencoder alone: a sound to latents, and latents to a sound.
+//! The autoencoder alone: encodes a sound to latents, and decodes latents to a sound.
 //!
 //! Source: upstream `tiled_encode`, `tiled_decode`; acestep.cpp `neural-codec`.
 
@@ -26,18 +26,18 @@ use crate::{
     vae::{self, Tiling},
 };
 
-/// How a sound becomes latents.
+/// Options of [`encode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Encode {
-    /// The user's own tiles; else upstream's, or smaller ones where memory is short.
+    /// Tile sizes of the user; otherwise upstream's, or smaller ones if memory is short.
     pub tiling: Option<Tiling>,
-    /// The generator and the seed of a draw from the distribution; else its mean.
+    /// Generator and seed to sample from the distribution; otherwise its mean is used.
     pub draw: Option<(NoiseSource, u64)>,
 }
 
-/// The latents of a sound of any rate and any channels: `[1, T, C]`.
+/// Encodes a sound of any rate and any number of channels to latents, `[1, T, C]`.
 ///
-/// Samples after the last whole frame have none of their own.
+/// Samples after the last whole frame get no frame of their own.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode; [`Error::Checkpoint`];
@@ -63,10 +63,10 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
     Ok(Array3::new(latents.dims(), to_host(latents)))
 }
 
-/// The sound of one song's latents, `[1, T, C]`; its loudness is as the decoder gives it.
+/// Decodes the latents of one song, `[1, T, C]`, without changing the loudness.
 ///
 /// # Errors
-/// [`Error::Conflict`] for latents of another model; as [`encode`] otherwise.
+/// [`Error::Conflict`] for latents of another model; otherwise the errors of [`encode`].
 pub fn decode<B: Backend, C: Checkpoint<B>>(
     latents: &Array3,
     tiling: Option<Tiling>,
@@ -88,15 +88,15 @@ pub fn decode<B: Backend, C: Checkpoint<B>>(
     let mut songs = sounds_of(latents, tiling, parts, observe, |song| {
         song.channels.iter().try_for_each(|channel| require_finite("the VAE", channel))
     })?;
-    // One went in.
+    // The batch size is 1.
     Ok(songs.swap_remove(0))
 }
 
-/// The sounds of latents `[B, T, C]`, each finished by `finish`; what that refuses as not finite is
-/// decoded again in f32.
+/// Decodes latents `[B, T, C]`, and applies `finish` to each song. If `finish` finds values that
+/// are not finite, decoding is repeated in f32.
 ///
-/// Without tiles of the user's own they are upstream's, or smaller ones where memory is short. Where a
-/// card has too little memory after all, they are halved, and halved again.
+/// `tiling` defaults to upstream's tiles, or smaller ones if memory is short. If a GPU runs out of
+/// memory anyway, the tiles are halved repeatedly.
 pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
     latents: Tensor<B, 3>,
     tiling: Option<Tiling>,
@@ -121,7 +121,7 @@ pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
         let free = || parts.free();
         let work = |tiling| {
             let sound = vae::decode(&decoder, latents.clone(), hop, tiling, observe)?;
-            // Only values that were read are known to have been computed.
+            // A device may fail late: only values that were read back are sure to be computed.
             Ok(audio_from_sound(sound, config.sampling_rate))
         };
         let mut songs = in_tiles(site.device, stage, frames, tiling, observe, free, work)?;

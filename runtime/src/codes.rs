@@ -1,23 +1,23 @@
-//! Audio codes as text: five a second, each the index of one FSQ vector.
+//! Audio codes as text: five per second, each the index of one FSQ vector.
 //!
-//! Two spellings are read: upstream's `<|audio_code_17|><|audio_code_4|>`, between which anything
-//! may stand, and a list such as `17,4`.
+//! Two notations are read: upstream's `<|audio_code_17|><|audio_code_4|>`, with any text between
+//! the codes, and a list such as `17,4`.
 //!
 //! Source: upstream `audio_codes.py`, `_parse_audio_code_string`.
 
 use crate::{Error, error::shortened, lm::parse::python};
 
-/// The largest code that upstream reads: 8 x 8 x 8 x 5 x 5 x 5 levels, the released codebook.
+/// The largest code that upstream reads: the released codebook has 8 x 8 x 8 x 5 x 5 x 5 entries.
 const UPSTREAM_LAST: u32 = 63_999;
 
 pub(crate) const OPEN: &str = "<|audio_code_";
 pub(crate) const CLOSE: &str = "|>";
 
-/// Reads codes in either spelling; how many a codebook has is the plan's to know.
+/// Parses codes in either notation; does not check them against the size of a codebook.
 ///
 /// # Errors
-/// [`Error::BadCode`] for an item of a list that is no code; [`Error::BadValue`] for a text that
-/// is not empty and has no code in it.
+/// [`Error::BadCode`] for a list item that is not a code; [`Error::BadValue`] for a text that
+/// is not empty and contains no code.
 pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -37,42 +37,42 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Error> {
     Ok(codes)
 }
 
-/// Upstream's `_parse_audio_code_string`: every `<|audio_code_N|>`, at most 63999 each.
+/// Parses every `<|audio_code_N|>`, at most 63999 each: upstream's `_parse_audio_code_string`.
 pub fn parse_markup(text: &str) -> Vec<u32> {
     markup(text).map(|digits| code_of_markup(digits).min(UPSTREAM_LAST)).collect()
 }
 
-/// The number of every `<|audio_code_N|>` in `text`, as it is written; whatever stands between
-/// them is skipped, as upstream does. Digits are those of any script, as Python's `\d`.
+/// Returns the digits of every `<|audio_code_N|>` in `text` and skips any text between them, as
+/// upstream does. Digits of any script count, as in Python's `\d`.
 pub(crate) fn markup(text: &str) -> impl Iterator<Item = &str> {
-    // Each piece after an opening begins with the number, if it is one.
+    // Each piece after an opening begins with the number, if there is one.
     text.split(OPEN).skip(1).filter_map(|piece| {
         let (digits, _) = piece.split_once(CLOSE)?;
         python::is_decimal(digits).then_some(digits)
     })
 }
 
-/// The code that [`markup`] found; a number too long for u32 is too large as well.
+/// Converts digits from [`markup`] to a code; numbers above u32 become `u32::MAX`.
 fn code_of_markup(digits: &str) -> u32 {
     python::digits(digits).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX)
 }
 
-/// The code that is written as `digits`; a number too long for u32 is too large as well.
+/// Parses ASCII digits as a code; numbers above u32 become `u32::MAX`.
 fn code(digits: &str) -> Option<u32> {
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u32::MAX))
 }
 
-/// A list of codes, separated by commas or white space.
+/// Parses a list of codes, separated by commas or white space.
 ///
 /// # Errors
-/// [`Error::BadCode`] names the first item that is not a whole number.
+/// [`Error::BadCode`] for the first item that is not a whole number.
 pub fn parse_list(text: &str) -> Result<Vec<u32>, Error> {
     let text = text.trim().trim_end_matches(',');
     text.split([',', '\n'])
         .flat_map(|item| {
             let mut words = item.split_whitespace().peekable();
-            // Two commas in a row: an item is missing, which must not go unnoticed.
+            // Two commas in a row mean a missing item, which must be an error.
             let missing = words.peek().is_none().then_some("");
             words.chain(missing)
         })
@@ -83,12 +83,12 @@ pub fn parse_list(text: &str) -> Result<Vec<u32>, Error> {
         .collect()
 }
 
-/// Codes as a list, the spelling that both [`parse`] and acestep.cpp read.
+/// Formats codes as a list, which both [`parse`] and acestep.cpp read.
 pub fn to_list(codes: &[u32]) -> String {
     codes.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Codes as the text that the language model reads and writes.
+/// Formats codes as the text that the language model reads and writes.
 pub fn to_markup(codes: &[u32]) -> String {
     codes.iter().map(|code| format!("{OPEN}{code}{CLOSE}")).collect()
 }

@@ -1,4 +1,4 @@
-//! From prompts to the sequence that the diffusion transformer listens to.
+//! Encodes prompts and timbre to the sequence that conditions the diffusion transformer.
 //!
 //! Source: upstream `handler.py`, `_prepare_batch`, and `AceStepConditionEncoder`.
 
@@ -20,47 +20,48 @@ use crate::{
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
 };
 
-/// The texts of one song, as the networks read them.
+/// Texts of one song, as input of the networks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// Instruction, caption and metadata.
     pub caption: String,
     /// Language and lyrics.
     pub lyrics: String,
-    /// The caption prompt with the plain instruction, for the steps in which a song made from
-    /// audio codes is let go of them.
+    /// The caption prompt with the plain instruction. It is used in the later steps, when a song
+    /// made from audio codes is no longer conditioned on them.
     pub plain_caption: Option<String>,
 }
 
-/// A batch of conditions.
+/// Conditions of a batch.
 #[derive(Debug, Clone)]
 pub struct Heard<B: Backend> {
-    /// The condition, `[B, L, encoder width]`.
+    /// The main condition, `[B, L, encoder width]`.
     pub first: Packed<B>,
-    /// The one with the plain caption, if every prompt has one.
+    /// The condition with the plain caption, if every prompt has one.
     pub later: Option<Packed<B>>,
-    /// What guidance steers away from, `[1, 1, encoder width]`.
+    /// The unconditional embedding of guidance, `[1, 1, encoder width]`.
     pub null: Tensor<B, 3>,
 }
 
-/// Whose timbre a batch takes.
+/// Timbre references of a batch.
 #[derive(Debug, Clone)]
 pub struct Timbre<B: Backend> {
-    /// Latents of all references, at least one, `[R, T, C]`.
+    /// Latents of all references, `[R, T, C]`; there is at least one.
     pub latents: Tensor<B, 3>,
-    /// The batch item of each.
+    /// The batch index of each reference.
     pub items: Vec<usize>,
 }
 
 impl<B: Backend> Timbre<B> {
-    /// That of silence, `[1, T, C]` as a model has it, for each of `batch` items: its first `frames` frames.
+    /// Uses the first `frames` frames of the model's silence latents, `[1, T, C]`, for each of
+    /// `batch` items.
     pub fn of_silence(stored_silence: &Tensor<B, 3>, frames: usize, batch: usize) -> Self {
         let channels = stored_silence.dims()[2];
         let latents = source::silence(stored_silence, frames).expand([batch, frames, channels]);
         Self { latents, items: (0..batch).collect() }
     }
 
-    /// That of `references`, all of one length, `[1, T, C]` each, for every item of a batch.
+    /// Uses `references`, `[1, T, C]` each and of equal length, for every item of a batch.
     pub fn of(references: Vec<Tensor<B, 3>>, batch: usize) -> Self {
         let count = references.len();
         let items = (0..batch).flat_map(|item| vec![item; count]).collect();
@@ -82,10 +83,10 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
     listen(parts, &read(parts, prompts, observe)?, timbre, observe)
 }
 
-/// The second half of [`encode`]: what was read, and a timbre, to one condition.
+/// Second half of [`encode`]: combines encoded texts and a timbre to one condition.
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn listen<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     read: &Read<B>,
@@ -123,7 +124,7 @@ pub fn listen<B: Backend, C: Checkpoint<B>>(
     Ok(heard)
 }
 
-/// Passes what a stage gave only if all of it is finite.
+/// Returns an error unless all of a stage's output is finite.
 fn finite<B: Backend>(stage: &str, given: Packed<B>) -> Result<Packed<B>, Error> {
     require_finite(stage, &to_host(given.hidden.clone()))?;
     Ok(given)
@@ -137,10 +138,10 @@ pub struct Read<B: Backend> {
     lyrics: Packed<B>,
 }
 
-/// The first half of [`encode`]: prompts through the text encoder.
+/// First half of [`encode`]: runs prompts through the text encoder.
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn read<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     prompts: &[Prompt],
@@ -159,7 +160,7 @@ pub fn read<B: Backend, C: Checkpoint<B>>(
     let plain = match plain {
         Some(texts) => {
             let own = Tokens::new(parts, &texts, CAPTION_TOKENS)?;
-            // Upstream cuts or pads this prompt to the length of the other.
+            // Upstream truncates or pads this prompt to the length of the other.
             let ids = own.rows_without_padding();
             Some(Tokens::fitted(ids, captions.length(), parts.pad_token_id()?))
         }

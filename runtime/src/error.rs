@@ -1,4 +1,4 @@
-//! What can go wrong between a request and its audio, and how to mend it.
+//! Errors and notices of a run.
 
 mod hint;
 
@@ -8,10 +8,10 @@ use burn::tensor::DType;
 
 use crate::audio::read::Problem;
 
-/// Something the user should know that stops nothing: a default taken, a setting without effect.
+/// A message to the user that is not an error: a default taken, a setting without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice(
-    /// One sentence, lower case, no full stop, as a program prints it after `note: `.
+    /// One sentence, lower case, without a full stop; programs print it after `note: `.
     pub String,
 );
 
@@ -21,14 +21,14 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// What was tried with a file.
+/// An operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// To read it.
+    /// Reading.
     Read,
-    /// To write what it should hold.
+    /// Writing.
     Write,
-    /// To make it.
+    /// Creating.
     Create,
 }
 
@@ -42,30 +42,30 @@ impl std::fmt::Display for Action {
     }
 }
 
-/// Every error of this crate; [`Error::hint`] says how to mend it where that is known.
+/// Every error of this crate; [`Error::hint`] suggests a fix if one is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A number outside its range, or not a number at all.
+    /// A number that is out of range, or not a number.
     #[error("`--{flag} {value}` is out of range: {range}")]
     OutOfRange {
         /// The option, without dashes.
         flag: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is allowed.
+        /// The allowed range.
         range: String,
     },
-    /// A value that is not one of the choices, or that cannot be read.
+    /// A value that is not one of the choices, or that cannot be parsed.
     #[error("`--{flag} {value}` cannot be used: {why}")]
     BadValue {
         /// The option, without dashes.
         flag: &'static str,
-        /// What was given, shortened.
+        /// The given value, shortened.
         value: String,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What was probably meant, if it is one of a few names.
+        /// The most similar valid name, if any.
         near: Option<String>,
     },
     /// Two options that exclude each other.
@@ -74,21 +74,21 @@ pub enum Error {
     /// Neither caption nor lyrics.
     #[error("there is nothing to sing or play: caption and lyrics are both empty")]
     NothingAsked,
-    /// A language code the model was not trained on.
+    /// A language code that the model was not trained on.
     #[error("`--vocal-language {code}` is not a language the model knows")]
     UnknownLanguage {
-        /// What was given.
+        /// The given code.
         code: String,
         /// Similar codes.
         near: Vec<&'static str>,
     },
-    /// A feature of ACE-Step that is not built yet.
+    /// A feature of ACE-Step that is not implemented.
     #[error("{0} is not in this version")]
     NotInThisVersion(String),
     /// A request file that is not a JSON object.
     #[error("the request is not a JSON object: {0}")]
     RequestSyntax(String),
-    /// A key no program of the family writes.
+    /// A key that no known program writes.
     #[error("the request has an unknown key `{key}`")]
     UnknownKey {
         /// The key.
@@ -103,13 +103,13 @@ pub enum Error {
         key: String,
         /// Its value as JSON, shortened.
         value: String,
-        /// What it must be.
+        /// A description of valid values.
         expected: String,
     },
-    /// An item of a list of audio codes that is no code.
+    /// An item of a list of audio codes that is not a code.
     #[error("audio code {index} is `{item}`, but a code is a whole number such as 17")]
     BadCode {
-        /// Its place, from 1.
+        /// Its position, from 1.
         index: usize,
         /// The item, shortened.
         item: String,
@@ -117,98 +117,98 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("cannot {action} `{path}`")]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: Action,
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A directory stands where a file should be written.
+    /// The output path is a directory.
     #[error("cannot write `{path}`: it is a directory")]
     IsDirectory {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
-    /// A device, a pipe or a socket stands where a file should be written.
+    /// The output path is a device, a pipe or a socket.
     #[error("cannot write `{path}`: it is not a regular file")]
     NotAFile {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
     /// The output exists and may not be replaced.
     #[error("`{path}` exists already")]
     AlreadyExists {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
-    /// A file that was finished and could not have its name.
+    /// A finished file that could not get its name.
     #[error("{cause}; what was made is kept as `{}`", .kept.display())]
     Elsewhere {
-        /// Where it is.
+        /// The path where it was kept.
         kept: PathBuf,
-        /// Why not.
+        /// The cause.
         cause: Box<Self>,
     },
-    /// A file of conditioning that does not have the promised form.
+    /// A conditioning file that does not have the expected format.
     #[error("`{path}` cannot be used as conditioning: {why}")]
     Conditioning {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A file that holds no latents.
+    /// A file without valid latents.
     #[error("`{path}` cannot be used as latents: {why}")]
     Latents {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A file of what a language model has read that is none, or another model's.
+    /// A snapshot of a language model's state that is invalid, or of another model.
     #[error("`{path}` cannot be used as what the language model has read: {why}")]
     Snapshot {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A sound file that cannot be heard.
+    /// A sound file that cannot be decoded.
     #[error("cannot listen to `{path}`: {problem}")]
     Unheard {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         problem: Problem,
     },
-    /// Sound of less than one frame of latents.
+    /// A sound shorter than one frame of latents.
     #[error("{seconds:.3} s of sound are too short to listen to: one frame is {least:.3} s")]
     TooShort {
-        /// How long it is.
+        /// Its length.
         seconds: f64,
-        /// How long a frame is.
+        /// The length of a frame.
         least: f64,
     },
-    /// A source or a reference in which nothing can be heard.
+    /// A silent source or reference.
     #[error("it is silent")]
     SilentSource,
-    /// A song that is longer than any the networks know.
+    /// A song that is longer than the networks support.
     #[error("the song would be {seconds:.1} s long, but {most} s is the most")]
     TooLong {
-        /// How long it would be.
+        /// The requested length.
         seconds: f64,
-        /// How long it may be.
+        /// The maximum length.
         most: f64,
     },
-    /// A task that starts from a song, without one.
+    /// A task that needs a source song, without one.
     #[error("`--task-type {task}` needs a song to start from")]
     NoSource {
         /// The task.
         task: &'static str,
     },
-    /// A task about one track that names none.
+    /// A task for one track that names no track.
     #[error("`--task-type {task}` needs the name of a track")]
     NoTrack {
         /// The task.
@@ -222,41 +222,41 @@ pub enum Error {
         /// The model.
         model: String,
     },
-    /// Which heads of the model follow the lyrics is not known.
+    /// The attention heads that follow the lyrics are not known for this model.
     #[error("where the lyrics are sung in a song of this model cannot be found")]
     NoAlignment(#[source] acestep_model::ConfigError),
-    /// A picture could not be made into a file.
+    /// A picture that could not be encoded.
     #[error("the picture cannot be written as PNG: {0}")]
     Picture(String),
-    /// Audio that a format cannot hold.
+    /// Audio that a format cannot represent.
     #[error("this audio cannot be a {format}: {why}")]
     Encode {
-        /// The format, as a person calls it.
+        /// The format's usual name.
         format: &'static str,
-        /// What stands against it.
+        /// The reason.
         why: String,
     },
-    /// A cargo feature that this build was made without.
+    /// A cargo feature that this build lacks.
     #[error("{what} is not built into this program")]
     NotBuiltIn {
-        /// What was asked for, as a noun phrase.
+        /// The requested function, as a noun phrase.
         what: String,
-        /// The feature that has it.
+        /// The cargo feature that provides it.
         feature: &'static str,
     },
-    /// A stage gave NaN or infinity.
+    /// A stage returned NaN or infinity.
     #[error("{stage} gave {count} values that are not finite, the first at {first}")]
     NotFinite {
         /// The stage, e.g. `the VAE`.
         stage: String,
-        /// How many values.
+        /// The number of such values.
         count: usize,
-        /// Index of the first, in storage order.
+        /// Index of the first one, in storage order.
         first: usize,
-        /// The float type that was asked for; where it was too narrow, f32 did not help either.
+        /// The requested float type. If it was narrower than f32, a second run in f32 failed too.
         dtype: DType,
     },
-    /// The audio is inaudible.
+    /// The audio is silent.
     #[error("{stage} gave silence: rms {rms:.1e}, peak {peak:.1e}")]
     Silent {
         /// The stage.
@@ -266,7 +266,7 @@ pub enum Error {
         /// Largest magnitude.
         peak: f32,
     },
-    /// The tokenizer knows tokens that the text encoder does not.
+    /// A token of the tokenizer that the text encoder does not have.
     #[error("the tokenizer gave token {id}, but the text encoder's table has {rows} rows")]
     ForeignTokenizer {
         /// The token.
@@ -274,76 +274,76 @@ pub enum Error {
         /// Rows of the table.
         rows: usize,
     },
-    /// A prompt that leaves no room for its answer.
+    /// A prompt that leaves no room for the answer.
     #[error("the language model would read and write {tokens} tokens, of at most {most}")]
     PromptTooLong {
-        /// The least that is needed.
+        /// The minimum number of tokens needed.
         tokens: usize,
         /// The limit.
         most: usize,
     },
-    /// Scores of the language model that no token can be chosen by.
+    /// Logits of the language model that no token can be chosen from.
     #[error("the language model's scores cannot be used at token {step}{}", after(had))]
     Scores {
-        /// How many tokens had been written.
+        /// The number of tokens written before.
         step: usize,
-        /// The float type that was asked for; where it was too narrow, f32 did not help either.
+        /// The requested float type. If it was narrower than f32, a second run in f32 failed too.
         dtype: DType,
-        /// What is wrong with them.
+        /// The problem.
         #[source]
         source: crate::lm::sample::ScoreError,
-        /// What was written until then.
+        /// The text written before.
         had: String,
     },
-    /// A language model that does not come to an end.
+    /// A language model that did not stop.
     #[error("the language model did not come to an end within {tokens} tokens{}", after(had))]
     NeverStopped {
-        /// How many it was allowed.
+        /// The maximum number of tokens.
         tokens: usize,
-        /// What it had written.
+        /// The text that it wrote.
         had: String,
     },
-    /// A language model that stands still.
+    /// A language model that repeats one code.
     #[error("the language model wrote audio code {code} {times} times in a row{}", after(had))]
     Repeats {
         /// The code.
         code: u32,
-        /// How often.
+        /// The number of repetitions.
         times: usize,
         /// All codes.
         had: String,
     },
-    /// An answer without anything that can be used.
+    /// An answer without any usable content.
     #[error("the language model wrote {what}{}", after(had))]
     NothingValid {
-        /// What it wrote, or did not.
+        /// A description of the answer.
         what: String,
         /// The answer.
         had: String,
     },
-    /// A device that is not there.
+    /// A device that is not available.
     #[error("device `{device}` is not available: {why}")]
     NoDevice {
-        /// As it was asked for.
+        /// The requested device.
         device: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// More memory than there is.
+    /// A stage that needs more memory than is available.
     #[error(
         "the {stage} stage needs about {} of memory, but {device} has {}", size(*needed), size(*free)
     )]
     OutOfMemory {
-        /// The stage that needs most.
+        /// The stage that needs most memory.
         stage: String,
-        /// Bytes that are needed.
+        /// Bytes needed.
         needed: u64,
-        /// Bytes that can be had.
+        /// Bytes available.
         free: u64,
         /// The device.
         device: String,
     },
-    /// A tensor larger than the device takes.
+    /// A tensor larger than the device's maximum.
     #[error(
         "the {stage} stage needs a tensor of {}, but {device} takes at most {} in one piece",
         size(*needed), size(*most)
@@ -351,24 +351,24 @@ pub enum Error {
     TensorTooLarge {
         /// The stage.
         stage: String,
-        /// Bytes of the tensor.
+        /// Size of the tensor in bytes.
         needed: u64,
-        /// Bytes that the device takes.
+        /// The device's maximum in bytes.
         most: u64,
         /// The device.
         device: String,
     },
-    /// The device failed in the middle of its work.
+    /// A failure of the device during work.
     #[error("{device} failed in the {stage} stage: {why}")]
     DeviceFailed {
         /// The device.
         device: String,
-        /// What it worked on.
+        /// The stage.
         stage: String,
-        /// What the backend says.
+        /// The backend's message.
         why: String,
     },
-    /// A network that overflowed in a narrow type, and has no room in f32.
+    /// A network that overflowed in a narrow float type, and does not fit into memory in f32.
     #[error(
         "{who} overflowed in {}, and in f32 it would need {} of memory, but {device} has {}, not all \
          of which can be used", crate::device::dtype::name(*dtype), size(*needed), size(*free)
@@ -376,19 +376,19 @@ pub enum Error {
     NoRoomForF32 {
         /// The network, as a noun phrase.
         who: &'static str,
-        /// The type that was too narrow.
+        /// The float type that overflowed.
         dtype: DType,
-        /// Bytes that are needed, with what stays in memory beside it.
+        /// Bytes needed, including other data that stays in memory.
         needed: u64,
-        /// Bytes that can be had.
+        /// Bytes available.
         free: u64,
         /// The device.
         device: String,
     },
-    /// The user asked to stop.
+    /// The user cancelled the run.
     #[error("stopped")]
     Cancelled,
-    /// The checkpoint could not deliver a part.
+    /// The checkpoint could not load a network.
     #[error(transparent)]
     Checkpoint(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -399,7 +399,7 @@ impl Error {
         Self::Checkpoint(Box::new(error))
     }
 
-    /// Whether a wider float type might help.
+    /// True if a wider float type might help.
     pub(crate) fn is_overflow(&self) -> bool {
         use crate::lm::sample::ScoreError;
         match self {
@@ -411,7 +411,7 @@ impl Error {
         }
     }
 
-    /// The same, where `dtype` was tried first.
+    /// Replaces the float type by `first`, the type of the first attempt.
     pub(crate) fn after(mut self, first: DType) -> Self {
         if let Self::NotFinite { dtype, .. } | Self::Scores { dtype, .. } = &mut self {
             *dtype = first;
@@ -420,7 +420,7 @@ impl Error {
     }
 }
 
-/// `4.80 GB`, in powers of ten as disks are sold; three digits are enough.
+/// Formats a size as `4.80 GB`, with decimal units and three digits.
 pub fn size(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1_000 => return format!("{bytes} B"),
@@ -433,7 +433,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.digits$} {name}")
 }
 
-/// The end of what a language model had written, to be read in a message.
+/// Returns the end of a language model's text, formatted for a message.
 fn after(had: &str) -> String {
     const SHOWN: usize = 200;
     let had = had.trim();
@@ -441,14 +441,14 @@ fn after(had: &str) -> String {
         return String::new();
     }
     let count = had.chars().count();
-    // Without what a terminal would obey: a model may write anything.
+    // Replace control characters, which a terminal would obey.
     let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     let end: String = had.chars().skip(count.saturating_sub(SHOWN)).map(plain).collect();
     format!("; it had written: {}{end}", if count > SHOWN { "... " } else { "" })
 }
 
 impl Error {
-    /// What the language model had written when it failed, in full.
+    /// Returns the full text that the language model had written when it failed.
     pub fn written(&self) -> Option<&str> {
         match self {
             Self::Scores { had, .. }
@@ -460,7 +460,7 @@ impl Error {
     }
 }
 
-/// `text` cut to fit into a message.
+/// Truncates `text` for a message.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 40;
     if text.chars().count() <= MOST {

@@ -1,8 +1,8 @@
-//! Conditioning in and out as files, so that two implementations can be compared stage by stage.
+//! Reads and writes conditioning files, to compare two implementations stage by stage.
 //!
 //! A folder holds `encoder_hidden_states`, `context_latents` and `initial_noise`, each as
-//! `NAME.bin` (three little-endian `int32`, the shape, then f32 row-major: the format that the
-//! Swift port exchanges), and all three in `conditioning.safetensors`.
+//! `NAME.bin` (three little-endian `int32`, the shape, then f32 row-major: the format of the
+//! Swift port), and all three in `conditioning.safetensors`.
 
 use std::{
     collections::HashMap,
@@ -24,17 +24,17 @@ const SAFETENSORS: &str = "conditioning.safetensors";
 /// A three-dimensional array on the host, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array3 {
-    /// Its lengths, slowest first.
+    /// Lengths, slowest axis first.
     pub shape: [usize; 3],
-    /// Its values: as many as the product of the lengths.
+    /// Values; their number is the product of the lengths.
     pub data: Vec<f32>,
 }
 
 impl Array3 {
-    /// An array of `data`.
+    /// Returns an array of `data`.
     ///
     /// # Panics
-    /// If the number of values does not fit the shape: a mistake of ours.
+    /// If the number of values does not match the shape.
     pub fn new(shape: [usize; 3], data: Vec<f32>) -> Self {
         assert_eq!(shape.iter().product::<usize>(), data.len(), "shape {shape:?}");
         Self { shape, data }
@@ -45,7 +45,7 @@ impl Array3 {
     }
 }
 
-/// Everything that the sampler reads.
+/// All inputs of the sampler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conditioning {
     /// Lyrics, timbre and text, packed: `[B, L, H]`.
@@ -65,7 +65,7 @@ impl Conditioning {
         Self { encoder_hidden_states, context_latents, initial_noise }
     }
 
-    /// The three shapes must describe one song: `[B, L, H]`, `[B, T, 2 C]`, `[B, T, C]`.
+    /// Checks that the three shapes belong to one song: `[B, L, H]`, `[B, T, 2 C]`, `[B, T, C]`.
     fn check(&self, folder: &Path) -> Result<(), Error> {
         let [condition, context, noise] = self.arrays().map(|array| array.shape);
         let fits =
@@ -83,10 +83,10 @@ impl Conditioning {
         )
     }
 
-    /// Writes all four files into `folder`, which is made if it is missing.
+    /// Writes all four files into `folder`, and creates it if it is missing.
     ///
     /// # Errors
-    /// Those of [`write_whole`].
+    /// The errors of [`write_whole`].
     pub fn save(&self, folder: &Path, existing: Existing) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|e| file_error(Action::Create, folder, e))?;
         for (name, array) in NAMES.into_iter().zip(self.arrays()) {
@@ -121,8 +121,8 @@ impl Conditioning {
     /// Reads a folder that holds the three `.bin` files, `conditioning.safetensors`, or both.
     ///
     /// # Errors
-    /// [`Error::File`] if a file is missing or unreadable; [`Error::Conditioning`] if one is not
-    /// as promised, or if the two forms disagree.
+    /// [`Error::File`] if a file is missing or unreadable; [`Error::Conditioning`] if one does not
+    /// have the expected format, or if the two forms differ.
     pub fn load(folder: &Path) -> Result<Self, Error> {
         let any_bin = NAMES.iter().any(|name| folder.join(format!("{name}.bin")).exists());
         let path = folder.join(SAFETENSORS);
@@ -136,16 +136,16 @@ impl Conditioning {
     }
 }
 
-/// Bytes before the values: three lengths.
+/// Size of the header, which holds three lengths, in bytes.
 const HEADER: usize = 12;
 
-/// No conditioning is larger: eight songs of ten minutes are a third of it.
+/// Maximum file size: eight songs of ten minutes need a third of it.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Reads one array: a `.safetensors` by the tensor's `name`, any other file as a `.bin`.
 ///
 /// # Errors
-/// [`Error::File`]; [`Error::Conditioning`] if the file is not as promised.
+/// [`Error::File`]; [`Error::Conditioning`] if the file does not have the expected format.
 pub fn load_array(path: &Path, name: &str) -> Result<Array3, Error> {
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors")) {
         from_safetensors(path, &read(path)?, name)
@@ -165,7 +165,7 @@ fn load_safetensors(path: &Path) -> Result<Conditioning, Error> {
     Ok(Conditioning::from_arrays([a?, b?, c?]))
 }
 
-/// Reads the shape first: nothing is allocated for values that are not there.
+/// Checks the shape against the file size first, so that a wrong shape allocates nothing.
 fn load_bin(path: &Path) -> Result<Array3, Error> {
     let (mut file, size) = open(path)?;
     let failed = |e| file_error(Action::Read, path, e);
@@ -185,7 +185,7 @@ fn load_bin(path: &Path) -> Result<Array3, Error> {
     if let Some(what) = crate::latents::foreign(&header) {
         return bad(path, format!("it is {what}"));
     }
-    // Three lengths below 2^31 and four bytes fit into 95 bits.
+    // Four bytes times three lengths below 2^31 fit into 95 bits.
     let expected: u128 = 4 * shape.iter().map(|&n| n as u128).product::<u128>();
     if expected != u128::from(found) {
         return bad(
@@ -223,10 +223,10 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Opens a regular file of at most [`MOST_BYTES`], and gives its size.
+/// Opens a regular file of at most [`MOST_BYTES`], and returns it with its size.
 fn open(path: &Path) -> Result<(File, u64), Error> {
     let failed = |e| file_error(Action::Read, path, e);
-    // Asked before it is opened: opening a pipe waits for its writer.
+    // Checked before opening: opening a pipe would wait for its writer.
     let found = fs::metadata(path).map_err(failed)?;
     if !found.is_file() {
         return bad(path, "it is not a regular file".into());
@@ -238,7 +238,7 @@ fn open(path: &Path) -> Result<(File, u64), Error> {
     Ok((File::open(path).map_err(failed)?, found.len()))
 }
 
-/// A NaN would otherwise be blamed on the first network that reads it.
+/// Rejects NaN and infinity, because a later check would blame the first network that reads them.
 fn finite(path: &Path, array: Array3) -> Result<Array3, Error> {
     match array.data.iter().position(|x| !x.is_finite()) {
         Some(i) => bad(path, format!("value {i} is {}", array.data[i])),

@@ -1,4 +1,5 @@
-//! Files that appear whole or not at all: written beside their place, then renamed into it.
+//! Files that appear whole or not at all: written to a temporary file beside the target, then
+//! renamed.
 
 use std::{
     borrow::Cow,
@@ -11,23 +12,23 @@ use tempfile::{NamedTempFile, PersistError};
 
 use crate::{Action, Error};
 
-/// What becomes of a file that is there already.
+/// Treatment of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and writing is refused.
+    /// Keep it and return an error.
     Keep,
-    /// The new one takes its place.
+    /// Replace it.
     Replace,
 }
 
 /// Writes `path` through `fill`; an interrupted or failed write leaves nothing behind.
 ///
-/// A symbolic link stays, and what it points to is written. Permissions are those of any new file
-/// (`0o666` less the umask), not the private ones of a temporary file.
+/// A symbolic link stays, and its target is written. Permissions are those of any new file (`0o666`
+/// less the umask), not the private ones of a temporary file.
 ///
 /// # Errors
-/// [`Error::IsDirectory`], [`Error::NotAFile`], [`Error::AlreadyExists`], [`Error::File`], what `fill`
-/// says, or [`Error::Elsewhere`] if the name was taken meanwhile.
+/// [`Error::IsDirectory`], [`Error::NotAFile`], [`Error::AlreadyExists`], [`Error::File`], the
+/// error of `fill`, or [`Error::Elsewhere`] if another file took the name meanwhile.
 pub fn write_whole(
     path: &Path,
     existing: Existing,
@@ -51,7 +52,7 @@ pub fn write_whole(
     fill(&mut writer)?;
     writer.flush().map_err(|e| file_error(Action::Write, e))?;
     drop(writer);
-    // Without this a full disk may be noticed only after the rename.
+    // Without this, a full disk may be noticed only after the rename.
     part.as_file().sync_all().map_err(|e| file_error(Action::Write, e))?;
 
     let renamed = match existing {
@@ -63,15 +64,15 @@ pub fn write_whole(
         io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.to_owned() },
         _ => file_error(Action::Write, error),
     };
-    // It may be minutes of work: it stays, under another name.
+    // The file may be minutes of work, so it is kept under another name.
     Err(match keep(file, &target) {
         Some(kept) => Error::Elsewhere { kept, cause: Box::new(cause) },
         None => cause,
     })
 }
 
-/// Keeps a finished file that cannot have its name: beside it as `song-2.wav`, or else in the folder of
-/// temporary files.
+/// Keeps a finished file that could not be renamed: beside the target as `song-2.wav`, or else in
+/// the folder of temporary files.
 fn keep(mut part: NamedTempFile, target: &Path) -> Option<PathBuf> {
     let stem = target.file_stem()?.to_string_lossy().into_owned();
     let extension = target.extension().map(|of| format!(".{}", of.to_string_lossy()));
@@ -94,10 +95,10 @@ fn keep(mut part: NamedTempFile, target: &Path) -> Option<PathBuf> {
     copy.keep().ok().map(|(_, path)| path)
 }
 
-/// Says before any work is done whether `path` could be written.
+/// Checks, before any work is done, that `path` can be written.
 ///
 /// # Errors
-/// As [`write_whole`], as far as can be known without writing.
+/// The errors of [`write_whole`], as far as they are known without writing.
 pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     match path.metadata() {
         Ok(found) if found.is_dir() => return Err(Error::IsDirectory { path: path.to_owned() }),
@@ -112,7 +113,7 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     if path.file_name().is_none() {
         return Err(file_error(io::Error::new(io::ErrorKind::InvalidInput, "no file name")));
     }
-    // A name may be longer than the file system takes.
+    // A name may be too long for the file system.
     if let Err(source) = path.symlink_metadata()
         && source.kind() == io::ErrorKind::InvalidFilename
     {
@@ -123,7 +124,7 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     if !folder.metadata().map_err(file_error)?.is_dir() {
         return Err(file_error(io::ErrorKind::NotADirectory.into()));
     }
-    // The permission bits say nothing about read-only mounts or rights of root: only trying does.
+    // Permission bits do not show read-only mounts or the rights of root, so a file is created.
     tempfile::Builder::new()
         .prefix(".acestep-")
         .tempfile_in(folder)
@@ -131,11 +132,11 @@ pub fn check_target(path: &Path, existing: Existing) -> Result<(), Error> {
     Ok(())
 }
 
-/// Characters that FAT, exFAT and NTFS refuse in a name.
+/// Characters that FAT, exFAT and NTFS reject in a name.
 const REFUSED_BY_SOME: [char; 8] = ['"', '*', ':', '<', '>', '?', '\\', '|'];
 
-/// Makes an empty file of a name that some file systems refuse, and removes it: nothing else tells
-/// whether this one does. A name that all of them take is not tried.
+/// Creates and removes an empty file if some file systems reject its name, because only a try shows
+/// if this one does. Other names are not tried.
 fn try_name(path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_refused_by_some =
@@ -145,15 +146,15 @@ fn try_name(path: &Path) -> io::Result<()> {
     }
     match File::create_new(path) {
         Ok(_) => fs::remove_file(path),
-        // Another run was faster: the name can be made.
+        // Another run created it first, so the name is valid.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // The folder is missing or closed to us, which is said below.
+        // The folder is missing or not writable, which `check_target` reports later.
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Where `path` leads if it is a symbolic link.
+/// Resolves `path` if it is a symbolic link.
 fn followed(path: &Path) -> Result<Cow<'_, Path>, Error> {
     if !path.is_symlink() {
         return Ok(path.into());
@@ -162,7 +163,7 @@ fn followed(path: &Path) -> Result<Cow<'_, Path>, Error> {
     Ok(fs::canonicalize(path).map_err(error)?.into())
 }
 
-/// The same error without the name of the temporary file, which means nothing to a reader.
+/// Returns the error without the name of the temporary file, which the user does not know.
 fn nameless(error: &io::Error) -> io::Error {
     error.kind().into()
 }
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(error.hint().as_deref(), Some("check the path; its folder must exist"));
     }
 
-    /// Linux makes them on its own file systems, and exFAT answers with `InvalidInput`.
+    /// Linux file systems accept these names; exFAT returns `InvalidInput`.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_name_that_other_systems_refuse_is_tried_and_leaves_nothing() {

@@ -1,15 +1,16 @@
-//! Latents as files: what the VAE makes of sound, in the released models 25 frames a second of 64 numbers.
+//! Files of latents, the VAE's encoding of sound: in the released models 25 frames per second of 64
+//! values.
 //!
-//! | format | what is in it | bytes a frame of 64 |
+//! | format | content | bytes per frame of 64 |
 //! |---|---|---|
 //! | `safetensors` | `latents`, `[T, 64]` f32 | 256 |
 //! | `vae` | `[T, 64]` f32, little-endian, nothing else | 256 |
 //! | `nac8` | `NAC8`, `T` as u32; each frame an f16 scale and 64 int8 | 66 |
 //! | `nac4` | `NAC4`, `T` as u32; each frame an f16 scale and 64 int4, the first in the low half | 34 |
 //!
-//! A frame's scale is its largest magnitude over 127 (7), and a number is `round(x / scale)`, so it
-//! is off by half a scale at most, and what f16 rounds of the scale. The last three are
-//! acestep.cpp's; a file is told by what is in it, never by its name.
+//! A frame's scale is its largest magnitude over 127 (7), and a value is `round(x / scale)`. So the
+//! error is at most half a scale, plus the f16 rounding of the scale. The last three formats are
+//! acestep.cpp's. The format is detected by content, never by file name.
 //!
 //! Source: acestep.cpp `tools/neural-codec.cpp`.
 
@@ -36,19 +37,19 @@ use crate::{
     near::nearest,
 };
 
-/// Numbers of a frame; every released VAE has as many.
+/// Values per frame; the same for every released VAE.
 pub const CHANNELS: usize = 64;
 
-/// The tensor of a `.safetensors`.
+/// Name of the tensor in a `.safetensors`.
 const NAME: &str = "latents";
 
-/// No file of latents is larger: this is eleven hours of sound.
+/// Maximum file size: eleven hours of sound.
 const MOST_BYTES: u64 = 1 << 28;
 
-/// No latents are as large as this: those of songs lie within some tens.
+/// Maximum magnitude of a latent; real songs stay within some tens.
 const MOST_VALUE: f32 = 1e4;
 
-/// Other files by their first bytes: their lengths are whole frames now and then.
+/// Magic bytes of other files, whose lengths are sometimes whole frames.
 const FOREIGN: [(&[u8], &str); 9] = [
     (b"RIFF", "a WAV file"),
     (b"fLaC", "a FLAC file"),
@@ -61,25 +62,25 @@ const FOREIGN: [(&[u8], &str); 9] = [
     (b"\xff\xd8\xff", "a picture"),
 ];
 
-/// How latents are stored.
+/// A file format of latents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// Ours: named and typed.
+    /// Our own: named and typed.
     #[default]
     Safetensors,
-    /// acestep.cpp's `.vae`: numbers alone.
+    /// acestep.cpp's `.vae`: raw values.
     Vae,
-    /// acestep.cpp's `.nac8`: eight bits a number.
+    /// acestep.cpp's `.nac8`: int8.
     Nac8,
-    /// acestep.cpp's `.nac4`: four bits a number.
+    /// acestep.cpp's `.nac4`: int4.
     Nac4,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Safetensors, Self::Vae, Self::Nac8, Self::Nac4];
 
-    /// Its name, which is also the usual extension.
+    /// Returns the name, which is also the usual extension.
     pub fn name(self) -> &'static str {
         match self {
             Self::Safetensors => "safetensors",
@@ -89,13 +90,13 @@ impl Format {
         }
     }
 
-    /// The format that `path`'s extension names.
+    /// Returns the format of `path`'s extension.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         Self::ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.name()))
     }
 
-    /// Whether what is written is read back to the bit.
+    /// True if reading returns exactly the written values.
     pub fn is_exact(self) -> bool {
         matches!(self, Self::Safetensors | Self::Vae)
     }
@@ -121,16 +122,16 @@ impl FromStr for Format {
     }
 }
 
-/// Reads a file of latents in any [`Format`], told by its content: `[1, T, channels]`.
+/// Reads a file of latents in any [`Format`], detected by content: `[1, T, channels]`.
 ///
-/// `channels` is what the model's VAE has, [`CHANNELS`] in those that are released; only a
-/// `.safetensors` says it itself.
+/// `channels` is the model's VAE width, [`CHANNELS`] in the released ones; only a `.safetensors`
+/// states it itself.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read, [`Error::Latents`] if it holds no such latents.
 pub fn read(path: &Path, channels: usize) -> Result<Array3, Error> {
     let failed = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
-    // Asked before it is opened: opening a pipe waits for its writer.
+    // Checked before opening: opening a pipe would wait for its writer.
     let found = fs::metadata(path).map_err(failed)?;
     let bad = |why: String| Error::Latents { path: path.to_owned(), why };
     if !found.is_file() {
@@ -145,10 +146,10 @@ pub fn read(path: &Path, channels: usize) -> Result<Array3, Error> {
     from_bytes(&bytes, channels).map(|(latents, _)| latents).map_err(bad)
 }
 
-/// The same from memory, with the format that it was in.
+/// Like [`read`], from memory; also returns the detected format.
 ///
 /// # Errors
-/// What is wrong, as the end of a sentence.
+/// A description of the problem, as the end of a sentence.
 pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), String> {
     let (data, format) = if let Some(data) = nac::read(bytes, channels, nac::EIGHT)? {
         (data, Format::Nac8)
@@ -169,7 +170,7 @@ pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), Str
             ));
         }
         let values = floats(bytes);
-        // Nothing but its values tells such a file from any other.
+        // This format has no header: only its values can be checked.
         if let Some(i) = values.iter().position(|x| x.is_nan() || x.abs() > MOST_VALUE) {
             return Err(format!("value {i} is {:.1e}: these are no latents", values[i]));
         }
@@ -184,10 +185,10 @@ pub fn from_bytes(bytes: &[u8], channels: usize) -> Result<(Array3, Format), Str
     Ok((Array3::new([1, data.len() / channels, channels], data), format))
 }
 
-/// Writes one song's latents, `[1, T, C]`; the file appears whole or not at all.
+/// Writes the latents of one song, `[1, T, C]`; the file appears whole or not at all.
 ///
 /// # Errors
-/// Those of [`to_bytes`] and of [`write_whole`].
+/// The errors of [`to_bytes`] and [`write_whole`].
 pub fn save(
     path: &Path,
     latents: &Array3,
@@ -205,10 +206,10 @@ pub fn save(
     })
 }
 
-/// A file of latents in memory.
+/// Encodes a file of latents in memory.
 ///
 /// # Errors
-/// [`Error::Conflict`] if they are not one song's, `[1, T, C]`, or larger than the format holds;
+/// [`Error::Conflict`] if they are not those of one song, `[1, T, C]`, or too large for the format;
 /// [`Error::NotFinite`].
 pub fn to_bytes(
     latents: &Array3,
@@ -218,7 +219,7 @@ pub fn to_bytes(
     let [1, frames, channels] = latents.shape else {
         return Err(Error::Conflict(format!("latents of {:?} are not one song's", latents.shape)));
     };
-    // Two of four bits share a byte.
+    // Two int4 values share a byte.
     if format == Format::Nac4 && !channels.is_multiple_of(2) {
         return Err(Error::Conflict(format!("nac4 holds no frames of {channels} numbers")));
     }
@@ -241,14 +242,14 @@ pub fn to_bytes(
     }
 }
 
-/// Whether `bytes` begin as a `.safetensors` does: a length, then JSON. Latents never do, for as
+/// True if `bytes` begin like a `.safetensors`: a length, then JSON. Latents never do, because as
 /// floats these bytes are near zero and beyond 1e30.
 fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk::<8>() else { return false };
     rest.first() == Some(&b'{') && u64::from_le_bytes(*length) < 100_000_000
 }
 
-/// What `bytes` are, if they begin as another file does.
+/// Returns the kind of another file if `bytes` begin like one.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     let by_name = FOREIGN.iter().find(|(first, _)| bytes.starts_with(first));
     match by_name {

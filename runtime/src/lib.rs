@@ -1,7 +1,7 @@
-//! From a request to audio: everything between what was asked and the WAV, no file formats of
-//! checkpoints.
+//! From a request to audio: all stages between the user's request and the encoded sound file,
+//! without the file formats of checkpoints.
 //!
-//! `Request` (what was asked) -> `Plan` (nothing optional left) -> condition -> latents -> `Audio`.
+//! `Request` (user input) -> `Plan` (all values resolved) -> condition -> latents -> `Audio`.
 //!
 //! ```
 //! use acestep_model::{Checkpoint, Place};
@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Whoever wants to see what happens, or to stop it, hands over an [`Observe`] of their own:
+//! To receive progress events or to cancel a run, pass your own [`Observe`]:
 //!
 //! ```
 //! use acestep_model::{Checkpoint, Place};
@@ -30,7 +30,7 @@
 //! };
 //! use burn_flex::{Flex, FlexDevice};
 //!
-//! /// Prints what happens, and has had enough before it begins.
+//! /// Prints events, and cancels at once.
 //! struct Watcher;
 //!
 //! impl Observe for Watcher {
@@ -54,31 +54,32 @@
 //! # }
 //! ```
 //!
-//! A run keeps everything in its values. What the process shares is tables that never change and the list of
-//! cards, which are looked for once. Which backend computes is a type, here
-//! [Burn's Flex](https://crates.io/crates/burn-flex) on the processor; [`Device`] turns a choice at run time into one.
+//! A run keeps all its state in its own values. Global state is only constant tables and the list
+//! of GPUs, which is queried once. The backend is a type, here
+//! [Burn's Flex](https://crates.io/crates/burn-flex) on the CPU; [`Device`] selects it at
+//! run time.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`request`] | what was asked, in upstream's names; other programs' request files |
+//! | [`request`] | user input with upstream's names; request files of other programs |
 //! | [`plan`] | every default, range and automatic rule |
-//! | [`prompt`] | the two texts that the networks read, byte by byte |
+//! | [`prompt`] | the two text inputs of the networks, byte by byte |
 //! | [`codes`] | audio codes as text |
-//! | [`sounds`] | the songs that others are made from |
-//! | [`text`], [`condition`], [`source`] | prompts, codes and songs to what sampling starts from |
+//! | [`sounds`] | source and reference songs |
+//! | [`text`], [`condition`], [`source`] | prompts, codes and songs to the inputs of sampling |
 //! | [`lm`] | the 5 Hz language model: prompts, plan, audio codes |
 //! | [`flow`] | timesteps, noise, guidance, solver |
 //! | [`vae`] | latents to sound and back, in tiles |
 //! | [`audio`] | sound files of many formats in and out, rates, loudness, tags |
 //! | [`listen`] | sound to audio codes |
-//! | [`align`], [`score`], [`plot`] | after the song: when each line is sung, how good it is, a picture |
+//! | [`align`], [`score`], [`plot`] | after the song: times of the lines, scores, a picture |
 //! | [`codec`] | sound to latents and back |
-//! | [`pipeline`] | the straight line through all of it |
-//! | [`device`], [`host`], [`residency`], [`observe`] | where it runs, what is in memory, who watches |
-//! | [`overflow`] | stages that are done again in f32 |
+//! | [`pipeline`] | all stages in sequence |
+//! | [`device`], [`host`], [`residency`], [`observe`] | devices, memory, progress events |
+//! | [`overflow`] | retry of a stage in f32 |
 //! | [`exchange`] | conditioning in and out as files |
-//! | [`latents`] | latents in and out as files, acestep.cpp's among them |
-//! | [`error`], [`nearest`] | what can go wrong, and how to mend it; the name that was probably meant |
+//! | [`latents`] | latents in and out as files, also acestep.cpp's |
+//! | [`error`], [`nearest`] | errors and how to fix them; suggestions for misspelt names |
 
 pub mod align;
 pub mod audio;

@@ -1,4 +1,4 @@
-//! A song that exists, as the language model reads it: sound -> latents -> audio codes.
+//! Converts an existing song to the language model's input: sound -> latents -> audio codes.
 //!
 //! Source: upstream `convert_src_audio_to_codes`.
 
@@ -23,19 +23,19 @@ use crate::{
     vae::{self, Tiling},
 };
 
-/// Codes made at once. Codes do not see each other, so this changes nothing but the memory: some
+/// Number of codes computed at once. Codes are independent, so this only affects memory: about
 /// 200 MB for the released networks.
 pub const CODES_AT_ONCE: usize = 500;
 
-/// The audio codes of a sound of any rate and any channels, five a second.
+/// Returns the audio codes of a sound of any rate and any number of channels, five per second.
 ///
-/// The rest of the sound after its last whole frame is dropped, and the last code is filled
-/// up with the start of the latent of silence, both as upstream does.
+/// As upstream, samples after the last whole frame are dropped, and the last code is padded with
+/// the start of the silence latents.
 ///
 /// # Errors
 /// [`Error::Conflict`] or [`Error::TooShort`] if there is nothing to encode;
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] with the stage whose
-/// result is unusable; [`Error::DeviceFailed`] if a card fails; [`Error::Cancelled`].
+/// result is invalid; [`Error::DeviceFailed`] if a GPU fails; [`Error::Cancelled`].
 // ANCHOR: codes_of
 pub fn codes_of<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
@@ -48,13 +48,13 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 }
 // ANCHOR_END: codes_of
 
-/// What the VAE encodes a sound to: `[1, T, C]`.
+/// Encodes a sound with the VAE: `[1, T, C]`.
 ///
-/// The sound must have the VAE's rate and two channels; see [`to_stereo`]. It is cut into tiles as
-/// upstream does, and into smaller ones where a card has too little memory for those.
+/// The sound must have the VAE's rate and two channels; see [`to_stereo`]. It is encoded in
+/// upstream's tiles, or in smaller ones if a GPU has too little memory.
 ///
 /// # Errors
-/// As [`codes_of`].
+/// The errors of [`codes_of`].
 pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
     parts: &Parts<'_, B, C>,
@@ -63,10 +63,11 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     latents_with(audio, None, None, parts, observe)
 }
 
-/// [`latents_of`], with the user's own tiles, or drawn from the distribution by noise `[1, T, C]`.
+/// Like [`latents_of`], with the user's tiles, or with a sample of the distribution by `noise`,
+/// `[1, T, C]`.
 ///
 /// # Errors
-/// As [`codes_of`].
+/// The errors of [`codes_of`].
 pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
     tiling: Option<Tiling>,
@@ -108,14 +109,14 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     Ok(latents)
 }
 
-/// The audio codes of latents.
+/// Returns the audio codes of latents.
 ///
 /// # Shapes
 /// - `latents`: `[1, T, C]`
 /// - output: `ceil(T / 5)` codes
 ///
 /// # Errors
-/// As [`codes_of`].
+/// The errors of [`codes_of`].
 pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
     latents: Tensor<B, 3>,
     parts: &Parts<'_, B, C>,
@@ -151,10 +152,10 @@ fn quantized<B: Backend>(
     silence: Tensor<B, 3>,
 ) -> Result<Vec<u32>, Error> {
     let pooled = tokenizer.pool(latents, silence); // [1, N, H]
-    // A code of what is not a number would look like any other.
+    // NaN would quantise to a valid code.
     require_finite("the tokenizer of audio codes", &to_host(pooled.clone()))?;
     let (_, indices) = tokenizer.quantizer().forward(pooled);
     let codes = to_host(indices.float());
-    // All below 2^24, so exact.
+    // All codes are below 2^24, so f32 is exact.
     Ok(codes.into_iter().map(|code| code as u32).collect())
 }

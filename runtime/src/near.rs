@@ -1,14 +1,14 @@
-//! Which of the names that there are was probably meant.
+//! Suggests a name for a misspelt one.
 //!
-//! Likeness is that of Jaro and Winkler (1990), which counts letters in common near their place, those at
-//! the beginning for more. One letter too many, too few, wrong or swapped with its neighbour counts as
-//! alike in any case: of three letters two swapped ones are most of the word.
+//! Similarity is Jaro-Winkler (1990): it counts common letters near their position, with more
+//! weight at the beginning. One inserted, missing, wrong or swapped letter always counts as
+//! similar, because in a word of three letters two swapped ones are most of the word.
 
-/// What counts as alike: below it, names have little more in common than some letters.
+/// Minimum similarity; below it, names have little more in common than some letters.
 const ALIKE: f64 = 0.8;
 
-/// Of `names` the one that looks most like `typed`, whatever its case; none, if none does. What `typed` is
-/// the beginning of comes before what is alike, and of equals the first.
+/// Returns the name most similar to `typed`, ignoring case, or `None` if no name is similar. A name
+/// that begins with `typed` wins over similar ones; among equals the first wins.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let of_each = |name: &'a str| (likeness(&typed, &name.to_lowercase()), name);
@@ -18,12 +18,12 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 fn likeness(typed: &str, name: &str) -> f64 {
-    // One letter begins too many names.
+    // A single letter is the beginning of too many names.
     if typed.chars().count() > 1 && name.starts_with(typed) {
         return if name == typed { 2.0 } else { 1.0 };
     }
     let likeness = strsim::jaro_winkler(typed, name);
-    // Of one or two letters any other is one letter away.
+    // Names of one or two letters are all one edit apart.
     let is_slip = typed.chars().count() > 2 && strsim::osa_distance(typed, name) <= 1;
     if is_slip { likeness.max(0.9) } else { likeness }
 }

@@ -1,9 +1,9 @@
-//! What is done when a network's numbers leave the range of its type.
+//! Retries a stage in f32 if a network overflows its float type.
 //!
-//! f16 ends at 65504, and networks that were trained in bf16 do not know that: upstream's language
-//! model and transformer are known to give NaN in f16. The networks themselves keep the sum of their
-//! layers finite ([`keep_finite`](acestep_model::kernel::keep_finite)); where that does not help, the
-//! stage is done again in f32.
+//! f16 ends at 65504, but the networks were trained in bf16: upstream's language model and
+//! transformer are known to give NaN in f16. The networks themselves keep their residual sums
+//! finite ([`keep_finite`](acestep_model::kernel::keep_finite)); if that does not help, the stage
+//! is repeated in f32.
 
 use acestep_model::{Backend, Place};
 use burn::tensor::DType;
@@ -18,15 +18,15 @@ use crate::{
     observe::{Event, Observe},
 };
 
-/// Does the work of a stage in `place`, and once more in f32 if its result is not finite and the
-/// place was of a narrower type.
+/// Runs the work of a stage in `place`, and again in f32 if its result is not finite and the float
+/// type of `place` is narrower.
 ///
-/// `who` is the network, as a noun phrase; `widened` is told the new place before the second time,
-/// and can refuse it.
+/// `who` is the network, as a noun phrase. `widened` is called with the new place before the second
+/// run, and can prevent it with an error.
 ///
 /// # Errors
-/// Those of `work` and of `widened`; [`Error::NotFinite`] and [`Error::Scores`] know the type that
-/// was used first.
+/// The errors of `work` and `widened`; [`Error::NotFinite`] and [`Error::Scores`] contain the float
+/// type of the first run.
 pub(crate) fn repeated_in_f32<B: Backend, T>(
     who: &'static str,
     place: &Place<B>,
@@ -45,8 +45,8 @@ pub(crate) fn repeated_in_f32<B: Backend, T>(
     }
 }
 
-/// Refuses to put `parameters` of `who` into memory in f32 where they are known not to fit; `others`
-/// are the bytes of what stays there. Half of it fitted, which says nothing of the whole.
+/// Returns an error if `parameters` of `who` in f32 do not fit into memory; `others` are the bytes
+/// that stay there. The narrower weights did fit, but this does not prove that f32 fits.
 ///
 /// # Errors
 /// [`Error::NoRoomForF32`]
@@ -66,7 +66,7 @@ pub(crate) fn check_room(
     Err(Error::NoRoomForF32 { who, dtype, needed, free, device })
 }
 
-/// What a person is told of it.
+/// Returns the notice for the user.
 pub fn notice(who: &str, dtype: DType) -> Notice {
     Notice(format!(
         "{who} overflowed in {} and was run again in f32: pass --dtype f32 to start so",

@@ -1,4 +1,4 @@
-//! The two texts that condition a song, byte for byte as the model was trained on them.
+//! The two prompts that condition a song, byte for byte as the model was trained on them.
 //!
 //! Caption prompt: `# Instruction\n{instruction}\n\n# Caption\n{caption}\n\n# Metas\n{metas}
 //! <|endoftext|>\n`; lyric prompt: `# Languages\n{language}\n\n# Lyric\n{lyrics}<|endoftext|>`.
@@ -7,37 +7,37 @@
 
 use serde_json::Value;
 
-/// What text2music asks of the model.
+/// Instruction of text2music.
 pub const TEXT_TO_MUSIC: &str = "Fill the audio semantic mask based on the given conditions:";
-/// What a song from audio codes asks, as a cover does.
+/// Instruction of covers and of songs from audio codes.
 pub const COVER: &str = "Generate audio semantic tokens based on the given conditions:";
-/// What repainting asks.
+/// Instruction of repainting.
 pub const REPAINT: &str = "Repaint the mask area based on the given conditions:";
 
-/// Lyrics of a song without a voice.
+/// Lyrics of a song without vocals.
 pub const INSTRUMENTAL: &str = "[Instrumental]";
 
 const NOT_KNOWN: &str = "N/A";
 
-/// Seconds that the prompt states when no duration is known.
+/// Duration in the prompt if none is known.
 const DEFAULT_DURATION: &str = "30 seconds";
 
-/// Tempo, metre, key and length as the caption prompt states them.
+/// Tempo, metre, key and duration, as in the caption prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Metas {
-    /// Beats a minute; absent and 0 are both written `N/A`.
+    /// Beats per minute; absent and 0 are both written `N/A`.
     pub bpm: Option<u32>,
     /// Such as `4` or `6/8`, verbatim; blank is `N/A`.
     pub timesignature: Option<String>,
     /// Such as `F# minor`, verbatim; blank is `N/A`.
     pub keyscale: Option<String>,
-    /// The text for the duration, see [`duration_text`]; absent means `30 seconds`.
+    /// Duration text, see [`duration_text`]; absent means `30 seconds`.
     pub duration: Option<String>,
 }
 
 impl Metas {
-    /// Reads a metadata object in any of upstream's spellings; a key that is absent, null or of
-    /// another type is not known.
+    /// Reads a metadata object with any of upstream's key names. A key that is absent, null or of
+    /// another type counts as unknown.
     pub fn from_json(metas: &Value) -> Self {
         let first = |keys: &[&str]| keys.iter().map(|key| &metas[*key]).find(|v| !v.is_null());
         let words = |keys: &[&str]| first(keys).and_then(Value::as_str).map(str::to_owned);
@@ -52,7 +52,7 @@ impl Metas {
         }
     }
 
-    /// The four lines, each with its newline.
+    /// Formats the four lines, each with its newline.
     pub fn to_text(&self) -> String {
         let bpm = match self.bpm {
             None | Some(0) => NOT_KNOWN.to_owned(),
@@ -71,12 +71,12 @@ fn or_not_known(value: Option<&str>) -> &str {
     value.filter(|text| !text.trim().is_empty()).unwrap_or(NOT_KNOWN)
 }
 
-/// `33.7` -> `33 seconds`: cut, not rounded.
+/// Formats a duration, truncated: `33.7` -> `33 seconds`.
 pub fn duration_text(seconds: f64) -> String {
     format!("{} seconds", seconds.trunc())
 }
 
-/// The text for the caption encoder; `metas` is [`Metas::to_text`] or any other text.
+/// Formats the prompt of the caption encoder; `metas` is [`Metas::to_text`] or any other text.
 pub fn caption_prompt(instruction: &str, caption: &str, metas: &str) -> String {
     let colon = if instruction.ends_with(':') { "" } else { ":" };
     let caption = caption_of_prompt(caption);
@@ -85,20 +85,20 @@ pub fn caption_prompt(instruction: &str, caption: &str, metas: &str) -> String {
     )
 }
 
-/// The text for the lyric encoder.
+/// Formats the prompt of the lyric encoder.
 pub fn lyric_prompt(language: &str, lyrics: &str) -> String {
     format!("{}{lyrics}<|endoftext|>", lyric_head(language))
 }
 
-/// What stands before the lyrics in [`lyric_prompt`].
+/// Returns the part of [`lyric_prompt`] before the lyrics.
 pub fn lyric_head(language: &str) -> String {
     format!("# Languages\n{language}\n\n# Lyric\n")
 }
 
-/// Caption and lyric prompt from upstream's metadata, which is an object, a text or null.
+/// Formats caption and lyric prompt from upstream's metadata: an object, a text or null.
 ///
-/// An object's `caption` and `language`, if it has them, win over the arguments. `instruction` is
-/// [`TEXT_TO_MUSIC`] where absent. This is upstream's `build_dit_inputs`.
+/// An object's `caption` and `language`, if present, override the arguments. `instruction` defaults
+/// to [`TEXT_TO_MUSIC`]. This is upstream's `build_dit_inputs`.
 pub fn prompts_from_metas(
     task_instruction: Option<&str>,
     caption: &str,
@@ -121,9 +121,9 @@ pub fn prompts_from_metas(
     )
 }
 
-/// The caption inside a whole caption prompt; any other text is returned as it is.
+/// Extracts the caption from a whole caption prompt; returns any other text unchanged.
 ///
-/// People paste prompts of the training data as captions, and upstream unwraps them.
+/// Users paste prompts of the training data as captions, and upstream unwraps them.
 pub fn caption_of_prompt(caption: &str) -> &str {
     const START: &str = "# Caption";
     if !caption.contains("# Instruction") {
@@ -133,7 +133,7 @@ pub fn caption_of_prompt(caption: &str) -> &str {
     rest.split_once("# Metas").map_or(rest, |(inside, _)| inside).trim()
 }
 
-/// The instruction of a task; an unknown task gets [`TEXT_TO_MUSIC`], as upstream has it.
+/// Returns the instruction of a task; [`TEXT_TO_MUSIC`] for an unknown task, as upstream.
 ///
 /// `track` is used by `extract` and `lego`, `classes` by `complete`; both are upper-cased.
 pub fn instruction(task: &str, track: Option<&str>, classes: &[&str]) -> String {

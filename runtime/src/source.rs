@@ -1,4 +1,4 @@
-//! What the diffusion transformer starts from besides noise: source latents and a mask.
+//! Inputs of the diffusion transformer besides noise: source latents and a mask.
 //!
 //! `context = [source | mask]`:
 //!
@@ -28,10 +28,10 @@ use crate::{
     sounds::Sound,
 };
 
-/// The latents of a sound, `[1, T, C]`.
+/// Returns the latents of a sound, `[1, T, C]`.
 ///
 /// # Errors
-/// As [`listen::latents_of`].
+/// The errors of [`listen::latents_of`].
 pub fn latents<B: Backend, C: Checkpoint<B>>(
     sound: &Sound,
     parts: &Parts<'_, B, C>,
@@ -47,11 +47,11 @@ pub fn latents<B: Backend, C: Checkpoint<B>>(
     }
 }
 
-/// The latents of the plan's source with what is added to its ends, `[1, T, C]`; `None` without a
-/// source. `T` is the length of the song, without what is sampled beyond it.
+/// Returns the latents of the plan's source, extended at both ends if planned, `[1, T, C]`; `None`
+/// without a source. `T` is the length of the song, without the padding of sampling.
 ///
 /// # Errors
-/// As [`latents`].
+/// The errors of [`latents`].
 pub fn target<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     stored_silence: &Tensor<B, 3>,
@@ -60,7 +60,7 @@ pub fn target<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Option<Tensor<B, 3>>, Error> {
     let Some(source) = &plan.source else { return Ok(None) };
     let longer = match source {
-        // Upstream encodes the silence that it adds together with the sound.
+        // Upstream encodes the added silence together with the sound.
         Sound::Audio(audio) if plan.added != Added::default() => {
             Sound::Audio(Arc::new(lengthened(audio, plan.added)))
         }
@@ -78,7 +78,7 @@ pub fn target<B: Backend, C: Checkpoint<B>>(
     Ok(Some(padded(target, stored_silence, plan.frames)))
 }
 
-/// A sound with silence before and after it.
+/// Adds silence before and after a sound.
 fn lengthened(audio: &Audio, added: Added) -> Audio {
     let longer = |channel: &Vec<f32>| {
         let mut samples = vec![0.0; added.before];
@@ -89,7 +89,7 @@ fn lengthened(audio: &Audio, added: Added) -> Audio {
     Audio { channels: audio.channels.iter().map(longer).collect(), sample_rate: audio.sample_rate }
 }
 
-/// Latents with silence where music is made anew: what a repaint shows of its source.
+/// Replaces the region to regenerate with silence, as the source of a repaint.
 ///
 /// # Shapes
 /// - `target`, output: `[1, T, C]`
@@ -99,14 +99,14 @@ pub fn silenced<B: Backend>(
     anew: &Range<usize>,
     stored_silence: &Tensor<B, 3>,
 ) -> Tensor<B, 3> {
-    // The silence of the same frames: its first ones differ from the others.
+    // Silence of the same frames, because its first frames differ from later ones.
     let silence = silence(stored_silence, anew.end).narrow(1, anew.start, anew.len());
     let [batch, _, channels] = target.dims();
     target.slice_assign([0..batch, anew.clone(), 0..channels], silence)
 }
 // ANCHOR_END: silenced
 
-/// The first `frames` frames of silence, begun again where the stored silence ends.
+/// Returns the first `frames` frames of silence; repeats the stored silence if it is too short.
 ///
 /// # Shapes
 /// - `silence`: `[1, stored, C]`
@@ -117,10 +117,10 @@ pub fn silence<B: Backend>(silence: &Tensor<B, 3>, frames: usize) -> Tensor<B, 3
     Tensor::cat((0..frames).step_by(stored).map(piece).collect(), 1)
 }
 
-/// Appends the start of silence until there are `frames` frames; cuts what is longer.
+/// Appends the start of silence up to `frames` frames; truncates longer latents.
 ///
-/// Not its continuation: upstream pads with `silence_latent[:pad]`, and the first frames of silence
-/// differ from later ones.
+/// The padding starts at frame 0 of silence, as upstream's `silence_latent[:pad]`; the first frames
+/// of silence differ from later ones.
 ///
 /// # Shapes
 /// - `latents`: `[B, T, C]`, `stored_silence`: `[1, stored, C]`
@@ -138,7 +138,7 @@ pub fn padded<B: Backend>(
     Tensor::cat(vec![latents, filler], 1)
 }
 
-/// Where music is to be made, a number for each of `frames` frames.
+/// Returns the mask of the region to generate, one value per frame.
 // ANCHOR: mask
 pub fn mask(anew: Option<&Range<usize>>, mode: MaskMode, frames: usize) -> Vec<f32> {
     let inside = |frame| anew.is_none_or(|anew| anew.contains(&frame));
@@ -151,10 +151,10 @@ pub fn mask(anew: Option<&Range<usize>>, mode: MaskMode, frames: usize) -> Vec<f
 }
 // ANCHOR_END: mask
 
-/// Source and mask side by side.
+/// Concatenates source and mask.
 ///
 /// # Shapes
-/// - `source`: `[B, T, C]`, `mask`: `T` numbers
+/// - `source`: `[B, T, C]`, `mask`: `T` values
 /// - output: `[B, T, 2 C]`
 // ANCHOR: context
 pub fn context<B: Backend>(source: Tensor<B, 3>, mask: &[f32]) -> Tensor<B, 3> {

@@ -8,7 +8,7 @@ pub(crate) fn path(relative: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens")).join(relative)
 }
 
-/// One f32 tensor of a golden file, flat.
+/// Reads one f32 tensor of a golden file, flat.
 pub(crate) fn golden_f32(file: &str, name: &str) -> Vec<f32> {
     let bytes = std::fs::read(path(file)).expect("the goldens are in the repository");
     let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
@@ -18,7 +18,7 @@ pub(crate) fn golden_f32(file: &str, name: &str) -> Vec<f32> {
     view.data().chunks_exact(4).map(value).collect()
 }
 
-/// One i64 tensor of a golden file, flat.
+/// Reads one i64 tensor of a golden file, flat.
 pub(crate) fn golden_i64(file: &str, name: &str) -> Vec<i64> {
     let bytes = std::fs::read(path(file)).expect("the goldens are in the repository");
     let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
@@ -28,13 +28,13 @@ pub(crate) fn golden_i64(file: &str, name: &str) -> Vec<i64> {
     view.data().chunks_exact(8).map(value).collect()
 }
 
-/// A golden JSON file.
+/// Reads a golden JSON file.
 pub(crate) fn golden_json(file: &str) -> serde_json::Value {
     let text = std::fs::read_to_string(path(file)).expect("the goldens are in the repository");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// A `tokenizer.json` as it is: nothing is appended, special tokens are written out.
+/// A plain `tokenizer.json`: nothing is appended, special tokens are decoded as text.
 pub(crate) struct Json(tokenizers::Tokenizer);
 
 impl Json {
@@ -61,12 +61,12 @@ impl Tokenizer for Json {
     }
 }
 
-/// The tokenizer of the tiny language model: 958 tokens.
+/// Opens the tokenizer of the tiny language model: 958 tokens.
 pub(crate) fn tokenizer() -> Json {
     Json::open(&path("checkpoints_a/acestep-5Hz-lm-0.6B/tokenizer.json"))
 }
 
-/// A tokenizer that knows these words, which are its ids in order, and nothing else.
+/// A tokenizer whose whole vocabulary is these words; their indices are the ids.
 pub(crate) struct Words(pub(crate) Vec<&'static str>);
 
 impl Tokenizer for Words {

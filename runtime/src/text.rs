@@ -1,7 +1,6 @@
-//! Caption and lyrics as the condition encoder wants them.
+//! Caption and lyrics as inputs of the condition encoder.
 //!
-//! The caption goes through the whole text encoder; of the lyrics only rows of its embedding table
-//! are used.
+//! The caption passes the whole text encoder; the lyrics only use its embedding table.
 //!
 //! Source: upstream `handler.py`, `infer_text_embeddings` and `infer_lyric_embeddings`.
 
@@ -10,23 +9,23 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::{Error, residency::Parts};
 
-/// Tokens a caption prompt is cut to.
+/// Maximum tokens of a caption prompt; the rest is cut off.
 pub const CAPTION_TOKENS: usize = 256;
 
-/// Tokens a lyric prompt is cut to.
+/// Maximum tokens of a lyric prompt; the rest is cut off.
 pub const LYRIC_TOKENS: usize = 2048;
 
 /// A batch of token ids, padded on the right to the longest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
-    /// One row a text, all of one length.
+    /// One row per text, all of equal length.
     pub ids: Vec<Vec<u32>>,
-    /// True = a token of the text, false = padding.
+    /// True for a token of the text, false for padding.
     pub mask: Vec<Vec<bool>>,
 }
 
 impl Tokens {
-    /// Tokenizes `texts`, each cut to `most` tokens.
+    /// Tokenizes `texts`, each truncated to `most` tokens.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if the tokenizer cannot be read.
@@ -41,7 +40,7 @@ impl Tokens {
         Ok(Self::fitted(ids, longest, parts.pad_token_id()?))
     }
 
-    /// Cuts or pads every row to `length`.
+    /// Truncates or pads every row to `length`.
     pub fn fitted(ids: Vec<Vec<u32>>, length: usize, pad: u32) -> Self {
         let mask = ids.iter().map(|row| (0..length).map(|i| i < row.len()).collect()).collect();
         let fit = |mut row: Vec<u32>| {
@@ -51,7 +50,7 @@ impl Tokens {
         Self { ids: ids.into_iter().map(fit).collect(), mask }
     }
 
-    /// The ids of every text alone.
+    /// Returns the ids of every text without padding.
     pub fn rows_without_padding(&self) -> Vec<Vec<u32>> {
         let row = |(ids, mask): (&Vec<u32>, &Vec<bool>)| {
             ids.iter().zip(mask).filter(|(_, real)| **real).map(|(&id, _)| id).collect()
@@ -59,7 +58,7 @@ impl Tokens {
         self.ids.iter().zip(&self.mask).map(row).collect()
     }
 
-    /// The common length.
+    /// Returns the common length of the rows.
     pub fn length(&self) -> usize {
         self.ids.first().map_or(0, Vec::len)
     }
@@ -78,7 +77,7 @@ impl Tokens {
         Ok(Tensor::from_data(TensorData::new(ids, shape), device))
     }
 
-    /// The last hidden states of the text encoder, `[B, L, text]`.
+    /// Returns the last hidden states of the text encoder, `[B, L, text]`.
     ///
     /// # Errors
     /// [`Error::ForeignTokenizer`] if an id has no row in the encoder's table.
@@ -91,7 +90,7 @@ impl Tokens {
         Ok(Packed { hidden, mask: self.mask.clone() })
     }
 
-    /// Rows of the text encoder's table, `[B, L, text]`.
+    /// Returns rows of the text encoder's embedding table, `[B, L, text]`.
     ///
     /// # Errors
     /// [`Error::ForeignTokenizer`] if an id has no row in it.

@@ -1,13 +1,13 @@
-//! Texts as they come in: one form, whatever program wrote them.
+//! Normalises input texts of any program.
 //!
-//! A lyrics file from Windows has other line ends than one from Unix, and the text encoder would read
-//! other tokens. So every text takes this form where it comes in: a request's, a file's, that of a flag.
+//! Windows line ends would give other tokens than Unix line ends. So every text from a request, a
+//! file or a flag is normalised on input.
 
 use std::borrow::Cow;
 
 use crate::Notice;
 
-/// Bytes that are no text, and the line they are in, counted from 1.
+/// Bytes that are not text, and their line, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} has a byte that is no UTF-8")]
 pub struct NotText {
@@ -15,17 +15,17 @@ pub struct NotText {
     pub line: usize,
 }
 
-/// `text` with `\n` at the ends of its lines, where `\r\n` or `\r` stood.
+/// Replaces `\r\n` and `\r` with `\n`.
 pub fn unix_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// A text file's bytes: UTF-8, or UTF-16 that begins with its byte-order mark, as PowerShell writes it.
+/// Decodes a text file: UTF-8, or UTF-16 with a byte-order mark, as PowerShell writes it.
 ///
-/// The mark is left out, and lines end as in [`unix_lines`].
+/// The mark is removed, and lines end as in [`unix_lines`].
 ///
 /// # Errors
-/// [`NotText`] if they are neither.
+/// [`NotText`] if it is neither.
 pub fn decode(bytes: &[u8]) -> Result<String, NotText> {
     let text = match bytes {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes)?.into(),
@@ -38,8 +38,8 @@ pub fn decode(bytes: &[u8]) -> Result<String, NotText> {
     Ok(unix_lines(&text))
 }
 
-/// Lyrics as they are sung, and what was left out of them: the times of an LRC file and its facts about
-/// the song, and control characters.
+/// Removes the time stamps and metadata of an LRC file, and control characters, from lyrics.
+/// Returns the lyrics with notices about removals.
 pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {
     let mut notices = Vec::new();
     let mut text: String =
@@ -63,11 +63,11 @@ pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {
     (text, notices)
 }
 
-/// What begins a line of an LRC file that says something of the song.
+/// Prefixes of LRC metadata lines.
 const FACTS: [&str; 9] =
     ["[ar:", "[al:", "[ti:", "[au:", "[by:", "[re:", "[ve:", "[length:", "[offset:"];
 
-/// A line without the times before it, and those before its words.
+/// Removes the time stamps at the start of a line and within it.
 fn without_times(line: &str) -> String {
     let mut rest = line;
     while let Some(after) = time(rest, ['[', ']']) {
@@ -89,7 +89,7 @@ fn without_times(line: &str) -> String {
     words.trim().to_owned()
 }
 
-/// What follows a time such as `[01:23.45]` at the beginning of `text`.
+/// Returns the rest of `text` after a leading time stamp such as `[01:23.45]`.
 fn time(text: &str, [open, close]: [char; 2]) -> Option<&str> {
     let (inside, after) = text.trim_start().strip_prefix(open)?.split_once(close)?;
     let (minutes, seconds) = inside.split_once(':')?;
@@ -115,7 +115,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, NotText> {
     }
 }
 
-/// The line that follows `before`.
+/// Returns the number of the line that follows `before`.
 fn line_of(before: &[u8]) -> usize {
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(unix_lines("[Verse]\r\nla\rla\n\r\n"), "[Verse]\nla\nla\n\n");
     }
 
-    /// `é\n` in all three encodings, with and without a mark.
+    /// `é\n` in all three encodings, with and without a byte-order mark.
     #[test]
     fn text_of_every_encoding_is_the_same() {
         let all: [&[u8]; 4] = [
@@ -149,7 +149,7 @@ mod tests {
         let (text, notices) = sung(lrc);
         assert_eq!(text, "[Verse 1]\nla la\nlo lu\n\n\n");
         assert!(notices[0].0.starts_with("the lyrics' time stamps are left out"));
-        // Sections, numbers and signs of a song that has no times.
+        // Sections, numbers and symbols of a song without time stamps.
         for plain in
             ["[Verse]\n1:23 is the time, a < b\n", "[ar: no]\n[1:2:3:4]\n", "[00:1x]\n", ""]
         {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(notices.len(), 1);
     }
 
-    /// Latin-1 in the second line; half a unit of UTF-16; half a pair of them in the second line.
+    /// Latin-1 in the second line; half a UTF-16 unit; half a surrogate pair in the second line.
     #[test]
     fn what_is_no_text_names_the_line() {
         let all: [(&[u8], usize); 3] =

@@ -1,9 +1,9 @@
-//! The autoencoder in tiles: the same sound, and the same latents, in bounded memory.
+//! The autoencoder in tiles: equal results with bounded memory.
 //!
-//! Frames are cut into cores; each is decoded with `overlap` more frames on either side, whose
-//! sound is thrown away. A sample depends on nine frames to each side, so with an overlap of nine or
-//! more the result equals the whole decode up to rounding. Encoding is the same the other way round:
-//! a frame depends on some seven frames of sound to each side.
+//! Frames are split into cores. Each core is decoded with `overlap` extra frames on either side,
+//! whose sound is discarded. A sample depends on nine frames on each side, so an overlap of nine or
+//! more gives the same result up to rounding. Encoding works the same way: a frame depends on about
+//! seven frames of sound on each side.
 //!
 //! Source: upstream `tiled_decode`, `tiled_encode`.
 
@@ -20,7 +20,7 @@ use crate::{
     observe::{Event, Observe, Stage, check},
 };
 
-/// How latents are cut, in frames.
+/// Tile size and overlap, in frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tiling {
     /// Frames decoded or encoded at once; more than twice `overlap`.
@@ -30,24 +30,24 @@ pub struct Tiling {
 }
 
 impl Default for Tiling {
-    /// Upstream's: 512 frames (20 s) with 64 to each side.
+    /// Upstream's: 512 frames (20 s) with 64 on each side.
     fn default() -> Self {
         Self { chunk: 512, overlap: 64 }
     }
 }
 
 impl Tiling {
-    /// Upstream's for encoding: 30 s (750 frames) with 2 s (50) to each side.
+    /// Upstream's for encoding: 750 frames (30 s) with 50 (2 s) on each side.
     pub const ENCODE: Self = Self { chunk: 750, overlap: 50 };
 
-    /// Frames that a tile has at least where memory decides: with fewer, the frames to either side
-    /// would be heard.
+    /// Minimum tile size that is chosen automatically; smaller tiles would be audible at their
+    /// borders.
     pub const LEAST: usize = 64;
 
-    /// The same for `frames` frames in tiles of half the size, unless they would be smaller than
+    /// Returns tiles of half the size for `frames` frames, or `None` if they would be smaller than
     /// [`Self::LEAST`].
     pub fn smaller(self, frames: usize) -> Option<Self> {
-        // The half of a tile that is larger than the whole may be as much work as the whole.
+        // Half of a tile larger than the whole song could still cover the whole song.
         let chunk = self.chunk.min(frames) / 2;
         if chunk < Self::LEAST {
             return None;
@@ -56,7 +56,7 @@ impl Tiling {
     }
 }
 
-/// One tile: the frames it is for, and the frames it looks at.
+/// One tile: its core, and the window of frames that the network reads for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tile {
     core: Range<usize>,
@@ -64,7 +64,7 @@ struct Tile {
 }
 
 impl Tiling {
-    /// The same with the overlap halved until a core is left, as upstream does.
+    /// Halves the overlap until a core is left, as upstream does.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `chunk` is 0.
@@ -80,15 +80,15 @@ impl Tiling {
         Ok(Self { chunk, overlap })
     }
 
-    /// How many frames each tile of `frames` frames looks at.
+    /// Returns the window length of each tile of `frames` frames.
     ///
     /// # Errors
-    /// As [`Self::fitted`].
+    /// The errors of [`Self::fitted`].
     pub fn windows(self, frames: usize) -> Result<Vec<usize>, Error> {
         Ok(self.fitted()?.tiles(frames).iter().map(|tile| tile.window.len()).collect())
     }
 
-    /// The tiles of `frames` frames; one if they fit into a chunk.
+    /// Returns the tiles of `frames` frames; one tile if they fit into a chunk.
     fn tiles(self, frames: usize) -> Vec<Tile> {
         if frames <= self.chunk {
             return vec![Tile { core: 0..frames, window: 0..frames }];
@@ -138,13 +138,12 @@ pub fn decode<B: Backend>(
 
 /// Encodes sound in tiles, to the mean of the distribution.
 ///
-/// The mean makes a result repeatable; upstream draws from the distribution, with noise that no
-/// seed governs. (The reference results of `tests/goldens` were made with the mean as well.)
+/// The mean makes the result reproducible; upstream samples the distribution with unseeded noise.
+/// (The reference results of `tests/goldens` use the mean as well.)
 ///
 /// # Shapes
-/// - `sound`: `[B, 2, S]`, at least one frame of it
-/// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame have no frame of
-///   their own
+/// - `sound`: `[B, 2, S]`, at least one frame
+/// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame get none
 ///
 /// # Errors
 /// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
@@ -158,14 +157,14 @@ pub fn encode<B: Backend>(
     encode_with(encoder, sound, None, hop, tiling, observe)
 }
 
-/// [`encode`], drawn from the distribution where there is noise: `mean + std noise`. The noise is
-/// the whole song's, so tiles change nothing.
+/// Like [`encode`], but samples the distribution if `noise` is given: `mean + std noise`. The noise
+/// covers the whole song, so tiles do not change the result.
 ///
 /// # Shapes
 /// - `noise`: `[B, T, C]`
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn encode_with<B: Backend>(
     encoder: &Encoder<B>,
     sound: Tensor<B, 3>,
@@ -182,7 +181,7 @@ pub fn encode_with<B: Backend>(
     let mut latents = Vec::with_capacity(total);
     for (index, Tile { core, window }) in tiles.into_iter().enumerate() {
         check(observe)?;
-        // The last frames hear the samples after them too.
+        // The last frames also depend on the samples after them.
         let is_last = index + 1 == total;
         let overlap_end = (core.end + tiling.overlap) * hop;
         let end = if is_last { samples } else { overlap_end.min(samples) };
@@ -216,7 +215,7 @@ mod tests {
         }
     }
 
-    /// 30 s: cores of 384 frames, and 64 more wherever there is a neighbour.
+    /// 30 s: cores of 384 frames, and 64 more on each side that has a neighbour.
     #[test]
     fn a_window_is_its_core_and_what_is_left_and_right_of_it() {
         let windows = Tiling::default().windows(750).expect("a tiling");
@@ -224,7 +223,7 @@ mod tests {
         assert_eq!(Tiling::default().windows(512).expect("a tiling"), [512]);
     }
 
-    /// Golden `vae_tiled.dec3`: chunk 10 with overlap 64 runs with overlap 4.
+    /// Golden `vae_tiled.dec3`: a chunk of 10 reduces the overlap from 64 to 4.
     #[test]
     fn an_overlap_that_does_not_fit_is_halved() {
         let fitted = Tiling { chunk: 10, overlap: 64 }.fitted().expect("a tiling");

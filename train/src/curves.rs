@@ -1,4 +1,4 @@
-//! How losses fell: a picture of `losses.csv`.
+//! Loss curves: a picture of `losses.csv`.
 
 use acestep_runtime::plot::Picture;
 use plotters::{
@@ -8,30 +8,30 @@ use plotters::{
 
 use crate::Error;
 
-/// Pixels of the picture's width.
+/// Width of the picture in pixels.
 const WIDTH: u32 = 1000;
-/// Pixels of a panel's height.
+/// Height of a panel in pixels.
 const HEIGHT: u32 = 280;
-/// Letters.
+/// Font family.
 const FONT: &str = "sans-serif";
-/// The dark line is the mean of so many rows that this many of them are the table.
+/// The dark line is a moving mean over 1 / `SMOOTH` of the rows.
 const SMOOTH: usize = 60;
-/// What part of the values is shown: random weights, in the beginning, are far above all others.
+/// Quantiles of the shown values: random weights give far higher losses at the beginning.
 const SEEN: [f64; 2] = [0.0, 0.985];
 
 const FAINT: RGBColor = RGBColor(166, 200, 222);
 const LINE: RGBColor = RGBColor(22, 92, 145);
 const INK: RGBColor = RGBColor(60, 66, 76);
 
-/// A column of the table: what it is called, and its values.
+/// A column of the table: name and values.
 #[derive(Debug, Clone, PartialEq)]
 struct Column {
     name: String,
     values: Vec<f64>,
 }
 
-/// The steps of a table's rows, and its losses, which stand behind the first four columns. Rows that are
-/// cut or hold anything but numbers are left out.
+/// Reads the steps of a table's rows, and its losses, which follow the first four columns. Rows
+/// that are incomplete or not numeric are skipped.
 fn read(table: &str) -> Option<(Vec<f64>, Vec<Column>)> {
     let mut lines = table.lines();
     let names: Vec<&str> = lines.next()?.split(',').collect();
@@ -46,7 +46,7 @@ fn read(table: &str) -> Option<(Vec<f64>, Vec<Column>)> {
     (rows.len() > 1).then(|| (column(0), losses))
 }
 
-/// The mean of up to `width` values around each.
+/// Returns the mean of up to `width` values around each value.
 fn smoothed(values: &[f64], width: usize) -> Vec<f64> {
     let half = width / 2;
     (0..values.len())
@@ -57,7 +57,7 @@ fn smoothed(values: &[f64], width: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The lowest and the highest value that is shown.
+/// Returns the lowest and the highest shown value.
 fn range(values: &[f64]) -> [f64; 2] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -67,15 +67,15 @@ fn range(values: &[f64]) -> [f64; 2] {
     [low - room, high + room]
 }
 
-/// A panel for each loss of a `losses.csv`, as a PNG file; nothing for a table of fewer than two rows.
+/// Draws a panel for each loss of a `losses.csv`, as a PNG file; `None` for fewer than two rows.
 ///
 /// # Errors
-/// [`acestep_runtime::Error::Picture`], which no table is known to lead to.
+/// [`acestep_runtime::Error::Picture`], which is not known to happen.
 pub fn draw(title: &str, table: &str) -> Result<Option<Vec<u8>>, Error> {
     let Some((steps, losses)) = read(table) else { return Ok(None) };
     let height = HEIGHT * losses.len() as u32;
     let mut pixels = vec![0; (WIDTH * height * 3) as usize];
-    // The second time it is there already.
+    // Fails if the font is registered already.
     let _ = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
     paint(&mut pixels, height, title, &steps, &losses)
         .map_err(|error| acestep_runtime::Error::Picture(error.to_string()))?;
@@ -87,7 +87,7 @@ pub fn draw(title: &str, table: &str) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(picture.to_png()?))
 }
 
-/// Draws into rows of red, green and blue.
+/// Draws into rows of RGB pixels.
 fn paint(
     pixels: &mut [u8],
     height: u32,
@@ -105,7 +105,7 @@ fn paint(
         let mut chart = ChartBuilder::on(panel)
             .caption(format!("{title}: {name}"), (FONT, 20).into_font().color(&INK))
             .margin(12)
-            // Half of the last step's number.
+            // Half the width of the last step's label.
             .margin_right(36)
             .x_label_area_size(32)
             .y_label_area_size(64)
@@ -121,7 +121,7 @@ fn paint(
             .y_labels(6)
             .x_label_formatter(&|step| format!("{step:.0}"))
             .draw()?;
-        // What is far above the picture runs along its upper edge.
+        // Values above the range are drawn at the upper edge.
         let points = |values: &[f64]| -> Vec<(f64, f64)> {
             steps.iter().zip(values).map(|(&step, &value)| (step, value.min(high))).collect()
         };
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows of a loss that falls from 2 to 1.
+    /// Returns a table whose loss falls from 2 to 1.
     fn table(rows: usize) -> String {
         let row = |index: usize| {
             let error = 1.0 + (-8.0 * index as f64 / rows as f64).exp();
@@ -156,7 +156,7 @@ mod tests {
         let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
         let info = reader.next_frame(&mut pixels).expect("a picture");
         assert_eq!((info.width, info.height), (WIDTH, 2 * HEIGHT));
-        // The mean row of the line's colour in a column of the first panel.
+        // Mean row of pixels in the line's colour in a column of the first panel.
         let row = |x: usize| {
             let is_line = |y: &usize| {
                 let at = 3 * (y * WIDTH as usize + x);
@@ -169,7 +169,7 @@ mod tests {
         let rows = [100, 200, 400, 900].map(row);
         assert!(rows.is_sorted(), "{rows:?}");
         assert!(rows[0] < 90.0 && rows[3] > 200.0, "{rows:?}");
-        // The last step's number, 4000, is not cut.
+        // The last step's label, 4000, is not cut off.
         let mut last = pixels.chunks_exact(3).skip(WIDTH as usize - 1).step_by(WIDTH as usize);
         assert!(last.all(|pixel| pixel == [255; 3]));
     }

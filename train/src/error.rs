@@ -1,8 +1,8 @@
-//! What can go wrong while a network learns.
+//! Errors of training.
 
 use std::path::PathBuf;
 
-/// Why training stopped.
+/// A reason why training stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the stage could not be read.
@@ -10,7 +10,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file or folder could not be written.
@@ -18,41 +18,41 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A state that does not belong here, or is cut.
+    /// A state that is incomplete, or of another run.
     #[error("`{}`: {reason}", path.display())]
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A file that is written whole or not at all.
+    /// An error of the runtime, such as a failed write.
     #[error(transparent)]
     File(#[from] acestep_runtime::Error),
-    /// A checkpoint that training starts from.
+    /// An error of a checkpoint that training starts from.
     #[error(transparent)]
     Checkpoint(#[from] acestep_import::Error),
-    /// A size of a network that cannot be.
+    /// An invalid size of a network.
     #[error(transparent)]
     Config(#[from] acestep_model::ConfigError),
-    /// A folder of songs from which nothing can be learned.
+    /// A folder of songs that cannot be used for training.
     #[error("`{}`: {reason}", path.display())]
     Dataset {
         /// The folder, or a file in it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// No vocabulary could be learned.
+    /// A failure of vocabulary training.
     #[error("no vocabulary could be learned: {0}")]
     Vocabulary(String),
-    /// The loss is no number any more.
+    /// The loss or its gradient is NaN or infinite.
     #[error("after step {step} the loss or its gradient is no number: begin anew at a lower rate")]
     Diverged {
-        /// Steps that were taken.
+        /// Number of completed steps.
         step: usize,
     },
 }

@@ -1,7 +1,8 @@
-//! One network that learns: AdamW, a rate that warms up and fades out, gradients of bounded length,
-//! and a running mean of the weights, which is what is kept in the end.
+//! Training of one network: AdamW, a learning rate with warm-up and decay, gradient clipping, and a
+//! running mean of the weights, which is the final result.
 //!
-//! Source: Loshchilov and Hutter 2017, arXiv:1711.05101 (AdamW); Polyak and Juditsky 1992 (averages).
+//! Source: Loshchilov and Hutter 2017, arXiv:1711.05101 (AdamW); Polyak and Juditsky 1992
+//! (averages).
 
 use std::{collections::HashMap, f64::consts::PI};
 
@@ -23,29 +24,29 @@ mod walks;
 pub use walks::awake;
 use walks::{Cast, Length, Mean, Shorten, Weights};
 
-/// How a network learns.
+/// Optimizer configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Habits {
-    /// Steps in all.
+    /// Total number of steps.
     pub steps: usize,
-    /// The rate after warming up.
+    /// Learning rate after the warm-up.
     pub rate: f64,
-    /// Steps until it is reached.
+    /// Steps of the warm-up.
     pub warm_up: usize,
-    /// What is left of it in the end: a share.
+    /// Final learning rate, relative to `rate`.
     pub last: f64,
-    /// How slowly means of the gradient and of its square change.
+    /// Decay rates of the means of the gradient and of its square.
     pub betas: [f32; 2],
-    /// How fast weights shrink that nothing holds.
+    /// Weight decay.
     pub decay: f32,
-    /// The longest gradient, all parameters together.
+    /// Maximum norm of the whole gradient.
     pub longest: f32,
-    /// How slowly the mean of the weights changes.
+    /// Decay rate of the mean of the weights.
     pub average: f64,
 }
 
 impl Habits {
-    /// The rate of a step, counted from 0: a line up, then half a cosine down.
+    /// Returns the learning rate of a step, counted from 0: linear up, then half a cosine down.
     pub fn rate_at(&self, step: usize) -> f64 {
         if step < self.warm_up {
             return self.rate * (step + 1) as f64 / self.warm_up as f64;
@@ -56,9 +57,9 @@ impl Habits {
     }
 }
 
-/// A network and all that it needs to go on learning.
+/// A network with its training state.
 pub struct Learner<B: AutodiffBackend, M: AutodiffModule<B>> {
-    /// The network as it learns.
+    /// The network in training.
     pub model: M,
     averaged: M::InnerModule,
     optimizer: OptimizerAdaptor<AdamW, M, B>,
@@ -66,14 +67,14 @@ pub struct Learner<B: AutodiffBackend, M: AutodiffModule<B>> {
     step: usize,
 }
 
-/// Steps between two additions to the mean.
+/// Steps between two updates of the mean.
 const AVERAGED_EVERY: usize = 4;
 
 impl<B: AutodiffBackend, M: AutodiffModule<B>> Learner<B, M>
 where
     M::InnerModule: Module<B::InnerBackend>,
 {
-    /// A network that has learned nothing yet.
+    /// Starts with an untrained network.
     pub fn new(model: M, habits: Habits) -> Self {
         let optimizer = AdamWConfig::new()
             .with_beta_1(habits.betas[0])
@@ -85,38 +86,39 @@ where
         Self { model, averaged, optimizer, habits, step: 0 }
     }
 
-    /// Steps that were taken.
+    /// Returns the number of completed steps.
     pub fn step(&self) -> usize {
         self.step
     }
 
-    /// Whether all steps were taken.
+    /// True if all steps are completed.
     pub fn is_done(&self) -> bool {
         self.step >= self.habits.steps
     }
 
-    /// How it learns.
+    /// Returns the optimizer configuration.
     pub fn habits(&self) -> &Habits {
         &self.habits
     }
 
-    /// The mean of the weights.
+    /// Returns the mean of the weights.
     pub fn averaged(&self) -> M::InnerModule {
         self.averaged.clone()
     }
 
-    /// Learns from a loss, `[1]`, and says how long its gradient was.
+    /// Makes a step from a loss, `[1]`, and returns the norm of its gradient.
     pub fn learn(&mut self, loss: &Tensor<B, 1>) -> f32 {
         self.follow(GradientsParams::from_grads(loss.backward(), &self.model))
     }
 
-    /// Learns from the mean of the losses, each `[1]`, that `loss` makes of each of `items`, and says how long its
-    /// gradient was, and what `loss` gave besides.
+    /// Makes a step from the mean of the losses, each `[1]`, that `loss` computes from each of
+    /// `items`. Returns the norm of the gradient, and the other results of `loss`.
     ///
-    /// `at_once` computes all at the same time, each on its share of the cores and with a copy of the weights, in which
-    /// matrices are of that type, and which all learn, even those that were frozen: in bf16 products take half the time where a processor has them, and what
-    /// learns stays in f32. A card, which is busy with one, has them one after the other, and needs the memory
-    /// of one.
+    /// `at_once` computes all items in parallel, each on its share of the cores with a copy of the
+    /// weights. Matrices of the copies have this type: in bf16 products take half the time on a CPU
+    /// that supports it. The trained weights stay in f32. In this mode all weights are trained,
+    /// even frozen ones. `None` is for GPUs, which one item keeps busy: items are computed one
+    /// after the other, with the memory of one.
     pub fn learn_from_all<T: Send, R: Send>(
         &mut self,
         items: Vec<T>,
@@ -137,12 +139,13 @@ where
         };
         let threads = (rayon::current_num_threads() / items.len().max(1)).max(1);
         let of_one = |item: T, weights: M::InnerModule| {
-            // One of its own, or backward passes would wait for each other.
+            // A graph of its own, because backward passes on a shared one would wait for each
+            // other.
             let model: M = awake(weights.map(&mut Cast { dtype, path: vec![] }));
             let (loss, rest) = loss(item, &model);
             (GradientsParams::from_grads((loss * share).backward(), &model), rest)
         };
-        // Its own share of the cores, as helping each other out costs more than it gains.
+        // Its own thread pool, because sharing work between items costs more than it gains.
         let of_one = |item: T, weights: M::InnerModule| match rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
@@ -151,7 +154,7 @@ where
             Err(_) => of_one(item, weights),
         };
         let mut rests = Vec::with_capacity(items.len());
-        // Threads of their own: whoever waits in the pool is given other work.
+        // Separate threads, because a waiting thread of the pool would take other work.
         std::thread::scope(|scope| {
             let threads: Vec<_> = items
                 .into_iter()
@@ -180,7 +183,7 @@ where
                 Shorten::<B> { gradients: &mut gradients, factor, _backend: Default::default() };
             self.model.visit(&mut shorten);
         }
-        // From one that is no number nothing can be learned; the next step has other data.
+        // Skip the step if the gradient is NaN or infinite; the next step has other data.
         if length.is_finite() {
             let rate = self.habits.rate_at(self.step);
             self.model = self.optimizer.step(rate, self.model.clone(), gradients);
@@ -193,7 +196,7 @@ where
     }
 
     fn average(&mut self) {
-        // In the beginning the mean is young, and what is new counts more: of n, 9 / (10 + n).
+        // The first means give the new weights a larger share: 9 / (10 + n) for mean n.
         let counted = self.step as f64 / AVERAGED_EVERY as f64;
         let keep = self.habits.average.powi(AVERAGED_EVERY as i32);
         let keep = keep.min((1.0 + counted) / (10.0 + counted));
@@ -202,10 +205,10 @@ where
         self.averaged = self.averaged.clone().map(&mut Mean { weights: weights.0, keep });
     }
 
-    /// Everything that is needed to go on as if there had been no end.
+    /// Returns the complete state, to resume training later.
     ///
     /// # Errors
-    /// If it cannot be written down.
+    /// If it cannot be serialised.
     pub fn state(&self) -> Result<[Vec<u8>; 3], RecorderError> {
         let recorder = BinBytesRecorder::<FullPrecisionSettings>::default();
         let model = Recorder::<B>::record(&recorder, self.model.clone().into_record(), ())?;
@@ -215,10 +218,10 @@ where
         Ok([model, averaged, optimizer])
     }
 
-    /// Goes on from a state after `step` steps.
+    /// Resumes from a state after `step` steps.
     ///
     /// # Errors
-    /// If it is of another network.
+    /// If the state is of another network.
     pub fn restore(
         self,
         [model, averaged, optimizer]: [Vec<u8>; 3],

@@ -1,5 +1,4 @@
-//! Training of adapters: networks of ACE-Step 1.5 that learn from a few songs, and the loop that any network
-//! learns in.
+//! Training of adapters, and the loop that networks of ACE-Step 1.5 learn in.
 
 pub mod course;
 pub mod curves;

@@ -1,9 +1,9 @@
-//! Draws that training is made of.
+//! Random draws for training.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-/// Numbers of a normal distribution (Box and Muller 1958).
+/// Draws from a normal distribution (Box and Muller 1958).
 pub fn normal(random: &mut Pcg64, count: usize) -> Vec<f32> {
     let mut numbers = Vec::with_capacity(count + 1);
     while numbers.len() < count {

@@ -1,4 +1,4 @@
-//! What was learned, in the layout in which models are released.
+//! Writes trained weights in the file layout of released models.
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
@@ -18,13 +18,13 @@ pub type Tensors = BTreeMap<String, Values>;
 /// A tensor in f32.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Values {
-    /// Its sizes.
+    /// The shape.
     pub shape: Vec<usize>,
-    /// Its numbers.
+    /// The values.
     pub values: Vec<f32>,
 }
 
-/// All parameters of a network, called as in the files of `part`.
+/// Collects all parameters of a network, with the tensor names of `part`'s files.
 pub fn tensors_of<B: Backend, M: Module<B>>(network: &M, part: Part) -> Tensors {
     let mut collected = Collected { part, path: Vec::new(), tensors: Tensors::new() };
     network.visit(&mut collected);
@@ -55,7 +55,7 @@ impl<B: Backend> ModuleVisitor<B> for Collected {
     }
 }
 
-/// Every filter as a direction and a length for each of its rows, as weight norm stores it.
+/// Splits every filter into a direction and a norm per row, as weight norm stores it.
 pub fn weight_normed(tensors: Tensors) -> Tensors {
     let mut normed = Tensors::new();
     for (name, tensor) in tensors {
@@ -76,13 +76,13 @@ pub fn weight_normed(tensors: Tensors) -> Tensors {
     normed
 }
 
-/// Numbers from which on a tensor is stored in bf16; the few others stay exact.
+/// Minimum size of tensors that are stored in bf16; smaller ones stay exact.
 const MANY: usize = 2048;
 
-/// Reads a file of weights as [`write_tensors`] writes them, every number as it was stored.
+/// Reads a file of weights from [`write_tensors`], with exact values.
 ///
 /// # Errors
-/// If it cannot be read, or is no such file.
+/// If it cannot be read, or is not such a file.
 pub fn read_tensors(path: &Path) -> Result<Tensors, Error> {
     let state = |reason: String| Error::State { path: path.to_owned(), reason };
     let bytes =

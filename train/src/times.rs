@@ -1,4 +1,4 @@
-//! Times of flow matching that a step learns at.
+//! Training times of flow matching.
 //!
 //! Source: upstream `training_v2`; Esser et al. 2024, arXiv:2403.03206.
 
@@ -7,24 +7,24 @@ use rand_pcg::Pcg64;
 
 use crate::random::normal;
 
-/// At which times a model learns.
+/// Distribution of the training times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
-    /// Middle of the draws before they are squeezed into 0 to 1.
+    /// Mean before the sigmoid.
     pub mu: f32,
-    /// Spread of these.
+    /// Standard deviation before the sigmoid.
     pub sigma: f32,
 }
 
 impl Times {
-    /// Those of a model; of one that does not say, those of the released ones.
+    /// Returns a model's distribution; that of the released models if its configuration has none.
     pub fn of(config: &Config) -> Self {
         let [mu, sigma] =
             [config.timestep_mu.unwrap_or(-0.4), config.timestep_sigma.unwrap_or(1.0)];
         Self { mu: mu as f32, sigma: sigma as f32 }
     }
 
-    /// A time: the later of two draws, as upstream takes it.
+    /// Draws a time: the later of two draws, as upstream does.
     pub fn draw(self, random: &mut Pcg64) -> f32 {
         let n = normal(random, 2).into_iter().fold(f32::NEG_INFINITY, f32::max);
         1.0 / (1.0 + (-self.mu - self.sigma * n).exp())
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn times_are_the_later_of_two_draws() {
         let mut random = Pcg64::seed_from_u64(5);
-        // Half of the later ones are below what sqrt(1/2) of all draws are below: 0.545 spreads.
+        // The median of the later draw is the quantile sqrt(1/2) of a single draw: 0.545 sigma above mu.
         for (mu, sigma) in [(-0.4, 1.0), (0.0, 1.6)] {
             let times = Times { mu, sigma };
             let middle = 1.0 / (1.0 + (-mu - 0.545 * sigma).exp());

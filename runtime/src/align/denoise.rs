@@ -1,21 +1,21 @@
-//! From what several heads look at to one picture in which the words stand out.
+//! Combines the attention maps of several heads into one map in which the words stand out.
 //!
-//! A head that follows the lyrics looks at one word at a time, and a word is looked at in one place.
-//! So both views are multiplied, each as a softmax; what is spread along a row or a column is
-//! subtracted, and what is left is squared.
+//! A head that follows the lyrics attends to one word at a time, and each word belongs to one time.
+//! So the softmax over rows is multiplied by the softmax over columns. Twice the median of each row
+//! and column is then subtracted, and the rest is squared.
 //!
-//! Source: upstream `MusicStampsAligner._apply_bidirectional_consensus`. The softmax is taken of
-//! what is a softmax already; its median filter has width 1 and changes nothing.
+//! Source: upstream `MusicStampsAligner._apply_bidirectional_consensus`. Its input is a softmax
+//! already; its median filter has width 1 and changes nothing.
 
 use super::{Map, Matrix};
 
-/// How many times its median is subtracted from a row or a column.
+/// Multiple of the median that is subtracted from a row or a column.
 const SUPPRESSION: f64 = 2.0;
 
-/// Added under the division by the standard deviation.
+/// Added to the standard deviation before the division.
 const EPSILON: f64 = 1e-9;
 
-/// The mean over heads of their standardised, denoised maps, `[tokens, frames]`.
+/// Returns the mean over heads of their standardised, denoised maps, `[tokens, frames]`.
 ///
 /// # Panics
 /// If there is no map, or they differ in shape.
@@ -23,8 +23,8 @@ pub fn denoised(maps: &[Map]) -> Matrix {
     let (rows, columns) = (maps[0].tokens, maps[0].frames);
     let mut mean_of_heads = vec![0.0; rows * columns];
     let (mut sum, mut squares) = (0.0, 0.0);
-    // One head in memory at a time: the mean and the deviation are taken over all of them at the
-    // end, and the mean over heads of `(x - mean) / deviation` is that of the mean.
+    // Only one head is in memory at a time. Mean and deviation over all heads are applied at the
+    // end: the mean over heads of `(x - mean) / deviation` is the standardised mean over heads.
     for map in maps {
         assert_eq!((map.tokens, map.frames), (rows, columns), "heads look at one picture");
         for (total, value) in mean_of_heads.iter_mut().zip(sharpened(map)) {
@@ -40,7 +40,7 @@ pub fn denoised(maps: &[Map]) -> Matrix {
     Matrix { rows, columns, values }
 }
 
-/// One head's map: consensus of both views, suppressed, squared.
+/// Returns one head's map: product of both softmaxes, median-suppressed, squared.
 fn sharpened(map: &Map) -> Vec<f64> {
     let (rows, columns) = (map.tokens, map.frames);
     let raw: Vec<f64> = map.values.iter().map(|&x| f64::from(x)).collect();
@@ -72,13 +72,13 @@ fn softmax(values: &mut [f64]) {
     values.iter_mut().for_each(|x| *x /= sum);
 }
 
-/// Subtracts twice the median, and nothing falls below zero.
+/// Subtracts twice the median and clamps at zero.
 fn suppress(values: &mut [f64]) {
     let middle = SUPPRESSION * median(values);
     values.iter_mut().for_each(|x| *x = (*x - middle).max(0.0));
 }
 
-/// The value in the middle, or the mean of the two there.
+/// Returns the middle value, or the mean of the two middle values.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     let middle = sorted.len() / 2;

@@ -1,27 +1,25 @@
-//! Dynamic time warping: the cheapest path from one corner of a picture to the other that never goes
-//! back.
+//! Dynamic time warping: the cheapest monotonic path from one corner of a matrix to the other.
 //!
-//! Source: Sakoe & Chiba 1978; the order of comparisons, which decides between paths that cost the
-//! same, is upstream's `dtw_cpu`. Its table of costs is f64: it is made as f32 times infinity, which
-//! numba, unlike numpy, widens.
+//! Source: Sakoe & Chiba 1978. The order of comparisons, which decides between paths of equal cost,
+//! is upstream's `dtw_cpu`. Its cost table is f64: numba, unlike numpy, widens f32 times infinity.
 
 use super::Matrix;
 
-/// Where a path came from.
+/// Direction from which a path entered a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The next row and the next column.
+    /// From the previous row and the previous column.
     Both,
-    /// The next row, in the same column.
+    /// From the previous row, in the same column.
     Row,
-    /// The next column, in the same row.
+    /// From the previous column, in the same row.
     Column,
 }
 
-/// The cells of the cheapest path, each a row and a column, from the first cell to the last.
+/// Returns the cells `(row, column)` of the cheapest path, from the first cell to the last.
 ///
-/// Of three ways into a cell the diagonal is taken only if it is cheaper than both others, then the
-/// one from the row above only if it is cheaper than both, else the one from the left.
+/// The diagonal is taken only if it is cheaper than both other ways into a cell. Otherwise the row
+/// above is taken only if it is cheaper than both; otherwise the column to the left.
 ///
 /// # Panics
 /// If the matrix has no cell.
@@ -30,7 +28,7 @@ pub fn cheapest_path(cost: &Matrix) -> Vec<(usize, usize)> {
     assert!(rows > 0 && columns > 0, "a path needs a cell");
     let mut came = vec![Step::Column; rows * columns];
     // ANCHOR: dtw
-    // Costs of the row above and of this one; place 0 is the border, which nothing comes from.
+    // Costs of the row above and of this row; index 0 is the border, which no path leaves.
     let mut above = vec![f64::INFINITY; columns + 1];
     above[0] = 0.0;
     let mut here = vec![f64::INFINITY; columns + 1];
@@ -55,7 +53,7 @@ pub fn cheapest_path(cost: &Matrix) -> Vec<(usize, usize)> {
     let mut path = vec![(i, j)];
     while (i, j) != (0, 0) {
         match came[i * columns + j] {
-            // Costs that are no numbers could lead to the border; along it there is one way.
+            // NaN costs could lead to the border; along it there is only one way.
             _ if i == 0 => j -= 1,
             _ if j == 0 => i -= 1,
             Step::Both => (i, j) = (i - 1, j - 1),

@@ -1,7 +1,7 @@
-//! What the transformer looks at while it makes a finished song once more.
+//! Cross-attention maps of a finished song, from one more pass of the transformer over it.
 //!
-//! Source: upstream `get_lyric_timestamp`, `get_lyric_score`: latents are noised a little, to the
-//! time of the last step, with noise of a fixed seed.
+//! Source: upstream `get_lyric_timestamp`, `get_lyric_score`: the latents get a little noise of a
+//! fixed seed, as much as at the last step of the schedule.
 
 use std::time::Instant;
 
@@ -27,63 +27,63 @@ use crate::{
     text::LYRIC_TOKENS,
 };
 
-/// The seed of the noise, upstream's.
+/// Seed of the noise, as upstream.
 const SEED: u64 = 42;
 
-/// What is wanted of a finished song.
+/// Requested results for a finished song.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// When each line is sung.
+    /// The times of each line.
     pub lines: bool,
-    /// How well the words can be followed.
+    /// The scores of the alignment between words and song.
     pub score: bool,
 }
 
 impl Wants {
-    /// Whether there is anything to do.
+    /// True if any result is requested.
     pub fn anything(self) -> bool {
         self.lines || self.score
     }
 }
 
-/// What was found of one song.
+/// Alignment results of one song.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Aligned {
-    /// The lines and when they are sung; empty if they were not asked for.
+    /// The lines with their times; empty if not requested.
     pub lines: Vec<Line>,
-    /// How well the words can be followed in it, if that was asked for.
+    /// The alignment scores, if requested.
     pub score: Option<Scores>,
 }
 
-/// How well the words can be followed, where the transformer begins and where it ends.
+/// Alignment scores at the first and at the last time of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
-    /// In pure noise, where only the outline says what comes when: upstream's "LM score".
+    /// In pure noise, where only the audio codes give the timing: upstream's "LM score".
     pub outline: Alignment,
     /// In the finished song: upstream's "DiT score".
     pub song: Alignment,
 }
 
-/// The heads of the model that follow the lyrics.
+/// Returns the attention heads of the model that follow the lyrics.
 ///
 /// # Errors
-/// [`Error::NoAlignment`] if its `config.json` does not name them and they are not known.
+/// [`Error::NoAlignment`] if its `config.json` does not name them and the model is not a known one.
 pub fn heads(config: &acestep_model::acestep::Config) -> Result<Vec<Heads>, Error> {
     config.alignment_heads().map_err(Error::NoAlignment)
 }
 
-/// Whether `lyrics` have words that are sung.
+/// True if `lyrics` contain words that are sung.
 pub fn has_words(lyrics: &str) -> bool {
     let text = strip(lyrics);
     let is_marker = ["[instrumental]", "[inst]"].iter().any(|m| text.eq_ignore_ascii_case(m));
     !text.is_empty() && !is_marker
 }
 
-/// The lyrics as tokens, and where they stand in the condition.
+/// Lyric tokens and their position in the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lyrics {
     ids: Vec<u32>,
-    /// Tokens of the prompt before them; lyrics come first in the condition.
+    /// Number of prompt tokens before them; the condition begins with the lyrics.
     start: usize,
 }
 
@@ -94,7 +94,7 @@ impl Lyrics {
     ) -> Result<Self, Error> {
         let end_of_text = parts.pad_token_id()?;
         let head = prompt::lyric_head(&plan.vocal_language);
-        // The tokenizer appends an end, which is none of the head's tokens.
+        // The tokenizer appends an end token, which is not part of the head.
         let head = parts.token_ids(&head, LYRIC_TOKENS)?.len() - 1;
         let ids = parts.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?;
         let end = ids.iter().position(|&id| id == end_of_text).unwrap_or(ids.len());
@@ -103,10 +103,10 @@ impl Lyrics {
     }
 }
 
-/// Looks at finished songs of a batch.
+/// Aligns the finished songs of a batch with their lyrics.
 ///
 /// # Shapes
-/// - `track`: what the songs follow, `[B, L, encoder width]` and `[B, T, 2 C]`
+/// - `track`: the songs' conditions, `[B, L, encoder width]` and `[B, T, 2 C]`
 /// - `latents`: `[B, T, C]`
 ///
 /// # Errors
@@ -130,7 +130,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
         return Ok(vec![Aligned::default(); batch]);
     }
     check(observe)?;
-    // Of the whole schedule, also where a source is kept and its beginning left out.
+    // From the whole schedule, even if the run skipped its beginning to keep a source.
     let last = 1.0 / plan.timesteps.len().max(1) as f32;
     let noise = plan.noise.initial_noise(SEED, frames, channels);
     let start = Instant::now();
@@ -150,7 +150,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
         for index in 0..batch {
             let attended = dit.attend_to(item(&track.condition, index));
             let context = item(&track.context, index);
-            // Pictures are large, half a gigabyte for a long song: no two of them are kept.
+            // A long song's maps take half a gigabyte, so only one set is kept at a time.
             let mut picture = |t: f32| {
                 check(observe)?;
                 let xt = noise.clone() * t + item(latents, index) * (1.0 - t);
@@ -179,13 +179,13 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     Ok(songs)
 }
 
-/// The rows of the lyrics, a map for each head.
+/// Returns the lyric rows of the attention, one map per head.
 fn to_maps<B: Backend>(gaze: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<Map>, Error> {
     let tokens = lyrics.ids.len();
     let mut maps = Vec::new();
     for layer in gaze {
         let frames = layer.dims()[2];
-        // [1, heads, P, L] to the lyrics' columns, and those to rows.
+        // From [1, heads, P, L] keep the columns of the lyrics and transpose them to rows.
         let words = to_host(layer.narrow(3, lyrics.start, tokens).swap_dims(2, 3));
         require_finite("the diffusion transformer's attention", &words)?;
         let map = |values: &[f32]| Map { tokens, frames, values: values.to_vec() };
@@ -194,7 +194,7 @@ fn to_maps<B: Backend>(gaze: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<M
     Ok(maps)
 }
 
-/// The lines of the lyrics with their times, of which none is after the song's end.
+/// Returns the lines of the lyrics with their times, clamped to the end of the song.
 fn found_lines<B: Backend, C: Checkpoint<B>>(
     maps: &[Map],
     lyrics: &Lyrics,
@@ -208,7 +208,7 @@ fn found_lines<B: Backend, C: Checkpoint<B>>(
     let times = of_tokens(&path, cost.rows, cost.columns, seconds);
     let mut found = lines(&lyrics.ids, &times, |ids| parts.text_of(ids))?;
     for line in &mut found {
-        // A song below 128 frames is sampled with more, which nobody hears.
+        // A song below 128 frames is sampled with more frames; the extra ones are cut off.
         (line.start, line.end) = (line.start.min(heard), line.end.min(heard));
     }
     Ok(found)

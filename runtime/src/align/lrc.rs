@@ -1,19 +1,18 @@
-//! Lines with times as text files: LRC, which players of music read, and WebVTT, which players of
-//! films and browsers read.
+//! Text files of timed lines: LRC for music players, WebVTT for video players and browsers.
 //!
 //! Source: upstream `format_lrc`, `parse_lrc_to_subtitles`, `lrc_to_vtt_file`; WebVTT: W3C.
 
 use super::Line;
 
-/// Subtitles that would be shown for less time are shown together with the next.
+/// A subtitle that would be shown for less time is merged with the next one.
 const LEAST_SECONDS: f64 = 2.0;
 
-/// How long the last subtitle is shown where the song is no longer than its beginning.
+/// Duration of the last subtitle if the song ends at or before its start.
 const LAST_SECONDS: f64 = 3.0;
 
-/// `[mm:ss.cc]text`, a line each, without a line end after the last.
+/// Formats each line as `[mm:ss.cc]text`, without a newline after the last.
 ///
-/// A time of which the seconds round up to 60 is the next minute, where upstream writes `[00:60.00]`.
+/// Seconds that round up to 60 become the next minute, where upstream writes `[00:60.00]`.
 pub fn lrc(lines: &[Line]) -> String {
     let line = |line: &Line| {
         let hundredths = hundredths(line.start);
@@ -23,10 +22,10 @@ pub fn lrc(lines: &[Line]) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A WebVTT file: each line is shown until the next begins, the last until the song ends.
+/// Formats a WebVTT file: each line is shown until the next begins, the last until the song ends.
 ///
 /// Lines that begin less than two seconds after the first of a group are shown together, so that a
-/// tag such as `[Verse]` does not flash by.
+/// tag such as `[Verse]` is not shown for an instant only.
 pub fn vtt(lines: &[Line], seconds: f64) -> String {
     let mut groups: Vec<(u64, Vec<&str>)> = Vec::new();
     let mut sorted: Vec<&Line> = lines.iter().collect();
@@ -50,9 +49,9 @@ pub fn vtt(lines: &[Line], seconds: f64) -> String {
     file
 }
 
-/// The lines of an LRC file, in their order; other lines, such as `[ti:a title]`, are left out.
+/// Parses the timed lines of an LRC file, sorted by time; skips others, such as `[ti:a title]`.
 ///
-/// Times have two or three decimals, or none. A line ends where the next one begins.
+/// Seconds may have any number of decimals. A line ends where the next one begins.
 pub fn parse(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = text.lines().filter_map(parsed).collect();
     lines.sort_by(|a, b| a.start.total_cmp(&b.start));
@@ -72,14 +71,14 @@ fn parsed(line: &str) -> Option<Line> {
     (!text.is_empty()).then(|| Line { text: text.to_owned(), start, end: start + LAST_SECONDS })
 }
 
-/// `HH:MM:SS.mmm`.
+/// Formats a time as `HH:MM:SS.mmm`.
 fn clock(hundredths: u64) -> String {
     let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
     let (seconds, rest) = (rest / 100, rest % 100);
     format!("{:02}:{:02}:{seconds:02}.{:03}", minutes / 60, minutes % 60, rest * 10)
 }
 
-/// What means something in a subtitle, as the characters that it is.
+/// Escapes the special characters of WebVTT.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -122,7 +121,7 @@ mod tests {
             "WEBVTT\n\n1\n00:00:01.000 --> 00:00:03.000\n[Verse]\nrain &amp; &lt;i&gt;\n\n2\n\
              00:00:03.000 --> 01:02:05.500\nsun\n"
         );
-        // A song that ends where its last line begins.
+        // A song that ends at the start of its last line.
         assert!(vtt(&lines[2..], 3.0).contains("00:00:03.000 --> 00:00:06.000"));
         assert_eq!(vtt(&[], 3.0), "WEBVTT\n");
     }

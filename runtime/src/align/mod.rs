@@ -1,13 +1,13 @@
-//! When each line of the lyrics is sung, from the song's own network.
+//! Times of each line of the lyrics, from the attention of the song's own network.
 //!
 //! ```text
-//! latents -> a little noise -> the transformer's gaze at the lyrics -> denoise -> a path through it
+//! latents -> a little noise -> cross attention to the lyrics -> denoise -> cheapest path
 //!         -> a time for each token -> lines -> LRC, WebVTT
 //! ```
 //!
-//! A few heads of the transformer look at the words that are being sung. Run once more over the
-//! finished latents, they give a picture of words against time; the cheapest path that never goes
-//! back through that picture says when each word begins and ends.
+//! A few heads of the transformer attend to the words that are being sung. One more pass over the
+//! finished latents gives a map of words against time. The cheapest monotonic path through that map
+//! gives the start and the end of each word.
 //!
 //! Source: upstream `get_lyric_timestamp` and `dit_alignment_score.py`.
 
@@ -20,35 +20,35 @@ pub mod times;
 pub use gaze::{Aligned, Wants};
 pub use times::Line;
 
-/// How much each token looks at each moment, or is looked at by it, `[tokens, frames]`.
+/// Attention between each token and each frame, `[tokens, frames]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Map {
-    /// Rows.
+    /// Number of rows.
     pub tokens: usize,
-    /// Columns.
+    /// Number of columns.
     pub frames: usize,
-    /// Row by row.
+    /// The values, row by row.
     pub values: Vec<f32>,
 }
 
-/// Numbers in rows and columns.
+/// A row-major matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How many columns.
+    /// Number of columns.
     pub columns: usize,
-    /// Row by row.
+    /// The values, row by row.
     pub values: Vec<f64>,
 }
 
 impl Matrix {
-    /// The values of a row.
+    /// Returns the values of one row.
     pub fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.columns..(row + 1) * self.columns]
     }
 
-    /// The mean of several maps of one shape.
+    /// Returns the mean of several maps of equal shape.
     ///
     /// # Panics
     /// If there is no map.
@@ -66,13 +66,14 @@ impl Matrix {
 
 #[cfg(test)]
 pub(crate) mod expected {
-    //! What `tests/fixtures/align/make.py` computed from the description of the algorithms.
+    //! Expected values that `tests/fixtures/align/make.py` computed from the algorithms'
+    //! description.
 
     use serde_json::Value;
 
     use super::{Map, Matrix};
 
-    /// The cases of one algorithm.
+    /// Reads the cases of one algorithm.
     pub(crate) fn cases(name: &str) -> Vec<Value> {
         let text = include_str!("../../../tests/fixtures/align/expected.json");
         let all: Value = serde_json::from_str(text).expect("JSON");
@@ -92,7 +93,7 @@ pub(crate) mod expected {
         Matrix { rows: shape[0], columns: shape[1], values: floats(&case["in"]) }
     }
 
-    /// Maps of several heads, or one map.
+    /// Reads the maps of several heads, or one map.
     pub(crate) fn maps(case: &Value) -> Vec<Map> {
         let shape = wholes(&case["shape"]);
         let [tokens, frames] = [shape[shape.len() - 2], shape[shape.len() - 1]];

@@ -1,25 +1,25 @@
-//! From a path through words and moments to lines with times.
+//! Converts a path through tokens and frames to lines with times.
 //!
-//! Source: upstream `token_timestamps`, `sentence_timestamps`. Its confidence of a line is always 0
-//! and left out here.
+//! Source: upstream `token_timestamps`, `sentence_timestamps`. Their confidence of a line is always
+//! 0, so it is left out here.
 
 use crate::lm::parse::python::strip;
 
-/// A line of the lyrics and when it is sung, in seconds of the song.
+/// A line of the lyrics with its times, in seconds of the song.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What is sung, or a tag such as `[Verse]`.
+    /// The text of the line, or a tag such as `[Verse]`.
     pub text: String,
-    /// When it begins.
+    /// Start time.
     pub start: f64,
-    /// When it ends.
+    /// End time.
     pub end: f64,
 }
 
-/// When each of `tokens` begins and ends, in seconds.
+/// Returns the start and the end of each of `tokens`, in seconds.
 ///
-/// `path` is of tokens and frames, of which there are `frames` in `seconds`. A token that the path
-/// leaves out begins and ends where the one before it ended.
+/// `path` holds pairs `(token, frame)`; the song has `frames` frames in `seconds`. A token that is
+/// not on the path starts and ends at the end of the token before it.
 pub fn of_tokens(
     path: &[(usize, usize)],
     tokens: usize,
@@ -29,7 +29,7 @@ pub fn of_tokens(
     let each = seconds / frames as f64;
     let mut found: Vec<Option<(usize, usize)>> = vec![None; tokens];
     for &(token, frame) in path {
-        // A path never goes back, so the last frame is the latest.
+        // The path is monotonic, so the last frame is the latest.
         found[token].get_or_insert((frame, frame)).1 = frame;
     }
     let mut before = 0.0;
@@ -44,13 +44,14 @@ pub fn of_tokens(
     found.into_iter().map(time).collect()
 }
 
-/// The lines of lyrics: each ends with the token that completes a line break.
+/// Groups tokens into the lines of the lyrics: each ends with the token that completes a line
+/// break.
 ///
-/// `text_of` gives the text of tokens; `times` are those of [`of_tokens`]. Blank lines are left out,
-/// and times are rounded to milliseconds.
+/// `text_of` decodes tokens; `times` come from [`of_tokens`]. Blank lines are left out, and times
+/// are rounded to milliseconds.
 ///
 /// # Errors
-/// Those of `text_of`.
+/// The errors of `text_of`.
 pub fn lines<E>(
     ids: &[u32],
     times: &[(f64, f64)],
@@ -59,7 +60,7 @@ pub fn lines<E>(
     let mut lines = Vec::new();
     let (mut begin, mut known) = (0, 0);
     for last in 0..ids.len() {
-        // A character may be several tokens: what a token adds is known only from all of the line's.
+        // A character may span several tokens, so the whole line is decoded for each new token.
         let text = text_of(&ids[begin..=last])?;
         let breaks = text.get(known..).is_some_and(|new| new.contains('\n'));
         known = text.len();
@@ -79,7 +80,7 @@ pub fn lines<E>(
     Ok(lines)
 }
 
-/// Rounded as Python's `round(x, 3)`: by the exact value.
+/// Rounds by the exact decimal value, as Python's `round(x, 3)`.
 fn to_milliseconds(seconds: f64) -> f64 {
     format!("{seconds:.3}").parse().expect("a number just written")
 }

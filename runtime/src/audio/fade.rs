@@ -1,15 +1,15 @@
-//! Songs that begin from silence and end in it.
+//! Fade in and fade out.
 //!
 //! Source: upstream `apply_fade` (`np.linspace`, both ends included).
 
 use super::Audio;
 
-/// Raises the first `seconds.0` from silence and lowers the last `seconds.1` into it, along a
-/// straight line: the first (last) sample becomes 0, and the last (first) of the slope stays as it
-/// is. A slope longer than the song is as long as the song.
+/// Fades in over the first `seconds.0` and out over the last `seconds.1`, linearly. The outermost
+/// sample becomes 0, and the innermost sample of each slope stays unchanged. A slope is at most as
+/// long as the song.
 pub fn fade(audio: &mut Audio, seconds: (f64, f64)) {
     let (rate, samples) = (f64::from(audio.sample_rate), audio.samples());
-    // Halves to even, as Python rounds.
+    // Halves are rounded to even, as in Python.
     let length = |s: f64| ((s * rate).round_ties_even() as usize).min(samples);
     let (inwards, outwards) = (length(seconds.0), length(seconds.1));
     for channel in &mut audio.channels {
@@ -19,8 +19,8 @@ pub fn fade(audio: &mut Audio, seconds: (f64, f64)) {
     }
 }
 
-/// Value `i` of `n` from 0 to 1; of a single one it is 0, at either end of a song. (Upstream's fade
-/// out of a single sample, `linspace(1, 0, 1)`, would leave it as it is.)
+/// Returns value `i` of `n` values from 0 to 1; 0 if there is only one. (Upstream's fade out of a
+/// single sample, `linspace(1, 0, 1)`, would keep it.)
 fn slope(i: usize, n: usize) -> f32 {
     if n < 2 { 0.0 } else { (i as f64 / (n - 1) as f64) as f32 }
 }
@@ -36,7 +36,7 @@ mod tests {
         audio.channels.swap_remove(0)
     }
 
-    /// `linspace(0, 1, 5)` on the first five and `linspace(1, 0, 3)` on the last three.
+    /// `linspace(0, 1, 5)` for the first five samples and `linspace(1, 0, 3)` for the last three.
     #[test]
     fn both_slopes_include_their_ends() {
         let expected = [0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0];
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(faded(0, (1.0, 1.0)), [0.0; 0]);
     }
 
-    /// 0.25 s of 10 Hz are 2.5 samples, which Python rounds to 2.
+    /// 0.25 s at 10 Hz are 2.5 samples, which Python rounds to 2.
     #[test]
     fn a_half_sample_is_rounded_to_even() {
         assert_eq!(faded(4, (0.25, 0.0)), [0.0, 1.0, 1.0, 1.0]);

@@ -1,14 +1,15 @@
-//! FLAC files, through flacenc: the integers of a WAV of the same width, without loss.
+//! FLAC files, through flacenc: lossless, with the same integers as a WAV of equal bit depth.
 
 use flacenc::{bitsink::ByteSink, component::BitRepr, error::Verify, source::MemSource};
 
 use super::{Audio, wav::integer, write::check};
 use crate::Error;
 
-/// A FLAC file of `bits` bits a sample; see [`super::wav`] for how they are rounded.
+/// Encodes a FLAC file of `bits` bits per sample; [`super::wav`] describes the rounding.
 ///
 /// # Errors
-/// [`Error::Encode`] for other channels than one to eight of one length, and rates beyond 655 350.
+/// [`Error::Encode`] unless there are one to eight channels of equal length and the rate is at most
+/// 655 350.
 pub(super) fn to_bytes(audio: &Audio, bits: u16) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "FLAC", why };
     check(audio).map_err(failed)?;
@@ -22,8 +23,8 @@ pub(super) fn to_bytes(audio: &Audio, bits: u16) -> Result<Vec<u8>, Error> {
     if predicted.len() <= samples.len() * usize::from(bits) / 8 {
         return Ok(predicted);
     }
-    // What prediction leaves of loud noise in 24 bits is too large for flacenc's Rice codes, whose
-    // parameter ends at 14: then the samples themselves are shorter.
+    // The residual of loud 24-bit noise is too large for flacenc's Rice codes, whose parameter ends
+    // at 14. Verbatim samples are then shorter.
     let mut plain = flacenc::config::Encoder::default();
     (plain.subframe_coding.use_fixed, plain.subframe_coding.use_lpc) = (false, false);
     let plain = encoded(plain, source()).map_err(failed)?;
@@ -35,8 +36,8 @@ fn encoded(config: flacenc::config::Encoder, source: MemSource) -> Result<Vec<u8
     let block = config.block_size;
     let mut stream = flacenc::encode_with_fixed_block_size(&config, source, block)
         .map_err(|error| error.to_string())?;
-    // flacenc counts the last block, which may be shorter; readers take the file for one of varying
-    // blocks then, and give up.
+    // flacenc includes the last block, which may be shorter, in the block sizes. Readers then
+    // assume varying block sizes and fail.
     stream.stream_info_mut().set_block_sizes(block, block).map_err(|error| error.to_string())?;
     let mut sink = ByteSink::new();
     stream.write(&mut sink).map_err(|error| error.to_string())?;

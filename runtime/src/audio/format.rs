@@ -1,22 +1,22 @@
-//! How a song is written: the formats, what can be chosen of each, and which of them this build has.
+//! Output formats, their options, and the formats that this build includes.
 //!
-//! Names are upstream's (`audio_format`) and acestep.cpp's (`output_format`); the bitrates' too.
+//! Names and bitrates are upstream's (`audio_format`) and acestep.cpp's (`output_format`).
 
 use std::{fmt, path::Path, str::FromStr};
 
 use crate::{Error, Notice, Request, error::shortened, near::nearest, plan::limits::whole};
 
-/// A format of sound files that are written.
+/// A format of output sound files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Format {
-    /// WAV of 16-bit integers: what every player reads.
+    /// WAV of 16-bit integers, which every player reads.
     #[default]
     Wav16,
     /// WAV of 24-bit integers.
     Wav24,
     /// WAV of 32-bit floats, unclipped.
     Wav32,
-    /// FLAC of 24 bits: the samples of [`Self::Wav24`] in less room.
+    /// FLAC of 24 bits: the samples of [`Self::Wav24`] in less space.
     Flac,
     /// FLAC of 16 bits.
     Flac16,
@@ -26,7 +26,7 @@ pub enum Format {
     Opus,
 }
 
-/// Every format by its names, its own first.
+/// The names of every format, the canonical one first.
 const NAMES: &[(Format, &[&str])] = &[
     (Format::Wav16, &["wav16", "wav"]),
     (Format::Wav24, &["wav24"]),
@@ -38,17 +38,17 @@ const NAMES: &[(Format, &[&str])] = &[
 ];
 
 impl Format {
-    /// All of them, also those that this build lacks.
+    /// Returns all formats, also those that this build lacks.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|&(format, _)| format)
     }
 
-    /// Its name in requests and flags.
+    /// Returns the name in requests and flags.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(format, _)| *format == self).map_or("", |(_, names)| names[0])
     }
 
-    /// The extension of its files.
+    /// Returns the file extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Wav16 | Self::Wav24 | Self::Wav32 => "wav",
@@ -58,13 +58,13 @@ impl Format {
         }
     }
 
-    /// The format that `path`'s extension means; the first of those that share it.
+    /// Returns the format of `path`'s extension; the first one if several share it.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         Self::all().find(|format| extension.eq_ignore_ascii_case(format.extension()))
     }
 
-    /// Passes what this build can write.
+    /// Returns the format if this build can write it.
     ///
     /// # Errors
     /// [`Error::NotBuiltIn`].
@@ -87,7 +87,7 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = Error;
 
-    /// Reads a name; `wav` is `wav16`.
+    /// Parses a name; `wav` is `wav16`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wanted = text.trim().to_ascii_lowercase();
         let known = NAMES.iter().find(|(_, names)| names.contains(&&*wanted));
@@ -108,34 +108,34 @@ impl FromStr for Format {
     }
 }
 
-/// A format with everything that can be chosen of it.
+/// A format and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
-    /// What is written.
+    /// The format.
     pub format: Format,
-    /// Of an MP3, in kilobits a second.
+    /// Bitrate of an MP3, in kilobits per second.
     pub mp3_bitrate: u32,
-    /// Of an MP3, in samples a second.
+    /// Sample rate of an MP3, in Hz.
     pub mp3_sample_rate: u32,
-    /// Of an Opus file, in kilobits a second.
+    /// Bitrate of an Opus file, in kilobits per second.
     pub opus_bitrate: u32,
 }
 
-/// The constant bitrates that an MP3 of 44.1 or 48 kHz can have, but for 56, which LAME's binding
-/// lacks.
+/// The constant bitrates of an MP3 at 44.1 or 48 kHz, except 56, which LAME's binding lacks.
 const MP3_BITRATES: [u32; 13] = [32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 
 impl Encoding {
-    /// `format` with its defaults: 128 kbit/s, at 48 kHz.
+    /// Returns `format` with the defaults: 128 kbit/s at 48 kHz.
     pub fn new(format: Format) -> Self {
         Self { format, mp3_bitrate: 128, mp3_sample_rate: 48_000, opus_bitrate: 128 }
     }
 
-    /// `format` as `request` wants it; what has no effect is said.
+    /// Returns `format` with the options of `request`; adds a notice for each option without
+    /// effect.
     ///
     /// # Errors
     /// [`Error::NotBuiltIn`], or [`Error::OutOfRange`] for a bitrate or a rate that the format does
-    /// not have.
+    /// not support.
     pub fn resolve(
         request: &Request,
         format: Format,
@@ -165,7 +165,7 @@ impl Encoding {
         }
         let usual = Self::new(format);
         let bitrate = "kbit/s";
-        // Other programs' requests have the defaults in them whatever they write.
+        // Requests of other programs contain the defaults of all formats; these give no notice.
         for (key, of, asked, usual, unit) in [
             ("mp3_bitrate", Format::Mp3, encoding.mp3_bitrate, usual.mp3_bitrate, bitrate),
             ("mp3_sample_rate", Format::Mp3, encoding.mp3_sample_rate, usual.mp3_sample_rate, "Hz"),

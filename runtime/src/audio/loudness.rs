@@ -1,8 +1,7 @@
-//! Loudness, and guards against audio that is not worth a file.
+//! Loudness normalisation, and checks for audio that is silent or not finite.
 //!
-//! Peak normalisation to `d` dB multiplies by `10^(d / 20) / max |x|`. Loudness is measured as EBU
-//! R 128 has it (ITU-R BS.1770: integrated, gated, in LUFS), and so is the true peak, which lies
-//! between samples.
+//! Peak normalisation to `d` dB multiplies by `10^(d / 20) / max |x|`. Loudness and true peak
+//! (which may lie between samples) follow EBU R 128: ITU-R BS.1770, integrated, gated, in LUFS.
 //!
 //! Source: upstream `generate_music` (`normalize_audio`, `is_audio_silent`) and the handler's
 //! anti-clip; acestep.cpp `audio_normalize`.
@@ -13,28 +12,28 @@ use ebur128::{EbuR128, Mode};
 use super::Audio;
 use crate::{Error, Notice};
 
-/// How loud songs are made.
+/// Target loudness of songs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Loudness {
-    /// As they are, unless they are above full scale.
+    /// Unchanged, unless the peak is above full scale.
     AsIs,
-    /// The peak in dB below full scale.
+    /// A peak in dB relative to full scale.
     Peak(f32),
-    /// The integrated loudness in LUFS, as far as the true peak stays at [`MOST_TRUE_PEAK`].
+    /// An integrated loudness in LUFS, less if the true peak would exceed [`MOST_TRUE_PEAK`].
     Integrated(f32),
-    /// acestep.cpp's: so loud that of a million samples so many are clipped.
+    /// A gain that clips this many samples per million, as acestep.cpp does.
     Clipped(u32),
 }
 
 impl Default for Loudness {
-    /// Upstream's.
+    /// Upstream's default.
     fn default() -> Self {
         Self::Peak(-1.0)
     }
 }
 
 impl Loudness {
-    /// Makes a song so loud; what is to be said about it.
+    /// Brings a song to this loudness and returns a notice if there is something to report.
     pub fn apply(self, audio: &mut Audio) -> Option<Notice> {
         let quieter = prevent_clipping(audio);
         match self {
@@ -52,30 +51,30 @@ impl Loudness {
     }
 }
 
-/// The most that the true peak may be where the loudness decides, in dB below full scale: a lossy
-/// format may go beyond full scale else.
+/// Maximum true peak for [`Loudness::Integrated`], in dB relative to full scale. Above it, a lossy
+/// format could exceed full scale.
 pub const MOST_TRUE_PEAK: f32 = -1.0;
 
-/// A peak below this is not amplified, as upstream has it: it would be noise of the arithmetic.
+/// A peak below this is rounding noise and is not amplified, as upstream.
 const LEAST_PEAK: f32 = 1e-6;
 
-/// RMS and peak up to which a song counts as silent.
+/// A song is silent if its RMS and its peak are at most this.
 const SILENT: f32 = 1e-5;
 
-/// The largest magnitude over all channels, 0 for an empty song.
+/// Returns the largest magnitude over all channels, 0 for an empty song.
 pub fn peak(audio: &Audio) -> f32 {
     audio.channels.iter().flatten().fold(0.0, |peak, x| peak.max(x.abs()))
 }
 
-/// The root of the mean square over all channels, 0 for an empty song.
+/// Returns the root mean square over all channels, 0 for an empty song.
 pub fn rms(audio: &Audio) -> f32 {
     let count: usize = audio.channels.iter().map(Vec::len).sum();
     let sum: f64 = audio.channels.iter().flatten().map(|&x| f64::from(x).powi(2)).sum();
     (sum / count.max(1) as f64).sqrt() as f32
 }
 
-/// Divides by the peak if it is above 1, so that nothing clips, which is said; quieter songs stay as
-/// they are.
+/// Divides by the peak if it is above 1, so that nothing clips, and returns a notice then. Other
+/// songs stay unchanged.
 pub fn prevent_clipping(audio: &mut Audio) -> Option<Notice> {
     let peak = peak(audio);
     if peak <= 1.0 {
@@ -88,7 +87,7 @@ pub fn prevent_clipping(audio: &mut Audio) -> Option<Notice> {
     )))
 }
 
-/// Brings the peak to `decibels` below full scale (0 = full scale), up or down.
+/// Scales the peak to `decibels` relative to full scale (0 = full scale), up or down.
 pub fn normalise_peak(audio: &mut Audio, decibels: f32) {
     let peak = peak(audio);
     if peak >= LEAST_PEAK {
@@ -97,9 +96,9 @@ pub fn normalise_peak(audio: &mut Audio, decibels: f32) {
     }
 }
 
-/// Brings the integrated loudness to `target` LUFS. A song whose true peak would pass
-/// [`MOST_TRUE_PEAK`] becomes less loud, and one that cannot be measured has its peak there; either
-/// is said.
+/// Scales the integrated loudness to `target` LUFS. If the true peak would exceed
+/// [`MOST_TRUE_PEAK`], the song becomes less loud. If it cannot be measured, its peak is brought
+/// there. Both cases return a notice.
 pub fn normalise_integrated(audio: &mut Audio, target: f32) -> Option<Notice> {
     let Some(Measured { lufs, true_peak }) = measure(audio) else {
         normalise_peak(audio, MOST_TRUE_PEAK);
@@ -123,16 +122,16 @@ pub fn normalise_integrated(audio: &mut Audio, target: f32) -> Option<Notice> {
     })
 }
 
-/// What EBU R 128 says of a song.
+/// EBU R 128 measurements of a song.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// Integrated loudness, in LUFS.
     pub lufs: f64,
-    /// True peak over all channels, in dB below full scale.
+    /// True peak over all channels, in dB relative to full scale.
     pub true_peak: f64,
 }
 
-/// Measures a song; `None` if it is shorter than 0.4 s, or all of it is below -70 LUFS.
+/// Measures a song; `None` if it is shorter than 0.4 s, or entirely below -70 LUFS.
 pub fn measure(audio: &Audio) -> Option<Measured> {
     let channels = u32::try_from(audio.channels.len()).ok()?;
     let mut meter = EbuR128::new(channels, audio.sample_rate, Mode::I | Mode::TRUE_PEAK).ok()?;
@@ -144,8 +143,8 @@ pub fn measure(audio: &Audio) -> Option<Measured> {
     (measured.lufs.is_finite() && measured.true_peak.is_finite()).then_some(measured)
 }
 
-/// Brings the sample that `millionths` of all are louder than to full scale, and clips those;
-/// acestep.cpp's `peak_clip`, where 0 is the peak itself.
+/// Scales the sample at rank `millionths` (from the loudest, per million) to full scale and clips
+/// the louder ones; acestep.cpp's `peak_clip`, where 0 is the peak itself.
 pub fn normalise_clipped(audio: &mut Audio, millionths: u32) {
     let mut sizes: Vec<f32> = audio.channels.iter().flatten().map(|x| x.abs()).collect();
     let Some(last) = sizes.len().checked_sub(1) else { return };
@@ -161,7 +160,7 @@ fn map(audio: &mut Audio, f: impl Fn(f32) -> f32) {
     audio.channels.iter_mut().flatten().for_each(|x| *x = f(*x));
 }
 
-/// Passes `values` only if all of them are finite numbers; `stage` is who made them.
+/// Returns an error unless all `values` are finite; `stage` names their origin.
 ///
 /// # Errors
 /// [`Error::NotFinite`].
@@ -171,7 +170,7 @@ pub fn require_finite(stage: &str, values: &[f32]) -> Result<(), Error> {
     Err(Error::NotFinite { stage: stage.into(), count, first, dtype: DType::F32 })
 }
 
-/// Passes a song only if its samples are finite and it can be heard; `stage` is who made it.
+/// Returns an error unless all samples are finite and not silent; `stage` names their origin.
 ///
 /// # Errors
 /// [`Error::NotFinite`] or [`Error::Silent`] (RMS and peak both at most 1e-5).
@@ -203,7 +202,7 @@ mod tests {
         let mut quiet = song(&[0.5], &[-1.0]);
         assert_eq!(Loudness::AsIs.apply(&mut quiet), None);
         assert_eq!(quiet, song(&[0.5], &[-1.0]));
-        // A peak that is asked for is heard all the same.
+        // A requested peak hides the change, so there is no notice.
         assert_eq!(Loudness::Peak(-1.0).apply(&mut song(&[2.0], &[0.0])), None);
     }
 
@@ -246,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_peak_that_would_be_too_high_bounds_the_loudness_and_is_said() {
-        // One click a second among quiet tones.
+        // One click per second among quiet tones.
         let mut audio = sine(440.0, 0.02, 3.0);
         for channel in &mut audio.channels {
             channel.iter_mut().step_by(48_000).for_each(|x| *x = 0.5);
@@ -266,13 +265,13 @@ mod tests {
         assert!((peak(&audio) - 0.891_251).abs() < 1e-5);
     }
 
-    /// acestep.cpp: `absvals[(size_t)((n - 1) * pct)]` becomes 1, and what is above it is clipped.
+    /// acestep.cpp: `absvals[(size_t)((n - 1) * pct)]` becomes 1, and larger samples are clipped.
     #[test]
     fn so_many_millionths_are_clipped() {
         let ramp: Vec<f32> = (0..5_000).map(|i| (i as f32 + 1.0) / -10_000.0).collect();
         let rest: Vec<f32> = (5_000..10_000).map(|i| (i as f32 + 1.0) / 10_000.0).collect();
         let mut audio = song(&ramp, &rest);
-        // 9999 * (1 - 999e-6) = 9989.01: sample 9989, of which there is 0.999.
+        // 9999 * (1 - 999e-6) = 9989.01: sample 9989, whose value is 0.999.
         Loudness::Clipped(999).apply(&mut audio);
         assert!((audio.channels[0][0] + 0.0001 / 0.999).abs() < 1e-9);
         assert_eq!(audio.channels[1].iter().filter(|x| **x >= 1.0).count(), 11);

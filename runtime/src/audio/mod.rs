@@ -1,5 +1,4 @@
-//! Sound: the last noun of the pipeline, and what is done to it before it is a file; the first one
-//! of a song that is listened to.
+//! Sound: reading and resampling of inputs; splicing, loudness, fades and encoding of songs.
 
 pub mod fade;
 mod flac;
@@ -16,27 +15,27 @@ pub mod tags;
 mod wav;
 pub mod write;
 
-/// A song as it is heard: one vector of samples a channel, all of the same length.
+/// A sound: one vector of samples per channel, all of equal length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audio {
     /// Samples in `[-1, 1]` once normalised, `[C][S]`.
     pub channels: Vec<Vec<f32>>,
-    /// Samples a second, e.g. 48 000.
+    /// Samples per second, e.g. 48 000.
     pub sample_rate: u32,
 }
 
 impl Audio {
-    /// Samples of one channel.
+    /// Returns the number of samples of one channel.
     pub fn samples(&self) -> usize {
         self.channels.first().map_or(0, Vec::len)
     }
 
-    /// Length in seconds.
+    /// Returns the length in seconds.
     pub fn seconds(&self) -> f64 {
         self.samples() as f64 / f64::from(self.sample_rate)
     }
 
-    /// Keeps the first `samples` of every channel; a shorter song stays as it is.
+    /// Keeps the first `samples` of every channel; a shorter song stays unchanged.
     pub fn crop(&mut self, samples: usize) {
         self.channels.iter_mut().for_each(|channel| channel.truncate(samples));
     }

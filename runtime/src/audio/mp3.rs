@@ -1,29 +1,29 @@
-//! MP3 files, through LAME (LGPL, so a feature of its own): a constant bitrate, and a first frame
-//! that tells players what to cut off at both ends.
+//! MP3 files, through LAME (LGPL, so behind a cargo feature): a constant bitrate, and a first frame
+//! with the padding that players cut off at both ends.
 
 use mp3lame_encoder::{Bitrate, Builder, DualPcm, Encoder, FlushGap, MonoPcm, Quality};
 
 use super::{Audio, loudness::peak, resample::to_stereo, write::check};
 use crate::Error;
 
-/// Samples that LAME is given at once: half a second.
+/// Samples per call of LAME: half a second.
 const AT_ONCE: usize = 24_000;
 
-/// What LAME says it may need at the end.
+/// Output buffer for the final flush, as LAME's documentation demands.
 const FLUSH_BYTES: usize = 7_200;
 
-/// What LAME multiplies all sound by, so that what it leaves out clips nothing: the more bits, the
-/// less (`presets.c`). Each is for bitrates from the first number on.
+/// Scale that LAME applies to its input, so that the loss of encoding does not clip (`presets.c`).
+/// Each pair is the least bitrate and the scale from that bitrate on.
 const QUIETER: [(u32, f32); 4] = [(256, 1.0), (224, 0.98), (192, 0.97), (0, 0.95)];
 
-/// An MP3 of `bitrate` kilobits a second at `sample_rate`, to which it is resampled.
+/// Encodes an MP3 of `bitrate` kilobits per second, resampled to `sample_rate`.
 ///
 /// # Errors
 /// [`Error::Encode`].
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "MP3", why };
     check(audio).map_err(failed)?;
-    // LAME resamples too, and then is wrong about what players are to cut off at the end.
+    // LAME can resample too, but then its padding at the end is wrong.
     let resampled = match audio.sample_rate == sample_rate {
         true => None,
         false => Some(to_stereo(audio, sample_rate)?),
@@ -46,7 +46,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<
     }
     bytes.reserve(FLUSH_BYTES);
     encoder.flush_to_vec::<FlushGap>(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    // LAME has left room for a first frame, whose values are known only now.
+    // LAME reserved a first frame, whose values are known only now.
     let mut first = Vec::with_capacity(encoder.lame_tag_size());
     if encoder.lame_tag_encode_to_vec(&mut first).is_some() && first.len() <= bytes.len() {
         bytes[..first.len()].copy_from_slice(&first);
@@ -54,8 +54,8 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32, sample_rate: u32) -> Result<
     Ok(bytes)
 }
 
-/// Undoes what LAME does to the loudness, as far as there is room up to full scale: a song has the
-/// same loudness in every format, but for one whose peak is so high that LAME's reason holds.
+/// Undoes LAME's scale as far as full scale allows. So a song has the same loudness in every
+/// format, unless its peak is too high.
 fn louder(audio: &Audio, bitrate: u32) -> Audio {
     let factor = QUIETER.iter().find(|(least, _)| bitrate >= *least).map_or(1.0, |(_, x)| *x);
     let gain = (1.0 / factor).min(1.0 / peak(audio)).max(1.0);

@@ -1,4 +1,4 @@
-//! Ogg Opus files, through libopus: packets of 20 ms at 48 kHz, and a page for every second.
+//! Ogg Opus files, through libopus: packets of 20 ms at 48 kHz, and one page per second.
 //!
 //! Source: RFC 6716 (Opus), RFC 7845 (Opus in Ogg).
 
@@ -8,25 +8,25 @@ use opus::{Application, Bitrate, Channels, Encoder};
 use super::{Audio, write::check};
 use crate::Error;
 
-/// The only rate that Opus is heard at.
+/// The only sample rate that is encoded.
 const RATE: u32 = 48_000;
 
-/// Samples of a packet: 20 ms.
+/// Samples per packet: 20 ms.
 const PACKET: usize = 960;
 
-/// Packets of a page.
+/// Packets per page.
 const PAGE: usize = 50;
 
-/// The most bytes that a packet may have, as libopus recommends.
+/// Maximum bytes of a packet, as libopus recommends.
 const MOST_BYTES: usize = 4_000;
 
-/// Which stream of the file it is; there is no other.
+/// Serial number of the file's only stream.
 const SERIAL: u32 = 1;
 
-/// An Ogg Opus file of `bitrate` kilobits a second.
+/// Encodes an Ogg Opus file of `bitrate` kilobits per second.
 ///
 /// # Errors
-/// [`Error::Encode`] for more than two channels and other rates than 48 kHz.
+/// [`Error::Encode`] for more than two channels and rates other than 48 kHz.
 pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
     let failed = |why: String| Error::Encode { format: "Opus", why };
     check(audio).map_err(failed)?;
@@ -42,7 +42,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
     let mut encoder = Encoder::new(RATE, channels, Application::Audio).map_err(opus)?;
     let bits = i32::try_from(bitrate * 1000).unwrap_or(i32::MAX);
     encoder.set_bitrate(Bitrate::Bits(bits)).map_err(opus)?;
-    // What the encoder needs to begin: players leave out as much at the start.
+    // The encoder's delay; players skip as many samples at the start.
     let delay = encoder.get_lookahead().map_err(opus)?.unsigned_abs() as usize;
 
     let mut writer = PacketWriter::new(Vec::new());
@@ -50,7 +50,7 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
     let end_page = PacketWriteEndInfo::EndPage;
     writer.write_packet(head(count, delay), SERIAL, end_page, 0).map_err(io)?;
     writer.write_packet(no_comments(), SERIAL, end_page, 0).map_err(io)?;
-    // So many packets that the last one holds the last sample, delayed.
+    // Enough packets that the last one holds the last sample after the delay.
     let end = audio.samples() + delay;
     let packets = end.div_ceil(PACKET).max(1);
     for packet in 0..packets {
@@ -67,25 +67,25 @@ pub(super) fn to_bytes(audio: &Audio, bitrate: u32) -> Result<Vec<u8>, Error> {
         } else {
             PacketWriteEndInfo::NormalPacket
         };
-        // The last page says where the sound ends within its last packet.
+        // The position of the last page gives the end of the sound within its last packet.
         let heard = if is_last { end } else { (packet + 1) * PACKET };
         writer.write_packet(bytes, SERIAL, info, heard as u64).map_err(io)?;
     }
     Ok(writer.into_inner())
 }
 
-/// RFC 7845, 5.1.
+/// Builds the identification header (RFC 7845, 5.1).
 fn head(channels: u8, delay: usize) -> Vec<u8> {
     let mut head = b"OpusHead\x01".to_vec();
     head.push(channels);
     head.extend((delay as u16).to_le_bytes());
     head.extend(RATE.to_le_bytes());
-    // No gain, and no table of channels.
+    // Output gain 0 and channel mapping family 0, which has no table.
     head.extend([0, 0, 0]);
     head
 }
 
-/// RFC 7845, 5.2: the encoder's name, and no comment; tags come later.
+/// Builds the comment header (RFC 7845, 5.2): the encoder's name and no comments; tags come later.
 fn no_comments() -> Vec<u8> {
     let vendor = opus::version();
     let mut tags = b"OpusTags".to_vec();

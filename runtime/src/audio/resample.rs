@@ -1,19 +1,19 @@
-//! Any sound to the sound the VAE hears: two channels at its rate, within `[-1, 1]`.
+//! Converts any sound to the VAE's input: two channels at its rate, within `[-1, 1]`.
 //!
-//! One channel is doubled; of more than two the first two are kept, as upstream does. The rate is
-//! changed by torchaudio's filter with torchaudio's defaults, since that is what the networks were
-//! trained behind: a sinc of six zero crossings to each side under a Hann window, cut off at 0.99 of
-//! the lower rate's half,
+//! One channel is doubled; of more than two the first two are kept, as upstream does. The
+//! resampling filter is torchaudio's with its defaults, because the networks were trained on its
+//! output. It is a sinc of six zero crossings on each side under a Hann window, with a cutoff at
+//! 0.99 of the lower rate's Nyquist frequency,
 //!
 //! ```text
 //! y[n] = sum over i of x[i] h((i / from - n / to) b)     b = 0.99 min(from, to)
 //! h(t) = (b / from) sinc(t) cos^2(pi t / 12)             for |t| < 6, else 0
 //! ```
 //!
-//! with the rates divided by their greatest common divisor. This is that sum to 4.5e-8. torchaudio's
-//! `Resample` rounds `n / to` to f32 on the way, by which its own samples are off by up to 4.4e-6 at
-//! the usual rates; see the tests. (A flatter filter would be further away than that: at 44.1 kHz
-//! this one takes 1e-3 off a sine of 10 kHz, a half off one of 20 kHz.)
+//! with the rates divided by their greatest common divisor. This code equals that sum to 4.5e-8.
+//! torchaudio's `Resample` rounds `n / to` to f32, so its own samples differ by up to 4.4e-6 at the
+//! usual rates; see the tests. (A flatter filter would differ more: at 44.1 kHz this one reduces a
+//! sine of 10 kHz by 1e-3, and one of 20 kHz by half.)
 //!
 //! Source: `torchaudio.functional.resample` (`_get_sinc_resample_kernel`); upstream
 //! `_normalize_audio_to_stereo_48k`.
@@ -23,15 +23,15 @@ use std::f64::consts::PI;
 use super::Audio;
 use crate::Error;
 
-/// Zero crossings of the filter to each side (torchaudio's `lowpass_filter_width`).
+/// Zero crossings of the filter on each side (torchaudio's `lowpass_filter_width`).
 const CROSSINGS: f64 = 6.0;
 
-/// Where the filter cuts off, in parts of the lower rate's half.
+/// Cutoff of the filter, relative to the lower rate's Nyquist frequency.
 const ROLLOFF: f64 = 0.99;
 
-/// Two channels at `rate`, within `[-1, 1]`.
+/// Converts `audio` to two channels at `rate`, within `[-1, 1]`.
 ///
-/// `S` samples become `ceil(S rate / audio.sample_rate)`; at the same rate they stay as they are.
+/// `S` samples become `ceil(S rate / audio.sample_rate)`; at the same rate they stay unchanged.
 ///
 /// # Errors
 /// [`Error::Conflict`] if the audio has no channels, channels of different lengths, or a rate of 0.
@@ -62,17 +62,17 @@ pub fn to_stereo(audio: &Audio, rate: u32) -> Result<Audio, Error> {
     Ok(Audio { channels, sample_rate: rate })
 }
 
-/// The filter at every place that a sample of the output can have between two of the input.
+/// The filter, sampled at every phase of an output sample between two input samples.
 struct Filter {
-    /// The rates without their common divisor: so many samples of the input ...
+    /// Input samples of one period: the input rate divided by the common divisor.
     from: usize,
-    /// ... become so many of the output, each by taps of its own.
+    /// One set of taps for each output sample of a period.
     phases: Vec<Phase>,
 }
 
-/// What one sample of the output is made of.
+/// The taps of one output sample.
 struct Phase {
-    /// The first sample of the input, counted from where the period begins.
+    /// Index of the first input sample, relative to the start of the period.
     first: isize,
     taps: Vec<f32>,
 }
@@ -82,7 +82,7 @@ impl Filter {
         let divisor = greatest_common_divisor(from as usize, to as usize);
         let (from, to) = (from as usize / divisor, to as usize / divisor);
         let cutoff = ROLLOFF * from.min(to) as f64;
-        // Six crossings, in samples of the input.
+        // Six zero crossings, in input samples.
         let reach = CROSSINGS / cutoff * from as f64;
         let phase = |n: usize| {
             let place = n as f64 / to as f64 * from as f64;
@@ -96,14 +96,14 @@ impl Filter {
         Self { from, phases: (0..to).map(phase).collect() }
     }
 
-    /// One channel at the other rate; around it is silence.
+    /// Resamples one channel, with silence around it.
     fn resampled(&self, channel: &[f32]) -> Vec<f32> {
         let to = self.phases.len();
         let wanted = (channel.len() as u128 * to as u128).div_ceil(self.from as u128) as usize;
         let sample = |n: usize| {
             let Phase { first, taps } = &self.phases[n % to];
             let start = (n / to * self.from) as isize + first;
-            // Taps that lie before the sound, and those within it.
+            // Skip the taps before the first sample.
             let before = usize::try_from(-start).unwrap_or(0).min(taps.len());
             let heard = &channel[channel.len().min(start.max(0) as usize)..];
             let products = taps[before..].iter().zip(heard);
@@ -113,7 +113,7 @@ impl Filter {
     }
 }
 
-/// `sinc(t) cos^2(pi t / 12)`, 0 from six crossings on.
+/// Returns `sinc(t) cos^2(pi t / 12)`, 0 from six zero crossings on.
 fn windowed_sinc(t: f64) -> f64 {
     if t.abs() >= CROSSINGS {
         return 0.0;
@@ -141,8 +141,8 @@ mod tests {
         Audio { channels: vec![samples], sample_rate: rate }
     }
 
-    /// The largest difference from a sine, leaving out `edge` samples at both ends, where the
-    /// filter sees the silence around the sound.
+    /// Returns the largest difference from a sine, ignoring `edge` samples at both ends, where the
+    /// filter reaches the silence around the sound.
     fn error(audio: &Audio, hertz: f64, edge: usize) -> f32 {
         let ideal = sine(audio.sample_rate, hertz, audio.samples());
         let middle = edge..audio.samples() - edge;
@@ -150,7 +150,7 @@ mod tests {
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
     }
 
-    /// Noise of full height, the same every time.
+    /// Deterministic noise of full amplitude.
     fn noise(samples: usize) -> Vec<f32> {
         let mut state = 7u32;
         let mut next = || {
@@ -160,9 +160,9 @@ mod tests {
         (0..samples).map(|_| next()).collect()
     }
 
-    /// torchaudio's own steps, in its order and with its names: a kernel of
-    /// `[new, 2 width + orig]` taps, then a convolution with stride `orig` over padded sound.
-    /// `phase` gives the times of a period, which its `Resample` computes in f32.
+    /// torchaudio's own steps and names: a kernel of `[new, 2 width + orig]` taps, then a
+    /// convolution with stride `orig` over the padded sound. `phase` gives the times of a period,
+    /// which its `Resample` computes in f32.
     fn torchaudio(x: &[f32], from: u32, to: u32, phase: impl Fn(usize, usize) -> f64) -> Vec<f64> {
         let divisor = greatest_common_divisor(from as usize, to as usize);
         let (orig, new) = (from as usize / divisor, to as usize / divisor);
@@ -197,12 +197,12 @@ mod tests {
         pairs.map(|(&a, b)| (f64::from(a) - b).abs()).fold(0.0, f64::max)
     }
 
-    /// Of noise, which is the hardest, and with its ends. The second number is what f32 makes of
-    /// torchaudio's times.
+    /// Noise, which is the hardest input, including its ends. The second difference comes from
+    /// torchaudio's f32 times.
     #[test]
     fn every_rate_is_torchaudios_sum() {
         for rate in [8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 88_200, 96_000, 192_000] {
-            // Less than full height, so that nothing is clamped.
+            // Below full amplitude, so that nothing is clamped.
             let x: Vec<f32> = noise(2_000).iter().map(|x| 0.45 * x).collect();
             let ours = to_stereo(&mono(rate, x.clone()), 48_000).expect("sound");
             let exact = torchaudio(&x, rate, 48_000, |j, new| -(j as f64) / new as f64);
@@ -217,8 +217,8 @@ mod tests {
         }
     }
 
-    /// In phase and of the same height: a delay of a hundredth of a sample would be 6e-4 off. The
-    /// short filter lets a little of the images through.
+    /// Phase and amplitude stay: a delay of a hundredth of a sample would give 6e-4. The short
+    /// filter lets a little of the images through.
     #[test]
     fn a_sine_stays_the_same_sine() {
         for rate in [8_000, 11_025, 22_050, 32_000, 44_100, 47_999, 96_000, 192_000] {
@@ -248,13 +248,13 @@ mod tests {
         assert!(off < 3e-4, "{off}");
     }
 
-    /// To the lower rate what is above its half is gone, but for the slope of a short filter.
+    /// Frequencies above the lower rate's Nyquist frequency are removed, up to the filter's slope.
     #[test]
     fn what_the_lower_rate_cannot_hold_is_gone() {
         let audio =
             to_stereo(&mono(96_000, sine(96_000, 30_000.0, 48_000)), 48_000).expect("sound");
         let middle = &audio.channels[0][100..20_000];
-        // 45 dB below.
+        // 45 dB below the input.
         assert!(middle.iter().all(|x| x.abs() < 3e-3));
     }
 

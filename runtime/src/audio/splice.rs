@@ -1,11 +1,10 @@
-//! A part that was made anew, put into the sound that it is a part of.
+//! Splices a regenerated region into its source sound.
 //!
-//! Outside the region every sample is the source's, as it was heard: at the networks' rate, and clipped
-//! to full scale. Inside it the song is heard, and straight ramps
-//! at both ends of the region lead from one to the other. Of upstream's two versions one has the
-//! ramps outside, where they would change the source. Where `repaint_mode` is `aggressive` upstream
-//! splices nothing, and the whole song goes through the VAE; here it meets its source without a ramp
-//! then, as in acestep.cpp.
+//! Outside the region every sample is the source's, after it was resampled to the networks' rate
+//! and clipped to full scale. Inside it is the new song, with linear crossfades at both ends of the
+//! region. Upstream has two versions of this; one puts the ramps outside the region, where they
+//! would change the source. If `repaint_mode` is `aggressive`, upstream splices nothing, and the
+//! whole song goes through the VAE. Here it is then spliced without ramps, as in acestep.cpp.
 //!
 //! Source: upstream `apply_repaint_waveform_splice`.
 
@@ -13,21 +12,21 @@ use std::ops::Range;
 
 use crate::audio::Audio;
 
-/// Where the region and its source lie in the song, in samples.
+/// Positions of the region and of its source in the song, in samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seam {
-    /// What is made anew.
+    /// The regenerated region.
     pub region: Range<usize>,
-    /// Where the source begins.
+    /// Start of the source.
     pub source_start: usize,
-    /// Length of the ramps.
+    /// Length of each ramp.
     pub ramp: usize,
 }
 
-/// `made` inside the region, `source` outside.
+/// Keeps `made` inside the region and writes `source` outside it.
 ///
-/// What the source has after the last whole frame of `made` stays too, unless the region reaches to
-/// the end of the source.
+/// The part of the source after the last whole frame of `made` is appended, unless the region
+/// reaches the end of the source.
 pub fn splice(made: &mut Audio, source: &Audio, seam: &Seam) {
     let Seam { region, source_start, .. } = seam;
     let (own, source_end) = (made.samples(), source_start + source.samples());
@@ -37,7 +36,7 @@ pub fn splice(made: &mut Audio, source: &Audio, seam: &Seam) {
     for (song, source) in made.channels.iter_mut().zip(&source.channels) {
         for (i, sample) in song.iter_mut().enumerate() {
             let share = shares.at(i);
-            // No arithmetic touches what stays.
+            // Samples outside the region are copied, so that they stay exact.
             if share < 1.0 {
                 let kept = i.checked_sub(*source_start).and_then(|i| source.get(i)).copied();
                 *sample = mixed(*sample, kept.unwrap_or(0.0), share);
@@ -55,7 +54,7 @@ fn mixed(made: f32, source: f32, share: f32) -> f32 {
     if share == 0.0 { source } else { share * made + (1.0 - share) * source }
 }
 
-/// How much of what was made is heard at each sample.
+/// Weight of the new song at each sample.
 struct Shares {
     region: Range<usize>,
     rise: usize,
@@ -63,16 +62,16 @@ struct Shares {
 }
 
 impl Shares {
-    /// Of `own` samples that were made, in a song of `samples`.
+    /// Limits the ramps; `own` counts the new samples, `samples` those of the spliced song.
     fn new(seam: &Seam, own: usize, samples: usize) -> Self {
         let region = seam.region.start.min(own)..seam.region.end.min(own);
-        // No longer than the region, or than what is beside it: at the ends of the song there is none.
+        // A ramp is no longer than the region or than the part beside it; a song's end has no ramp.
         let longest = seam.ramp.min(region.len());
         let (rise, fall) = (longest.min(region.start), longest.min(samples - region.end));
         Self { region, rise, fall }
     }
 
-    /// Nothing outside the region, all of it inside between the ramps.
+    /// Returns 0 outside the region, 1 inside it between the ramps.
     // ANCHOR: ramp
     fn at(&self, i: usize) -> f32 {
         let Self { region, rise, fall } = self;
@@ -81,7 +80,7 @@ impl Shares {
         }
         let (inside, left) = (i - region.start, region.end - 1 - i);
         let rising = if inside < *rise { (inside + 1) as f32 / *rise as f32 } else { 1.0 };
-        // The later ramp wins where both meet.
+        // If both ramps overlap, the later one is used.
         if left < *fall { left as f32 / *fall as f32 } else { rising }
     }
     // ANCHOR_END: ramp
@@ -141,7 +140,7 @@ mod tests {
         assert_eq!(made.channels[0], [1.0, 1.0, 9.0, 9.0]);
     }
 
-    /// Twenty samples are made of a source of 23: the last three are too few for a frame.
+    /// A source of 23 samples gives 20 new ones: the last three do not fill a frame.
     #[test]
     fn a_region_that_ends_near_the_end_keeps_the_rest_of_the_source() {
         let source: Vec<f32> = (0..23).map(|i| i as f32).collect();

@@ -1,5 +1,4 @@
-//! What a sound file says about itself: what the song is, how it was made, and the request that makes
-//! it again.
+//! Tags of sound files: a description of the song, and the request that reproduces it.
 //!
 //! | file | where |
 //! |---|---|
@@ -7,8 +6,8 @@
 //! | MP3 | ID3v2.4 (`TIT2`, `COMM`, `TSSE`, `TXXX`) |
 //! | FLAC, Opus | Vorbis comments (`TITLE`, `DESCRIPTION`, `COMMENT`, `ENCODER`) |
 //!
-//! The request is `ACESTEP_REQUEST`: a `TXXX` of ID3, or a Vorbis comment. Nothing in it depends on
-//! the time or the machine, so one song is one file.
+//! The request is `ACESTEP_REQUEST`: a `TXXX` of ID3, or a Vorbis comment. No tag depends on the
+//! time or the machine, so the same song gives the same file.
 
 use std::{
     fs::File,
@@ -31,24 +30,24 @@ use lofty::{
 use super::format::Format;
 use crate::{Action, Error};
 
-/// The name of the tag that holds the request.
+/// Name of the tag that holds the request.
 const REQUEST: &str = "ACESTEP_REQUEST";
 
-/// What a sound file says about itself.
+/// Tags of a sound file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// What the song is called.
+    /// Title of the song.
     pub title: String,
-    /// What it is, for a reader.
+    /// Description of the song for a reader.
     pub comment: String,
-    /// The program and its version.
+    /// Name and version of the program.
     pub software: String,
-    /// The request that makes it again, as JSON.
+    /// The request that reproduces the song, as JSON.
     pub request: String,
 }
 
 impl Tags {
-    /// The file `bytes` with these tags.
+    /// Returns the file `bytes` with these tags.
     pub(super) fn put_in(&self, bytes: Vec<u8>, format: Format) -> Result<Vec<u8>, Error> {
         let failed = |why: String| Error::Encode { format: "tagged file", why };
         let mut file = Cursor::new(bytes);
@@ -72,7 +71,7 @@ impl Tags {
                 comments.set_vendor(self.software.clone());
                 comments.push("TITLE".into(), title);
                 comments.push("COMMENT".into(), comment.clone());
-                // ffmpeg and others show this one.
+                // ffmpeg and other programs show this one.
                 comments.push("DESCRIPTION".into(), comment);
                 comments.push("ENCODER".into(), self.software.clone());
                 comments.push(REQUEST.into(), self.request.clone());
@@ -94,24 +93,24 @@ impl Tags {
     }
 }
 
-/// `text` without what a tag cannot hold: line ends become spaces.
+/// Replaces line ends and other control characters, which tags cannot hold, with spaces.
 fn plain(text: &str) -> String {
     let words = text.split(|c: char| c.is_control() || c == ' ').filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What [`request_in`] finds.
+/// Result of [`request_in`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// The request, as JSON.
     Request(String),
-    /// A sound file without one.
+    /// A sound file without a request.
     None,
-    /// Something else.
+    /// Not a sound file.
     NoSound,
 }
 
-/// The request in the tags of a sound file, told by its content.
+/// Reads the request in the tags of a sound file, whose format is detected by content.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read.
@@ -124,7 +123,7 @@ pub fn request_in(path: &Path) -> Result<Found, Error> {
     Ok(find(&mut file, &magic))
 }
 
-/// [`request_in`] of a file's content.
+/// Like [`request_in`], for the content of a file.
 pub fn request_of(bytes: &[u8]) -> Found {
     find(&mut Cursor::new(bytes), &bytes[..bytes.len().min(12)])
 }
@@ -133,7 +132,7 @@ fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> Found {
     let options = ParseOptions::new().read_properties(false).read_cover_art(false);
     let id3 = |tag: Option<&Id3v2Tag>| tag?.get_user_text(REQUEST).map(str::to_owned);
     let vorbis = |tag: Option<&VorbisComments>| tag?.get(REQUEST).map(str::to_owned);
-    // A damaged file is a sound file all the same.
+    // A damaged sound file still counts as one.
     let request = match magic {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => {
             WavFile::read_from(file, options).ok().and_then(|file| id3(file.id3v2()))
@@ -144,7 +143,7 @@ fn find(file: &mut (impl Read + Seek), magic: &[u8]) -> Found {
         [b'O', b'g', b'g', b'S', ..] => OpusFile::read_from(file, options)
             .ok()
             .and_then(|file| vorbis(Some(file.vorbis_comments()))),
-        // A text in UTF-16 begins almost like a frame of MPEG.
+        // A UTF-16 text begins almost like an MPEG frame.
         [0xff, 0xfe, ..] => return Found::NoSound,
         [b'I', b'D', b'3', ..] | [0xff, 0xe0..=0xff, ..] => {
             MpegFile::read_from(file, options).ok().and_then(|file| id3(file.id3v2()))

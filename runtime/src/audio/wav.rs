@@ -1,9 +1,8 @@
 //! WAV files: 16 or 24-bit integers or 32-bit floats, through hound.
 //!
 //! An integer is `round(x 2^(bits - 1))`, clipped to its range. Readers divide by the same
-//! `2^(bits - 1)`, so the error is at most half a step, except at +1.0 itself, which is one step
-//! too large to exist. (libsndfile, which upstream writes through, drops the fraction instead;
-//! rounding halves that error.)
+//! `2^(bits - 1)`, so the error is at most half a step, except at +1.0, which is one step above the
+//! range. (libsndfile, which upstream uses, truncates instead; rounding halves that error.)
 
 use std::io::Cursor;
 
@@ -12,10 +11,10 @@ use hound::{SampleFormat, WavSpec, WavWriter};
 use super::{Audio, write::check};
 use crate::Error;
 
-/// How a sample is stored.
+/// Sample format of a WAV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum WavFormat {
-    /// 16-bit integers: what every player reads.
+    /// 16-bit integers, which every player reads.
     #[default]
     Int16,
     /// 24-bit integers.
@@ -25,7 +24,7 @@ pub(super) enum WavFormat {
 }
 
 impl WavFormat {
-    /// Bits of a sample.
+    /// Returns the bits per sample.
     pub(super) fn bits(self) -> u16 {
         match self {
             Self::Int16 => 16,
@@ -35,7 +34,7 @@ impl WavFormat {
     }
 }
 
-/// A WAV file in memory.
+/// Encodes a WAV file in memory.
 ///
 /// # Errors
 /// [`Error::Encode`] if the audio has no channels, channels of different lengths, or over 4 GiB.
@@ -74,16 +73,16 @@ fn written(out: &mut Cursor<Vec<u8>>, spec: WavSpec, audio: &Audio) -> Result<()
 }
 
 pub(super) fn integer(x: f32, bits: u16) -> i32 {
-    // In f64, because 24 bits and a rounding do not fit into an f32.
+    // In f64, because the product and its rounding need more than f32's 24 bits.
     let full = f64::from(1u32 << (bits - 1));
     (f64::from(x) * full).round().clamp(-full, full - 1.0) as i32
 }
 
-/// The number of channels, if a WAV file can count them and their bytes.
+/// Returns the number of channels, if a WAV file can hold them and their bytes.
 fn channels_that_fit(audio: &Audio, format: WavFormat) -> Result<u16, String> {
     let channels = u16::try_from(audio.channels.len())
         .map_err(|_| format!("it has {} channels", audio.channels.len()))?;
-    // The format counts bytes in 32 bits; 100 are more than any header.
+    // Sizes are 32 bits wide; no header is larger than 100 bytes.
     let bytes = audio.samples() as u64 * u64::from(channels) * u64::from(format.bits() / 8);
     if bytes > u64::from(u32::MAX) - 100 {
         return Err(format!("{bytes} bytes are more than a WAV file can have (4 GiB)"));
@@ -114,7 +113,7 @@ mod tests {
             read_integers(&bytes),
             [0, -8192, 16_384, 32_767, 32_767, -32_768, -32_768, 1] // half a step rounds away from 0
         );
-        // A plain header, which every reader knows: 44 bytes and PCM.
+        // The plain 44-byte PCM header, which every reader knows.
         assert_eq!(bytes.len(), 44 + 16);
         assert_eq!(bytes[20..22], 1u16.to_le_bytes());
         assert_eq!(bytes[24..28], 48_000u32.to_le_bytes());

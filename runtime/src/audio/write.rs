@@ -1,6 +1,7 @@
-//! Sound files that are written: WAV, FLAC, MP3 and Opus, with their tags.
+//! Writes sound files: WAV, FLAC, MP3 and Opus, with their tags.
 //!
-//! A file is made in memory, for its head tells of its end, and appears whole or not at all.
+//! A file is built in memory, because its header depends on its end. It appears whole or not at
+//! all.
 
 use std::{io::Write, path::Path};
 
@@ -18,7 +19,7 @@ use crate::{
 /// Writes a sound file.
 ///
 /// # Errors
-/// Those of [`to_bytes`] and of [`write_whole`].
+/// The errors of [`to_bytes`] and [`write_whole`].
 pub fn save(
     path: &Path,
     audio: &Audio,
@@ -36,11 +37,12 @@ pub fn save(
     })
 }
 
-/// A sound file in memory.
+/// Encodes a sound file in memory.
 ///
 /// # Errors
 /// [`Error::Encode`] if the audio has no channels, more than two in MP3 or Opus, channels of
-/// different lengths, a rate that the format does not have, or over 4 GiB; [`Error::NotBuiltIn`].
+/// different lengths, a rate that the format does not support, or over 4 GiB;
+/// [`Error::NotBuiltIn`].
 pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Result<Vec<u8>, Error> {
     let format = encoding.format.require()?;
     let bytes = match format {
@@ -62,7 +64,7 @@ pub fn to_bytes(audio: &Audio, encoding: &Encoding, tags: Option<&Tags>) -> Resu
     }
 }
 
-/// Refuses what no sound file holds: no channels, or channels of different lengths.
+/// Returns an error if the audio has no channels, or channels of different lengths.
 pub(super) fn check(audio: &Audio) -> Result<(), String> {
     if audio.channels.is_empty() {
         return Err("it has 0 channels".into());

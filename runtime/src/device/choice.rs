@@ -1,4 +1,4 @@
-//! Which of the devices is taken: rules over a listing, without touching any of them.
+//! Device selection: rules over a listing, without using any device.
 
 use super::{
     Device, Listing,
@@ -6,18 +6,18 @@ use super::{
 };
 use crate::{Error, Notice};
 
-/// What `auto` takes: the best NVIDIA card that can be used, else a real card of Vulkan or Metal,
-/// else the processor. Software that acts as a card is slower than the processor's own backend, and
-/// is taken only by name.
+/// Returns the device for `auto`: the best usable NVIDIA GPU, otherwise a real Vulkan or Metal GPU,
+/// otherwise the CPU. Software GPUs are slower than the CPU backend, so they are used only on
+/// request.
 ///
 /// # Errors
-/// [`Error::NoDevice`] if there is nothing.
+/// [`Error::NoDevice`] if there is none.
 pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Error> {
     if let Some(cuda) = &listing.cuda {
         if let Some(card) = cuda.best() {
             return Ok(Device::Cuda(card));
         }
-        // A machine without a card is nothing to speak of.
+        // A machine without a GPU needs no notice.
         if let (true, Some(why)) = (cuda.driver_fails, cuda.missing()) {
             notices.push(Notice(format!("NVIDIA cards are not used: {why}")));
         } else if let (Some(card), why) = (cuda.cards.first(), cuda.missing()) {
@@ -40,10 +40,10 @@ pub fn best(listing: &Listing, notices: &mut Vec<Notice>) -> Result<Device, Erro
     Err(Error::NoDevice { device: "auto".into(), why })
 }
 
-/// Refuses a device that is not there, or that cannot be used.
+/// Returns an error if a device is missing or not usable.
 ///
 /// # Errors
-/// [`Error::NoDevice`], which says what there is.
+/// [`Error::NoDevice`] with a list of the available devices.
 pub fn check(device: Device, listing: &Listing) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::NoDevice { device: device.to_string(), why });
     match device {
@@ -70,13 +70,13 @@ pub fn check(device: Device, listing: &Listing) -> Result<(), Error> {
     }
 }
 
-/// The backend of `device` is not in this build.
+/// Returns the error for a backend that is not in this build.
 pub(super) fn not_built_in(device: Device) -> Error {
     let why = format!("this build has only {}", super::BUILT_IN.join(", "));
     Error::NoDevice { device: device.to_string(), why }
 }
 
-/// `cuda:0 (NVIDIA H100), wgpu:0 (..)`: the cards that are there.
+/// Lists the available GPUs: `cuda:0 (NVIDIA H100), wgpu:0 (..)`.
 fn found(listing: &Listing) -> String {
     let cards = listing.cuda.iter().flat_map(|cuda| &cuda.cards).map(|card| card.name.clone());
     let adapter = |a: &Adapter| format!("{}, {}", a.name, a.kind);
@@ -154,7 +154,7 @@ mod tests {
         let listing =
             Listing { cpu: true, cuda: Some(cuda(vec![taken, card((7, 5), 1)])), wgpu: None };
         assert_eq!(auto(&listing), ("cuda:1".into(), vec![]));
-        // The driver is there and fails: it shows no card, and why it does not has to be known.
+        // The driver is installed but fails: it lists no GPU, so the user needs to know the reason.
         let problem = Some("the NVIDIA driver finds no card it can use: out of step".to_owned());
         let broken = Cuda { problem, driver_fails: true, ..Cuda::default() };
         let listing = Listing { cpu: true, cuda: Some(broken), wgpu: Some(vec![]) };
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!((&*device, notices.len()), ("cpu", 1), "{notices:?}");
         assert!(notices[0].0.starts_with("NVIDIA cards are not used: the NVIDIA driver finds"));
         assert!(notices[0].0.ends_with("out of step"), "{notices:?}");
-        // No card and no driver: nothing to say.
+        // Neither GPU nor driver: no notice.
         let problem = Some("no NVIDIA driver".to_owned());
         let none = Cuda { problem, ..Cuda::default() };
         let listing = Listing { cpu: true, cuda: Some(none), wgpu: Some(vec![]) };

@@ -1,4 +1,4 @@
-//! NVIDIA: what the driver finds, and what kernels are compiled with.
+//! NVIDIA: GPUs that the driver finds, and the tools that compile kernels.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,8 +6,7 @@ use cudarc::driver::{CudaContext, sys::CUresult};
 
 use super::listing::{Card, Cuda};
 
-/// Asks the driver, if there is one. To learn how much memory is free, each card is opened for a
-/// moment.
+/// Queries the driver, if there is one. Each GPU is opened briefly to read its free memory.
 pub(super) fn look() -> Cuda {
     let libraries = libraries();
     let mut found = Cuda {
@@ -57,7 +56,7 @@ fn card(index: usize) -> Card {
     })
 }
 
-/// `580.95.05`, where the driver's kernel module says it.
+/// Returns the driver version, e.g. `580.95.05`, if the driver's kernel module reports it.
 fn driver_version() -> Option<String> {
     let text = std::fs::read_to_string(Path::new("/proc/driver/nvidia/version")).ok()?;
     let line = text.lines().next()?;
@@ -66,13 +65,13 @@ fn driver_version() -> Option<String> {
     line.split_whitespace().find(|word| is_version(word) && word.contains('.')).map(str::to_owned)
 }
 
-/// Which of CUDA's libraries can be loaded.
+/// Flags of the CUDA libraries that can be loaded.
 struct Libraries {
     driver: bool,
     nvrtc: bool,
 }
 
-/// Every other call panics where the library is absent.
+/// Checks the libraries first, because every other call panics if its library is missing.
 #[allow(
     unsafe_code,
     reason = "loading a library runs its initialisers, which only the operator can vouch for; these \

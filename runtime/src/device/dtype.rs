@@ -1,12 +1,12 @@
-//! In what numbers weights are kept and multiplied.
+//! Data types of weights and of matrix products.
 //!
-//! On a processor they are kept so, and everything that is no product of a weight is f32. There, too,
-//! the matrices of the two networks that take the most time and room, the language model and the
-//! diffusion transformer, may be in eight bits, `q8`, the others then being bf16.
+//! On a CPU this type is only used for weights; everything except products with weights is f32. The
+//! language model and the diffusion transformer take the most time and memory. On a CPU their
+//! matrices may be int8 (`q8`); the other networks are bf16 then.
 //!
-//! bf16 has the range of f32 and eight bits of its mantissa: the networks were trained in it. f16
-//! has eleven bits and ends at 65 504, which activations of these networks can pass: it is taken
-//! only by name. Norms, softmax and sums are f32 in any case.
+//! bf16 has the range of f32 with an 8-bit mantissa; the networks were trained in it. f16 has an
+//! 11-bit mantissa and ends at 65 504, which activations of these networks can exceed. So it is
+//! used only on request. Norms, softmax and sums are always f32.
 
 use std::str::FromStr;
 
@@ -16,43 +16,43 @@ use burn::tensor::DType;
 use super::{Device, Job, listing};
 use crate::{Error, error::shortened, near::nearest, plan::limits::one_of};
 
-/// What `--dtype` says.
+/// Value of `--dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dtype {
-    /// The best that the device has: bf16 on processors and on NVIDIA cards with it, else f32.
+    /// The best type of the device: bf16 on CPUs and on NVIDIA GPUs that support it, otherwise f32.
     #[default]
     Auto,
     /// 32 bits.
     F32,
     /// 16 bits with the range of f32.
     Bf16,
-    /// 16 bits that end at 65 504.
+    /// 16 bits, up to 65 504.
     F16,
-    /// 8 bits and a scale for each 32 of them.
+    /// 8 bits, with a scale for each 32 values.
     Q8,
 }
 
-/// What a device computes with.
+/// Types that a device supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supported {
-    /// Every type, f32 first.
+    /// All types, f32 first.
     pub all: Vec<DType>,
-    /// What `auto` takes.
+    /// The choice of `auto`.
     pub best: DType,
 }
 
-/// The first NVIDIA cards that compute in bf16: Ampere.
+/// The first compute capability with bf16: Ampere.
 const BF16_SINCE: (u32, u32) = (8, 0);
-/// The first that compute in f16.
+/// The first compute capability with f16.
 const F16_SINCE: (u32, u32) = (5, 3);
 
 impl Supported {
-    /// Our kernels on Flex read weights in f32, bf16 and eight bits.
+    /// Returns the types of our kernels on Flex: weights in f32, bf16 and int8.
     pub fn cpu() -> Self {
         Self { all: vec![DType::F32, DType::BF16, DType::I8], best: DType::BF16 }
     }
 
-    /// What an NVIDIA card of this capability computes with.
+    /// Returns the types of an NVIDIA GPU with this compute capability.
     pub fn cuda(capability: (u32, u32)) -> Self {
         let mut all = vec![DType::F32];
         if capability >= F16_SINCE {
@@ -65,7 +65,7 @@ impl Supported {
         Self { all, best: if has_bf16 { DType::BF16 } else { DType::F32 } }
     }
 
-    /// What `device` computes with. A card of Vulkan or Metal is started for it.
+    /// Returns the types of `device`. This starts a Vulkan or Metal GPU.
     ///
     /// # Errors
     /// [`Error::NoDevice`]
@@ -82,7 +82,7 @@ impl Supported {
     }
 }
 
-/// Asks the backend.
+/// Queries the backend.
 struct Asked;
 
 impl Job for Asked {
@@ -95,19 +95,19 @@ impl Job for Asked {
 }
 
 impl Dtype {
-    /// The type for `device`.
+    /// Resolves the type for `device`.
     ///
     /// # Errors
-    /// [`Error::BadValue`] that names what the device has; [`Error::NoDevice`].
+    /// [`Error::BadValue`] with the supported types; [`Error::NoDevice`].
     pub fn resolve(self, device: Device) -> Result<DType, Error> {
         match (self, device) {
-            // Without starting it.
+            // Does not start the GPU.
             (Self::Auto | Self::F32, Device::Wgpu(_)) => Ok(DType::F32),
             _ => self.among(&Supported::of(device)?, device),
         }
     }
 
-    /// The type, unless it is the device's choice.
+    /// Returns the type, or `None` for `auto`.
     pub fn named(self) -> Option<DType> {
         match self {
             Self::Auto => None,
@@ -148,13 +148,13 @@ impl FromStr for Dtype {
     }
 }
 
-/// The type that other networks' weights are kept in beside a language model and a diffusion
-/// transformer of `dtype`: in eight bits they would lose without gaining time.
+/// Returns the type of the other networks if language model and diffusion transformer use `dtype`.
+/// int8 would reduce their quality without a gain in speed.
 pub fn of_others(dtype: DType) -> DType {
     if dtype == DType::I8 { DType::BF16 } else { dtype }
 }
 
-/// A type as it is typed: `f32`, `bf16`, `f16`, `q8`.
+/// Returns the name of a type on the command line: `f32`, `bf16`, `f16`, `q8`.
 pub fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "f32",

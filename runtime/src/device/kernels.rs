@@ -1,18 +1,18 @@
-//! Where compiled and tuned kernels are kept between runs.
+//! Cache of compiled and tuned kernels between runs.
 //!
-//! A card's kernels are compiled, and the fastest of several tuned, when they are first used, which
-//! takes minutes. Both results are files under `FOLDER/DEVICE/BUILD/`:
+//! A GPU's kernels are compiled and tuned at first use, which takes minutes. Both results are
+//! stored under `FOLDER/DEVICE/BUILD/`:
 //!
-//! - `DEVICE` is the card and, for CUDA, its compute capability: the backend's own keys name neither,
-//!   and code for one card need not run on another.
-//! - `BUILD` is this program's file: the keys name a kernel but not its code, so a kernel that was
-//!   changed would be found as it was before.
+//! - `DEVICE` is the GPU and, for CUDA, its compute capability. The backend's keys contain neither,
+//!   and code for one GPU may not run on another.
+//! - `BUILD` identifies the program file. The keys contain a kernel's name but not its code, so a
+//!   changed kernel would be found in its old version.
 //!
-//! Beside them lies an empty file for each model and type that a run has been through with: without
-//! it, a run has kernels to compile that no other model needed.
+//! An empty marker file beside them records each model and type that completed a run. Without it, a
+//! run may still have kernels to compile that no other model needed.
 //!
-//! Nothing else is ever written to: left alone, the backend would look for a `target` folder of
-//! Cargo above the current directory, and for settings in files there.
+//! Nothing else is written: by default the backend would look for a `target` folder of Cargo
+//! above the current directory, and for settings files there.
 
 use std::path::{Path, PathBuf};
 
@@ -21,20 +21,20 @@ use burn::tensor::DType;
 use super::{Device, dtype};
 use crate::Notice;
 
-/// What became of the cache.
+/// State of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kernels {
-    /// Where kernels are kept; `None` = nowhere: the device has none, or nothing can be written.
+    /// The cache folder; `None` if the device has no kernels, or nothing can be written.
     pub folder: Option<PathBuf>,
-    /// Whether nothing was kept there before; not so on a processor, which compiles nothing.
+    /// True if the cache was empty; false for a CPU, which compiles nothing.
     pub is_first: bool,
-    /// Why nothing is kept.
+    /// The reason if there is no cache.
     pub notice: Option<Notice>,
 }
 
 impl Kernels {
-    /// Whether a run of `model` in `dtype` compiles kernels: none has been through yet, or they are
-    /// not kept.
+    /// True if a run of `model` in `dtype` compiles kernels: no run has completed yet, or there is
+    /// no cache.
     pub fn lacks(&self, model: &str, dtype: DType) -> bool {
         match &self.folder {
             Some(folder) => !folder.join(marker(model, dtype)).exists(),
@@ -42,25 +42,25 @@ impl Kernels {
         }
     }
 
-    /// Remembers that a run of `model` in `dtype` has been through.
+    /// Records that a run of `model` in `dtype` has completed.
     pub fn remember(&self, model: &str, dtype: DType) {
         if let Some(folder) = &self.folder {
-            // Where it cannot be written, the next run says once more that it may take minutes.
+            // If this fails, the next run only repeats the notice that it may take minutes.
             let _ = std::fs::write(folder.join(marker(model, dtype)), "");
         }
     }
 }
 
-/// The name of the file that says so.
+/// Returns the name of the marker file.
 fn marker(model: &str, dtype: DType) -> String {
     slug(&format!("ran {} {model}", dtype::name(dtype)))
 }
 
-/// Builds whose kernels are kept, of each device: more are left from earlier versions.
+/// Number of builds per device whose kernels are kept, for example of earlier versions.
 const BUILDS: usize = 3;
 
-/// Tells the backend to keep the kernels of `device` under `root`. To be called before the device is
-/// used; later calls in one process change nothing, as the backend reads its settings once.
+/// Makes the backend cache the kernels of `device` under `root`. Call it before the device is used;
+/// later calls in one process have no effect, because the backend reads its settings once.
 pub fn keep(root: Option<&Path>, device: Device) -> Kernels {
     let Some(name) = device_name(device) else { return Kernels::default() };
     let kept = match root {
@@ -78,11 +78,11 @@ pub fn keep(root: Option<&Path>, device: Device) -> Kernels {
     kept
 }
 
-/// The folder of this build's kernels in `device`, made if need be.
+/// Creates the folder of this build's kernels in `device`.
 fn prepare(device: &Path) -> Kernels {
     let folder = device.join(build());
     let is_first = size(&folder) == 0;
-    // A file, not only the folder: it may belong to someone else.
+    // Tries to create a file, because the folder may belong to another user.
     let made =
         std::fs::create_dir_all(&folder).and_then(|()| tempfile::tempfile_in(&folder).map(drop));
     match made {
@@ -98,7 +98,7 @@ fn prepare(device: &Path) -> Kernels {
     }
 }
 
-/// Bytes of all files below `folder`.
+/// Returns the bytes of all files below `folder`.
 pub fn size(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries
@@ -111,7 +111,7 @@ pub fn size(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Removes what the oldest builds left, beyond the newest [`BUILDS`].
+/// Removes the kernels of all but the newest [`BUILDS`] builds.
 fn forget_old(device: &Path, mine: &Path) {
     let Ok(entries) = std::fs::read_dir(device) else { return };
     let mut builds: Vec<_> = entries
@@ -121,12 +121,12 @@ fn forget_old(device: &Path, mine: &Path) {
         .collect();
     builds.sort();
     for (_, path) in builds.iter().rev().skip(BUILDS - 1) {
-        // What cannot be removed only takes space.
+        // Folders that cannot be removed only take space.
         let _ = std::fs::remove_dir_all(path);
     }
 }
 
-/// A name for this program's file: its version, size and time.
+/// Returns an identifier of this program file: version, size and time.
 fn build() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let this = std::env::current_exe().and_then(std::fs::metadata).ok();
@@ -137,7 +137,7 @@ fn build() -> String {
     format!("{version}-{:x}-{:x}", this.map_or(0, |data| data.len()), time.unwrap_or(0))
 }
 
-/// What tells the device's kernels from others'; `None` for the processor, which has none.
+/// Returns an identifier of the device; `None` for the CPU, which has no kernels.
 fn device_name(device: Device) -> Option<String> {
     let text = match device {
         Device::Cpu => return None,
@@ -153,7 +153,7 @@ fn device_name(device: Device) -> Option<String> {
     Some(slug(&text))
 }
 
-/// `text` as the name of a folder: small letters, digits and dashes.
+/// Converts `text` to a folder name: lower-case letters, digits and dashes.
 fn slug(text: &str) -> String {
     const MOST: usize = 80;
     let lower = text.to_lowercase();
@@ -162,7 +162,7 @@ fn slug(text: &str) -> String {
     words.join("-").chars().take(MOST).collect()
 }
 
-/// Whether the device is a program that acts as a card.
+/// True if the device is a software GPU.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 fn is_software(device: Device) -> bool {
     let Device::Wgpu(index) = device else { return false };
@@ -182,15 +182,15 @@ fn configure(folder: Option<&Path>, is_software: bool) {
     let mut config = CubeClRuntimeConfig::default();
     config.autotune.logger.level = AutotuneLogLevel::Disabled;
     if is_software {
-        // There, variants take longer to compile than a song to make: none is timed.
+        // On software GPUs, compiling variants takes longer than a song, so none are timed.
         config.autotune.level = AutotuneLevel::Minimal;
     }
-    // Tuning results cannot be kept nowhere; below a file no folder can be made, which the backend
-    // takes for a disk it may not write to, and goes on.
+    // Tuning results always need a path. A folder below a file cannot be created, which the backend
+    // treats like a read-only disk.
     let nowhere = || std::env::current_exe().unwrap_or_default().join("kernels");
     config.autotune.cache = CacheConfig::File(folder.map_or_else(nowhere, Path::to_owned));
     config.compilation.cache = folder.map(|folder| CacheConfig::File(folder.to_owned()));
-    // Setting it twice would be a panic.
+    // Setting it twice would panic.
     let is_set = CubeClRuntimeConfig::storage().lock().is_some();
     if !is_set {
         CubeClRuntimeConfig::set(config.override_from_env());
@@ -230,17 +230,17 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let kept = prepare(&root.path().join("card"));
         let folder = kept.folder.clone().expect("it can be written");
-        // Kernels of something else.
+        // A kernel of another model.
         std::fs::write(folder.join("kernel"), [1; 10]).expect("a file");
         assert!(kept.lacks("turbo", DType::BF16));
         kept.remember("turbo", DType::BF16);
         assert!(!kept.lacks("turbo", DType::BF16));
         assert!(kept.lacks("turbo", DType::F32) && kept.lacks("base", DType::BF16));
-        // The next run finds it, and it is no kernel.
+        // The next run finds the marker, which is not counted as a kernel.
         let next = prepare(&root.path().join("card"));
         assert!(!next.lacks("turbo", DType::BF16));
         assert_eq!(size(&folder), 10);
-        // What is not kept is compiled each time; a processor compiles nothing.
+        // Without a cache, kernels are compiled on each run; a CPU compiles nothing.
         let nowhere = Kernels { is_first: true, ..Kernels::default() };
         nowhere.remember("turbo", DType::BF16);
         assert!(nowhere.lacks("turbo", DType::BF16));

@@ -1,4 +1,4 @@
-//! What this machine has, backend by backend.
+//! Devices of this machine, by backend.
 
 use std::{fmt, path::PathBuf};
 
@@ -7,85 +7,85 @@ use std::sync::OnceLock;
 
 use super::Device;
 
-/// The devices of this machine that this build could use.
+/// The devices of this machine that this build can use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// Whether the processor can be computed with: Flex is built in.
+    /// True if the CPU backend, Flex, is built in.
     pub cpu: bool,
-    /// NVIDIA; `None` = not built in, or not looked for.
+    /// NVIDIA; `None` if not built in, or not queried.
     pub cuda: Option<Cuda>,
-    /// Cards of Vulkan or Metal, the best first; `None` = not built in, or not looked for.
+    /// Vulkan and Metal GPUs, the best first; `None` if not built in, or not queried.
     pub wgpu: Option<Vec<Adapter>>,
 }
 
-/// What CUDA finds, and what it needs.
+/// NVIDIA GPUs, and the requirements of CUDA.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cuda {
-    /// The driver's version, where it says it.
+    /// The driver's version, if reported.
     pub driver: Option<String>,
-    /// The cards, by the driver's numbers.
+    /// The GPUs, in the driver's order.
     pub cards: Vec<Card>,
-    /// Why there are none, or why none can be used.
+    /// The reason if there are no GPUs, or none is usable.
     pub problem: Option<String>,
-    /// Whether the driver is installed, and fails: there may be cards, but it shows none.
+    /// True if the driver is installed but fails: there may be GPUs, but it lists none.
     pub driver_fails: bool,
-    /// Whether NVRTC, which compiles kernels, can be loaded.
+    /// True if NVRTC, which compiles kernels, can be loaded.
     pub has_nvrtc: bool,
     /// The folder of CUDA's headers, which kernels are compiled with.
     pub headers: Option<PathBuf>,
 }
 
-/// An NVIDIA card.
+/// An NVIDIA GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// What it is called.
+    /// The name.
     pub name: String,
     /// Compute capability, e.g. (9, 0).
     pub capability: (u32, u32),
-    /// Its memory in bytes.
+    /// Total memory in bytes.
     pub total_bytes: u64,
-    /// What of it was free when it was looked at.
+    /// Free memory in bytes at the time of the query.
     pub free_bytes: u64,
-    /// Why it cannot be used, e.g. as another program has it for itself.
+    /// The reason why it is not usable, e.g. exclusive use by another program.
     pub problem: Option<String>,
 }
 
-/// A card of Vulkan or Metal.
+/// A Vulkan or Metal GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapter {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: AdapterKind,
-    /// Its number among those of its kind: what the backend finds it by.
+    /// Its number within its kind, which identifies it in the backend.
     pub number: usize,
     /// `Vulkan` or `Metal`.
     pub api: String,
     /// Driver and version.
     pub driver: String,
-    /// Its memory in bytes, where the driver says it: of an integrated card what it shares with the
-    /// processor too.
+    /// Total memory in bytes, if reported; for an integrated GPU it includes memory shared with the
+    /// CPU.
     pub total_bytes: Option<u64>,
-    /// What of it was free when it was looked at, where the driver says it.
+    /// Free memory in bytes at the time of the query, if reported.
     pub free_bytes: Option<u64>,
-    /// The most bytes that one tensor can have.
+    /// Maximum size of a tensor in bytes.
     pub largest_bytes: u64,
-    /// Whether it computes with f16.
+    /// True if it computes with f16.
     pub has_f16: bool,
-    /// Whether it has matrix units that kernels can use.
+    /// True if it has matrix units that kernels can use.
     pub has_matrix_units: bool,
 }
 
-/// What a card is, the best first.
+/// Kinds of GPUs, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AdapterKind {
-    /// A card with memory of its own.
+    /// A GPU with its own memory.
     Discrete,
-    /// A part of the processor.
+    /// A GPU in the CPU package.
     Integrated,
-    /// A card lent to a virtual machine.
+    /// A GPU of a virtual machine.
     Virtual,
-    /// A program that acts as a card, such as lavapipe.
+    /// A software GPU, such as lavapipe.
     Software,
 }
 
@@ -101,12 +101,12 @@ impl fmt::Display for AdapterKind {
 }
 
 impl Listing {
-    /// Looks for everything that this build can use. The first call takes up to a second.
+    /// Queries everything that this build can use. The first call takes up to a second.
     pub fn look() -> Self {
         Self { cpu: cfg!(feature = "cpu"), cuda: cuda(), wgpu: wgpu() }
     }
 
-    /// Looks only for what `device` is one of.
+    /// Queries only the backend of `device`.
     pub fn of(device: Device) -> Self {
         let nothing = Self { cpu: cfg!(feature = "cpu"), ..Self::default() };
         match device {
@@ -118,8 +118,7 @@ impl Listing {
 }
 
 impl Cuda {
-    /// The card that is taken unless another is asked for: the newest kind, of those the one with
-    /// most free memory, of those the first.
+    /// Returns the default GPU: the newest architecture, then the most free memory, then the first.
     pub fn best(&self) -> Option<usize> {
         if self.missing().is_some() {
             return None;
@@ -129,7 +128,7 @@ impl Cuda {
         usable.rev().max_by_key(|(_, card)| rank(card)).map(|(number, _)| number)
     }
 
-    /// What stands in the way of every card, with what to do.
+    /// Returns the reason why no GPU is usable, with a fix.
     pub fn missing(&self) -> Option<String> {
         if let Some(problem) = &self.problem {
             return Some(problem.clone());
@@ -153,27 +152,27 @@ impl Cuda {
     }
 }
 
-/// What CUDA finds, looked for once; `None` = not built in.
+/// Queries CUDA once; `None` if not built in.
 #[cfg(feature = "cuda")]
 pub(super) fn cuda() -> Option<Cuda> {
     static FOUND: OnceLock<Cuda> = OnceLock::new();
     Some(FOUND.get_or_init(super::cuda::look).clone())
 }
 
-/// What CUDA finds; `None` = not built in.
+/// Returns `None`: CUDA is not built in.
 #[cfg(not(feature = "cuda"))]
 pub(super) fn cuda() -> Option<Cuda> {
     None
 }
 
-/// The cards of Vulkan or Metal, looked for once; `None` = not built in.
+/// Queries the Vulkan or Metal GPUs once; `None` if not built in.
 #[cfg(feature = "wgpu")]
 pub(super) fn wgpu() -> Option<Vec<Adapter>> {
     static FOUND: OnceLock<Vec<Adapter>> = OnceLock::new();
     Some(FOUND.get_or_init(super::wgpu::look).clone())
 }
 
-/// The cards of Vulkan or Metal; `None` = not built in.
+/// Returns `None`: wgpu is not built in.
 #[cfg(not(feature = "wgpu"))]
 pub(super) fn wgpu() -> Option<Vec<Adapter>> {
     None

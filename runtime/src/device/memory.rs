@@ -1,8 +1,7 @@
-//! What a request needs, stage by stage, and what there is: arithmetic over sizes, before anything
-//! is loaded.
+//! Memory needs of a request by stage, and available memory: computed before anything is loaded.
 //!
-//! Weights and caches are counted exactly. What a stage works with is an estimate: the tensors that
-//! are alive at its widest place, with attention that keeps no score matrix.
+//! Weights and caches are exact. Work memory is an estimate: the tensors that are alive at a
+//! stage's widest point, with attention that stores no score matrix.
 
 use acestep_model::{
     Backend, Place,
@@ -14,35 +13,35 @@ use burn::tensor::DType;
 use super::{Device, Listing, dtype::of_others};
 use crate::{Error, lm::judge::SCORED_AT_ONCE, observe::Stage, vae::Tiling};
 
-/// What one stage needs, in bytes.
+/// Memory needs of one stage, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// Which stage.
+    /// The stage.
     pub stage: Stage,
-    /// Its network.
+    /// The weights of its network.
     pub weights: u64,
-    /// Tensors that come and go.
+    /// Temporary tensors.
     pub work: u64,
-    /// Keys and values that stay while it runs.
+    /// Cached keys and values.
     pub cache: u64,
-    /// The largest single tensor of all these.
+    /// The largest single tensor.
     pub largest: u64,
 }
 
-/// What a device has, in bytes; `None` = it does not say.
+/// Memory of a device, in bytes; `None` if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
-    /// What can be had now.
+    /// Memory available now.
     pub free: Option<u64>,
-    /// All that there could ever be, with what others use, and on disk.
+    /// Maximum memory, including memory in use and swap space.
     pub total: Option<u64>,
-    /// The most that one tensor can have.
+    /// Maximum size of one tensor.
     pub largest: Option<u64>,
 }
 
 impl Room {
-    /// What a card had when it was first looked at: what this program has taken since is not counted,
-    /// as that is what it asks for. A processor's memory is not looked at.
+    /// Returns a GPU's memory at the first query. Later allocations of this program are not
+    /// subtracted, because they are part of what it asks for. Memory of a CPU is not queried.
     pub fn of(device: Device) -> Self {
         match device {
             Device::Cpu => Self::default(),
@@ -64,58 +63,58 @@ impl Room {
     }
 }
 
-/// Bytes of a number.
+/// Returns the bytes per value.
 pub fn bytes_of(dtype: DType) -> u64 {
     dtype.size() as u64
 }
 
-/// Bytes of so many weights that are kept as `dtype`.
+/// Returns the bytes of `count` weights stored as `dtype`.
 pub fn bytes_of_weights(count: u64, dtype: DType) -> u64 {
     match dtype {
-        // 32 of them share a scale in f32.
+        // 32 weights share an f32 scale.
         DType::I8 => count / 8 * 9,
         float => count * bytes_of(float),
     }
 }
 
-/// How wide weights are, and the numbers that a network computes with.
+/// Sizes of weights and of activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Widths {
-    /// The type of the weights. Biases and norms, which may be wider, are too few to count.
+    /// The type of the weights. Biases and norms may be wider, but are too few to count.
     pub weight: DType,
-    /// Bytes of a number that comes and goes.
+    /// Bytes per activation value.
     pub number: u64,
 }
 
 impl Widths {
-    /// Of a network at `place`.
+    /// Returns the widths of a network at `place`.
     pub fn at<B: Backend>(place: &Place<B>) -> Self {
         Self { weight: place.dtype, number: bytes_of(B::computes_in(place.dtype)) }
     }
 
-    /// Everything as wide.
+    /// Uses `dtype` for weights and activations.
     pub fn all(dtype: DType) -> Self {
         Self { weight: dtype, number: bytes_of(dtype) }
     }
 
-    /// Bytes of the weights of a language model or a diffusion transformer.
+    /// Returns the bytes of a language model's or a diffusion transformer's weights.
     pub fn weights(self, count: u64) -> u64 {
         bytes_of_weights(count, self.weight)
     }
 
-    /// Bytes of the weights of another network: see [`of_others`].
+    /// Returns the bytes of another network's weights: see [`of_others`].
     pub fn weights_of_others(self, count: u64) -> u64 {
         bytes_of_weights(count, of_others(self.weight))
     }
 }
 
 impl Need {
-    /// Everything together.
+    /// Returns the sum of weights, work and cache.
     pub fn total(&self) -> u64 {
         self.weights + self.work + self.cache
     }
 
-    /// A Qwen3 trunk that reads `tokens` at once.
+    /// Computes the needs of a Qwen3 trunk that reads `tokens` at once.
     pub fn text_encoder(
         config: &qwen3::Config,
         parameters: u64,
@@ -136,7 +135,7 @@ impl Need {
         }
     }
 
-    /// The encoders of the condition, `tokens` long in all.
+    /// Computes the needs of the condition encoders for `tokens` tokens in total.
     pub fn conditioner(
         config: &acestep::Config,
         parameters: u64,
@@ -155,8 +154,9 @@ impl Need {
         }
     }
 
-    /// The diffusion transformer over `frames` latent frames in `rows` rows: songs, twice with
-    /// guidance. The condition of `tokens` is kept as keys and values of every layer.
+    /// Computes the needs of the diffusion transformer for `frames` latent frames and `rows` rows
+    /// (songs, doubled by guidance). Keys and values of the condition's `tokens` are cached for
+    /// every layer.
     pub fn diffusion(
         config: &acestep::Config,
         parameters: u64,
@@ -178,8 +178,8 @@ impl Need {
         }
     }
 
-    /// The look of some `heads` of the diffusion transformer at a condition of `tokens`, over a
-    /// finished song of `frames` latent frames.
+    /// Computes the needs of the attention maps of some `heads` of the diffusion transformer, for a
+    /// condition of `tokens` and a finished song of `frames` latent frames.
     pub fn alignment(
         config: &acestep::Config,
         parameters: u64,
@@ -190,11 +190,11 @@ impl Need {
     ) -> Self {
         let song = Self::diffusion(config, parameters, 1, frames, tokens, widths);
         let patches = frames.div_ceil(config.patch_size.max(1));
-        // What each head looks at, in f32, and a copy of it by rows; before that, the scores of a layer.
+        // An f32 map of each head and its transposed copy; before that, the scores of one layer.
         let look = product(&[patches, tokens]) * 4;
         let all: usize = heads.iter().map(|of| of.heads.len()).sum();
         let most = heads.iter().map(|of| of.heads.len()).max().unwrap_or(0);
-        // What enters each layer up to the last that is asked.
+        // Inputs of all layers up to the last one with maps.
         let layers = heads.iter().map(|of| of.layer + 1).max().unwrap_or(0);
         let entering = product(&[layers, patches, config.hidden_size]) * widths.number;
         Self {
@@ -205,7 +205,7 @@ impl Need {
         }
     }
 
-    /// A language model that writes for `rows` rows, each of at most `positions` tokens.
+    /// Computes the needs of a language model for `rows` rows of at most `positions` tokens.
     pub fn language_model(
         config: &qwen3::Config,
         parameters: u64,
@@ -232,7 +232,8 @@ impl Need {
         }
     }
 
-    /// A language model that judges songs, with a prompt and an answer of at most `positions` tokens.
+    /// Computes the needs of a language model that scores songs, with at most `positions` tokens of
+    /// prompt and answer.
     pub fn judge(
         config: &qwen3::Config,
         parameters: u64,
@@ -244,7 +245,7 @@ impl Need {
         Self { stage: Stage::Score, work: reader.work + 2 * scores, ..reader }
     }
 
-    /// The encoder of sound, of `frames` frames in all, `tiling.chunk` of them at a time.
+    /// Computes the needs of the VAE encoder for `frames` frames, `tiling.chunk` of them at a time.
     pub fn vae_encoder(
         config: &oobleck::Config,
         parameters: u64,
@@ -259,14 +260,15 @@ impl Need {
         Self {
             stage: Stage::VaeEncoder,
             weights: widths.weights_of_others(parameters),
-            // As the decoder's, the other way round; the sound lies there in one piece.
+            // Mirrors the decoder; the sound is stored in one piece.
             work: 4 * widest + sound,
             cache: 0,
             largest: (2 * widest).max(sound),
         }
     }
 
-    /// The decoder of sound for `batch` songs of `frames`, `tiling.chunk` of them at a time.
+    /// Computes the needs of the VAE decoder for `batch` songs of `frames`, `tiling.chunk` at a
+    /// time.
     pub fn vae(
         config: &oobleck::Config,
         parameters: u64,
@@ -282,10 +284,10 @@ impl Need {
         Self {
             stage: Stage::Vae,
             weights: widths.weights_of_others(parameters),
-            // Input, sum, and two on the way; then the sound in tiles and in one piece.
+            // Input, sum, and two temporaries; then the sound in tiles and in one piece.
             work: 4 * widest + 2 * sound,
             cache: 0,
-            // What a transposed convolution multiplies before it adds up.
+            // A transposed convolution's products before their sum.
             largest: (2 * widest).max(sound),
         }
     }
@@ -307,15 +309,15 @@ impl Layers {
         }
     }
 
-    /// Residual stream, its norm, queries, keys, values and their product; the feed-forward block's
-    /// gate, value and product.
+    /// Returns the bytes of residual stream, its norm, queries, keys, values and their product, or
+    /// of the feed-forward block's gate, value and product.
     fn work(&self, positions: usize, bytes: u64) -> u64 {
         let attention = 4 * self.hidden + 4 * self.heads;
         let feed_forward = 3 * self.hidden + 3 * self.intermediate;
         product(&[positions, attention.max(feed_forward)]) * bytes
     }
 
-    /// The largest tensor: of weights, or of what is multiplied with them.
+    /// Returns the largest tensor: a weight matrix or an activation.
     fn widest(&self, positions: usize, bytes: u64) -> u64 {
         product(&[self.intermediate, self.hidden.max(positions)]) * bytes
     }
@@ -329,8 +331,8 @@ fn product(sizes: &[usize]) -> u64 {
     sizes.iter().map(|&size| size as u64).product()
 }
 
-/// The most that is needed at once. Networks are loaded one at a time, or else `kept` from their
-/// stage on; the language model is gone before the first of the song's, and comes back after the last.
+/// Returns the peak memory. Networks are loaded one at a time, or `kept` after their stage. The
+/// language model is freed before the song's networks are loaded, and is loaded again after them.
 pub fn peak(needs: &[Need], kept: bool) -> u64 {
     if !kept {
         return needs.iter().map(Need::total).max().unwrap_or(0);
@@ -338,7 +340,7 @@ pub fn peak(needs: &[Need], kept: bool) -> u64 {
     let is_language = |stage| matches!(stage, Stage::LmText | Stage::LmCodes | Stage::Score);
     let (language, song): (Vec<&Need>, Vec<&Need>) =
         needs.iter().partition(|need| is_language(need.stage));
-    // Two stages of one network, which is kept once.
+    // Both stages use the same network, whose weights count once.
     let networks = song.iter().filter(|need| need.stage != Stage::Alignment);
     let weights: u64 = networks.map(|need| need.weights).sum();
     let work = song.iter().map(|need| need.work + need.cache).max().unwrap_or(0);
@@ -346,8 +348,8 @@ pub fn peak(needs: &[Need], kept: bool) -> u64 {
     (weights + work).max(alone)
 }
 
-/// The `largest` number of latent frames at once, or the half of it, and so on, until the VAE fits
-/// into `room` with `frames` frames; the least there is where nothing does. `need` is [`Need::vae`] or
+/// Returns the largest tiling, at most `largest` and halved as often as needed, with which the VAE
+/// fits into `room` for `frames` frames; the smallest one if none fits. `need` is [`Need::vae`] or
 /// [`Need::vae_encoder`] for a tiling.
 pub fn tiling(
     largest: Tiling,
@@ -371,16 +373,15 @@ pub fn tiling(
     tiling
 }
 
-/// What of free memory can be used: the backend keeps pages that it has had, and hands them out in
-/// steps.
+/// Returns the usable part of free memory: the backend keeps freed pages and allocates in steps.
 pub(crate) fn usable(free: u64) -> u64 {
     free / 10 * 9
 }
 
-/// Refuses what cannot fit.
+/// Returns an error if the needs cannot fit.
 ///
-/// Where the device says what is free, that is what counts; a machine without a card is refused only
-/// what it could not hold with all of its memory and all that it can move to disk.
+/// Free memory is the limit if the device reports it. Without a GPU, the limit is all memory
+/// including swap space, and only weights count.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`], [`Error::TensorTooLarge`]
@@ -445,12 +446,12 @@ mod tests {
         let sound = 2 * 1000 * 1920 * 2 * 4;
         assert_eq!(need.work, 4 * widest + 2 * sound);
         assert_eq!((need.weights, need.largest), (20, 2 * widest));
-        // A song that is shorter than a tile needs no more than itself.
+        // A song shorter than a tile needs only memory for its own length.
         let short = Need::vae(&vae(), 10, 1, 50, tiling, Widths::all(DType::F32));
         assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
     }
 
-    /// 30 s: the song of a minute and a half in three tiles.
+    /// 30 s per tile; a song of a minute and a half takes three tiles.
     #[test]
     fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
         let need = Need::vae_encoder(&vae(), 10, 2250, Tiling::ENCODE, Widths::all(DType::F32));
@@ -459,7 +460,7 @@ mod tests {
         assert_eq!((need.weights, need.largest), (40, 2 * widest));
     }
 
-    /// Ten minutes: 7500 patches, 300 tokens, three heads of two layers; a picture is 9 MB.
+    /// Ten minutes: 7500 patches, 300 tokens, three heads of two layers; a map is 9 MB.
     #[test]
     fn alignment_needs_pictures_twice_and_the_stream_of_every_layer_it_goes_through() {
         let text =
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(need.work, song.work + streams + 8 * 9_000_000);
         assert_eq!((need.weights, need.cache), (song.weights, song.cache));
         assert_eq!(need.largest, song.largest.max(18_000_000));
-        // One network; and the language model alone.
+        // One network; the language model is not loaded at the same time.
         let judge = Need { stage: Stage::Score, weights: 1, ..song };
         assert_eq!(peak(&[song, need, judge], true), need.total());
     }
@@ -490,7 +491,7 @@ mod tests {
         // lavapipe: no tensor above 128 MiB.
         let room = Room { largest: Some(128 << 20), ..Room::default() };
         assert_eq!(choose(room), Tiling { chunk: 64, overlap: 16 });
-        // Even where nothing fits, frames to the side are heard.
+        // Even if nothing fits, tiles keep an overlap.
         assert_eq!(choose(Room { free: Some(0), ..room }), Tiling { chunk: 64, overlap: 16 });
     }
 
@@ -520,7 +521,7 @@ mod tests {
         assert_eq!(refused(free(70), false), None);
         assert_eq!(refused(free(60), false), Some(("diffusion".into(), 57, 60)));
         assert_eq!(refused(free(70), true), Some(("diffusion".into(), 85, 70)));
-        // A processor's memory is not asked for what is free, and work can go to disk.
+        // Free memory of a CPU is not queried, and work memory can be swapped to disk.
         let total = |total| Room { total: Some(total), ..Room::default() };
         assert_eq!(refused(total(50), false), None);
         assert_eq!(refused(total(49), false), Some(("diffusion".into(), 50, 49)));

@@ -1,13 +1,13 @@
-//! What only Vulkan itself says of a card: how much memory it has.
+//! Memory size of a GPU, which wgpu does not report but Vulkan does.
 
 use ash::vk;
 
 use super::listing::AdapterKind;
 
-/// Memory of `adapter`, all and free; `None` where it is no Vulkan card, or one of Vulkan 1.0.
+/// Returns total and free memory of `adapter`; `None` if it is not a Vulkan GPU, or of Vulkan 1.0.
 ///
-/// What is free is told by `VK_EXT_memory_budget`: what this program may have, of which it has nothing
-/// yet.
+/// Free memory is the budget of this program by `VK_EXT_memory_budget`; the program has allocated
+/// nothing yet.
 #[allow(
     unsafe_code,
     reason = "wgpu does not show memory; the calls only read what the driver says of a card"
@@ -24,8 +24,8 @@ pub(super) fn memory(
     }
     let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
     let mut found = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
-    // SAFETY: both belong to a live instance of Vulkan 1.1 or later. A driver that does not know the
-    // extension passes over its structure, which then stays zero.
+    // SAFETY: both belong to a live instance of Vulkan 1.1 or later. A driver that does not know
+    // the extension ignores its structure, which then stays zero.
     unsafe {
         let device = raw.raw_physical_device();
         instance.raw_instance().get_physical_device_memory_properties2(device, &mut found);
@@ -43,18 +43,19 @@ pub(super) fn memory(
     Some(join(&heaps, kind))
 }
 
-/// One of a card's memories.
+/// One memory heap of a GPU.
 #[derive(Debug, Clone, Copy)]
 struct Heap {
-    /// Whether it is the card's own.
+    /// True if it is local to the GPU.
     own: bool,
     size: u64,
     free: Option<u64>,
 }
 
-/// What tensors can have: of a card with memory of its own the largest of that, for a small part of
-/// it may be shown a second time; of an integrated one everything, for it is the processor's. Software
-/// names a number (lavapipe 2 GiB) and takes what it needs.
+/// Returns the total and free memory that tensors can use. For a GPU with its own memory this is
+/// the largest local heap, because a small part of it may be listed a second time. For an
+/// integrated GPU it is all heaps. Software reports a number (lavapipe 2 GiB) but is not limited by
+/// it.
 fn join(heaps: &[Heap], kind: AdapterKind) -> (Option<u64>, Option<u64>) {
     let counted: Vec<&Heap> = match kind {
         AdapterKind::Discrete | AdapterKind::Virtual => {
@@ -74,7 +75,7 @@ fn join(heaps: &[Heap], kind: AdapterKind) -> (Option<u64>, Option<u64>) {
 mod tests {
     use super::*;
 
-    /// A card with 8 GB of which 256 MB are shown again, beside 16 GB of the processor's.
+    /// A GPU with 8 GB, of which 256 MB are listed twice, beside 16 GB of system memory.
     #[test]
     fn the_memory_that_tensors_can_have() {
         let heap = |own, size, free| Heap { own, size, free };
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(join(&heaps, AdapterKind::Discrete), (Some(8000), Some(7000)));
         let shared = &heaps[..2];
         assert_eq!(join(shared, AdapterKind::Integrated), (Some(24_000), Some(16_000)));
-        // One that does not say what is free leaves the sum open.
+        // If one heap does not report free memory, the sum is unknown.
         assert_eq!(join(&heaps, AdapterKind::Integrated), (Some(24_256), None));
         assert_eq!(join(&heaps[1..2], AdapterKind::Discrete), (None, None));
         assert_eq!(join(&heaps[1..2], AdapterKind::Software), (None, None));

@@ -1,4 +1,4 @@
-//! Cards of Vulkan or Metal, and how the backend numbers them.
+//! Vulkan and Metal GPUs, and their numbers in the backend.
 
 use burn_wgpu::{
     WgpuDevice,
@@ -12,9 +12,9 @@ use super::{
 };
 use crate::Error;
 
-/// Every card that the backend can be pointed to, the best first.
+/// Lists every GPU that the backend can use, the best first.
 pub(super) fn look() -> Vec<Adapter> {
-    // The same question as the backend's, so that its numbers are ours.
+    // The same query as the backend's, so that the numbers match.
     let backend = AutoGraphicsApi::backend();
     let instance = Instance::new(InstanceDescriptor {
         backends: backend.into(),
@@ -31,12 +31,12 @@ pub(super) fn look() -> Vec<Adapter> {
                 DeviceType::IntegratedGpu => AdapterKind::Integrated,
                 DeviceType::VirtualGpu => AdapterKind::Virtual,
                 DeviceType::Cpu => AdapterKind::Software,
-                // The backend finds these by no number of their own.
+                // The backend does not number these.
                 DeviceType::Other => return None,
             };
             let number = counts[kind as usize];
             counts[kind as usize] += 1;
-            // Of software it finds only the first.
+            // The backend finds only the first software adapter.
             if kind == AdapterKind::Software && number > 0 {
                 return None;
             }
@@ -61,19 +61,19 @@ pub(super) fn look() -> Vec<Adapter> {
     adapters
 }
 
-/// Memory of a card, all and free, as far as its driver tells.
+/// Returns a GPU's total and free memory, if its driver reports them.
 #[cfg(not(target_os = "macos"))]
 fn memory(adapter: &wgpu::Adapter, kind: AdapterKind) -> (Option<u64>, Option<u64>) {
     super::vulkan::memory(adapter, kind).unwrap_or_default()
 }
 
-/// Metal has one memory for card and processor, and bounds neither.
+/// Returns nothing: Metal shares memory between GPU and CPU, and limits neither.
 #[cfg(target_os = "macos")]
 fn memory(_: &wgpu::Adapter, _: AdapterKind) -> (Option<u64>, Option<u64>) {
     (None, None)
 }
 
-/// The backend's name for the adapter at place `index` of the listing.
+/// Returns the backend's name for the adapter at `index` of the listing.
 ///
 /// # Errors
 /// [`Error::NoDevice`]
@@ -83,8 +83,8 @@ pub(super) fn device(index: usize, asked: Device) -> Result<WgpuDevice, Error> {
     Ok(name(adapter))
 }
 
-/// The place in the listing of what the backend calls `device`. Its default has no name of its own:
-/// the first of all is what it most likely is.
+/// Returns the index in the listing of the backend's `device`. The backend's default device has no
+/// name; the first adapter is most likely it.
 pub(super) fn index_of(device: &WgpuDevice) -> usize {
     let adapters = listing::wgpu().unwrap_or_default();
     adapters.iter().position(|adapter| name(adapter) == *device).unwrap_or(0)

@@ -1,38 +1,38 @@
-//! acestep.cpp's quantised latents: a scale for each frame, and small whole numbers.
+//! acestep.cpp's quantised latents: a scale and small integers for each frame.
 
 use half::f16;
 
-/// Bytes before the frames: the magic word and how many frames there are.
+/// Bytes of the header: the magic bytes and the number of frames.
 const HEADER: usize = 8;
 
 /// Bytes of a frame's scale.
 const SCALE: usize = 2;
 
-/// How wide the numbers are.
+/// Integer width of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Width {
     magic: [u8; 4],
     bits: usize,
 }
 
-/// Bytes, -127 to 127.
+/// int8, -127 to 127.
 pub(super) const EIGHT: Width = Width { magic: *b"NAC8", bits: 8 };
-/// Half bytes, -7 to 7.
+/// int4, -7 to 7.
 pub(super) const FOUR: Width = Width { magic: *b"NAC4", bits: 4 };
 
 impl Width {
-    /// The largest number.
+    /// Returns the largest integer.
     fn most(self) -> f32 {
         ((1 << (self.bits - 1)) - 1) as f32
     }
 
-    /// Bytes of a frame's numbers.
+    /// Returns the bytes of a frame's integers.
     fn bytes(self, channels: usize) -> usize {
         (channels * self.bits).div_ceil(8)
     }
 }
 
-/// The values of such a file; `None` if it begins with another word.
+/// Reads the values of such a file; `None` if its magic bytes differ.
 pub(super) fn read(
     bytes: &[u8],
     channels: usize,
@@ -61,14 +61,14 @@ pub(super) fn read(
     Ok(Some(values.collect()))
 }
 
-/// The numbers of a byte: one, or two with the first in the low half.
+/// Returns the integers of a byte: one, or two with the first in the low half.
 fn unpacked(byte: u8, width: Width) -> impl Iterator<Item = f32> {
     let low = if width.bits == 8 { byte.cast_signed() } else { (byte << 4).cast_signed() >> 4 };
     let high = (width.bits == 4).then_some(byte.cast_signed() >> 4);
     [Some(low), high].into_iter().flatten().map(f32::from)
 }
 
-/// Such a file of `[T, channels]` finite values, if an f16 can hold the scale of each frame.
+/// Writes such a file of `[T, channels]` finite values; an error if a scale exceeds f16.
 pub(super) fn write(values: &[f32], channels: usize, width: Width) -> Result<Vec<u8>, String> {
     let frames = values.len() / channels;
     let mut bytes = Vec::with_capacity(HEADER + frames * (SCALE + width.bytes(channels)));
@@ -85,8 +85,8 @@ pub(super) fn write(values: &[f32], channels: usize, width: Width) -> Result<Vec
             ));
         }
         bytes.extend(scale.to_le_bytes());
-        // As acestep.cpp does, by the scale before it was rounded. A frame so quiet that this is
-        // infinite has a scale of 0.
+        // acestep.cpp too uses the scale before its rounding to f16. If a frame is so quiet that
+        // the inverse is infinite, its scale is 0.
         let inverse = Some(width.most() / largest).filter(|x| x.is_finite()).unwrap_or(0.0);
         let number = |x: f32| (x * inverse).round().clamp(-width.most(), width.most()) as i8;
         if width.bits == 8 {

@@ -33,7 +33,7 @@ fn every_format_is_told_by_its_content() {
     }
 }
 
-/// By hand: a largest value of 127 has a scale of 1, of 7 in four bits.
+/// Computed by hand: a largest value of 127 gives a scale of 1, and so does 7 in int4.
 #[test]
 fn the_bytes_are_those_of_acestep_cpp() {
     let mut values = vec![0.0; CHANNELS];
@@ -50,7 +50,7 @@ fn the_bytes_are_those_of_acestep_cpp() {
     assert_eq!(back.data[..5], [7.0, -3.0, 2.0, -7.0, 0.0]);
 }
 
-/// acestep.cpp writes none, but reads it: -8 of four bits, -128 of eight.
+/// acestep.cpp never writes -8 (int4) or -128 (int8), but it reads them.
 #[test]
 fn the_number_that_nobody_writes_is_read() {
     let mut bytes = b"NAC4\x01\0\0\0\0\x3c\x88".to_vec();
@@ -61,7 +61,7 @@ fn the_number_that_nobody_writes_is_read() {
     assert_eq!(from_bytes(&bytes, CHANNELS).expect("latents").0.data[..2], [-128.0, 0.0]);
 }
 
-/// The tiny networks have 16.
+/// The tiny test networks have 16 channels.
 #[test]
 fn frames_may_be_of_other_numbers_than_sixty_four() {
     let values: Vec<f32> = (0..48).map(|i| i as f32 - 7.0).collect();
@@ -123,7 +123,7 @@ fn only_one_song_of_numbers_is_stored() {
     assert!(matches!(read(&folder.path().join("absent"), CHANNELS), Err(Error::File { .. })));
 }
 
-/// Their lengths are whole frames.
+/// The lengths of these files are whole frames.
 #[test]
 fn another_file_becomes_no_latents() {
     assert_eq!(why(&[b'x'; 256]), "value 0 is 2.0e34: these are no latents");

@@ -1,4 +1,4 @@
-//! Many songs, stage by stage: each network is read once, whatever their number.
+//! Generates many songs stage by stage: each network is loaded once, for any number of songs.
 
 use acestep_model::{Backend, Checkpoint};
 
@@ -10,14 +10,14 @@ use crate::{
     residency::Parts,
 };
 
-/// A plan, what is wanted of its songs besides their sound, and who watches them come to be.
+/// A plan, the additional results for its songs, and the observer of its progress.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The songs.
+    /// The plan.
     pub plan: &'a Plan,
-    /// What is found in them.
+    /// The additional results.
     pub wants: Wants,
-    /// Who is told of the work on them, and of that on no others.
+    /// Receives events for this plan only.
     pub observe: &'a dyn Observe,
 }
 
@@ -28,14 +28,14 @@ impl std::fmt::Debug for Wanted<'_> {
     }
 }
 
-/// Carries songs that are prepared to their end: first all of them to latents, then each to sound.
+/// Finishes prepared songs: first all of them to latents, then each to sound.
 ///
-/// `made(i, ..)` is told of the songs of plan `i` as soon as they are finished, or of why there are
-/// none; a plan that fails stops no other. `parts` should hold on to the
-/// [last](crate::Residency::Last) network, or to all: else each is read for every plan.
+/// `made(i, ..)` receives the songs of plan `i`, or its error, as soon as they are finished. A plan
+/// that fails does not stop the others. `parts` should keep the [last](crate::Residency::Last)
+/// network, or all; otherwise each network is loaded for every plan.
 ///
 /// # Errors
-/// The first that `made` gives, which ends the run.
+/// The first error of `made`, which ends the run.
 pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
     wanted: &[Wanted<'_>],
     parts: &Parts<'_, B, C>,
@@ -50,7 +50,7 @@ pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
         let prepared = prepared?;
         let followed = prepared.tracks.first.clone();
         let latents = denoise(plan, parts, prepared, observe)?;
-        // The same network: it is not read again.
+        // Uses the same network, which is still loaded.
         let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
         Ok((latents, aligned))
     };

@@ -1,7 +1,7 @@
 //! Plan -> source, timbre, texts -> condition, context, noise.
 //!
-//! Every stage does its work for all songs before the next begins, so that each network is read once,
-//! and what songs have in common is computed once.
+//! Every stage finishes all songs before the next begins, so that each network is loaded once, and
+//! shared inputs are computed once.
 
 mod exchange;
 mod outline;
@@ -31,30 +31,30 @@ use stages::{
     Stages, as_it_is, prompt, same_edit, same_outline, same_source, same_timbre, same_words,
 };
 
-/// Everything that sampling starts from.
+/// All inputs of sampling.
 #[derive(Debug, Clone)]
 pub struct Prepared<B: Backend> {
-    /// What the transformer follows.
+    /// The conditions of the transformer.
     pub tracks: Tracks<B>,
-    /// The initial noise, and what of a source is kept.
+    /// The initial noise, and the parts of a source to keep.
     pub start: Start<B>,
-    /// The song that is edited, if one is.
+    /// The edited song, if there is one.
     pub edited: Option<Edited<B>>,
 }
 
-/// A song that is edited.
+/// The inputs of an edit.
 #[derive(Debug, Clone)]
 pub struct Edited<B: Backend> {
-    /// Its latents, `[B, T, C]`.
+    /// The song's latents, `[B, T, C]`.
     pub song: Tensor<B, 3>,
-    /// The song as it is, in words.
+    /// The condition that describes the song before the edit.
     pub source: Track<B>,
 }
 
-/// The first half: prompts, codes and sounds to what sampling starts from.
+/// First half of a run: converts prompts, codes and sounds to the inputs of sampling.
 ///
 /// # Errors
-/// As [`generate`](super::generate).
+/// The errors of [`generate`](super::generate).
 pub fn prepare<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -63,9 +63,9 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
     prepare_all(&[Wanted { plan, wants: Wants::default(), observe }], parts).remove(0)
 }
 
-/// The same for many plans, stage by stage; a plan that fails stops no other.
+/// Like [`prepare`], for many plans, stage by stage; a plan that fails does not stop the others.
 ///
-/// What plans have in common is watched by the first of them.
+/// The observer of the first plan receives the events of work that several plans share.
 pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
     wanted: &[Wanted<'_>],
     parts: &Parts<'_, B, C>,
@@ -73,7 +73,7 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
     let plans: Vec<&Plan> = wanted.iter().map(|of| of.plan).collect();
     let observe: Vec<&dyn Observe> = wanted.iter().map(|of| of.observe).collect();
     let mut stages = Stages { plans: &plans, failures: plans.iter().map(|_| None).collect() };
-    // What is not a network's is small, but on a card that is full it fails too.
+    // Work outside the networks needs little memory, but on a full GPU it can fail too.
     let small =
         |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| parts.attempt(Stage::Condition, work);
     // ANCHOR: stages
@@ -86,7 +86,7 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
         |a, b| same_words(a, b) && same_timbre(a, b),
         |i| condition::listen(parts, &texts[i], &timbres[i], observe[i]), // [1, L, H]
     );
-    // An edit follows the song as it is, too.
+    // An edit also needs the condition of the song before it.
     let plain_texts = stages.each(same_edit, |i| match plans[i].flow_edit.as_ref().map(as_it_is) {
         Some(prompt) => condition::read(parts, &[prompt], observe[i]).map(Some),
         None => Ok(None),
@@ -119,7 +119,7 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
     stages.end(prepared)
 }
 
-/// The latents of the source as long as what is sampled, `[1, T, C]`.
+/// Returns the latents of the source, padded to the sampled length, `[1, T, C]`.
 fn target<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     silence: &Tensor<B, 3>,
@@ -132,7 +132,7 @@ fn target<B: Backend, C: Checkpoint<B>>(
     // ANCHOR_END: source
 }
 
-/// Whose timbre the song takes: that of its references, or that of silence.
+/// Returns the timbre of the song: that of its references, or silence.
 fn timbre<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     silence: &Tensor<B, 3>,
@@ -148,7 +148,7 @@ fn timbre<B: Backend, C: Checkpoint<B>>(
     Ok(Timbre::of(references, 1))
 }
 
-/// What stands in the context for a source, `[1 or B, T, C]`.
+/// Returns the source part of the context, `[1 or B, T, C]`.
 fn followed<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     target: &Option<Tensor<B, 3>>,
@@ -162,12 +162,12 @@ fn followed<B: Backend, C: Checkpoint<B>>(
     }
     let target = match target {
         Some(target) if plan.task.has_source() => target,
-        // An edit of words alone hears its song only in what it starts from.
+        // An edit without a source task uses its song only as the start of sampling.
         _ => return Ok(source::silence(silence, plan.padded_frames)),
     };
     Ok(match &plan.region {
         _ if plan.is_cover() => coded(target, silence, parts, observe)?,
-        // Lego hears what its track goes with.
+        // Lego keeps the source inside the region, because its new track accompanies it.
         Some(region) if plan.task == Task::Repaint => {
             source::silenced(target.clone(), &region.frames, silence)
         }
@@ -175,16 +175,16 @@ fn followed<B: Backend, C: Checkpoint<B>>(
     })
 }
 
-/// What the stages made for one song.
+/// Results of the stages for one song.
 struct Ingredients<B: Backend> {
     heard: Heard<B>,
-    /// What an edit starts from, in words.
+    /// The condition that describes the song before an edit.
     as_it_is: Option<Heard<B>>,
     followed: Tensor<B, 3>,
     target: Option<Tensor<B, 3>>,
 }
 
-/// Everything of one song together.
+/// Combines the results of one song.
 fn prepared<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     ingredients: Ingredients<B>,
@@ -193,12 +193,12 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
 ) -> Prepared<B> {
     let Ingredients { heard, as_it_is, followed, target } = ingredients;
     let (batch, frames) = (plan.seeds.len(), plan.padded_frames);
-    // Noise is laid over the source itself, not over what its audio codes keep of it.
+    // Noise is mixed with the source itself, not with its lossy version from audio codes.
     let under_noise = match &target {
         Some(target) if plan.is_cover() => target.clone(),
         _ => followed.clone(),
     };
-    // Every item of the batch hears the same, unless it has codes of its own.
+    // Every item of the batch shares the condition, unless it has audio codes of its own.
     let each = |x: Tensor<B, 3>| {
         let [_, length, width] = x.dims();
         x.expand([batch, length, width])
@@ -229,7 +229,7 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
             anew: region.frames.clone(),
             injected_steps: injected_steps(region.repaint.injection_ratio, plan.steps()),
             crossfade_frames: region.repaint.crossfade_frames,
-            // Of a sound the samples are put back; of latents there are none.
+            // A sound source is spliced as samples later; a latent source has no samples.
             keeps_latents: matches!(plan.source, Some(Sound::Latents(_))),
         }),
         _ => None,

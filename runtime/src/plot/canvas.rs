@@ -1,28 +1,28 @@
-//! Pixels, rectangles and letters.
+//! Drawing of pixels, rectangles and text.
 
 use ab_glyph::{Font, FontRef, ScaleFont, point};
 
 use super::colors::{Color, mixed};
 
-/// A picture of rows of red, green and blue.
+/// An RGB image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// Pixels of a row.
+    /// Width in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height in pixels.
     pub height: usize,
-    /// Row by row, from the top.
+    /// The pixels, row by row from the top.
     pub pixels: Vec<[u8; 3]>,
 }
 
 impl Picture {
-    /// The pixel at a column and a row.
+    /// Returns the pixel at a column and a row.
     pub fn pixel(&self, x: usize, y: usize) -> [u8; 3] {
         self.pixels[y * self.width + x]
     }
 }
 
-/// Which side of a text is where it is put.
+/// Horizontal alignment of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
@@ -30,7 +30,7 @@ pub(super) enum Align {
     Right,
 }
 
-/// What is drawn on. What lies outside is cut off.
+/// An image to draw on; drawing outside it is clipped.
 pub(super) struct Canvas {
     picture: Picture,
     background: Color,
@@ -38,7 +38,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Nothing yet; see [`Self::resize`].
+    /// Creates an empty canvas of size 0; see [`Self::resize`].
     pub(super) fn new(background: Color) -> Self {
         let font = FontRef::try_from_slice(dejavu::sans::regular());
         Self {
@@ -48,7 +48,7 @@ impl Canvas {
         }
     }
 
-    /// Makes it empty and of this size.
+    /// Clears the canvas and sets its size.
     pub(super) fn resize(&mut self, width: usize, height: usize) {
         let pixels = vec![self.background; width * height];
         self.picture = Picture { width, height, pixels };
@@ -70,7 +70,8 @@ impl Canvas {
         self.blend(columns, rows, color, 1.0);
     }
 
-    /// Lays a colour over a rectangle, of which `share` is seen; the ends are not in it.
+    /// Blends a colour over a rectangle with opacity `share`; the end columns and rows are
+    /// excluded.
     pub(super) fn blend(
         &mut self,
         columns: [usize; 2],
@@ -87,13 +88,13 @@ impl Canvas {
         }
     }
 
-    /// How wide a text would be.
+    /// Returns the width of a text.
     pub(super) fn width_of(&self, text: &str, size: f32) -> f32 {
         let font = self.font.as_scaled(size);
         text.chars().map(|c| font.h_advance(font.glyph_id(c))).sum()
     }
 
-    /// Writes a text whose letters stand on the line `y`.
+    /// Draws a text with its baseline at `y`.
     pub(super) fn text(
         &mut self,
         x: f32,

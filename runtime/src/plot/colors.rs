@@ -1,7 +1,7 @@
-//! The colours of a plot.
+//! Colours of a plot.
 //!
-//! Source: the spectrogram's are nine points of matplotlib's magma (CC0), whose lightness rises
-//! evenly, so that louder is always brighter.
+//! Source: the spectrogram uses nine points of matplotlib's magma (CC0). Its lightness rises
+//! evenly, so louder is always brighter.
 
 /// Red, green and blue.
 pub(super) type Color = [u8; 3];
@@ -27,14 +27,14 @@ const MAGMA: [Color; 9] = [
     [252, 253, 191],
 ];
 
-/// The colour of a value from 0 to 1.
+/// Returns the colour of a value from 0 to 1.
 pub(super) fn heat(value: f32) -> Color {
     let at = value.clamp(0.0, 1.0) * (MAGMA.len() - 1) as f32;
     let index = (at as usize).min(MAGMA.len() - 2);
     mixed(MAGMA[index], MAGMA[index + 1], at - index as f32)
 }
 
-/// From `a` (0) to `b` (1).
+/// Interpolates from `a` (0) to `b` (1).
 pub(super) fn mixed(a: Color, b: Color, share: f32) -> Color {
     std::array::from_fn(|i| {
         let (a, b) = (f32::from(a[i]), f32::from(b[i]));

@@ -1,13 +1,13 @@
-//! What stands where in a plot.
+//! Positions of the parts of a plot.
 
 use std::ops::Range;
 
 use super::mel;
 use crate::{align::Line, audio::Audio};
 
-/// Height of a lane of words.
+/// Height of a lane of lyrics.
 pub(super) const LANE: usize = 22;
-/// Lanes of words at most; what has no place in them is counted.
+/// Maximum number of lanes; lines without a lane are only counted.
 const MOST_LANES: usize = 24;
 
 const WIDTH: usize = 1600;
@@ -15,10 +15,10 @@ const LEFT: usize = 84;
 const RIGHT: usize = WIDTH - 40;
 const WAVE: [usize; 2] = [56, 236];
 const MEL: [usize; 2] = [252, 632];
-/// Below the spectrogram, for the times.
+/// Height of the time axis below the spectrogram.
 const AXIS: usize = 36;
 
-/// Where panels begin and end, in pixels; ends are not in them.
+/// Pixel ranges of the panels; the ends are exclusive.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Layout {
     pub(super) width: usize,
@@ -27,11 +27,11 @@ pub(super) struct Layout {
     pub(super) right: usize,
     pub(super) wave: [usize; 2],
     pub(super) mel: [usize; 2],
-    /// Empty without words.
+    /// Empty without lyrics.
     pub(super) words: [usize; 2],
-    /// Seconds of the song, which are as wide as the panels.
+    /// Length of the song in seconds, over the width of the panels.
     pub(super) seconds: f64,
-    /// The highest frequency, in Hz.
+    /// Highest frequency, in Hz.
     top: f64,
 }
 
@@ -52,27 +52,29 @@ impl Layout {
         }
     }
 
-    /// The column of a time, in seconds; that of the end is the first behind the panel.
+    /// Returns the column of a time in seconds; the end of the song maps to the first column after
+    /// it.
     pub(super) fn column_of(&self, time: f64) -> usize {
         let share = if self.seconds > 0.0 { (time / self.seconds).clamp(0.0, 1.0) } else { 0.0 };
         self.left + (share * (self.right - self.left) as f64) as usize
     }
 
-    /// The samples of a column, of `count` in all; at least one where there are some.
+    /// Returns the samples of a column, out of `count`; at least one if there are any.
     pub(super) fn samples(&self, column: usize, count: usize) -> Range<usize> {
         let (index, columns) = (column - self.left, self.right - self.left);
         let start = (index * count / columns).min(count.saturating_sub(1));
         start..((index + 1) * count / columns).max(start + 1).min(count)
     }
 
-    /// The edges of the bands of the spectrogram, in Hz: a row of pixels each, from the lowest up.
+    /// Returns the edges of the spectrogram's bands in Hz, one pixel row per band, from the lowest
+    /// up.
     pub(super) fn bands(&self) -> Vec<f64> {
         let rows = self.mel[1] - self.mel[0];
         let top = mel::from_hertz(self.top);
         (0..=rows).map(|i| mel::to_hertz(top * i as f64 / rows as f64)).collect()
     }
 
-    /// The row of a frequency, if it is in the picture.
+    /// Returns the row of a frequency, if it is visible.
     pub(super) fn row_of(&self, hertz: f64) -> Option<usize> {
         let rows = self.mel[1] - self.mel[0];
         let share = mel::from_hertz(hertz) / mel::from_hertz(self.top);
@@ -81,27 +83,27 @@ impl Layout {
     }
 }
 
-/// A line of the lyrics with its place.
+/// A line of the lyrics with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word<'a> {
     pub(super) line: &'a Line,
     pub(super) lane: usize,
-    /// Where the text begins, as a share of the panel's width.
+    /// Left end of the text, relative to the panel's width.
     pub(super) left: f64,
 }
 
-/// Lines of lyrics in lanes.
+/// Lines of the lyrics in lanes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Placed<'a> {
     pub(super) words: Vec<Word<'a>>,
     pub(super) lanes: usize,
-    /// Lines that no lane has room for.
+    /// Number of lines without a lane.
     pub(super) left_out: usize,
 }
 
-/// Gives each line the first lane in which it does not meet the one before it.
+/// Gives each line the first lane in which it does not overlap the line before it.
 ///
-/// A text that would leave the picture on the right stands before its time, not after it.
+/// A text that would exceed the right border is drawn to the left of its time.
 pub(super) fn place<'a>(
     lines: &'a [Line],
     seconds: f64,
@@ -122,7 +124,7 @@ pub(super) fn place<'a>(
             left_out += 1;
             continue;
         }
-        // The line that marks the beginning takes place too.
+        // The vertical mark of the start time takes space too.
         let end = left.max(start) + wide;
         if lane < ends.len() {
             ends[lane] = end
@@ -134,13 +136,13 @@ pub(super) fn place<'a>(
     Placed { words, lanes: ends.len(), left_out }
 }
 
-/// Seconds between two times of the axis: at most some fifteen of them.
+/// Returns the seconds between two ticks of the axis, for at most about fifteen ticks.
 pub(super) fn tick(seconds: f64) -> f64 {
     let steps = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0];
     steps.into_iter().find(|step| seconds / step <= 15.0).unwrap_or(3600.0)
 }
 
-/// `m:ss`, with a decimal where times are closer than a second.
+/// Formats a time as `m:ss`, with a decimal if `step` is below a second.
 pub(super) fn clock(seconds: f64, step: f64) -> String {
     let tenths = (seconds * 10.0).round() as u64;
     let (minutes, rest) = (tenths / 600, tenths % 600);

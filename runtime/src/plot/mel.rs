@@ -1,7 +1,7 @@
-//! The mel spectrogram: how loud each band of frequencies is in each moment.
+//! The mel spectrogram: loudness of frequency bands over time.
 //!
-//! Bands are equally wide in mel, which is how far apart pitches sound; a band's energy is the sum
-//! of what the short-time Fourier transform has between its edges.
+//! Bands have equal width in mel, the scale of perceived pitch. A band's energy is the sum of the
+//! short-time Fourier transform between its edges.
 //!
 //! Source: Stevens, Volkmann & Newman 1937; the formula of O'Shaughnessy 1987.
 
@@ -11,19 +11,19 @@ use realfft::RealFftPlanner;
 
 use crate::audio::Audio;
 
-/// The highest frequency that is drawn.
+/// Highest frequency of the plot.
 pub(super) const TOP: f64 = 20_000.0;
 
-/// Samples of a window: 85 ms at 48 kHz, frequencies 12 Hz apart.
+/// Samples per window: 85 ms at 48 kHz, frequencies 12 Hz apart.
 const WINDOW: usize = 4096;
 
-/// Windows of a column at most; a column of a long song has more, evenly left out.
+/// Maximum number of windows per column; the columns of a long song skip the others evenly.
 const MOST_WINDOWS: usize = 8;
 
-/// Decibels from the darkest to the brightest.
+/// Range in decibels, from the darkest to the brightest.
 const RANGE: f32 = 80.0;
 
-/// A song that is quieter than this everywhere is not made brighter.
+/// A song whose loudest value is below this is not brightened.
 const QUIETEST: f32 = -50.0;
 
 pub(super) fn from_hertz(hertz: f64) -> f64 {
@@ -34,9 +34,9 @@ pub(super) fn to_hertz(mel: f64) -> f64 {
     700.0 * (10f64.powf(mel / 2595.0) - 1.0)
 }
 
-/// For each column the loudness of each band, 0 to 1; 1 is the loudest of the song.
+/// Returns the loudness of each band for each column, 0 to 1; 1 is the loudest of the song.
 ///
-/// `edges` are the bands', in Hz; `span` gives the samples of a column. Channels are mixed.
+/// `edges` are the band edges in Hz; `span` returns the samples of a column. Channels are averaged.
 pub(super) fn spectrogram(
     audio: &Audio,
     edges: &[f64],
@@ -81,8 +81,8 @@ pub(super) fn spectrogram(
     picture
 }
 
-/// The energy between each two edges, in decibels of a full-scale sine; a bin reaches half-way to its
-/// neighbours.
+/// Returns the energy of each band in decibels relative to a full-scale sine. A bin extends
+/// half-way to its neighbours.
 fn banded(power: &[f64], edges: &[f64], hertz_of_bin: f64) -> Vec<f32> {
     let mut up_to = vec![0.0; power.len() + 1];
     for (i, value) in power.iter().enumerate() {
@@ -96,7 +96,7 @@ fn banded(power: &[f64], edges: &[f64], hertz_of_bin: f64) -> Vec<f32> {
     edges.windows(2).map(|e| 10.0 * (below(e[1]) - below(e[0])).max(1e-20).log10() as f32).collect()
 }
 
-/// Decibels to 0..1.
+/// Scales decibels to 0..1.
 fn stretch(picture: &mut [Vec<f32>]) {
     let loudest = picture.iter().flatten().copied().fold(f32::NEG_INFINITY, f32::max);
     let top = loudest.max(QUIETEST);

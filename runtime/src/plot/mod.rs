@@ -1,8 +1,8 @@
-//! A picture of a song: its waveform, its mel spectrogram, and its lines at their times.
+//! An image of a song: its waveform, its mel spectrogram, and its lyrics over time.
 //!
-//! Drawn here rather than by a plotting crate: it is rectangles, columns of pixels and short texts.
-//! Letters are DejaVu Sans, which is part of the program and has Latin, Greek, Cyrillic, Arabic and
-//! more; what it has not, such as Chinese characters, is drawn as boxes.
+//! It needs only rectangles, pixel columns and short texts, so no plotting crate is used. The font
+//! is DejaVu Sans, which is part of the program and covers Latin, Greek, Cyrillic, Arabic and more.
+//! Other characters, such as Chinese, are drawn as boxes.
 
 mod canvas;
 mod colors;
@@ -25,20 +25,20 @@ use layout::Layout;
 pub use canvas::Picture;
 pub use preview::{Letters, preview};
 
-/// What is drawn.
+/// The content of an image.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The sound.
     pub audio: &'a Audio,
-    /// What stands above it.
+    /// The title above it.
     pub title: &'a str,
-    /// What is sung when; none = no panel for it.
+    /// Lyrics with their times; no panel is drawn if empty.
     pub lines: &'a [Line],
 }
 
-/// Height of a label's letters, in pixels.
+/// Font size of labels, in pixels.
 const LABEL: f32 = 15.0;
-/// Height of the title's letters.
+/// Font size of the title, in pixels.
 const TITLE: f32 = 24.0;
 
 /// Draws a song.
@@ -59,7 +59,7 @@ pub fn draw(subject: &Subject<'_>) -> Picture {
     canvas.finish()
 }
 
-/// `0:30 · 48 kHz · stereo`
+/// Formats a description: `0:30 · 48 kHz · stereo`
 fn described(audio: &Audio) -> String {
     let channels = match audio.channels.len() {
         1 => "mono".to_owned(),
@@ -70,7 +70,7 @@ fn described(audio: &Audio) -> String {
     format!("{} · {rate} kHz · {channels}", layout::clock(audio.seconds(), 1.0))
 }
 
-/// One lane a channel: from the lowest to the highest sample of each column, the loudness inside it.
+/// Draws one lane per channel: the range of samples of each column, with its RMS inside.
 fn waveform(canvas: &mut Canvas, layout: &Layout, audio: &Audio) {
     canvas.rectangle([layout.left, layout.right], layout.wave, PANEL);
     let lanes = audio.channels.len().max(1);
@@ -174,10 +174,10 @@ fn words(canvas: &mut Canvas, layout: &Layout, placed: &layout::Placed<'_>) {
 }
 
 impl Picture {
-    /// The picture as a PNG file.
+    /// Encodes the picture as a PNG file.
     ///
     /// # Errors
-    /// [`Error::Picture`], which no picture of [`draw`] is.
+    /// [`Error::Picture`], which never happens for a picture of [`draw`].
     pub fn to_png(&self) -> Result<Vec<u8>, Error> {
         let failed = |error: png::EncodingError| Error::Picture(error.to_string());
         let mut bytes = Vec::new();
@@ -192,7 +192,7 @@ impl Picture {
     /// Writes the picture as a PNG file.
     ///
     /// # Errors
-    /// Those of [`write_whole`].
+    /// The errors of [`write_whole`].
     pub fn save(&self, path: &Path, existing: Existing) -> Result<(), Error> {
         let bytes = self.to_png()?;
         write_whole(path, existing, |file| {

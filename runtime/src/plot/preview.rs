@@ -1,4 +1,4 @@
-//! A song in a terminal: its loudness and its spectrogram, as letters.
+//! A song in a terminal: its waveform and its spectrogram as text.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -8,27 +8,27 @@ use super::{
 };
 use crate::audio::Audio;
 
-/// Rows of letters of the waveform, of eight steps each.
+/// Text rows of the waveform, with eight steps each.
 const WAVE_ROWS: usize = 4;
-/// Rows of letters of the spectrogram, of two bands each.
+/// Text rows of the spectrogram, with two bands each.
 const MEL_ROWS: usize = 9;
-/// Letters that are left free for frequencies.
+/// Text columns reserved for frequency labels.
 const MARGIN: usize = 8;
-/// Columns of the smallest picture.
+/// Minimum number of columns.
 const LEAST: usize = 30;
-/// The highest frequency: above it a song has little, and a terminal few rows.
+/// Highest frequency: songs have little above it, and a terminal has few rows.
 const TOP: f64 = 12_000.0;
 
-/// What a terminal can show.
+/// Capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Letters {
-    /// Those of ASCII.
+    /// ASCII only.
     Ascii,
-    /// Blocks of Unicode too, without colours.
+    /// Unicode blocks, without colours.
     Blocks,
-    /// In the 256 colours of xterm.
+    /// Unicode blocks in the 256 colours of xterm.
     Palette,
-    /// In any colour.
+    /// Unicode blocks in 24-bit colours.
     Colors,
 }
 
@@ -37,7 +37,7 @@ impl Letters {
         matches!(self, Self::Palette | Self::Colors)
     }
 
-    /// What makes letters of the colour, `48` behind them and `38` in front, without `ESC [` and `m`.
+    /// Returns the colour code for background (`48`) or foreground (`38`), without `ESC [` and `m`.
     fn color(self, ground: u8, [red, green, blue]: [u8; 3]) -> String {
         match self {
             Self::Colors => format!("{ground};2;{red};{green};{blue}"),
@@ -46,15 +46,16 @@ impl Letters {
     }
 }
 
-/// The nearest colour of xterm's cube of six steps each: 0, 95, 135, 175, 215, 255.
+/// Returns the nearest colour of xterm's cube with six steps each: 0, 95, 135, 175, 215, 255.
 fn palette(color: [u8; 3]) -> u8 {
     const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     let nearest = |value: u8| (0..6).min_by_key(|&i| STEPS[usize::from(i)].abs_diff(value));
     color.iter().fold(0, |sum, &value| 6 * sum + nearest(value).unwrap_or_default()) + 16
 }
 
-/// The picture in `columns` letters a row, with line ends. Where there are colours the spectrogram has two
-/// bands in each letter, in those of [`draw`](super::draw); else denser letters are louder.
+/// Draws the song with `columns` characters per row. With colours, each character of the
+/// spectrogram shows two bands in the colours of [`draw`](super::draw); otherwise denser characters
+/// are louder.
 pub fn preview(audio: &Audio, columns: usize, letters: Letters) -> String {
     let wide = columns.max(LEAST) - MARGIN;
     let count = audio.samples();
@@ -75,7 +76,7 @@ pub fn preview(audio: &Audio, columns: usize, letters: Letters) -> String {
     text
 }
 
-/// The largest sample of each column, of all channels, from the bottom up.
+/// Draws the peak over all channels of each column.
 fn waveform(
     text: &mut String,
     audio: &Audio,
@@ -120,7 +121,7 @@ fn spectrogram(
     let picture = mel::spectrogram(audio, &edges, wide, span);
     for row in (0..MEL_ROWS).rev() {
         let (lower, upper) = (2 * row, 2 * row + 1);
-        // Every third row says where it is.
+        // Every third row has a frequency label.
         let hertz = edges[upper];
         let name = match (row % 3, hertz >= 1000.0) {
             (0, true) => format!("{:.1} kHz", hertz / 1000.0),
@@ -146,7 +147,7 @@ fn spectrogram(
     }
 }
 
-/// Times, as many as there is room for.
+/// Draws as many times as fit.
 fn axis(text: &mut String, seconds: f64, wide: usize) {
     let mut step = layout::tick(seconds);
     let room = |step: f64| (step / seconds * wide as f64) as usize;
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(lines[6].matches('▀').count(), 40 - MARGIN);
     }
 
-    /// 16 + 36 r + 6 g + b: 255 is step 5, 100 is nearest to 95, which is step 1.
+    /// 16 + 36 r + 6 g + b: 255 is step 5; the nearest step of 100 is 95, step 1.
     #[test]
     fn a_terminal_of_256_colours_gets_the_nearest_of_them() {
         assert_eq!(palette([0, 0, 0]), 16);

@@ -20,7 +20,7 @@ fn brightness(pixel: [u8; 3]) -> u32 {
     pixel.iter().map(|&x| u32::from(x)).sum()
 }
 
-/// The brightest row of a column of the spectrogram.
+/// Returns the brightest row of a column of the spectrogram.
 fn brightest(picture: &Picture, layout: &Layout, column: usize) -> usize {
     let rows = layout.mel[0]..layout.mel[1];
     rows.max_by_key(|&y| brightness(picture.pixel(column, y))).expect("rows")
@@ -54,7 +54,7 @@ fn silence_is_dark_and_its_waveform_a_line() {
 
 #[test]
 fn the_time_axis_ends_where_the_song_does() {
-    // Silence, and a burst in the last quarter.
+    // Silence, with a burst in the last quarter.
     let song = audio(8.0, 1, |t| if t >= 6.0 { 0.8 * (TAU * 440.0 * t).sin() } else { 0.0 });
     let (picture, layout) = drawn(&song, &[]);
     let is_loud = |x: usize| {
@@ -65,7 +65,7 @@ fn the_time_axis_ends_where_the_song_does() {
     assert!(first.abs_diff(layout.column_of(6.0)) <= 1, "{first}");
     assert!(is_loud(layout.right - 1));
     assert_eq!(layout.column_of(8.0), layout.right);
-    // A tick at each second, from 0:00 to 0:08, and nowhere between.
+    // A tick at each second, from 0:00 to 0:08, and nowhere else.
     let tick = |x: usize| picture.pixel(x, layout.mel[1] + 3) == FAINT;
     let ticks: Vec<usize> = (0..picture.width).filter(|&x| tick(x)).collect();
     let wanted: Vec<usize> = (0..=8).map(|s| layout.column_of(f64::from(s))).collect();
@@ -98,7 +98,7 @@ fn lines_stand_at_their_times_and_do_not_overlap() {
     assert_eq!(picture.pixel(layout.column_of(2.2), top + layout::LANE + 2), TEXT);
     assert_eq!(picture.pixel(layout.column_of(7.0), top + 2), TEXT);
 
-    // One at the very end is moved into the picture, and too many are counted.
+    // A line at the very end is moved into the picture, and lines without a lane are counted.
     let placed = layout::place(&lines[1..2], 2.5, |_| 300.0);
     let wanted = 2.2 / 2.5 - 312.0 / (layout.right - layout.left) as f64;
     assert!((placed.words[0].left - wanted).abs() < 1e-9, "{placed:?}");

@@ -1,35 +1,35 @@
-//! Whether the words of a song can be followed: all of them, in their order, and clearly.
+//! Measures the alignment between words and song: coverage, order and clarity.
 //!
 //! Source: upstream `MusicLyricScorer`.
 
 use crate::align::{Matrix, dtw::cheapest_path};
 
-/// A word counts as sung if it is looked at more than this somewhere.
+/// A word counts as sung if its attention exceeds this in some frame.
 const COVERED: f64 = 0.1;
 
-/// What is looked at less counts for nothing in a word's centre.
+/// Attention up to this is ignored for a word's centre.
 const FAINT: f64 = 0.01;
 
-/// How many frames a word may begin before the one before it: words overlap.
+/// Frames by which a word may precede the word before it, because words overlap.
 const OVERLAP: f64 = 9.0;
 
-/// Three measures from 0 to 1, and what they come to.
+/// Three measures from 0 to 1, and their total.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alignment {
-    /// The share of the words that are looked at somewhere.
+    /// Share of the words with enough attention in some frame.
     pub coverage: f64,
-    /// The share of the words that come after the word before them.
+    /// Share of the words that follow the word before them.
     pub monotonicity: f64,
-    /// How much the words are looked at along the best path through the song.
+    /// Mean attention along the best path through the song.
     pub confidence: f64,
-    /// `coverage^2 monotonicity^2 confidence`, of four decimals.
+    /// `coverage^2 monotonicity^2 confidence`, rounded to four decimals.
     pub score: f64,
 }
 
-/// For each token whether it is sung: what stands in `[brackets]` is not.
+/// Returns one flag per token: true if it is sung, false inside `[brackets]`.
 ///
 /// # Errors
-/// Those of `text_of`.
+/// The errors of `text_of`.
 pub fn sung<E>(ids: &[u32], text_of: impl Fn(&[u32]) -> Result<String, E>) -> Result<Vec<bool>, E> {
     let mut in_tag = false;
     let mut sung = Vec::with_capacity(ids.len());
@@ -43,10 +43,10 @@ pub fn sung<E>(ids: &[u32], text_of: impl Fn(&[u32]) -> Result<String, E>) -> Re
     Ok(sung)
 }
 
-/// The measures of a mean attention, `[tokens, frames]`, of which `sung` says which rows are words.
+/// Computes the measures of a mean attention, `[tokens, frames]`; `sung` flags the rows of words.
 ///
 /// # Panics
-/// If the matrix has no cell, or `sung` another length.
+/// If the matrix is empty, or `sung` has another length.
 pub fn of(attention: &Matrix, sung: &[bool]) -> Alignment {
     assert_eq!(attention.rows, sung.len(), "one flag a token");
     let energy = stretched(attention);
@@ -71,7 +71,7 @@ pub fn of(attention: &Matrix, sung: &[bool]) -> Alignment {
     }
 }
 
-/// The matrix stretched to 0..1; nothing but zeros if all of it is the same.
+/// Scales the matrix to 0..1; all zeros if it is constant.
 fn stretched(x: &Matrix) -> Matrix {
     let low = x.values.iter().copied().fold(f64::INFINITY, f64::min);
     let range = x.values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low;
@@ -79,14 +79,14 @@ fn stretched(x: &Matrix) -> Matrix {
     Matrix { values: x.values.iter().map(stretch).collect(), ..*x }
 }
 
-/// The frame around which a word is looked at, if it is at all.
+/// Returns the attention-weighted centre frame of a word, or `None` without attention.
 fn centre(row: &[f64]) -> Option<f64> {
     let clear = || row.iter().enumerate().filter(|(_, weight)| **weight > FAINT);
     let sum: f64 = clear().map(|(_, weight)| weight).sum();
     (sum > 1e-9).then(|| clear().map(|(at, weight)| at as f64 * weight).sum::<f64>() / sum)
 }
 
-/// How many of how many; of none, all.
+/// Returns `part / whole`, or 1 if `whole` is 0.
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }

@@ -1,31 +1,31 @@
-//! Whether the language model hears in a song's outline what was asked for.
+//! Scores with the language model if a song's audio codes match the request.
 //!
-//! It reads the audio codes and is asked what the song is like. Metadata count by how likely it
-//! thinks the true ones; caption and lyrics by how much likelier they are after these codes than
-//! after none (pointwise mutual information).
+//! The model reads the audio codes and is asked to describe the song. Metadata are scored by the
+//! probability of the true values. Caption and lyrics are scored by the gain in likelihood with
+//! these codes over none (pointwise mutual information).
 //!
 //! Source: upstream `lm_score.py`.
 
-/// A true token counts if it is among so many likeliest.
+/// A true token counts if it is among this many likeliest tokens.
 pub const MOST_RANK: usize = 10;
 
-/// How much likelier, in nats a token, is much likelier.
+/// Scale of the likelihood gain in the sigmoid, in nats per token.
 pub const SCALE: f64 = 0.1;
 
 const CAPTION: f64 = 0.5;
 const LYRICS: f64 = 0.3;
 const METADATA: f64 = 0.2;
 
-/// What one row of scores says about the token that was true.
+/// Measures of one true token under one row of logits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// 1 if it was the likeliest, less by a tenth for each that is likelier; 0 from the eleventh on.
+    /// 1 if it was the likeliest, less 0.1 for each likelier token; 0 from rank eleven on.
     pub recall: f64,
-    /// The logarithm of its probability.
+    /// Logarithm of its probability.
     pub log_probability: f64,
 }
 
-/// Reads one row of scores; of equal ones the first is the likelier.
+/// Measures one row of logits; among equal logits the first counts as likelier.
 pub fn read(scores: &[f32], token: usize) -> Reading {
     let own = scores[token];
     let before =
@@ -38,7 +38,7 @@ pub fn read(scores: &[f32], token: usize) -> Reading {
     }
 }
 
-/// The mean of the readings of a text's tokens; of no token, 0 and minus infinity.
+/// Returns the mean over a text's tokens; 0 and minus infinity without tokens.
 pub fn mean(readings: &[Reading]) -> Reading {
     let count = readings.len() as f64;
     let of = |value: fn(&Reading) -> f64| readings.iter().map(value).sum::<f64>() / count;
@@ -48,25 +48,25 @@ pub fn mean(readings: &[Reading]) -> Reading {
     Reading { recall: of(|r| r.recall), log_probability: of(|r| r.log_probability) }
 }
 
-/// From how much likelier a text is to a score: 0.5 is as likely with the codes as without.
+/// Maps a likelihood gain to a score; 0.5 if the text is as likely with the codes as without.
 pub fn likelier(with: f64, without: f64, scale: f64) -> f64 {
     1.0 / (1.0 + (-(with - without) / scale).exp())
 }
 
-/// What was found of one song, each from 0 to 1.
+/// Scores of one song, each from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LanguageScore {
-    /// The caption, if there is one.
+    /// Score of the caption, if there is one.
     pub caption: Option<f64>,
-    /// The lyrics, if there are some.
+    /// Score of the lyrics, if there are any.
     pub lyrics: Option<f64>,
-    /// Each of the metadata that are known, by its key.
+    /// Scores of the known metadata, by key.
     pub metadata: Vec<(&'static str, f64)>,
 }
 
 impl LanguageScore {
-    /// What they come to: the caption for half of it, lyrics, metadata together for a fifth; what is
-    /// absent leaves its share to the others.
+    /// Returns the weighted total: caption 0.5, lyrics 0.3, mean of the metadata 0.2. Weights are
+    /// normalised over the present scores.
     pub fn total(&self) -> Option<f64> {
         let count = self.metadata.len() as f64;
         let metadata = self.metadata.iter().map(|(_, score)| score).sum::<f64>() / count;

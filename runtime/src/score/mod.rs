@@ -1,10 +1,9 @@
-//! How good a song is, as far as the models themselves can tell, so that the best of a batch comes
-//! first.
+//! Scores songs with the models themselves, so that the best of a batch can be sorted first.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`alignment`] | whether the words can be followed in it, by the transformer's attention |
-//! | [`language`] | whether the language model hears in its outline what was asked for |
+//! | [`alignment`] | alignment between words and song, from the transformer's attention |
+//! | [`language`] | match between request and audio codes, from the language model |
 //!
 //! Source: upstream `dit_alignment_score.py` and `core/scoring/lm_score.py`.
 

@@ -1,11 +1,10 @@
-//! The audio codes learn what is worth remembering of a moment.
+//! Training of the audio codes.
 //!
-//! Eleven bits for a fifth of a second cannot say what the latents are: most of their numbers are phases,
-//! which nobody hears, and of which the squared error that the transformer learns from is full. So
-//! they learn to say what a musician would [write down](crate::sheet): a linear map reads that from what
-//! the codes become. The map is thrown away afterwards; that notes and strokes can be read from the
-//! codes remains. Gradients pass their rounding, and a codebook that is implied by its levels needs no
-//! commitment.
+//! Eleven bits per fifth of a second cannot encode the latents. Most of the latents' values are
+//! phases, which are inaudible but dominate the squared error. So the codes are trained to predict
+//! a [transcription](crate::sheet): a linear map reads it from the decoded codes. The map is
+//! discarded after training; notes and strokes stay readable from the codes. Gradients pass the
+//! rounding unchanged. The codebook is implied by its levels, so no commitment loss is needed.
 //!
 //! Source: Mentzer et al. 2023, arXiv:2309.15505 (codes).
 
@@ -22,19 +21,19 @@ use rand_pcg::Pcg64;
 
 use crate::sheet::{KINDS, NUMBERS};
 
-/// What learns.
+/// The trained networks.
 #[derive(Module, Debug)]
 pub struct Scribe<B: acestep_model::Backend> {
-    /// Latents to codes and back.
+    /// Converts latents to codes and back.
     pub codec: AudioCodec<B>,
-    /// What was heard, written down before there are codes: what hearing is learned from.
+    /// Predicts the transcription from the features before quantisation.
     pub ear: Linear<B>,
-    /// What codes become, written down.
+    /// Predicts the transcription from the decoded codes.
     pub pen: Linear<B>,
 }
 
 impl<B: acestep_model::Backend> Scribe<B> {
-    /// A random one.
+    /// Returns a randomly initialised model.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let numbers = config.pool_window_size * config.audio_acoustic_hidden_dim;
         Self {
@@ -45,7 +44,7 @@ impl<B: acestep_model::Backend> Scribe<B> {
     }
 }
 
-/// A piece as it is learned from.
+/// A training piece.
 #[derive(Debug, Clone)]
 pub struct Written {
     /// `[T, C]`
@@ -54,18 +53,18 @@ pub struct Written {
     pub sheet: Vec<f32>,
 }
 
-/// What does not change from step to step.
+/// Training data and constants of all steps.
 pub struct Moments<'a> {
     /// All pieces.
     pub pieces: &'a [Written],
-    /// Numbers of a moment's latents: frames and channels.
+    /// Frames and channels of a moment's latents.
     pub shape: [usize; 2],
-    /// How much the numbers of each kind vary, all together.
+    /// Total variance of the values of each kind.
     pub spread: [f32; 3],
 }
 
 impl<'a> Moments<'a> {
-    /// Measures how much there is to know.
+    /// Measures the variance of the pieces.
     pub fn new(pieces: &'a [Written], shape: [usize; 2]) -> Self {
         let moments = || pieces.iter().flat_map(|piece| piece.sheet.chunks_exact(NUMBERS));
         let count = moments().count().max(1) as f32;
@@ -85,8 +84,8 @@ impl<'a> Moments<'a> {
         Self { pieces, shape, spread }
     }
 
-    /// Which share of what `count` moments have of each kind is not known from their codes, and which was not
-    /// heard to begin with: `[1]` each.
+    /// Returns the unexplained share of the variance of each kind over `count` moments: first
+    /// predicted from the codes, then from the features before quantisation. `[1]` each.
     pub fn unknown<B>(
         &self,
         model: &Scribe<B>,
@@ -139,7 +138,7 @@ mod tests {
 
     type B = Autodiff<Flex>;
 
-    /// A piece of four moments of silence, in which a note sounds in the first, and is struck in two.
+    /// Four moments of silence; a note sounds in the first, and strokes are in two.
     fn written() -> Written {
         let mut sheet = vec![0.0; 4 * NUMBERS];
         for (moment, place) in [(0, 3), (0, 63), (2, 63)] {
@@ -168,9 +167,9 @@ mod tests {
         };
         let [codes, ear] = [taught(0), taught(1)];
         let all = burn::module::list_param_ids(&model).len();
-        // Only the ear is not asked for what becomes of the codes.
+        // All weights but the ear's get gradients from the codes.
         assert_eq!(codes, all - 2);
-        // To hear, neither codebook nor what comes after it is needed.
+        // Features before quantisation depend on neither the codebook nor the layers after it.
         assert!(ear < codes, "{ear} of {codes}");
     }
 }

@@ -1,6 +1,6 @@
-//! Composed pieces as latents, in memory and on disk.
+//! Latents of composed pieces, in memory and on disk.
 //!
-//! Composing and encoding takes longer than a step of what learns from it, so it is done once.
+//! Composing and encoding a piece takes longer than a training step, so it is done only once.
 
 use std::{collections::HashMap, fs, panic::resume_unwind, path::Path, thread};
 
@@ -14,47 +14,48 @@ use crate::{
 };
 use acestep_train::Error;
 
-/// Pieces of a file.
+/// Pieces per file.
 const A_FILE: usize = 100;
 
-/// Lengths of pieces in seconds, one after the other: short ones are cheap to learn from, and there
-/// shall be some as long as what people ask for.
+/// Lengths of successive pieces in seconds: short pieces are cheap to learn from, and some must be
+/// as long as typical requests.
 const SECONDS: [f64; 5] = [10.0, 10.0, 10.0, 15.0, 20.0];
 
-/// A piece as latents.
+/// The latents of a piece, with labels.
 #[derive(Debug, Clone)]
 pub struct Example {
     /// `[T, C]`
     pub latents: Vec<f32>,
-    /// What it is.
+    /// The labels.
     pub labels: Labels,
 }
 
-/// The seed of piece `index` of a corpus; those of a test begin at `u64::MAX / 2`.
+/// Composes piece `index` of a corpus.
 pub fn piece(seed: u64, index: usize) -> Piece {
     let seconds = SECONDS[index % SECONDS.len()];
     let wish = Wish { duration_s: Some(seconds), band: Band::Same, ..Wish::default() };
     Piece::compose(seed.wrapping_mul(1_000_003).wrapping_add(index as u64), &wish)
 }
 
-/// Where pieces are kept, and which. All of it is in the names of their files.
+/// Folder and contents of a corpus. All fields are part of the file names.
 #[derive(Debug, Clone, Copy)]
 pub struct Corpus<'a> {
-    /// Its folder.
+    /// The folder.
     pub folder: &'a Path,
-    /// Decides what pieces are.
+    /// Seed of the pieces.
     pub seed: u64,
-    /// How many there are.
+    /// Number of pieces.
     pub count: usize,
-    /// What the encoder is called: of another one the same pieces are other latents.
+    /// Name of the encoder: another encoder gives other latents of the same pieces.
     pub latents: &'a str,
 }
 
 impl Corpus<'_> {
-    /// Reads a corpus, after making what is missing of it.
+    /// Reads a corpus, and creates its missing files first.
     ///
-    /// `made` is told how many there are after every file, and says whether to go on; else `None`. `at_once`
-    /// encodes two at the same time; on a card each thread would have memory of its own, which stays.
+    /// `made` receives the number of pieces after every new file, and returns false to stop; the
+    /// result is then `None`. `at_once` encodes in two threads, which on a GPU would each keep
+    /// memory of their own.
     ///
     /// # Errors
     /// [`Error`] if a file cannot be read or written.
@@ -82,7 +83,7 @@ impl Corpus<'_> {
                 pieces.iter().map(|&index| encode(&piece(seed, index), encoder, device)).collect()
             };
             let of_file: Vec<Example> = if at_once {
-                // Composing takes one core.
+                // Composing one piece uses one core.
                 thread::scope(|scope| {
                     let half =
                         pieces.chunks(here.div_ceil(2)).map(|pieces| (pieces, encoder.clone()));
@@ -105,7 +106,7 @@ impl Corpus<'_> {
     }
 }
 
-/// The latents of a piece: means of its distribution.
+/// Returns the latents of a piece: the means of the encoder's distribution.
 pub fn encode<B: Backend>(piece: &Piece, encoder: &Encoder<B>, device: &B::Device) -> Example {
     let [left, right] = piece.render();
     let sound = TensorData::new([left, right].concat(), [1, 2, piece.samples()]);

@@ -1,4 +1,4 @@
-//! The sizes of the demo model: every network of a released one in miniature.
+//! Sizes of the demo model: every network of a released model in miniature.
 
 use acestep_model::{acestep, oobleck, qwen3};
 
@@ -7,7 +7,7 @@ use acestep_train::Error;
 /// `config.json` of the autoencoder.
 pub const VAE: &str = include_str!("demo/vae.json");
 
-/// `config.json` of the diffusion transformer and what belongs to it.
+/// `config.json` of the diffusion transformer, its encoders and the audio codes.
 pub const DIT: &str = include_str!("demo/dit.json");
 
 /// `config.json` of the text encoder.
@@ -16,24 +16,24 @@ pub const TEXT_ENCODER: &str = include_str!("demo/text_encoder.json");
 /// `config.json` of the language model.
 pub const LANGUAGE_MODEL: &str = include_str!("demo/language_model.json");
 
-/// All of them, read.
+/// All configurations, parsed.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// Of the autoencoder.
+    /// Autoencoder.
     pub vae: oobleck::Config,
-    /// Of the diffusion transformer, its encoders and the audio codes.
+    /// Diffusion transformer, its encoders and the audio codes.
     pub dit: acestep::Config,
-    /// Of the text encoder.
+    /// Text encoder.
     pub text_encoder: qwen3::Config,
-    /// Of the language model.
+    /// Language model.
     pub language_model: qwen3::Config,
 }
 
 impl Sizes {
-    /// The demo's.
+    /// Returns the demo's configurations.
     ///
     /// # Errors
-    /// None but for a mistake of ours.
+    /// None, unless the built-in files are wrong.
     pub fn demo() -> Result<Self, Error> {
         Ok(Self {
             vae: oobleck::Config::from_json(VAE)?,
@@ -43,7 +43,7 @@ impl Sizes {
         })
     }
 
-    /// How many audio codes there are.
+    /// Returns the number of audio codes.
     pub fn codes(&self) -> u32 {
         self.dit.fsq_input_levels.iter().product()
     }
@@ -62,7 +62,7 @@ mod tests {
     use crate::{flow::Singer, vocabulary::WORDS};
     use acestep_train::times::Times;
 
-    /// In bf16 two bytes a number; tokenizers and what is stored exactly come to less than 500 kB.
+    /// bf16 takes two bytes per parameter; tokenizers and exact tensors take less than 500 kB.
     #[test]
     fn all_networks_together_are_less_than_twenty_megabytes() {
         let (sizes, device) = (Sizes::demo().expect("sizes"), Default::default());

@@ -1,10 +1,10 @@
-//! The diffusion transformer learns, and with it the encoders that tell it what is wanted.
+//! Training of the diffusion transformer with its condition encoders.
 //!
 //! `mean (v - (noise - x0))^2` with `v = dit(t noise + (1 - t) x0, t | context, condition)` and
-//! `t = sigmoid(mu + sigma n)`, the later of two of them. In some steps the condition is left out, so that guidance has something
-//! to steer away from.
+//! `t = sigmoid(mu + sigma n)`, the later of two draws. Some items drop the condition, for
+//! classifier-free guidance.
 //!
-//! What the context shows differs from step to step, as the tasks do: silence; the song through its audio
+//! The context differs from step to step, as between tasks: silence; the song through its audio
 //! codes; the song with a gap.
 //!
 //! Source: upstream `training_v2`; Lipman et al. 2023, arXiv:2210.02747; Esser et al. 2024,
@@ -31,19 +31,19 @@ use tokenizers::Tokenizer;
 
 use acestep_train::{random::normal, times::Times};
 
-/// The networks that learn together.
+/// The networks that are trained together.
 #[derive(Module, Debug)]
 pub struct Singer<B: acestep_model::Backend> {
-    /// Reads captions.
+    /// Encodes captions.
     pub text_encoder: qwen3::Model<B>,
-    /// Puts together what was read.
+    /// Combines the encoded texts and the timbre.
     pub conditioner: Conditioner<B>,
-    /// Sings.
+    /// The diffusion transformer.
     pub dit: Dit<B>,
 }
 
 impl<B: acestep_model::Backend> Singer<B> {
-    /// Random ones.
+    /// Returns randomly initialised networks.
     pub fn init(text: &qwen3::Config, config: &Config, device: &B::Device) -> Self {
         Self {
             text_encoder: qwen3::Model::init(text, device),
@@ -53,51 +53,52 @@ impl<B: acestep_model::Backend> Singer<B> {
     }
 }
 
-/// Shares of steps and items.
+/// Probabilities per step or item.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
-    /// Steps that see nothing of the song.
+    /// Share of steps with a context of silence.
     pub from_text: f64,
-    /// Steps that see it through its codes; the others see it with a gap.
+    /// Share of steps with a context from the song's codes; the others use the song with a gap.
     pub from_codes: f64,
-    /// Items that are not told what is wanted.
+    /// Share of unconditional items.
     pub untold: f64,
-    /// Items whose timbre is that of a moment of the song itself; the others' is silence.
+    /// Share of items with the timbre of a moment of the song itself; the others use silence.
     pub timbre: f64,
-    /// Items that are not told one of tempo, metre and key each.
+    /// Share of items without tempo, metre or key, drawn separately for each.
     pub unknown: f64,
 }
 
-/// What a step dwells on.
+/// Settings that change between phases of training.
 #[derive(Debug, Clone, Copy)]
 pub struct Emphasis {
-    /// At which times is learned: song after song at another of these.
+    /// Distributions of times; successive items cycle through them.
     pub times: &'static [Times],
-    /// [`Shares::unknown`] of steps that see the song through its codes, which can tell these.
+    /// [`Shares::unknown`] of steps with audio codes, which can tell tempo, metre and key
+    /// themselves.
     pub unknown_with_codes: f64,
 }
 
-/// What does not change from step to step.
+/// Training data and constants of all steps.
 pub struct Lessons<'a, B>
 where
     B: AutodiffBackend + acestep_model::Backend,
     B::InnerBackend: acestep_model::Backend,
 {
-    /// What is learned from.
+    /// The training pieces.
     pub pieces: Pieces<'a>,
-    /// Texts to tokens.
+    /// The tokenizer.
     pub tokenizer: &'a Tokenizer,
-    /// Remembers songs in few codes; what they mean is settled.
+    /// The audio codec, which is not trained here.
     pub codec: AudioCodec<B::InnerBackend>,
-    /// Of silence, `[T, C]`.
+    /// Latents of silence, `[T, C]`.
     pub silence: &'a [f32],
-    /// Numbers of a frame.
+    /// Channels of a frame.
     pub channels: usize,
-    /// Frames of a moment whose timbre is taken.
+    /// Frames of a timbre reference.
     pub timbre_frames: usize,
-    /// How often what happens.
+    /// Probabilities of the tasks and omissions.
     pub shares: Shares,
-    /// Where it is computed.
+    /// The device.
     pub device: B::Device,
 }
 
@@ -106,7 +107,7 @@ where
     B: AutodiffBackend + acestep_model::Backend,
     B::InnerBackend: acestep_model::Backend,
 {
-    /// The loss, `[1]`, of `frames` frames of pieces of one length.
+    /// Returns the loss, `[1]`, of `frames` frames of pieces of equal length.
     pub fn loss(
         &self,
         model: &Singer<B>,
@@ -170,7 +171,7 @@ where
         (ours - self.songs(velocity, items)).square().mean()
     }
 
-    /// The instruction of a task, and what it shows of the songs, which are those pieces.
+    /// Returns the instruction of a random task, and its context for the songs of `pieces`.
     fn context(
         &self,
         song: &[f32],
@@ -206,7 +207,8 @@ where
         }
     }
 
-    /// What the codes of a piece tell: latents, `[T, C]`. (On its own, so that it is the same in every company.)
+    /// Returns a piece's latents after its audio codes, `[T, C]`. It is computed without a batch,
+    /// so that the result does not depend on other pieces.
     fn remembered(&self, piece: usize) -> &[f32] {
         self.pieces.remembered(piece, |example| {
             let song = self.songs(example.latents.clone(), 1).inner();
@@ -215,19 +217,19 @@ where
         })
     }
 
-    /// Numbers of songs of one length, `[B, T, C]`.
+    /// Returns latents of songs of equal length as a tensor, `[B, T, C]`.
     fn songs(&self, values: Vec<f32>, items: usize) -> Tensor<B, 3> {
         let shape = [items, values.len() / (items * self.channels), self.channels];
         Tensor::from_data(TensorData::new(values, shape), &self.device)
     }
 
-    /// `frames` frames of silence, `[T, C]`.
+    /// Returns `frames` frames of silence, `[T, C]`.
     fn silent(&self, frames: usize) -> Vec<f32> {
         self.silence.iter().copied().cycle().take(frames * self.channels).collect()
     }
 
-    /// What the transformer is shown, `[B, T, 2 C]`: `songs`, `[B, T, C]`, and which frames of an item are
-    /// to be made anew.
+    /// Returns the context, `[B, T, 2 C]`: `songs`, `[B, T, C]`, and a mask of the frames to
+    /// generate.
     fn shown(&self, songs: Tensor<B, 3>, is_new: impl Fn(usize, usize) -> bool) -> Tensor<B, 3> {
         let [items, length, channels] = songs.dims();
         let flag = |item, frame| f32::from(u8::from(is_new(item, frame)));
@@ -240,7 +242,7 @@ where
         Tensor::cat(vec![songs, Tensor::from_data(flags, &self.device)], 2)
     }
 
-    /// Latents whose timbre is taken, those of each item after another.
+    /// Returns the latents of the timbre references, item by item.
     fn timbre(&self, songs: &[f32], items: usize, random: &mut Pcg64) -> Vec<f32> {
         let moment = self.timbre_frames * self.channels;
         let length = songs.len() / items;
@@ -256,7 +258,7 @@ where
         timbre
     }
 
-    /// The condition of caption and lyric prompts, or that of none, `[B, L, H]`.
+    /// Returns the condition of caption and lyric prompts, or the null condition, `[B, L, H]`.
     fn condition(
         &self,
         model: &Singer<B>,
@@ -289,14 +291,14 @@ where
     }
 }
 
-/// Rows of one length, and which of their tokens are real.
+/// Returns rows padded to equal length, and a mask of their real tokens.
 pub(crate) fn padded<B: burn::tensor::backend::Backend>(
     ids: Vec<Vec<u32>>,
     device: &B::Device,
 ) -> (Tensor<B, 2, Int>, Vec<Vec<bool>>) {
     let longest = ids.iter().map(Vec::len).max().unwrap_or(0);
     let mask = ids.iter().map(|row| (0..longest).map(|i| i < row.len()).collect()).collect();
-    // What stands there reaches nothing: attention is causal, and packing moves it to the end.
+    // Padding has no effect: attention is causal, and packing moves padding to the end.
     let fill = |row: &Vec<u32>| {
         let padding = std::iter::repeat_n(0, longest - row.len());
         row.iter().map(|&id| id as i32).chain(padding).collect::<Vec<i32>>()

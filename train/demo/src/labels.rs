@@ -1,4 +1,4 @@
-//! What is known of a piece, and the texts that say it to the networks.
+//! Labels of a piece, and the texts that state them to the networks.
 
 use acestep_runtime::{
     lm::{
@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::composer::Piece;
 
-/// The labels of a piece, as a request has them.
+/// The labels of a piece, in the form of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Labels {
-    /// What it is like.
+    /// The description.
     pub caption: String,
     /// Tags of its sections.
     pub lyrics: String,
-    /// Beats a minute.
+    /// Beats per minute.
     pub bpm: u32,
     /// Such as `F# minor`.
     pub keyscale: String,
-    /// Beats a bar, `3` or `4`.
+    /// Beats per bar, `3` or `4`.
     pub timesignature: String,
-    /// Seconds.
+    /// Length in seconds.
     pub duration: f64,
-    /// What the composer calls its style; the networks are told only the caption.
+    /// The composer's name of the style; the networks only get the caption.
     pub style: String,
 }
 
-/// The language of songs that nobody sings.
+/// Language of instrumental songs.
 pub const LANGUAGE: &str = "unknown";
 
 impl Labels {
-    /// Those of a composed piece.
+    /// Returns the labels of a composed piece.
     pub fn of(piece: &Piece) -> Self {
         Self {
             caption: piece.caption.clone(),
@@ -48,7 +48,7 @@ impl Labels {
         }
     }
 
-    /// Everything that a caption prompt states.
+    /// Returns all metadata of a caption prompt.
     pub fn metas(&self) -> Metas {
         Metas {
             bpm: Some(self.bpm),
@@ -58,17 +58,17 @@ impl Labels {
         }
     }
 
-    /// The caption prompt with `metas`, which may lack some.
+    /// Formats the caption prompt with `metas`, which may be incomplete.
     pub fn caption_prompt(&self, instruction: &str, metas: &Metas) -> String {
         prompt::caption_prompt(instruction, &self.caption, &metas.to_text())
     }
 
-    /// The lyric prompt.
+    /// Formats the lyric prompt.
     pub fn lyric_prompt(&self) -> String {
         prompt::lyric_prompt(LANGUAGE, &self.lyrics)
     }
 
-    /// The plan that a language model writes before the codes.
+    /// Formats the plan that a language model writes before the codes.
     pub fn plan(&self) -> String {
         cot(&Metadata {
             caption: Some(self.caption.clone()),
@@ -77,7 +77,7 @@ impl Labels {
         })
     }
 
-    /// The plan of a request that leaves none of its numbers open.
+    /// Formats the plan for a request with all metadata given.
     pub fn short_plan(&self) -> String {
         cot(&self.given())
     }
@@ -92,8 +92,8 @@ impl Labels {
         }
     }
 
-    /// What a language model is asked for a song of `wording`, and what it shall answer before the
-    /// codes.
+    /// Returns the language model's prompt for a song of `wording`, and its expected answer before
+    /// the codes.
     pub fn generation(&self, wording: &str) -> [String; 2] {
         [chat::plan(wording, &self.lyrics), format!("{}\n\n", self.plan())]
     }

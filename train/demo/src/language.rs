@@ -1,11 +1,11 @@
-//! The language model learns: a caption to a plan and codes, codes to what they are like, and a few words to
-//! a plan with lyrics, which are no more than tags of sections.
+//! Training of the language model on three tasks: a caption to a plan and codes, codes to a
+//! description, and a few words to a plan with lyrics. Lyrics are only tags of sections.
 //!
-//! Cross-entropy of the next token, over what the model itself has to write: after the head of the
+//! The loss is the cross-entropy of the next token over the model's own text: after the head of the
 //! assistant's turn.
 //!
-//! Source: Radford et al. 2018 (causal language modelling on prompts and answers); the texts are those of
-//! [`acestep_runtime::lm::prompt`].
+//! Source: Radford et al. 2018 (causal language modelling on prompts and answers); the texts are
+//! from [`acestep_runtime::lm::prompt`].
 
 use acestep_model::qwen3::Causal;
 use acestep_runtime::{lm::prompt as chat, prompt::INSTRUMENTAL};
@@ -17,40 +17,40 @@ use tokenizers::Tokenizer;
 use crate::{flow::padded, labels::Labels};
 use acestep_train::Error;
 
-/// A piece as codes, 5 a second.
+/// A piece as audio codes, 5 per second.
 #[derive(Debug, Clone)]
 pub struct Coded {
     /// Indices into the codebook.
     pub codes: Vec<u32>,
-    /// What it is.
+    /// The labels.
     pub labels: Labels,
 }
 
-/// What a model is asked for in a step.
+/// The task of a step.
 #[derive(Debug, Clone, Copy)]
 pub enum Ask {
-    /// Codes of a caption.
+    /// Caption to codes.
     Codes,
-    /// What codes are like.
+    /// Codes to description.
     Understand,
-    /// A plan and lyrics of a few words.
+    /// A few words to plan and lyrics.
     Inspire,
-    /// The same of a few words and lyrics.
+    /// A few words and lyrics to plan and lyrics.
     Format,
 }
 
-/// Shares of the steps.
+/// Share of the steps of each task.
 pub const SHARES: [(Ask, f64); 4] =
     [(Ask::Codes, 0.6), (Ask::Understand, 0.28), (Ask::Inspire, 0.08), (Ask::Format, 0.04)];
 
-/// Items that are not told what is wanted, for guidance.
+/// Share of unconditional items, for guidance.
 const UNTOLD: f64 = 0.08;
 
-/// What does not change from step to step.
+/// Training data and constants of all steps.
 pub struct Texts<'a> {
     /// All pieces.
     pub corpus: &'a [Coded],
-    /// Texts to tokens.
+    /// The tokenizer.
     pub tokenizer: &'a Tokenizer,
     /// The token of the first code.
     pub first_code: u32,
@@ -58,7 +58,7 @@ pub struct Texts<'a> {
     pub end: u32,
 }
 
-/// What somebody may type who wants such a piece: its caption, a part of that, or no more than the style.
+/// Imitates a user's request for such a piece: its caption, a part of it, or only its style.
 fn few_words(labels: &Labels, random: &mut Pcg64) -> String {
     match random.random_range(0..3) {
         0 => labels.caption.clone(),
@@ -71,14 +71,14 @@ fn few_words(labels: &Labels, random: &mut Pcg64) -> String {
     }
 }
 
-/// Tokens, and from which of them on the model writes.
+/// Tokens, and the index of the first one that the model writes.
 type Lesson = (Vec<u32>, usize);
 
 impl<'a> Texts<'a> {
-    /// Looks up what is special.
+    /// Looks up the special tokens.
     ///
     /// # Errors
-    /// [`Error::Vocabulary`] if the tokenizer lacks it.
+    /// [`Error::Vocabulary`] if the tokenizer lacks one.
     pub fn new(corpus: &'a [Coded], tokenizer: &'a Tokenizer) -> Result<Self, Error> {
         let id = |content: &str| {
             let missing = || Error::Vocabulary(format!("it has no token `{content}`"));
@@ -93,7 +93,7 @@ impl<'a> Texts<'a> {
         encoding.expect("every text is bytes, and each has a token").get_ids().to_vec()
     }
 
-    /// A song of a caption.
+    /// Builds an item of plan and codes from a caption.
     fn generation(&self, song: &Coded, untold: bool, is_short: bool) -> Lesson {
         let labels = &song.labels;
         let plan = if is_short { labels.short_plan() } else { labels.plan() };
@@ -111,7 +111,7 @@ impl<'a> Texts<'a> {
         (tokens, start)
     }
 
-    /// A plan and lyrics, after whatever asks for them.
+    /// Builds an item of plan and lyrics after `prompt`.
     fn description(&self, prompt: &str, labels: &Labels) -> Lesson {
         let mut tokens = self.tokens(prompt);
         let start = tokens.len();
@@ -140,8 +140,9 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The loss, `[1]`, of `items` songs: nats a token. `short` is the share of plans without caption and
-    /// language, as they are for whoever gives tempo, key, metre and length: then no plan is written.
+    /// Returns the loss, `[1]`, of `items` songs in nats per token. `short` is the share of plans
+    /// without caption and language. Inference uses such a plan, not written by the model, if the
+    /// user gives tempo, key, metre and length.
     pub fn loss<B>(
         &self,
         model: &Causal<B>,
@@ -160,7 +161,7 @@ impl<'a> Texts<'a> {
             left < 0.0
         };
         let (ask, _) = *SHARES.iter().find(is_it).unwrap_or(&SHARES[0]);
-        // Songs of one length, so that little is padding.
+        // Songs of equal length need little padding.
         let first = &self.corpus[random.random_range(0..self.corpus.len())];
         let mut lessons = Vec::with_capacity(items);
         while lessons.len() < items {
@@ -170,7 +171,7 @@ impl<'a> Texts<'a> {
             }
             lessons.push(self.lesson(ask, song, short, &mut random));
         }
-        // The last token is asked for and never read.
+        // The last token is only a target.
         let length = lessons.iter().map(|(tokens, _)| tokens.len() - 1).max().unwrap_or(0);
         let mut wanted = Vec::with_capacity(items * length);
         let mut weight = Vec::with_capacity(items * length);
@@ -218,7 +219,7 @@ mod tests {
         let mut all: Vec<String> = (0..200).map(|_| few_words(&labels, &mut random)).collect();
         all.sort();
         all.dedup();
-        // Each part stands or not; of none the style is left.
+        // Any of the caption's parts may be left out; without parts, the style is used.
         assert_eq!(all.len(), 16, "{all:?}");
         for words in all.iter().filter(|words| **words != labels.style) {
             let said = words.split(", ").all(|part| labels.caption.contains(part));

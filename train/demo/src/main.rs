@@ -1,4 +1,4 @@
-//! The stages in which the demo model is made, one command each.
+//! Commands of the stages that train the demo model.
 
 mod stages;
 
@@ -17,22 +17,22 @@ use clap::Parser;
 
 use stages::{Setting, Stage, at_least_one, report};
 
-/// Trains the demo model, stage by stage: each goes on where it was stopped.
+/// Trains the demo model, stage by stage; a stopped stage resumes at the next call.
 #[derive(Debug, Parser)]
 #[command(name = "acestep-demo", version)]
 struct Arguments {
     #[command(subcommand)]
     stage: Stage,
-    /// Folder of all stages; what is released lies in its `model`
+    /// Folder of all stages; released files are in its `model`
     #[arg(long, global = true, default_value = "target/demo", value_name = "DIR")]
     folder: PathBuf,
     /// Seed of everything random
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
-    /// Pieces of the corpus
+    /// Number of pieces in the corpus
     #[arg(long, global = true, default_value_t = 16_000, value_parser = at_least_one())]
     pieces: usize,
-    /// Where networks are computed: auto, cpu, cuda, cuda:N, wgpu or wgpu:N
+    /// Device: auto, cpu, cuda, cuda:N, wgpu or wgpu:N
     #[arg(long, global = true, default_value = "auto")]
     device: String,
 }
@@ -57,7 +57,7 @@ fn run(Arguments { stage, folder, seed, pieces, device }: Arguments) -> anyhow::
     stages::run(&stage, &Setting { folder, seed, pieces, device, stop: &stop })
 }
 
-/// The device that is asked for, whose compiled kernels are kept beside the stages.
+/// Opens the requested device, with its kernel cache beside the stages.
 fn open(name: &str, folder: &Path) -> anyhow::Result<Device> {
     let (device, notices) = Device::open(name)?;
     let kept = kernels::keep(Some(&folder.join("kernels")), device);

@@ -1,36 +1,36 @@
-//! What a musician would write down of a moment: which notes sound, and what is struck when.
+//! Transcription of a piece: the notes that sound, and the strokes with their times.
 //!
-//! A fifth of a second, as long as an audio code, is 64 numbers from 0 to 1:
+//! Each moment of a fifth of a second, the length of an audio code, has 64 values from 0 to 1:
 //!
-//! | numbers | what |
+//! | values | content |
 //! |---|---|
-//! | 12 | how long each note of the scale sounds, whatever its octave, `C` first |
-//! | 12 | the same of the bass alone |
-//! | 4 x 10 | how loud bass drum, snare, cymbals and notes are struck in each 20 ms |
+//! | 12 | duration of each pitch class over all octaves, `C` first |
+//! | 12 | the same for the bass alone |
+//! | 4 x 10 | loudness of strokes of bass drum, snare, cymbals and notes in each 20 ms |
 //!
-//! Which instruments play is not among it: a cover shall sound as its caption says.
+//! Instruments are not included: a cover takes them from its caption.
 
 use crate::composer::{Instrument, Piece, TICKS_PER_BEAT};
 
-/// Numbers of a moment.
+/// Values per moment.
 pub const NUMBERS: usize = 12 + 12 + ROWS * SLOTS;
 
-/// Where each kind of numbers ends.
+/// Exclusive ends of the three kinds of values.
 pub const KINDS: [usize; 3] = [12, 24, NUMBERS];
 
-/// Moments a second.
+/// Moments per second.
 const MOMENTS: f64 = 5.0;
 
-/// Stretches of a moment in which something may be struck.
+/// Time slots of a moment for strokes.
 const SLOTS: usize = 10;
 
-/// Kinds of what may be struck.
+/// Kinds of strokes.
 const ROWS: usize = 4;
 
-/// How much of a stroke is written into the stretches before and after it, as nobody hears them apart.
+/// Share of a stroke that is added to the adjacent slots, because so small an offset is inaudible.
 const BLUR: f32 = 0.5;
 
-/// The first `moments` moments of a piece, [`NUMBERS`] each.
+/// Returns the first `moments` moments of a piece, [`NUMBERS`] values each.
 pub fn sheet(piece: &Piece, moments: usize) -> Vec<f32> {
     let second =
         |tick: u32| f64::from(tick) * 60.0 / (f64::from(TICKS_PER_BEAT) * f64::from(piece.bpm));
@@ -102,11 +102,11 @@ mod tests {
         let sheet = sheet(&piece, 30);
         assert_eq!(sheet.len(), 30 * NUMBERS);
         assert!(sheet.iter().all(|number| (0.0..=1.0).contains(number)));
-        // 120 beats a minute: a kick every 0.5 s, which is every 2.5 moments.
+        // 120 beats per minute: a kick every 0.5 s, which is every 2.5 moments.
         let kicks: Vec<usize> =
             (0..300).filter(|slot| sheet[slot / 10 * NUMBERS + 24 + slot % 10] > 0.6).collect();
         assert_eq!(kicks[..6], [0, 25, 50, 75, 100, 125]);
-        // The tonic sounds first, in the bass and anywhere.
+        // The tonic sounds first, in the bass and in total.
         let tonic = usize::from(piece.keyscale.tonic());
         assert!(sheet[tonic] > 0.5, "{:?}", &sheet[..24]);
         // No note is out of key.

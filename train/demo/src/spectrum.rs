@@ -1,12 +1,13 @@
-//! How far a sound is from another: their spectra, in windows of several lengths.
+//! Distance between two sounds, from their spectra in windows of several lengths.
 //!
-//! `mean over windows of (mean |ln E - ln e| + |M - m| / (|m| + floor))`, where `m` are the magnitudes of the
-//! sound that is wanted, `e` those of its bands, and `M` and `E` those of the other; of left and right
-//! their sum and difference, half each, are compared. Phases do not count.
+//! `mean over windows of (mean |ln E - ln e| + |M - m| / (|m| + floor))`, where `m` are the
+//! magnitudes of the target sound, `e` those of its bands, and `M` and `E` those of the other
+//! sound. The compared signals are half the sum and half the difference of left and right. Phases
+//! do not count.
 //!
-//! Bands are wider the higher they lie, as in hearing: two thirds of a semitone, where windows are long
-//! enough for that. Counted by bins, nearly all of a sound would be above 5 kHz, and noise, whose bins are as
-//! they happen to be, could never be matched.
+//! Bands get wider with frequency, as in hearing: two thirds of a semitone, if windows are long
+//! enough for that. If bins were compared instead, nearly all of a sound would be above 5 kHz.
+//! Noise could never match, because its bins are random.
 //!
 //! Source: Yamamoto et al. 2020, arXiv:1910.11480 (multi-resolution STFT loss); such bands as in
 //! Kumar et al. 2023, arXiv:2306.06546; sums and differences as in Evans et al. 2024,
@@ -17,28 +18,28 @@ use std::{cell::RefCell, collections::HashMap, f32::consts::TAU, sync::Arc};
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex, num_complex::Complex32};
 
-/// Samples of the windows; each moves by a quarter of its length.
+/// Window lengths in samples; the hop is a quarter of the length.
 const WINDOWS: [usize; 6] = [8192, 4096, 2048, 1024, 512, 256];
 
-/// Width of a band: a share of its frequency.
+/// Width of a band, relative to its frequency.
 const WIDTH: f32 = 1.0 / 24.0;
 
-/// What is added to magnitudes, so that silence has a logarithm: some 70 dB below a full tone.
+/// Added to magnitudes, so that silence has a logarithm: about 70 dB below a full-scale tone.
 const FLOOR: f32 = 3e-4;
 
-/// The distance of two sounds, and how it changes with the first.
+/// The distance between two sounds, and its gradient for the first.
 #[derive(Debug, Clone)]
 pub struct Distance {
-    /// 0 if they are the same.
+    /// 0 if they are equal.
     pub value: f32,
-    /// The derivative for each sample of each channel, as the sounds lie.
+    /// The derivative for each sample, in the layout of the sounds.
     pub gradient: Vec<f32>,
 }
 
-/// The distance of `sound` from `wanted`, both `items` times `[2, samples]`.
+/// Computes the distance of `sound` from `wanted`, both `items` times `[2, samples]`.
 ///
 /// # Panics
-/// If they are not of the same length, or that is no multiple of `2 items`.
+/// If their lengths differ, or are not a multiple of `2 items`.
 pub fn distance(sound: &[f32], wanted: &[f32], items: usize) -> Distance {
     assert_eq!(sound.len(), wanted.len(), "sounds of different length");
     let samples = sound.len() / (2 * items);
@@ -85,7 +86,7 @@ pub fn distance(sound: &[f32], wanted: &[f32], items: usize) -> Distance {
     Distance { value, gradient }
 }
 
-/// One line in windows of one size.
+/// Computes the distance of one channel in windows of one size.
 fn of_window(sound: &[f32], wanted: &[f32], size: usize) -> (f32, Vec<f32>) {
     TRANSFORMS.with_borrow_mut(|transforms| {
         let transform = transforms.entry(size).or_insert_with(|| Transform::new(size));
@@ -97,13 +98,13 @@ thread_local! {
     static TRANSFORMS: RefCell<HashMap<usize, Transform>> = RefCell::default();
 }
 
-/// Spectra of windows of one size.
+/// Fourier transforms of one window size, with buffers.
 struct Transform {
     forward: Arc<dyn RealToComplex<f32>>,
     inverse: Arc<dyn ComplexToReal<f32>>,
-    /// A raised cosine, scaled so that a full tone has magnitude 1.
+    /// A Hann window, scaled so that a full-scale tone has magnitude 1.
     window: Vec<f32>,
-    /// Where bands begin, in bins, and where the last one ends.
+    /// Starts of the bands in bins, and the end of the last one.
     edges: Vec<usize>,
     room: Vec<f32>,
     scratch: Vec<Complex32>,
@@ -130,7 +131,7 @@ impl Transform {
         self.window.len()
     }
 
-    /// The spectra of all whole windows, one after the other.
+    /// Returns the spectra of all whole windows, one after the other.
     fn spectra(&mut self, sound: &[f32]) -> Vec<Complex32> {
         let (size, bins) = (self.size(), self.size() / 2 + 1);
         let count = (sound.len() - size) / (size / 4) + 1;
@@ -155,7 +156,7 @@ impl Transform {
             squares += f64::from((x.norm() - m).powi(2));
             wanted_squares += f64::from(m * m);
         }
-        // A floor here too: of silence every sound would be infinitely far.
+        // A floor here too, otherwise every sound would be infinitely far from silence.
         let scale = (wanted_squares as f32).sqrt() + FLOOR * (spectra.len() as f32).sqrt();
         let apart = (squares as f32).sqrt();
         let per_difference = 1.0 / (apart * scale).max(1e-12);
@@ -181,7 +182,7 @@ impl Transform {
 
         let mut gradient = vec![0.0; sound.len()];
         for (index, spectrum) in spectra.chunks_exact_mut(bins).enumerate() {
-            // The inverse counts all but the first and last twice.
+            // The inverse transform counts all bins twice, except the first and the last.
             spectrum[1..bins - 1].iter_mut().for_each(|x| *x *= 0.5);
             spectrum[0].im = 0.0;
             spectrum[bins - 1].im = 0.0;
@@ -197,7 +198,7 @@ impl Transform {
     }
 }
 
-/// Where bands begin among `bins` bins, each at least one bin wide, and where the last one ends.
+/// Returns the starts of the bands among `bins` bins, each at least one bin wide, and the last end.
 fn edges(bins: usize) -> Vec<usize> {
     let mut edges = vec![0];
     let mut edge = 0;
@@ -224,7 +225,7 @@ mod tests {
         assert!((width - WIDTH).abs() < 0.002, "{width}");
     }
 
-    /// Tones in noise: without any, far from the tones there would be only rounding.
+    /// Tones in noise: without noise, only rounding would remain far from the tones.
     fn sounds() -> (Vec<f32>, Vec<f32>) {
         let tone = |i: usize, pitch: f32| (TAU * pitch * i as f32 / 48_000.0).sin();
         let mut state = 1u32;
@@ -251,7 +252,7 @@ mod tests {
         assert!(distance(&louder, &ours, 2).value > 0.8);
     }
 
-    /// Against differences of values.
+    /// Checked against finite differences.
     #[test]
     fn the_gradient_is_the_slope() {
         let (ours, theirs) = sounds();

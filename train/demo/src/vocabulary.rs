@@ -1,6 +1,6 @@
-//! The demo's own words: byte-level BPE in the form of Qwen's, learned from what is said of pieces.
+//! The demo's vocabulary: byte-level BPE in Qwen's format, trained on the texts of pieces.
 //!
-//! Qwen's vocabulary has 151,643 entries, more numbers than the whole demo may have.
+//! Qwen's vocabulary has 151,643 entries, which would need more weights than the whole demo.
 //!
 //! Source: Sennrich et al. 2016, arXiv:1508.07909; Hugging Face tokenizers.
 
@@ -18,23 +18,23 @@ use crate::{
 use acestep_runtime::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
 use acestep_train::Error;
 
-/// Entries without special tokens; 256 of them are bytes.
+/// Entries without special tokens; 256 of them are single bytes.
 pub const WORDS: usize = 1024;
 
-/// Pieces whose texts it is learned from.
+/// Number of pieces whose texts are training data.
 const PIECES: u64 = 4000;
 
-/// Tokens that are no words, in the order of their ids, before the codes.
+/// Special tokens, in the order of their ids, before the codes.
 const SPECIAL: [&str; 5] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"];
 
-/// How Qwen cuts text before pairs are merged, but that the digits of a number stay together: a network
-/// of this size learns what a token is like sooner than what three of them mean.
+/// Qwen's regular expression that splits text before pairs are merged, except that up to three
+/// digits stay together. A small network learns one token sooner than the meaning of three.
 const CUTS: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// The two files `tokenizer.json`: of the text encoder, and of a language model with `codes` codes.
+/// Trains two `tokenizer.json`: for the text encoder, and for a language model with `codes` codes.
 ///
 /// # Errors
-/// [`Error::Vocabulary`] with what the library says.
+/// [`Error::Vocabulary`] with the library's message.
 pub fn learn(seed: u64, codes: u32) -> Result<[Value; 2], Error> {
     let bad =
         |error: Box<dyn std::error::Error + Send + Sync>| Error::Vocabulary(error.to_string());
@@ -54,7 +54,7 @@ pub fn learn(seed: u64, codes: u32) -> Result<[Value; 2], Error> {
         let [ask, answer] = labels.generation(&labels.caption);
         [labels.caption_prompt(instruction, &labels.metas()), labels.lyric_prompt(), ask, answer]
     });
-    // Every tempo is a token, however rare.
+    // Every tempo becomes a token, however rare.
     let tempi = (0..200).flat_map(|_| (60..=180).map(|bpm: u32| bpm.to_string()));
     tokenizer.train(&mut TrainerWrapper::from(trainer), texts.chain(tempi)).map_err(bad)?;
     let text = tokenizer.to_string(false).map_err(bad)?;
@@ -97,7 +97,7 @@ pub fn learn(seed: u64, codes: u32) -> Result<[Value; 2], Error> {
     Ok([with(0, of_text), with(codes, bytes)])
 }
 
-/// Qwen's pipeline around an empty vocabulary.
+/// Returns Qwen's pipeline with an empty vocabulary.
 fn skeleton() -> Value {
     let bytes = |use_regex: bool| {
         json!({
@@ -140,7 +140,7 @@ mod tests {
         assert!(ids.len() < 110, "{} tokens", ids.len());
         assert_eq!(ids.last(), Some(&(WORDS as u32)));
         assert_eq!(text.decode(&ids[..ids.len() - 1], false).expect("a text"), prompt);
-        // What no piece was ever called is still written, byte by byte.
+        // Text that never occurs in a caption is still encoded, byte by byte.
         let ids = language.encode("Ж 北<|audio_code_9|>", true).expect("tokens").get_ids().to_vec();
         assert_eq!(ids.last(), Some(&(WORDS as u32 + 5 + 9)));
         assert_eq!(language.decode(&ids, false).expect("a text"), "Ж 北<|audio_code_9|>");

@@ -30,7 +30,7 @@ fn a_network_that_was_only_used_can_learn() {
         length.square
     };
     assert_eq!(gradient(Map::from_inner(used.clone())), 0.0);
-    // Of each of two outputs three weights, whose gradients are one.
+    // Three weights for each of two outputs; each gradient is one.
     assert_eq!(gradient(awake(used)), 6.0);
 }
 
@@ -47,7 +47,7 @@ fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
     let weights = |map: &acestep_model::nn::Linear<Learning>| -> Vec<f32> {
         map.forward(Tensor::eye(3, &device)).into_data().to_vec().expect("f32")
     };
-    // Weights are drawn when they are first needed: now, and not by each learner.
+    // Weights are drawn at first use: here, not separately in each learner.
     let start = weights(&map);
     let learners = || Learner::new(map.clone(), HABITS);
     let [mut whole, mut at_once, mut in_turn] = [learners(), learners(), learners()];
@@ -67,15 +67,16 @@ fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
     assert_ne!(whole, start);
 }
 
-/// Twenty rows, so that products in bf16 are those of many. All weights learn, maps included, and what they are
-/// told differs by no more than bf16 rounds.
+/// Twenty rows, so that bf16 uses the product for many rows. All weights learn, including matrices,
+/// and their gradients differ by no more than bf16 rounding.
 #[test]
 fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
     type Learning = burn::backend::Autodiff<burn_flex::Flex>;
     let device = Default::default();
     let map = acestep_model::nn::Linear::<Learning>::init_with_bias(40, 24, &device);
     let x = Tensor::<Learning, 2>::random([20, 40], Distribution::Default, &device);
-    // Each number by itself: added up, a weight and a bias may move by as much in opposite directions.
+    // Each value separately: in a sum, a weight and a bias may move by equal amounts in opposite
+    // directions.
     let numbers = |map: &acestep_model::nn::Linear<Learning>| -> Vec<f32> {
         tensors_of(map, Part::Dit).into_values().flat_map(|of| of.values).collect()
     };
@@ -92,14 +93,14 @@ fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
     });
     let [(wide, exact), (narrow, ours)] = learned;
     assert!(wide != narrow && (narrow / wide - 1.0).abs() < 0.01, "{narrow} for {wide}");
-    // The first step of AdamW is as long for every weight: only the gradient's sign counts.
+    // The first step of AdamW has equal size for every weight; only the gradient's sign counts.
     let same = |((a, b), old): &((&f32, &f32), &f32)| (**a > **old) == (**b > **old);
     let count = exact.iter().zip(&ours).zip(&start).filter(same).count();
     assert!(count > start.len() * 98 / 100, "{count} of {}", start.len());
     assert!(ours.iter().zip(&start).all(|(new, old)| new != old));
 }
 
-/// Losses, and lengths of gradients, of three steps of a small language model.
+/// Losses and gradient norms of three steps of a small language model.
 #[cfg(feature = "wgpu")]
 struct ThreeSteps<'a>(&'a [Vec<u8>; 3]);
 
@@ -121,7 +122,7 @@ impl acestep_runtime::Job for ThreeSteps<'_> {
             [nats, learner.learn(&loss)]
         };
         let learned = (0..3).flat_map(step).collect();
-        // The last step's weights: a driver in software does not outlive a process that ends meanwhile.
+        // Wait for the last step: a software driver may crash if the process ends during its work.
         B::sync(&device).expect("a device");
         learned
     }
@@ -135,7 +136,7 @@ fn small<B: acestep_model::Backend>(device: &B::Device) -> acestep_model::qwen3:
     acestep_model::qwen3::Causal::init(&config, device)
 }
 
-/// What the processor keeps a card goes on from, and learns the same.
+/// A GPU resumes from a state of the CPU and computes the same steps.
 #[cfg(feature = "wgpu")]
 #[test]
 fn a_card_learns_what_the_processor_does() {

@@ -1,4 +1,4 @@
-//! What goes through all weights of a network.
+//! Visitors and mappers over all weights of a network.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use burn::{
     },
 };
 
-/// A network that was read as one that learns: all its weights get gradients, which those of a network that
-/// is only used do without.
+/// Converts a loaded network to a trainable one: all its weights get gradients, which inference
+/// networks do not have.
 pub fn awake<B: AutodiffBackend, M: AutodiffModule<B>>(network: M::InnerModule) -> M {
     M::from_inner(network).map(&mut Awake)
 }
 
-/// Gives the matrices of linear maps another type, but for those that the time goes through: the type of these says
-/// how far it is rounded, and what learned rounded times knows no others.
+/// Casts the matrices of linear layers, except those of the timestep embedding. The type of these
+/// sets the rounding of timesteps, and training on rounded timesteps covers no others.
 pub(super) struct Cast {
     pub(super) dtype: DType,
-    /// Types of the layers down to the parameter.
+    /// Types of the modules on the path to the parameter.
     pub(super) path: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl<B: AutodiffBackend> ModuleMapper<B> for Awake {
     }
 }
 
-/// Adds up the squares of all gradients.
+/// Sums the squares of all gradients.
 pub(super) struct Length<'a, B> {
     pub(super) gradients: &'a GradientsParams,
     pub(super) square: f64,
@@ -70,7 +70,7 @@ impl<B: AutodiffBackend> ModuleVisitor<B> for Length<'_, B> {
     }
 }
 
-/// Multiplies all gradients.
+/// Scales all gradients.
 pub(super) struct Shorten<'a, B> {
     pub(super) gradients: &'a mut GradientsParams,
     pub(super) factor: f32,
@@ -94,7 +94,7 @@ impl<B: Backend> ModuleVisitor<B> for Weights<B> {
     }
 }
 
-/// Moves weights towards others.
+/// Moves weights towards the given weights.
 pub(super) struct Mean<B: Backend> {
     pub(super) weights: HashMap<ParamId, TensorPrimitive<B>>,
     pub(super) keep: f64,

@@ -8,7 +8,7 @@ use crate::audio::{
 
 const RATE: u32 = 48_000;
 
-/// A second and some, of two tones and noise in the last bits.
+/// Returns a little more than a second of two tones, with noise in the last bits.
 fn song() -> Audio {
     let mut state = 1u32;
     let mut channel = |hertz: f64| {
@@ -31,15 +31,15 @@ fn tags() -> Tags {
     }
 }
 
-/// What this build writes.
+/// Returns the formats that this build can write.
 fn formats() -> Vec<Format> {
     Format::all().filter(|format| format.require().is_ok()).collect()
 }
 
-/// The file's bytes read back, and the folder that holds it.
+/// Returns the decoded sound, the file's bytes, and the folder that holds it.
 fn written(format: Format, tags: Option<&Tags>) -> (Audio, Vec<u8>, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    // The name says nothing: readers go by the content.
+    // The name has no extension: readers detect the format by content.
     let path = folder.path().join("song");
     save(&path, &song(), &Encoding::new(format), tags, Existing::Keep).expect("saved");
     let (audio, notices) = read(&path).unwrap_or_else(|error| panic!("{format}: {error}"));
@@ -48,7 +48,7 @@ fn written(format: Format, tags: Option<&Tags>) -> (Audio, Vec<u8>, tempfile::Te
     (audio, bytes, folder)
 }
 
-/// The root mean square of the difference, without `edge` samples at both ends.
+/// Returns the RMS of the difference, ignoring `edge` samples at both ends.
 fn difference(a: &Audio, b: &Audio, edge: usize) -> f64 {
     assert_eq!((a.samples(), a.channels.len()), (b.samples(), b.channels.len()));
     let middle = |audio: &Audio| -> Vec<f32> {
@@ -61,12 +61,12 @@ fn difference(a: &Audio, b: &Audio, edge: usize) -> f64 {
     (sum / pairs().count() as f64).sqrt()
 }
 
-/// Nothing is longer, later or louder than what was written, tags or not.
+/// Lossy or not, tagged or not, the sound keeps its length, position and loudness.
 #[test]
 fn what_is_written_is_read_back() {
     for format in formats() {
-        // A lossy encoder hears the sound begin and end at once, which no frame of it can hold. A
-        // sample too late would be 0.03 off.
+        // The sound begins and ends abruptly, which no lossy frame can represent. An offset of one
+        // sample would give a difference of 0.03.
         let (most, edge) = match format {
             Format::Wav16 | Format::Flac16 => (1.0e-5, 0),
             Format::Wav24 | Format::Flac => (5e-8, 0),
@@ -82,7 +82,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// Bit by bit: FLAC loses nothing of the integers that the WAV has.
+/// Bit by bit: FLAC keeps all the integers of the WAV.
 #[test]
 fn a_flac_has_the_samples_of_the_wav() {
     for (flac, wav) in [(Format::Flac, Format::Wav24), (Format::Flac16, Format::Wav16)] {
@@ -116,7 +116,7 @@ fn a_song_of_no_sample_is_a_file_without_sound() {
         let path = folder.path().join(format.name());
         save(&path, &audio, &Encoding::new(format), None, Existing::Keep).expect("saved");
         let error = read(&path).expect_err("no sound").to_string();
-        // The header of a FLAC is the same where all that follows was lost.
+        // A FLAC whose samples were all lost has the same header.
         let wanted = match format.extension() {
             "wav" => "there is no sound in it",
             _ => "it ends after 0.00 s, before its end",
@@ -125,7 +125,7 @@ fn a_song_of_no_sample_is_a_file_without_sound() {
     }
 }
 
-/// Loud noise cannot be predicted; the file is no larger than its samples all the same.
+/// Loud noise cannot be predicted, but the file must not be larger than its samples.
 #[test]
 fn a_flac_of_noise_is_no_larger_than_its_samples() {
     let mut state = 7u32;
@@ -160,11 +160,11 @@ fn a_tagged_file_gives_its_request_back() {
         let (_, plain, other) = written(format, None);
         assert_eq!(request_in(&other.path().join("song")).expect("readable"), Found::None);
         assert!(tagged.len() > plain.len(), "{format}");
-        // What other programs show.
+        // Tags that other programs show.
         let has = |text: &str| tagged.windows(text.len()).any(|w| w == text.as_bytes());
         assert!(has("rain \u{2014} \u{96e8} slow") && has("a song of rain"), "{format}");
         assert!(has("acestep 0.1.0"), "{format}");
-        // The same song is the same file.
+        // Encoding is deterministic.
         assert_eq!(tagged, written(format, Some(&tags())).1, "{format}");
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -172,14 +172,14 @@ fn a_tagged_file_gives_its_request_back() {
     std::fs::write(&path, "{}").expect("written");
     assert_eq!(request_in(&path).expect("readable"), Found::NoSound);
     assert!(request_in(&folder.path().join("absent")).is_err());
-    // Nothing but the first bytes.
+    // Only the first bytes of a file.
     for head in [&b"RIFF\0\0\0\0WAVE"[..], b"fLaC", b"OggS", b"ID3\x04", b"\xff\xfb\x90"] {
         std::fs::write(&path, head).expect("written");
         assert_eq!(request_in(&path).expect("readable"), Found::None, "{head:?}");
     }
 }
 
-/// A long request, as of ten minutes of codes.
+/// A long request, such as one with the codes of ten minutes.
 #[test]
 fn a_long_request_fits() {
     let codes = (0..3000).map(|i| (i * 21 % 64_000).to_string()).collect::<Vec<_>>().join(",");
@@ -216,14 +216,14 @@ fn a_failed_encoding_leaves_no_file() {
     let encoding = Encoding::new(Format::Flac);
     save(&folder.path().join("a.flac"), &audio, &encoding, None, Existing::Keep)
         .expect_err("no channels");
-    // A name so long that no file can have it: that shows before anything is written.
+    // A name too long for any file system fails before anything is written.
     let path = folder.path().join("a".repeat(300));
     let error = save(&path, &song(), &encoding, None, Existing::Keep).expect_err("too long");
     assert!(matches!(error, Error::File { action: Action::Create, .. }), "{error:?}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
-/// 48 000 samples a second become 44 100, and more kilobits more bytes.
+/// 48 kHz is resampled to 44.1 kHz, and a higher bitrate gives a larger file.
 #[cfg(feature = "mp3")]
 #[test]
 fn an_mp3_has_the_rate_and_the_bitrate_that_were_asked_for() {
@@ -247,8 +247,8 @@ fn an_mp3_has_the_rate_and_the_bitrate_that_were_asked_for() {
     }
 }
 
-/// A song with a peak of 0.6 is as loud as it was; one at full scale is a little quieter, as LAME has
-/// it: 5 % up to 160 kbit/s, nothing from 256 on.
+/// A song with a peak of 0.6 keeps its loudness. LAME makes one at full scale a little quieter: 5 %
+/// up to 160 kbit/s, nothing from 256 on.
 #[cfg(feature = "mp3")]
 #[test]
 fn an_mp3_is_as_loud_as_the_song() {

@@ -1,4 +1,4 @@
-//! What sampling starts from as files that other programs read.
+//! Conversion of the sampling inputs to and from files of other programs.
 
 use acestep_model::{Backend, Checkpoint};
 use burn::tensor::{Tensor, TensorData};
@@ -14,10 +14,11 @@ use crate::{
 };
 
 impl<B: Backend> Prepared<B> {
-    /// What is exchanged with other programs: the first track and the noise.
+    /// Returns the exchanged inputs: the first condition and the noise.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if there is a second track, which the files cannot hold.
+    /// [`Error::Conflict`] for inputs that the files cannot hold: a later condition, a source or an
+    /// edit.
     pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
         if self.tracks.later.is_some() {
             let why = "conditioning files hold one condition: --dump-conditioning needs \
@@ -38,11 +39,11 @@ impl<B: Backend> Prepared<B> {
         })
     }
 
-    /// Takes what another program conditioned; guidance reads the checkpoint's null condition.
+    /// Uses another program's conditioning; guidance uses the checkpoint's null condition.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
-    /// [`Error::DeviceFailed`] if a card fails.
+    /// [`Error::DeviceFailed`] if a GPU fails.
     pub fn from_conditioning<C: Checkpoint<B>>(
         conditioning: Conditioning,
         plan: &Plan,

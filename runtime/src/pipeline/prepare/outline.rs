@@ -1,4 +1,4 @@
-//! Audio codes as latents: what a song follows where an outline of it is given.
+//! Decodes audio codes to latents, as context of songs with codes and of covers.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::{
     residency::{Network, Parts},
 };
 
-/// The audio codes of a plan, `[1 or B, 5 N, C]`.
+/// Decodes the audio codes of a plan, `[1 or B, 5 N, C]`.
 pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -36,7 +36,7 @@ pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
     Ok(hints)
 }
 
-/// Latents as their audio codes have them: what a cover follows.
+/// Quantises latents to audio codes and decodes these again, as the source of a cover.
 ///
 /// # Shapes
 /// - `target`, output: `[1, T, C]`
@@ -68,6 +68,6 @@ pub(super) fn coded<B: Backend, C: Checkpoint<B>>(
         Ok(coded)
     })?;
     observe.event(Event::Finished { stage: Stage::Codes, elapsed: start.elapsed() });
-    // The last code may reach beyond the end.
+    // The last code may extend beyond the end.
     Ok(coded.narrow(1, 0, frames))
 }

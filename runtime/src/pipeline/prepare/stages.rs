@@ -1,14 +1,14 @@
-//! A stage for many songs: what two of them have in common is done once, and who fails is left out.
+//! Runs a stage for many songs: shares equal work, and skips songs that failed.
 
 use crate::{Error, Plan, condition::Prompt, plan::FlowEdit};
 
-/// What the stages of many songs have come to.
+/// State of the stages for many plans.
 pub(super) struct Stages<'a> {
     pub(super) plans: &'a [&'a Plan],
     pub(super) failures: Vec<Option<Error>>,
 }
 
-/// A result of a stage for each plan; whoever failed has none, and is not asked again.
+/// One result per plan; `None` if the plan failed earlier.
 pub(super) struct Done<T>(Vec<Option<T>>);
 
 impl<T> std::ops::Index<usize> for Done<T> {
@@ -22,7 +22,7 @@ impl<T> std::ops::Index<usize> for Done<T> {
 }
 
 impl Stages<'_> {
-    /// Does the work of a stage for every plan; what `same` says that two have in common is done once.
+    /// Runs a stage for every plan; plans that are equal by `same` share one result.
     pub(super) fn each<T: Clone>(
         &mut self,
         same: impl Fn(&Plan, &Plan) -> bool,
@@ -70,7 +70,7 @@ pub(super) fn same_edit(a: &Plan, b: &Plan) -> bool {
     a == b
 }
 
-/// The texts of a song as it is, which is to be edited.
+/// Returns the prompts that describe a song before its edit.
 pub(super) fn as_it_is(edit: &FlowEdit) -> Prompt {
     Prompt {
         caption: edit.caption_prompt.clone(),

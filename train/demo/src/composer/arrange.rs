@@ -1,4 +1,4 @@
-//! Arranging: from recipe, harmony and theme to notes.
+//! Arrangement: converts recipe, harmony and theme to notes.
 
 use super::{
     dice::{Dice, Stream},
@@ -12,7 +12,7 @@ use super::{
     section::{Section, SectionKind},
 };
 
-/// What the arranger has to know of a piece.
+/// Inputs of the arranger.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) seed: u64,
@@ -20,11 +20,11 @@ pub(super) struct Plan<'a> {
     pub(super) key: Key,
     pub(super) meter: Meter,
     pub(super) sections: &'a [Section],
-    /// Ticks after which no note starts.
+    /// Tick from which on no note starts.
     pub(super) end: u32,
 }
 
-/// A part of the recipe with the piece's choices.
+/// A part of the recipe with the choices of a piece.
 #[derive(Debug, Clone, Copy)]
 struct Player {
     index: usize,
@@ -34,7 +34,7 @@ struct Player {
     chorus: &'static str,
 }
 
-/// Harmony and melody of one kind of section.
+/// Harmony and melodies of one kind of section.
 #[derive(Debug)]
 struct Song {
     chords: Progression,
@@ -61,7 +61,7 @@ impl Song {
     }
 }
 
-/// All notes of a piece, in the order of their starts.
+/// Returns all notes of a piece, ordered by start.
 pub(super) fn notes(plan: &Plan<'_>) -> Vec<Note> {
     let players = players(plan);
     let mut harmony = Dice::new(plan.seed, Stream::Harmony);
@@ -119,7 +119,7 @@ fn players(plan: &Plan<'_>) -> Vec<Player> {
     players
 }
 
-/// Whether a layer sounds in a kind of section.
+/// True if a layer plays in a kind of section.
 fn plays(layer: Layer, kind: SectionKind) -> bool {
     match kind {
         SectionKind::Intro | SectionKind::Outro => layer == Layer::Always,
@@ -136,9 +136,9 @@ struct Scene<'a> {
     /// First tick of the bar.
     start: u32,
     chord: Chord,
-    /// Whether this is the first bar of its section.
+    /// True in the first bar of a section.
     first: bool,
-    /// Whether a drum fill leads to the next section.
+    /// True if a drum fill leads to the next section.
     fill: bool,
 }
 
@@ -154,7 +154,7 @@ impl Scene<'_> {
         }
         for (step, &sign) in signs.iter().enumerate() {
             let sign = match player.instrument {
-                // A fill: the last three sixteenths before a new section.
+                // A fill in the last three sixteenths before a new section.
                 Instrument::Snare | Instrument::Clap if self.fill && step + 3 >= steps => b'o',
                 _ => sign,
             };
@@ -188,12 +188,12 @@ impl Scene<'_> {
         }));
     }
 
-    /// The tick of a sixteenth in the bar, with swing.
+    /// Returns the tick of a sixteenth in the bar, with swing.
     fn tick(&self, step: u32) -> u32 {
         step * TICKS_PER_STEP + if step % 2 == 1 { self.plan.recipe.swing } else { 0 }
     }
 
-    /// The pitches of one sign.
+    /// Returns the pitches of one sign.
     fn pitches(&self, part: &Part, sign: u8) -> Vec<u8> {
         let (key, chord) = (self.plan.key, self.chord);
         match part.role {
@@ -210,7 +210,7 @@ impl Scene<'_> {
             }
             Role::Arpeggio => {
                 let tones = chord.root_voicing(key, part.lowest);
-                // Signs beyond the triad start it again an octave higher.
+                // Signs beyond the triad repeat it an octave higher.
                 let index = usize::from(sign.saturating_sub(b'1'));
                 vec![tones[index % 3] + 12 * (index / 3) as u8]
             }
@@ -219,7 +219,7 @@ impl Scene<'_> {
     }
 }
 
-/// Velocity of a sign at a sixteenth of the bar.
+/// Returns the velocity of a sign at a sixteenth of the bar.
 fn loudness(sign: u8, step: u32) -> f32 {
     match sign {
         b'X' => 1.0,
@@ -229,7 +229,7 @@ fn loudness(sign: u8, step: u32) -> f32 {
     }
 }
 
-/// Beats are loud, eighths between them soft, sixteenths softer.
+/// Returns the metric velocity: beats are loud, eighths softer, sixteenths softest.
 fn emphasis(step: u32) -> f32 {
     match step % 4 {
         0 => 1.0,

@@ -1,4 +1,4 @@
-//! Who plays.
+//! The players of a piece.
 
 use serde::Serialize;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
-    /// Others in each piece: every instrument sounds a little different, and notes begin on any
-    /// sample. Who hears only these learns what instruments have in common.
+    /// Different players in each piece: every instrument sounds a little different, and notes begin
+    /// on any sample. A network trained only on these learns what instruments have in common.
     #[default]
     Varied,
-    /// The same in all pieces, and notes begin every 10 ms as in a sequencer. A note then looks the same
-    /// in the latents wherever it is played, so that a network can learn to play it by heart.
+    /// The same players in all pieces, and notes begin on a grid of 10 ms, as in a sequencer. So a
+    /// note has the same latents in every place, and a network can memorise it.
     Same,
 }
 
 impl Band {
-    /// Samples between two moments at which notes begin.
+    /// Returns the distance of possible note starts, in samples.
     pub(super) fn grid(self) -> usize {
         match self {
             Self::Varied => 1,

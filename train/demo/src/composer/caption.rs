@@ -1,4 +1,4 @@
-//! Captions: what a listener would write about a piece.
+//! Captions: descriptions of a piece as a listener would write them.
 
 use super::{
     dice::Dice,
@@ -7,7 +7,7 @@ use super::{
     style::Style,
 };
 
-/// What a caption speaks about.
+/// Facts for a caption.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) style: Style,
@@ -51,12 +51,12 @@ pub(super) fn caption(subject: &Subject<'_>, dice: &mut Dice) -> String {
     let mood = mood(subject, dice);
     let speed = speed(subject.bpm, dice);
     let noun = noun(subject.style, dice);
-    // "A music" is no English.
+    // "A music" is not English.
     let one = if noun == "music" { "piece" } else { noun };
     let band = band(subject, dice);
     let with = dice.pick(&["with", "with", "featuring", "built on", "led by", "driven by"]);
     let form = dice.between(0, 9);
-    // A list of words goes on as a list.
+    // A list of words is continued as a list.
     let listed = form == 9;
     let head = match form {
         0 => format!("{style} {noun}"),
@@ -77,7 +77,7 @@ pub(super) fn caption(subject: &Subject<'_>, dice: &mut Dice) -> String {
         7 | 8 => format!("{head}, {}", feeling(subject, dice)),
         _ => format!("{band} in {} {style} {one}", article(mood)),
     };
-    // The metadata tell key and tempo; a caption repeats them only now and then.
+    // Key and tempo are in the metadata; captions repeat them only sometimes.
     match dice.between(0, 29) {
         0 => text = format!("{text}, {} bpm", subject.bpm),
         1 => text = format!("{text}, in {}", subject.key),
@@ -86,7 +86,7 @@ pub(super) fn caption(subject: &Subject<'_>, dice: &mut Dice) -> String {
     if dice.chance(0.4) { sentence(&text, dice.chance(0.6)) } else { text }
 }
 
-/// A word for the mood: of the mode or of the style.
+/// Picks a word for the mood, of the mode or of the style.
 fn mood(subject: &Subject<'_>, dice: &mut Dice) -> &'static str {
     let of_style: &[&str] = match subject.style {
         Style::Ambient => &["calm", "dreamy", "floating", "peaceful", "spacious", "gentle"],
@@ -110,7 +110,7 @@ fn mood(subject: &Subject<'_>, dice: &mut Dice) -> &'static str {
     if dice.chance(0.5) { dice.pick(of_style) } else { dice.pick(of_mode) }
 }
 
-/// A word for the tempo.
+/// Picks a word for the tempo.
 fn speed(bpm: u32, dice: &mut Dice) -> &'static str {
     let words: &[&str] = match bpm {
         0..76 => &["slow", "very slow", "unhurried"],
@@ -123,18 +123,18 @@ fn speed(bpm: u32, dice: &mut Dice) -> &'static str {
     dice.pick(words)
 }
 
-/// A word for the thing itself.
+/// Picks a noun for the piece.
 fn noun(style: Style, dice: &mut Dice) -> &'static str {
     let beats = matches!(
         style,
         Style::LofiHipHop | Style::House | Style::Techno | Style::DrumAndBass | Style::SynthPop
     );
-    // "Beat" and "groove" come last and belong to music with drums.
+    // "Beat" and "groove" are last in the list, and only fit music with drums.
     let nouns = if beats { &NOUNS[..] } else { &NOUNS[..6] };
     dice.pick(nouns)
 }
 
-/// What it is good for, or how it feels.
+/// Picks a phrase for the use or the feeling of the piece.
 fn feeling(subject: &Subject<'_>, dice: &mut Dice) -> &'static str {
     let phrases: &[&str] = match subject.style {
         Style::Ambient => {
@@ -162,7 +162,7 @@ fn feeling(subject: &Subject<'_>, dice: &mut Dice) -> &'static str {
     dice.pick(phrases)
 }
 
-/// Some of the instruments, as in `warm pad, piano and bass`.
+/// Lists some of the instruments, as in `warm pad, piano and bass`.
 fn band(subject: &Subject<'_>, dice: &mut Dice) -> String {
     let mut names: Vec<&str> =
         subject.instruments.iter().filter(|one| !one.is_drum()).map(|one| one.name()).collect();
@@ -186,7 +186,7 @@ fn band(subject: &Subject<'_>, dice: &mut Dice) -> String {
     }
 }
 
-/// An instrument, perhaps with a word about its sound.
+/// Returns an instrument, sometimes with an adjective.
 fn adorned(name: &str, dice: &mut Dice) -> String {
     let words: &[&str] = match name {
         "piano" => &["soft", "gentle", "simple"],
@@ -207,13 +207,13 @@ fn adorned(name: &str, dice: &mut Dice) -> String {
     if dice.chance(0.45) { format!("{} {name}", dice.pick(words)) } else { name.to_owned() }
 }
 
-/// The word with `a` or `an` before it.
+/// Returns the word after `a` or `an`.
 fn article(word: &str) -> String {
     let vowel = word.starts_with(['a', 'e', 'i', 'o', 'u']) && !word.starts_with("uni");
     format!("{} {word}", if vowel { "an" } else { "a" })
 }
 
-/// With a capital first letter, perhaps with a full stop.
+/// Capitalises the first letter, and adds a full stop if `stop`.
 fn sentence(text: &str, stop: bool) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();

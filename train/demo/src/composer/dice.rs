@@ -1,12 +1,12 @@
-//! Seeded chance: one independent stream of numbers per concept.
+//! Seeded random numbers: one independent stream per concept.
 //!
-//! Every concept (plan, harmony, melody, ...) draws from its own stream, so that fixing one field
-//! of a wish, or a change in one concept, does not reshuffle the others.
+//! Every concept (plan, harmony, melody, ...) has its own stream. So a fixed field of a wish, or a
+//! change in one concept, does not change the others.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// What a stream of numbers decides.
+/// Subject of a random stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stream {
     Style = 1,
@@ -24,45 +24,45 @@ pub(super) enum Stream {
     Hiss,
 }
 
-/// A portable source of chance.
+/// A portable random generator.
 ///
 /// Only `u32` and `u64` are drawn, since `usize` differs between machines.
 #[derive(Debug)]
 pub(super) struct Dice(Pcg64);
 
 impl Dice {
-    /// The dice of one concept of the piece with this seed.
+    /// Returns the generator of one concept for the piece with this seed.
     pub(super) fn new(seed: u64, stream: Stream) -> Self {
         // The odd constant (2^64 / golden ratio) keeps neighbouring seeds and streams apart.
         let mixed = seed.wrapping_add((stream as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Self(Pcg64::seed_from_u64(mixed))
     }
 
-    /// A whole number in `lowest..=highest`.
+    /// Returns a whole number in `lowest..=highest`.
     pub(super) fn between(&mut self, lowest: u32, highest: u32) -> u32 {
         self.0.random_range(lowest..=highest)
     }
 
-    /// True with probability `probability`.
+    /// Returns true with probability `probability`.
     pub(super) fn chance(&mut self, probability: f64) -> bool {
         self.fraction() < probability
     }
 
-    /// A number in `[lowest, highest)`.
+    /// Returns a number in `[lowest, highest)`.
     pub(super) fn real(&mut self, lowest: f32, highest: f32) -> f32 {
         lowest + (highest - lowest) * self.fraction() as f32
     }
 
-    /// One of `items`, each as likely as the others.
+    /// Returns one of `items`, all equally likely.
     ///
     /// # Panics
-    /// If there are no items; all callers pass tables of this module.
+    /// If there are no items; all callers pass constant tables.
     pub(super) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         assert!(!items.is_empty(), "nothing to pick from");
         items[self.between(0, items.len() as u32 - 1) as usize]
     }
 
-    /// A number in `[0, 1)` with 53 bits.
+    /// Returns a number in `[0, 1)` with 53 bits.
     fn fraction(&mut self) -> f64 {
         (self.0.random::<u64>() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -1,37 +1,37 @@
-//! Chords and their progressions of four bars.
+//! Chords, and progressions of four bars.
 
 use super::{
     dice::Dice,
     key::{Key, Mode, raised},
 };
 
-/// A chord on a step of the scale, 0 = tonic.
+/// A chord on a scale step, 0 = tonic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chord {
     /// Root, in steps above the tonic.
     pub(super) root: i32,
 }
 
-/// Four chords, one a bar.
+/// Four chords, one per bar.
 pub(super) type Progression = [Chord; 4];
 
 /// The tonic chord.
 pub(super) const TONIC: Chord = Chord { root: 0 };
 
-/// The progressions of a style, as roots of four bars, 1 = tonic.
+/// The progressions of a style: the root of each of four bars, 1 = tonic.
 ///
-/// All begin on the tonic; those of minor keys avoid leaning on the relative major (steps 3 and 7), else
-/// its key would be heard. No two styles have one of a mode in common.
+/// All begin on the tonic. In minor keys they avoid emphasis on the relative major (steps 3 and 7),
+/// which would sound like its key. Two styles never share a progression of one mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Harmony {
-    /// Those of major keys.
+    /// Progressions in major keys.
     pub(super) major: &'static [[i32; 4]],
-    /// Those of minor keys.
+    /// Progressions in minor keys.
     pub(super) minor: &'static [[i32; 4]],
 }
 
 impl Harmony {
-    /// Those of a mode.
+    /// Returns the progressions of a mode.
     pub(super) fn of(&self, mode: Mode) -> &'static [[i32; 4]] {
         match mode {
             Mode::Major => self.major,
@@ -46,33 +46,34 @@ impl Harmony {
 }
 
 impl Chord {
-    /// Scale steps of the triad: root, third, fifth.
+    /// Returns the scale steps of the triad: root, third, fifth.
     pub(super) fn steps(self) -> [i32; 3] {
         [self.root, self.root + 2, self.root + 4]
     }
 
-    /// Whether a scale step belongs to the triad.
+    /// True if a scale step belongs to the triad.
     pub(super) fn has(self, step: i32) -> bool {
         self.steps().iter().any(|own| (own - step).rem_euclid(7) == 0)
     }
 
-    /// Pitches of the triad within the octave above `lowest`, rising, so that neighbouring
-    /// chords share their register. The tonic chord doubles its root, so that the key is clear.
+    /// Returns the ascending pitches of the triad within the octave above `lowest`, so that
+    /// neighbouring chords share their register. The tonic chord doubles its root, to make the key
+    /// clear.
     pub(super) fn close_voicing(self, key: Key, lowest: u8) -> Vec<u8> {
         let tones = self.steps().map(|step| raised(key.pitch_class(step), lowest));
         let doubled = (self == TONIC).then(|| doubled(&tones));
         rising(tones.into_iter().chain(doubled))
     }
 
-    /// Root, third and fifth, rising from the root.
+    /// Returns root, third and fifth, ascending from the root.
     pub(super) fn root_voicing(self, key: Key, lowest: u8) -> [u8; 3] {
         let root = raised(key.pitch_class(self.root), lowest);
         self.steps().map(|step| raised(key.pitch_class(step), root))
     }
 
-    /// As [`Chord::close_voicing`], with a seventh on all chords but the tonic.
+    /// Like [`Chord::close_voicing`], with a seventh on all chords except the tonic.
     ///
-    /// The seventh of the tonic would make the chord of another key out of it.
+    /// A seventh on the tonic would suggest another key.
     pub(super) fn seventh_voicing(self, key: Key, lowest: u8) -> Vec<u8> {
         if self == TONIC {
             return self.close_voicing(key, lowest);
@@ -81,7 +82,7 @@ impl Chord {
         rising(steps.map(|step| raised(key.pitch_class(step), lowest)))
     }
 
-    /// Root, fifth and octave; a diminished fifth becomes the octave alone.
+    /// Returns root, fifth and octave, without the fifth if it is diminished.
     pub(super) fn power_voicing(self, key: Key, lowest: u8) -> Vec<u8> {
         let root = raised(key.pitch_class(self.root), lowest);
         let fifth = raised(key.pitch_class(self.root + 4), root);
@@ -89,7 +90,7 @@ impl Chord {
     }
 }
 
-/// The root of a voicing once more: above all if it is the lowest tone, else below all.
+/// Returns the doubled root: above all tones if it is the lowest one, otherwise below all.
 fn doubled(tones: &[u8; 3]) -> u8 {
     let [root, others @ ..] = *tones;
     if others.iter().all(|&tone| root < tone) { root + 12 } else { root - 12 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// One instrument; [`Instrument::name`] is the word that captions use.
+/// An instrument; [`Instrument::name`] is the word in captions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Instrument {
@@ -16,21 +16,21 @@ pub enum Instrument {
     ElectricGuitar,
     /// Short synthetic pluck.
     Pluck,
-    /// Bell with inharmonic colour.
+    /// Bell with an inharmonic timbre.
     Bell,
     /// Drawbar organ.
     Organ,
-    /// Reeds with a tremble.
+    /// Reeds with a tremolo.
     Accordion,
     /// Bowed strings, slow attack.
     Strings,
-    /// Soft synthetic carpet.
+    /// Soft synthetic pad.
     Pad,
     /// Nearly a sine, with vibrato.
     Flute,
     /// Detuned saw lead.
     Lead,
-    /// Square wave as of old game machines.
+    /// Square wave, as in old game consoles.
     Square,
     /// Plucked bass.
     Bass,
@@ -57,7 +57,7 @@ pub enum Instrument {
 }
 
 impl Instrument {
-    /// The plain English name.
+    /// Returns the English name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Piano => "piano",
@@ -87,7 +87,7 @@ impl Instrument {
         }
     }
 
-    /// Whether it has no pitch.
+    /// True if it has no pitch.
     pub fn is_drum(self) -> bool {
         self >= Self::Kick
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Spelling of the pitch classes, C = 0.
+/// Names of the pitch classes, C = 0.
 const NOTES: [&str; 12] = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
 
 /// Major or natural minor.
@@ -19,7 +19,7 @@ pub enum Mode {
     Minor,
 }
 
-/// A key, shown and serialised as `C major` or `F# minor`.
+/// A key, displayed and serialised as `C major` or `F# minor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     tonic: u8,
@@ -27,29 +27,29 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key on a pitch class; `tonic` is taken modulo 12, C = 0.
+    /// Returns the key on a pitch class; `tonic` is taken modulo 12, C = 0.
     pub fn new(tonic: u8, mode: Mode) -> Self {
         Self { tonic: tonic % 12, mode }
     }
 
-    /// All 24 keys: the majors from C to B, then the minors.
+    /// Returns all 24 keys: the majors from C to B, then the minors.
     pub fn all() -> impl Iterator<Item = Self> {
         [Mode::Major, Mode::Minor]
             .into_iter()
             .flat_map(|mode| (0..12).map(move |tonic| Self { tonic, mode }))
     }
 
-    /// The pitch class of the tonic, C = 0.
+    /// Returns the pitch class of the tonic, C = 0.
     pub fn tonic(self) -> u8 {
         self.tonic
     }
 
-    /// Major or minor.
+    /// Returns major or minor.
     pub fn mode(self) -> Mode {
         self.mode
     }
 
-    /// Semitones of the seven steps of the scale above the tonic.
+    /// Returns the semitones of the seven scale steps above the tonic.
     pub fn scale(self) -> [u8; 7] {
         match self.mode {
             Mode::Major => [0, 2, 4, 5, 7, 9, 11],
@@ -57,17 +57,17 @@ impl Key {
         }
     }
 
-    /// Whether a MIDI pitch belongs to the scale.
+    /// True if a MIDI pitch belongs to the scale.
     pub fn contains(self, pitch: u8) -> bool {
         self.scale().contains(&((pitch % 12 + 12 - self.tonic) % 12))
     }
 
-    /// The pitch class of a scale step; step 0 is the tonic, steps beyond 0..7 wrap round.
+    /// Returns the pitch class of a scale step; step 0 is the tonic, steps beyond 0..7 wrap around.
     pub(super) fn pitch_class(self, step: i32) -> u8 {
         (self.tonic + self.scale()[step.rem_euclid(7) as usize]) % 12
     }
 
-    /// The MIDI pitch of a scale step counted from the tonic at or above `lowest`.
+    /// Returns the MIDI pitch of a scale step, counted from the tonic at or above `lowest`.
     pub(super) fn pitch(self, step: i32, lowest: u8) -> u8 {
         let tonic = raised(self.tonic, lowest);
         let octaves = step.div_euclid(7);
@@ -76,7 +76,7 @@ impl Key {
     }
 }
 
-/// The lowest MIDI pitch of a pitch class that is at least `lowest`.
+/// Returns the lowest MIDI pitch of a pitch class that is at least `lowest`.
 pub(super) fn raised(pitch_class: u8, lowest: u8) -> u8 {
     lowest + (pitch_class + 12 - lowest % 12) % 12
 }

@@ -21,7 +21,7 @@ pub(super) struct Tone {
 /// Four bars of melody.
 pub(super) type Theme = [Vec<Tone>; 4];
 
-/// How busy a melody is.
+/// Density of a melody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     /// Long notes.
@@ -32,7 +32,7 @@ pub(super) enum Pace {
     Lively,
 }
 
-/// Rhythms of one bar in sixteenths: `n` a note, `-` holds it, `.` a rest.
+/// Rhythms of one bar in sixteenths: `n` is a note, `-` holds it, `.` is a rest.
 const CALM: [&str; 5] = [
     "n-------n---n---",
     "n---n---n-------",
@@ -58,7 +58,7 @@ const LIVELY: [&str; 6] = [
 ];
 const CLOSE: [&str; 3] = ["n-----------....", "n---n-------....", "n---n---n-------"];
 
-/// Steps that a melody may reach, about an octave and a half.
+/// Range of a melody in scale steps, about an octave and a half.
 const LOWEST_STEP: i32 = -3;
 const HIGHEST_STEP: i32 = 7;
 
@@ -72,7 +72,7 @@ pub(super) fn theme(progression: &Progression, meter: Meter, pace: Pace, dice: &
     let motif = Motif::new(dice.pick(rhythms), meter, dice);
     let answer = Motif::new(dice.pick(rhythms), meter, dice);
     let close = Motif::new(dice.pick(&CLOSE), meter, dice);
-    // A motif starts on the tonic or the fifth, so that the key is heard at once.
+    // A motif starts on the tonic or the fifth, so that the key is clear at once.
     let first = dice.pick(&[0, 0, 0, 4]);
     let second = dice.pick(&[0, 0, 2, 4]);
     let mut bars = [
@@ -87,12 +87,12 @@ pub(super) fn theme(progression: &Progression, meter: Meter, pace: Pace, dice: &
     bars
 }
 
-/// A bar that only closes: the tonic, held.
+/// Returns the last bar of a piece: the tonic, held.
 pub(super) fn closing_bar(meter: Meter) -> Vec<Tone> {
     vec![Tone { start: 0, length: meter.beats() * 4 * TICKS_PER_STEP, step: 0 }]
 }
 
-/// A rhythm and the way up and down through it.
+/// A rhythm and its contour.
 #[derive(Debug)]
 struct Motif {
     /// Start and length of each note in ticks.
@@ -117,7 +117,8 @@ impl Motif {
         Self { rhythm: notes, contour }
     }
 
-    /// The motif over the chord of one bar; beats take tones of the chord, the rest may pass.
+    /// Places the motif over the chord of one bar: beats use chord tones, other notes may be
+    /// passing.
     fn over(&self, progression: &Progression, bar: usize, first: i32) -> Vec<Tone> {
         let chord = progression[bar];
         let mut step = first;
@@ -126,7 +127,7 @@ impl Motif {
             let on_beat = start % (4 * TICKS_PER_STEP) == 0;
             let sung = if on_beat { nearest(step, |step| chord.has(step)) } else { step };
             tones.push(Tone { start, length, step: sung });
-            // At the rim of the register the contour turns back.
+            // At the border of the range the contour is reversed.
             let next = sung + change;
             step = if (LOWEST_STEP..=HIGHEST_STEP).contains(&next) { next } else { sung - change };
         }
@@ -134,7 +135,7 @@ impl Motif {
     }
 }
 
-/// The step of the register nearest to `step` that is `fitting`; the lower one of two.
+/// Returns the step in the range nearest to `step` that is `fitting`; the lower one of two.
 fn nearest(step: i32, fitting: impl Fn(i32) -> bool) -> i32 {
     (0..7)
         .flat_map(|distance| [step - distance, step + distance])

@@ -1,20 +1,20 @@
-//! Meters: three or four quarter notes a bar.
+//! Meters: three or four quarter notes per bar.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// How many beats a bar has; shown and serialised as upstream does, `3` or `4`.
+/// Beats per bar; displayed and serialised as upstream does, `3` or `4`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meter {
-    /// Three quarters a bar.
+    /// Three quarters per bar.
     Three,
-    /// Four quarters a bar.
+    /// Four quarters per bar.
     Four,
 }
 
 impl Meter {
-    /// Beats a bar.
+    /// Returns the beats per bar.
     pub fn beats(self) -> u32 {
         match self {
             Self::Three => 3,

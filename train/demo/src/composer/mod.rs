@@ -1,10 +1,10 @@
-//! The composer: labelled pieces of procedural music, from a seed.
+//! The composer: labelled pieces of procedural music from a seed.
 //!
 //! seed + [`Wish`] -> style, key, meter, tempo, duration -> sections -> notes -> stems -> mix
 //!
-//! The labels of a piece (caption, bpm, key, meter, sections, lyrics) are what the music was made
-//! from, so they are right by construction. Notes and labels are the same on every machine; the
-//! samples are too, as far as the platform's `sin`, `exp` and `pow` agree in their last bit.
+//! The music is made from its labels (caption, bpm, key, meter, sections, lyrics), so they are
+//! always right. Notes and labels are the same on every machine. Samples are too, if the platforms'
+//! `sin`, `exp` and `pow` agree in their last bit.
 
 mod arrange;
 mod band;
@@ -24,8 +24,8 @@ mod synth;
 #[cfg(test)]
 mod tests;
 
-/// Which composer this is. What a seed sounds like is a matter of this number too: corpora and states of
-/// training that come from another are made again.
+/// Version of the composer. A seed's sound depends on it, so corpora and training states of another
+/// version are created again.
 pub const REVISION: u32 = 3;
 
 pub use band::Band;

@@ -1,4 +1,4 @@
-//! Pieces and what may be wished of them.
+//! Pieces, and wishes for them.
 
 use serde::Serialize;
 
@@ -17,59 +17,59 @@ use super::{
     synth::{self, SAMPLE_RATE, Stereo},
 };
 
-/// Slowest and fastest tempo of all pieces, in beats a minute.
+/// Slowest and fastest tempo of all pieces, in beats per minute.
 const TEMPO: (u32, u32) = (60, 180);
 
 /// Shortest and longest piece, in seconds.
 const DURATION_S: (f64, f64) = (2.0, 600.0);
 
-/// Seconds before the end in which no note starts any more, since the fade would swallow it.
+/// Seconds before the end in which no note starts, because the fade would hide it.
 const LAST_START_S: f64 = 0.08;
 
-/// What a piece shall be; what is `None` the seed decides.
+/// Requested properties of a piece; the seed decides each one that is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wish {
     /// Style.
     pub style: Option<Style>,
-    /// Beats a minute, brought into 60..=180. Without a style, one that is played so fast is
-    /// chosen; with one, the wish counts more than the style's range.
+    /// Beats per minute, clamped to 60..=180. Without a style, a style with this tempo is chosen;
+    /// with a style, this value overrides the style's range.
     pub bpm: Option<u32>,
     /// Key.
     pub key: Option<Key>,
-    /// Beats a bar. Without a style, three chooses one that knows waltz time.
+    /// Beats per bar. Without a style, three chooses a style that supports waltz time.
     pub meter: Option<Meter>,
-    /// Seconds, brought into 2..=600; else 10 to 20 whole seconds.
+    /// Length in seconds, clamped to 2..=600; otherwise 10 to 20 whole seconds.
     pub duration_s: Option<f64>,
-    /// Who plays.
+    /// The players.
     pub band: Band,
 }
 
 /// A piece of music with its labels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Piece {
-    /// The seed it was made from.
+    /// The seed.
     pub seed: u64,
     /// A description in English that names the style.
     pub caption: String,
-    /// `[Instrumental]`, or the tags of the sections, a blank line between them.
+    /// `[Instrumental]`, or the tags of the sections, with blank lines between them.
     pub lyrics: String,
-    /// Beats a minute, 60..=180.
+    /// Beats per minute, 60..=180.
     pub bpm: u32,
     /// Key.
     pub keyscale: Key,
-    /// Beats a bar.
+    /// Beats per bar.
     pub timesignature: Meter,
-    /// Seconds.
+    /// Length in seconds.
     pub duration: f64,
     /// Style.
     pub style: Style,
-    /// Who plays.
+    /// The players.
     pub band: Band,
-    /// The instruments that really sound, each once.
+    /// The instruments that play at least one note, each once.
     pub instruments: Vec<Instrument>,
     /// The sections, in order, without gaps.
     pub sections: Vec<Section>,
-    /// All notes, by start.
+    /// All notes, ordered by start.
     #[serde(skip)]
     pub notes: Vec<Note>,
 }
@@ -77,14 +77,14 @@ pub struct Piece {
 /// The sound of one part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stem {
-    /// Who plays.
+    /// The instrument.
     pub instrument: Instrument,
-    /// As long as the piece.
+    /// The sound, as long as the piece.
     pub sound: Stereo,
 }
 
 impl Piece {
-    /// Composes the piece of a seed. Same seed and wish, same piece.
+    /// Composes the piece of a seed. The same seed and wish give the same piece.
     pub fn compose(seed: u64, wish: &Wish) -> Self {
         let style = wish.style.unwrap_or_else(|| style(seed, wish));
         let meter = wish.meter.unwrap_or_else(|| {
@@ -103,7 +103,7 @@ impl Piece {
             .unwrap_or_else(|| f64::from(Dice::new(seed, Stream::Duration).between(10, 20)));
 
         let beats = duration * f64::from(bpm) / 60.0;
-        // A bar of which less than half a beat would sound is no bar of the plan.
+        // A bar with less than half a beat before the end is not counted.
         let bars = ((beats - 0.5) / f64::from(meter.beats())).ceil().max(1.0) as u32;
         let sections = sections_from_bars(bars, &mut Dice::new(seed, Stream::Form));
         let end =
@@ -134,12 +134,12 @@ impl Piece {
         }
     }
 
-    /// Samples of each channel: `duration * 48000`, to the nearest.
+    /// Returns the samples per channel: `duration * 48000`, rounded.
     pub fn samples(&self) -> usize {
         (self.duration * f64::from(SAMPLE_RATE)).round() as usize
     }
 
-    /// The sample of each beat inside the piece, from 0 on.
+    /// Returns the sample of each beat inside the piece, starting at 0.
     pub fn beats(&self) -> Vec<usize> {
         (0..)
             .map(|beat| sample_from_tick(beat * TICKS_PER_BEAT, self.bpm))
@@ -147,19 +147,19 @@ impl Piece {
             .collect()
     }
 
-    /// The sound at 48 kHz, peak 0.8.
+    /// Renders the sound at 48 kHz, with a peak of 0.8.
     pub fn render(&self) -> Stereo {
         synth::mix(self, &self.stems())
     }
 
-    /// The sound of each part, at the levels of the mix before it is scaled and faded. The noise of a tape
-    /// belongs to none of them.
+    /// Renders the sound of each part, at its level in the mix before scaling and fading. Tape
+    /// noise belongs to no part.
     pub fn stems(&self) -> Vec<Stem> {
         synth::stems(self)
     }
 }
 
-/// A style that suits the wished tempo and meter; any, if none does.
+/// Picks a style that allows the wished tempo and meter; any style if none does.
 fn style(seed: u64, wish: &Wish) -> Style {
     let fits = |style: &Style| {
         let (slowest, fastest) = style.tempo_range();

@@ -2,10 +2,10 @@
 
 use super::instrument::Instrument;
 
-/// Ticks a beat; 24 divides into sixteenths and triplets.
+/// Ticks per beat; 24 is divisible into sixteenths and triplets.
 pub const TICKS_PER_BEAT: u32 = 24;
 
-/// Ticks a sixteenth note, the grid of all patterns.
+/// Ticks per sixteenth note, the grid of all patterns.
 pub(super) const TICKS_PER_STEP: u32 = TICKS_PER_BEAT / 4;
 
 /// One note of one part.
@@ -13,21 +13,21 @@ pub(super) const TICKS_PER_STEP: u32 = TICKS_PER_BEAT / 4;
 pub struct Note {
     /// Index of the part (stem) that plays it.
     pub part: usize,
-    /// Who plays it.
+    /// The instrument.
     pub instrument: Instrument,
     /// Start in ticks from the start of the piece.
     pub start: u32,
-    /// Length in ticks; drums ignore it.
+    /// Length in ticks; ignored for drums.
     pub length: u32,
-    /// MIDI pitch, 69 = 440 Hz; drums have 0.
+    /// MIDI pitch, 69 = 440 Hz; 0 for drums.
     pub pitch: u8,
-    /// Loudness, 1 = a full beat.
+    /// Loudness; 1 on a full beat.
     pub velocity: f32,
 }
 
-/// The sample on which a tick falls, to the nearest.
+/// Returns the sample of a tick, rounded.
 ///
-/// `sample = tick * 60 * 48000 / (24 * bpm)`, in whole numbers so that no error adds up.
+/// `sample = tick * 60 * 48000 / (24 * bpm)`, in integers so that errors do not accumulate.
 pub fn sample_from_tick(tick: u32, bpm: u32) -> usize {
     let numerator = u64::from(tick) * 60 * 48_000;
     let denominator = u64::from(TICKS_PER_BEAT) * u64::from(bpm);

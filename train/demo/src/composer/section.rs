@@ -1,16 +1,16 @@
-//! Sections of a piece, fitted to its number of bars.
+//! Sections of a piece, for its number of bars.
 
 use serde::Serialize;
 
 use super::dice::Dice;
 
-/// What a section is for.
+/// Kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SectionKind {
     /// Few instruments.
     Intro,
-    /// The tale.
+    /// Most instruments.
     Verse,
     /// All instruments.
     Chorus,
@@ -21,7 +21,7 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// The structure tag of lyrics, for example `[Verse]`.
+    /// Returns the structure tag of lyrics, for example `[Verse]`.
     pub fn tag(self) -> &'static str {
         match self {
             Self::Intro => "[Intro]",
@@ -33,10 +33,10 @@ impl SectionKind {
     }
 }
 
-/// A stretch of whole bars; the last one of a piece may be cut by the end.
+/// A sequence of whole bars; the last section of a piece may be cut off by its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Section {
-    /// What it is for.
+    /// The kind.
     pub kind: SectionKind,
     /// First bar, counted from 0.
     pub start: u32,
@@ -46,7 +46,7 @@ pub struct Section {
 
 /// Divides `bars` bars (at least 1) into sections.
 pub(super) fn sections_from_bars(bars: u32, dice: &mut Dice) -> Vec<Section> {
-    // Sections of four bars hold a whole phrase; short pieces have to do with less.
+    // Sections of four bars hold a whole phrase; short pieces use shorter ones.
     let unit = match bars {
         0..6 => 1,
         6..14 => 2,
@@ -69,7 +69,7 @@ pub(super) fn sections_from_bars(bars: u32, dice: &mut Dice) -> Vec<Section> {
     sections
 }
 
-/// One kind a unit; equal neighbours become one section.
+/// Returns one kind per unit; equal neighbours become one section.
 fn kinds_from_units(units: u32, dice: &mut Dice) -> Vec<SectionKind> {
     use SectionKind::{Bridge, Chorus, Intro, Outro, Verse};
     let short: &[&[SectionKind]] = match units {

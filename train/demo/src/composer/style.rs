@@ -1,4 +1,4 @@
-//! Styles: what a listener would call the kind of music.
+//! Styles of music.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Style {
     PianoBallad,
     /// Relaxed, swung drums under an electric piano.
     LofiHipHop,
-    /// Three quarters a bar: bass, chord, chord.
+    /// Three quarters per bar: bass, chord, chord.
     Waltz,
     /// Nylon guitar, shaker and rim click.
     BossaNova,
@@ -25,19 +25,19 @@ pub enum Style {
     Rock,
     /// Square waves and fast arpeggios.
     Chiptune,
-    /// Four on the floor, open hat between, chord stabs.
+    /// Four on the floor, open hat between beats, chord stabs.
     House,
     /// Four on the floor, sixteenth bass, dark.
     Techno,
     /// Fast breakbeat and deep bass.
     DrumAndBass,
-    /// Bass on the beats, accordion between them. Only by wish: the demo model has never heard it, so
-    /// that an adapter has something to teach.
+    /// Bass on the beats, accordion between them. Only on request: the demo model is not trained on
+    /// it, so an adapter can learn it.
     Polka,
 }
 
 impl Style {
-    /// The styles that a free choice falls on, from slow to fast.
+    /// The styles of a random choice, from slow to fast.
     pub const ALL: [Self; 12] = [
         Self::Ambient,
         Self::PianoBallad,
@@ -53,7 +53,7 @@ impl Style {
         Self::DrumAndBass,
     ];
 
-    /// The names that captions use; the first is the proper one.
+    /// Returns the names in captions; the first is the main one.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Ambient => &["ambient"],
@@ -72,7 +72,7 @@ impl Style {
         }
     }
 
-    /// Slowest and fastest tempo in beats a minute.
+    /// Returns the slowest and fastest tempo in beats per minute.
     pub fn tempo_range(self) -> (u32, u32) {
         match self {
             Self::Ambient => (60, 84),
@@ -91,7 +91,7 @@ impl Style {
         }
     }
 
-    /// How often a free choice falls on three quarters a bar.
+    /// Returns the probability of three quarters per bar in a random choice.
     pub(super) fn three_chance(self) -> f64 {
         match self {
             Self::Waltz => 1.0,
@@ -100,7 +100,7 @@ impl Style {
         }
     }
 
-    /// How often a free choice falls on a minor key.
+    /// Returns the probability of a minor key in a random choice.
     pub(super) fn minor_chance(self) -> f64 {
         match self {
             Self::Polka => 0.2,

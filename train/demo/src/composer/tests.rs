@@ -1,8 +1,8 @@
-//! Whole pieces, judged by what they were asked to be.
+//! Tests of whole pieces against their wishes.
 
 use super::*;
 
-/// A short wish in one style.
+/// Returns a wish for a short piece in one style.
 fn wish(style: Style, duration_s: f64) -> Wish {
     Wish { style: Some(style), duration_s: Some(duration_s), ..Wish::default() }
 }
@@ -83,11 +83,11 @@ fn house_kicks_fall_on_every_beat_to_the_sample() {
         .filter(|note| note.instrument == Instrument::Kick)
         .map(|note| sample_from_tick(note.start, piece.bpm))
         .collect();
-    // 125 beats a minute: 23040 samples a beat.
+    // 125 beats per minute: 23040 samples per beat.
     let beats: Vec<usize> = (0..).map(|beat| beat * 23_040).take(kicks.len()).collect();
     assert_eq!(kicks, beats);
     assert!(kicks.len() >= 16);
-    // The sound says the same: the stem is silent before a kick and loud within 5 ms of it.
+    // In the sound too, the stem is silent before a kick and loud within 5 ms of it.
     let stems = piece.stems();
     let kick = stems.iter().find(|stem| stem.instrument == Instrument::Kick).expect("a kick");
     let left = &kick.sound[0];
@@ -110,8 +110,9 @@ fn the_same_band_plays_a_hit_alike_in_all_pieces_and_begins_it_on_its_grid() {
     };
     let first_difference =
         |one: &[f32], two: &[f32]| one.iter().zip(two).position(|(one, two)| one != two);
-    // The second kick at 125 beats a minute is after 23040 samples. At 130 it would be after 22154; the
-    // nearest moment on the grid is 22080. Until then both are the first kick, which dies away.
+    // At 125 beats per minute the second kick starts after 23040 samples. At 130 it would start
+    // after 22154; the nearest point of the grid is 22080. Until then both are the first kick,
+    // which decays.
     let [one, two] = [(3, 125), (4, 130)].map(|(seed, bpm)| kicks(Band::Same, seed, bpm));
     assert_eq!(first_difference(&one, &two), Some(22_080));
     let [one, two] = [3, 4].map(|seed| kicks(Band::Varied, seed, 125));
@@ -182,7 +183,7 @@ fn odd_wishes_are_granted_too() {
     }
 }
 
-/// A change of these numbers changes what every trained network has heard; taken on x86-64.
+/// If these numbers change, the training data of every network changes; computed on x86-64.
 #[test]
 fn the_notes_of_seed_zero_are_fixed() {
     let piece = Piece::compose(0, &Wish::default());
@@ -193,7 +194,7 @@ fn the_notes_of_seed_zero_are_fixed() {
     assert_eq!((piece.notes.len(), sum), (606, 9_186_632_167_845_941_616));
 }
 
-/// Whoever changes these raises [`REVISION`](super::REVISION).
+/// If these change, raise [`REVISION`](super::REVISION).
 #[test]
 fn the_sounds_of_seed_zero_are_fixed() {
     let loudness = |style: Style| {

@@ -1,4 +1,4 @@
-//! Pieces that are learned from: those of one length together, and what codes keep of each.
+//! Training pieces, grouped by length, with a cache of their latents after the audio codes.
 
 use std::sync::OnceLock;
 
@@ -7,17 +7,18 @@ use rand_pcg::Pcg64;
 
 use crate::corpus::Example;
 
-/// Pieces as latents, and what was asked about them.
+/// Pieces as latents, with cached results.
 pub struct Pieces<'a> {
     all: &'a [Example],
-    /// The numbers of those of each length, shortest first.
+    /// Indices of the pieces of each length, shortest first.
     by_length: Vec<Vec<usize>>,
-    /// What codes keep of each, once that was asked for: a fifth of a step if it is computed again.
+    /// Latents of each piece after its codes, computed at first use: each time would be a fifth of
+    /// a step.
     remembered: Vec<OnceLock<Vec<f32>>>,
 }
 
 impl<'a> Pieces<'a> {
-    /// What is to be learned from; at least one.
+    /// Groups the training pieces; there must be at least one.
     pub fn new(all: &'a [Example]) -> Self {
         let mut lengths: Vec<usize> = all.iter().map(|example| example.latents.len()).collect();
         lengths.sort_unstable();
@@ -30,12 +31,13 @@ impl<'a> Pieces<'a> {
         Self { all, by_length, remembered: all.iter().map(|_| OnceLock::new()).collect() }
     }
 
-    /// One piece.
+    /// Returns one piece.
     pub fn piece(&self, number: usize) -> &'a Example {
         &self.all[number]
     }
 
-    /// The numbers of pieces of one length; each piece as often as it has frames.
+    /// Draws the indices of pieces of one length; the probability of a length is its share of
+    /// frames.
     pub fn class(&self, random: &mut Pcg64) -> &[usize] {
         let frames = |class: &Vec<usize>| class.len() * self.all[class[0]].latents.len();
         let mut left = random.random_range(0..self.by_length.iter().map(frames).sum::<usize>());
@@ -48,7 +50,7 @@ impl<'a> Pieces<'a> {
         &self.by_length[0]
     }
 
-    /// What `ask` said of a piece when it was asked first.
+    /// Returns the cached result of `ask` for a piece; calls it at first use.
     pub fn remembered(&self, number: usize, ask: impl FnOnce(&Example) -> Vec<f32>) -> &[f32] {
         self.remembered[number].get_or_init(|| ask(&self.all[number]))
     }

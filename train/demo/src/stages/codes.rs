@@ -1,4 +1,4 @@
-//! The audio codes.
+//! Stage of the audio codes.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use burn::{backend::Autodiff, tensor::Tensor};
 
 use super::{Setting, Taught, corpus as pieces, halves, tell, write};
 
-/// Moments of half a step.
+/// Moments per half step.
 const MOMENTS: usize = 96;
 
-/// Steps in all.
+/// Total number of steps.
 const STEPS: usize = 4_000;
 
 pub(super) fn run<B: Backend>(

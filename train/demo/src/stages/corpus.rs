@@ -1,4 +1,4 @@
-//! Pieces as latents.
+//! Stage of the corpus: pieces as latents.
 
 use acestep_demo::corpus::{Corpus, Example};
 use acestep_model::{Backend, Place};
@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::{Setting, report};
 
-/// Reads the corpus, after making what is missing; `None` if that was stopped.
+/// Reads the corpus, and creates missing parts first; `None` if stopped meanwhile.
 pub(super) fn read<B: Backend>(
     setting: &Setting<'_>,
     place: &Place<B>,
@@ -28,15 +28,15 @@ pub(super) fn read<B: Backend>(
     Ok(of.read_or_make(&encoder, &place.device, at_once, &mut made)?)
 }
 
-/// What silence is as latents, as much as the longest pieces take: `[T, C]`. The end of what was heard,
-/// which differs from the rest, is not in it.
+/// Returns latents of silence for the longest pieces: `[T, C]`. The end of the encoded silence is
+/// left out, because it differs from the rest.
 pub(super) fn silence<B: Backend>(
     setting: &Setting<'_>,
     place: &Place<B>,
 ) -> anyhow::Result<Vec<f32>> {
     let vae = setting.vae()?;
     let encoder = vae.encoder(place)?;
-    // 30 seconds are heard, and 20 kept.
+    // 30 seconds are encoded, and 20 are kept.
     let samples = 30 * vae.config().sampling_rate as usize;
     let sound = Tensor::zeros([1, vae.config().audio_channels, samples], &place.device);
     let mean = encoder.forward(sound).mean.swap_dims(1, 2); // [1, T, C]

@@ -1,5 +1,5 @@
-//! The autoencoder's decoder once more: latents stay what they are, and so everything that other networks
-//! know of them.
+//! Second training of the autoencoder's decoder. The latents do not change, so other networks stay
+//! valid.
 
 use std::{fs, path::PathBuf};
 
@@ -24,10 +24,10 @@ use super::{
     vae::{FILE, FRAMES, ITEMS, WEIGHTS, course, parts, release, what_is_made},
 };
 
-/// Its folder among those of the stages.
+/// Folder of this stage.
 const FOLDER: &str = "decoder";
 
-/// One of so many pieces is played by the band that the later networks know.
+/// One of this many pieces is played by the band that the later networks are trained on.
 const SAME: usize = 2;
 
 pub(super) fn run<B: Backend>(
@@ -64,7 +64,7 @@ pub(super) fn run<B: Backend>(
     )?;
     let Some(learned) = learned else { return Ok(false) };
 
-    // Rounded once more the encoder would be another one.
+    // The encoder's tensors are copied, because rounding them again would change the encoder.
     let mut tensors = read_tensors(&file)?;
     tensors.retain(|name, _| name.starts_with("encoder."));
     tensors.extend(weight_normed(tensors_of(&learned, Part::VaeDecoder)));
@@ -72,8 +72,9 @@ pub(super) fn run<B: Backend>(
     Ok(true)
 }
 
-/// The autoencoder before this stage, which is kept beside its state: what is released has another decoder afterwards.
-/// If it has another encoder, `vae` was made anew.
+/// Returns the folder of the autoencoder from before this stage. The copy is needed because this
+/// stage replaces the released decoder. If its encoder differs from the released one, `vae` was
+/// trained again, and the copy is renewed.
 fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
     let kept = setting.folder.join(FOLDER).join("before");
     drop(setting.vae()?);
@@ -82,7 +83,7 @@ fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
     if !is_kept {
         let released = setting.released("vae")?;
         let copied = fs::create_dir_all(&kept).and_then(|()| {
-            // The one that is looked for comes last.
+            // The file whose presence is checked is copied last.
             [FILE, "config.json"]
                 .iter()
                 .try_for_each(|name| fs::copy(released.join(name), kept.join(name)).map(drop))

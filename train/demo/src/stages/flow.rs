@@ -1,4 +1,4 @@
-//! The diffusion transformer and the encoders it listens to.
+//! Stage of the diffusion transformer and its condition encoders.
 
 use std::time::Duration;
 
@@ -19,31 +19,31 @@ use burn::backend::Autodiff;
 
 use super::{Setting, Taught, corpus, halves, product::Product, tell, words, write};
 
-/// Latent frames of half a step, over all its songs.
+/// Latent frames per half step, over all its songs.
 const FRAMES: usize = 8_000;
 
-/// At all times, when instruments are learned.
+/// All times, to learn the instruments.
 const ALL: Times = Times { mu: 0.0, sigma: 1.6 };
 
-/// When it is decided what they play: the times of the configuration.
+/// Early times, which decide the notes: the times of the configuration.
 const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
 
-/// When what is nearly done becomes clean.
+/// Late times, at which the nearly finished song becomes clean.
 const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
 
-/// What is dwelt on in the end.
+/// Emphasis of the last phase.
 pub(super) const LAST: Emphasis = Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 };
 
-/// From which step on what is dwelt on.
+/// First step and emphasis of each phase.
 const PHASES: &[(usize, Emphasis)] = &[
     (0, Emphasis { times: &[ALL], unknown_with_codes: 0.08 }),
-    // From here on codes have to tell key and tempo too, which were left to the text.
+    // From here on codes must tell key and tempo too, which were left to the text before.
     (3_500, Emphasis { times: &[EARLY], unknown_with_codes: 0.5 }),
-    // Early times alone leave the last steps of a song to chance: what sounds on trembles.
+    // With early times alone, the last steps are badly trained: sustained notes tremble.
     (6_500, LAST),
 ];
 
-/// How often what happens.
+/// Probabilities of the tasks and omissions.
 pub(super) const SHARES: Shares =
     Shares { from_text: 0.3, from_codes: 0.55, untold: 0.12, timbre: 0.15, unknown: 0.08 };
 
@@ -58,16 +58,16 @@ pub(super) const HABITS: Habits = Habits {
     average: 0.9995,
 };
 
-/// A course of the transformer: its folder, what is dwelt on from which step on, and how it learns.
+/// A training run of the transformer.
 pub(super) struct Plan {
     pub(super) folder: &'static str,
     pub(super) seed: u64,
     pub(super) phases: &'static [(usize, Emphasis)],
     pub(super) shares: Shares,
     pub(super) habits: Habits,
-    /// What it begins from, if that was learned.
+    /// Description of the weights it starts from; empty if random.
     pub(super) from: String,
-    /// What is known again of what it releases.
+    /// The released tensors that identify a finished run.
     pub(super) product: Product,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn run<B: Backend>(
     let sizes = Sizes::demo()?;
     let habits = Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS };
     let (folder, seed, from) = ("flow", setting.seed, String::new());
-    // `polish` makes everything else another.
+    // Not the whole file, because `polish` changes everything else in it.
     let product = setting.codes()?;
     let (phases, shares) = (PHASES, SHARES);
     let plan = Plan { folder, seed, phases, shares, habits, from, product };
@@ -88,7 +88,7 @@ pub(super) fn run<B: Backend>(
     })
 }
 
-/// Teaches what `start` gives, and releases what has learned.
+/// Trains the networks from `start`, and releases the result.
 pub(super) fn learn<B: Backend>(
     setting: &Setting<'_>,
     place: &Place<B>,

@@ -1,4 +1,4 @@
-//! The language model.
+//! Stage of the language model.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ use burn::{
 
 use super::{Setting, Taught, corpus, halves, tell, words, write};
 
-/// Songs of half a step.
+/// Songs per half step.
 const ITEMS: usize = 8;
 
-/// Steps in all.
+/// Total number of steps.
 const STEPS: usize = 14_000;
 
-/// The share of the plans that are short.
+/// Share of short plans.
 const SHORT: f64 = 0.4;
 
 const HABITS: Habits = Habits {
@@ -63,8 +63,8 @@ pub(super) fn run<B: Backend>(
     let course = Course {
         folder: setting.folder.join("language"),
         seed: setting.seed,
-        // With other codes the same numbers mean other sounds. (Another device hears some differently: this
-        // stage goes on where it began.)
+        // With another codec, the same codes mean other sounds. (Another device computes some codes
+        // differently, so this stage must resume on the device where it began.)
         of: format!(
             "{}, {} pieces, {ITEMS} items, {SHARES:?}, {SHORT}, codes {}",
             demo::LANGUAGE_MODEL,
@@ -95,7 +95,7 @@ pub(super) fn run<B: Backend>(
     Ok(true)
 }
 
-/// The codes of a piece; frames after the last whole group have none.
+/// Returns the codes of a piece; frames after the last whole group are dropped.
 fn coded<B: Backend>(
     example: &Example,
     codec: &AudioCodec<B>,

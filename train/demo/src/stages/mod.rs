@@ -1,4 +1,4 @@
-//! One stage a file; each leaves what the next ones start from.
+//! The stages, one per file; each creates the inputs of the next ones.
 //!
 //! ```text
 //! words  vae -> corpus -> codes -> flow -> polish
@@ -31,59 +31,60 @@ use product::Product;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stage {
-    /// The tokenizers, from what is said of pieces
+    /// Trains the tokenizers on the texts of composed pieces
     Words,
-    /// The autoencoder: sound to latents and back
+    /// Trains the autoencoder: sound to latents and back
     Vae(Taught),
-    /// The autoencoder's decoder once more; latents stay what they are
+    /// Trains the autoencoder's decoder again; the latents do not change
     Decoder(Taught),
-    /// Pieces as latents; the stages below make them too if they are missing
+    /// Encodes composed pieces to latents; the stages below do this too if needed
     Corpus,
-    /// The audio codes: what is worth remembering of a moment
+    /// Trains the audio codes
     Codes(Taught),
-    /// The diffusion transformer and the encoders it listens to
+    /// Trains the diffusion transformer and its condition encoders
     Flow(Taught),
-    /// The transformer and these encoders once more, at a lower rate
+    /// Trains the transformer and these encoders again, at a lower rate
     Polish(Taught),
-    /// The language model
+    /// Trains the language model
     Language(Taught),
-    /// No stage: composed pieces as files, to hear, or for `acestep train lora`
+    /// Writes composed pieces to files, to listen to, or for `acestep train lora`
     Pieces(pieces::Pieces),
 }
 
-/// How long a stage learns.
+/// Length of a stage's training.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Taught {
-    /// Steps; otherwise the stage's own number
+    /// Number of steps; each stage has its own default
     #[arg(long, value_parser = at_least_one())]
     steps: Option<usize>,
 }
 
 impl Stage {
-    /// Whether there is a network in it.
+    /// True if the stage computes networks.
     pub(crate) fn computes(&self) -> bool {
         !matches!(self, Self::Words | Self::Pieces(_))
     }
 }
 
-/// A number of which nothing comes if it is zero.
+/// Returns a parser of numbers that must not be zero.
 pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }
 
-/// What all stages are told.
+/// Settings that all stages share.
 pub(crate) struct Setting<'a> {
     pub(crate) folder: PathBuf,
     pub(crate) seed: u64,
     pub(crate) pieces: usize,
-    /// Where it is computed.
+    /// The device.
     pub(crate) device: Device,
-    /// Whether to save and leave.
+    /// Returns true to save the state and stop.
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
 impl Setting<'_> {
-    /// How the parts of a step are computed: on a processor together, with matrices in what it multiplies fastest.
+    /// Returns the type of matrices for parallel parts of a step: on a CPU its fastest type, on a
+    /// GPU none.
     fn at_once(&self) -> Option<DType> {
         #[cfg(target_arch = "x86_64")]
         let has_bf16 = std::arch::is_x86_feature_detected!("avx512bf16");
@@ -92,7 +93,7 @@ impl Setting<'_> {
         (!self.device.is_card()).then_some(if has_bf16 { DType::BF16 } else { DType::F32 })
     }
 
-    /// The folder of what is released, or one in it.
+    /// Creates and returns a folder in the folder of released files.
     fn released(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.folder.join("model").join(name);
         std::fs::create_dir_all(&folder)
@@ -100,24 +101,24 @@ impl Setting<'_> {
         Ok(folder)
     }
 
-    /// What latents are made by, as its stage left it.
+    /// Returns the released encoder of latents.
     fn encoder(&self) -> anyhow::Result<Product> {
         Ok(Product::encoder(self.released("vae")?.join(vae::FILE)))
     }
 
-    /// What audio codes are made by, as its stage left it.
+    /// Returns the released encoder of audio codes.
     fn codes(&self) -> anyhow::Result<Product> {
         Ok(Product::codes(self.released("acestep-v15-demo")?.join("model.safetensors")))
     }
 
-    /// The audio codes as their stage left them.
+    /// Opens the released audio codec.
     fn codec<B: Backend>(&self, place: &Place<B>) -> anyhow::Result<AudioCodec<B>> {
         let folder = Directory::Disk(self.folder.join("model/acestep-v15-demo"));
         let model = DitFolder::open(folder).context("the stage `codes` comes first")?;
         Ok(model.audio_codec(place)?)
     }
 
-    /// The autoencoder as its stage left it.
+    /// Opens the released autoencoder.
     fn vae(&self) -> anyhow::Result<VaeFolder> {
         let folder = self.folder.join("model/vae");
         VaeFolder::open(Directory::Disk(folder)).context("the stage `vae` comes first")
@@ -146,19 +147,19 @@ pub(crate) fn run(stage: &Stage, setting: &Setting<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A stage with networks.
+/// A stage that computes networks.
 struct Computed<'a> {
     stage: &'a Stage,
     setting: &'a Setting<'a>,
 }
 
 impl Job for Computed<'_> {
-    /// Whether it came to its end.
+    /// True if the stage finished, false if it was stopped.
     type Output = anyhow::Result<bool>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { stage, setting } = self;
-        // What networks begin with follows from it too.
+        // The initial weights depend on this seed too.
         B::seed(&place.device, setting.seed);
         match stage {
             Stage::Vae(taught) => vae::run(setting, *taught, &place),
@@ -177,12 +178,12 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// The seeds of the two halves of a step.
+/// Returns the seeds of the two halves of a step.
 fn halves(seed: u64, step: usize) -> Vec<u64> {
     [0, 1].map(|half| seed_of(seed, 2 * step + half)).to_vec()
 }
 
-/// Shows a row of losses.
+/// Prints a row of losses.
 fn tell<const N: usize>(row: &Row<N>) {
     let parts: String = row.parts.iter().map(|part| format!("  {part:7.4}")).collect();
     let Row { step, steps, seconds, rate, gradient, .. } = row;

@@ -1,4 +1,4 @@
-//! Composed pieces as files: to hear, or for `acestep train lora`.
+//! Writes composed pieces to files: to listen to, or for `acestep train lora`.
 
 use std::path::PathBuf;
 
@@ -21,15 +21,16 @@ use super::{Setting, report, write};
 
 #[derive(Debug, Args)]
 pub(crate) struct Pieces {
-    /// Folder for the songs, each with a JSON file of what is said of it
+    /// Folder for the songs, each with a JSON file of labels
     to: PathBuf,
-    /// How many
+    /// Number of pieces
     #[arg(long, default_value_t = 8)]
     count: u64,
-    /// Their style, such as polka, which the corpus has not; without it that of their seed
+    /// Style of all pieces, for example polka, which the corpus lacks; the default depends on the
+    /// seed
     #[arg(long, value_parser = style)]
     style: Option<Style>,
-    /// Seconds of each
+    /// Length of each piece in seconds
     #[arg(long, default_value_t = 10.0)]
     duration: f64,
 }
@@ -43,7 +44,7 @@ fn style(name: &str) -> Result<Style, String> {
     })
 }
 
-/// Writes them. A file that is there stays, and is an error.
+/// Writes the pieces. An existing file is kept, and is an error.
 pub(super) fn run(setting: &Setting<'_>, pieces: &Pieces) -> anyhow::Result<bool> {
     std::fs::create_dir_all(&pieces.to)
         .with_context(|| format!("{}: cannot be made", pieces.to.display()))?;

@@ -1,7 +1,8 @@
-//! The diffusion transformer and the encoders it listens to once more, at a lower rate.
+//! Second training of the diffusion transformer and its condition encoders, at a lower rate.
 //!
-//! What `flow` leaves has seldom learned to take the key from text alone. A stage of its own, so that neither takes
-//! longer than a few hours and each can be made on another machine.
+//! After `flow` the networks have seldom learned to take the key from text alone. This is a
+//! separate stage, so that neither takes longer than a few hours, and each can run on another
+//! machine.
 
 use acestep_demo::flow::{Emphasis, Shares, Singer};
 use acestep_import::{Directory, DitFolder, TextEncoderFolder};
@@ -17,15 +18,15 @@ use super::{
     words,
 };
 
-/// All of it is like the end of `flow`.
+/// One phase, like the last phase of `flow`.
 const PHASES: &[(usize, Emphasis)] = &[(0, LAST)];
 
-/// More of text alone than in `flow`: what it says of the key is learned late, and counts where codes leave it open.
+/// More steps from text alone than in `flow`: the key is learned late, and codes may leave it open.
 const SHARED: Shares = Shares { from_text: 0.4, from_codes: 0.45, ..SHARES };
 
 const AGAIN: Habits = Habits { rate: 1.2e-3, warm_up: 300, ..HABITS };
 
-/// Its folder among those of the stages.
+/// Folder of this stage.
 const FOLDER: &str = "polish";
 
 pub(super) fn run<B: Backend>(
@@ -47,7 +48,7 @@ pub(super) fn run<B: Backend>(
     let from = format!(", from {} {}", whole.digest()?, of_text.digest()?);
     let plan = Plan {
         folder: FOLDER,
-        // Other draws than those of `flow`.
+        // Other random draws than those of `flow`.
         seed: setting.seed.wrapping_add(1),
         phases: PHASES,
         shares: SHARED,

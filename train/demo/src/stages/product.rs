@@ -1,4 +1,4 @@
-//! What a stage leaves for others, and how it is known again.
+//! Released results of a stage, and their identification by digest.
 
 use std::{
     fs,
@@ -11,31 +11,31 @@ use acestep_train::{
 };
 use anyhow::Context;
 
-/// Tensors of a released file, to which other stages may add theirs.
+/// Tensors of a released file, to which other stages may add their own.
 pub(super) struct Product {
     /// The file.
     pub(super) file: PathBuf,
-    /// What their names begin with.
+    /// Prefixes of the tensor names.
     pub(super) names: &'static [&'static str],
 }
 
 impl Product {
-    /// The half of an autoencoder that says what latents mean.
+    /// Selects the encoder of an autoencoder, which defines the latents.
     pub(super) fn encoder(file: PathBuf) -> Self {
         Self { file, names: &["encoder."] }
     }
 
-    /// What audio codes are made by, and read by.
+    /// Selects the encoder and decoder of audio codes.
     pub(super) fn codes(file: PathBuf) -> Self {
         Self { file, names: &["tokenizer.", "detokenizer."] }
     }
 
-    /// All of a file.
+    /// Selects all tensors of a file.
     pub(super) fn whole(file: PathBuf) -> Self {
         Self { file, names: &[""] }
     }
 
-    /// SHA-256 of its numbers: who learned from it knows no other.
+    /// Returns the SHA-256 of the values; networks trained with this product depend on it.
     pub(super) fn digest(&self) -> anyhow::Result<String> {
         let tensors = read_tensors(&self.file)?;
         let is_of_it = |name: &str| self.names.iter().any(|start| name.starts_with(start));
@@ -48,19 +48,20 @@ impl Product {
         Ok(digest([values.as_slice()]))
     }
 
-    /// Whether `course` came to its end, and what it released still lies there. Then it is not released again: computed
-    /// again it might differ in its last bits from what others learned from, and these may have added to the file.
+    /// True if `course` is finished, and its released tensors are unchanged. It must not be
+    /// released again then: computed again, the values may differ in their last bits from those
+    /// that other networks were trained with, and other stages may have added tensors to the file.
     pub(super) fn is_of(&self, course: &Course) -> anyhow::Result<bool> {
         Ok(self.is_noted(&course.folder)? && course.is_finished()?)
     }
 
-    /// Whether this is what was noted in a course's folder as released by it.
+    /// True if the tensors equal those that were noted in a course's folder.
     pub(super) fn is_noted(&self, folder: &Path) -> anyhow::Result<bool> {
         let noted = fs::read_to_string(folder.join(NOTE)).unwrap_or_default();
         Ok(!noted.is_empty() && self.file.is_file() && noted == self.digest()?)
     }
 
-    /// Notes beside the state of `course` that this is what it released.
+    /// Writes the digest beside the state of `course`, as its released result.
     pub(super) fn is_now_of(&self, course: &Course) -> anyhow::Result<()> {
         let note = course.folder.join(NOTE);
         let written = fs::write(&note, self.digest()?);
@@ -68,7 +69,7 @@ impl Product {
     }
 }
 
-/// The digest of what was released, beside a course's state.
+/// File name of the digest, beside a course's state.
 const NOTE: &str = "released";
 
 #[cfg(test)]

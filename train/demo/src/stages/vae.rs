@@ -1,4 +1,4 @@
-//! The autoencoder.
+//! Stage of the autoencoder.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use burn::{
 
 use super::{Setting, Taught, halves, tell, write};
 
-/// Stretches of a step.
+/// Excerpts per step.
 pub(super) const ITEMS: usize = 4;
 
-/// Latent frames of a stretch: 0.8 s.
+/// Latent frames per excerpt: 0.8 s.
 pub(super) const FRAMES: usize = 160;
 
-/// How it learns, and its decoder again.
+/// Optimizer configuration of this stage and of `decoder`.
 const HABITS: Habits = Habits {
     steps: 8_000,
     rate: 5e-4,
@@ -41,10 +41,10 @@ const HABITS: Habits = Habits {
 
 pub(super) const WEIGHTS: Weights = Weights { waveform: 1.0, kl: 1.5e-2 };
 
-/// Where the weights lie.
+/// File name of the weights.
 pub(super) const FILE: &str = "diffusion_pytorch_model.safetensors";
 
-/// Pieces whose latents are measured in the end.
+/// Number of pieces whose latents are measured at the end.
 const MEASURED: u64 = 24;
 
 pub(super) fn run<B: Backend>(
@@ -83,7 +83,7 @@ pub(super) fn run<B: Backend>(
     Ok(true)
 }
 
-/// A course as the autoencoder's are.
+/// Returns a training run of the autoencoder or its decoder.
 pub(super) fn course(
     setting: &Setting<'_>,
     taught: Taught,
@@ -101,12 +101,12 @@ pub(super) fn course(
     }
 }
 
-/// Sizes and sounds.
+/// Describes network sizes and training data.
 pub(super) fn what_is_made() -> String {
     format!("{}, composer {REVISION}", demo::VAE)
 }
 
-/// The stretches of both halves of a step, each with a seed.
+/// Returns the excerpts of both halves of a step, each with a seed.
 pub(super) fn parts(crops: &mut Crops, seed: u64, step: usize) -> Vec<(Vec<f32>, u64)> {
     let sounds = crops.of_step(step);
     let half = sounds.chunks_exact(sounds.len() / 2).map(<[f32]>::to_vec);
@@ -119,7 +119,7 @@ pub(super) fn release(setting: &Setting<'_>, tensors: &Tensors) -> anyhow::Resul
     write(&folder.join("config.json"), demo::VAE)
 }
 
-/// How far the latents of pieces are from zero: the root of the mean square of each channel.
+/// Returns the root mean square of each channel of the latents, over some pieces.
 fn spread<B: Backend>(learned: &Autoencoder<B>, seed: u64, place: &Place<B>) -> Vec<f32> {
     let mut squares: Vec<f64> = Vec::new();
     let mut frames = 0;
@@ -140,15 +140,15 @@ fn spread<B: Backend>(learned: &Autoencoder<B>, seed: u64, place: &Place<B>) -> 
     squares.into_iter().map(|square| (square / frames as f64).sqrt() as f32).collect()
 }
 
-/// Gives every channel of the latents the same spread, 1, which is what flow matching starts from:
-/// what leaves the encoder is divided, what enters the decoder multiplied.
+/// Scales every channel of the latents to the same RMS, 1, which flow matching expects: divides the
+/// encoder's output weights and multiplies the decoder's input weights.
 fn even_out(tensors: &mut Tensors, spread: &[f32]) {
     let channels = spread.len();
     for (name, tensor) in tensors {
         match name.as_str() {
             "encoder.conv2.weight" | "encoder.conv2.bias" => {
                 let row = tensor.values.len() / (2 * channels);
-                // The second half are spreads on a scale that is nearly logarithmic.
+                // The second half are standard deviations on a nearly logarithmic scale.
                 let is_bias = name.ends_with("bias");
                 for (index, values) in tensor.values.chunks_exact_mut(row).enumerate() {
                     let of = spread[index % channels];

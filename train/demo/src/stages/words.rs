@@ -1,4 +1,4 @@
-//! The tokenizers.
+//! Stage of the tokenizers.
 
 use acestep_demo::{demo::Sizes, vocabulary};
 use anyhow::Context;
@@ -18,7 +18,7 @@ pub(super) fn run(setting: &Setting<'_>) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// A tokenizer that was learned, or is now.
+/// Reads a tokenizer, and trains it first if it is missing.
 pub(super) fn read(setting: &Setting<'_>, folder: &str) -> anyhow::Result<Tokenizer> {
     let path = setting.released(folder)?.join("tokenizer.json");
     if !path.is_file() {

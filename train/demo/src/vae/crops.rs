@@ -1,4 +1,4 @@
-//! Short stretches of composed pieces.
+//! Short excerpts of composed pieces.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,38 @@ use rayon::prelude::*;
 
 use crate::composer::{Band, Piece, Wish};
 
-/// Seconds of a piece that stretches are taken from.
+/// Length of the pieces that excerpts are taken from, in seconds.
 const SECONDS: f64 = 8.0;
 
-/// Pieces at hand at any time.
+/// Number of pieces in memory.
 const AT_HAND: usize = 48;
 
-/// Steps for which a piece more is composed.
+/// Number of steps per new piece.
 const STEPS_A_PIECE: usize = 2;
 
-/// Makes the stretches of each step, which follow from its number alone.
+/// Creates the excerpts of each step, which depend only on its number.
 #[derive(Debug)]
 pub struct Crops {
     seed: u64,
     items: usize,
     samples: usize,
-    /// Of so many pieces one is played by the band that the later networks know.
+    /// One of this many pieces is played by the band that the later networks are trained on.
     same: Option<usize>,
     pieces: BTreeMap<usize, [Vec<f32>; 2]>,
 }
 
 impl Crops {
-    /// `items` stretches of `samples` samples a step.
+    /// Creates a source of `items` excerpts of `samples` samples per step.
     pub fn new(seed: u64, items: usize, samples: usize) -> Self {
         Self { seed, items, samples, same: None, pieces: BTreeMap::new() }
     }
 
-    /// The same, where one of `count` pieces is played by the band that the later networks know.
+    /// Changes one of `count` pieces to the band that the later networks are trained on.
     pub fn with_same_band(self, count: usize) -> Self {
         Self { same: Some(count), ..self }
     }
 
-    /// The stretches of a step, `items` times `[2, samples]`.
+    /// Returns the excerpts of a step, `items` times `[2, samples]`.
     pub fn of_step(&mut self, step: usize) -> Vec<f32> {
         let first = step / STEPS_A_PIECE;
         self.pieces.retain(|&piece, _| piece >= first);

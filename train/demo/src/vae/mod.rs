@@ -1,7 +1,7 @@
-//! The autoencoder learns: sound to latents and back.
+//! Training of the autoencoder: sound to latents and back.
 //!
-//! What comes back shall sound like what went in, and the latents shall be as few bits as that
-//! allows: `distance + waveform mean |y - x| + kl mean(mu^2 + s^2 - 1 - ln s^2) / 2`.
+//! The decoded sound should equal the input, and the latents should contain little information:
+//! `distance + waveform mean |y - x| + kl mean(mu^2 + s^2 - 1 - ln s^2) / 2`.
 //!
 //! Source: Evans et al. 2024, arXiv:2404.10301, without its discriminator.
 
@@ -24,7 +24,7 @@ use crate::spectrum::{Distance, distance};
 
 pub use crops::Crops;
 
-/// Both halves.
+/// Encoder and decoder.
 #[derive(Module, Debug)]
 pub struct Autoencoder<B: acestep_model::Backend> {
     /// Sound to latents.
@@ -34,7 +34,7 @@ pub struct Autoencoder<B: acestep_model::Backend> {
 }
 
 impl<B: acestep_model::Backend> Autoencoder<B> {
-    /// A random one that gives quiet sounds.
+    /// Returns a random autoencoder with quiet output.
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let random =
             Self { encoder: Encoder::init(config, device), decoder: Decoder::init(config, device) };
@@ -42,8 +42,8 @@ impl<B: acestep_model::Backend> Autoencoder<B> {
     }
 }
 
-/// Makes the end of every residual branch and of each half small, so that depth does not multiply
-/// what goes through, and everything else a little smaller.
+/// Scales down the last layer of every residual branch and of each half, so that depth does not
+/// amplify the signal, and all other weights a little.
 #[derive(Default)]
 struct Calm {
     path: Vec<String>,
@@ -66,27 +66,27 @@ impl<B: acestep_model::Backend> ModuleMapper<B> for Calm {
     }
 }
 
-/// How much counts besides the spectra.
+/// Weights of the loss terms besides the spectra.
 #[derive(Debug, Clone, Copy)]
 pub struct Weights {
-    /// The waveforms.
+    /// Weight of the waveform term.
     pub waveform: f32,
-    /// How far latents are from a normal distribution.
+    /// Weight of the latents' KL divergence from a normal distribution.
     pub kl: f64,
 }
 
-/// The parts of a loss.
+/// The terms of a loss.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Losses {
-    /// The distance of the spectra.
+    /// Distance of the spectra.
     pub spectra: f32,
-    /// The mean distance of the waveforms.
+    /// Mean absolute difference of the waveforms.
     pub waveform: f32,
-    /// The latents' information, in nats a number.
+    /// KL divergence of the latents, in nats per value.
     pub kl: f32,
 }
 
-/// The loss, `[1]`, of a batch of sounds, `items` times `[2, samples]`.
+/// Returns the loss, `[1]`, of a batch of sounds, `items` times `[2, samples]`.
 pub fn loss<B>(
     model: &Autoencoder<B>,
     sounds: &[f32],
@@ -110,8 +110,8 @@ where
     (of_sound + kl * weights.kl, Losses { spectra, waveform, kl: nats })
 }
 
-/// The loss, `[1]`, for a decoder alone, which learns to hear more in what an encoder says that has done
-/// learning. `waveform` is its [weight](Weights::waveform).
+/// Returns the loss, `[1]`, of a decoder alone, with a fixed encoder. `waveform` is its
+/// [weight](Weights::waveform).
 pub fn loss_of_decoder<B>(
     (encoder, decoder): (&Encoder<B::InnerBackend>, &Decoder<B>),
     sounds: &[f32],
@@ -129,13 +129,13 @@ where
     loss_of_sound(decoder.forward(latents), sounds, items, waveform)
 }
 
-/// Sounds as a tensor, `[B, 2, N]`.
+/// Returns sounds as a tensor, `[B, 2, N]`.
 fn batch<B: Backend>(sounds: &[f32], items: usize, device: &B::Device) -> Tensor<B, 3> {
     let shape = [items, 2, sounds.len() / (2 * items)];
     Tensor::from_data(TensorData::new(sounds.to_vec(), shape), device)
 }
 
-/// Latents as an encoder means them, give or take.
+/// Samples latents from the encoder's distribution.
 fn drawn<B: acestep_model::Backend>(posterior: &Posterior<B>, seed: u64) -> Tensor<B, 3> {
     let std = posterior.std();
     let mut random = Pcg64::seed_from_u64(seed);
@@ -145,7 +145,7 @@ fn drawn<B: acestep_model::Backend>(posterior: &Posterior<B>, seed: u64) -> Tens
     posterior.mean.clone() + std * noise
 }
 
-/// The part of the loss that is heard, of what came `back` of sounds.
+/// Returns the reconstruction loss of decoded sounds, `back`.
 fn loss_of_sound<B: Backend>(
     back: Tensor<B, 3>,
     sounds: &[f32],
@@ -163,7 +163,7 @@ fn loss_of_sound<B: Backend>(
     }
     let waveform = waveform as f32 / count;
     // ANCHOR: beside
-    // Its derivative is the gradient that was computed beside the networks.
+    // Its derivative is the gradient that was computed outside the networks.
     let gradient = TensorData::new(gradient, back.dims());
     let gradient = Tensor::from_data(gradient, &back.device());
     let of_sound = (back * gradient).sum();

@@ -1,4 +1,4 @@
-//! Recipes of the styles of a band: bossa nova, folk, synth pop, rock, polka.
+//! Recipes of the band styles: bossa nova, folk, synth pop, rock, polka.
 
 use super::{Layer, Part, Recipe, Role, drum};
 use crate::composer::{

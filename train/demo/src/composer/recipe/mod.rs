@@ -1,14 +1,14 @@
-//! Recipes: which parts a style has, and the patterns they play.
+//! Recipes: the parts of a style, and their patterns.
 //!
-//! A pattern is one bar of sixteenth notes, beats at positions 0, 4, 8 and 12; bars of three
-//! beats play the first twelve. Signs:
-//! - all: `.` a rest, `-` holds the note before it;
+//! A pattern is one bar of sixteenth notes, with beats at positions 0, 4, 8 and 12. Bars of three
+//! beats use the first twelve positions. Signs:
+//! - all: `.` is a rest, `-` holds the note before it;
 //! - drums and chords: `X` loud, `x` normal, `o` soft;
 //! - bass: `1` root, `5` fifth, `8` octave;
 //! - arpeggios: `1` root, `2` third, `3` fifth, `4` to `6` the same an octave higher.
 //!
-//! Every beat of a bar has an onset in some part that sounds throughout, and notes between
-//! the beats are softer, so that the tempo can be told by ear.
+//! On every beat of a bar, some part that always plays has an onset. Notes between the beats are
+//! softer, so that the tempo is audible.
 
 mod band;
 mod club;
@@ -16,16 +16,16 @@ mod quiet;
 
 use super::{harmony::Harmony, instrument::Instrument, melody::Pace, style::Style};
 
-/// What a part plays.
+/// Musical role of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Triads.
     Triads,
-    /// Triads and, off the tonic, sevenths.
+    /// Triads, with sevenths except on the tonic.
     Sevenths,
     /// Roots and fifths.
     Powers,
-    /// Tones of the chord one after another.
+    /// Broken chords.
     Arpeggio,
     /// Roots and fifths, one at a time.
     Bass,
@@ -35,10 +35,10 @@ pub(super) enum Role {
     Drum,
 }
 
-/// From which kind of section on a part plays.
+/// The sections in which a part plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Layer {
-    /// Everywhere, also in intro and outro.
+    /// In all sections, also in intro and outro.
     Always,
     /// In verse, bridge and chorus.
     Verse,
@@ -49,38 +49,38 @@ pub(super) enum Layer {
 /// One part of a recipe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
-    /// What it plays.
+    /// The role.
     pub(super) role: Role,
-    /// Who may play it; a piece picks one.
+    /// Possible instruments; a piece picks one.
     pub(super) instruments: &'static [Instrument],
     /// Lowest MIDI pitch of its register.
     pub(super) lowest: u8,
     /// Loudness: for pitched parts the level while they sound, for drums the peak of a full hit.
     pub(super) level: f32,
-    /// When it enters.
+    /// The sections in which it plays.
     pub(super) layer: Layer,
-    /// How often a piece has this part, in percent.
+    /// Probability that a piece has this part, in percent.
     pub(super) percent: u32,
     /// Patterns of one bar; a piece picks one for the verse and one for the chorus.
     pub(super) patterns: &'static [&'static str],
 }
 
-/// All that a style fixes.
+/// Properties of a style.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recipe {
-    /// Its progressions.
+    /// The progressions.
     pub(super) harmony: Harmony,
-    /// How late the second sixteenth of each pair is, in ticks (a sixteenth has 6).
+    /// Delay of the second sixteenth of each pair, in ticks (a sixteenth has 6).
     pub(super) swing: u32,
-    /// How far chords and bass step back on each beat, 0 = not at all, 1 = to silence.
+    /// Depth of the pumping of chords and bass on each beat: 0 = none, 1 = to silence.
     pub(super) pumping: f32,
-    /// Loudness of the tape's noise, in the unit of the pitched parts; 0 = none.
+    /// Loudness of the tape noise, in the unit of the pitched parts; 0 = none.
     pub(super) hiss: f32,
     /// The parts.
     pub(super) parts: &'static [Part],
 }
 
-/// The recipe of a style.
+/// Returns the recipe of a style.
 pub(super) fn recipe(style: Style) -> &'static Recipe {
     match style {
         Style::Ambient => &quiet::AMBIENT,
@@ -99,7 +99,7 @@ pub(super) fn recipe(style: Style) -> &'static Recipe {
     }
 }
 
-/// A drum that always belongs to the piece.
+/// Returns a drum part that every piece has.
 const fn drum(
     instruments: &'static [Instrument],
     level: f32,
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Kick and snare share the beats of these.
+    /// Styles whose beats are shared between kick and snare.
     const BACKBEAT: [Style; 1] = [Style::LofiHipHop];
 
     #[test]

@@ -1,9 +1,9 @@
-//! Drum hits: computed once a piece, then added wherever they fall.
+//! Drum hits: rendered once per piece, then added at every onset.
 
 use super::{SAMPLE_RATE, filter::Filter};
 use crate::composer::{dice::Dice, instrument::Instrument, style::Style};
 
-/// One hit of a drum at full velocity, peak 1, first sample = the onset.
+/// Renders one hit of a drum at full velocity, with a peak of 1 and the onset at the first sample.
 pub(super) fn hit(instrument: Instrument, style: Style, dice: &mut Dice) -> Vec<f32> {
     let tune = dice.real(0.9, 1.12);
     let length = dice.real(0.85, 1.2);
@@ -46,15 +46,15 @@ pub(super) fn hit(instrument: Instrument, style: Style, dice: &mut Dice) -> Vec<
     hit
 }
 
-/// A falling sine.
+/// A sine with falling pitch.
 struct Kick {
-    /// Hertz at the end.
+    /// Final frequency in hertz.
     low: f32,
-    /// Hertz above `low` at the start.
+    /// Frequency above `low` at the start, in hertz.
     sweep: f32,
-    /// Seconds in which the pitch falls to 1/e.
+    /// Time constant of the pitch in seconds.
     fall_s: f32,
-    /// Seconds in which the level falls to 1/e.
+    /// Time constant of the level in seconds.
     decay_s: f32,
     /// Loudness of the click at the start.
     click: f32,
@@ -122,15 +122,15 @@ fn rim(pitch: f32, dice: &mut Dice) -> Vec<f32> {
         .collect()
 }
 
-/// Noise in a band.
+/// Band-limited noise.
 struct Noise {
-    /// Hertz.
+    /// Lower limit in hertz.
     low: f32,
-    /// Hertz.
+    /// Upper limit in hertz.
     high: f32,
-    /// Seconds in which the level falls to 1/e.
+    /// Time constant of the level in seconds.
     decay_s: f32,
-    /// Seconds from silence to full.
+    /// Seconds from silence to full level.
     attack_s: f32,
 }
 
@@ -147,7 +147,7 @@ fn noise(noise: &Noise, dice: &mut Dice) -> Vec<f32> {
         .collect()
 }
 
-/// The times of the samples of a sound, in seconds.
+/// Returns the times of a sound's samples, in seconds.
 fn times(duration_s: f32) -> impl Iterator<Item = f32> {
     (0..(duration_s * SAMPLE_RATE as f32) as usize).map(|index| index as f32 / SAMPLE_RATE as f32)
 }

@@ -1,10 +1,10 @@
-//! Filters of two poles, for noise.
+//! Two-pole filters, for noise.
 //!
 //! Source: R. Bristow-Johnson, "Cookbook formulae for audio EQ biquad filter coefficients".
 
 use super::SAMPLE_RATE;
 
-/// A filter with its memory.
+/// A filter with its state.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
     forward: [f32; 3],
@@ -13,12 +13,12 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Passes what lies below `cutoff` hertz.
+    /// Creates a low-pass filter with a cutoff in hertz.
     pub(super) fn low_pass(cutoff: f32) -> Self {
         Self::new(cutoff, |cosine| [(1.0 - cosine) / 2.0, 1.0 - cosine, (1.0 - cosine) / 2.0])
     }
 
-    /// Passes what lies above `cutoff` hertz.
+    /// Creates a high-pass filter with a cutoff in hertz.
     pub(super) fn high_pass(cutoff: f32) -> Self {
         Self::new(cutoff, |cosine| [(1.0 + cosine) / 2.0, -1.0 - cosine, (1.0 + cosine) / 2.0])
     }
@@ -26,7 +26,7 @@ impl Filter {
     fn new(cutoff: f32, forward: impl Fn(f32) -> [f32; 3]) -> Self {
         let angle = std::f32::consts::TAU * cutoff / SAMPLE_RATE as f32;
         let (sine, cosine) = angle.sin_cos();
-        // Quality 1/sqrt(2): as flat as can be.
+        // Q = 1/sqrt(2): maximally flat.
         let alpha = sine / std::f32::consts::SQRT_2;
         let scale = 1.0 / (1.0 + alpha);
         Self {
@@ -36,7 +36,7 @@ impl Filter {
         }
     }
 
-    /// The next sample.
+    /// Filters one sample.
     pub(super) fn next(&mut self, input: f32) -> f32 {
         let output = self.forward[0] * input + self.memory[0];
         self.memory[0] = self.forward[1] * input - self.backward[0] * output + self.memory[1];

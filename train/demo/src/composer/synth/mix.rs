@@ -15,28 +15,28 @@ use crate::composer::{
     score::{Note, sample_from_tick},
 };
 
-/// Peak of a mix.
+/// Peak of the mix.
 const PEAK: f32 = 0.8;
 
-/// Seconds of the fade at the end.
+/// Length of the fade at the end, in seconds.
 const FADE_S: f32 = 0.15;
 
-/// Level of a pitched part of loudness 1 while it sounds, root mean square of one channel.
+/// Level of a pitched part of loudness 1 while it sounds: RMS of one channel.
 const PITCHED_LEVEL: f32 = 0.12;
 
-/// Above this the noise of a tape falls off, in hertz.
+/// Cutoff of the tape noise, in hertz.
 const HISS_HZ: f32 = 3_000.0;
 
-/// Of noise in `-1..1`, what makes its root mean square 1 after that: `sqrt(3 * 24000 / (1.11 * 3000))`.
+/// Gain that gives low-passed noise in `-1..1` an RMS of 1: `sqrt(3 * 24000 / (1.11 * 3000))`.
 const HISS_GAIN: f32 = 4.65;
 
-/// The sound of each part that plays, before the mix is scaled.
+/// Renders the sound of each part that plays, before the mix is scaled.
 pub(in crate::composer) fn stems(piece: &Piece) -> Vec<Stem> {
     let recipe = recipe(piece.style);
     let mut dice = Dice::new(piece.seed, Stream::Timbre);
     let mut stems = Vec::new();
     for (index, part) in recipe.parts.iter().enumerate() {
-        // Drawn for absent parts too, so that each part keeps its own chance.
+        // Drawn for absent parts too, so that the seeds of other parts do not change.
         let seed = u64::from(dice.between(0, u32::MAX));
         let notes: Vec<Note> =
             piece.notes.iter().filter(|note| note.part == index).copied().collect();
@@ -93,7 +93,7 @@ fn add_pitched(
     dice: &mut Dice,
     sound: &mut Stereo,
 ) {
-    // The bass stays in the middle, where it is strongest.
+    // The bass stays in the centre, where it is strongest.
     let pan = if part.role == Role::Bass { 0.0 } else { dice.real(-0.4, 0.4) };
     let timbre = timbre(instrument, dice);
     let mut voice = Voice::new(timbre, pan);
@@ -111,13 +111,14 @@ fn add_pitched(
     sound.iter_mut().flatten().for_each(|sample| *sample *= gain);
 }
 
-/// The sample on which a note begins that is written for a tick.
+/// Returns the first sample of a note at a tick.
 fn start(piece: &Piece, tick: u32) -> usize {
     let grid = piece.band.grid();
     (sample_from_tick(tick, piece.bpm) + grid / 2) / grid * grid
 }
 
-/// Overdrive: `x / (1 + |x|)` after a gain relative to the stem's own level, then a dull speaker.
+/// Overdrive: `x / (1 + |x|)` after a gain relative to the stem's level, then a low-pass as
+/// speaker.
 fn distort(drive: f32, sound: &mut Stereo) {
     let gain = drive / level_while_sounding(sound).max(1e-9);
     for channel in sound {
@@ -129,7 +130,7 @@ fn distort(drive: f32, sound: &mut Stereo) {
     }
 }
 
-/// Root mean square of one channel over the stretches in which a stem sounds.
+/// Returns the RMS of one channel over the blocks in which a stem sounds.
 fn level_while_sounding(sound: &Stereo) -> f32 {
     let [left, right] = sound;
     let powers: Vec<f32> = left
@@ -140,27 +141,27 @@ fn level_while_sounding(sound: &Stereo) -> f32 {
             sum / (2 * left.len()) as f32
         })
         .collect();
-    // Stretches 20 dB below the loudest count as rests.
+    // Blocks 20 dB below the loudest one count as rests.
     let loudest = powers.iter().fold(0.0f32, |loudest, &power| loudest.max(power));
     let sounding: Vec<f32> = powers.into_iter().filter(|&power| power > 0.01 * loudest).collect();
     (sounding.iter().sum::<f32>() / sounding.len().max(1) as f32).sqrt()
 }
 
-/// Steps back on each beat and returns within two thirds of it, as if the kick pushed.
+/// Lowers the level on each beat and restores it within two thirds of the beat (sidechain pumping).
 fn pump(piece: &Piece, depth: f32, sound: &mut Stereo) {
     let beat = f64::from(SAMPLE_RATE) * 60.0 / f64::from(piece.bpm);
     for channel in sound {
         for (index, block) in channel.chunks_mut(BLOCK).enumerate() {
             let beats = (index * BLOCK) as f64 / beat;
             let phase = (beats - beats.floor()) as f32;
-            // The first 5 % lead into the dip, so that it does not click.
+            // The level falls over the first 5 %, so that there is no click.
             let dip = (phase / 0.05).min(1.0) * (1.0 - phase / 0.66).max(0.0);
             block.iter_mut().for_each(|sample| *sample *= 1.0 - depth * dip);
         }
     }
 }
 
-/// Noise like that of a tape, in which soft sounds end instead of in nothing.
+/// Adds tape noise, so that soft sounds do not end in digital silence.
 fn hiss(piece: &Piece, sound: &mut Stereo) {
     let level = recipe(piece.style).hiss * PITCHED_LEVEL;
     if level == 0.0 {
@@ -175,7 +176,7 @@ fn hiss(piece: &Piece, sound: &mut Stereo) {
     }
 }
 
-/// Adds the stems and the noise of the tape, scales the sum to [`PEAK`] and fades its end.
+/// Mixes the stems with tape noise, scales the sum to [`PEAK`] and fades its end.
 pub(in crate::composer) fn mix(piece: &Piece, stems: &[Stem]) -> Stereo {
     let samples = piece.samples();
     let mut sum = [vec![0.0f32; samples], vec![0.0f32; samples]];

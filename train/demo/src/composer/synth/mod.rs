@@ -1,4 +1,4 @@
-//! From notes to sound: one stem a part, then the mix.
+//! Renders notes to sound: one stem per part, then the mix.
 
 mod drum;
 mod filter;
@@ -9,11 +9,11 @@ mod voice;
 
 pub(super) use mix::{mix, stems};
 
-/// Samples a second of all sound.
+/// Sample rate of all sound, in hertz.
 pub const SAMPLE_RATE: u32 = 48_000;
 
-/// Left and right channel, as long as each other.
+/// Left and right channel, of equal length.
 pub type Stereo = [Vec<f32>; 2];
 
-/// Samples between two evaluations of slow things such as envelopes; 0.7 ms.
+/// Samples between two evaluations of slow values such as envelopes; 0.7 ms.
 const BLOCK: usize = 32;

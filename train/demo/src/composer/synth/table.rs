@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use super::SAMPLE_RATE;
 
-/// Entries of one period; a power of two, so that a phase wraps by itself.
+/// Entries per period; a power of two, so that a phase wraps around.
 pub(super) const TABLE: usize = 2048;
 
-/// No harmonic lies above this frequency, in hertz.
+/// Highest frequency of harmonics, in hertz.
 const HIGHEST: f32 = 10_000.0;
 
 /// One period of a sine.
@@ -17,20 +17,20 @@ static SINE: LazyLock<Vec<f32>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Strengths of the harmonics of a wave.
+/// Amplitudes of the harmonics of a wave.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Spectrum {
-    /// Harmonic `h` has `h^-slope`, even ones times `even`, above `cutoff` hertz fading with the
-    /// fourth power.
+    /// Harmonic `h` has amplitude `h^-slope`, times `even` for even ones. Above `cutoff` hertz it
+    /// falls with the fourth power.
     Falling {
         /// 1 = saw, 2 = soft.
         slope: f32,
         /// 1 = all harmonics, 0 = odd ones only.
         even: f32,
-        /// Hertz.
+        /// Cutoff in hertz.
         cutoff: f32,
     },
-    /// Strengths one by one, from the fundamental up.
+    /// Amplitudes, from the fundamental up.
     Listed(&'static [f32]),
 }
 
@@ -47,10 +47,10 @@ impl Spectrum {
     }
 }
 
-/// Pairs of (dark wave, what the bright wave adds to it), and the first pair once more.
+/// Pairs (dark wave, difference of the bright wave to it); the first pair is repeated at the end.
 pub(super) type Table = Vec<[f32; 2]>;
 
-/// The table for fundamentals up to `fundamental` hertz.
+/// Returns the table for fundamentals up to `fundamental` hertz.
 pub(super) fn table(dark: Spectrum, bright: Spectrum, fundamental: f32) -> Table {
     let limit = HIGHEST.min(SAMPLE_RATE as f32 / 2.0);
     let harmonics = ((limit / fundamental) as usize).clamp(1, 48);
@@ -59,7 +59,7 @@ pub(super) fn table(dark: Spectrum, bright: Spectrum, fundamental: f32) -> Table
     for harmonic in 1..=harmonics {
         let low = dark.strength(harmonic, fundamental);
         let added = bright.strength(harmonic, fundamental) - low;
-        // Below -80 dB a harmonic is not worth its time.
+        // A harmonic below -80 dB is skipped to save time.
         if low.abs() + added.abs() < 1e-4 {
             continue;
         }

@@ -3,36 +3,36 @@
 use super::table::Spectrum::{self, Falling, Listed};
 use crate::composer::{dice::Dice, instrument::Instrument};
 
-/// How a pitched instrument sounds.
+/// Sound parameters of a pitched instrument.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timbre {
-    /// The wave after the start.
+    /// The wave after the attack.
     pub(super) dark: Spectrum,
     /// The wave at the start of a loud note.
     pub(super) bright: Spectrum,
-    /// Seconds in which the brightness falls to 1/e; infinite = it stays.
+    /// Time constant of the brightness in seconds; infinite = constant.
     pub(super) brightness_s: f32,
-    /// Seconds from silence to full.
+    /// Seconds from silence to full level.
     pub(super) attack_s: f32,
-    /// Seconds in which the level falls to 1/e of the way to `sustain`.
+    /// Time constant of the decay to `sustain`, in seconds.
     pub(super) decay_s: f32,
-    /// Level that a held note keeps, 0 = it dies away.
+    /// Level of a held note; 0 = it fades to silence.
     pub(super) sustain: f32,
     /// Seconds from the end of a note to silence.
     pub(super) release_s: f32,
-    /// Oscillators a note.
+    /// Oscillators per note.
     pub(super) voices: usize,
-    /// Distance of the outer oscillators from the pitch, in cents.
+    /// Detuning of the outer oscillators, in cents.
     pub(super) detune_cents: f32,
     /// Depth of the vibrato in cents.
     pub(super) vibrato_cents: f32,
-    /// How wide the oscillators stand, 0 = all in one place.
+    /// Stereo width of the oscillators; 0 = all at one position.
     pub(super) width: f32,
     /// Gain into the distortion, 0 = clean.
     pub(super) drive: f32,
 }
 
-/// A dull string that is struck or plucked; the others are told as differences from it.
+/// A dull struck or plucked string; the other timbres are variations of it.
 const STRING: Timbre = Timbre {
     dark: Falling { slope: 1.8, even: 1.0, cutoff: 1_200.0 },
     bright: Falling { slope: 1.0, even: 1.0, cutoff: 3_500.0 },
@@ -50,7 +50,7 @@ const STRING: Timbre = Timbre {
 
 const FOREVER: f32 = f32::INFINITY;
 
-/// The timbre of an instrument, a little different in every piece.
+/// Returns the timbre of an instrument, varied a little by `dice`.
 pub(super) fn timbre(instrument: Instrument, dice: &mut Dice) -> Timbre {
     let mut timbre = plain(instrument);
     let shade = dice.real(0.8, 1.25);
@@ -235,7 +235,7 @@ fn plain(instrument: Instrument) -> Timbre {
             release_s: 0.06,
             ..STRING
         },
-        // Drums have no timbre of this kind; a bass string stands for all the rest.
+        // Drums do not use this; all other instruments get a bass string.
         _ => Timbre {
             dark: Falling { slope: 1.5, even: 0.9, cutoff: 400.0 },
             bright: Falling { slope: 0.9, even: 1.0, cutoff: 1_600.0 },

@@ -1,4 +1,4 @@
-//! Players of pitched notes.
+//! Synthesis of pitched notes.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use super::{
     timbre::Timbre,
 };
 
-/// Bits of a 32-bit phase below the index into a table.
+/// Bits of a 32-bit phase below the table index.
 const FRACTION_BITS: u32 = 32 - TABLE.trailing_zeros();
 
-/// Semitones that share one table.
+/// Number of semitones that share one table.
 const SHARED: u8 = 3;
 
-/// A pitched note, placed in samples.
+/// A pitched note with its position in samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed {
     /// First sample.
     pub(super) start: usize,
-    /// Samples until the key is let go.
+    /// Samples until the release.
     pub(super) held: usize,
     /// MIDI pitch.
     pub(super) pitch: u8,
@@ -27,7 +27,7 @@ pub(super) struct Placed {
     pub(super) velocity: f32,
 }
 
-/// A timbre with the tables it has needed so far.
+/// A timbre with a cache of its tables.
 #[derive(Debug)]
 pub(super) struct Voice {
     timbre: Timbre,
@@ -41,7 +41,7 @@ impl Voice {
         Self { timbre, pan, tables: BTreeMap::new() }
     }
 
-    /// Adds a note to a stem; what lies beyond its end is lost.
+    /// Adds a note to a stem; sound beyond the stem's end is dropped.
     pub(super) fn add(&mut self, stem: &mut Stereo, note: Placed) {
         let timbre = self.timbre;
         let length = stem[0].len();
@@ -52,7 +52,7 @@ impl Voice {
         }
         let group = note.pitch / SHARED;
         let table = self.tables.entry(group).or_insert_with(|| {
-            // The highest pitch of the group sets the limit of the band.
+            // The highest pitch of the group limits the harmonics.
             table(timbre.dark, timbre.bright, frequency_from_pitch(group * SHARED + SHARED - 1))
         });
         let mut oscillators = oscillators(&timbre, self.pan, frequency_from_pitch(note.pitch));
@@ -67,7 +67,7 @@ impl Voice {
             let after = envelope.at(time + BLOCK);
             let bend = vibrato(timbre.vibrato_cents, time);
             let slope = (after.level - before.level) * gain / BLOCK as f32;
-            // Soft notes are darker, not only softer.
+            // Soft notes are also darker.
             let bright = before.brightness * (0.35 + 0.65 * note.velocity);
             for oscillator in &mut oscillators {
                 let step = (oscillator.step as f32 * bend) as u32;
@@ -88,7 +88,7 @@ impl Voice {
                 }
                 oscillator.phase = phase;
             }
-            // A note that has died away need not be computed to its end.
+            // A note that has decayed is not computed to its end.
             if timbre.sustain == 0.0 && after.level < 1e-4 && time > note.held / 2 {
                 break;
             }
@@ -97,12 +97,12 @@ impl Voice {
     }
 }
 
-/// The frequency of a MIDI pitch in hertz.
+/// Returns the frequency of a MIDI pitch in hertz.
 fn frequency_from_pitch(pitch: u8) -> f32 {
     440.0 * ((f32::from(pitch) - 69.0) / 12.0).exp2()
 }
 
-/// Factor of the frequency at a time in samples; 5.2 Hz, growing over the first half second.
+/// Returns the frequency factor at a time in samples: 5.2 Hz, growing over the first half second.
 fn vibrato(cents: f32, time: usize) -> f32 {
     if cents == 0.0 {
         return 1.0;
@@ -114,9 +114,9 @@ fn vibrato(cents: f32, time: usize) -> f32 {
 
 #[derive(Debug)]
 struct Oscillator {
-    /// Where in the period, in 1/2^32.
+    /// Position in the period, in 1/2^32.
     phase: u32,
-    /// Advance a sample, in 1/2^32 of the period.
+    /// Advance per sample, in 1/2^32 of the period.
     step: u32,
     left: f32,
     right: f32,
@@ -165,7 +165,7 @@ impl Envelope {
         Moment { level, brightness }
     }
 
-    /// Level while the key is down.
+    /// Returns the level before the release.
     fn pressed(&self, time: usize) -> f32 {
         let Timbre { attack_s, decay_s, sustain, .. } = self.timbre;
         let seconds = time as f32 / SAMPLE_RATE as f32;
