@@ -85,7 +85,7 @@ pub(crate) struct Words {
     #[arg(long)]
     pub(crate) instrumental: bool,
 
-    /// Beats per minute, 30 to 300.
+    /// Beats a minute, 30 to 300.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) bpm: Option<i64>,
 

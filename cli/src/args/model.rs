@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// List the released models and what is installed of them.
     List(List),
-    /// Download models: all that they need, verified, at one commit.
+    /// Fetch models: all that they need, verified, at one commit.
     Pull(Pull),
     /// Show a model's parts, their place, and their commit.
     Show(Show),
