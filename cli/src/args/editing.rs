@@ -39,7 +39,7 @@ pub(crate) struct Editing {
     )]
     pub(crate) src_latents: Option<PathBuf>,
 
-    /// Reference song for the sound.
+    /// Reference for the sound.
     ///
     /// Voice, instruments, room; for every task. Three excerpts of it are used, 30 s in all. Give
     /// the flag several times to use several songs.

@@ -41,7 +41,7 @@ pub(crate) fn start(place: &Where) -> Result<Started> {
 /// Like [`start`], for networks that belong to no model.
 ///
 /// # Errors
-/// As [`start`].
+/// Errors of [`start`].
 pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
     let Started { engine, kernels, mut notices } = start(place)?;
     if kernels.is_first {

@@ -156,7 +156,7 @@ fn plan_only(
 /// Makes songs and discards them, with all loading and computing of a real run.
 ///
 /// # Errors
-/// As [`run()`].
+/// Errors of [`run()`].
 pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
     let mut job = decide(args, &report)?;
     memory::check(&job, args.compute.residency())?;

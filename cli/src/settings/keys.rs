@@ -159,7 +159,7 @@ impl Key {
     }
 }
 
-/// `1`, `on`, `yes`, `true`, and their opposites.
+/// Parses `1`, `on`, `yes`, `true`, and their opposites.
 pub(crate) fn flag(text: &str) -> Option<bool> {
     let is = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     match () {

@@ -296,7 +296,7 @@ fn unknown(name: &str) -> String {
     format!("it has {}", unknown_in(name, KEYS.iter().map(|key| key.name)))
 }
 
-/// `an unknown key `modle`: did you mean `model`?`
+/// Returns a text such as ``an unknown key `modle`: did you mean `model`?``
 fn unknown_in(name: &str, keys: impl Iterator<Item = &'static str>) -> String {
     let nearest = nearest(name, keys);
     let meant = nearest.map_or(String::new(), |key| format!(": did you mean `{key}`?"));
