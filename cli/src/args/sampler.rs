@@ -29,7 +29,7 @@ pub(crate) struct Sampler {
     )]
     stork_substeps: Option<i64>,
 
-    /// Guide by the angle between the predictions with and without a caption: --guidance-mode adg.
+    /// Rotate the music away from the result without a caption: --guidance-mode adg.
     #[arg(long, alias = "use_adg", overrides_with = "no_use_adg", hide_short_help = true)]
     use_adg: bool,
 
@@ -65,7 +65,7 @@ pub(crate) struct Sampler {
     #[arg(long, alias = "no_dcw_enabled", overrides_with = "dcw_enabled", hide_short_help = true)]
     no_dcw_enabled: bool,
 
-    /// Bands to correct: low, high, double or pix [default: double].
+    /// Part to correct: low, high, double or pix [default: double].
     ///
     /// With --dcw-scaler but without --dcw-enabled, the correction is acestep.cpp's: the default is
     /// low, and stochastic steps are not corrected.

@@ -78,7 +78,7 @@ pub(crate) struct Lora {
     #[arg(long, value_name = "X", help_heading = "Learning")]
     pub(crate) alpha: Option<f64>,
 
-    /// Linear layers that get an adapter in each layer of the model.
+    /// Linear maps of each layer that get an adapter.
     ///
     /// Any of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj.
     #[arg(

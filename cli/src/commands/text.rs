@@ -61,7 +61,7 @@ impl Typed {
         if let Some(value) = &words.lyrics {
             request.lyrics = Some(text_or_file("--lyrics", value, stdin)?);
         }
-        // A typed voice clears `instrumental`, and the reverse.
+        // Typed lyrics clear the file's `instrumental`; a typed --instrumental clears its lyrics.
         match (words.lyrics.is_some(), words.instrumental) {
             (true, false) => request.instrumental = None,
             (false, true) => request.lyrics = None,

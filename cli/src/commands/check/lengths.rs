@@ -125,10 +125,12 @@ pub(super) const TIMES_SHORT: f64 = 2.0;
 ///
 /// No fixed tolerance fits all models and types: upstream rounds the time itself, and in bf16 that
 /// alone changes a song by a sixth. (The CPU rounds weights and times to bf16, but no intermediate
-/// values.) On the CPU f16 takes three times as long as f32 (the tiny model's 37 s take 25 s on two
-/// cores), so long songs are compared with a short one. The distance hardly depends on the length:
-/// from 1.3 to 37 s, latents in bf16 are 5.0 to 5.1 % away and sound 15.9 to 16.6 %, and in f16 0.6
-/// % and 3.4 to 3.5 %.
+/// values.)
+///
+/// On the CPU f16 takes three times as long as f32: the tiny model's 37 s take 25 s on two cores.
+/// So long songs are compared with a short one. The distance hardly depends on the length. From 1.3
+/// to 37 s, latents in bf16 are 5.0 to 5.1 % away, and sound 15.9 to 16.6 %. In f16 latents are 0.6
+/// % away, and sound 3.4 to 3.5 %.
 fn yardstick(seconds: f64) -> (f64, f64) {
     if seconds <= LONGEST_OWN { (seconds, TIMES_OWN) } else { (LENGTHS[0], TIMES_SHORT) }
 }
