@@ -1,4 +1,4 @@
-//! Tells the program which commit and machine it is built from and for.
+//! Passes the commit and the target of the build to the program.
 
 use std::{env, path::Path, process::Command};
 
@@ -9,7 +9,7 @@ fn main() {
     #[expect(clippy::disallowed_methods, reason = "this is what Cargo tells, and not the user")]
     let target = env::var("TARGET").unwrap_or_default();
     println!("cargo::rustc-env=ACESTEP_TARGET={target}");
-    // Every commit and every change of branch is a line of it.
+    // This file changes with every commit and every change of branch.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"])
         && Path::new(&log).exists()
     {
@@ -17,7 +17,7 @@ fn main() {
     }
 }
 
-/// What Git answers; nothing, where there is no Git or no repository.
+/// Runs Git and returns its output; `None` if there is no Git or no repository.
 fn git(args: &[&str]) -> Option<String> {
     let output = Command::new("git").args(args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();

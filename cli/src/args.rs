@@ -1,4 +1,4 @@
-//! What can be typed: the verbs, and the flags that all of them share.
+//! The command line: the commands, and the flags that all of them share.
 
 use std::{ffi::OsString, fmt::Write as _, process::ExitCode};
 
@@ -51,42 +51,42 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The verbs.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make a song from a caption, lyrics and metadata.
     Generate(Box<generate::Args>),
-    /// Let the language model plan a song: metadata, words, outline.
+    /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<plan::Plan>),
-    /// Let the language model write a song's words from a description.
+    /// Let the language model write lyrics and metadata from a description.
     Inspire(Box<plan::Inspire>),
-    /// Let the language model bring caption and lyrics into its own form.
+    /// Let the language model rewrite caption and lyrics in its own form.
     Format(Box<plan::Format>),
-    /// Read a song back: caption, metadata and lyrics from its sound.
+    /// Describe a song from its sound: caption, metadata and lyrics.
     Understand(Box<plan::Understand>),
-    /// Get models: list, pull, show, verify, remove.
+    /// Manage models: list, pull, show, verify, remove.
     Model(model::Args),
-    /// Say what a LoRA or the like holds, and whether it fits a model.
+    /// Inspect a LoRA or similar adapter, and check if it fits a model.
     Adapter(adapter::Args),
     /// Draw a sound file: waveform, spectrogram, lines.
     Plot(Box<after::Plot>),
     /// Play sound files.
     Play(after::Play),
-    /// Turn a sound into latents, and latents into a sound.
+    /// Encode a sound to latents, or decode latents to a sound.
     Codec(codec::Codec),
-    /// Teach a model something: an adapter from a folder of songs.
+    /// Train an adapter from a folder of songs.
     Train(train::Train),
-    /// Compare this machine's results with the reference's.
+    /// Compare this machine's results with the reference.
     Verify(commands::verify::Args),
-    /// Measure how fast each stage is.
+    /// Measure the speed of each stage.
     Bench(commands::bench::Args),
-    /// Say what this machine has, and whether it works.
+    /// Show what this machine has, and test whether it works.
     Doctor(doctor::Doctor),
-    /// Say what is set and by whom, or write a file to set it.
+    /// Show the settings and their sources, or write a settings file.
     Config(config::Args),
-    /// Compile and tune a card's kernels before a song needs them.
+    /// Compile and tune a GPU's kernels before a song needs them.
     Warmup(doctor::Warmup),
-    /// Check a card: results, kernels, lengths, speed; writes a report.
+    /// Check a GPU: results, kernels, lengths, speed; write a report.
     Check(Box<commands::check::Args>),
     /// Print completions for a shell.
     Completions(config::Completions),
@@ -94,10 +94,10 @@ pub(crate) enum Command {
     Man(config::Man),
 }
 
-/// The flags of `generate` as if `words` were typed after it.
+/// Parses `words` as the flags of `generate`.
 ///
 /// # Errors
-/// If they are none.
+/// If they are not valid flags.
 pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap::Error> {
     let typed = ["acestep".into(), "generate".into()].into_iter().chain(words);
     match Cli::try_parse_from(typed)?.command {
@@ -106,14 +106,15 @@ pub(crate) fn generate_args(words: Vec<OsString>) -> Result<generate::Args, clap
     }
 }
 
-/// Reads the command line; help, version and mistakes are printed here. What `loaded` says are the
-/// defaults of flags.
+/// Reads the command line and prints help, version and usage errors. `loaded` gives defaults of
+/// flags.
 ///
 /// # Errors
-/// The exit code, where there is nothing left to do.
+/// The exit code, if nothing is left to do.
 pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
     let typed: Vec<OsString> = std::env::args_os().collect();
-    // `acestep help model pull`; completions, manual and book have what it shows under its own name.
+    // Enable `acestep help model pull`. Completions, manual and book omit it: they have each page
+    // already.
     let mut command = command()
         .color(help_color(&typed))
         .disable_help_subcommand(false)
@@ -134,14 +135,13 @@ pub(crate) fn parse(loaded: Option<&Loaded>) -> Result<Cli, ExitCode> {
         Ok(cli)
     });
     read.map_err(|error| mistakes::explained(error, &command)).map_err(|error| {
-        // A closed pipe, as of `acestep --help | head -1`, is no failure.
+        // A closed pipe, as in `acestep --help | head -1`, is no failure.
         let _ = error.print();
         if error.use_stderr() { error::exit(error::USAGE) } else { ExitCode::SUCCESS }
     })
 }
 
-/// `command`, which is called `name`, with what `loaded` says of its flags; those of commands below it
-/// too.
+/// Sets the flag defaults of `loaded` in `command`, which is called `name`, and in its subcommands.
 fn with_defaults(mut command: clap::Command, name: &str, loaded: &Loaded) -> clap::Command {
     for (flag, text) in loaded.defaults_of(name) {
         if command.get_arguments().any(|arg| arg.get_id() == flag) {
@@ -158,7 +158,7 @@ fn with_defaults(mut command: clap::Command, name: &str, loaded: &Loaded) -> cla
     command
 }
 
-/// The whole command line, as help, completions and manual pages show it.
+/// Returns the whole command line as shown in help, completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     let mut command = Cli::command().long_version(version::long());
     let template = template(&command);
@@ -173,7 +173,7 @@ pub(crate) fn command() -> clap::Command {
     command = command.mut_subcommand("inspire", |inspire| {
         inspire
             .mut_arg("positional_caption", |query| query.value_name("QUERY"))
-            // Typed all the same, it is told what it is that writes them.
+            // The flag still parses, so that the user gets an explanation of who writes the lyrics.
             .mut_arg("lyrics", |lyrics| lyrics.hide(true))
     });
     command = command.mut_subcommand("understand", |understand| {
@@ -183,7 +183,7 @@ pub(crate) fn command() -> clap::Command {
     command
 }
 
-/// The commands by what one wants to do.
+/// The commands, grouped by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Make songs", &["generate", "plan", "inspire", "format"]),
     ("Hear and see them", &["play", "plot", "understand", "codec"]),
@@ -192,7 +192,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Proof and speed", &["verify", "bench", "check"]),
 ];
 
-/// The help of the program: commands in groups.
+/// Returns the template of the main help: commands in groups.
 fn template(command: &clap::Command) -> String {
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (title, names) in GROUPS {
@@ -207,7 +207,7 @@ fn template(command: &clap::Command) -> String {
     text + "\nOptions:\n{options}{after-help}"
 }
 
-/// `--color` as typed: help and usage errors are printed before it is parsed.
+/// Reads `--color` before parsing, because help and usage errors are printed earlier.
 fn help_color(typed: &[OsString]) -> clap::ColorChoice {
     let mut words = typed.iter().filter_map(|word| word.to_str());
     let value = words.find_map(|word| match word.strip_prefix("--color") {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first press asks to stop, the second stops.
+//! Ctrl-C: the first press asks the run to stop, the second ends the program.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -14,8 +14,8 @@ static PRESSES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
 static LOSES_NOTHING: AtomicBool = AtomicBool::new(false);
 
-/// How long the second press waits for a file that is being written: ended in the middle, its
-/// unfinished part would stay on the disk.
+/// Longest time that the second press waits for a file that is being written. If the program
+/// ended in the middle, the unfinished file would stay on the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes over Ctrl-C (and termination requests) for the rest of the program.
@@ -46,7 +46,7 @@ pub(crate) fn install(report: &Report) {
                 false => report::last_words("\nstopped\n"),
             }
         }
-        // What it waits for may have panicked on another thread.
+        // The interrupted work may have panicked on another thread.
         error::tell_panics();
         #[expect(clippy::exit, reason = "the main thread is busy and was asked once already")]
         std::process::exit(error::INTERRUPTED.into());
@@ -58,21 +58,21 @@ pub(crate) fn install(report: &Report) {
     survive_file_limits();
 }
 
-/// Makes a write beyond a size limit (`ulimit -f`) fail, where the system would end the program without
-/// a word and leave half a file.
+/// Makes a write beyond a size limit (`ulimit -f`) fail with an error. By default the system
+/// ends the program without a message and leaves half a file.
 #[cfg(unix)]
 fn survive_file_limits() {
     let seen = std::sync::Arc::new(AtomicBool::new(false));
-    // Without it the limit is as deadly as it was.
+    // If this fails, the limit still ends the program.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, seen);
 }
 
-/// Whether the user asked to stop.
+/// True if the user asked to stop.
 pub(crate) fn was_pressed() -> bool {
     PRESSES.load(Ordering::SeqCst) > 0
 }
 
-/// Does `wait`, which can end at any time without a loss: the first press stops the program.
+/// Runs `wait`, which can end at any time without loss: the first press ends the program.
 pub(crate) fn at_once<T>(wait: impl FnOnce() -> T) -> T {
     LOSES_NOTHING.store(true, Ordering::SeqCst);
     let result = wait();
@@ -80,9 +80,9 @@ pub(crate) fn at_once<T>(wait: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Does `write`, in the middle of which the program does not end.
+/// Runs `write` and does not let Ctrl-C end the program in the middle of it.
 pub(crate) fn whole<T>(write: impl FnOnce() -> T) -> T {
-    /// Says that writing is over, also when it ends in a panic.
+    /// Clears [`WRITING`], also after a panic.
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {

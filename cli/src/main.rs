@@ -1,15 +1,15 @@
 //! `acestep`: make music on your own machine.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `args` | what can be typed, and what the help says |
+//! | `args` | the command line and its help |
 //! | `commands` | one file or folder for each verb |
 //! | `report` | the only writer to standard output and standard error |
-//! | `progress` | what a run shows while it works |
+//! | `progress` | the progress display of a run |
 //! | `interrupt` | Ctrl-C |
 //! | `error` | `error` / `cause` / `hint`, and the exit codes |
-//! | `settings` | what comes from the configuration and the environment |
-//! | `version` | which build this is |
+//! | `settings` | values from the configuration and the environment |
+//! | `version` | version and build information |
 
 // The descriptions of a run are large JSON literals.
 #![recursion_limit = "256"]
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     error::bugs_told(serve)
 }
 
-/// Does what was typed.
+/// Parses the command line and runs the command.
 fn serve() -> ExitCode {
     let mut cli = match args::parse(None) {
         Ok(cli) => cli,
@@ -61,7 +61,8 @@ fn serve() -> ExitCode {
         report.note(&format!("{text}: {error}"));
     }
     let mut result = run(&cli);
-    // The model, two that it shares with others, and the language model.
+    // At most four models can be missing: the model, two that it shares with others, and the
+    // language model.
     for _ in 0..4 {
         let Err(error) = &result else { break };
         match commands::model::offer(error, &report) {

@@ -1,7 +1,7 @@
 //! The only writer to standard output and standard error.
 //!
-//! Standard output carries what can be piped: paths, one JSON object, or a WAV. Everything else
-//! goes to standard error, where nothing is lost if it cannot be written.
+//! Standard output carries data that can be piped: paths, one JSON object, or a WAV. Everything
+//! else goes to standard error; failed writes there are ignored.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use crate::{error, progress::Style, settings};
 
-/// What a command may say, and where.
+/// Settings for the output of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
-    /// Negative: quiet; positive: more to read.
+    /// Negative: quiet; positive: verbose.
     pub(crate) verbosity: i8,
     pub(crate) color: ColorChoice,
-    /// Whether moving lines may be shown.
+    /// True if moving lines may be shown.
     pub(crate) progress: bool,
-    /// Whether standard error is one JSON object a line.
+    /// True if standard error carries one JSON object per line.
     pub(crate) json: bool,
 }
 
@@ -32,12 +32,12 @@ const CYAN: &str = "\x1b[36m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Report {
-    /// Whether only errors are shown.
+    /// True if only errors are shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.verbosity < 0
     }
 
-    /// How a run shows its stages.
+    /// Returns the progress display to use.
     pub(crate) fn progress_style(&self) -> Style {
         let moving = self.progress && io::stderr().is_terminal() && !settings::terminal_is_dumb();
         match self.verbosity {
@@ -49,7 +49,7 @@ impl Report {
         }
     }
 
-    /// One line that helps to understand what is happening.
+    /// Prints one informative line.
     pub(crate) fn line(&self, text: &str) {
         if !self.is_quiet() {
             match self.json {
@@ -59,7 +59,7 @@ impl Report {
         }
     }
 
-    /// A line that another program printed, as it stands.
+    /// Prints a line of another program unchanged.
     pub(crate) fn words(&self, line: &str) {
         match self.json {
             true => self.event(&json!({ "event": "line", "text": line.trim() })),
@@ -67,12 +67,12 @@ impl Report {
         }
     }
 
-    /// One object for a program to read.
+    /// Prints one JSON object.
     pub(crate) fn event(&self, object: &Value) {
         self.print(&format!("{object}\n"));
     }
 
-    /// Something the user should know, that stops nothing.
+    /// Prints a note: information that does not stop the command.
     pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet() {
             match self.json {
@@ -90,7 +90,7 @@ impl Report {
         bytes(format!("{text}\n").as_bytes())
     }
 
-    /// `text` as standard output shows it: without colours, unless they are wanted there.
+    /// Returns `text` for standard output: without colours, unless they are wanted there.
     pub(crate) fn plain(&self, text: &str) -> String {
         let choice = match self.color {
             ColorChoice::Auto => AutoStream::choice(&io::stdout()),
@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// What was asked for and cannot be on standard output, whatever the verbosity.
+    /// Prints requested text to standard error at any verbosity.
     pub(crate) fn always(&self, text: &str) {
         match self.json {
             true => self.event(&json!({ "event": "text", "text": text })),
@@ -110,7 +110,7 @@ impl Report {
         }
     }
 
-    /// Prints `error`, its causes and its remedy, and gives the exit code.
+    /// Prints `error`, its causes and its hint, and returns the exit code.
     pub(crate) fn failure(&self, error: &anyhow::Error) -> ExitCode {
         let code = error::code_of(error);
         if self.json && code != 0 {
@@ -135,12 +135,12 @@ impl Report {
 
     fn print(&self, text: &str) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
-        // Whoever closed standard error does not want to read it.
+        // A write fails if standard error is closed; nobody reads it then.
         let _ = stream.write_all(text.as_bytes());
     }
 }
 
-/// Standard output that cannot be written.
+/// Error: standard output cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output")]
 pub(crate) struct Stdout(#[source] pub(crate) io::Error);
@@ -162,8 +162,8 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Stdout> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Stdout)
 }
 
-/// Writes to standard error whatever the settings, without waiting for who else writes there.
+/// Writes to standard error at any verbosity, without waiting for other writers.
 pub(crate) fn last_words(text: &str) {
-    // Whoever closed standard error does not want to read it.
+    // A write fails if standard error is closed; nobody reads it then.
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,8 +1,8 @@
-//! What the environment and the configuration decide; no other file reads them.
+//! Settings from the environment and the configuration; no other file reads them.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `keys` | what can be set, for which commands, and what it may be |
+//! | `keys` | the keys, their commands and their allowed values |
 //! | `load` | the layers: a file, the environment, flags |
 
 use std::{env, ffi::OsString, path::PathBuf, process::Command, sync::OnceLock};
@@ -19,16 +19,16 @@ pub(crate) use load::{Loaded, Origin};
 pub(crate) mod keys;
 mod load;
 
-/// What the file, the environment and the flags of every command say.
+/// Settings from the file, the environment and the global flags.
 static LOADED: OnceLock<Loaded> = OnceLock::new();
 
-/// Remembers what was said; before, and in tests, nothing was.
+/// Stores the settings. Without a call, as in tests, there are none.
 pub(crate) fn set_up(loaded: Loaded) {
-    // Only the first counts, and there is one.
+    // Only the first call counts, and there is only one.
     let _ = LOADED.set(loaded);
 }
 
-/// What was said; the defaults, where nothing was.
+/// Returns the stored settings, or the defaults if there are none.
 pub(crate) fn loaded() -> &'static Loaded {
     LOADED.get_or_init(Loaded::default)
 }
@@ -37,8 +37,8 @@ fn said(name: &str) -> Option<String> {
     loaded().get(name).map(|value| value.text.clone())
 }
 
-/// Where models lie that were put there by hand, unless something else was said: `acestep/models` in
-/// the user's data directory. Nowhere, if the user has no home.
+/// Returns the directory of manually installed models; default: `acestep/models` in the user's
+/// data directory. `None` if the user has no home.
 pub(crate) fn models_dir() -> Option<PathBuf> {
     said("models_dir").map(PathBuf::from).or_else(|| {
         let base = etcetera::choose_base_strategy().ok()?;
@@ -46,8 +46,8 @@ pub(crate) fn models_dir() -> Option<PathBuf> {
     })
 }
 
-/// The file of the configuration, unless another is named: `acestep/config.toml` in the user's
-/// directory of configurations. None, if the user has no home.
+/// Returns the path of the configuration file; default: `acestep/config.toml` in the user's
+/// configuration directory. `None` if the user has no home.
 pub(crate) fn config_file() -> Option<PathBuf> {
     set("ACESTEP_CONFIG").map(PathBuf::from).or_else(|| {
         let base = etcetera::choose_base_strategy().ok()?;
@@ -55,27 +55,27 @@ pub(crate) fn config_file() -> Option<PathBuf> {
     })
 }
 
-/// The user's home.
+/// Returns the user's home directory.
 fn home() -> Option<PathBuf> {
     etcetera::home_dir().ok()
 }
 
-/// The model that is used where none is named.
+/// Returns the name of the default model.
 pub(crate) fn model() -> String {
     configured_model().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned())
 }
 
-/// The same, if something says it.
+/// Returns the configured model, if one is set.
 pub(crate) fn configured_model() -> Option<String> {
     said("model")
 }
 
-/// The language model that is used where none is named, if something says it.
+/// Returns the configured language model, if one is set.
 pub(crate) fn lm_model() -> Option<String> {
     said("lm_model")
 }
 
-/// What every request without a file begins with, and what is worth saying about it.
+/// Returns the defaults of every request without a file, and notices about them.
 ///
 /// # Errors
 /// Values that a request cannot have.
@@ -83,7 +83,7 @@ pub(crate) fn request() -> anyhow::Result<(Request, Vec<Notice>)> {
     loaded().request()
 }
 
-/// Where models are looked for: in the directory of models, then in the cache of the hub.
+/// Returns the places of models: the models directory, then the cache of the hub.
 pub(crate) fn layout() -> Layout {
     let layout = Layout::new(models_dir());
     match hub() {
@@ -92,13 +92,14 @@ pub(crate) fn layout() -> Layout {
     }
 }
 
-/// The cache of the Hugging Face hub, as all its programs find it: HF_HUB_CACHE, else `hub` in HF_HOME,
-/// else in `huggingface` in the user's directory of caches. Nowhere, if the user has no home.
+/// Returns the cache of the Hugging Face hub, found as its other programs find it: HF_HUB_CACHE,
+/// else `hub` in HF_HOME, else `huggingface` in the user's cache directory. `None` if the user has
+/// no home.
 pub(crate) fn hub() -> Option<Hub> {
     let cache = path("HF_HUB_CACHE")
         .or_else(|| Some(hf_home()?.join("hub")))
         .and_then(|cache| std::path::absolute(cache).ok())?;
-    // Who has no home may name a directory of data, or one of models.
+    // A user without a home may set a data directory or a models directory.
     let base = etcetera::choose_base_strategy().ok();
     let data = base.map(|base| base.data_dir()).or_else(|| path("XDG_DATA_HOME"));
     let data = data.map(|data| data.join("acestep")).or_else(models_dir)?;
@@ -107,13 +108,13 @@ pub(crate) fn hub() -> Option<Hub> {
 
 fn hf_home() -> Option<PathBuf> {
     path("HF_HOME").or_else(|| {
-        // Not where macOS and Windows keep caches, as Python's program does not either.
+        // Like the Python library, do not use the native cache directories of macOS and Windows.
         let caches = path("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))?;
         Some(caches.join("huggingface"))
     })
 }
 
-/// A path as programs of the hub read it: `~` is the home.
+/// Reads a path variable as programs of the hub do: `~` is the home directory.
 fn path(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(set(name)?);
     match (path.strip_prefix("~"), home()) {
@@ -122,7 +123,7 @@ fn path(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// Which hub is asked, and as whom: HF_ENDPOINT, and HF_TOKEN or what `hf auth login` wrote.
+/// Returns the hub server and the token: HF_ENDPOINT, and HF_TOKEN or the file of `hf auth login`.
 pub(crate) fn access() -> Access {
     let text = |name| Some(set(name)?.to_str()?.trim().to_owned());
     let token = || {
@@ -133,7 +134,7 @@ pub(crate) fn access() -> Access {
     Access { endpoint: text("HF_ENDPOINT"), token: text("HF_TOKEN").or_else(token) }
 }
 
-/// Whether no server is asked for anything, and what says so.
+/// Returns the setting that forbids all network requests, if there is one.
 pub(crate) fn offline() -> Option<String> {
     let value = loaded().get("offline").filter(|value| value.text == "true");
     let is_on = || keys::flag(set("HF_HUB_OFFLINE")?.to_str()?).filter(|on| *on);
@@ -143,38 +144,38 @@ pub(crate) fn offline() -> Option<String> {
     }
 }
 
-/// Whether every question is answered with yes.
+/// True if every question is answered with yes.
 pub(crate) fn yes() -> bool {
     loaded().get("yes").is_some_and(|value| value.text == "true")
 }
 
-/// Where compiled kernels are kept, unless something else was said: in `acestep` in the user's
-/// directory of caches. Nowhere, if the user has no home.
+/// Returns the directory of compiled kernels; default: in `acestep` in the user's cache directory.
+/// `None` if the user has no home.
 pub(crate) fn kernels_dir() -> Option<PathBuf> {
     let cache = said("cache_dir").map(PathBuf::from).or_else(|| {
         let base = etcetera::choose_base_strategy().ok()?;
         Some(base.cache_dir().join("acestep"))
     })?;
-    // The backend is told a path, and must find it from wherever it looks.
+    // The backend needs an absolute path, because it may use another working directory.
     Some(std::path::absolute(&cache).unwrap_or(cache).join("kernels"))
 }
 
-/// Whether a panic should print where it came from.
+/// True if a panic should print a backtrace.
 pub(crate) fn wants_backtrace() -> bool {
     set("RUST_BACKTRACE").is_some_and(|value| value != "0")
 }
 
-/// Whether the terminal can move its cursor.
+/// True if the terminal cannot move its cursor.
 pub(crate) fn terminal_is_dumb() -> bool {
     set("TERM").is_some_and(|value| value == "dumb")
 }
 
-/// Whether the terminal says that it has every colour.
+/// True if the terminal reports that it has true colour.
 pub(crate) fn terminal_has_any_color() -> bool {
     anstyle_query::truecolor()
 }
 
-/// Whether the terminal's name, or on Windows its session, says that it has the 256 colours of xterm.
+/// True if the terminal's name, or its session on Windows, shows that it has xterm's 256 colours.
 pub(crate) fn terminal_has_256_colors() -> bool {
     let names = ["256color", "kitty", "alacritty", "foot", "direct"];
     let is_named = |term: &str| names.iter().any(|name| term.contains(name));
@@ -182,8 +183,8 @@ pub(crate) fn terminal_has_256_colors() -> bool {
         || cfg!(windows) && set("WT_SESSION").is_some()
 }
 
-/// Makes `child`, which is this program again, do what it is told and nothing that was set: but for the
-/// places of models and of compiled kernels.
+/// Makes `child`, another run of this program, ignore all settings except the directories of models
+/// and compiled kernels.
 pub(crate) fn alone(child: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -197,10 +198,10 @@ pub(crate) fn alone(child: &mut Command) {
     }
 }
 
-/// The variable that names the directory of the models.
+/// The variable of the models directory.
 const MODELS_DIR: &str = "ACESTEP_MODELS_DIR";
 
-/// The variables that are set to something and begin as those of the settings do.
+/// Returns the non-empty variables with the prefix of the settings.
 fn ours() -> impl Iterator<Item = String> {
     let set = env::vars_os().filter(|(_, value)| !value.is_empty());
     set.filter_map(|(name, _)| {
@@ -208,12 +209,12 @@ fn ours() -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether a variable is set to something.
+/// True if a variable has a non-empty value.
 pub(crate) fn is_set(name: &str) -> bool {
     set(name).is_some()
 }
 
-/// A variable that is set to something: an empty one counts as not set.
+/// Returns the value of a variable; an empty one counts as not set.
 fn set(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }

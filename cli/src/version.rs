@@ -1,11 +1,11 @@
-//! Which build this is.
+//! Version and build information.
 
 use acestep_runtime::device::BUILT_IN;
 
-/// The commit that it was built from; `unknown`, where there was none.
+/// The commit of this build, or `unknown` if there was none.
 pub(crate) const COMMIT: &str = env!("ACESTEP_COMMIT");
 
-/// What `--version` prints behind the name: version, commit, what is built in.
+/// Text that `--version` prints after the name: version, commit, built-in features.
 pub(crate) fn long() -> String {
     let mut features = BUILT_IN.to_vec();
     features.extend(cfg!(feature = "demo").then_some("demo"));

@@ -1,8 +1,8 @@
-//! Tensors into a freshly initialised module, all or nothing.
+//! Loading of tensors into a freshly initialised module, all or nothing.
 //!
 //! Names, shapes and types are compared before the first byte is read, so that a wrong checkpoint
-//! costs no minutes. Parameters are initialised lazily and replaced one by one: the peak is the
-//! parameters and about one tensor.
+//! fails quickly. Parameters are initialised lazily and replaced one by one: the peak memory is the
+//! parameters plus about one tensor.
 
 use std::{
     cell::RefCell,
@@ -22,7 +22,7 @@ use crate::{
     Error, Part, Tensors, adapter::Shared, error::Names, fold::fold, safetensors::is_beyond_f16,
 };
 
-/// Where the value of one parameter comes from.
+/// Source of a parameter's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A tensor of the file.
@@ -32,14 +32,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The tensor that messages name; it has the parameter's shape.
+    /// Returns the tensor's name for messages; this tensor has the parameter's shape.
     fn name(&self) -> &str {
         match self {
             Self::Plain(name) | Self::WeightNorm(_, name) => name,
         }
     }
 
-    /// Every tensor of the file that this takes.
+    /// Returns the names of all its tensors.
     fn names(&self) -> impl Iterator<Item = &str> {
         match self {
             Self::Plain(name) => [Some(name.as_str()), None],
@@ -49,8 +49,8 @@ impl Source {
         .flatten()
     }
 
-    /// The type in which a parameter that is to be kept as `dtype` is best read: what is to be
-    /// rounded to eight bits not rounded twice, and not wider than it is in the file.
+    /// Returns the type to read for a parameter that is stored as `dtype`. It avoids a second
+    /// rounding before int8, and is not wider than the type of the file.
     fn read_type(&self, tensors: &Tensors, dtype: DType) -> DType {
         match (self, dtype) {
             (Self::Plain(name), DType::I8) if tensors.dtype(name) == Some("BF16") => DType::BF16,
@@ -59,7 +59,7 @@ impl Source {
         }
     }
 
-    /// Reads the value, of the parameter's `shape`, as `dtype`.
+    /// Reads the value with the parameter's `shape`, as `dtype`.
     fn read(
         &self,
         tensors: &Tensors,
@@ -84,7 +84,7 @@ impl Source {
     }
 }
 
-/// The parameters of `part` that the files offer: module path to source.
+/// Returns the parameters of `part` in the files: module path to source.
 ///
 /// # Errors
 /// [`Error::HalfWeightNorm`], [`Error::SameParameter`], [`Error::WrongDtype`],
@@ -122,7 +122,7 @@ pub(crate) fn sources(tensors: &Tensors, part: Part) -> Result<BTreeMap<String, 
     Ok(sources)
 }
 
-/// `g` is `[d, 1, ..]` where `v` is `[d, ..]`.
+/// Checks that `g` is `[d, 1, ..]` if `v` is `[d, ..]`.
 fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
     let mut expected = tensors.shape(v)?.to_vec();
     expected.iter_mut().skip(1).for_each(|size| *size = 1);
@@ -134,10 +134,10 @@ fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
     Err(Error::WrongShape { path, tensor: g.to_owned(), by: "its `weight_v`", expected, found })
 }
 
-/// The values and bytes that a part has in its files.
+/// Returns the number of values and bytes of a part in its files.
 ///
 /// # Errors
-/// As [`sources`].
+/// Errors of [`sources`].
 pub(crate) fn size(tensors: &Tensors, part: Part) -> Result<PartSize, Error> {
     let mut size = PartSize { parameters: 0, file_bytes: 0 };
     for source in sources(tensors, part)?.values() {
@@ -147,10 +147,10 @@ pub(crate) fn size(tensors: &Tensors, part: Part) -> Result<PartSize, Error> {
     Ok(size)
 }
 
-/// How large one network is.
+/// Size of one network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartSize {
-    /// Numbers in memory, weight-norm pairs counted as the folded weight.
+    /// Number of parameters; a weight-norm pair counts as the folded weight.
     pub parameters: u64,
     /// Bytes in the files.
     pub file_bytes: u64,
@@ -160,15 +160,15 @@ pub struct PartSize {
 #[derive(Default)]
 struct Expected {
     stack: Vec<String>,
-    /// What holds each module of the stack.
+    /// Container of each module of the stack.
     containers: Vec<String>,
     parameters: BTreeMap<String, Parameter>,
 }
 
-/// What a module wants of one parameter.
+/// Expected properties of a parameter.
 struct Parameter {
     shape: Vec<usize>,
-    /// Its own name, and the layer that it belongs to.
+    /// Its own name; the container of its layer follows.
     name: String,
     layer: String,
 }
@@ -192,8 +192,8 @@ impl<B: burn::tensor::backend::Backend> ModuleVisitor<B> for Expected {
     }
 }
 
-/// Checks that `sources` are exactly the parameters of `module`, each of its shape, and returns
-/// these.
+/// Checks that `sources` are exactly the parameters of `module`, with matching shapes, and returns
+/// the parameters.
 fn check<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
@@ -230,10 +230,10 @@ fn check<B: Backend, M: Module<B>>(
     Ok(expected)
 }
 
-/// The parameters of `part` that the files offer, as paths in its module, and their shapes.
+/// Returns the paths and shapes of the parameters of `part` in the files.
 ///
 /// # Errors
-/// As [`sources`].
+/// Errors of [`sources`].
 pub(crate) fn shapes(tensors: &Tensors, part: Part) -> Result<Vec<(String, Vec<usize>)>, Error> {
     let shape = |(path, source): (String, Source)| {
         let shape = tensors.shape(source.name())?.to_vec();
@@ -242,10 +242,10 @@ pub(crate) fn shapes(tensors: &Tensors, part: Part) -> Result<Vec<(String, Vec<u
     sources(tensors, part)?.into_iter().map(shape).collect()
 }
 
-/// Reads the weights of `part` that `adapters` change, so that they know by how much in `dtype`.
+/// Merges the adapted weights of `part` to measure the change of `adapters` in `dtype`.
 ///
 /// # Errors
-/// As [`load`].
+/// Errors of [`load`].
 pub(crate) fn measure(
     tensors: &Tensors,
     part: Part,
@@ -263,7 +263,7 @@ pub(crate) fn measure(
 /// Compares the names and shapes of `module`'s parameters with the tensors of `part`.
 ///
 /// # Errors
-/// Names the tensors that are missing, unused, or of another shape or type.
+/// An error that names the tensors that are missing, unused, or of another shape or type.
 pub(crate) fn compare<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
@@ -272,17 +272,16 @@ pub(crate) fn compare<B: Backend, M: Module<B>>(
     check(module, tensors, part, &sources(tensors, part)?).map(drop)
 }
 
-/// The error for tensors that nobody takes.
+/// Returns the error for tensors that no network uses.
 pub(crate) fn unused_tensors(tensors: &Tensors, part: &'static str, names: Vec<String>) -> Error {
     let path = tensors.path().to_owned();
     Error::UnusedTensors { path, part, count: names.len(), names: Names(names) }
 }
 
-/// Has the matrices that are kept in eight bits rounded to them as they are filled: Burn knows no
-/// tensor data of that kind.
+/// Rounds the int8 matrices while they are loaded, because Burn has no tensor data of that kind.
 struct Rounding<'a> {
     path: Vec<String>,
-    /// Paths of those parameters.
+    /// Paths of these parameters.
     which: &'a BTreeSet<String>,
 }
 
@@ -303,10 +302,11 @@ impl<B: Backend> ModuleMapper<B> for Rounding<'_> {
     }
 }
 
-/// Fills `module` with the tensors of `part`, in a network of `dtype`, each as `adapters` change it.
+/// Fills `module` with the tensors of `part`, in a network of `dtype`, changed by `adapters`.
 ///
 /// # Errors
-/// Names the tensors that are missing, unused, of another shape or type, or cannot be read.
+/// An error that names the tensors that are missing, unused, unreadable, or of another shape or
+/// type.
 pub(crate) fn load<B: Backend, M: Module<B>>(
     mut module: M,
     tensors: &Arc<Tensors>,
@@ -325,12 +325,12 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         module = module.map(&mut Rounding { path: Vec::new(), which: &which });
     }
 
-    // Burn keeps only the text of what went wrong in a snapshot; this keeps the error itself.
+    // Burn keeps only the text of a snapshot's error; this keeps the error itself.
     let failure = Rc::new(RefCell::new(None));
     let snapshots = sources.into_iter().map(|(path, source)| {
         let Parameter { shape, name, layer } = &parameters[&path];
         let (shape, dtype) = (shape.clone(), kept_as::<B>(name, layer, dtype));
-        // With adapters the sum is made in f32.
+        // With adapters the sum is computed in f32.
         let is_changed = adapters.is_some_and(|adapters| adapters.change(&path));
         let read_as = match dtype {
             DType::I8 if is_changed => DType::F32,
@@ -367,7 +367,7 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     if let Some(error) = failure.borrow_mut().take() {
         return Err(error);
     }
-    // `check` has seen to it that nothing else can go wrong.
+    // `check` has excluded all other errors.
     assert!(
         result.errors.is_empty() && result.missing.is_empty() && result.unused.is_empty(),
         "the {part} was not applied as checked: {:?} {:?} {:?}",

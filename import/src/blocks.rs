@@ -1,7 +1,7 @@
-//! Quantised blocks of ggml: a few numbers that share a scale, back to f32.
+//! Dequantisation of ggml's blocks: groups of values that share a scale.
 //!
-//! A row is cut into blocks of 32 or 256 values. The types with `_K` keep a scale for each 16 or 32
-//! values of the block, itself in 4 or 6 bits, under one f16 scale for all. What a value is:
+//! A row is split into blocks of 32 or 256 values. The `_K` types have a scale for each 16 or 32
+//! values of the block, in 4 or 6 bits, and one f16 scale for the block. The value is:
 //!
 //! | type | values, bytes | value |
 //! |---|---|---|
@@ -10,21 +10,21 @@
 //! | Q2_K, Q4_K, Q5_K | 256; 84, 144, 176 | `(d s) q - (m t)`, `q` unsigned, scales `s`, `t` |
 //! | Q3_K, Q6_K | 256; 110, 210 | `(d s) q`, `q` and `s` signed |
 //!
-//! Products are made in f32 in the order of the brackets, as ggml's, so that the values are its own
-//! to the last bit.
+//! Products are computed in f32 in the order of the brackets, as in ggml, so that the values match
+//! it bit for bit.
 //!
 //! Source: ggml `ggml-common.h` (layouts) and `ggml-quants.c` (`dequantize_row_*`).
 
 use half::f16;
 
-/// Values in a block of the types with `_K`.
+/// Values in a block of the `_K` types.
 const SUPER: usize = 256;
-/// Values in a block of the others.
+/// Values in a block of the other types.
 const SMALL: usize = 32;
-/// The most values that a block has.
+/// Maximum number of values in a block.
 pub(crate) const LONGEST: usize = SUPER;
 
-/// How a quantised tensor is stored.
+/// Type of a quantised tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(non_camel_case_types, reason = "the names that ggml and its files use")]
 pub(crate) enum Block {
@@ -41,7 +41,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// All that are read.
+    /// All supported types.
     pub(crate) const ALL: [Self; 10] = [
         Self::Q4_0,
         Self::Q4_1,
@@ -55,12 +55,12 @@ impl Block {
         Self::Q6_K,
     ];
 
-    /// The type that ggml calls `name`.
+    /// Returns the type with ggml's name `name`.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|block| block.name() == name)
     }
 
-    /// What ggml calls it.
+    /// Returns ggml's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Q4_0 => "Q4_0",
@@ -76,7 +76,7 @@ impl Block {
         }
     }
 
-    /// Values in one block.
+    /// Returns the number of values in one block.
     pub(crate) fn values(self) -> usize {
         match self {
             Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 => SMALL,
@@ -84,7 +84,7 @@ impl Block {
         }
     }
 
-    /// Bytes of one block.
+    /// Returns the bytes of one block.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Q4_0 => 18,
@@ -100,7 +100,7 @@ impl Block {
         }
     }
 
-    /// Writes the values of one block, of [`Self::bytes`], into the first [`Self::values`] of
+    /// Writes the values of one block, of [`Self::bytes`], to the first [`Self::values`] of
     /// `values`.
     pub(crate) fn widen(self, block: &[u8], values: &mut [f32; LONGEST]) {
         debug_assert_eq!(block.len(), self.bytes());
@@ -134,12 +134,13 @@ impl Block {
     }
 }
 
-/// The f16 at byte `at`.
+/// Reads the f16 at byte `at`.
 fn scale(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
-/// 16 bytes of two values each: the lower halves are the first 16, the upper ones the last.
+/// Reads 16 bytes of two values each: the low nibbles are the first 16 values, the high ones the
+/// last.
 fn nibbles(
     d: f32,
     bytes: &[u8],
@@ -154,14 +155,14 @@ fn nibbles(
     }
 }
 
-/// The fifth bit of value `i`, in its place.
+/// Returns a function for the fifth bit of value `i`, shifted into place.
 fn fifth_bits(bytes: &[u8]) -> impl Fn(usize) -> u32 {
     let bits = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     move |i| (bits >> i & 1) << 4
 }
 
 // ANCHOR: block
-/// 16 bytes of scale and minimum, 4 bits each, for 16 values each; 64 of quarters; `d`, `m`.
+/// 16 bytes with a 4-bit scale and minimum for 16 values each; 64 bytes of 2-bit values; `d`, `m`.
 fn q2_k(block: &[u8], values: &mut [f32; LONGEST]) {
     let (d, m) = (scale(block, 80), scale(block, 82));
     for (j, group) in values.chunks_exact_mut(16).enumerate() {
@@ -174,8 +175,8 @@ fn q2_k(block: &[u8], values: &mut [f32; LONGEST]) {
 }
 // ANCHOR_END: block
 
-/// 32 bytes of third bits; 64 of quarters; 12 of 16 scales in 6 bits; `d`. A third bit that is not
-/// set takes 4 off.
+/// 32 bytes of third bits; 64 bytes of 2-bit values; 12 bytes with 16 6-bit scales; `d`. A third
+/// bit of 0 subtracts 4.
 fn q3_k(block: &[u8], values: &mut [f32; LONGEST]) {
     let (d, packed) = (scale(block, 108), &block[96..108]);
     for (j, group) in values.chunks_exact_mut(16).enumerate() {
@@ -191,13 +192,13 @@ fn q3_k(block: &[u8], values: &mut [f32; LONGEST]) {
     }
 }
 
-/// The bytes of group `j` of 16 values, and where in them its two bits are: 128 values share 32
-/// bytes, the first 32 of them in the lowest bits.
+/// Returns the bytes of group `j` of 16 values, and the shift of its two bits: 128 values share 32
+/// bytes, with the first 32 in the lowest bits.
 fn quarters(bytes: &[u8], j: usize) -> (&[u8], usize) {
     (&bytes[j / 8 * 32 + j % 2 * 16..], j % 8 / 2 * 2)
 }
 
-/// `d`, `m`; 12 bytes of 8 scales and 8 minima; 128 of halves.
+/// `d`, `m`; 12 bytes with 8 scales and 8 minima; 128 bytes of 4-bit values.
 fn q4_k(block: &[u8], values: &mut [f32; LONGEST]) {
     let (d, m) = (scale(block, 0), scale(block, 2));
     for (j, group) in values.chunks_exact_mut(32).enumerate() {
@@ -210,7 +211,7 @@ fn q4_k(block: &[u8], values: &mut [f32; LONGEST]) {
     }
 }
 
-/// As Q4_K, with 32 bytes of fifth bits before the halves.
+/// Like Q4_K, with 32 bytes of fifth bits before the 4-bit values.
 fn q5_k(block: &[u8], values: &mut [f32; LONGEST]) {
     let (d, m) = (scale(block, 0), scale(block, 2));
     for (j, group) in values.chunks_exact_mut(32).enumerate() {
@@ -223,14 +224,14 @@ fn q5_k(block: &[u8], values: &mut [f32; LONGEST]) {
     }
 }
 
-/// The bytes of group `j` of 32 values, and where in them its four bits are: two groups share 32
-/// bytes, the first in the lower halves.
+/// Returns the bytes of group `j` of 32 values, and the shift of its four bits: two groups share 32
+/// bytes, with the first in the low nibbles.
 fn halves(bytes: &[u8], j: usize) -> (&[u8], usize) {
     (&bytes[j / 2 * 32..], j % 2 * 4)
 }
 
-/// Scale and minimum `j` of 8, six bits each: the first four lie in the lower six bits of bytes 0 to
-/// 3 and 4 to 7, the last four in bytes 8 to 11 and in the bits that those left.
+/// Returns 6-bit scale and minimum `j` of 8. The first four are in the lower six bits of bytes 0 to
+/// 3 and 4 to 7. The last four are in bytes 8 to 11 and the remaining upper bits.
 fn scale_and_minimum(packed: &[u8], j: usize) -> (f32, f32) {
     let (s, t) = match j {
         0..4 => (packed[j] & 63, packed[j + 4] & 63),
@@ -241,13 +242,13 @@ fn scale_and_minimum(packed: &[u8], j: usize) -> (f32, f32) {
     (f32::from(s), f32::from(t))
 }
 
-/// 128 bytes of lower four bits; 64 of upper two; 16 signed scales; `d`.
+/// 128 bytes of lower four bits; 64 bytes of upper two bits; 16 signed scales; `d`.
 fn q6_k(block: &[u8], values: &mut [f32; LONGEST]) {
     let d = scale(block, 208);
     for (j, group) in values.chunks_exact_mut(16).enumerate() {
         let d = d * f32::from(block[192 + j].cast_signed());
-        // 128 values share 64 bytes of lower bits: 64 in the lower halves, 64 above; and 32 of
-        // upper bits, 32 values in each two.
+        // 128 values share 64 bytes of lower bits (64 in the low nibbles, 64 in the high ones) and
+        // 32 bytes of upper bits (32 values in each two bits).
         let (part, row, column) = (j / 8, j % 8 / 2, j % 2 * 16);
         let low = &block[part * 64 + row % 2 * 32 + column..];
         let high = &block[128 + part * 32 + column..];

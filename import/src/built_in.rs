@@ -1,32 +1,32 @@
-//! The models that the program carries.
+//! The built-in models.
 //!
-//! `demo` (behind the feature of that name) is a small ACE-Step that learned from music composed by this
-//! project, as the book's chapter on training tells. `tiny` has random weights, about a million and
-//! a quarter, and sings noise: it proves the pipeline. Its files are those of the goldens, described in
-//! the README of `tests/goldens`. Both are in the released layout.
+//! `demo` (with the feature of that name) is a small ACE-Step, trained on music composed by this
+//! project; see the book's chapter on training. `tiny` has about 1.25 million random weights and
+//! makes noise: it tests the pipeline. Its files are those of the goldens; the README of
+//! `tests/goldens` describes them. Both are in the released layout.
 
 use crate::{Directory, Error, Folder, LanguageFolder};
 
-/// What `--model` and `--lm-model` call the model that learned.
+/// Name of the trained model for `--model` and `--lm-model`.
 pub const DEMO: &str = "demo";
 
-/// What `--model` and `--lm-model` call the random one.
+/// Name of the random model for `--model` and `--lm-model`.
 pub const TINY: &str = "tiny";
 
-/// A model inside the program.
+/// A built-in model.
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
-    /// What it is called.
+    /// Name.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub about: &'static str,
-    /// Diffusion model, autoencoder, text encoder.
+    /// Directories of the diffusion model, the autoencoder and the text encoder.
     pub directories: [Directory; 3],
-    /// Its language model.
+    /// Directory of the language model.
     pub language_model: Directory,
 }
 
-/// A directory inside the program, from one in the repository: its name for messages, then files.
+/// Embeds a directory of the repository: its name for messages, then its files.
 macro_rules! embedded {
     ($model:literal, $place:literal / $directory:literal: $($file:literal),+ $(,)?) => {
         Directory::Embedded(
@@ -71,21 +71,21 @@ const DEMO_MODEL: BuiltIn = BuiltIn {
         "config.json", "model.safetensors", "tokenizer.json"),
 };
 
-/// All models in this build, that to begin with first. A static, for a constant would be in the program once
-/// for each crate that names it.
+/// All models of this build; the default comes first. A static, because a constant would be copied
+/// into each crate that uses it.
 pub static BUILT_IN_MODELS: &[BuiltIn] = &[
     #[cfg(feature = "demo")]
     DEMO_MODEL,
     TINY_MODEL,
 ];
 
-/// The model inside the program that is called so.
+/// Returns the built-in model `name`.
 pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN_MODELS.iter().find(|model| model.name == name)
 }
 
 impl BuiltIn {
-    /// Bytes of all its files.
+    /// Returns the bytes of all its files.
     pub fn bytes(&self) -> u64 {
         let of = |directory: &Directory| match directory {
             Directory::Embedded(_, files) => {
@@ -96,10 +96,10 @@ impl BuiltIn {
         self.directories.iter().chain([&self.language_model]).map(of).sum()
     }
 
-    /// Opens it.
+    /// Opens the model.
     ///
     /// # Errors
-    /// None but for a mistake of ours: its files are part of the program.
+    /// None, except for a bug: its files are part of the program.
     pub fn open(&self) -> Result<Folder, Error> {
         let [dit, vae, text_encoder] = self.directories.clone();
         Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
@@ -108,7 +108,7 @@ impl BuiltIn {
     /// Opens its language model.
     ///
     /// # Errors
-    /// None but for a mistake of ours: its files are part of the program.
+    /// None, except for a bug: its files are part of the program.
     pub fn open_language_model(&self) -> Result<LanguageFolder, Error> {
         LanguageFolder::open(self.language_model.clone())
     }
@@ -121,7 +121,7 @@ fn tiny() -> &'static BuiltIn {
 /// Opens the random model.
 ///
 /// # Errors
-/// As [`BuiltIn::open`].
+/// Errors of [`BuiltIn::open`].
 pub fn open_tiny() -> Result<Folder, Error> {
     tiny().open()
 }
@@ -129,12 +129,12 @@ pub fn open_tiny() -> Result<Folder, Error> {
 /// Opens the random language model, which has 512 audio codes.
 ///
 /// # Errors
-/// As [`BuiltIn::open_language_model`].
+/// Errors of [`BuiltIn::open_language_model`].
 pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
     tiny().open_language_model()
 }
 
-/// Which of them the directory that messages call `root` belongs to.
+/// Returns the name of the model whose directory is called `root` in messages.
 pub(crate) fn owner(root: &str) -> &str {
     root.split('/').nth(1).unwrap_or(root)
 }

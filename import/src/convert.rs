@@ -1,24 +1,24 @@
-//! Numbers as a file stores them to numbers as a network wants them.
+//! Conversion of stored values to the types of a network.
 //!
-//! bf16 is the upper half of an f32, so widening it is a shift. Narrowing rounds to the nearest
-//! even, as PyTorch does.
+//! bf16 is the upper half of an f32, so widening it is a shift. Narrowing rounds to nearest even,
+//! as PyTorch does.
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
 use crate::blocks::{Block, LONGEST};
 
-/// The types of weights that are read; files are little-endian.
+/// Supported types of weights; files are little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileType {
     F32,
     F16,
     Bf16,
-    /// Quantised, only in a GGUF file.
+    /// Quantised; only in a GGUF file.
     Block(Block),
 }
 
 impl FileType {
-    /// The type that a safetensors or GGUF header calls `name`, if it is a weight's.
+    /// Returns the type called `name` in a safetensors or GGUF header, if it is supported.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "F32" => Self::F32,
@@ -28,7 +28,7 @@ impl FileType {
         })
     }
 
-    /// Bytes of what is read as one: a value, or a block of them.
+    /// Returns the bytes of one unit: a value, or a block of values.
     pub(crate) fn size(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -37,7 +37,7 @@ impl FileType {
         }
     }
 
-    /// Values in that.
+    /// Returns the number of values in one unit.
     pub(crate) fn values(self) -> usize {
         match self {
             Self::F32 | Self::F16 | Self::Bf16 => 1,
@@ -46,7 +46,7 @@ impl FileType {
     }
 }
 
-/// A type that weights can be read as.
+/// A type that weights can be converted to.
 pub(crate) trait Element: burn::tensor::Element {
     fn from_f32(value: f32) -> Self;
     fn from_f16(value: f16) -> Self;
@@ -95,7 +95,7 @@ impl Element for bf16 {
     }
 }
 
-/// Writes the values that `bytes` stores as `from`, as many as there are. The bytes need no alignment.
+/// Converts all values that `bytes` stores as `from`. The bytes need no alignment.
 pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut [T]) {
     match from {
         FileType::F32 => {
@@ -127,7 +127,7 @@ pub(crate) fn convert<T: Element>(bytes: &[u8], from: FileType, values: &mut [T]
     }
 }
 
-/// f16 to f32 in blocks: `half` asks for the processor's instructions once a slice, not once a
+/// Widens f16 to f32 in blocks: `half` checks the CPU's features once per slice, not once per
 /// value.
 fn widen_f16<T: Element>(bytes: &[u8], values: &mut [T]) {
     const BLOCK: usize = 1024;

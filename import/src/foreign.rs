@@ -1,15 +1,15 @@
-//! Other programs' files, as the directories of the released layout that they stand for.
+//! Files of other programs, adapted to the directories of the released layout.
 //!
-//! | what | recognised by | file |
+//! | format | recognised by | module |
 //! |---|---|---|
 //! | GGUF of acestep.cpp | its first four bytes, `general.architecture` | `gguf` |
 //! | safetensors of ComfyUI | the header's names | `comfy` |
 //! | directory of diffusers | `model_index.json` | `diffusers` |
 //!
-//! Each becomes a [`Directory::Foreign`]: the texts that a released directory has as files
-//! (config.json, tokenizer), its tensors under their released names, its latent of silence. Nothing
-//! behind it knows the difference. What such a file does not hold is looked for beside it, and named
-//! where it is not there.
+//! Each becomes a [`Directory::Foreign`]: the texts of a released directory (config.json,
+//! tokenizer), its tensors with their released names, its latent of silence. The rest of the crate
+//! sees no difference. Pieces that such a file lacks are searched beside it, and named in the error
+//! if they are missing.
 
 use std::{
     fmt,
@@ -32,16 +32,16 @@ mod pieces;
 mod sizes;
 mod vocabulary;
 
-/// Whose layout a model's files have.
+/// Format of a model's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The released directories.
     Released,
-    /// A part of the program.
+    /// Built into the program.
     BuiltIn,
-    /// A GGUF file as acestep.cpp makes and reads them.
+    /// A GGUF file in acestep.cpp's form.
     Gguf,
-    /// A single safetensors file, as ComfyUI reads them.
+    /// A single safetensors file in ComfyUI's form.
     Single,
     /// A directory of diffusers.
     Diffusers,
@@ -59,30 +59,30 @@ impl fmt::Display for Format {
     }
 }
 
-/// A text of a released directory: its name there, where this one is from, its content.
+/// A text file of a released directory: its name there, its actual path, its content.
 type Text = (&'static str, PathBuf, String);
 
-/// One network's share of another program's file or directory.
+/// The part of another program's file or directory that belongs to one network.
 #[derive(Debug)]
 pub struct Foreign {
     /// The file or directory.
     root: PathBuf,
     format: Format,
-    /// The texts of a released directory.
+    /// The text files of a released directory.
     texts: Vec<Text>,
     tensors: Tensors,
     silence: Silence,
-    /// What is worth saying when it is used: lower case, no full stop.
+    /// Notices for its use: lower case, no full stop.
     notices: Vec<String>,
-    /// Where a missing tokenizer was looked for.
+    /// Searched places of a missing tokenizer.
     looked_for: Vec<PathBuf>,
-    /// The tokenizers that were found and do not fit.
+    /// Tokenizers that were found but do not fit.
     tried: pieces::Tried,
-    /// A network that such a directory may do without, and does.
+    /// An optional network that this directory lacks.
     lacks: Option<Lack>,
 }
 
-/// A network that is not there.
+/// A missing network.
 #[derive(Debug, Clone)]
 struct Lack {
     part: Part,
@@ -95,7 +95,7 @@ struct Lack {
 struct Silence {
     /// A tensor, `[T, C]` or `[1, T, C]`.
     held: Option<(Tensors, &'static str)>,
-    /// Where it is looked for if it is not held.
+    /// Places to search if it is not held.
     near: Vec<PathBuf>,
 }
 
@@ -116,24 +116,24 @@ impl Foreign {
         &self.tensors
     }
 
-    /// Where the text that a released directory calls `file` is from.
+    /// Returns the actual path of the text file that a released directory calls `file`.
     pub(crate) fn origin(&self, file: &str) -> &Path {
         self.texts.iter().find(|(name, ..)| *name == file).map_or(&self.root, |(_, path, _)| path)
     }
 
-    /// The text that a released directory calls `file`.
+    /// Returns the content of the text file that a released directory calls `file`.
     pub(crate) fn text(&self, file: &str) -> Option<&str> {
         let (.., text) = self.texts.iter().find(|(name, ..)| *name == file)?;
         Some(text)
     }
 
-    /// The error for a text that is neither here nor beside: the tokenizer, as a configuration is
-    /// always made.
+    /// Returns the error for a missing text file. It is the tokenizer, because a configuration is
+    /// always generated.
     pub(crate) fn missing(&self) -> Error {
         pieces::no_tokenizer(&self.root, &self.looked_for, &self.tried)
     }
 
-    /// The error for `part`, if it is a network that is not here and may be.
+    /// Returns the error for `part`, if it is an optional network that is missing.
     pub(crate) fn lack_of(&self, part: Part) -> Option<Error> {
         let Lack { looked_for, remedy, .. } = self.lacks.as_ref().filter(|of| of.part == part)?;
         Some(Error::MissingPiece {
@@ -145,7 +145,7 @@ impl Foreign {
         })
     }
 
-    /// The latent of silence, `[1, T, C]`.
+    /// Returns the latent of silence, `[1, T, C]`.
     ///
     /// # Errors
     /// [`Error::MissingPiece`], [`Error::BadSilence`].
@@ -154,7 +154,7 @@ impl Foreign {
         if let Some((tensors, name)) = &self.silence.held {
             match silence::of_tensor(&self.root, tensors, name, channels)? {
                 Some(latent) => return Ok(latent),
-                // What diffusers fills in where its converter found none.
+                // diffusers' converter writes zeros if it finds no latent.
                 None => tried.push((
                     tensors.file_of(name).to_owned(),
                     "it is nothing but zeros, which no silence is".into(),
@@ -168,11 +168,11 @@ impl Foreign {
     }
 }
 
-/// What lies at `path`, as a directory of the kind `wanted`; `places` are where pieces may lie that
-/// it does not hold.
+/// Opens the model at `path` as a directory of the kind `wanted`; `places` are searched for pieces
+/// that it lacks.
 ///
 /// # Errors
-/// Whatever is cut, contradictory, of another kind or not read; the message names the file.
+/// Any file that is truncated, contradictory, of another kind or unsupported; the message names it.
 pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Directory, Error> {
     let foreign = match recognise(path)? {
         Some(Format::Gguf) => gguf::open(path, wanted, places)?,
@@ -187,7 +187,7 @@ pub(crate) fn directory(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result
     Ok(Directory::Foreign(Arc::new(foreign)))
 }
 
-/// Whose layout lies at `path`; `None` for a file of another kind.
+/// Returns the format at `path`; `None` for a file of another kind.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -207,18 +207,17 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Format>, Error> {
     })
 }
 
-/// Whether there is a GGUF file at `path`.
+/// True if there is a GGUF file at `path`.
 fn is_gguf(path: &Path) -> bool {
     matches!(recognise(path), Ok(Some(Format::Gguf)))
 }
 
-/// The name that the GGUF file at `path` gives itself.
+/// Returns the name stored in the GGUF file at `path`.
 pub(crate) fn name_inside(path: &Path) -> Option<String> {
     is_gguf(path).then(|| gguf::name(path))?
 }
 
-/// Whether the file or directory at `path` holds the network `wanted` beside that of a diffusion
-/// model: a checkpoint of several networks.
+/// True if the checkpoint at `path` holds the network `wanted` in addition to the diffusion model.
 pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
     match recognise(path) {
         Ok(Some(Format::Diffusers)) => true,
@@ -227,12 +226,12 @@ pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
     }
 }
 
-/// Whether the file at `path` is another network of this model than `wanted`, by its header.
+/// True if the file at `path` is, by its header, another network of this model than `wanted`.
 pub(crate) fn is_another(path: &Path, wanted: Kind) -> bool {
     matches!(expect(path, wanted), Err(Error::WrongDirectory { .. }))
 }
 
-/// Whether the file at `path` is of the kind `wanted`, by its header.
+/// True if the file at `path` is of the kind `wanted`, by its header.
 pub(crate) fn is_a(path: &Path, wanted: Kind) -> bool {
     match recognise(path) {
         Ok(Some(Format::Gguf)) => gguf::is_a(path, wanted),
@@ -241,17 +240,17 @@ pub(crate) fn is_a(path: &Path, wanted: Kind) -> bool {
     }
 }
 
-/// The tensors of the GGUF file at `path`, whatever they are of.
+/// Returns the tensors of any GGUF file at `path`.
 #[cfg(test)]
 pub(crate) fn gguf_tensors(path: &Path) -> Result<Tensors, Error> {
     gguf::tensors(path)
 }
 
-/// Refuses what lies at `path` if its first bytes or names say that it is not of the kind `wanted`,
-/// before anything is looked for that it would need. A released directory is read later.
+/// Refuses the model at `path` if its first bytes or names show that it is not of the kind
+/// `wanted`, before its pieces are searched. A released directory is read later.
 ///
 /// # Errors
-/// What it is, and what to do with it.
+/// A description of the file, and a remedy.
 pub(crate) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     match recognise(path)? {
         None => Err(not_a_model(path)),
@@ -268,7 +267,7 @@ pub(crate) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
 const ADAPTER: &str = "adapter_config.json";
 const CONFIG: &str = "config.json";
 
-/// The error for an adapter in the place of a model.
+/// Returns the error for an adapter instead of a model.
 fn an_adapter(path: &Path) -> Error {
     Error::Foreign {
         path: path.to_owned(),
@@ -277,7 +276,7 @@ fn an_adapter(path: &Path) -> Error {
     }
 }
 
-/// The error for a file of another kind.
+/// Returns the error for a file of another kind.
 fn not_a_model(path: &Path) -> Error {
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut first));

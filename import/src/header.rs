@@ -2,9 +2,9 @@
 //!
 //! `u64 length (little-endian) | JSON of that length | tensors, one after the other without gaps`.
 //!
-//! The JSON maps a name to `{"dtype": "BF16", "shape": [..], "data_offsets": [begin, end]}`, offsets
-//! counting from the end of the header; `__metadata__` is free text. Parsed once, in our own words,
-//! because the errors have to name the tensor.
+//! The JSON maps a name to `{"dtype": "BF16", "shape": [..], "data_offsets": [begin, end]}`;
+//! offsets start at the end of the header, and `__metadata__` is free text. We parse it ourselves,
+//! because error messages must name the tensor.
 //!
 //! Source: <https://github.com/huggingface/safetensors#format>.
 
@@ -18,25 +18,25 @@ use serde_json::Value;
 
 use crate::{Error, pointer};
 
-/// The longest header that is read, as in the reference implementation.
+/// Maximum size of a header, as in the reference implementation.
 const LIMIT: u64 = 100_000_000;
 const LENGTH_BYTES: usize = 8;
 
-/// One tensor as its header describes it.
+/// One tensor as described in the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The type as the file spells it.
+    /// Type name of the file.
     pub(crate) dtype: String,
-    /// The sizes.
+    /// Shape.
     pub(crate) shape: Vec<usize>,
-    /// The bytes in the file, counted from its start.
+    /// Byte range, counted from the start of the file.
     pub(crate) range: Range<usize>,
 }
 
-/// Parses the header of the file whose content is `bytes`.
+/// Parses the header of the file with content `bytes`.
 ///
 /// # Errors
-/// A message that names `path` for every way in which header and length can be wrong.
+/// A message that names `path`, for every invalid header or length.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>, Error> {
     let broken = |reason: String| Error::BadHeader { path: path.to_owned(), reason };
     let found = bytes.len() as u64;
@@ -71,7 +71,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>
     }
 }
 
-/// The keys of the header in their order, repeated ones included.
+/// The keys of the header in order, including repeated ones.
 struct Fields(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -103,7 +103,7 @@ struct RawEntry {
     data_offsets: [usize; 2],
 }
 
-/// Reads one tensor's description; `start` is where the data begins.
+/// Parses one tensor's description; `start` is the start of the data.
 fn entry(value: Value, start: usize) -> Result<Entry, String> {
     let raw: RawEntry = serde_json::from_value(value).map_err(|error| error.to_string())?;
     let bits = bits(&raw.dtype).ok_or_else(|| format!("type `{}` is not known", raw.dtype))?;
@@ -124,8 +124,8 @@ fn entry(value: Value, start: usize) -> Result<Entry, String> {
     Ok(Entry { dtype: raw.dtype, shape: raw.shape, range: begin..end })
 }
 
-/// The bits of one element. Types that are no weights are known too, so that a file with one of
-/// them gets the message about weights instead of this one.
+/// Returns the bits of one element. It also knows types that are not weights, so that their error
+/// is the message about weights.
 fn bits(dtype: &str) -> Option<usize> {
     Some(match dtype {
         "F4" => 4,
@@ -137,7 +137,7 @@ fn bits(dtype: &str) -> Option<usize> {
     })
 }
 
-/// Checks that the tensors fill the file without gap or overlap; returns where they end.
+/// Checks that the tensors fill the file without gap or overlap; returns their end.
 fn check_gaps(entries: &BTreeMap<String, Entry>, start: usize) -> Result<u64, String> {
     let mut ranges: Vec<_> =
         entries.iter().map(|(name, entry)| (entry.range.start, entry.range.end, name)).collect();

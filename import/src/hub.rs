@@ -7,16 +7,16 @@
 //!       snapshots/<commit>/vae/config.json  names of one commit, links to blobs
 //! ```
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `pieces` | which directories of which repositories a model is made of |
-//! | `pins` | which commit of each was pulled: another program cannot change what a song is made with |
-//! | `remote` | what the hub has: hf-hub asks |
-//! | `transfer` | one file of it |
-//! | `pull` | all files of some models, planned and pinned |
-//! | `wanted` | those of one directory, resumed, checked, named |
-//! | `local` | what is here, verified or taken away |
-//! | `disk` | files, their lengths and second names |
+//! | `pieces` | the directories and repositories of a model |
+//! | `pins` | the pulled commits, so that another program cannot change a song's model |
+//! | `remote` | queries to the hub, with hf-hub |
+//! | `transfer` | the download of one file |
+//! | `pull` | the planned and pinned download of models |
+//! | `wanted` | the files of one directory: resumed, checked, linked |
+//! | `local` | the installed files: state, verification, removal |
+//! | `disk` | files, their lengths and links |
 //! | `checksum` | SHA-256 of large files, Git's SHA-1 of small ones |
 //!
 //! Sources: <https://huggingface.co/docs/huggingface_hub/guides/manage-cache>.
@@ -46,57 +46,57 @@ mod wanted;
 #[cfg(test)]
 mod tests;
 
-/// The cache of the hub on this machine, and what was pulled into it.
+/// The cache of the hub on this machine, and the pins of pulled models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hub {
     /// The directory `hub/` of the cache.
     cache: PathBuf,
-    /// The user's directory of data, which holds the pins.
+    /// The user's data directory, which holds the pins.
     data: PathBuf,
 }
 
 impl Hub {
-    /// The cache at `cache`, whose pins are kept in `data`.
+    /// Creates the hub for the cache at `cache`, with its pins in `data`.
     pub fn new(cache: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
-        // However it is spelled: the pins know it by its place.
+        // Normalise the spelling, because the pins are keyed by this path.
         let cache: PathBuf = cache.into();
         Self { cache: cache.components().collect(), data: data.into() }
     }
 
-    /// The directory of the cache.
+    /// Returns the directory of the cache.
     pub fn cache(&self) -> &Path {
         &self.cache
     }
 
-    /// Where everything of `repo` is: `models--ACE-Step--Ace-Step1.5`.
+    /// Returns the directory of `repo`, such as `models--ACE-Step--Ace-Step1.5`.
     pub fn repository(&self, repo: &str) -> PathBuf {
         self.cache.join(format!("models--{}", repo.replace('/', "--")))
     }
 
-    /// The names of one commit of `repo`.
+    /// Returns the snapshot directory of one commit of `repo`.
     fn snapshot(&self, repo: &str, commit: &str) -> PathBuf {
         self.repository(repo).join("snapshots").join(commit)
     }
 
-    /// A file by its checksum.
+    /// Returns the path of a file by its checksum.
     fn blob(&self, repo: &str, checksum: &Checksum) -> PathBuf {
         self.repository(repo).join("blobs").join(checksum.name())
     }
 
-    /// The part of a file that was received before its transfer broke.
+    /// Returns the path of the received part of a file whose transfer was interrupted.
     fn part(&self, repo: &str, checksum: &Checksum) -> PathBuf {
         self.blob(repo, checksum).with_extension("part")
     }
 
-    /// Where `piece` would be looked for, as a pattern for messages.
+    /// Returns the searched place of `piece`, as a pattern for messages.
     pub(crate) fn pattern(&self, piece: &Piece) -> PathBuf {
         self.snapshot(piece.repo, "*").join(piece.prefix)
     }
 
-    /// Where `piece` lies whole: at the commit that was pulled, else at the last one that another
-    /// program fetched, else at any that has its configuration and weights.
+    /// Finds a complete `piece`: at the pulled commit, else at the last commit that another program
+    /// fetched, else at any commit with its configuration and weights.
     ///
-    /// Pins that cannot be read are as none here; [`Pins::read`] says what is wrong with them.
+    /// Unreadable pins count as none here; [`Pins::read`] reports them.
     pub fn find(&self, piece: &Piece) -> Option<Installed> {
         match self.state(piece) {
             State::Whole(installed) => Some(installed),
@@ -104,7 +104,7 @@ impl Hub {
         }
     }
 
-    /// Where another program has put `piece`.
+    /// Returns the place of `piece` if another program fetched it.
     fn of_others(&self, piece: &Piece) -> Option<Installed> {
         let repository = self.repository(piece.repo);
         let main = std::fs::read_to_string(repository.join("refs").join("main")).ok();
@@ -119,14 +119,14 @@ impl Hub {
     }
 }
 
-/// Whether a directory has configuration and weights.
+/// True if a directory has configuration and weights.
 pub(crate) fn is_whole(directory: &Path) -> bool {
     let has_weights = || !crate::layout::files::files_in(directory, "safetensors").is_empty();
     directory.join("config.json").is_file() && has_weights()
 }
 
-/// What the model is called whose files the snapshot at `path` holds alone, if it is one:
-/// `../models--ACE-Step--acestep-v15-base/snapshots/<commit>` -> `acestep-v15-base`.
+/// Returns the name of the model whose files are alone in the snapshot at `path`, if it is a
+/// snapshot: `../models--ACE-Step--acestep-v15-base/snapshots/<commit>` -> `acestep-v15-base`.
 pub(crate) fn name_of_snapshot(path: &Path) -> Option<String> {
     let snapshots = path.parent().filter(|parent| parent.ends_with("snapshots"))?;
     let repository = snapshots.parent()?.file_name()?.to_str()?;

@@ -1,4 +1,4 @@
-//! What a directory holds, by its `config.json`.
+//! Kind of a directory, from its `config.json`.
 
 use std::ops::RangeInclusive;
 
@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use crate::{Directory, Error, language_tokenizer::AUDIO_CODE_0};
 
-/// A network family as `config.json` declares it.
+/// A network family, as declared in `config.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Conditioner, audio codec and diffusion transformer.
     Dit,
-    /// Caption to hidden states.
+    /// Text encoder.
     TextEncoder,
     /// The audio autoencoder.
     Vae,
-    /// A caption to metadata and audio codes.
+    /// Language model.
     LanguageModel,
 }
 
 impl Kind {
-    /// Noun phrase for messages.
+    /// Returns a noun phrase for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dit => "a diffusion transformer of ACE-Step 1.5",
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// Reads `config.json` of `directory`, which has to be of the kind `wanted`.
+/// Reads `config.json` of `directory`, which must be of the kind `wanted`.
 ///
 /// # Errors
 /// [`Error::NotADirectory`], [`Error::MissingFile`], [`Error::NotJson`],
@@ -65,8 +65,8 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
     }
 }
 
-/// The kind that a config declares, or what it says instead; the language model's is that of the
-/// text encoder.
+/// Returns the declared kind of a config, or a description of what it declares instead. A language
+/// model declares the same as the text encoder.
 pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
     let text = |key: &str| config.get(key).and_then(Value::as_str);
     match (text("model_type"), text("_class_name")) {
@@ -79,17 +79,17 @@ pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
     }
 }
 
-/// Tokens of Qwen3's released networks of texts alone: the base vocabulary, and fewer than any language
-/// model with audio codes has.
+/// Numbers of tokens of Qwen3's released text models: at least the base vocabulary, and fewer than
+/// any language model with audio codes.
 const OF_TEXTS: RangeInclusive<u64> = 151_643..=160_000;
 
-/// Which of the two Qwen3 networks lies in `directory`: only the language model's tokenizer knows
-/// audio codes. Without a tokenizer.json the number of tokens tells if it is a released one's; else it
-/// is what was `wanted`: `vocab.json` is the same in both, and the number of rows tells once the
-/// tokenizer is put together.
+/// Returns which Qwen3 network is in `directory`: only the language model's tokenizer has audio
+/// codes. Without a tokenizer.json, the number of tokens decides if it is a released one. Otherwise
+/// the result is `wanted`: `vocab.json` is the same in both, and the number of rows is checked when
+/// the tokenizer is assembled.
 fn qwen3(directory: &Directory, config: &Value, wanted: Kind) -> Result<Kind, String> {
     let file = "tokenizer.json";
-    // One that cannot be read is the tokenizer's error, not this one.
+    // The tokenizer reports its own read errors later.
     let text = directory.has(file).then(|| directory.text(file).ok()).flatten();
     let tokens = config.get("vocab_size").and_then(Value::as_u64);
     match (text.map(|text| text.contains(AUDIO_CODE_0)), wanted) {

@@ -1,7 +1,7 @@
 //! The language model's tokenizer: the text encoder's vocabulary and a token for each audio code.
 //!
-//! Nothing is appended; special tokens that are written out in a text are one id each, and decoding
-//! writes them out again.
+//! Nothing is appended. Special tokens in a text are one id each, and decoding writes them out
+//! again.
 //!
 //! Source: acestep-5Hz-lm-1.7B `tokenizer.json`, whose last token is `<|audio_code_65534|>`.
 
@@ -13,13 +13,13 @@ use crate::{
     tokenizer::{Owner, read, vocabulary},
 };
 
-/// The tokens that the released models have for audio codes; 64000 of them mean one.
+/// Number of audio code tokens in the released models; 64000 of them are used.
 pub(crate) const AUDIO_CODES: usize = 65_535;
 
-/// The first of them, which no other tokenizer has.
+/// The first audio code token, which no other tokenizer has.
 pub(crate) const AUDIO_CODE_0: &str = "<|audio_code_0|>";
 
-/// The token of audio code `code`.
+/// Returns the token of audio code `code`.
 pub(crate) fn audio_code(code: usize) -> String {
     format!("<|audio_code_{code}|>")
 }
@@ -32,18 +32,18 @@ pub struct LanguageTokenizer {
 }
 
 impl LanguageTokenizer {
-    /// Reads the tokenizer that lies in `directory`, for a network whose table has `rows` rows.
+    /// Reads the tokenizer in `directory`, for a network whose embedding table has `rows` rows.
     ///
-    /// Without a tokenizer.json there are as many audio codes as there are rows left for them.
+    /// Without a tokenizer.json, the number of audio codes is the number of remaining rows.
     ///
     /// # Errors
     /// [`Error::MissingFile`]; [`Error::BadTokenizer`] if it cannot be read, is no byte-level BPE,
-    /// has no audio codes, or has more ids than there are rows.
+    /// has no audio codes, or has more ids than rows.
     pub fn open(directory: &Directory, rows: usize) -> Result<Self, Error> {
         let owner = Owner::LanguageModel { rows };
         let (path, inner) = read(directory, owner)?;
         let bad = |reason| Err(owner.error(path, reason));
-        // With these nothing can fail later: no text without ids, no ids without text.
+        // With these checks, encoding and decoding cannot fail later.
         let plain = matches!(inner.get_model(), ModelWrapper::BPE(bpe)
             if bpe.unk_token.is_none() && bpe.dropout.is_none());
         if !plain || !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
@@ -77,7 +77,7 @@ impl model::Tokenizer for LanguageTokenizer {
     }
 
     fn id_of(&self, content: &str) -> Option<u32> {
-        // Looked up first, as this is asked for every audio code.
+        // This lookup is fast, and it is used for every audio code.
         if let Some(id) = self.inner.get_added_vocabulary().get_vocab().get(content) {
             return Some(*id);
         }

@@ -1,4 +1,4 @@
-//! Where a model's directories are, and how to get them.
+//! Places of a model's directories, and the search for them.
 //!
 //! ```text
 //! models/acestep-v15-turbo/  config.json, model.safetensors, silence_latent.pt
@@ -8,8 +8,8 @@
 //!        acestep-5Hz-lm-*/   the same; 4B: shards and model.safetensors.index.json
 //! ```
 //!
-//! Where a directory is not there, a file that stands for it does: see `files`. Last comes the cache of
-//! the hub, into which models are pulled: see [`crate::hub`].
+//! A file can replace a missing directory: see `files`. The last place is the cache of the hub,
+//! which holds pulled models: see [`crate::hub`].
 
 use std::path::{Path, PathBuf, absolute};
 
@@ -25,23 +25,23 @@ use files::Found;
 pub(crate) mod files;
 pub(crate) mod language;
 
-/// The directory of the audio autoencoder, the same for all models.
+/// Directory of the audio autoencoder, shared by all models.
 pub const VAE: &str = "vae";
-/// The directory of the text encoder, the same for all models.
+/// Directory of the text encoder, shared by all models.
 pub const TEXT_ENCODER: &str = "Qwen3-Embedding-0.6B";
-/// The repository with the turbo model, the autoencoder and the text encoder.
+/// Repository with the turbo model, the autoencoder and the text encoder.
 pub(crate) const MAIN_REPO: &str = "ACE-Step/Ace-Step1.5";
 
 /// A released model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownModel {
-    /// What `--model` calls it, or `--lm-model`.
+    /// Name for `--model` or `--lm-model`.
     pub name: &'static str,
-    /// Its directory among the models.
+    /// Its directory in the models directory.
     pub directory: &'static str,
     /// Its repository on Hugging Face (and ModelScope).
     pub repo: &'static str,
-    /// Gigabytes of its directory; a diffusion transformer needs about 1.9 besides.
+    /// Gigabytes of its directory; a diffusion transformer needs about 1.9 more.
     pub gigabytes: f32,
     /// One line for help texts.
     pub about: &'static str,
@@ -90,7 +90,7 @@ pub const KNOWN_MODELS: [KnownModel; 9] = [
     known("xl-sft", "acestep-v15-xl-sft", "ACE-Step/acestep-v15-xl-sft", 10.0, "the larger sft"),
 ];
 
-/// What all models share beside the diffusion transformer.
+/// Companions of the diffusion transformer, shared by all models.
 pub const KNOWN_COMPANIONS: [KnownModel; 2] = [
     known("vae", VAE, MAIN_REPO, 0.7, "the audio autoencoder"),
     known("text-encoder", TEXT_ENCODER, MAIN_REPO, 1.2, "the text encoder"),
@@ -106,7 +106,7 @@ const fn known(
     KnownModel { name, directory, repo, gigabytes, about }
 }
 
-/// The three directories of a model, or the files that stand for them.
+/// The three directories of a model, or the files that replace them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelPaths {
     /// The short name of a released model, else the name of its directory or file.
@@ -117,7 +117,7 @@ pub struct ModelPaths {
     pub vae: PathBuf,
     /// Text encoder and tokenizer.
     pub text_encoder: PathBuf,
-    /// Where pieces may lie that other programs' files do not hold.
+    /// Places of pieces that files of other programs may lack.
     pub pieces: Vec<PathBuf>,
 }
 
@@ -129,32 +129,32 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Models lie in `models_dirs`; the first one that has what is wanted is taken.
+    /// Creates a layout of `models_dirs`; the first directory with a match is used.
     pub fn new(models_dirs: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { models_dirs: models_dirs.into_iter().collect(), hub: None }
     }
 
-    /// Models that lie in none of them are looked for in `hub`.
+    /// Adds `hub` as a place for models that are in none of the directories.
     #[must_use]
     pub fn with_hub(self, hub: Hub) -> Self {
         Self { hub: Some(hub), ..self }
     }
 
-    /// The cache of the hub, if it is looked into.
+    /// Returns the cache of the hub, if it is searched.
     pub fn hub(&self) -> Option<&Hub> {
         self.hub.as_ref()
     }
 
-    /// Finds the model that `choice` names: a short name, a directory or file among the models, or a
+    /// Finds the model `choice`: a short name, a directory or file in the models directory, or a
     /// path.
     ///
-    /// The autoencoder and the text encoder are looked for in it, if it may hold them, then beside
-    /// it, then among the models.
+    /// The autoencoder and the text encoder are searched in the model itself, if it may hold them,
+    /// then beside it, then in the models directories.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists where was looked and says what to pull; [`Error::Ambiguous`];
-    /// [`Error::Foreign`] and [`Error::WrongDirectory`] for a file that is no such model;
-    /// [`Error::Io`].
+    /// [`Error::Absent`], which lists the searched places and the pull command;
+    /// [`Error::Ambiguous`]; [`Error::Foreign`] and [`Error::WrongDirectory`] for a file that is
+    /// not such a model; [`Error::Io`].
     pub fn resolve(&self, choice: &str) -> Result<ModelPaths, Error> {
         let of_file = files::model_of(choice);
         let known = KNOWN_MODELS.iter().find(|model| {
@@ -170,14 +170,14 @@ impl Layout {
             return Err(Error::WrongDirectory { path: dit, wanted: "one model", found });
         }
         let directory = files::stem(&dit);
-        // A file of another name was found by what it calls itself.
+        // A file with another name was found by the name inside it.
         let known = known.or_else(|| KNOWN_MODELS.iter().find(|own| own.directory == directory));
         let name = known.map_or(directory, |model| model.name.to_owned());
         let [vae, text_encoder] = &KNOWN_COMPANIONS;
         let companion = |wanted, known| {
             self.companion(&dit, wanted, known).map_err(|error| match is_model(&dit) {
                 true => error,
-                // What is no model lacks no companions.
+                // If it is not a model, missing companions are not the problem.
                 false => Error::WrongDirectory {
                     path: dit.clone(),
                     wanted: "a model",
@@ -190,17 +190,17 @@ impl Layout {
         Ok(ModelPaths { name, dit, vae, text_encoder, pieces: self.models_dirs.clone() })
     }
 
-    /// The directories.
+    /// Returns the models directories.
     pub(crate) fn dirs(&self) -> &[PathBuf] {
         &self.models_dirs
     }
 
-    /// Whether something lies among the models or in the hub's cache that `model` names.
+    /// True if `model` is in a models directory or in the hub's cache.
     pub fn has(&self, model: &KnownModel) -> bool {
         self.place(model).is_some()
     }
 
-    /// What `model` names: a directory, or a file that stands for it.
+    /// Returns the place of `model`: a directory, or a file that replaces it.
     pub fn place(&self, model: &KnownModel) -> Option<PathBuf> {
         let kind = match model.name {
             "vae" => Kind::Vae,
@@ -211,24 +211,25 @@ impl Layout {
         self.candidates(model.name, Some(model), kind).into_iter().find(|path| path.exists())
     }
 
-    /// Where `piece` lies if it is in a directory of models, and was not pulled.
+    /// Returns the place of `piece` in a models directory; pulled ones do not count.
     pub fn own(&self, piece: &Piece) -> Option<PathBuf> {
         let mut places = self.models_dirs.iter().map(|dir| dir.join(piece.directory));
         places.find(|place| is_whole(place))
     }
 
-    /// Where `name` lies if it is among the models.
+    /// Returns the places of `name` in the models directories.
     pub(crate) fn among_models(&self, name: &str) -> impl Iterator<Item = PathBuf> {
         self.models_dirs.iter().map(move |dir| dir.join(name))
     }
 
-    /// Where `choice` may lie, a network of `kind`, which is the name of the `known` model if there is
-    /// one.
+    /// Returns the possible places of `choice`, a network of `kind`; `known` is the released model
+    /// with that name, if there is one.
     fn candidates(&self, choice: &str, known: Option<&KnownModel>, kind: Kind) -> Vec<PathBuf> {
         let is_path = choice.contains(['/', '\\']) || [".", "..", ""].contains(&choice);
         let mut candidates = Vec::new();
         if known.is_some() && files::model_of(choice).is_some() {
-            // That very file before another of the same model, which the program tells of.
+            // Prefer this exact file to another file of the same model; the program reports a
+            // replacement.
             candidates.extend(self.models_dirs.iter().map(|dir| dir.join(choice)));
             candidates.push(PathBuf::from(choice));
         }
@@ -256,15 +257,15 @@ impl Layout {
         self.hub.as_ref().is_some_and(|hub| path.starts_with(hub.cache()))
     }
 
-    /// Where `piece` lies in the hub's cache, else where it would: a pattern, which no file has for a
-    /// name.
+    /// Returns the place of `piece` in the hub's cache. If it is absent, returns a pattern for
+    /// messages, which is no valid file name.
     fn in_hub(&self, piece: &Piece) -> Option<PathBuf> {
         let hub = self.hub.as_ref()?;
         Some(hub.find(piece).map_or_else(|| hub.pattern(piece), |found| found.path))
     }
 
-    /// Finds the network `wanted`, which is `known`, in `dit`, beside it, among the models, else in the
-    /// hub's cache; a place with several decides nothing.
+    /// Finds the network `wanted`, the companion `known`, in `dit`, beside it, in the models
+    /// directories, or in the hub's cache. A place with several candidates is skipped.
     fn companion(
         &self,
         dit: &Path,
@@ -274,9 +275,10 @@ impl Layout {
         if foreign::holds(dit, wanted) {
             return Ok(dit.to_owned());
         }
-        // ComfyUI's files lie in directories by kind, one beside the other.
+        // ComfyUI has one directory for each kind of file, beside each other.
         let above = match (self.is_in_hub(dit), dit.is_file()) {
-            // Beside what was pulled lies whatever any program has fetched of that commit.
+            // In the hub's cache, the neighbours are files that other programs fetched at that
+            // commit.
             (true, _) => 0,
             (false, true) => 2,
             (false, false) => 1,
@@ -309,7 +311,7 @@ impl Layout {
         if let Some(path) = in_hub_here {
             return Ok(path);
         }
-        // What is missing in it says more than that nothing is there.
+        // The error about a missing file in it is more helpful than one about a missing directory.
         if let Some(directory) = empty {
             return Ok(directory);
         }
@@ -319,33 +321,34 @@ impl Layout {
     }
 }
 
-/// What says of a directory that it is a model: the released one's, that of diffusers.
+/// Files that mark a directory as a model: of a release, of diffusers.
 const SAYS_SO: [&str; 2] = ["config.json", "model_index.json"];
 
-/// Whether `place` is a file, or a directory that says that it is a model.
+/// True if `place` is a file, or a directory with the mark of a model.
 fn is_model(place: &Path) -> bool {
     place.is_file() || SAYS_SO.iter().any(|own| place.join(own).is_file())
 }
 
-/// Whether `place` is no model, but a directory with released ones in it.
+/// True if `place` is not a model, but a directory of released models.
 fn holds_models(place: &Path) -> bool {
     let has = |model: &KnownModel| place.join(model.directory).join("config.json").is_file();
     !is_model(place) && KNOWN_MODELS.iter().chain(&KNOWN_COMPANIONS).any(has)
 }
 
-/// What there is instead of a model that is not known.
+/// Returns the alternatives to an unknown model.
 fn unknown_model(choice: &str) -> Instead {
     Instead::of("--model", choice, &KNOWN_MODELS)
 }
 
-/// What there is instead of a name that is not known.
+/// Alternatives to an unknown name.
 struct Instead {
     remedy: String,
     unknown: Unknown,
 }
 
 impl Instead {
-    /// Of `choice`, which `flag` names, and of which `known` and what is built in have the names.
+    /// Returns the alternatives to `choice`, which `flag` names: the `known` and the built-in
+    /// models.
     fn of(flag: &str, choice: &str, known: &[KnownModel]) -> Self {
         let built_in = built_in::BUILT_IN_MODELS.iter().map(|model| model.name);
         let names: Vec<_> = known.iter().map(|model| model.name).chain(built_in).collect();
@@ -355,8 +358,8 @@ impl Instead {
     }
 }
 
-/// The first of `candidates` that exists; absolute, so that `.` has a parent and a name. Else what to
-/// pull, or for a model that is not known what there is instead.
+/// Returns the first of `candidates` that exists, as an absolute path, so that `.` has a parent and
+/// a name. The error names the pull command, or the alternatives to an unknown model.
 fn first_place(
     candidates: Vec<PathBuf>,
     what: String,
@@ -377,7 +380,7 @@ fn first_place(
     absolute(path).map_err(|source| Error::Io { path: path.clone(), source })
 }
 
-/// The last part of `path`.
+/// Returns the last component of `path`.
 fn directory_name(path: &Path) -> String {
     path.file_name()
         .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())

@@ -1,7 +1,7 @@
-//! Which tensors of a checkpoint belong to which network, and what they are called there.
+//! Mapping between the tensors of a checkpoint and the networks.
 //!
-//! A parameter's path in its module is the tensor's name without the prefix of its network; the
-//! exceptions are in [`Part::renamed`].
+//! A parameter's path in its module is the tensor's name without the prefix of its network.
+//! [`Part::renamed`] lists the exceptions.
 //!
 //! | part | file | tensors |
 //! |---|---|---|
@@ -15,22 +15,22 @@
 
 use std::fmt;
 
-/// A network that is loaded as one.
+/// A network that is loaded as a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
-    /// Caption and metadata to hidden states.
+    /// Encodes caption and metadata to hidden states.
     TextEncoder,
-    /// Text, lyrics and timbre to one condition.
+    /// Encodes text, lyrics and timbre to one condition.
     Conditioner,
-    /// Latents to audio codes and back.
+    /// Encodes latents to audio codes, and back.
     AudioCodec,
     /// The diffusion transformer.
     Dit,
-    /// Latents to sound.
+    /// Decodes latents to sound.
     VaeDecoder,
-    /// Sound to latents.
+    /// Encodes sound to latents.
     VaeEncoder,
-    /// A caption to metadata, lyrics and audio codes.
+    /// Writes metadata, lyrics and audio codes from a caption.
     LanguageModel,
 }
 
@@ -41,8 +41,8 @@ impl fmt::Display for Part {
 }
 
 impl Part {
-    /// The parts of a model, in the order in which a song needs them. The language model is none:
-    /// it comes before them, lies in a directory of its own, and a song can do without it.
+    /// The parts of a model, in the order of their use. The language model is not included: it runs
+    /// first, has its own directory, and is optional.
     pub const ALL: [Self; 6] = [
         Self::TextEncoder,
         Self::Conditioner,
@@ -52,12 +52,12 @@ impl Part {
         Self::VaeEncoder,
     ];
 
-    /// The parts that share the file of the diffusion transformer.
+    /// The parts in the file of the diffusion transformer.
     pub(crate) const OF_DIT_FILE: [Self; 3] = [Self::Conditioner, Self::AudioCodec, Self::Dit];
-    /// The parts that share the file of the autoencoder.
+    /// The parts in the file of the autoencoder.
     pub(crate) const OF_VAE_FILE: [Self; 2] = [Self::VaeDecoder, Self::VaeEncoder];
 
-    /// What messages call it.
+    /// Returns the name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::TextEncoder => "text encoder",
@@ -70,7 +70,8 @@ impl Part {
         }
     }
 
-    /// The path of tensor `name` in this part's module; `None` if it belongs to another part.
+    /// Returns the path of tensor `name` in this part's module; `None` if it belongs to another
+    /// part.
     pub(crate) fn path_of(self, name: &str) -> Option<String> {
         let path = match self {
             Self::TextEncoder => name.strip_prefix("model.").unwrap_or(name),
@@ -82,7 +83,7 @@ impl Part {
             .then_some(name)?,
             Self::Dit | Self::VaeDecoder => name.strip_prefix("decoder.")?,
             Self::VaeEncoder => name.strip_prefix("encoder.")?,
-            // The head stands beside the trunk, which some files store without its prefix.
+            // The head is beside the trunk; some files store the trunk without its prefix.
             Self::LanguageModel if name.starts_with("model.") || name.starts_with("lm_head.") => {
                 name
             }
@@ -95,8 +96,8 @@ impl Part {
         Some(renamed.unwrap_or_else(|| path.to_owned()))
     }
 
-    /// The tensor that the parameter at `path` of this part's module is called in the file: without
-    /// `model.` for the text encoder and with it for the language model.
+    /// Returns the name in the file of the parameter at `path` of this part's module: without
+    /// `model.` for the text encoder, with it for the language model.
     pub fn name_of(self, path: &str) -> String {
         let renamed = self
             .renamed()
@@ -110,8 +111,8 @@ impl Part {
         }
     }
 
-    /// (Prefix in the file, prefix in the module). In PyTorch the patch convolutions stand second
-    /// in a `Sequential` whose other members have no parameters.
+    /// Returns pairs of (prefix in the file, prefix in the module). In PyTorch the patch
+    /// convolutions are second in a `Sequential` whose other members have no parameters.
     fn renamed(self) -> &'static [(&'static str, &'static str)] {
         // ANCHOR: renamed
         match self {

@@ -1,15 +1,15 @@
-//! Whose files a network is read from, and in what types its weights are.
+//! Format of a network's files, and the types of its weights.
 
 use std::fmt;
 
 use crate::{Directory, Format, Tensors, blocks::Block};
 
-/// Where a network's weights come from.
+/// Format and weight types of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Whose layout the files have.
+    /// Layout of the files.
     pub format: Format,
-    /// The types of the weights as the files spell them, that of the most bytes first.
+    /// Types of the weights as in the files, ordered by bytes, largest first.
     pub types: Vec<String>,
 }
 
@@ -18,13 +18,13 @@ impl Origin {
         Self { format: directory.format(), types: tensors.types() }
     }
 
-    /// The types in which several weights share a scale.
+    /// Returns the quantised types, in which several weights share a scale.
     pub fn quantised(&self) -> impl Iterator<Item = &str> {
         self.types.iter().map(String::as_str).filter(|name| Block::from_name(name).is_some())
     }
 }
 
-/// `GGUF, Q4_K and Q6_K`; of plain types only the one of the most bytes.
+/// Formats as `GGUF, Q4_K and Q6_K`; for plain types, only the one with the most bytes.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut types: Vec<_> = self.quantised().collect();
@@ -35,8 +35,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is worth saying of networks when they are used: what each is called, where it is from, its
-/// directory.
+/// Returns the notices about networks in use; each has its name, its origin and its directory.
 pub(crate) fn notices<const N: usize>(networks: [(&str, &Origin, &Directory); N]) -> Vec<String> {
     let quantised = networks.iter().filter_map(|(name, origin, _)| {
         let types: Vec<_> = origin.quantised().collect();

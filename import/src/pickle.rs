@@ -1,39 +1,39 @@
-//! The pickle beside a tensor's values: their type, order and place in the file.
+//! The pickle of a saved tensor: type, order and place of its values.
 //!
 //! `torch.save(tensor, path)` pickles one call, `_rebuild_tensor_v2(storage, offset, sizes,
-//! strides, requires_grad, hooks)`, in protocol 2 and always in the same instructions; this reads
-//! exactly those. Whatever else a pickle can say (a dictionary, a parameter, a call of something)
-//! ends with an error: nothing is executed and nothing is guessed.
+//! strides, requires_grad, hooks)`, in protocol 2 and always with the same instructions. This
+//! module reads exactly those. Any other pickle (a dictionary, a parameter, another call) is an
+//! error: nothing is executed and nothing is guessed.
 //!
 //! Source: Python's `pickletools`; PyTorch `torch/_utils.py` and `torch/serialization.py`.
 
-/// A tensor as its pickle describes it.
+/// A tensor as described by its pickle.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Described {
-    /// The class of the storage in module `torch`, `FloatStorage`.
+    /// Class of the storage in module `torch`, such as `FloatStorage`.
     pub(crate) storage: String,
-    /// The entry `data/{key}` that holds the values.
+    /// Name of the entry `data/{key}` with the values.
     pub(crate) key: String,
-    /// Values in the storage.
+    /// Number of values in the storage.
     pub(crate) stored: usize,
-    /// The place in it where the tensor starts.
+    /// Index of the tensor's first value in it.
     pub(crate) offset: usize,
     pub(crate) sizes: Vec<usize>,
     pub(crate) strides: Vec<usize>,
 }
 
 impl Described {
-    /// Reads `pickle`.
+    /// Parses `pickle`.
     ///
     /// # Errors
-    /// The byte at which it stops being the pickle of one plain tensor.
+    /// The byte where it stops being the pickle of one plain tensor.
     pub(crate) fn parse(pickle: &[u8]) -> Result<Self, usize> {
         let mut reader = Reader { rest: pickle };
         reader.tensor().ok_or(pickle.len() - reader.rest.len())
     }
 
-    /// Where in the storage each value is, row by row; `None` if one would lie outside it, or if
-    /// there were more of them than are stored.
+    /// Returns the storage index of each value, row by row; `None` if one is outside, or if there
+    /// are more values than stored ones.
     pub(crate) fn places(&self) -> Option<Vec<usize>> {
         let axes = || self.sizes.iter().zip(&self.strides);
         let count = self.sizes.iter().try_fold(1_usize, |count, &size| count.checked_mul(size))?;
@@ -53,8 +53,8 @@ impl Described {
     }
 }
 
-/// What is left of a pickle. Every method takes what it names, or says `None` where that is not
-/// what comes next.
+/// The rest of a pickle. Every method reads the item that it names, or returns `None` if something
+/// else follows.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         self.exactly(b"\x80\x02")?; // PROTO 2
         self.exactly(b"ctorch._utils\n_rebuild_tensor_v2\n")?;
         self.put()?;
-        self.exactly(b"((")?; // MARK: the arguments, and of them the first
+        self.exactly(b"((")?; // MARK, MARK: the arguments, and the first of them
         (self.text()? == "storage").then_some(())?;
         self.exactly(b"ctorch\n")?;
         let end = self.rest.iter().position(|&byte| byte == b'\n')?;
@@ -72,14 +72,14 @@ impl<'a> Reader<'a> {
         self.exactly(b"\n")?;
         self.put()?;
         let key = self.text()?.to_owned();
-        self.text()?; // The device it was on.
+        self.text()?; // The device of the storage.
         let stored = self.int()?;
         self.exactly(b"t")?; // TUPLE
         self.put()?;
         self.exactly(b"Q")?; // BINPERSID
         let offset = self.int()?;
         let (sizes, strides) = (self.tuple()?, self.tuple()?);
-        // NEWTRUE, NEWFALSE: whether it wants gradients.
+        // NEWTRUE, NEWFALSE: requires_grad.
         self.exactly(b"\x88").or_else(|| self.exactly(b"\x89"))?;
         self.exactly(b"ccollections\nOrderedDict\n")?;
         self.put()?;
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// BINPUT, if there: a note of the last value, which nothing here asks for again.
+    /// Skips BINPUT, which stores the last value; we never need it again.
     fn put(&mut self) -> Option<()> {
         match self.exactly(b"q") {
             Some(()) => self.take(1).map(drop),
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// BINUNICODE.
+    /// Reads BINUNICODE.
     fn text(&mut self) -> Option<&'a str> {
         self.exactly(b"X")?;
         let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// BININT1, BININT2 or BININT, not negative.
+    /// Reads BININT1, BININT2 or BININT, not negative.
     fn int(&mut self) -> Option<usize> {
         match self.take(1)? {
             b"K" => Some(self.take(1)?[0].into()),
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Numbers with TUPLE1, TUPLE2 or TUPLE3 after them; `()` and longer ones with MARK before.
+    /// Reads numbers before TUPLE1, TUPLE2 or TUPLE3; `()`; or longer tuples that start with MARK.
     fn tuple(&mut self) -> Option<Vec<usize>> {
         let mut numbers = Vec::new();
         if self.exactly(b")").is_some() {
@@ -160,7 +160,7 @@ mod tests {
         q\x01ctorch\nFloatStorage\nq\x02X\x01\x00\x00\x000q\x03X\x03\x00\x00\x00cpuq\x04K\x14tq\x05Q\
         K\x03K\x01K\x02K\x03\x87q\x06K\x14K\nK\x01\x87q\x07\x89ccollections\nOrderedDict\nq\x08)Rq\t\
         tq\nRq\x0b.";
-    /// The same of `{"a": torch.zeros(1)}`, as far as its first call.
+    /// The same for `{"a": torch.zeros(1)}`, up to its first call.
     const DICTIONARY: &[u8] = b"\x80\x02}q\x00X\x01\x00\x00\x00aq\x01ctorch._utils\n";
 
     #[test]

@@ -1,4 +1,4 @@
-//! Git LFS pointers: three lines of text that stand for a large file in a clone without its files.
+//! Git LFS pointers: three lines of text that replace a large file in a clone without its files.
 //!
 //! Source: <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>.
 
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::Error;
 
-/// How every pointer begins.
+/// First bytes of every pointer.
 const START: &[u8] = b"version https://git-lfs";
-/// What is wrong with it, after "it" or a name.
+/// Reason for messages, after "it" or a name.
 pub(crate) const REASON: &str = "is a Git LFS pointer, not the file itself";
 
-/// Whether `bytes` are those of a pointer.
+/// True if `bytes` are a pointer.
 pub(crate) fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(START)
 }
 
-/// Refuses a pointer in the place of the file at `path`, which begins with `bytes`.
+/// Refuses a pointer instead of the file at `path`, which starts with `bytes`.
 ///
 /// # Errors
 /// [`Error::Foreign`] if it is one.

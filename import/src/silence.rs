@@ -1,8 +1,8 @@
 //! The latent of silence, `silence_latent.pt`: `[1, C, T]` in the file, `[1, T, C]` here.
 //!
-//! `torch.save` writes a zip archive whose entries are stored uncompressed: `*/data.pkl` says what
-//! the tensor is, `*/data/0` holds its values, in f32 or in a half type, which f32 holds exactly. A
-//! view or slice of a larger storage is read as torch reads it.
+//! `torch.save` writes a zip archive with uncompressed entries. `*/data.pkl` describes the tensor;
+//! `*/data/0` has its values in f32 or a half type, which f32 represents exactly. A view or slice
+//! of a larger storage is read as torch reads it.
 //!
 //! Source: PyTorch's zip serialisation; upstream loads the tensor and swaps its last two axes.
 
@@ -25,12 +25,12 @@ pub(crate) const PT: &str = "silence_latent.pt";
 const SAFETENSORS: &str = "silence_latent.safetensors";
 /// 600 s at 25 Hz take 3.8 MB; no latent of silence is longer than this.
 const LIMIT: u64 = 1 << 28;
-/// How a file starts that torch wrote before 1.6, or without its zip format.
+/// First bytes of a file that torch wrote before 1.6, or without its zip format.
 const LEGACY: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// Reads the latent of silence from `directory` as f32.
 ///
-/// `silence_latent.safetensors` is taken only where there is no `silence_latent.pt`.
+/// `silence_latent.safetensors` is read only if there is no `silence_latent.pt`.
 ///
 /// # Shapes
 /// - output: `[1, T, C]` with `C = channels`
@@ -63,8 +63,8 @@ pub(crate) fn read(directory: &Directory, channels: usize) -> Result<TensorData,
     Ok(TensorData::new(transposed.collect(), [1, frames, channels]))
 }
 
-/// The latent in tensor `name`, `[T, C]` or `[1, T, C]`, of the file or directory `root`; `None` if it
-/// is nothing but zeros.
+/// Returns the latent in tensor `name`, `[T, C]` or `[1, T, C]`, of the file or directory `root`;
+/// `None` if it is all zeros.
 ///
 /// # Errors
 /// [`Error::BadSilence`], and those of a safetensors file.
@@ -90,7 +90,7 @@ pub(crate) fn of_tensor(
     Ok(Some(TensorData::new(values, [1, frames, channels])))
 }
 
-/// The file that `directory` has for it.
+/// Returns the name of its file in `directory`.
 pub(crate) fn file_in(directory: &Directory) -> Option<&'static str> {
     [PT, SAFETENSORS].into_iter().find(|file| directory.has(file))
 }
@@ -150,7 +150,7 @@ fn values_of_zip(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {
     Ok(places.into_iter().map(|place| values[place]).collect())
 }
 
-/// The type of the values, if the tensor is `[1, C, T]`.
+/// Returns the type of the values, if the tensor is `[1, C, T]`.
 fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
     let file_type = match tensor.storage.as_str() {
         "FloatStorage" => FileType::F32,
@@ -164,7 +164,7 @@ fn check(tensor: &Described, channels: usize) -> Result<FileType, String> {
     }
 }
 
-/// The content of the stored entry whose name ends in `suffix`, if there is one.
+/// Returns the content of the stored entry whose name ends in `suffix`, if there is one.
 fn entry(zip: &mut ZipArchive<Cursor<&[u8]>>, suffix: &str) -> Result<Option<Vec<u8>>, String> {
     let found = zip.file_names().find(|name| name.ends_with(suffix)).map(str::to_owned);
     let Some(name) = found else { return Ok(None) };
@@ -176,7 +176,7 @@ fn entry(zip: &mut ZipArchive<Cursor<&[u8]>>, suffix: &str) -> Result<Option<Vec
     }
     let file = zip.by_index(index).map_err(describe)?;
     let mut content = Vec::new();
-    // The archive's own size cannot be trusted before it is read.
+    // Limit the read: the size in the archive cannot be trusted.
     file.take(LIMIT)
         .read_to_end(&mut content)
         .map_err(|error| format!("entry `{name}`: {error}"))?;

@@ -1,4 +1,4 @@
-//! What the unit tests share: small files, a small module, a copy of the tiny checkpoint.
+//! Shared helpers of the unit tests: small files, a small module, a copy of the tiny checkpoint.
 
 use std::{
     fs,
@@ -17,15 +17,15 @@ use tempfile::TempDir;
 
 use crate::{Directory, ModelPaths};
 
-/// The backend of the tests.
+/// Backend of the tests.
 pub(crate) type B = Flex;
 
-/// Where the tests put networks.
+/// Returns the device and type of the tests.
 pub(crate) fn place() -> Place<B> {
     Place::f32(FlexDevice)
 }
 
-/// The goldens of the repository.
+/// Returns the goldens of the repository.
 pub(crate) fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens")
 }
@@ -56,7 +56,7 @@ impl View for Stored {
     }
 }
 
-/// `values` as a tensor of `dtype`.
+/// Returns `values` as a tensor of `dtype`.
 pub(crate) fn stored(dtype: Dtype, shape: &[usize], values: &[f32]) -> Stored {
     let bytes = values
         .iter()
@@ -71,12 +71,12 @@ pub(crate) fn stored(dtype: Dtype, shape: &[usize], values: &[f32]) -> Stored {
     Stored { dtype, shape: shape.to_vec(), bytes }
 }
 
-/// A safetensors file with `tensors`.
+/// Returns a safetensors file with `tensors`.
 pub(crate) fn file(tensors: &[(&str, Stored)]) -> Vec<u8> {
     serialize(tensors.iter().cloned(), None).expect("a well-formed test file")
 }
 
-/// A directory with `files`.
+/// Creates a directory with `files`.
 pub(crate) fn directory(files: &[(&str, Vec<u8>)]) -> (TempDir, Directory) {
     let temporary = tempfile::tempdir().expect("a temporary directory");
     for (name, content) in files {
@@ -86,7 +86,7 @@ pub(crate) fn directory(files: &[(&str, Vec<u8>)]) -> (TempDir, Directory) {
     (temporary, directory)
 }
 
-/// Changes the tensors of the safetensors file at `path`.
+/// Edits the tensors of the safetensors file at `path`.
 pub(crate) fn edit_tensors(path: &Path, edit: impl FnOnce(&mut Vec<(String, Stored)>)) {
     let bytes = fs::read(path).expect("a file");
     let tensors = SafeTensors::deserialize(&bytes).expect("a good file");
@@ -111,7 +111,7 @@ pub(crate) fn rewrite(path: &Path, change: impl Fn(&str, Stored) -> (String, Sto
     });
 }
 
-/// Sets one key of the config.json in `directory`.
+/// Sets one key of config.json in `directory`.
 pub(crate) fn edit_config(directory: &Path, key: &str, value: serde_json::Value) {
     let path = directory.join("config.json");
     let text = fs::read_to_string(&path).expect("a config");
@@ -126,7 +126,7 @@ pub(crate) fn copy_golden(name: &str, to: &Path) {
     for entry in fs::read_dir(goldens().join("checkpoints_a").join(name)).expect("the goldens") {
         let path = entry.expect("an entry").path();
         let content = fs::read(&path).expect("a golden");
-        // Written anew: a copy would keep a read-only mode.
+        // Write a new file: a copy would keep a read-only mode.
         fs::write(to.join(path.file_name().expect("a name")), content).expect("a copy");
     }
 }
@@ -158,14 +158,14 @@ impl Copy {
     }
 }
 
-/// A module of three parameters, called like a conditioner's.
+/// A module of three parameters, with the names of a conditioner's.
 #[derive(Module, Debug)]
 pub(crate) struct Toy<B: Backend> {
     pub(crate) encoder: Linear<B>,
     pub(crate) null_condition_emb: Param<Tensor<B, 1>>,
 }
 
-/// The inner module of [`Toy`], a layer by its name.
+/// The inner module of [`Toy`], with the name of a layer.
 #[derive(Module, Debug)]
 pub(crate) struct Linear<B: Backend> {
     pub(crate) weight: Param<Tensor<B, 2>>,
@@ -173,7 +173,7 @@ pub(crate) struct Linear<B: Backend> {
 }
 
 impl Toy<B> {
-    /// `[2, 3]`, `[2]` and `[4]`, all zero.
+    /// Creates parameters of `[2, 3]`, `[2]` and `[4]`, all zero.
     pub(crate) fn init() -> Self {
         let device = Default::default();
         Self {

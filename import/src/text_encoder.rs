@@ -14,10 +14,10 @@ pub struct TextEncoderFolder {
 }
 
 impl TextEncoderFolder {
-    /// Opens the directory of a text encoder; the tokenizer is read when it is asked for.
+    /// Opens the directory of a text encoder; the tokenizer is read on first use.
     ///
     /// # Errors
-    /// As [`crate::DitFolder::open`].
+    /// Errors of [`crate::DitFolder::open`].
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::TextEncoder, "text encoder");
         let parts = [Part::TextEncoder];
@@ -25,24 +25,24 @@ impl TextEncoderFolder {
         Ok(Self { weights, tokenizer: OnceLock::new() })
     }
 
-    /// Configuration, files and sizes.
+    /// Returns configuration, files and sizes.
     pub fn weights(&self) -> &Single<qwen3::Config> {
         &self.weights
     }
 
-    /// The network.
+    /// Loads the network.
     ///
     /// # Errors
-    /// If a tensor is missing, left over or of another shape.
+    /// If a tensor is missing, unexpected or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
         let module = qwen3::Model::init(self.weights.config(), &place.device);
         self.weights.load(module, Part::TextEncoder, place)
     }
 
-    /// As [`crate::DitFolder::check`]; reads the tokenizer.
+    /// Like [`crate::DitFolder::check`]; also reads the tokenizer.
     ///
     /// # Errors
-    /// Names the tensors, or where the tokenizer was looked for.
+    /// An error that names the tensors, or the searched places of the tokenizer.
     pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
         if !parts.contains(&Part::TextEncoder) {
             return Ok(());
@@ -52,7 +52,7 @@ impl TextEncoderFolder {
         self.tokenizer().map(drop)
     }
 
-    /// Ids of `text`, cut to `max_tokens` with the appended special token last.
+    /// Returns the ids of `text`, truncated to `max_tokens` with the appended special token last.
     ///
     /// # Errors
     /// [`Error::BadTokenizer`].
@@ -61,7 +61,7 @@ impl TextEncoderFolder {
         self.tokenizer()?.token_ids(text, max_tokens).map_err(bad)
     }
 
-    /// The text of `ids`, special tokens written out.
+    /// Decodes `ids`, including special tokens.
     ///
     /// # Errors
     /// [`Error::BadTokenizer`].
@@ -70,7 +70,7 @@ impl TextEncoderFolder {
         self.tokenizer()?.text_of(ids).map_err(bad)
     }
 
-    /// The tokenizer, whose ids all have a row in the network's table.
+    /// Returns the tokenizer; all its ids have a row in the embedding table.
     ///
     /// # Errors
     /// [`Error::BadTokenizer`].

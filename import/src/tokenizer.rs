@@ -1,7 +1,7 @@
 //! The text encoder's tokenizer: Qwen's byte-level BPE, which appends one `<|endoftext|>`.
 //!
-//! Read from `tokenizer.json`; where that is absent, put together from `vocab.json` and
-//! `merges.txt`. The language model's tokenizer is read in the same way.
+//! Read from `tokenizer.json`, or assembled from `vocab.json` and `merges.txt` if that is missing.
+//! The language model's tokenizer is read in the same way.
 //!
 //! Source: Qwen3-Embedding-0.6B `tokenizer.json`; Hugging Face tokenizers.
 
@@ -15,7 +15,7 @@ mod assemble;
 
 pub(crate) use assemble::ADDED_TOKENS;
 
-/// What the text encoder appends, and the first token after the base vocabulary.
+/// Token that the text encoder appends; the first token after the base vocabulary.
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
 /// The tokenizer of the text encoder.
@@ -26,7 +26,7 @@ pub struct TextTokenizer {
 }
 
 impl TextTokenizer {
-    /// Reads the tokenizer that lies in `directory`.
+    /// Reads the tokenizer in `directory`.
     ///
     /// # Errors
     /// [`Error::MissingFile`]; [`Error::BadTokenizer`] if it cannot be read or does not append
@@ -47,13 +47,14 @@ impl TextTokenizer {
         Ok(this)
     }
 
-    /// The token ids of `text`, `<|endoftext|>` last; cut to `max_tokens`, keeping that one.
+    /// Returns the token ids of `text` with `<|endoftext|>` last; truncation to `max_tokens` keeps
+    /// it.
     ///
     /// # Panics
-    /// If `max_tokens` is 0: there is no place for `<|endoftext|>`.
+    /// If `max_tokens` is 0: there is no room for `<|endoftext|>`.
     ///
     /// # Errors
-    /// What the tokenizer says, as text.
+    /// The tokenizer's error, as text.
     pub fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, String> {
         assert!(max_tokens > 0, "a limit of 0 tokens leaves no place for `{END_OF_TEXT}`");
         let mut ids = self.encode(text)?;
@@ -64,21 +65,21 @@ impl TextTokenizer {
         Ok(ids)
     }
 
-    /// The text of `ids`, special tokens written out; an id that does not exist has no text, and bytes
-    /// that are no whole character are U+FFFD.
+    /// Decodes `ids`, including special tokens. An unknown id has no text, and an incomplete
+    /// character is U+FFFD.
     ///
     /// # Errors
-    /// What the tokenizer says, as text.
+    /// The tokenizer's error, as text.
     pub fn text_of(&self, ids: &[u32]) -> Result<String, String> {
         self.inner.decode(ids, false).map_err(|error| error.to_string())
     }
 
-    /// The id of `<|endoftext|>`, which also pads.
+    /// Returns the id of `<|endoftext|>`, which is also the padding token.
     pub fn end_of_text(&self) -> u32 {
         self.end_of_text
     }
 
-    /// How many ids there are, that is one more than the largest.
+    /// Returns the number of ids: the largest id plus one.
     pub fn vocabulary(&self) -> usize {
         vocabulary(&self.inner)
     }
@@ -89,17 +90,17 @@ impl TextTokenizer {
     }
 }
 
-/// Whose tokenizer it is: there is one vocabulary, which the two networks use differently.
+/// Network of a tokenizer; both networks share one vocabulary but use it differently.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Owner {
     /// Appends `<|endoftext|>`.
     TextEncoder,
-    /// Appends nothing and has audio codes, as many as the network's table has `rows` for.
+    /// Appends nothing, and has as many audio codes as the embedding table has `rows` for.
     LanguageModel { rows: usize },
 }
 
 impl Owner {
-    /// What is wrong with the file at `path`.
+    /// Returns the error for the file at `path`.
     pub(crate) fn error(self, path: PathBuf, reason: String) -> Error {
         let part = match self {
             Self::TextEncoder => Part::TextEncoder,
@@ -109,7 +110,7 @@ impl Owner {
     }
 }
 
-/// Reads the tokenizer that lies in `directory`, and says from which file.
+/// Reads the tokenizer in `directory`, and returns it with the path of its file.
 ///
 /// # Errors
 /// [`Error::MissingFile`]; [`Error::BadTokenizer`].
@@ -129,13 +130,13 @@ pub(crate) fn read(directory: &Directory, owner: Owner) -> Result<(PathBuf, Toke
     let path = directory.path(file);
     let bad = |reason| owner.error(path.clone(), reason);
     let mut inner = inner.map_err(bad)?;
-    // The file may ask for cutting and padding of its own; lengths are the caller's business.
+    // Ignore truncation and padding of the file; the caller decides about lengths.
     inner.with_padding(None);
     inner.with_truncation(None).map_err(|error| bad(error.to_string()))?;
     Ok((path, inner))
 }
 
-/// How many ids `tokenizer` has, that is one more than the largest.
+/// Returns the number of ids of `tokenizer`: the largest id plus one.
 pub(crate) fn vocabulary(tokenizer: &Tokenizer) -> usize {
     tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1)
 }

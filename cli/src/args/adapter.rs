@@ -1,4 +1,4 @@
-//! The flags of `adapter`: what a LoRA or the like holds.
+//! Flags of `adapter`: the contents of a LoRA or similar adapter.
 
 use clap::{Subcommand, ValueHint};
 
@@ -6,9 +6,9 @@ use clap::{Subcommand, ValueHint};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep adapter show voice.safetensors
-      its kind, rank and alpha, and what it changes
+      shows its kind, rank and alpha, and the layers that it changes
   acestep adapter show lora/final/adapter --model turbo
-      whether it fits that model, and by how much it changes it";
+      checks whether it fits that model, and measures how much it changes it";
 
 /// Flags of `adapter`.
 #[derive(Debug, Clone, clap::Args)]
@@ -19,10 +19,10 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What to do with an adapter.
+/// Actions on an adapter.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
-    /// Say what is in it, and whether it fits a model.
+    /// Show an adapter's contents, and check if it fits a model.
     Show(Show),
 }
 
@@ -34,11 +34,11 @@ pub(crate) struct Show {
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: String,
 
-    /// The model that it is for, whose weights are read to measure the change.
+    /// Model to compare with; its weights are read to measure the change.
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }

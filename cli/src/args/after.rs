@@ -1,4 +1,4 @@
-//! Flags about a finished song: when its lines are sung, how good it is, a picture of it.
+//! Flags about a finished song: times of its lines, scores, a picture.
 
 use std::path::PathBuf;
 
@@ -10,21 +10,21 @@ Examples:
   acestep plot song.wav
       writes song.png: waveform, mel spectrogram, time axis
   acestep plot song.wav --show
-      the same in letters, here
+      shows the picture in the terminal, drawn in letters
   acestep plot song.wav --lrc song.lrc -o picture.png
-      the same with the lines of song.lrc at their times";
+      also shows the lines of song.lrc at their times";
 
-/// What is made of a finished song.
+/// Extra outputs for a finished song.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "After the song")]
 pub(crate) struct After {
-    /// Also writes song.lrc: when each line is sung.
+    /// Also write song.lrc: the time of each line.
     #[arg(long, hide_short_help = true)]
     pub(crate) lrc: bool,
 
-    /// The same in a file of this name.
+    /// Also write these times to a file of this name.
     ///
-    /// {seed} and {index} are filled in; several files without either are told apart by _1, _2.
+    /// {seed} and {index} are filled in; without either, several files get the suffixes _1, _2.
     #[arg(
         long,
         value_name = "FILE",
@@ -34,7 +34,7 @@ pub(crate) struct After {
     )]
     pub(crate) output_lrc: Option<PathBuf>,
 
-    /// The lines as WebVTT subtitles, in a file of this name.
+    /// Also write the lines as WebVTT subtitles to a file of this name.
     #[arg(
         long,
         value_name = "FILE",
@@ -44,11 +44,11 @@ pub(crate) struct After {
     )]
     pub(crate) output_vtt: Option<PathBuf>,
 
-    /// Also writes song.png: waveform, spectrogram, lines.
+    /// Also write song.png: waveform, spectrogram, lines.
     #[arg(long, hide_short_help = true)]
     pub(crate) plot: bool,
 
-    /// The same in a file of this name.
+    /// Also write this picture to a file of this name.
     #[arg(
         long,
         value_name = "FILE",
@@ -58,14 +58,15 @@ pub(crate) struct After {
     )]
     pub(crate) output_plot: Option<PathBuf>,
 
-    /// Says how good each song is, the best first.
+    /// Score each song, and list the best first.
     ///
-    /// The transformer says how well the words can be followed; the language model, if there is one
-    /// and the song has audio codes, how much of what was asked for it hears in them.
+    /// The diffusion transformer scores how well the lyrics can be followed. If there is a language
+    /// model and the song has audio codes, it scores how much of the request it recognises in them.
     #[arg(long, hide_short_help = true)]
     pub(crate) score: bool,
 
-    /// What the language model finds much likelier, in nats a token, 0.001 to 100 [default: 0.1].
+    /// Nats per token that count as much likelier for the language model, 0.001 to 100 [default:
+    /// 0.1].
     #[arg(
         long,
         value_name = "X",
@@ -78,7 +79,7 @@ pub(crate) struct After {
 }
 
 impl After {
-    /// Whether the times of the lines are wanted.
+    /// True if the times of the lines are wanted.
     pub(crate) fn wants_lines(&self) -> bool {
         self.lrc || self.output_lrc.is_some() || self.output_vtt.is_some()
     }
@@ -88,9 +89,9 @@ impl After {
 pub(crate) const PLAY_EXAMPLES: &str = "\
 Examples:
   acestep play song.wav
-      until it is over, or Ctrl-C
+      plays the song to its end, or until Ctrl-C
   acestep generate \"jazz trio\" | xargs acestep play
-      what was just made: standard output is the path";
+      plays the new song: standard output is its path";
 
 /// Flags of `play`.
 #[derive(Debug, Clone, clap::Args)]
@@ -103,31 +104,30 @@ pub(crate) struct Play {
 /// Flags of `plot`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Plot {
-    /// A sound file: WAV, FLAC, MP3, Ogg, M4A, AIFF.
+    /// Sound file: WAV, FLAC, MP3, Ogg, M4A, AIFF.
     #[arg(value_name = "SONG", value_hint = ValueHint::FilePath)]
     pub(crate) song: PathBuf,
 
-    /// The file to write [default: the song's name with .png].
+    /// File to write [default: the song's name with .png].
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Lines and their times, from a file that --lrc wrote.
+    /// File with the lines and their times, as --lrc writes it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) lrc: Option<PathBuf>,
 
-    /// Shows it here, as letters, in place of a file; with --output both.
+    /// Show the picture in the terminal, not in a file; with --output both.
     ///
-    /// In the colours that the terminal says it has, all (COLORTERM) or 256 (TERM), and in letters of
-    /// ASCII, without colours, where those of its language are no Unicode. Where TERM is dumb, a file is
-    /// written.
+    /// It has all colours if COLORTERM reports them, or 256 if TERM does. If the locale is not
+    /// Unicode, it is ASCII without colours. If TERM is dumb, a file is written instead.
     #[arg(long)]
     pub(crate) show: bool,
 
-    /// What stands above the picture [default: the song's name].
+    /// Title above the picture [default: the song's name].
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) title: Option<String>,
 
-    /// Replaces the file if it exists.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
 }

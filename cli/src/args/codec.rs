@@ -1,4 +1,4 @@
-//! The flags of `codec`.
+//! Flags of `codec`.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use super::{plan::Place, sound::Sound};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep codec encode song.flac
-      the latents of a song, in song.safetensors
+      writes the latents of a song to song.safetensors
   acestep codec encode song.mp3 -o song.nac8
-      the same in a quarter of the room, as acestep.cpp writes them
+      writes them in acestep.cpp's format, a quarter of the size
   acestep codec decode song.nac8 -o song.wav
-      and back to sound";
+      decodes them to a sound";
 
 /// Flags of `codec`.
 #[derive(Debug, Clone, clap::Args)]
@@ -24,36 +24,36 @@ pub(crate) struct Codec {
     pub(crate) way: Way,
 }
 
-/// There, or back.
+/// Direction of the codec.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Way {
-    /// Turn a sound into latents.
+    /// Encode a sound to latents.
     Encode(Box<Encode>),
-    /// Turn latents into a sound.
+    /// Decode latents to a sound.
     Decode(Box<Decode>),
 }
 
 /// Flags of `codec encode`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Encode {
-    /// The sound: WAV, FLAC, MP3, Ogg Vorbis, M4A, ..
+    /// Sound: WAV, FLAC, MP3, Ogg Vorbis, M4A, ..
     ///
-    /// What it has after its last whole frame (40 ms in the released models) is dropped; --json says how
-    /// many samples.
+    /// Samples after the last whole frame (40 ms in the released models) are dropped; --json gives
+    /// their number.
     #[arg(value_name = "SOUND", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
     /// safetensors, vae, nac8 or nac4 [default: as --output ends, else safetensors].
     ///
-    /// vae, nac8 and nac4 are acestep.cpp's; nac8 and nac4 round to eight and four bits.
+    /// vae, nac8 and nac4 are acestep.cpp's formats; nac8 and nac4 round to eight and four bits.
     #[arg(long, value_name = "FORMAT", value_parser = latents_format)]
     pub(crate) format: Option<Format>,
 
-    /// Draws the latents from their distribution, as upstream does, in place of its mean.
+    /// Sample the latents from their distribution, as upstream does, instead of using its mean.
     #[arg(long)]
     pub(crate) sample: bool,
 
-    /// Draws the same again [default: random].
+    /// Seed of the sampled latents [default: random].
     #[arg(
         long,
         value_name = "SEED",
@@ -70,7 +70,7 @@ pub(crate) struct Encode {
 /// Flags of `codec decode`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Decode {
-    /// The latents: .safetensors, or .vae, .nac8 and .nac4 of acestep.cpp, told by their content.
+    /// Latents: .safetensors, or acestep.cpp's .vae, .nac8 and .nac4, detected by their content.
     #[arg(value_name = "LATENTS", value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
 
@@ -81,10 +81,10 @@ pub(crate) struct Decode {
     pub(crate) common: Common,
 }
 
-/// What both ways have in common.
+/// Flags of both directions.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Common {
-    /// The file to write; - is standard output [default: beside the input, with its name
+    /// File to write; - is standard output [default: beside the input, with its name
     /// and another extension].
     #[arg(
         short,
@@ -95,23 +95,23 @@ pub(crate) struct Common {
     )]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replaces files that exist.
+    /// Replace existing files.
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
 
-    /// One JSON object on standard output, in place of the path.
+    /// Print one JSON object on standard output, in place of the path.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// The model whose VAE it is: turbo, demo, .. or a directory [default: turbo].
+    /// Model whose VAE is used: turbo, demo, .. or a directory [default: turbo].
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// Latent frames at once, in the released models 25 a second [default: 750 to encode, 512 to decode,
-    /// or what fits].
+    /// Latent frames per chunk, 25 per second in the released models [default: 750 to encode, 512
+    /// to decode, or what fits].
     #[arg(
         long,
         value_name = "FRAMES",
@@ -121,8 +121,8 @@ pub(crate) struct Common {
     )]
     pub(crate) vae_chunk: Option<i64>,
 
-    /// Latent frames on either side whose result is thrown away [default: 50 to encode, 64 to
-    /// decode].
+    /// Latent frames of overlap on each side, whose result is discarded [default: 50 to encode, 64
+    /// to decode].
     #[arg(
         long,
         value_name = "FRAMES",
@@ -133,7 +133,7 @@ pub(crate) struct Common {
     pub(crate) vae_overlap: Option<i64>,
 }
 
-/// Reads a format; clap names the flag and the value itself.
+/// Parses a format; clap adds the names of flag and value to an error.
 fn latents_format(text: &str) -> Result<Format, String> {
     text.parse().map_err(|error| match error {
         Error::BadValue { why, .. } => why,
@@ -142,7 +142,7 @@ fn latents_format(text: &str) -> Result<Format, String> {
 }
 
 impl Common {
-    /// What becomes of files that are there already.
+    /// Returns the treatment of existing files.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Keep }
     }

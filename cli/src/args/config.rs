@@ -1,4 +1,4 @@
-//! The flags of `config`, `completions` and `man`.
+//! Flags of `config`, `completions` and `man`.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use clap_complete::Shell;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep config show
-      every setting, its value, and who says so
+      shows every setting, its value, and its source
   acestep config init
-      writes a file with every key, each with what it does, to be changed
+      writes a file that explains every key, for you to change
   acestep config path
-      where that file is, or would be
+      shows the path of that file, even if it does not exist
   ACESTEP_DEVICE=cpu acestep generate \"jazz trio\"
-      every key is a variable too
+      every key is also a variable
 
-A flag goes before a variable, a variable before the file, the file before what is built in. What
-stands in the file below [request], in the names of a request file, is what every song begins with
-that is made without --request.";
+A flag has priority over a variable, a variable over the file, and the file over the built-in
+default. The keys below [request] in the file have the names of a request file. They are the
+defaults of every song that is made without --request.";
 
 /// Shown under the long help of `completions`.
 pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
@@ -32,11 +32,11 @@ Examples:
 pub(crate) const MAN_EXAMPLES: &str = "\
 Examples:
   acestep man | man -l -
-      the manual of the program
+      shows the manual of the program
   acestep man generate | man -l -
-      that of one command
+      shows the manual of one command
   acestep man --output ~/.local/share/man/man1
-      a page for each command";
+      writes a page for each command";
 
 /// Flags of `config`.
 #[derive(Debug, Clone, clap::Args)]
@@ -47,21 +47,21 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What to do with settings.
+/// Actions on settings.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
-    /// Say what holds, and who says so.
+    /// Show the settings and their sources.
     Show(Show),
-    /// Say where the file is.
+    /// Show the path of the file.
     Path,
-    /// Write a file with every key, to be changed.
+    /// Write a file with every key, for you to change.
     Init(Init),
 }
 
 /// Flags of `config show`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Show {
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Show {
 /// Flags of `config init`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Init {
-    /// Replaces the file that is there.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Init {
 /// Flags of `completions`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Completions {
-    /// The shell.
+    /// Shell.
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
 }
@@ -85,20 +85,20 @@ pub(crate) struct Completions {
 /// Flags of `man`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Man {
-    /// The command, with the one below it if there is one [default: all of the program].
+    /// Command, with its subcommand if it has one [default: the whole program].
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     pub(crate) command: Vec<String>,
 
-    /// Writes a page for each command into this directory.
+    /// Write a page for each command to this directory.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// What the pages are written in.
+    /// Format of the pages.
     #[arg(long, value_name = "FORMAT", default_value = "roff")]
     pub(crate) format: ManFormat,
 }
 
-/// What pages of the manual are written in.
+/// Format of manual pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ManFormat {
     /// For man.
@@ -108,7 +108,7 @@ pub(crate) enum ManFormat {
 }
 
 impl super::Command {
-    /// Whether it looks for models.
+    /// True if the command looks for models.
     pub(crate) fn uses_models(&self) -> bool {
         let others = matches!(
             self,
@@ -117,7 +117,8 @@ impl super::Command {
         !others
     }
 
-    /// Whether it is run as the configuration says: not what has to work where that is broken.
+    /// True if the command uses the configuration. A command that must work with a broken one does
+    /// not.
     pub(crate) fn is_configured(&self) -> bool {
         match self {
             Self::Completions(_) | Self::Man(_) => false,

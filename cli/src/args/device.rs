@@ -1,24 +1,24 @@
-//! Where to compute, and in what numbers: the same flags for every verb that computes.
+//! Device and weight type: the same flags for every command that computes.
 
-/// A device and a type, as typed.
+/// A device and a weight type, as typed.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Where {
     /// auto, cpu, cuda[:N] or wgpu[:N] [default: auto].
     ///
-    /// auto is the best NVIDIA card that can be used, else the best card of Vulkan or Metal, else the
-    /// processor, of what is built in. acestep doctor shows the numbers.
+    /// auto is the best usable NVIDIA GPU, else the best GPU of Vulkan or Metal, else the CPU; only
+    /// the built-in backends count. acestep doctor shows the numbers.
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub(crate) device: String,
 
     /// Type of the weights: auto, f32, bf16, f16 or q8 [default: auto].
     ///
-    /// auto is bf16, that of the released files, on processors and on NVIDIA cards that compute in it
-    /// (since 2020), else f32. On a processor f32 takes twice the memory and up to twice the time. q8,
-    /// eight bits and a scale for each 32 of them, is for processors: it nearly halves the memory of
-    /// the language model and the diffusion transformer again, and with AVX-512 VNNI takes two thirds of
-    /// their time; the song is another. f16 is taken only by name: its numbers end at 65504, which
-    /// large activations can pass, so results are guarded.
+    /// auto is bf16, the type of the released files, on CPUs and on NVIDIA GPUs that compute in it
+    /// (since 2020), else f32. On a CPU, f32 takes twice the memory and up to twice the time. q8,
+    /// which is int8 with a scale for each 32 values, is for CPUs. It nearly halves the memory of
+    /// the language model and the diffusion transformer again, and with AVX-512 VNNI takes two
+    /// thirds of their time; the song is different. f16 is only used by name: its range ends at
+    /// 65504, which large activations can exceed, so results are guarded.
     #[arg(
         long,
         value_name = "TYPE",
@@ -29,20 +29,20 @@ pub(crate) struct Where {
     pub(crate) dtype: String,
 }
 
-/// A device, as typed, of a verb that knows in which types it computes.
+/// A device, as typed, for a command that chooses the types itself.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct OnDevice {
     /// auto, cpu, cuda[:N] or wgpu[:N] [default: auto].
     ///
-    /// auto is the best NVIDIA card that can be used, else the best card of Vulkan or Metal, else the
-    /// processor, of what is built in. acestep doctor shows the numbers.
+    /// auto is the best usable NVIDIA GPU, else the best GPU of Vulkan or Metal, else the CPU; only
+    /// the built-in backends count. acestep doctor shows the numbers.
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     device: String,
 }
 
 impl OnDevice {
-    /// The device with weights in f32.
+    /// Returns the device with f32 weights.
     pub(crate) fn in_f32(self) -> Where {
         Where { device: self.device, dtype: "f32".to_owned() }
     }

@@ -1,25 +1,25 @@
-//! The flags of songs that are made from songs.
+//! Flags for songs that are made from other songs.
 
 use std::path::PathBuf;
 
 use clap::ValueHint;
 
-/// From a song that exists.
+/// Flags for a source or reference song.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "From another song")]
 pub(crate) struct Editing {
     /// text2music, cover, repaint, ..
     ///
     /// text2music: music from words, and from audio codes. cover: the outline of another song, in
-    /// another style. cover-nofsq: the same from more than its outline, so closer to it. repaint: a
-    /// part made anew, or something before or after it. Of base and sft models only: lego adds a
-    /// track, extract takes one out, complete adds what is missing.
+    /// another style. cover-nofsq: a cover from more than the outline, so closer to the song.
+    /// repaint: a new version of a part, or an addition before or after the song. Only for base and
+    /// sft models: lego adds a track, extract isolates one, complete adds the missing ones.
     #[arg(long, value_name = "TASK", visible_alias = "task", alias = "task_type")]
     pub(crate) task_type: Option<String>,
 
-    /// The song to start from.
+    /// Song to start from.
     ///
-    /// WAV, FLAC, MP3, Ogg Vorbis, M4A and more, of any rate; it decides the length.
+    /// WAV, FLAC, MP3, Ogg Vorbis, M4A and more, at any sample rate; it sets the length.
     #[arg(
         long,
         value_name = "FILE",
@@ -29,7 +29,7 @@ pub(crate) struct Editing {
     )]
     pub(crate) src_audio: Option<PathBuf>,
 
-    /// The same as latents, as `acestep codec encode` writes them.
+    /// Source as latents, as `acestep codec encode` writes them.
     #[arg(
         long,
         value_name = "FILE",
@@ -39,9 +39,10 @@ pub(crate) struct Editing {
     )]
     pub(crate) src_latents: Option<PathBuf>,
 
-    /// A song whose sound is taken.
+    /// Reference for the sound.
     ///
-    /// Voice, instruments, room; for every task. Three pieces of it are heard, 30 s in all. Given several times, each is heard.
+    /// Voice, instruments, room; for every task. Three excerpts of it are used, 30 s in all. Give
+    /// the flag several times to use several songs.
     #[arg(
         long,
         value_name = "FILE",
@@ -51,7 +52,7 @@ pub(crate) struct Editing {
     )]
     pub(crate) reference_audio: Vec<PathBuf>,
 
-    /// The same as latents.
+    /// Reference as latents.
     #[arg(
         long,
         value_name = "FILE",
@@ -71,7 +72,7 @@ pub(crate) struct Editing {
     )]
     pub(crate) audio_cover_strength: Option<f64>,
 
-    /// repaint, lego: seconds at which the part begins; below 0 it is before the song [default: 0].
+    /// repaint, lego: start of the part in seconds; below 0 is before the song [default: 0].
     #[arg(
         long,
         value_name = "SECONDS",
@@ -81,10 +82,10 @@ pub(crate) struct Editing {
     )]
     pub(crate) repainting_start: Option<f64>,
 
-    /// repaint, lego: seconds at which it ends; may be after the song [default: its end].
+    /// repaint, lego: end of the part in seconds; may be after the song [default: its end].
     ///
-    /// To add something before the song end at 0. -1 is the end of the song, also where the part begins
-    /// before it: acestep.cpp then ends at the beginning.
+    /// To add something before the song, end at 0. -1 is the end of the song, even if the part
+    /// begins before the song; acestep.cpp would end at the song's beginning.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -94,15 +95,15 @@ pub(crate) struct Editing {
     )]
     pub(crate) repainting_end: Option<f64>,
 
-    /// How a repaint meets its surroundings [default: balanced].
+    /// Transition of a repaint to its surroundings [default: balanced].
     ///
-    /// conservative holds on to the song around it while it is made, aggressive does not, balanced
-    /// does as --repaint-strength says. custom is balanced with crossfades of your own. Outside the
-    /// part every sample stays as it is, whatever the mode.
+    /// conservative keeps the song around the part during sampling, aggressive does not, and
+    /// balanced follows --repaint-strength. custom is balanced with crossfades of your own. Outside
+    /// the part every sample stays as it is, in every mode.
     #[arg(long, value_name = "MODE", alias = "repaint_mode", hide_short_help = true)]
     pub(crate) repaint_mode: Option<String>,
 
-    /// Freedom of a balanced repaint: 0 as conservative, 1 as aggressive [default: 0.5].
+    /// Freedom of a balanced repaint: 0 is conservative, 1 is aggressive [default: 0.5].
     #[arg(
         long,
         value_name = "X",
@@ -112,10 +113,10 @@ pub(crate) struct Editing {
     )]
     pub(crate) repaint_strength: Option<f64>,
 
-    /// Latent frames, in the released models 25 a second, over which a repaint is mixed with the song
-    /// around it.
+    /// Crossfade of a repaint with the song around it, in latent frames (25 per second in the
+    /// released models).
     ///
-    /// Makes the mode custom.
+    /// Sets the mode to custom.
     #[arg(
         long,
         value_name = "N",
@@ -125,9 +126,9 @@ pub(crate) struct Editing {
     )]
     pub(crate) repaint_latent_crossfade_frames: Option<i64>,
 
-    /// Seconds over which its sound is faded in and out.
+    /// Crossfade of a repaint's sound, in seconds.
     ///
-    /// Makes the mode custom.
+    /// Sets the mode to custom.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -137,10 +138,10 @@ pub(crate) struct Editing {
     )]
     pub(crate) repaint_wav_crossfade_sec: Option<f64>,
 
-    /// What the model is told of the part: explicit, ones or twos [default: explicit].
+    /// Mask of the part for the model: explicit, ones or twos [default: explicit].
     ///
     /// explicit marks the part; ones and twos mark everything with that number, as two versions of
-    /// upstream do by default. auto, which upstream's files say, is explicit here.
+    /// upstream do by default. auto, which upstream's files contain, means explicit here.
     #[arg(long, value_name = "MODE", alias = "chunk_mask_mode", hide_short_help = true)]
     pub(crate) chunk_mask_mode: Option<String>,
 

@@ -1,6 +1,6 @@
-//! The examples under the long help of each command.
+//! The examples in the long help of each command.
 //!
-//! A group, as `model`, has those of all commands below it, and each of these its own out of them.
+//! A group such as `model` shows the examples of all its subcommands; each of these shows its own.
 
 use super::{adapter, after, codec, config, doctor, generate, model, plan, train};
 
@@ -8,41 +8,41 @@ use super::{adapter, after, codec, config, doctor, generate, model, plan, train}
 const PROGRAM: &str = "\
 Examples:
   acestep generate \"dark techno, driving, fast\" --instrumental --model demo
-      a song at once, from the small model inside the program
+      makes a song at once, with the small built-in model
   acestep model pull turbo lm-1.7b
-      a real model, 10 GB or so
+      downloads a real model, about 10 GB
   acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
-      and a song from it; `acestep generate --help` has more
+      makes a song with it; `acestep generate --help` shows more
   acestep doctor
-      what this machine has, and whether it works";
+      shows what this machine has, and tests whether it works";
 
 /// Shown under the long help of `verify`.
 const VERIFY: &str = "\
 Examples:
   acestep verify
-      the built-in networks against the reference, on the processor or the card that songs are made on
+      compares the built-in networks with the reference, on the device that makes songs
   acestep verify --device cpu --json
-      the same of the processor, for a program";
+      tests the CPU, with output for a program";
 
 /// Shown under the long help of `bench`.
 const BENCH: &str = "\
 Examples:
   acestep bench
-      each stage of a song of ten seconds by turbo, at full size, with random weights
+      measures each stage of a ten-second song with turbo, at full size, with random weights
   acestep bench --preset base --duration 30 --dtype q8
-      other networks, longer, in another type
+      measures other networks, a longer song, another weight type
   acestep bench --stage dit --stage vae --json > mine.json
-      two stages, for a program";
+      measures two stages, with output for a program";
 
 /// Shown under the long help of `check`.
 const CHECK: &str = "\
 Examples:
   acestep check --device cuda --out report
-      all that a card has to show, in report/check.md and report/check.json
+      measures everything about a GPU; writes report/check.md and report/check.json
   acestep check --quick
-      whether the check works here, in a minute or so
+      tests whether the check works here, in about a minute
   acestep check --only bench --preset turbo
-      one part, one preset";
+      runs one part with one preset";
 
 const OF_COMMANDS: [(&str, &str); 19] = [
     ("generate", generate::EXAMPLES),
@@ -66,7 +66,7 @@ const OF_COMMANDS: [(&str, &str); 19] = [
     ("check", CHECK),
 ];
 
-/// `command` with the examples of all that can be done, and `end` below each.
+/// Adds the examples to all commands, with `end` below each.
 pub(super) fn with_examples(command: clap::Command, end: &str) -> clap::Command {
     let mut command = command.after_long_help(format!("{PROGRAM}\n\n{end}"));
     for (verb, examples) in OF_COMMANDS {
@@ -83,7 +83,7 @@ pub(super) fn with_examples(command: clap::Command, end: &str) -> clap::Command 
     command
 }
 
-/// Of the examples of a group those of the command that is typed as `typed`, and what stands below all.
+/// Keeps the examples of the command that is typed as `typed`, and the text below all examples.
 fn of_one(examples: &str, typed: &str) -> String {
     let mut lines = vec!["Examples:"];
     let mut is_own = false;

@@ -1,6 +1,6 @@
-//! The flags of `generate`, in upstream's names.
+//! Flags of `generate`, in upstream's names.
 //!
-//! No default of the music stands here: what is absent is decided by the runtime's `Plan`.
+//! This file has no musical defaults: the runtime's `Plan` fills in absent values.
 
 use acestep_runtime::Residency;
 use std::path::PathBuf;
@@ -17,21 +17,21 @@ use super::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep generate \"a slow charming waltz, accordion\" --instrumental --model demo
-      music from the small model inside the program, without any download
+      makes music with the small built-in model, without a download
   acestep generate \"upbeat pop, female voice\" --lyrics @song.txt --bpm 120 -o pop.wav
-      a song with the words of song.txt
+      makes a song with the lyrics in song.txt
   acestep generate \"dark techno\" --model base --steps 50 --cfg-scale 7 --seed 7
-      more steps and guidance, and always the same song
+      uses more steps and guidance; the seed always gives the same song
   acestep generate --request pop.json --seed 8 --batch-size 4 -o 'pop-{seed}.wav'
-      four more songs from a request that --save-request wrote
+      makes four more songs from a request that --save-request wrote
   acestep generate \"bossa nova, nylon guitar\" --task cover --src-audio song.mp3 -o cover.wav
-      the same song in another style
+      makes the same song in another style
   acestep generate --task repaint --src-audio song.wav --repainting-start 30 --repainting-end 42
-      half a minute in, twelve seconds made anew; the rest stays as it is
+      makes 12 seconds anew, from second 30; the rest stays as it is
   acestep generate --task extract --track vocals --src-audio song.wav --model base
-      the voice alone
+      extracts the voice
   acestep generate \"jazz trio\" --dry-run
-      what would be done, in seconds, steps, seeds and memory";
+      shows what would be done: seconds, steps, seeds and memory";
 
 /// Flags of `generate`.
 #[derive(Debug, Clone, clap::Args)]
@@ -56,11 +56,11 @@ pub(crate) struct Args {
     pub(crate) after: After,
 }
 
-/// What is heard, in words.
+/// Description of a song in words.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Song")]
 pub(crate) struct Words {
-    /// What it sounds like: style, instruments, mood, voice.
+    /// Description of the sound: style, instruments, mood, voice.
     #[arg(value_name = "CAPTION", help_heading = None)]
     pub(crate) positional_caption: Option<String>,
 
@@ -74,14 +74,14 @@ pub(crate) struct Words {
     )]
     pub(crate) caption: Option<String>,
 
-    /// What is sung; @FILE is read from a file.
+    /// Lyrics; @FILE reads them from a file.
     ///
-    /// @- is standard input; a text that begins with @ is written with two. Sections are marked as
-    /// [Verse], [Chorus] and the like.
+    /// @- is standard input; a text that begins with @ needs a second @ before it. Mark sections
+    /// with [Verse], [Chorus] and the like.
     #[arg(long, value_name = "TEXT|@FILE", allow_hyphen_values = true)]
     pub(crate) lyrics: Option<String>,
 
-    /// No voice.
+    /// Song without a voice.
     #[arg(long)]
     pub(crate) instrumental: bool,
 
@@ -93,7 +93,7 @@ pub(crate) struct Words {
     #[arg(long, value_name = "KEY", alias = "key_scale", hide_short_help = true)]
     pub(crate) keyscale: Option<String>,
 
-    /// Beats of a bar: 2, 3, 4 or 6.
+    /// Beats per bar: 2, 3, 4 or 6.
     #[arg(long, value_name = "N", alias = "time_signature", hide_short_help = true)]
     pub(crate) timesignature: Option<String>,
 
@@ -105,26 +105,26 @@ pub(crate) struct Words {
     #[arg(long, value_name = "CODE", alias = "vocal_language")]
     pub(crate) vocal_language: Option<String>,
 
-    /// All this from a JSON file or a song of ours.
+    /// Request from a JSON file or a tagged song.
     ///
-    /// Flags override it. Files of --save-request, of ACE-Step 1.5 and of acestep.cpp are read, and
+    /// Flags override it. Files of --save-request, of ACE-Step 1.5 and of acestep.cpp work, and
     /// songs with our tags; `-` is standard input. The model that the file names is used, unless
-    /// --model is given. generate takes several, one --request each, and reads every network once for
-    /// all of them.
+    /// --model is given. generate takes several files, one --request each, and loads every network
+    /// once for all of them.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) request: Vec<PathBuf>,
 }
 
-/// What is heard.
+/// Description of a song, with audio codes.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Song")]
 pub(crate) struct Song {
     #[command(flatten)]
     pub(crate) words: Words,
 
-    /// The song's outline as codes, five a second; @FILE is read from a file.
+    /// The song's outline as audio codes, five per second; @FILE reads them from a file.
     ///
-    /// Either `<|audio_code_17|><|audio_code_4|>` or `17,4`; they decide the length.
+    /// Either `<|audio_code_17|><|audio_code_4|>` or `17,4`; they set the length.
     #[arg(
         long,
         value_name = "CODES|@FILE",
@@ -135,13 +135,14 @@ pub(crate) struct Song {
     pub(crate) audio_codes: Option<String>,
 }
 
-/// From noise to music.
+/// Settings of the diffusion.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct Sampling {
-    /// Makes the same song again [default: random].
+    /// Seed of the noise [default: random].
     ///
-    /// The songs of a batch count up from it, or a list gives each its own: 7,9,11.
+    /// The same seed makes the same song again. The songs of a batch count up from it, or a list
+    /// gives each its own: 7,9,11.
     #[arg(
         long,
         value_name = "SEED",
@@ -151,7 +152,7 @@ pub(crate) struct Sampling {
     )]
     pub(crate) seed: Option<Vec<u64>>,
 
-    /// How many songs, 1 to 8 [default: 1].
+    /// Number of songs, 1 to 8 [default: 1].
     #[arg(long, value_name = "N", alias = "batch_size", allow_negative_numbers = true)]
     pub(crate) batch_size: Option<i64>,
 
@@ -165,9 +166,9 @@ pub(crate) struct Sampling {
     )]
     pub(crate) inference_steps: Option<i64>,
 
-    /// How strongly guided; not turbo [default: 7; demo 4].
+    /// Guidance scale; not turbo [default: 7; demo 4].
     ///
-    /// 1 is not at all; the more, the closer to what was asked for.
+    /// 1 is no guidance; a higher value follows the request more closely.
     #[arg(
         long,
         value_name = "X",
@@ -177,11 +178,11 @@ pub(crate) struct Sampling {
     )]
     pub(crate) guidance_scale: Option<f64>,
 
-    /// How guidance is computed: apg, cfg, adg, adg_w_norm or adg_wo_clip [default: apg].
+    /// Kind of guidance: apg, cfg, adg, adg_w_norm or adg_wo_clip [default: apg].
     #[arg(long, value_name = "MODE", alias = "guidance_mode", hide_short_help = true)]
     pub(crate) guidance_mode: Option<String>,
 
-    /// Guidance begins to apply at this time, 0 to 1 [default: 0].
+    /// Lowest time at which guidance applies, 0 to 1 [default: 0].
     #[arg(
         long,
         value_name = "T",
@@ -191,7 +192,7 @@ pub(crate) struct Sampling {
     )]
     pub(crate) cfg_interval_start: Option<f64>,
 
-    /// Guidance applies up to this time, 0 to 1 [default: 1].
+    /// Highest time at which guidance applies, 0 to 1 [default: 1].
     #[arg(
         long,
         value_name = "T",
@@ -201,11 +202,11 @@ pub(crate) struct Sampling {
     )]
     pub(crate) cfg_interval_end: Option<f64>,
 
-    /// Leans the steps to the noise [default: turbo 3, else 1].
+    /// Shift of the steps towards the noise [default: turbo 3, else 1].
     #[arg(long, value_name = "X", hide_short_help = true, allow_negative_numbers = true)]
     pub(crate) shift: Option<f64>,
 
-    /// The times of the steps, falling from 1 to 0; in place of steps and shift.
+    /// Times of the steps, falling from 1 to 0; replaces steps and shift.
     #[arg(
         long,
         value_name = "T,T,..",
@@ -215,7 +216,7 @@ pub(crate) struct Sampling {
     )]
     pub(crate) timesteps: Option<Vec<f64>>,
 
-    /// Steps without or with fresh noise: ode or sde [default: ode].
+    /// Steps without (ode) or with fresh noise (sde) [default: ode].
     #[arg(long, value_name = "METHOD", alias = "infer_method", hide_short_help = true)]
     pub(crate) infer_method: Option<String>,
 
@@ -224,26 +225,26 @@ pub(crate) struct Sampling {
 
     /// Generator of the noise: philox, philox:THREADS or mt19937 [default: philox].
     ///
-    /// philox is PyTorch's on an NVIDIA GPU, whose number of threads matters for long songs;
-    /// mt19937 is PyTorch's on a CPU.
+    /// philox is PyTorch's generator on an NVIDIA GPU; the GPU's number of threads matters for long
+    /// songs. mt19937 is PyTorch's generator on a CPU.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) rng: Option<String>,
 
-    /// The initial noise from a file, in place of the seed's.
+    /// File with the initial noise, in place of the seed's noise.
     ///
-    /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or
-    /// a .safetensors with `initial_noise`. With --infer-method sde the seed still decides the noise
-    /// of the steps.
+    /// A .bin as --dump-conditioning writes it (three little-endian int32 of shape, then f32), or a
+    /// .safetensors with `initial_noise`. With --infer-method sde, the seed still determines the
+    /// noise of the steps.
     #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) noise: Option<PathBuf>,
 
-    /// What the transformer follows from the files of a folder, in place of caption and lyrics.
+    /// Folder with the transformer's conditions, in place of caption and lyrics.
     ///
-    /// The initial noise is from there too.
+    /// The initial noise is also read from there.
     #[arg(long, value_name = "DIR", hide_short_help = true, value_hint = ValueHint::DirPath)]
     pub(crate) conditioning: Option<PathBuf>,
 
-    /// Writes what the transformer follows, and its initial noise, to the files of a folder.
+    /// Write the transformer's conditions and the initial noise to the files of a folder.
     #[arg(
         long,
         value_name = "DIR",
@@ -254,26 +255,26 @@ pub(crate) struct Sampling {
     pub(crate) dump_conditioning: Option<PathBuf>,
 }
 
-/// Which networks, and where they run.
+/// Networks, and their device.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Compute {
     /// turbo, base, sft, demo, .. or a path [default: turbo].
     ///
     /// A short name (turbo, base, sft, turbo-shift1, turbo-shift3, turbo-continuous, xl-turbo,
-    /// xl-base, xl-sft), the name of a directory or file among the models, or a path. Read are the
-    /// released directories, GGUF files of acestep.cpp (acestep-v15-turbo-Q8_0.gguf, which is also
-    /// found as turbo), single safetensors files of ComfyUI and pipelines of diffusers; all are told
-    /// by their content. Two are built in: demo, a small model that learned from music composed by
-    /// this project, and tiny, a random network that proves the pipeline.
+    /// xl-base, xl-sft), the name of a directory or file in the models directory, or a path. It can
+    /// be a released directory, a GGUF file of acestep.cpp (acestep-v15-turbo-Q8_0.gguf, which is
+    /// also found as turbo), a single safetensors file of ComfyUI or a pipeline of diffusers; all
+    /// are detected by their content. Two models are built in: demo, a small model that learned
+    /// from music composed by this project, and tiny, a random network that tests the pipeline.
     #[arg(long, value_name = "NAME|PATH")]
     pub(crate) model: Option<String>,
 
-    /// A LoRA, LoKr, LoHa or DoRA for the model; may be given several times.
+    /// LoRA, LoKr, LoHa or DoRA for the model; can be given several times.
     ///
     /// A .safetensors file, a directory as PEFT writes it, or a name in `adapters/` of the models
-    /// directory. A number after a colon is how strongly it works: voice.safetensors:0.8; 1 is as it
-    /// was trained. Those of a request file are replaced. --lora is the same.
+    /// directory. A number after a colon is its strength: voice.safetensors:0.8; 1 is as it was
+    /// trained. These adapters replace the ones of a request file. --lora is the same.
     #[arg(
         long,
         value_name = "PATH[:SCALE]",
@@ -283,7 +284,7 @@ pub(crate) struct Compute {
     )]
     pub(crate) adapter: Vec<String>,
 
-    /// How strongly adapters work, -10 to 10: one number for all, or one for each [default: 1].
+    /// Strength of adapters, -10 to 10: one number for all, or one for each [default: 1].
     #[arg(
         long,
         value_name = "X,..",
@@ -294,19 +295,19 @@ pub(crate) struct Compute {
     )]
     pub(crate) adapter_scale: Option<Vec<f64>>,
 
-    /// Leaves out the adapters of the request file.
+    /// Ignore the adapters of the request file.
     #[arg(long, alias = "no_adapter", hide_short_help = true, conflicts_with_all = ["adapter", "adapter_scale"])]
     pub(crate) no_adapter: bool,
 
     #[command(flatten)]
     pub(crate) place: Where,
 
-    /// Keeps every network in memory; else one at a time is.
+    /// Keep every network in memory; by default, only one at a time.
     #[arg(long, alias = "keep_loaded", hide_short_help = true)]
     pub(crate) keep_loaded: bool,
 
-    /// Latent frames that the VAE decodes at once, in the released models 25 a second [default: 512, on a
-    /// card fewer if its memory is small].
+    /// Latent frames that the VAE decodes at once, 25 per second in the released models [default:
+    /// 512, on a GPU fewer if its memory is small].
     #[arg(
         long,
         value_name = "FRAMES",
@@ -316,9 +317,9 @@ pub(crate) struct Compute {
     )]
     pub(crate) vae_chunk: Option<i64>,
 
-    /// Latent frames on either side whose sound is thrown away [default: 64].
+    /// Latent frames of overlap on each side, whose sound is discarded [default: 64].
     ///
-    /// From 9 on it changes nothing that is heard; below, it can be heard where chunks meet.
+    /// From 9 on, the value has no audible effect; below, the joints of chunks can be audible.
     #[arg(
         long,
         value_name = "FRAMES",
@@ -329,30 +330,32 @@ pub(crate) struct Compute {
     pub(crate) vae_overlap: Option<i64>,
 }
 
-/// Where the song goes.
+/// Output files.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// The file to write [default: song-{seed}.wav].
+    /// File to write [default: song-{seed}.wav].
     ///
-    /// Its ending says the format: .wav, .flac, .mp3 or .opus; without one it is a WAV. It is song.wav if no seed decides
-    /// anything, and the request's name with several of them. {seed},
-    /// {index} and {name}, which is that of the request file, are filled in; several songs of a request
-    /// without seed and index are told apart by _1, _2 before the extension. `-` is standard output.
+    /// The extension sets the format: .wav, .flac, .mp3 or .opus; without one it is WAV. The
+    /// default is song.wav if no seed has an effect, and the request's name if there are several
+    /// requests. {seed}, {index} and {name} (the name of the request file) are filled in. Several
+    /// songs of a request without {seed} and {index} get the suffixes _1, _2 before the extension.
+    /// `-` is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
-    /// What songs are called without --output, where there are several requests: as those are.
+    /// Name of songs without --output if there are several requests: the request's name.
     #[arg(skip)]
     pub(crate) stem: Option<String>,
 
-    /// As it was typed, where --output has had its {name} filled in.
+    /// The typed --output, before {name} is filled in.
     #[arg(skip)]
     pub(crate) template: Option<PathBuf>,
 
-    /// Also writes the latents that the sound is decoded from, for `acestep codec decode`.
+    /// Also write the latents that the sound is decoded from, for `acestep codec decode`.
     ///
-    /// .safetensors, .vae, .nac8 or .nac4, as the name ends; names as of --output.
+    /// .safetensors, .vae, .nac8 or .nac4, by the extension; the name follows the rules of
+    /// --output.
     #[arg(
         long,
         value_name = "FILE",
@@ -362,50 +365,50 @@ pub(crate) struct Output {
     )]
     pub(crate) output_latents: Option<PathBuf>,
 
-    /// Replaces files that exist.
+    /// Replace existing files.
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Also writes song.json, which makes the song again.
+    /// Also write song.json, which repeats the song.
     ///
-    /// It is the request with everything decided. A song of the same model, seed, device, build and
-    /// type of the weights (--dtype) is the same to the bit.
+    /// It is the request with every value decided. The same model, seed, device, build and type of
+    /// the weights (--dtype) give the same song, bit for bit.
     #[arg(long, alias = "save_request")]
     pub(crate) save_request: bool,
 
-    /// Writes no tags: else a song holds its caption, its seed and the request that makes it.
+    /// Write no tags; by default a song holds its caption, its seed and its request.
     ///
-    /// `acestep generate --request SONG` makes it again from them.
+    /// `acestep generate --request SONG` makes the song again from its tags.
     #[arg(long, alias = "no_tags", hide_short_help = true)]
     pub(crate) no_tags: bool,
 
-    /// Says what would be done, and does nothing.
+    /// Show what would be done, and do nothing.
     #[arg(long, alias = "dry_run")]
     pub(crate) dry_run: bool,
 
-    /// One JSON object on standard output, in place of paths.
+    /// Print one JSON object in place of paths.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 impl Compute {
-    /// How long networks stay in memory.
+    /// Returns how long networks stay in memory.
     pub(crate) fn residency(&self) -> Residency {
         if self.keep_loaded { Residency::Kept } else { Residency::Last }
     }
 }
 
 impl Output {
-    /// What becomes of files that are there already.
+    /// Returns the treatment of existing files.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Keep }
     }
 }
 
-/// Reads a seed.
+/// Parses a seed.
 ///
 /// # Errors
-/// What a seed looks like.
+/// A description of valid seeds.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
     fixed_seed(text).map_err(|why| match text.trim() {
         "-1" => "for a random seed leave it out".to_owned(),
@@ -413,10 +416,10 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Reads a seed where none is drawn: left out, it is one that is given.
+/// Parses a seed that has a fixed default, so a random one is never drawn.
 ///
 /// # Errors
-/// What a seed looks like.
+/// A description of valid seeds.
 pub(super) fn fixed_seed(text: &str) -> Result<u64, String> {
     let range = |_| format!("a seed is a whole number from 0 to {}", u64::MAX);
     text.trim().parse().map_err(range)

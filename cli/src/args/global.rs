@@ -1,4 +1,4 @@
-//! The flags that every verb has.
+//! Flags of every command.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use clap::{ArgAction, ValueEnum, ValueHint};
 
 use crate::report::Report;
 
-/// Flags of every verb. Those of models come after its own, in the order of the help.
+/// Flags of every command, shown after the command's own flags.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global")]
 pub(crate) struct Global {
-    /// Say less: errors only.
+    /// Print less: errors only.
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "verbose")]
     quiet: u8,
 
-    /// Say more: what each stage took.
+    /// Print more: the time of each stage.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
 
@@ -29,7 +29,7 @@ pub(crate) struct Global {
     )]
     color: Color,
 
-    /// Where models lie that were put there by hand; pulled ones are found in any case.
+    /// Directory of manually installed models; pulled models are found in any case.
     ///
     /// [default: acestep/models in the user's data directory, on Linux ~/.local/share]
     /// [env: ACESTEP_MODELS_DIR]
@@ -43,15 +43,15 @@ pub(crate) struct Global {
     )]
     pub(crate) models_dir: Option<PathBuf>,
 
-    /// Ask no server for anything.
+    /// Contact no server.
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) offline: bool,
 
-    /// Answer every question with yes: pull the models that are missing.
+    /// Answer every question with yes, such as the download of missing models.
     #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "offline")]
     pub(crate) yes: bool,
 
-    /// How a run shows what it does.
+    /// Display of a run's progress.
     #[arg(
         long,
         global = true,
@@ -66,9 +66,9 @@ pub(crate) struct Global {
     #[arg(long, global = true, alias = "no_progress", hide_short_help = true)]
     no_progress: bool,
 
-    /// The configuration to read, in place of the user's.
+    /// Configuration file, in place of the user's.
     ///
-    /// [env: ACESTEP_CONFIG] `acestep config show` says what holds and who says so.
+    /// [env: ACESTEP_CONFIG] `acestep config show` shows the settings and their sources.
     #[arg(
         long,
         global = true,
@@ -88,26 +88,26 @@ pub(crate) struct Global {
     )]
     pub(crate) no_config: bool,
 
-    /// Which of the flags with a default were typed.
+    /// The flags with a default that were typed.
     #[arg(skip)]
     pub(super) typed: Typed,
 }
 
-/// Flags that have a value in any case, and whether it was typed.
+/// Flags that always have a value; true if the value was typed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Typed {
     pub(super) color: bool,
     pub(super) progress: bool,
 }
 
-/// How a run shows what it does.
+/// Display of a run's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Watch {
-    /// A line that moves, on a terminal.
+    /// A moving line, on a terminal.
     Auto,
     /// No moving lines.
     None,
-    /// One JSON object a line on standard error, and nothing else there.
+    /// One JSON object per line on standard error, and nothing else there.
     Json,
 }
 
@@ -119,7 +119,7 @@ enum Color {
 }
 
 impl Global {
-    /// What was typed of the keys of the settings: key, value, flag.
+    /// Returns the typed settings: key, value, flag.
     pub(crate) fn said(&self) -> Vec<(&'static str, String, &'static str)> {
         let name = |value: Option<clap::builder::PossibleValue>| {
             value.map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -141,7 +141,7 @@ impl Global {
         .collect()
     }
 
-    /// The streams as these flags want them.
+    /// Returns the output settings of these flags.
     pub(crate) fn report(&self) -> Report {
         let count = |n: u8| i8::try_from(n).unwrap_or(i8::MAX);
         Report {

@@ -1,4 +1,4 @@
-//! Flags of the language model, in upstream's names: which one, how it draws, how it writes codes.
+//! Flags of the language model, in upstream's names: model, sampling, audio codes.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::ValueHint;
 
 use super::thinking::Decisions;
 
-/// Everything about the language model, for verbs in which it does all that it can.
+/// All flags of the language model, for commands that use all its abilities.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct Language {
     #[command(flatten)]
@@ -18,19 +18,19 @@ pub(crate) struct Language {
     pub(crate) decisions: Decisions,
 }
 
-/// Which language model, and how it draws: for every verb that asks it.
+/// Model and sampling, for every command that uses the language model.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Drawing {
     /// lm-1.7b, lm-0.6b, lm-4b or a path.
     ///
-    /// A short name, the name of a directory or file among the models, or a path; a GGUF file of
-    /// acestep.cpp or a safetensors file of ComfyUI will do. [default: the first of lm-1.7b, lm-0.6b
-    /// and lm-4b that is there]
+    /// A short name, the name of a directory or file in the models directory, or a path; GGUF files
+    /// of acestep.cpp and safetensors files of ComfyUI also work. [default: the first of lm-1.7b,
+    /// lm-0.6b and lm-4b that is installed]
     #[arg(long, value_name = "NAME|PATH", alias = "lm_model")]
     lm_model: Option<String>,
 
-    /// Spread of its draws, 0 to 2; 0 takes the likeliest token [default: 0.85].
+    /// Sampling temperature, 0 to 2; 0 takes the likeliest token [default: 0.85].
     #[arg(
         long,
         value_name = "X",
@@ -40,7 +40,7 @@ pub(crate) struct Drawing {
     )]
     lm_temperature: Option<f64>,
 
-    /// Draws from so many of the likeliest tokens; 0 from all [default: 0].
+    /// Sample from the N likeliest tokens; 0 is all [default: 0].
     #[arg(
         long,
         value_name = "N",
@@ -50,8 +50,8 @@ pub(crate) struct Drawing {
     )]
     lm_top_k: Option<i64>,
 
-    /// Draws from the likeliest tokens that have this share together; 0 and 1 from all
-    /// [default: 0.9].
+    /// Sample from the likeliest tokens with this total probability; 0 and 1 are all [default:
+    /// 0.9].
     #[arg(
         long,
         value_name = "SHARE",
@@ -61,7 +61,7 @@ pub(crate) struct Drawing {
     )]
     lm_top_p: Option<f64>,
 
-    /// Shuns what was written before, 0.1 to 2; 1 does not [default: 1].
+    /// Repetition penalty, 0.1 to 2; 1 is none [default: 1].
     #[arg(
         long,
         value_name = "X",
@@ -71,7 +71,7 @@ pub(crate) struct Drawing {
     )]
     lm_repetition_penalty: Option<f64>,
 
-    /// A seed of its own; the songs of a batch count up from it [default: that of the song].
+    /// Seed of the language model; counts up in a batch [default: that of the song].
     #[arg(
         long,
         value_name = "SEED",
@@ -82,7 +82,7 @@ pub(crate) struct Drawing {
     )]
     lm_seed: Option<u64>,
 
-    /// Lets it write only what can be read back (the default).
+    /// Allow only answers that can be parsed (the default).
     #[arg(
         long,
         alias = "constrained_decoding",
@@ -91,7 +91,7 @@ pub(crate) struct Drawing {
     )]
     constrained_decoding: bool,
 
-    /// Lets it write whatever it likes.
+    /// Allow any answer.
     #[arg(
         long,
         alias = "no_constrained_decoding",
@@ -100,7 +100,7 @@ pub(crate) struct Drawing {
     )]
     no_constrained_decoding: bool,
 
-    /// Tokens of each of its answers, at most [default: as many as the length needs].
+    /// Maximum tokens per answer [default: as many as the length needs].
     #[arg(
         long,
         value_name = "N",
@@ -110,7 +110,7 @@ pub(crate) struct Drawing {
     )]
     max_tokens: Option<i64>,
 
-    /// Tokens of prompt and answer together, at most [default: 8192].
+    /// Maximum tokens of prompt and answer together [default: 8192].
     #[arg(
         long,
         value_name = "N",
@@ -120,18 +120,18 @@ pub(crate) struct Drawing {
     )]
     max_seq: Option<i64>,
 
-    /// Genres it may name, one a line; without, it names none.
+    /// File of allowed genres, one per line; without it, the model names no genre.
     ///
     /// Lines that begin with # are comments.
     #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath)]
     pub(crate) genres: Option<PathBuf>,
 }
 
-/// How the language model writes audio codes.
+/// Flags for audio codes of the language model.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Outline {
-    /// How closely the codes follow its plan, 1 to 10; 1 is no guidance [default: 2].
+    /// Guidance of the codes by the plan, 1 to 10; 1 is no guidance [default: 2].
     #[arg(
         long,
         value_name = "X",
@@ -141,7 +141,7 @@ pub(crate) struct Outline {
     )]
     lm_cfg_scale: Option<f64>,
 
-    /// What its guidance leads away from, in words.
+    /// Text that the guidance leads away from.
     #[arg(
         long,
         value_name = "TEXT",
@@ -151,31 +151,31 @@ pub(crate) struct Outline {
     )]
     lm_negative_prompt: Option<String>,
 
-    /// Prompts to ask it with: open, closed, upstream or acestep.cpp [default: open].
+    /// Prompt style: open, closed, upstream or acestep.cpp [default: open].
     ///
-    /// `closed` ends its turn before the codes, as ACE-Step 1.5 did up to April 2026. `upstream` and
-    /// `acestep.cpp` are the prompts of these programs, byte for byte; `open` differs from upstream's
-    /// only in that it names the language you gave.
+    /// `closed` ends the model's turn before the codes, as ACE-Step 1.5 did up to April 2026.
+    /// `upstream` and `acestep.cpp` are the prompts of these programs, byte for byte. `open`
+    /// differs from `upstream` only in one point: it names the language that you gave.
     #[arg(long, value_name = "STYLE", alias = "lm_prompt_style", hide_short_help = true)]
     lm_prompt_style: Option<String>,
 }
 
 impl Language {
-    /// Puts what was typed over `request`.
+    /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
         self.drawing.put_over(request);
         self.outline.put_over(request);
         self.decisions.put_over(request);
     }
 
-    /// Whether any of these flags was typed.
+    /// True if any of these flags was typed.
     pub(crate) fn is_typed(&self) -> bool {
         *self != Self::default()
     }
 }
 
 impl Drawing {
-    /// Puts what was typed over `request`.
+    /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
         put(&mut request.lm_model, self.lm_model.as_ref());
         put(&mut request.lm_temperature, self.lm_temperature.as_ref());
@@ -187,7 +187,7 @@ impl Drawing {
         put(&mut request.use_constrained_decoding, constrained.as_ref());
     }
 
-    /// `settings` with the bounds that were typed.
+    /// Returns `settings` with the typed limits of tokens.
     ///
     /// # Errors
     /// [`Error::OutOfRange`]
@@ -197,7 +197,7 @@ impl Drawing {
 }
 
 impl Outline {
-    /// Puts what was typed over `request`.
+    /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
         put(&mut request.lm_cfg_scale, self.lm_cfg_scale.as_ref());
         put(&mut request.lm_negative_prompt, self.lm_negative_prompt.as_ref());
@@ -205,14 +205,14 @@ impl Outline {
     }
 }
 
-/// What was typed goes over what was written.
+/// Replaces `to` by `from` if `from` is set.
 pub(crate) fn put<T: Clone>(to: &mut Option<T>, from: Option<&T>) {
     if from.is_some() {
         *to = from.cloned();
     }
 }
 
-/// A flag and its opposite, of which the parser keeps the last.
+/// Combines a flag and its opposite; the parser keeps only the last one.
 pub(super) fn pair(yes: bool, no: bool) -> Option<bool> {
     (yes || no).then_some(yes)
 }

@@ -1,4 +1,4 @@
-//! What clap says of a command line that cannot be, with what it leaves unsaid.
+//! Clap's messages about wrong command lines, completed with tips.
 
 use std::{
     error::Error as _,
@@ -11,7 +11,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// `error`, which `command` gave, in our words where clap's lead nowhere.
+/// Returns `error` of `command`, with our words where clap's do not help.
 pub(super) fn explained(mut error: Error, command: &Command) -> Error {
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -29,10 +29,10 @@ pub(super) fn explained(mut error: Error, command: &Command) -> Error {
     error
 }
 
-/// A word behind the caption; a flag like one that is hidden.
+/// Adds a tip for a second word after the caption, and corrects the suggestion of a hidden flag.
 fn unknown(error: &mut Error) {
     if let Some(ContextValue::String(like)) = error.get(ContextKind::SuggestedArg) {
-        // Upstream's spelling is understood and not shown: ours has hyphens.
+        // Upstream's spelling works but is not shown: our flags have hyphens.
         let ours = ContextValue::String(like.replace('_', "-"));
         error.insert(ContextKind::SuggestedArg, ours);
     }
@@ -44,13 +44,13 @@ fn unknown(error: &mut Error) {
     }
 }
 
-/// The words of the command line.
+/// Returns the words of the command line.
 fn typed() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// A tip for a value or a caption that begins with a dash and was taken for flags: `flag` is the first of
-/// them, `-x` of `-x.wav`.
+/// Returns a tip for a value or a caption that begins with a dash and was read as flags. `flag` is
+/// the first of these flags, `-x` for `-x.wav`.
 fn dashed(flag: &str, words: &[String]) -> Option<String> {
     let is_short = flag.starts_with('-') && !flag.starts_with("--");
     let longer = |word: &&String| word.len() > flag.len() && word.starts_with(flag);
@@ -64,7 +64,7 @@ fn dashed(flag: &str, words: &[String]) -> Option<String> {
     })
 }
 
-/// A value that is one of several, where clap sees no likeness.
+/// Suggests a similar possible value where clap finds none.
 fn another_value(error: &mut Error) {
     if error.get(ContextKind::SuggestedValue).is_some() {
         return;
@@ -77,7 +77,7 @@ fn another_value(error: &mut Error) {
     }
 }
 
-/// A command that is none, where clap looks for no likeness: behind `help`.
+/// Suggests a similar command after `help`, where clap suggests none.
 fn another_command(error: &mut Error, command: &Command) {
     if let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand)
         && !similar.is_empty()
@@ -86,7 +86,7 @@ fn another_command(error: &mut Error, command: &Command) {
     }
     let (typed, usage) =
         (text(error, ContextKind::InvalidSubcommand), text(error, ContextKind::Usage));
-    // `Usage: acestep model <COMMAND>`: it is one of those below the last name.
+    // `Usage: acestep model <COMMAND>`: look for subcommands of the last name.
     let mut above = command;
     for word in usage.split_whitespace().skip_while(|word| *word != command.get_name()).skip(1) {
         let Some(below) = above.find_subcommand(word) else { break };
@@ -98,7 +98,7 @@ fn another_command(error: &mut Error, command: &Command) {
     }
 }
 
-/// Where a number is wanted, what Rust says of it: "invalid digit found in string".
+/// Replaces Rust's message about a wrong number, such as "invalid digit found in string".
 fn no_number(error: Error, command: &Command) -> Error {
     let source = error.source();
     let whole = source.and_then(|source| source.downcast_ref::<ParseIntError>());
@@ -119,7 +119,7 @@ fn no_number(error: Error, command: &Command) -> Error {
     ours
 }
 
-/// What `error` has of that kind, if it is a text.
+/// Returns the value of `kind` in `error`, if it is a text.
 fn text(error: &Error, kind: ContextKind) -> String {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),

@@ -1,4 +1,4 @@
-//! The flags of `model`: getting the released models, and what is here of them.
+//! Flags of `model`: downloading the released models, and showing the installed ones.
 
 use clap::Subcommand;
 
@@ -6,21 +6,21 @@ use clap::Subcommand;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep model list
-      what there is, and what of it is here
+      shows the released models, and which are installed
   acestep model pull turbo lm-1.7b
-      what a song with a plan needs, 10 GB or so; a second run goes on where the first stopped
+      downloads what a planned song needs, about 10 GB; a second run continues an interrupted one
   acestep model pull base --dry-run
-      what would be fetched, from where, and whether there is room
+      shows what would be downloaded, from where, and whether the disk has room
   acestep model show turbo
-      what it is made of, where that is, and at which commit
+      shows the parts of the model, their place, and their commit
   acestep model verify
-      whether every file is as it was published
+      checks that every file is as it was published
   acestep model remove base
-      takes it away, and frees what no other model needs
+      deletes the model, except files that another model needs
 
-Models are fetched from the Hugging Face hub into the cache that its other programs use too.
-HF_HOME names its place, HF_ENDPOINT another server, HF_TOKEN who asks, HTTPS_PROXY a proxy;
-HF_HUB_OFFLINE=1 is as --offline.";
+Models are downloaded from the Hugging Face hub into the cache that its other programs also use.
+HF_HOME sets the place of the cache, HF_ENDPOINT another server, HF_TOKEN the access token, and
+HTTPS_PROXY a proxy; HF_HUB_OFFLINE=1 has the effect of --offline.";
 
 /// Flags of `model`.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,25 +31,25 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What to do with models.
+/// Actions on models.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
-    /// List the released models, and what of them is here.
+    /// List the released models and what is installed of them.
     List(List),
-    /// Fetch models: all that they need, checked, at one commit.
+    /// Fetch models: all that they need, verified, at one commit.
     Pull(Pull),
-    /// Say what a model is made of, where it is, and at which commit.
+    /// Show a model's parts, their place, and their commit.
     Show(Show),
     /// Compare every file of models with its checksum.
     Verify(Verify),
-    /// Take models away.
+    /// Delete models.
     Remove(Remove),
 }
 
 /// Flags of `model list`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct List {
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -57,17 +57,17 @@ pub(crate) struct List {
 /// Flags of `model pull`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Pull {
-    /// Names, as `acestep model list` has them.
+    /// Names, as `acestep model list` shows them.
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
 
     /// Branch, tag or commit of the model's repository [default: main].
     ///
-    /// What was pulled stays what is used, whatever becomes of the branch, until it is pulled again.
+    /// The pulled version stays in use until the next pull, even if the branch changes.
     #[arg(long, value_name = "REVISION")]
     pub(crate) revision: Option<String>,
 
-    /// Says what would be fetched, and fetches nothing.
+    /// Show what would be downloaded, and download nothing.
     #[arg(long, alias = "dry_run")]
     pub(crate) dry_run: bool,
 }
@@ -75,11 +75,11 @@ pub(crate) struct Pull {
 /// Flags of `model show`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Show {
-    /// A name, as `acestep model list` has it.
+    /// Name, as `acestep model list` shows it.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -87,11 +87,11 @@ pub(crate) struct Show {
 /// Flags of `model verify`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Verify {
-    /// Names, as `acestep model list` has them [default: all that are here].
+    /// Names, as `acestep model list` shows them [default: all installed].
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
-    /// One JSON object on standard output.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -99,7 +99,7 @@ pub(crate) struct Verify {
 /// Flags of `model remove`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Remove {
-    /// Names, as `acestep model list` has them.
+    /// Names, as `acestep model list` shows them.
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The flags of `plan`, `inspire`, `format` and `understand`.
+//! Flags of `plan`, `inspire`, `format` and `understand`.
 
 use std::path::PathBuf;
 
@@ -16,47 +16,47 @@ use super::{
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep plan \"upbeat pop, female voice\" --lyrics @song.txt -o pop.json
-      tempo, key, metre, length and outline for the words of song.txt
+      plans tempo, key, metre, length and outline for the lyrics in song.txt
   acestep generate --request pop.json
       makes that song
   acestep plan \"upbeat pop\" --lyrics @song.txt --no-codes --output-dir pop
-      the same without the outline, each value in a file of its own
+      plans without audio codes, and writes each value to a file of its own
   acestep plan --system \"Write a song in the style of a sea shanty\" --user \"about a lighthouse\"
-      an instruction of one's own";
+      uses your own instruction";
 
 /// Shown under the long help of `inspire`.
 pub(crate) const INSPIRE_EXAMPLES: &str = "\
 Examples:
   acestep inspire \"a soft love song for a quiet evening\" -o love.json
-      caption, lyrics and metadata, to be read and changed
+      writes caption, lyrics and metadata, which you can read and change
   acestep generate --request love.json -o love.wav
       makes that song
   acestep inspire \"film music for a storm at sea\" --instrumental --duration 90 -o -
-      no voice, a minute and a half; the request goes to standard output
+      no voice, 90 seconds; the request goes to standard output
   acestep inspire \"a lullaby\" --vocal-language bn --model tiny
-      proves that everything works, without any download; the words are nonsense";
+      tests that everything works, without a download; the lyrics are nonsense";
 
 /// Shown under the long help of `format`.
 pub(crate) const FORMAT_EXAMPLES: &str = "\
 Examples:
   acestep format \"latin pop, reggaeton\" --lyrics @draft.txt -o song.json
-      caption and lyrics in the form that the model was trained on
+      rewrites caption and lyrics in the form that the model was trained on
   acestep generate --request song.json -o song.wav
       makes that song
   acestep format --request song.json --bpm 96 -o - | acestep generate --request - -o song.wav
-      both in one line, at a tempo of one's own";
+      both in one line, at a tempo of your own";
 
 /// Shown under the long help of `understand`.
 pub(crate) const UNDERSTAND_EXAMPLES: &str = "\
 Examples:
   acestep understand song.mp3
-      what the song is, in words
+      describes the song in words
   acestep understand song.mp3 -o like.json
-      also the request for a song like it
+      also writes the request for a song like it
   acestep understand --audio-codes @codes.txt --json
-      the same from an outline that acestep plan --output-codes wrote";
+      describes the song of the audio codes that acestep plan --output-codes wrote";
 
-/// What flags that several verbs share mean to one of them: verb, flag, help.
+/// Help texts of shared flags that differ for one command: command, flag, help.
 pub(crate) const OTHER_WORDS: &[(&str, &[(&str, &str)])] = &[
     ("plan", &[("duration", MODELS_LENGTH)]),
     (
@@ -91,7 +91,7 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) words: Words,
 
-    /// An instruction of one's own, in place of those the model was trained on.
+    /// Your own instruction, in place of the ones that the model was trained on.
     #[arg(
         long,
         value_name = "TEXT",
@@ -102,7 +102,7 @@ pub(crate) struct Plan {
     )]
     pub(crate) system: Option<String>,
 
-    /// What that instruction is about.
+    /// Input for that instruction.
     #[arg(
         long,
         value_name = "TEXT",
@@ -112,7 +112,7 @@ pub(crate) struct Plan {
     )]
     pub(crate) user: Option<String>,
 
-    /// Writes no audio codes: metadata and words alone.
+    /// Write no audio codes, only metadata and text.
     #[arg(long, alias = "no_codes", help_heading = "Song")]
     pub(crate) no_codes: bool,
 
@@ -129,7 +129,7 @@ pub(crate) struct Inspire {
     #[command(flatten)]
     pub(crate) words: Words,
 
-    /// Also writes audio codes.
+    /// Also write audio codes.
     #[arg(long, help_heading = "Song")]
     pub(crate) codes: bool,
 
@@ -143,7 +143,7 @@ pub(crate) struct Format {
     #[command(flatten)]
     pub(crate) words: Words,
 
-    /// Also writes audio codes.
+    /// Also write audio codes.
     #[arg(long, help_heading = "Song")]
     pub(crate) codes: bool,
 
@@ -151,12 +151,13 @@ pub(crate) struct Format {
     pub(crate) common: Common,
 }
 
-/// What the three have in common.
+/// Flags that the three commands share.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Common {
-    /// Makes the same plan again [default: random].
+    /// Seed of the plan [default: random].
     ///
-    /// The outlines of a batch count up from it, or a list gives each its own: 7,9,11.
+    /// The same seed makes the same plan again. The outlines of a batch count up from it, or a list
+    /// gives each its own: 7,9,11.
     #[arg(
         long,
         value_name = "SEED",
@@ -167,7 +168,7 @@ pub(crate) struct Common {
     )]
     pub(crate) seed: Option<Vec<u64>>,
 
-    /// How many outlines, 1 to 8 [default: 1].
+    /// Number of outlines, 1 to 8 [default: 1].
     #[arg(
         long,
         value_name = "N",
@@ -183,18 +184,18 @@ pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) outline: Outline,
 
-    /// What the song will be made with [default: turbo].
+    /// Model for the later song [default: turbo].
     ///
-    /// It is kept in the request. demo and tiny are built in, and have language models of their own.
-    /// That of demo knows songs without words only; those of tiny are random networks that prove that
-    /// everything works.
+    /// The request keeps its name. demo and tiny are built in and have language models of their
+    /// own. The language model of demo only knows songs without words; tiny is a set of random
+    /// networks that test the pipeline.
     #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// The request to write, for `acestep generate --request`; - is standard output
+    /// Request to write, for `acestep generate --request`; - is standard output
     /// [default: plan.json, inspire.json or format.json].
     #[arg(
         short,
@@ -205,9 +206,9 @@ pub(crate) struct Common {
     )]
     pub(crate) output: Option<PathBuf>,
 
-    /// Writes the audio codes to a file, as 17,4,...
+    /// Write the audio codes to a file, as 17,4,...
     ///
-    /// Those of several songs go to files that end in _1, _2.
+    /// The codes of several songs go to files that end in _1, _2.
     #[arg(
         long,
         value_name = "FILE",
@@ -217,9 +218,9 @@ pub(crate) struct Common {
     )]
     pub(crate) output_codes: Option<PathBuf>,
 
-    /// Writes caption, lyrics, bpm, duration, keyscale, timesignature and language to a folder.
+    /// Write caption, lyrics, bpm, duration, keyscale, timesignature and language to a folder.
     ///
-    /// One file each, named so, with the value alone and no line end after it.
+    /// One file each, with that name; it has only the value and no line end.
     #[arg(
         long,
         value_name = "DIR",
@@ -229,7 +230,7 @@ pub(crate) struct Common {
     )]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// Writes what the model said, word for word; also if it cannot be used.
+    /// Write the model's answer word for word, even if it cannot be used.
     #[arg(
         long,
         value_name = "FILE",
@@ -239,16 +240,16 @@ pub(crate) struct Common {
     )]
     pub(crate) output_text: Option<PathBuf>,
 
-    /// Replaces files that exist.
+    /// Replace existing files.
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
 
-    /// One JSON object on standard output, in place of paths.
+    /// Print one JSON object on standard output, in place of paths.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
 
-/// Where models lie, and where they run.
+/// Device of the models.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model and device")]
 pub(crate) struct Place {
@@ -257,7 +258,7 @@ pub(crate) struct Place {
 }
 
 impl Common {
-    /// What becomes of files that are there already.
+    /// Returns the treatment of existing files.
     pub(crate) fn existing(&self) -> Existing {
         if self.force { Existing::Replace } else { Existing::Keep }
     }
@@ -266,11 +267,11 @@ impl Common {
 /// Flags of `understand`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Understand {
-    /// The song: WAV, FLAC, MP3, Ogg Vorbis or M4A.
+    /// Song: WAV, FLAC, MP3, Ogg Vorbis or M4A.
     #[arg(value_name = "SONG", required_unless_present = "audio_codes")]
     pub(crate) song: Option<PathBuf>,
 
-    /// Its audio codes in place of its sound; @FILE is read from a file.
+    /// Audio codes in place of a song's sound; @FILE reads them from a file.
     #[arg(
         long,
         value_name = "CODES|@FILE",
@@ -281,7 +282,7 @@ pub(crate) struct Understand {
     )]
     pub(crate) audio_codes: Option<String>,
 
-    /// Hears the same again [default: random].
+    /// Seed; the same seed gives the same answer [default: random].
     #[arg(
         long,
         value_name = "SEED",
@@ -294,15 +295,14 @@ pub(crate) struct Understand {
     #[command(flatten)]
     pub(crate) drawing: Drawing,
 
-    /// The model whose networks turn sound into codes: turbo, demo, .. or a path
-    /// [default: turbo].
+    /// Model whose networks encode sound to codes: turbo, demo, .. or a path [default: turbo].
     #[arg(long, value_name = "NAME|PATH", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// Also writes a request that makes a song like it, with its codes.
+    /// Also write a request that makes a song like it, with its codes.
     #[arg(
         short,
         long,
@@ -312,11 +312,11 @@ pub(crate) struct Understand {
     )]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replaces files that exist.
+    /// Replace existing files.
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
 
-    /// One JSON object in place of text.
+    /// Print one JSON object in place of text.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }

@@ -1,25 +1,25 @@
-//! The flags of the sampler: solver, guidance by angle, smoothing, correction, and where it starts.
+//! Flags of the sampler: solver, angle-based guidance, smoothing, correction, start.
 
 use acestep_runtime::Request;
 
 use super::language::{pair, put};
 
-/// How noise becomes music, beyond steps and schedule.
+/// Sampler options other than steps and schedule.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct Sampler {
-    /// Deterministic steps: euler, or heun with two looks a step [default: euler].
+    /// Deterministic solver: euler, or heun with two evaluations per step [default: euler].
     #[arg(long, value_name = "MODE", alias = "sampler_mode", hide_short_help = true)]
     sampler_mode: Option<String>,
 
-    /// acestep.cpp's name of a solver: euler, sde, dpm3m or stork4.
+    /// Solver by acestep.cpp's name: euler, sde, dpm3m or stork4.
     ///
-    /// It goes in place of --infer-method and --sampler-mode. With sde, base and sft keep to the times of
-    /// the schedule, which they do not with --infer-method sde.
+    /// Replaces --infer-method and --sampler-mode. With sde, base and sft keep the times of the
+    /// schedule; with --infer-method sde they do not.
     #[arg(long, value_name = "SOLVER", hide_short_help = true)]
     solver: Option<String>,
 
-    /// Sub-steps of stork4, 1 to 148; any number gives the same song [default: 10].
+    /// Sub-steps of stork4, 1 to 148; every value gives the same song [default: 10].
     #[arg(
         long,
         value_name = "N",
@@ -29,15 +29,15 @@ pub(crate) struct Sampler {
     )]
     stork_substeps: Option<i64>,
 
-    /// Turns the music away from that without a caption: --guidance-mode adg.
+    /// Rotate the music away from the result without a caption: --guidance-mode adg.
     #[arg(long, alias = "use_adg", overrides_with = "no_use_adg", hide_short_help = true)]
     use_adg: bool,
 
-    /// Guides as --guidance-mode says.
+    /// Use the guidance that --guidance-mode names.
     #[arg(long, alias = "no_use_adg", overrides_with = "use_adg", hide_short_help = true)]
     no_use_adg: bool,
 
-    /// Shortens a step's velocity to X times the norm of the latents; 0 does not [default: 0].
+    /// Limit a step's velocity to X times the norm of the latents; 0 is no limit [default: 0].
     #[arg(
         long,
         value_name = "X",
@@ -47,7 +47,7 @@ pub(crate) struct Sampler {
     )]
     velocity_norm_threshold: Option<f64>,
 
-    /// Keeps this share of the velocity before, 0 to 1 [default: 0].
+    /// Share of the previous velocity to keep, 0 to 1 [default: 0].
     #[arg(
         long,
         value_name = "SHARE",
@@ -57,22 +57,22 @@ pub(crate) struct Sampler {
     )]
     velocity_ema_factor: Option<f64>,
 
-    /// Corrects each step in the wavelet domain, as upstream does for turbo unless told otherwise.
+    /// Correct each step in the wavelet domain (DCW), upstream's default for turbo.
     #[arg(long, alias = "dcw_enabled", overrides_with = "no_dcw_enabled", hide_short_help = true)]
     dcw_enabled: bool,
 
-    /// Does not, whatever the request says (the default).
+    /// Do not correct steps, even if the request asks for it (the default).
     #[arg(long, alias = "no_dcw_enabled", overrides_with = "dcw_enabled", hide_short_help = true)]
     no_dcw_enabled: bool,
 
-    /// What is corrected: low, high, double or pix [default: double].
+    /// Part to correct: low, high, double or pix [default: double].
     ///
-    /// With a --dcw-scaler but without --dcw-enabled the correction is acestep.cpp's: the default is low,
-    /// and stochastic steps are left alone.
+    /// With --dcw-scaler but without --dcw-enabled, the correction is acestep.cpp's: the default is
+    /// low, and stochastic steps are not corrected.
     #[arg(long, value_name = "MODE", alias = "dcw_mode", hide_short_help = true)]
     dcw_mode: Option<String>,
 
-    /// How strongly, 0 to 1 [default: 0.05].
+    /// Strength of the correction, 0 to 1 [default: 0.05].
     #[arg(
         long,
         value_name = "X",
@@ -82,7 +82,7 @@ pub(crate) struct Sampler {
     )]
     dcw_scaler: Option<f64>,
 
-    /// How strongly the high frequencies are in mode double, 0 to 1 [default: 0.02].
+    /// Strength for the high frequencies in mode double, 0 to 1 [default: 0.02].
     #[arg(
         long,
         value_name = "X",
@@ -92,11 +92,11 @@ pub(crate) struct Sampler {
     )]
     dcw_high_scaler: Option<f64>,
 
-    /// The wavelet; haar is the one that is built [default: haar].
+    /// Wavelet; only haar is built in [default: haar].
     #[arg(long, value_name = "NAME", alias = "dcw_wavelet", hide_short_help = true)]
     dcw_wavelet: Option<String>,
 
-    /// Another take: turns the noise towards that of --retake-seed, 0 to 1 [default: 0].
+    /// Make a variant: rotate the noise towards that of --retake-seed, 0 to 1 [default: 0].
     #[arg(
         long,
         value_name = "SHARE",
@@ -106,7 +106,7 @@ pub(crate) struct Sampler {
     )]
     retake_variance: Option<f64>,
 
-    /// The seed of the other noise; songs of a batch count up, or a list [default: random].
+    /// Seed of the second noise; counts up in a batch, or a list [default: random].
     #[arg(
         long,
         value_name = "SEED",
@@ -118,7 +118,7 @@ pub(crate) struct Sampler {
     )]
     retake_seed: Option<Vec<u64>>,
 
-    /// Starts from the source under noise, 0 (all noise) to 1 (hardly any) [default: 0].
+    /// Start from the source plus noise, 0 (all noise) to 1 (hardly any) [default: 0].
     #[arg(
         long,
         value_name = "SHARE",
@@ -128,7 +128,7 @@ pub(crate) struct Sampler {
     )]
     cover_noise_strength: Option<f64>,
 
-    /// Multiplies the finished latents by X [default: 1].
+    /// Multiply the final latents by X [default: 1].
     #[arg(
         long,
         value_name = "X",
@@ -138,7 +138,7 @@ pub(crate) struct Sampler {
     )]
     latent_rescale: Option<f64>,
 
-    /// Adds X to the finished latents, after --latent-rescale [default: 0].
+    /// Add X to the final latents, after --latent-rescale [default: 0].
     #[arg(
         long,
         value_name = "X",
@@ -148,7 +148,7 @@ pub(crate) struct Sampler {
     )]
     latent_shift: Option<f64>,
 
-    /// Carries the source to caption and lyrics, from what --flow-edit-source-.. say of it.
+    /// Change the source, described by --flow-edit-source-.., to match caption and lyrics.
     #[arg(
         long,
         alias = "flow_edit_morph",
@@ -157,7 +157,7 @@ pub(crate) struct Sampler {
     )]
     flow_edit_morph: bool,
 
-    /// Makes the song as always.
+    /// Make the song without this edit.
     #[arg(
         long,
         alias = "no_flow_edit_morph",
@@ -166,7 +166,7 @@ pub(crate) struct Sampler {
     )]
     no_flow_edit_morph: bool,
 
-    /// What the source sounds like.
+    /// Caption of the source.
     #[arg(
         long,
         value_name = "TEXT",
@@ -176,7 +176,7 @@ pub(crate) struct Sampler {
     )]
     flow_edit_source_caption: Option<String>,
 
-    /// What is sung in the source; @FILE is read from a file.
+    /// Lyrics of the source; @FILE reads them from a file.
     #[arg(
         long,
         value_name = "TEXT|@FILE",
@@ -186,7 +186,7 @@ pub(crate) struct Sampler {
     )]
     flow_edit_source_lyrics: Option<String>,
 
-    /// The edit begins after this share of the steps [default: 0].
+    /// Share of the steps after which the edit begins [default: 0].
     #[arg(
         long,
         value_name = "SHARE",
@@ -196,7 +196,7 @@ pub(crate) struct Sampler {
     )]
     flow_edit_n_min: Option<f64>,
 
-    /// The edit ends there, and the rest is sampled anew [default: 1].
+    /// Share of the steps after which the edit ends; the rest is sampled anew [default: 1].
     #[arg(
         long,
         value_name = "SHARE",
@@ -206,7 +206,7 @@ pub(crate) struct Sampler {
     )]
     flow_edit_n_max: Option<f64>,
 
-    /// Noises that each step of the edit takes the mean of, 1 to 16 [default: 1].
+    /// Noises that each step of the edit averages over, 1 to 16 [default: 1].
     #[arg(
         long,
         value_name = "N",
@@ -218,15 +218,15 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// The lyrics of the source as they were typed, perhaps the name of a file.
+    /// Returns the lyrics of the source as typed, possibly a file name.
     pub(crate) fn source_lyrics(&self) -> Option<&str> {
         self.flow_edit_source_lyrics.as_deref()
     }
 
-    /// Puts the flags over `request`, all but [`Sampler::source_lyrics`] and, in
-    /// `infer_method`, a flag that is not its own.
+    /// Puts the flags over `request`, except [`Sampler::source_lyrics`]; `infer_method` is a flag
+    /// of another group.
     pub(crate) fn put_over(&self, request: &mut Request, infer_method: Option<&String>) {
-        // Of the two ways to name a solver, what was typed drops what was not.
+        // There are two ways to name a solver: a typed one clears the other.
         if self.solver.is_some() {
             (request.infer_method, request.sampler_mode) = (None, None);
         } else if infer_method.is_some() || self.sampler_mode.is_some() {

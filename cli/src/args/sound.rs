@@ -1,16 +1,16 @@
-//! Flags of what is written: format, loudness, fades.
+//! Flags of the sound file: format, loudness, fades.
 
 use acestep_runtime::Request;
 
 use super::language::put;
 
-/// What the song is as a file.
+/// Properties of the sound file.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Sound file")]
 pub(crate) struct Sound {
     /// wav16, wav24, wav32, flac, flac16, mp3 or opus [default: as --output ends, else wav16].
     ///
-    /// flac has 24 bits. mp3 and opus are there if the program was built with the features of these
+    /// flac has 24 bits. mp3 and opus need a program that was built with the features of these
     /// names.
     #[arg(
         long,
@@ -21,7 +21,7 @@ pub(crate) struct Sound {
     )]
     pub(crate) audio_format: Option<String>,
 
-    /// Kilobits a second of an MP3, 32 to 320 [default: 128].
+    /// Bitrate of an MP3 in kbit/s, 32 to 320 [default: 128].
     #[arg(
         long,
         value_name = "KBIT",
@@ -31,11 +31,11 @@ pub(crate) struct Sound {
     )]
     pub(crate) mp3_bitrate: Option<i64>,
 
-    /// Samples a second of an MP3, 44100 or 48000 [default: 48000].
+    /// Sample rate of an MP3 in Hz, 44100 or 48000 [default: 48000].
     #[arg(long, value_name = "HZ", alias = "mp3_sample_rate", hide_short_help = true)]
     pub(crate) mp3_sample_rate: Option<i64>,
 
-    /// Kilobits a second of an Opus file, 6 to 510 [default: 128].
+    /// Bitrate of an Opus file in kbit/s, 6 to 510 [default: 128].
     #[arg(
         long,
         value_name = "KBIT",
@@ -45,7 +45,7 @@ pub(crate) struct Sound {
     )]
     pub(crate) opus_bitrate: Option<i64>,
 
-    /// The loudest sample, in dB below full scale, -60 to 0 [default: -1].
+    /// Level of the loudest sample in dB relative to full scale, -60 to 0 [default: -1].
     #[arg(
         long,
         value_name = "DB",
@@ -56,7 +56,7 @@ pub(crate) struct Sound {
     )]
     pub(crate) normalization_db: Option<f64>,
 
-    /// Leaves the loudness as it is, unless it is above full scale.
+    /// Keep the loudness as it is, unless it exceeds full scale.
     #[arg(
         long,
         alias = "no_normalization",
@@ -65,9 +65,9 @@ pub(crate) struct Sound {
     )]
     pub(crate) no_normalization: bool,
 
-    /// Integrated loudness in LUFS (EBU R 128), in place of a peak, e.g. -14.
+    /// Integrated loudness in LUFS (EBU R 128), in place of a peak level, e.g. -14.
     ///
-    /// Less loud, and said so, where the true peak would be above -1 dB.
+    /// If the true peak would exceed -1 dB, the song gets less loud, and a note says so.
     #[arg(
         long,
         value_name = "LUFS",
@@ -77,7 +77,7 @@ pub(crate) struct Sound {
     )]
     pub(crate) lufs: Option<f64>,
 
-    /// Of a million samples so many may be clipped, 0 to 999; acestep.cpp's loudness.
+    /// Samples per million that may be clipped, 0 to 999; acestep.cpp's loudness.
     #[arg(
         long,
         value_name = "N",
@@ -87,7 +87,7 @@ pub(crate) struct Sound {
     )]
     pub(crate) peak_clip: Option<i64>,
 
-    /// Seconds in which the song rises from silence [default: 0].
+    /// Length of the fade-in in seconds [default: 0].
     #[arg(
         long,
         value_name = "SECONDS",
@@ -98,7 +98,7 @@ pub(crate) struct Sound {
     )]
     pub(crate) fade_in_duration: Option<f64>,
 
-    /// Seconds in which it sinks into silence at its end [default: 0].
+    /// Length of the fade-out in seconds [default: 0].
     #[arg(
         long,
         value_name = "SECONDS",
@@ -111,9 +111,10 @@ pub(crate) struct Sound {
 }
 
 impl Sound {
-    /// What was typed, over `request`; the format is decided with the file's name.
+    /// Puts the typed flags over `request`, except the format, which depends on the file's name
+    /// too.
     pub(crate) fn put_over(&self, request: &mut Request) {
-        // Of the ways to decide the loudness, what was typed drops what was not.
+        // There are several ways to set the loudness: a typed one clears the others.
         if self.normalization_db.is_some() || self.lufs.is_some() || self.peak_clip.is_some() {
             (request.lufs, request.peak_clip, request.normalization_db) = (None, None, None);
             request.enable_normalization = Some(true);
@@ -132,7 +133,7 @@ impl Sound {
     }
 }
 
-/// Reads `128`, or upstream's `128k`.
+/// Parses `128`, or upstream's `128k`.
 fn kilobits(text: &str) -> Result<i64, String> {
     let text = text.trim();
     let number = text.strip_suffix(['k', 'K']).unwrap_or(text);

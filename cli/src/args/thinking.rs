@@ -1,33 +1,33 @@
-//! Whether the language model plans a song, and what it may decide.
+//! Flags for planning by the language model, and for its decisions.
 
 use acestep_runtime::Request;
 
 use super::language::{pair, put};
 
-/// Whether a song is planned at all; the verbs that do nothing else have no choice.
+/// Flags that turn planning on or off; commands that always plan do not have them.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Thinking {
-    /// Lets it plan what is open [default: unless tiny].
+    /// Let it plan missing parts [default: unless tiny].
     ///
     /// It fills in metadata and lyrics, and writes the song's outline as audio codes. It is not
-    /// asked if there are codes already, nor, without this flag, for the model tiny.
+    /// used if there are codes already, nor, without this flag, for the model tiny.
     #[arg(long, overrides_with = "no_thinking")]
     thinking: bool,
 
-    /// Makes the song as it was asked for, without it.
+    /// Make the song as requested, without a plan.
     ///
-    /// With --use-cot-metas, --use-cot-caption or --use-cot-language it still decides those, but
-    /// writes no codes.
+    /// With --use-cot-metas, --use-cot-caption or --use-cot-language it still decides those values,
+    /// but writes no codes.
     #[arg(long, alias = "no_thinking", overrides_with = "thinking")]
     no_thinking: bool,
 }
 
-/// What the language model may decide of a song whose lyrics are there.
+/// Values that the language model may decide for a song with lyrics.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Language model")]
 pub(crate) struct Decisions {
-    /// Decides missing metadata: tempo, key, metre, length (the default).
+    /// Decide missing metadata: tempo, key, metre, length (the default).
     #[arg(
         long,
         alias = "use_cot_metas",
@@ -36,7 +36,7 @@ pub(crate) struct Decisions {
     )]
     use_cot_metas: bool,
 
-    /// Leaves missing metadata open.
+    /// Leave missing metadata open.
     #[arg(
         long,
         alias = "no_use_cot_metas",
@@ -45,7 +45,7 @@ pub(crate) struct Decisions {
     )]
     no_use_cot_metas: bool,
 
-    /// Writes the caption anew (the default).
+    /// Rewrite the caption (the default).
     #[arg(
         long,
         alias = "use_cot_caption",
@@ -54,7 +54,7 @@ pub(crate) struct Decisions {
     )]
     use_cot_caption: bool,
 
-    /// Leaves the caption as it is.
+    /// Leave the caption as it is.
     #[arg(
         long,
         alias = "no_use_cot_caption",
@@ -63,7 +63,7 @@ pub(crate) struct Decisions {
     )]
     no_use_cot_caption: bool,
 
-    /// Decides a missing language (the default).
+    /// Decide a missing language (the default).
     #[arg(
         long,
         alias = "use_cot_language",
@@ -72,7 +72,7 @@ pub(crate) struct Decisions {
     )]
     use_cot_language: bool,
 
-    /// Leaves a missing language open.
+    /// Leave a missing language open.
     #[arg(
         long,
         alias = "no_use_cot_language",
@@ -83,21 +83,21 @@ pub(crate) struct Decisions {
 }
 
 impl Thinking {
-    /// What was typed, the last word if there were several.
+    /// Returns the typed choice; the last flag counts.
     pub(crate) fn typed(&self) -> Option<bool> {
         pair(self.thinking, self.no_thinking)
     }
 }
 
 impl Decisions {
-    /// Puts what was typed over `request`.
+    /// Puts the typed flags over `request`.
     pub(crate) fn put_over(&self, request: &mut Request) {
         put(&mut request.use_cot_metas, self.metas().as_ref());
         put(&mut request.use_cot_caption, self.caption().as_ref());
         put(&mut request.use_cot_language, self.language().as_ref());
     }
 
-    /// Whether something is asked of the model by name, also where it does not plan the song.
+    /// True if a flag asks the model for a value by name, even if it does not plan the song.
     pub(crate) fn asks_by_name(&self) -> bool {
         [self.metas(), self.caption(), self.language()].contains(&Some(true))
     }

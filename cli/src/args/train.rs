@@ -1,4 +1,4 @@
-//! The flags of `train`.
+//! Flags of `train`.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use super::plan::Place;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   acestep train lora songs/ --model turbo
-      learn from the songs of a folder; the adapter is written to songs-lora/
+      trains on the songs of a folder; writes the adapter to songs-lora/
   acestep train lora songs/ --custom-tag \"my band\" --epochs 300
-      the same for longer; captions with \"my band\" call it
+      trains longer; captions with \"my band\" trigger the adapter
   acestep generate \"my band, slow\" --adapter songs-lora
-      and use it
+      uses the adapter
 
-Beside `song.flac` may lie `song.caption.txt`, `song.lyrics.txt` and `song.json` with caption, lyrics,
-bpm, keyscale, timesignature and language. Every song needs a caption, or all of them --caption.";
+`song.caption.txt`, `song.lyrics.txt` and `song.json` (caption, lyrics, bpm, keyscale, timesignature
+and language) may lie beside `song.flac`. Every song needs a caption, or give --caption for all.";
 
 /// Flags of `train`.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,60 +27,60 @@ pub(crate) struct Train {
     pub(crate) what: What,
 }
 
-/// What learns.
+/// Kinds of training.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum What {
-    /// Learn an adapter from a folder of songs.
+    /// Train an adapter from a folder of songs.
     ///
-    /// Only what is added to the model learns, the model stays as it is. Losses and the state lie in
-    /// `training/` beside the adapter: a run that was stopped goes on when it is started again.
+    /// Only the added weights learn; the model stays as it is. Losses and the training state lie in
+    /// `training/` beside the adapter. To continue a stopped run, start it again.
     Lora(Box<Lora>),
 }
 
 /// Flags of `train lora`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Lora {
-    /// The folder of songs, with what is said of them beside.
+    /// Folder of songs, with their captions and metadata beside them.
     #[arg(value_name = "SONGS", value_hint = ValueHint::DirPath)]
     pub(crate) songs: PathBuf,
 
-    /// The folder of the adapter [default: the songs' name and `-lora`, beside them].
+    /// Folder of the adapter [default: the songs' name and `-lora`, beside them].
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replaces an adapter that exists; what was learned for it is begun anew.
+    /// Replace an existing adapter, and restart its training.
     #[arg(long, help_heading = "Output")]
     pub(crate) force: bool,
 
-    /// One JSON object on standard output, in place of the path.
+    /// Print one JSON object on standard output, in place of the path.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// What songs are like that have no caption of their own.
+    /// Caption for songs that have none of their own.
     #[arg(long, value_name = "TEXT")]
     pub(crate) caption: Option<String>,
 
-    /// Words put before every caption, which call the adapter later.
+    /// Words put before every caption, which trigger the adapter later.
     #[arg(long, value_name = "TEXT", alias = "custom_tag")]
     pub(crate) custom_tag: Option<String>,
 
-    /// Seconds of a song that are learned from, its first: 1 to 600.
+    /// Seconds of each song to train on, from its start: 1 to 600.
     #[arg(long, value_name = "SECONDS", default_value_t = 240.0, alias = "max_duration")]
     pub(crate) max_duration: f64,
 
-    /// Width of what is learned, 1 to 1024.
+    /// Rank of the adapter, 1 to 1024.
     ///
-    /// More takes more, and more of the songs.
+    /// A higher rank needs more memory and learns more of the songs.
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Learning")]
     pub(crate) rank: u16,
 
-    /// What is learned counts so much, divided by the rank [default: twice the rank].
+    /// Scale of the adapter, divided by the rank [default: twice the rank].
     #[arg(long, value_name = "X", help_heading = "Learning")]
     pub(crate) alpha: Option<f64>,
 
-    /// The maps of each layer that are added to.
+    /// Linear maps of each layer that get an adapter.
     ///
-    /// Of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj.
+    /// Any of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj.
     #[arg(
         long,
         hide_possible_values = true,
@@ -93,11 +93,11 @@ pub(crate) struct Lora {
     )]
     pub(crate) target_modules: Vec<String>,
 
-    /// How often a song is learned from, on average.
+    /// Average number of times that each song is used.
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Learning")]
     pub(crate) epochs: u32,
 
-    /// Songs of a step, one after the other.
+    /// Songs per step, one after the other.
     #[arg(
         long,
         value_name = "N",
@@ -107,7 +107,7 @@ pub(crate) struct Lora {
     )]
     pub(crate) batch_size: u16,
 
-    /// How far a step goes.
+    /// Learning rate.
     #[arg(
         long,
         value_name = "X",
@@ -117,7 +117,7 @@ pub(crate) struct Lora {
     )]
     pub(crate) learning_rate: f64,
 
-    /// Steps until it goes so far.
+    /// Steps until the full learning rate.
     #[arg(
         long,
         value_name = "N",
@@ -128,7 +128,7 @@ pub(crate) struct Lora {
     )]
     pub(crate) warmup_steps: u32,
 
-    /// Learns the same again.
+    /// Random seed; the same seed repeats the training.
     #[arg(
         long,
         value_name = "SEED",
@@ -138,7 +138,7 @@ pub(crate) struct Lora {
     )]
     pub(crate) seed: u64,
 
-    /// The model: turbo, base, demo, .. or a directory [default: turbo].
+    /// Model: turbo, base, demo, .. or a directory [default: turbo].
     #[arg(long, value_name = "NAME|DIR", help_heading = "Model and device")]
     pub(crate) model: Option<String>,
 

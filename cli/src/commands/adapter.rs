@@ -1,4 +1,4 @@
-//! `acestep adapter show`: what a LoRA or the like holds, and whether it fits a model.
+//! `acestep adapter show`: the contents of a LoRA or similar adapter, and its fit to a model.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -16,10 +16,10 @@ use crate::{
     settings,
 };
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
-/// Those of the file; if it does not fit the model that was named.
+/// Errors of the file; the adapter does not fit the named model.
 pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     let Command::Show(show) = &args.command;
     let report = global.report();
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An adapter on a model.
+/// Result of an adapter on a model.
 struct On {
     name: String,
     matched: usize,
@@ -95,7 +95,7 @@ struct On {
     notices: Vec<String>,
 }
 
-/// Measures `adapter`, as it was trained, on the model `name`.
+/// Measures `adapter`, with strength 1, on the model `name`.
 fn fit(adapter: &Adapter, name: &str, show: &Show, layout: &Layout) -> Result<On> {
     let mut folder = acestep_import::open(name, layout)?;
     folder.adapt(vec![(adapter.clone(), 1.0)])?;
@@ -109,7 +109,7 @@ fn fit(adapter: &Adapter, name: &str, show: &Show, layout: &Layout) -> Result<On
     Ok(On { name, matched, all, change, notices })
 }
 
-/// `LoRA with DoRA, rank 16, alpha 32`
+/// Returns a text such as `LoRA with DoRA, rank 16, alpha 32`.
 pub(super) fn kind(adapter: &Adapter) -> String {
     let mut text = adapter.kind();
     match adapter.ranks() {
@@ -118,7 +118,7 @@ pub(super) fn kind(adapter: &Adapter) -> String {
         None => (),
     }
     match adapter.alphas() {
-        // As f32, of which it is: 0.1 and not 0.10000000149011612.
+        // Print as f32, the stored type: 0.1 and not 0.10000000149011612.
         Some((low, high)) if low == high => text += &format!(", alpha {}", low as f32),
         Some((low, high)) => text += &format!(", alphas {} to {}", low as f32, high as f32),
         None => (),
@@ -126,7 +126,7 @@ pub(super) fn kind(adapter: &Adapter) -> String {
     text
 }
 
-/// Modules that differ in their layer alone, counted: name with `*` for the layer, and shape.
+/// Counts modules by shape and by name, with `*` for the layer number.
 fn groups(adapter: &Adapter) -> BTreeMap<(String, Vec<usize>), usize> {
     let mut groups = BTreeMap::new();
     for (name, shape) in adapter.modules() {
@@ -135,7 +135,7 @@ fn groups(adapter: &Adapter) -> BTreeMap<(String, Vec<usize>), usize> {
     groups
 }
 
-/// `layers.3.mlp` and `layers_3_mlp` with `*` for the number.
+/// Replaces the number in `layers.3.mlp` or `layers_3_mlp` by `*`.
 fn without_layer(name: &str) -> String {
     const LAYERS: &str = "layers";
     let Some(at) = name.find(LAYERS).map(|at| at + LAYERS.len() + 1) else {
@@ -146,10 +146,10 @@ fn without_layer(name: &str) -> String {
     if after.len() == rest.len() { name.to_owned() } else { format!("{before}*{after}") }
 }
 
-/// The released models with weights of such sizes.
+/// Names the released models whose weights have matching sizes.
 fn fits(adapter: &Adapter) -> &'static str {
     let has = |width: usize| adapter.modules().any(|(_, shape)| shape.contains(&width));
-    // An XL model's condition is as wide as the others are.
+    // An XL model also has 2048 somewhere, because its condition is as wide as in the other models.
     if has(2560) {
         "the XL models (xl-turbo, xl-base, xl-sft), by its sizes"
     } else if has(2048) {

@@ -1,4 +1,4 @@
-//! `acestep config`: what is set, by whom, and a file to set it.
+//! `acestep config`: shows the settings and their sources, and writes a settings file.
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
 /// If a file cannot be written, or there is no place for one.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file that is read, or would be.
+/// Returns the path of the configuration file, even if it does not exist.
 fn file(global: &Global) -> Result<PathBuf, Refusal> {
     global.config.clone().or_else(settings::config_file).ok_or_else(|| {
         Refusal::new("there is no home directory for a configuration")
@@ -54,7 +54,7 @@ fn file(global: &Global) -> Result<PathBuf, Refusal> {
     })
 }
 
-/// Everything that can be set, its value and its origin; of requests what is set.
+/// Prints all keys with value and origin, and the configured defaults of requests.
 fn show(args: &Show, report: &Report) -> Result<()> {
     let loaded = settings::loaded();
     let mut rows: Vec<(String, Value, Origin)> = Vec::new();
@@ -77,7 +77,7 @@ fn show(args: &Show, report: &Report) -> Result<()> {
     for (name, value) in loaded.of_requests() {
         rows.push((format!("request.{name}"), value.text.clone(), value.origin.clone()));
     }
-    // What no request can have is better told here than with the next song.
+    // Check now that the defaults form a valid request, not at the next song.
     loaded.request()?;
     if args.json {
         let settings: Vec<_> = rows
@@ -102,7 +102,7 @@ fn show(args: &Show, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// A default that depends on the machine.
+/// Returns a default that depends on the machine.
 fn default_of(name: &str) -> Option<String> {
     let path = match name {
         "models_dir" => settings::models_dir()?,
@@ -112,7 +112,7 @@ fn default_of(name: &str) -> Option<String> {
     Some(path.display().to_string())
 }
 
-/// A file with every key, each as a comment.
+/// Returns a file that has every key as a comment.
 fn template() -> String {
     let mut text =
         "# What acestep takes as given. A flag goes before the variable of a key, and that\n\

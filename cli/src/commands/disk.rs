@@ -1,13 +1,13 @@
-//! How much room there is.
+//! Free space on disks.
 
 use std::path::Path;
 
 use sysinfo::Disks;
 
-/// Bytes that are free on the disk of `path`, or of the first folder above it that exists.
+/// Returns the free bytes on the disk of `path`, or of its first existing parent folder.
 pub(crate) fn free_at(path: &Path) -> Option<u64> {
     let existing = path.ancestors().find(|folder| folder.exists())?;
-    // On Windows a canonical path has a prefix that no disk is mounted at.
+    // On Windows a canonical path has a prefix that matches no mount point.
     let path = match cfg!(windows) {
         true => std::path::absolute(existing).ok()?,
         false => existing.canonicalize().ok()?,

@@ -1,4 +1,4 @@
-//! From `--device` and `--dtype` to something that computes, with its kernels kept.
+//! Creates the engine from `--device` and `--dtype`, with its folder of kernels.
 
 use acestep_runtime::{
     Device, Engine, Notice,
@@ -13,35 +13,35 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::{args::device::Where, settings};
 
-/// What is said where nothing at all is kept for a card.
+/// Notice for a GPU without any stored kernels.
 const FIRST_RUN: &str = "first run on this device: its kernels are compiled and tuned, which may take \
      minutes; later runs of the same start at once";
 
-/// An engine, and where its kernels are kept.
+/// An engine, and the folder of its kernels.
 pub(crate) struct Started {
     pub(crate) engine: Engine,
     pub(crate) kernels: Kernels,
     pub(crate) notices: Vec<Notice>,
 }
 
-/// Opens what was asked for, before anything else is read. Nothing is started.
+/// Selects device and type, before anything else is read. Starts no device.
 ///
 /// # Errors
-/// If there is no such device or it does not compute in that type.
+/// If the device does not exist or does not support the type.
 pub(crate) fn start(place: &Where) -> Result<Started> {
     let dtype: Dtype = place.dtype.parse()?;
     let (device, mut notices) = Device::open(&place.device)?;
-    // Before the backend is asked anything: it reads its settings once.
+    // Set the folder first: the backend reads its settings only once.
     let kernels = kernels::keep(settings::kernels_dir().as_deref(), device);
     let engine = Engine { device, dtype: dtype.resolve(device)? };
     notices.extend(kernels.notice.clone());
     Ok(Started { engine, kernels, notices })
 }
 
-/// The same for a run of networks that are no model's.
+/// Like [`start`], for networks that belong to no model.
 ///
 /// # Errors
-/// As [`start`].
+/// Errors of [`start`].
 pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
     let Started { engine, kernels, mut notices } = start(place)?;
     if kernels.is_first {
@@ -50,7 +50,7 @@ pub(crate) fn open(place: &Where) -> Result<(Engine, Vec<Notice>)> {
     Ok((engine, notices))
 }
 
-/// What is said where kernels of `models` have to be compiled.
+/// Returns the notice for `models` whose kernels must be compiled.
 pub(crate) fn first_run(
     kernels: &Kernels,
     engine: Engine,
@@ -76,12 +76,12 @@ pub(crate) fn first_run(
     )))
 }
 
-/// Remembers that `models` have been through a run.
+/// Records that `models` have completed a run.
 pub(crate) fn remember(kernels: &Kernels, engine: Engine, models: &[impl AsRef<str>]) {
     models.iter().for_each(|model| kernels.remember(model.as_ref(), engine.dtype));
 }
 
-/// What memory `device` has.
+/// Returns the memory of `device`.
 pub(crate) fn room(device: Device) -> Room {
     match device {
         Device::Cpu => Room { total: Some(machine().total), ..Room::default() },
@@ -89,18 +89,18 @@ pub(crate) fn room(device: Device) -> Room {
     }
 }
 
-/// The machine's own memory, in bytes.
+/// Main memory of the machine, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Machine {
-    /// What programs can have now.
+    /// Memory that is available to programs now.
     pub(crate) available: u64,
-    /// Memory and swap.
+    /// Memory plus swap.
     pub(crate) total: u64,
     /// Memory without swap.
     pub(crate) memory: u64,
 }
 
-/// Asks the operating system.
+/// Asks the operating system for the memory.
 pub(crate) fn machine() -> Machine {
     let wanted = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
     let system = System::new_with_specifics(wanted);
@@ -144,7 +144,7 @@ mod tests {
         remember(&kernels, engine, &["turbo"]);
         let text = first_run(&kernels, engine, &["turbo"]).expect("a note").0;
         assert!(text.ends_with("which may take minutes"), "{text}");
-        // A processor's are in the program.
+        // The CPU's kernels are part of the program.
         assert_eq!(first_run(&Kernels::default(), engine, &["turbo"]), None);
     }
 }

@@ -1,11 +1,11 @@
-//! `acestep generate`: a request to songs.
+//! `acestep generate`: makes songs from a request.
 //!
 //! ```text
-//! flags, file -> Request -> Plan -> what is written where
+//! flags, file -> Request -> Plan -> names of the output files
 //!             -> language model -> Request -> Plan -> songs -> files -> one line
 //! ```
 //!
-//! Everything that can be refused is refused before the first network is read.
+//! Every error that can be detected early is reported before the first network is loaded.
 
 mod adapters;
 mod after;
@@ -56,23 +56,23 @@ use request::Asked;
 use together::Together;
 use written::Written;
 
-/// Everything that is decided before the first network is read.
+/// All decisions before the first network is loaded.
 struct Job {
     asked: Asked,
-    /// The song; without the language model's part until that is done.
+    /// The song's plan; it lacks the language model's decisions until that model has run.
     plan: Plan,
-    /// What the language model is asked.
+    /// Task of the language model.
     composition: Option<Composition>,
-    /// What it decided, once it has answered.
+    /// The language model's decisions, after it has run.
     metadata: Option<Metadata>,
-    /// How long it took, once it has answered.
+    /// The language model's timing, after it has run.
     timing: Option<Timing>,
-    /// Whether the request was written as soon as it had.
+    /// True if the request was saved after the language model had run.
     is_kept: bool,
-    /// Whether the plan is another than it was then.
+    /// True if the plan has changed since then.
     is_stale: bool,
     info: ModelInfo,
-    /// The model; requests of one run that have it in common share it.
+    /// The model; requests with the same model share it.
     folder: Rc<Folder>,
     engine: Engine,
     residency: Residency,
@@ -80,22 +80,22 @@ struct Job {
     /// Networks that were run again in f32, as noun phrases.
     widened: Vec<&'static str>,
     encoding: Encoding,
-    /// Whether songs say what they are.
+    /// True if songs get tags.
     tagged: bool,
     inputs: Inputs,
     outputs: Outputs,
-    /// What is made of the songs.
+    /// Extra outputs for the songs.
     after: After,
     notices: Vec<Notice>,
-    /// Of the plan alone.
+    /// Notices about the plan.
     plan_notices: Vec<Notice>,
 }
 
-/// Makes the songs of every request, or says what would be made.
+/// Makes the songs of every request, or shows what would be made.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy. What can be refused before any work is; of several
-/// requests one that fails later is said, and stops no other.
+/// Any failure, with a hint. Early errors stop the whole run. If one of several requests fails
+/// later, the failure is printed and the others continue.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let requests = requests::of(&args)?;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     run.report(ended)
 }
 
-/// Refuses requests that cannot fit into memory.
+/// Refuses requests that do not fit into memory.
 fn check_memory(jobs: &[Job], args: &Args, requests: &[Args]) -> Result<()> {
     let check = |(job, own): (&Job, &Args)| {
         memory::check(job, args.compute.residency())
@@ -124,7 +124,7 @@ fn check_memory(jobs: &[Job], args: &Args, requests: &[Args]) -> Result<()> {
     jobs.iter().zip(requests).try_for_each(check)
 }
 
-/// Says what would be made, and makes nothing.
+/// Shows what would be made, and makes nothing.
 fn plan_only(
     jobs: &mut [Job],
     args: &Args,
@@ -153,10 +153,10 @@ fn plan_only(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes songs and throws them away: everything is loaded and computed as it would be.
+/// Makes songs and discards them, with all loading and computing of a real run.
 ///
 /// # Errors
-/// As [`run()`].
+/// Errors of [`run()`].
 pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
     let mut job = decide(args, &report)?;
     memory::check(&job, args.compute.residency())?;
@@ -173,21 +173,22 @@ pub(crate) fn rehearse(args: &Args, report: Report) -> Result<()> {
 }
 
 impl Job {
-    /// The seeds, if they decide anything.
+    /// Returns the seeds, if they have an effect.
     fn seeds(&self) -> Option<&[u64]> {
         self.inputs.seeds(&self.plan)
     }
 
-    /// The models whose kernels are used.
+    /// Returns the models whose kernels are used.
     fn models(&self) -> Vec<String> {
         let language = self.composition.as_ref().map(|of| language::label(&of.folder));
         [self.folder.name().to_owned()].into_iter().chain(language).collect()
     }
 
-    /// Lets the language model complete the request, and plans the song anew; whether it did.
+    /// Completes the request with the language model and plans the song again. Returns true if
+    /// there was a language model to run.
     ///
     /// # Errors
-    /// Those of the language model; what it decided can be refused as what was asked can.
+    /// Errors of the language model; invalid decisions of it.
     fn compose(&mut self, report: &Report, progress: &Progress) -> Result<bool> {
         let Some(composition) = &self.composition else { return Ok(false) };
         let composed = composition.run(&self.asked.request, self.engine, progress)?;
@@ -195,10 +196,10 @@ impl Job {
         Ok(true)
     }
 
-    /// Takes over what the language model decided.
+    /// Applies the decisions of the language model.
     ///
     /// # Errors
-    /// What it decided can be refused as what was asked can.
+    /// Invalid decisions.
     fn take(&mut self, composed: Composed, report: &Report) -> Result<()> {
         for notice in composed.changes {
             report.note(&notice.0);
@@ -206,7 +207,7 @@ impl Job {
         }
         self.metadata = Some(composed.metadata);
         self.timing = Some(composed.timing);
-        // Drawn seeds stay, as the songs' names have them.
+        // Keep the random seeds, because the songs' file names contain them.
         let request = Request { seed: Some(self.plan.seeds.clone()), ..composed.request };
         let (mut plan, notices) = Plan::with_sounds(&request, &self.info, &self.inputs.sounds)?;
         self.inputs.fit(&mut plan)?;
@@ -215,8 +216,8 @@ impl Job {
         Ok(())
     }
 
-    /// Writes the request, if it is saved, with what the language model decided: the song may yet
-    /// fail or be interrupted.
+    /// Saves the request with the language model's decisions, if a request is wanted: the song may
+    /// still fail or be interrupted.
     fn keep(&mut self, existing: Existing) -> Result<()> {
         if let (Some(_), Some(path)) = (&self.composition, &self.outputs.request) {
             self.asked.save(&self.plan, &self.folder, path, existing)?;
@@ -225,7 +226,7 @@ impl Job {
         Ok(())
     }
 
-    /// Says what is wrong with what the adapters did, unless that was said, and gives what they did.
+    /// Returns a line per adapter with its effect; reports problems of the adapters to `report`.
     fn say_adapters(&mut self, report: Option<&Report>) -> Vec<String> {
         let (lines, notices) = adapters::outcome(&self.folder);
         for notice in notices {
@@ -235,7 +236,7 @@ impl Job {
         lines
     }
 
-    /// Says what is worth saying about the plan, once there is no other.
+    /// Prints the notices about the plan, once it is final.
     fn say_plan(&mut self, report: &Report) {
         for notice in self.plan_notices.drain(..) {
             report.note(&notice.0);

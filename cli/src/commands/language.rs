@@ -1,4 +1,4 @@
-//! What the verbs that ask the language model share: finding it, running it, reporting on it.
+//! Shared code of the commands that use the language model: find, run, report.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use super::text::{read_file, utf8};
 use crate::{progress, settings as environment};
 
-/// Finds the language model: `choice`, else that of a model inside the program, else the
-/// first that lies among the models. Its headers are compared with the network; no weight is read.
+/// Opens the language model: `choice`, else the one of the built-in `model`, else the configured
+/// one, else the first that is installed. Compares its headers with the network; reads no weight.
 ///
 /// # Errors
-/// If it is absent, cut, or of another kind.
+/// If it is absent, truncated, or of another kind.
 pub(crate) fn open(
     choice: Option<&str>,
     model: &str,
@@ -37,7 +37,7 @@ pub(crate) fn open(
     Ok(folder)
 }
 
-/// `: GGUF, Q8_0`, for files of another program's layout.
+/// Returns `: GGUF, Q8_0` for files in another program's layout.
 pub(crate) fn whose(origin: &Origin) -> String {
     match origin.format {
         Format::Released | Format::BuiltIn => String::new(),
@@ -45,7 +45,7 @@ pub(crate) fn whose(origin: &Origin) -> String {
     }
 }
 
-/// Says that `used` stands in for the GGUF file that `choice` names.
+/// Returns a notice if `used` replaces the GGUF file that `choice` names.
 pub(crate) fn in_place_of(choice: Option<&str>, used: &Path) -> Option<Notice> {
     let choice = choice.filter(|choice| choice.ends_with(".gguf"))?;
     let is_it = used.file_name() == Path::new(choice).file_name();
@@ -55,12 +55,13 @@ pub(crate) fn in_place_of(choice: Option<&str>, used: &Path) -> Option<Notice> {
     })
 }
 
-/// What is worth saying of the files of models.
+/// Converts notices about model files.
 pub(crate) fn of_files(notices: Vec<String>) -> impl Iterator<Item = Notice> {
     notices.into_iter().map(Notice)
 }
 
-/// What its kernels are remembered by: the built-in one is called as the built-in model is.
+/// Returns the label of its kernels; needed because a built-in language model shares its name with
+/// a model.
 pub(crate) fn label(folder: &LanguageFolder) -> String {
     format!("{} {}", lm::NAME, folder.name())
 }
@@ -72,15 +73,15 @@ impl acestep_runtime::Job for Check<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         self.0.check::<B>(&place.device)?;
-        // Mistakes in it are worth knowing before anything else is read.
+        // Report tokenizer errors before anything else is read.
         self.0.tokenizer().map(drop)
     }
 }
 
-/// Lets the language model complete a request.
+/// Completes a request with the language model.
 ///
 /// # Errors
-/// Those of [`compose::compose`].
+/// Errors of [`compose::compose`].
 pub(crate) fn compose(
     job: &compose::Job<'_>,
     folder: &LanguageFolder,
@@ -90,8 +91,8 @@ pub(crate) fn compose(
     engine.run(Compose { jobs: &[(job.clone(), observe)], folder })?.remove(0)
 }
 
-/// Lets it complete many requests, each shown by its own watcher; it is read once. One that fails
-/// stops no other.
+/// Completes many requests, each with its own observer; loads the model once. A failed request does
+/// not stop the others.
 ///
 /// # Errors
 /// [`Error::NoDevice`].
@@ -125,10 +126,10 @@ impl acestep_runtime::Job for Compose<'_> {
     }
 }
 
-/// Lets the language model describe codes.
+/// Describes codes with the language model.
 ///
 /// # Errors
-/// Those of [`compose::understand`].
+/// Errors of [`compose::understand`].
 pub(crate) fn understand(
     codes: &[u32],
     settings: &Settings,
@@ -157,7 +158,7 @@ impl acestep_runtime::Job for Understand<'_> {
     }
 }
 
-/// Reads genres, one a line; empty lines and `# comments` are none.
+/// Reads genres, one per line; empty lines and `# comments` are skipped.
 ///
 /// # Errors
 /// If the file cannot be read, or names no genre.
@@ -172,7 +173,7 @@ pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
     Ok(Arc::new(genres))
 }
 
-/// The language model as an object, with what it did once it has.
+/// Returns the language model as JSON, with its timing after a run.
 pub(crate) fn to_json(
     folder: &LanguageFolder,
     writes_codes: bool,

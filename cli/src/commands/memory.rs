@@ -1,4 +1,4 @@
-//! Whether a run fits into memory, before anything is loaded: what the verbs share.
+//! Checks before loading whether a run fits into memory; shared by the commands.
 
 use acestep_import::{Error, Folder, LanguageFolder, Part};
 use acestep_runtime::{
@@ -12,8 +12,8 @@ use anyhow::Result;
 
 use super::engine;
 
-/// The language model's words, then its codes if it writes them; `prompt` is what it reads, in
-/// tokens, and `seconds` the length of the song where it is known.
+/// Returns the needs of the language model's text stage, and of its code stage if `writes_codes`.
+/// `prompt` is the prompt length in tokens, and `seconds` the song length if it is known.
 ///
 /// # Errors
 /// None after the model was opened.
@@ -38,15 +38,15 @@ pub(crate) fn language(
     Ok(needs)
 }
 
-/// Tokens of a prompt around so many bytes of words, at most.
+/// Returns an upper limit for the tokens of a prompt with `words` bytes of text.
 pub(crate) fn prompt_tokens(words: usize) -> usize {
-    /// Tokens that are no one's words, and room for what the plan adds.
+    /// Tokens of the prompt's template, and room for values that the plan adds.
     const FRAME: usize = 512;
-    // Two bytes a token is more than any language has.
+    // Every language has at least two bytes per token.
     FRAME + words / 2
 }
 
-/// The networks that turn `frames` latent frames of sound into codes.
+/// Returns the needs of the networks that encode `frames` latent frames of sound to codes.
 ///
 /// # Errors
 /// None after the model was opened.
@@ -62,7 +62,7 @@ pub(crate) fn listening(
     Ok(vec![encoder(folder, frames, engine)?, Need { stage: Stage::Codes, ..codec }])
 }
 
-/// What it takes to encode sound of `frames` latent frames.
+/// Returns the need of the VAE encoder for `frames` latent frames of sound.
 ///
 /// # Errors
 /// None after the model was opened.
@@ -70,11 +70,11 @@ pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeEncoder)?.parameters;
     let need = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, widths);
-    // As it will be chosen.
+    // Use the same tiling as the run.
     Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
 }
 
-/// The network that turns `frames` latent frames into sound.
+/// Returns the need of the VAE decoder for `frames` latent frames.
 ///
 /// # Errors
 /// None after the model was opened.
@@ -89,7 +89,7 @@ pub(crate) fn sounding(folder: &Folder, frames: usize, engine: Engine) -> Result
 /// Refuses a run that cannot fit.
 ///
 /// # Errors
-/// What is needed, what there is, and what to change.
+/// Too little memory: the error names the need, the available memory, and a remedy.
 pub(crate) fn check(needs: &[Need], kept: bool, engine: Engine) -> Result<()> {
     let name = match engine.device {
         Device::Cpu => "this machine".to_owned(),
@@ -124,7 +124,7 @@ mod tests {
         let [words, codes] = needs(true)[..] else { panic!("two stages") };
         assert_eq!((words.stage, codes.stage), (Stage::LmText, Stage::LmCodes));
         assert_eq!(needs(false), [words]);
-        // Keys and values of the prompt (562), and of 60 tokens of codes in four rows.
+        // Keys and values of the prompt (562 tokens), and of 60 code tokens in four rows.
         let each = words.cache / (562 + settings().token_limits(None)[0] as u64);
         assert_eq!(codes.cache, each * 4 * (562 + 60));
     }

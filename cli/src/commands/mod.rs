@@ -1,4 +1,4 @@
-//! The verbs.
+//! The commands.
 
 pub(crate) mod adapter;
 pub(crate) mod bench;

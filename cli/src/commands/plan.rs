@@ -1,4 +1,4 @@
-//! `acestep plan`, and its presets `inspire` and `format`: the language model alone.
+//! `acestep plan`, and its presets `inspire` and `format`: runs the language model alone.
 //!
 //! ```text
 //! flags, file -> Request -> language model -> Request -> files -> one line
@@ -39,7 +39,7 @@ use crate::{
 };
 use outputs::Outputs;
 
-/// What the language model is to do.
+/// Task for the language model.
 struct Task<'a> {
     common: &'a Common,
     request: Request,
@@ -47,17 +47,17 @@ struct Task<'a> {
     notices: Vec<Notice>,
 }
 
-/// `acestep plan`.
+/// Runs `acestep plan`.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// Any failure, with a hint.
 pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
     let mut typed = read(&args.words)?;
     args.decisions.put_over(&mut typed.request);
     let own = args.system.clone().zip(args.user.clone());
     let ask = match own {
         Some((system, user)) => Ask::Custom { system, user },
-        // Nothing is no description.
+        // An empty caption is no description.
         None if is_blank(&typed.request.caption) && is_blank(&typed.request.lyrics) => {
             return Err(Error::NothingAsked.into());
         }
@@ -66,10 +66,10 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
     run("plan", typed, ask, !args.no_codes, &args.common, global)
 }
 
-/// `acestep inspire`.
+/// Runs `acestep inspire`.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// Any failure, with a hint.
 pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
     if args.words.lyrics.is_some() {
         let hint = "acestep plan plans a song of your lyrics, acestep format puts them in order";
@@ -80,10 +80,10 @@ pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
     run("inspire", read(&args.words)?, Ask::Inspire, args.codes, &args.common, global)
 }
 
-/// `acestep format`.
+/// Runs `acestep format`.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// Any failure, with a hint.
 pub(crate) fn format(args: &Format, global: &Global) -> Result<ExitCode> {
     run("format", read(&args.words)?, Ask::Format, args.codes, &args.common, global)
 }
@@ -122,7 +122,7 @@ fn run(
             format!("`{}` follows a song, and has no use for a plan's codes", kind.name());
         return Err(Refusal::usage(message).hint("pass --no-codes, or leave --codes out").into());
     }
-    // Words and metadata are drawn once, whatever the number of songs.
+    // Text and metadata are sampled once for all songs.
     let drawn = if writes_codes { &seeds[..] } else { seeds.get(..1).unwrap_or_default() };
     let settings = Settings::resolve(&task.request, drawn, &mut task.notices)?;
     let settings = common.drawing.bound(settings)?;
@@ -200,7 +200,7 @@ fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The request as `generate` takes it, without what only steered the language model.
+/// Returns the request for `generate`, without keys that only steer the language model.
 fn finished(composed: &Composed, seeds: &[u64]) -> Request {
     Request { seed: Some(seeds.to_vec()), ..composed.request.without_language_model() }
 }
@@ -216,7 +216,7 @@ fn is_blank(text: &Option<String>) -> bool {
 }
 
 impl Task<'_> {
-    /// One seed for each song, as `generate` counts them.
+    /// Returns one seed for each song, counted as in `generate`.
     fn seeds(&mut self) -> Result<Vec<u64>> {
         let Common { seed, batch_size, .. } = self.common;
         if seed.as_ref().is_some_and(|seeds| seeds.len() > 1) {
@@ -234,7 +234,7 @@ impl Task<'_> {
         Ok(acestep_runtime::plan::seeds(&self.request)?)
     }
 
-    /// What the language model needs of memory.
+    /// Returns the memory needs of the language model.
     fn needs(
         &self,
         folder: &LanguageFolder,
@@ -252,7 +252,7 @@ impl Task<'_> {
         memory::language(folder, settings, prompt, *duration, writes_codes, engine)
     }
 
-    /// Refuses to ask about nothing.
+    /// Refuses an empty request, and a request with both a voice and none.
     fn check_words(&self) -> Result<()> {
         let Request { caption, lyrics, instrumental, .. } = &self.request;
         let marker = lyrics.as_deref().unwrap_or_default().trim();

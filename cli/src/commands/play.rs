@@ -1,4 +1,4 @@
-//! `acestep play`: a song through the speakers, in builds with the feature `play`.
+//! `acestep play`: plays a song, in builds with the feature `play`.
 
 #[cfg(feature = "play")]
 mod speaker;
@@ -13,7 +13,7 @@ use crate::args::{Global, after::Play};
 /// Runs the command.
 ///
 /// # Errors
-/// A file that is no sound; no speaker; a build that has none.
+/// A file that is not a sound; no speaker; a build without the feature.
 pub(crate) fn run(args: &Play, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     for song in &args.songs {

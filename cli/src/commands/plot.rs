@@ -27,7 +27,7 @@ use crate::{
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// Any failure, with a hint.
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     } else if args.show {
         let (audio, notices) = read::read(&args.song)?;
         notices.iter().for_each(|notice| report.note(&notice.0));
-        // As wide as the terminal, but for a column that some break lines in.
+        // Terminal width minus one column, because some terminals break a full line.
         let columns = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
         let letters = letters(&report);
         report.output(
@@ -76,11 +76,11 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What standard output can show: colours if they are wanted there and the terminal has enough of them,
-/// blocks if its letters are Unicode.
+/// Returns the best output of standard output: colours if they are wanted and the terminal supports
+/// enough of them, blocks if its character set is Unicode.
 fn letters(report: &Report) -> Letters {
     let is_coloured = !report.plain("\x1b[1m").is_empty();
-    // Who insists on colours sends them where no terminal can be asked.
+    // With `--color always`, colours are sent even if the terminal cannot be asked.
     let insists = report.color == ColorChoice::Always;
     match (supports_unicode::on(Stream::Stdout), is_coloured) {
         (false, _) => Letters::Ascii,

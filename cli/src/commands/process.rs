@@ -1,11 +1,11 @@
-//! What this process holds of the machine.
+//! Memory of this process.
 
-/// Memory that it holds now, where the system tells.
+/// Returns the current resident memory, if the system reports it.
 pub(crate) fn held() -> Option<u64> {
     status("VmRSS:")
 }
 
-/// The most that it has held, since the last reset of `bench` or the start, where the system tells.
+/// Returns the peak resident memory since the start or the last reset of `bench`, if reported.
 pub(crate) fn peak() -> Option<u64> {
     status("VmHWM:")
 }

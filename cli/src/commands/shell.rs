@@ -1,4 +1,4 @@
-//! `acestep completions` and `acestep man`: what a shell and a reader of manuals want.
+//! `acestep completions` and `acestep man`: shell completions and manual pages.
 
 mod markdown;
 
@@ -23,7 +23,7 @@ use crate::{
     report,
 };
 
-/// Prints completions.
+/// Prints shell completions.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -34,13 +34,13 @@ pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a page of the manual, or writes all of them.
+/// Prints one page of the manual, or writes all pages.
 ///
 /// # Errors
-/// A command that is none; a directory that cannot be written.
+/// An unknown command; a directory that cannot be written.
 pub(crate) fn man(args: &Man, global: &Global) -> Result<ExitCode> {
     let mut root = args::command();
-    // Names of commands below others, and flags of every command.
+    // Adds full names of subcommands and the global flags.
     root.build();
     if let Some(directory) = &args.output {
         fs::create_dir_all(directory).map_err(|error| {
@@ -73,7 +73,7 @@ pub(crate) fn man(args: &Man, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of `command` and of all below it.
+/// Writes the pages of `command` and its subcommands.
 fn write_all(
     command: &clap::Command,
     title: &str,
@@ -85,7 +85,7 @@ fn write_all(
         ManFormat::Roff => (String::from_utf8_lossy(&page(command, title)?).into_owned(), "1"),
         ManFormat::Markdown => (markdown::page(command, title), "md"),
     };
-    // They are made from the program, and follow it.
+    // The pages are generated from the program, so they may be replaced.
     write_text(&directory.join(format!("{title}.{ending}")), &text, Existing::Replace)?;
     *count += 1;
     for below in command.get_subcommands().filter(|command| !command.is_hide_set()) {
@@ -94,7 +94,7 @@ fn write_all(
     Ok(())
 }
 
-/// A page for man. What can be typed is one line: all flags in it, as it would be, fill a screen.
+/// Renders a page for man, with a short synopsis: all flags would fill a screen.
 fn page(command: &clap::Command, title: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let page = Page::new(command.clone().name(title.to_owned()))

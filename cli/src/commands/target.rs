@@ -1,4 +1,4 @@
-//! Where commands may write.
+//! Checks of output files.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use crate::error::Refusal;
 
-/// Refuses what could not be written, and what would replace one of the files that are read.
+/// Refuses a file that cannot be written, or that is also an input.
 ///
 /// # Errors
-/// Those of [`check_target`], and a name that is one of the `inputs`.
+/// Errors of [`check_target`], and a path that is one of the `inputs`.
 pub(crate) fn check(path: &Path, inputs: &[&Path], existing: Existing) -> Result<()> {
     if inputs.iter().any(|input| is_same(input, path)) {
         let message = format!("`{}` would be written over itself", path.display());
@@ -19,7 +19,7 @@ pub(crate) fn check(path: &Path, inputs: &[&Path], existing: Existing) -> Result
     Ok(check_target(path, existing)?)
 }
 
-/// Refuses the name of a picture, given by `flag`, that says that it is something else.
+/// Refuses a picture name without the extension of a PNG; `flag` is the flag that gave it.
 pub(crate) fn check_png(flag: &str, path: &Path) -> Result<(), Refusal> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
         return Ok(());
@@ -29,7 +29,7 @@ pub(crate) fn check_png(flag: &str, path: &Path) -> Result<(), Refusal> {
     Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
 }
 
-/// Refuses to write beside what has no place, such as a pipe.
+/// Refuses an output beside an input that has no folder, such as a pipe.
 pub(crate) fn check_place(input: &Path) -> Result<(), Refusal> {
     if input.metadata().is_ok_and(|of| !of.is_file() && !of.is_dir()) {
         let message = format!("`{}` is a pipe, and no file can lie beside it", input.display());
@@ -38,7 +38,7 @@ pub(crate) fn check_place(input: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether both names lead to one file.
+/// True if both names lead to the same file.
 fn is_same(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -1,5 +1,4 @@
-//! Texts as they are typed, from files and from standard input, the request they make up, and texts
-//! that are written.
+//! Texts from the command line, files and standard input; the request they form; text output.
 
 use std::{
     fs,
@@ -22,14 +21,14 @@ use crate::{
     interrupt, settings,
 };
 
-/// Who reads standard input; there is enough for one.
+/// Users of standard input; only one is allowed.
 #[derive(Debug, Default)]
 pub(crate) struct Stdin {
     users: Vec<&'static str>,
 }
 
 impl Stdin {
-    /// Refuses two readers.
+    /// Refuses a second reader.
     pub(crate) fn check(&self) -> Result<()> {
         if let [first, second, ..] = self.users[..] {
             let message = format!("`{first}` and `{second}` both read standard input");
@@ -39,14 +38,14 @@ impl Stdin {
     }
 }
 
-/// A request file, if there is one, under the words that were typed.
+/// The request from a file, if there is one, with the typed values over it.
 pub(crate) struct Typed {
     pub(crate) request: Request,
     pub(crate) notices: Vec<Notice>,
 }
 
 impl Typed {
-    /// Reads the file and the texts that `words` names.
+    /// Reads the request file and the texts that `words` names.
     ///
     /// # Errors
     /// If one of them cannot be read.
@@ -62,7 +61,7 @@ impl Typed {
         if let Some(value) = &words.lyrics {
             request.lyrics = Some(text_or_file("--lyrics", value, stdin)?);
         }
-        // Of a voice and of none, what was typed drops what was not.
+        // Typed lyrics clear the file's `instrumental`; a typed --instrumental clears its lyrics.
         match (words.lyrics.is_some(), words.instrumental) {
             (true, false) => request.instrumental = None,
             (false, true) => request.lyrics = None,
@@ -94,13 +93,13 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
         let found = tags::request_of(&bytes);
         (bytes, found)
     } else if path.is_file() {
-        // A song may be larger than any request: only its tags are read.
+        // A song can be larger than the limit for requests: read only its tags.
         match tags::request_in(path)? {
             Found::NoSound => (read_file(path)?, Found::NoSound),
             found => (Vec::new(), found),
         }
     } else {
-        // A pipe can be read once.
+        // A pipe can be read only once.
         let bytes = read_file(path)?;
         let found = tags::request_of(&bytes);
         (bytes, found)
@@ -122,18 +121,18 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
     Ok((request, notices))
 }
 
-/// The names in a request file are those of files beside it: they become whole paths.
+/// Resolves the file names of a request relative to the request's folder, to absolute paths.
 fn beside(request: &mut Request, file: &Path) {
     let folder = file.parent().unwrap_or(Path::new(""));
     let names = [&mut request.src_audio, &mut request.src_latents].into_iter().flatten();
     let lists = [&mut request.reference_audio, &mut request.ref_latents].into_iter().flatten();
     for name in names.chain(lists.flatten()) {
-        // A whole path stays as it is.
+        // An absolute path stays as it is.
         if let Some(path) = folder.join(&*name).to_str() {
             *name = anywhere(path);
         }
     }
-    // An adapter may also be one that is installed, by its name.
+    // An adapter can also be the name of an installed one.
     for name in request.adapter.iter_mut().flatten() {
         let beside = folder.join(&*name);
         if let Some(path) = beside.to_str().filter(|_| beside.exists()) {
@@ -142,7 +141,7 @@ fn beside(request: &mut Request, file: &Path) {
     }
 }
 
-/// A path that means the same in every folder.
+/// Returns `path` as an absolute path.
 pub(crate) fn anywhere(path: &str) -> String {
     std::path::absolute(path)
         .ok()
@@ -154,7 +153,7 @@ pub(crate) fn all_anywhere(paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| anywhere(path)).collect()
 }
 
-/// A text as typed, or that of a file: `@FILE`, `@-`; `@@` begins a text with `@`.
+/// Returns a typed text, or the text of a file: `@FILE`, `@-`. `@@` starts a text with `@`.
 pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
     let Some(name) = value.strip_prefix('@') else { return Ok(unix_lines(value)) };
     match name {
@@ -164,7 +163,7 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
         "-" => {
             stdin.users.push(flag);
             if stdin.users.len() > 1 {
-                // Standard input is empty by now; the caller says who else read it.
+                // Standard input is already read; [`Stdin::check`] reports both readers.
                 return Ok(String::new());
             }
             utf8(read_stdin()?, &format!("`{flag} @-`"))
@@ -174,7 +173,7 @@ pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -
     }
 }
 
-/// No text that is asked for here is longer; `/dev/zero` is.
+/// Maximum size of a text file; it also stops the reading of `/dev/zero`.
 const MOST_BYTES: u64 = 16 << 20;
 
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
@@ -184,8 +183,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| too_large(&format!("`{}`", path.display())))
 }
 
-/// Standard input, which can be read once: a command that is run again, now that its model is there,
-/// gets what it got before.
+/// Reads standard input and keeps it. A command that runs again after a download gets the same
+/// bytes.
 fn read_stdin() -> Result<Vec<u8>> {
     static READ: Mutex<Option<Vec<u8>>> = Mutex::new(None);
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +197,7 @@ fn read_stdin() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Everything, or nothing if it is more than [`MOST_BYTES`].
+/// Reads everything, or returns `None` if it is more than [`MOST_BYTES`].
 fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -211,10 +210,10 @@ fn too_large(what: &str) -> anyhow::Error {
         .into()
 }
 
-/// Writes `text` to a file, which appears whole or not at all.
+/// Writes `text` to a file, which appears complete or not at all.
 ///
 /// # Errors
-/// Those of [`write_whole`].
+/// Errors of [`write_whole`].
 pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<(), Error> {
     interrupt::whole(|| {
         write_whole(path, existing, |file| {
@@ -225,22 +224,22 @@ pub(crate) fn write_text(path: &Path, text: &str, existing: Existing) -> Result<
     })
 }
 
-/// Whether there is nothing of that name, not even a link that leads nowhere.
+/// True if nothing has this name, not even a broken link.
 pub(crate) fn is_absent(path: &Path) -> bool {
     path.symlink_metadata().is_err()
 }
 
-/// Refuses a folder that could not be made in the nearest one that exists.
+/// Refuses a folder that could not be created in its nearest existing parent.
 ///
 /// # Errors
-/// Those of [`check_target`].
+/// Errors of [`check_target`].
 pub(crate) fn check_new_folder(folder: &Path) -> Result<(), Error> {
     let absent = |path: &&Path| !path.as_os_str().is_empty() && is_absent(path);
     let first = folder.ancestors().take_while(absent).last();
     first.map_or(Ok(()), |path| check_target(path, Existing::Replace))
 }
 
-/// Bytes as text: see [`texts::decode`].
+/// Decodes bytes as text: see [`texts::decode`].
 pub(crate) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
     texts::decode(&bytes).map_err(|NotText { line }| {
         Refusal::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))

@@ -1,5 +1,4 @@
-//! `acestep warmup`: makes a song that no one hears, so that a card's kernels are compiled and tuned
-//! before one is wanted.
+//! `acestep warmup`: makes a song and discards it, so that a GPU's kernels are compiled and tuned.
 
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Instant};
 
@@ -24,7 +23,7 @@ use crate::{
 /// Runs the command.
 ///
 /// # Errors
-/// Those of `generate`.
+/// Errors of `generate`.
 pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let Started { engine, kernels: kept, notices } = engine::start(&args.place)?;
@@ -49,7 +48,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     let before = kernels::size(kept);
     let start = Instant::now();
     let folder = tempfile::tempdir().context("cannot make a folder for the song")?;
-    // A request file stands for itself: what songs begin with is not what is tuned.
+    // An explicit request file keeps the configured defaults of requests out.
     let empty = folder.path().join("request.json");
     std::fs::write(&empty, "{}").context("cannot write a request for the song")?;
     let song = args::generate_args(words(args, engine.device, &model, &layout, folder.path()))?;
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where kernels are kept. Without a place for them, what takes minutes would be of no use.
+/// Returns the folder of kernels. Without one, minutes of work would be lost.
 fn folder(kernels: &Kernels) -> Result<&Path, Refusal> {
     kernels.folder.as_deref().ok_or_else(|| {
         let why =
@@ -74,7 +73,7 @@ fn folder(kernels: &Kernels) -> Result<&Path, Refusal> {
     })
 }
 
-/// The song as `generate` is asked for it. The language model plans it if there is one.
+/// Returns the command line for `generate`. The language model plans the song if there is one.
 fn words(
     args: &Warmup,
     device: Device,
@@ -109,7 +108,7 @@ fn words(
         Some(name) => {
             words.extend(["--thinking", "--lm-model", &name].map(OsString::from));
             if name == TINY {
-                // Draws in which a random network soon comes to an end.
+                // With these settings a random network soon ends its answer.
                 let draws = ["--lm-temperature", "2", "--lm-top-p", "1"];
                 words.extend(draws.map(OsString::from));
             }

@@ -1,29 +1,29 @@
-//! What can be set: the name in the file, the variable, and what it may be.
+//! The keys of the settings: name in the file, variable, allowed values.
 
 use acestep_runtime::{Device, device::Dtype};
 
 // ANCHOR: key
-/// Something that can be set once for all.
+/// A setting.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// As the file has it; the flag is the same with hyphens.
+    /// Name in the file; the flag is the same with hyphens.
     pub(crate) name: &'static str,
-    /// As the environment has it.
+    /// Name of the environment variable.
     pub(crate) variable: &'static str,
-    /// What holds if nobody says anything.
+    /// Value if nothing is set.
     pub(crate) default: &'static str,
-    /// One line for the file.
+    /// One line for the file that `config init` writes.
     pub(crate) about: &'static str,
     pub(crate) kind: Kind,
-    /// The commands whose flag of that name it is the default of.
+    /// Commands whose flag of that name takes its default from this key.
     pub(crate) commands: &'static [&'static str],
 }
 // ANCHOR_END: key
 
-/// What a value looks like.
+/// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A path; in the file `~` is the home, and what is relative lies beside the file.
+    /// A path. In the file, `~` is the home and relative paths start at the file's directory.
     Path,
     Text,
     Flag,
@@ -32,13 +32,13 @@ pub(crate) enum Kind {
     OneOf(&'static [&'static str]),
 }
 
-/// Those that make songs or read them.
+/// The commands that make or read songs.
 const OF_SONGS: &[&str] =
     &["generate", "plan", "inspire", "format", "understand", "codec", "warmup"];
-/// All of them, and what comes before a command.
+/// The global flags: all commands, and the program itself.
 const EVERY: &[&str] = &[""];
 
-/// Everything but the request.
+/// All keys except those of a request.
 pub(crate) const KEYS: [Key; 11] = [
     key("model", "ACESTEP_MODEL", "turbo", "the model of a song", Kind::Text, &[]),
     key(
@@ -109,8 +109,8 @@ pub(crate) const KEYS: [Key; 11] = [
     ),
 ];
 
-/// Variables that begin as those of the settings do, and that something else reads: where the
-/// configuration is, our tests, our scripts; or that `cargo run` hands on from the build.
+/// Variables with the prefix of the settings that are not settings. They name the configuration,
+/// serve our tests and scripts, or are passed from the build by `cargo run`.
 pub(crate) const OF_OTHERS: [&str; 6] = [
     "ACESTEP_CONFIG",
     "ACESTEP_COMMIT",
@@ -132,10 +132,10 @@ const fn key(
 }
 
 impl Key {
-    /// `text` as it is used.
+    /// Checks `text` and returns its normal form.
     ///
     /// # Errors
-    /// What it may be.
+    /// A description of the allowed values.
     pub(crate) fn read(&self, text: &str) -> Result<String, String> {
         match self.kind {
             Kind::Path | Kind::Text if text.is_empty() => Err("it is empty".to_owned()),
@@ -159,7 +159,7 @@ impl Key {
     }
 }
 
-/// `1`, `on`, `yes`, `true`, and their opposites.
+/// Parses `1`, `on`, `yes`, `true`, and their opposites.
 pub(crate) fn flag(text: &str) -> Option<bool> {
     let is = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     match () {
@@ -169,10 +169,10 @@ pub(crate) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// What the variables of settings begin with.
+/// Prefix of the variables of all settings.
 pub(crate) const PREFIX: &str = "ACESTEP_";
 
-/// The variable of a key of the request: `inference_steps` -> `ACESTEP_INFERENCE_STEPS`.
+/// Returns the variable of a request key: `inference_steps` -> `ACESTEP_INFERENCE_STEPS`.
 pub(crate) fn variable(name: &str) -> String {
     format!("{PREFIX}{}", name.to_uppercase())
 }

@@ -1,4 +1,5 @@
-//! The layers, each over the one before: defaults, the file, the environment, flags.
+//! The layers of the settings, each over the one before: defaults, the file, the environment,
+//! flags.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +18,14 @@ use super::{
 };
 use crate::{args::Global, error::Refusal};
 
-/// Who said a value.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody.
+    /// The built-in default.
     Default,
-    /// The configuration.
+    /// The configuration file.
     File(PathBuf),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
     /// A flag.
     Flag(&'static str),
@@ -41,30 +42,30 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value, and who said it.
+/// A value and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Value<T = String> {
     pub(crate) text: T,
     pub(crate) origin: Origin,
 }
 
-/// Everything that was said.
+/// All settings that were given.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
-    /// The file that was read, or would have been.
+    /// The file that was read, or the path that was tried.
     pub(crate) file: Option<PathBuf>,
     values: BTreeMap<&'static str, Value>,
-    /// What every request begins with.
+    /// The defaults of every request.
     request: BTreeMap<&'static str, Value<Json>>,
-    /// Variables that look like settings and set nothing, with what was probably meant.
+    /// Notes about variables that look like settings but are unknown, with suggestions.
     pub(crate) strangers: Vec<String>,
 }
 
 impl Loaded {
-    /// Reads the file that `global` names, else the user's, then the environment, then the flags.
+    /// Reads the file that `global` names (else the user's file), the environment and the flags.
     ///
     /// # Errors
-    /// A file that cannot be read, is no TOML, or sets what there is not; values that cannot be.
+    /// The file cannot be read, is not TOML, or has unknown keys; a value is not allowed.
     pub(crate) fn read(global: &Global) -> Result<Self> {
         let mut loaded = Self::default();
         if !global.no_config {
@@ -81,28 +82,28 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// What was said of `name`.
+    /// Returns the value of key `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 
-    /// What was said of flags of `command`; of those before a command, if that is empty.
+    /// Returns the defaults for flags of `command`; for the global flags if `command` is empty.
     pub(crate) fn defaults_of(&self, command: &str) -> impl Iterator<Item = (&'static str, &str)> {
         let of = move |key: &&Key| key.commands.contains(&command);
         KEYS.iter().filter(of).filter_map(|key| Some((key.name, &*self.get(key.name)?.text)))
     }
 
-    /// Whether a flag has another default than it is built with.
+    /// True if a flag has another default than the built-in one.
     pub(crate) fn changes_defaults(&self) -> bool {
         KEYS.iter().any(|key| !key.commands.is_empty() && self.values.contains_key(key.name))
     }
 
-    /// What was said of requests.
+    /// Returns the defaults of requests.
     pub(crate) fn of_requests(&self) -> impl Iterator<Item = (&'static str, &Value<Json>)> {
         self.request.iter().map(|(name, value)| (*name, value))
     }
 
-    /// What every request without a file begins with.
+    /// Builds the request that every request without a file starts from.
     ///
     /// # Errors
     /// Values that a request cannot have.
@@ -119,7 +120,7 @@ impl Loaded {
             .with_context(|| format!("the defaults of requests cannot be used ({})", self.who()))
     }
 
-    /// Who says what requests begin with.
+    /// Returns the sources of the defaults of requests.
     fn who(&self) -> String {
         let mut all: Vec<_> = self.request.values().map(|value| value.origin.to_string()).collect();
         all.dedup();
@@ -134,7 +135,7 @@ impl Loaded {
         let named = || format!("the configuration `{}` cannot be used", path.display());
         let content = match fs::read_to_string(path) {
             Ok(content) => content,
-            // Nobody has to have one.
+            // The user's file is optional.
             Err(error) if !is_named && is_absent(&error) => return Ok(()),
             Err(error) => {
                 let hint = "name another with --config, or leave it out with --no-config";
@@ -211,7 +212,8 @@ impl Loaded {
             let text = match Request::takes(name) {
                 Takes::Text => Json::String(text),
                 Takes::Flag => flag(&text).map_or(Json::String(text), Json::Bool),
-                // `120` and `[1, 2]` are what they look like; what is none is refused as a text.
+                // `120` and `[1, 2]` are read as JSON; the rest stays text, which a request
+                // refuses.
                 Takes::Numbers => serde_json::from_str(&text)
                     .ok()
                     .filter(|value: &Json| !value.is_null())
@@ -224,7 +226,7 @@ impl Loaded {
     }
 }
 
-/// Upstream's variables that are none here, and what is said of each.
+/// Variables of upstream that do not exist here, with the note for each.
 const OF_UPSTREAM: [(&str, &str); 6] = [
     ("ACESTEP_CONFIG_PATH", "did you mean ACESTEP_MODEL?"),
     ("ACESTEP_DOWNLOAD_SOURCE", "there is none here"),
@@ -234,7 +236,7 @@ const OF_UPSTREAM: [(&str, &str); 6] = [
     ("ACESTEP_VAE_DECODE_CHUNK_SIZE", "did you mean ACESTEP_VAE_CHUNK?"),
 ];
 
-/// Variables of that beginning that no setting has: one of a typing slip would be passed over in silence.
+/// Returns notes about unknown variables with our prefix, so that a typing error is not silent.
 fn strangers() -> Vec<String> {
     let settings = KEYS.iter().map(|key| key.variable.to_owned());
     let known: Vec<_> = settings.chain(request_keys().map(variable)).collect();
@@ -244,7 +246,7 @@ fn strangers() -> Vec<String> {
             if let Some((_, instead)) = OF_UPSTREAM.iter().find(|(theirs, _)| *theirs == name) {
                 return format!("the variable {name} sets nothing: {instead}");
             }
-            // What all of them begin with makes none of them alike.
+            // Compare names without the prefix, which would make all of them similar.
             let own = |name: &str| name.strip_prefix(PREFIX).unwrap_or(name).to_owned();
             let near: Vec<_> = known.iter().map(|name| own(name)).collect();
             let near = nearest(&own(&name), near.iter().map(String::as_str));
@@ -257,7 +259,7 @@ fn strangers() -> Vec<String> {
     found
 }
 
-/// Why a file cannot be used.
+/// Reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Reason(String);
@@ -266,14 +268,14 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Where the file goes wrong, and how, in one line.
+/// Formats the error and its line number in one line.
 fn shown(error: &toml::de::Error, content: &str) -> String {
     let line = error.span().map(|span| content[..span.start].matches('\n').count() + 1);
     let place = line.map_or(String::new(), |line| format!("line {line}: "));
     format!("{place}{}", error.message())
 }
 
-/// The keys of `[request]`: those of a request, but for the models, which are keys of their own.
+/// Returns the keys of `[request]`: the keys of a request without the models, which are top-level.
 fn request_keys() -> impl Iterator<Item = &'static str> {
     Request::known_keys().filter(|name| KEYS.iter().all(|key| key.name != *name))
 }
@@ -294,14 +296,14 @@ fn unknown(name: &str) -> String {
     format!("it has {}", unknown_in(name, KEYS.iter().map(|key| key.name)))
 }
 
-/// `an unknown key `modle`: did you mean `model`?`
+/// Returns a text such as ``an unknown key `modle`: did you mean `model`?``
 fn unknown_in(name: &str, keys: impl Iterator<Item = &'static str>) -> String {
     let nearest = nearest(name, keys);
     let meant = nearest.map_or(String::new(), |key| format!(": did you mean `{key}`?"));
     format!("an unknown key `{name}`{meant}")
 }
 
-/// A path in the file at `file`.
+/// Resolves a path that the file at `file` contains.
 fn from(file: &Path, text: &str) -> String {
     let path = match (Path::new(text).strip_prefix("~"), home()) {
         (Ok(below), Some(home)) => home.join(below),
@@ -310,10 +312,10 @@ fn from(file: &Path, text: &str) -> String {
     std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Keys of a request whose values are files.
+/// Request keys whose values are files.
 const OF_FILES: [&str; 4] = ["src_audio", "src_latents", "reference_audio", "ref_latents"];
 
-/// One path in the file at `file`, or several.
+/// Resolves one path or several that the file at `file` contains.
 fn placed(file: &Path, value: Json) -> Json {
     match value {
         Json::String(text) => from(file, &text).into(),
@@ -322,7 +324,7 @@ fn placed(file: &Path, value: Json) -> Json {
     }
 }
 
-/// A value as a request file has it; `None` for a table or a time.
+/// Converts a value to JSON; `None` for a table, a time or a float that is not finite.
 fn json(value: toml::Value) -> Option<Json> {
     Some(match value {
         toml::Value::String(text) => text.into(),
@@ -409,7 +411,7 @@ mod tests {
                     command.get_arguments().any(|arg| arg.get_id() == key.name)
                 };
                 let below = || command.get_subcommands().any(has);
-                // Not every command has every flag, but some has.
+                // Only the program itself and `generate` must have every flag.
                 let is_ok = has(command) || below() || !["", "generate"].contains(name);
                 assert!(is_ok, "{name} {}", key.name);
             }

@@ -25,7 +25,7 @@ fn load_toy(tensors: &[(&str, Stored)]) -> Result<Toy<B>, Error> {
     load_files(&[("model.safetensors", file(tensors))], DType::F32)
 }
 
-/// The message without the temporary directory.
+/// Returns the message without the temporary directory.
 fn message(result: Result<Toy<B>, Error>) -> String {
     let text = result.expect_err("an error").to_string();
     let (before, after) = text.split_once("`/").expect("a path");
@@ -67,7 +67,8 @@ fn parameters_have_the_type_that_was_asked_for() -> Result<(), Error> {
         for stored in [F32, F16, BF16] {
             let toy = load_files(&[("model.safetensors", file(&toy(stored)))], dtype)?;
             assert_eq!(toy.encoder.weight.val().dtype(), dtype, "{stored:?}");
-            // What is added number by number is of the type that is computed in: no bf16 on Flex.
+            // Parameters of elementwise operations have the compute type, which is not bf16 on
+            // Flex.
             let wide = if dtype == DType::BF16 { DType::F32 } else { dtype };
             assert_eq!(toy.encoder.bias.val().dtype(), wide, "{stored:?}");
             assert_eq!(toy.null_condition_emb.val().dtype(), wide, "{stored:?}");
@@ -77,7 +78,7 @@ fn parameters_have_the_type_that_was_asked_for() -> Result<(), Error> {
     Ok(())
 }
 
-/// bf16 has numbers up to 3e38, f16 up to 65504: 65519 still rounds to that, 65536 does not.
+/// bf16 reaches 3e38, f16 only 65504: 65519 still rounds to that, 65536 does not.
 #[test]
 fn what_f16_cannot_hold_is_an_error_that_names_the_tensor() -> Result<(), Error> {
     let load = |stored_as: Dtype, dtype, value: f32| {
@@ -95,7 +96,7 @@ fn what_f16_cannot_hold_is_an_error_that_names_the_tensor() -> Result<(), Error>
         assert_eq!(values(&load(stored_as, dtype, 65_536.0)?)[7], 65_536.0);
     }
     assert_eq!(values(&load(F32, DType::F16, 65_519.0)?)[7], 65_504.0);
-    // What is infinite in the file is not a matter of the type.
+    // An infinite value in the file does not depend on the type.
     assert_eq!(values(&load(F32, DType::F16, f32::INFINITY)?)[7], f32::INFINITY);
     Ok(())
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Directory, Error, Tensors, foreign::gguf_tensors, testing::goldens};
 
-/// The first values of a block of `block` that is zero but for `bytes`, each at its place.
+/// Returns the first values of a `block` that is zero except for `bytes`, each at its place.
 fn widened(block: Block, bytes: &[(usize, u8)]) -> [f32; LONGEST] {
     let mut stored = vec![0; block.bytes()];
     for &(at, byte) in bytes {
@@ -28,8 +28,8 @@ fn small_blocks_by_hand() {
     assert_eq!((values[0], values[16]), (1.0, (2.0 + 16.0) * 2.0 + 1.0));
 }
 
-/// The scale of group 4 is 33: its lower bits 1 lie in byte 8, its upper bits 2 on top of byte 0,
-/// where the scale of group 0 is 1; its minimum is 18 by the same way through bytes 8 and 4.
+/// The scale of group 4 is 33: its lower bits 1 are in byte 8, its upper bits 2 in the top of byte
+/// 0, where the scale of group 0 is 1. Its minimum is 18, in the same way in bytes 8 and 4.
 #[test]
 fn scales_of_six_bits_by_hand() {
     let scales = [(1, 0x3C), (3, 0x38), (4, 0x81), (8, 0x42), (12, 0x21)];
@@ -54,8 +54,8 @@ fn blocks_of_two_three_and_six_bits_by_hand() {
     let values = widened(Block::Q2_K, &[(81, 0x40), (83, 0x3C), (9, 0x35), (16 + 48, 2)]);
     assert_eq!(values[144], 2.0 * 5.0 * 2.0 - 3.0);
 
-    // Scale 9 in six bits, 32 less: lower bits 6 in the upper half of byte 1, upper bits 2 in bits 4
-    // and 5 of byte 9; value 144's third bit is bit 4 of mask byte 16, which is not set, then is.
+    // 6-bit scale 9, minus 32: lower bits 6 in the upper half of byte 1, upper bits 2 in bits 4 and
+    // 5 of byte 9. The third bit of value 144 is bit 4 of mask byte 16; it is 0 first, then 1.
     let scale = [(109, 0x3C), (96 + 1, 0x60), (96 + 9, 0x20), (32 + 48, 3)];
     let values = widened(Block::Q3_K, &scale);
     assert_eq!(values[144], (6.0 + 32.0 - 32.0) * (3.0 - 4.0));
@@ -63,7 +63,7 @@ fn blocks_of_two_three_and_six_bits_by_hand() {
     assert_eq!(values[144], 6.0 * 3.0);
 }
 
-/// `blocks.gguf` and what ggml's own package makes of it; see `tests/fixtures/gguf/make.py`.
+/// `blocks.gguf` and the values of ggml's own package; see `tests/fixtures/gguf/make.py`.
 #[test]
 fn every_type_gives_the_values_of_the_reference() -> Result<(), Error> {
     let fixtures = goldens().join("../fixtures/gguf");
@@ -75,7 +75,7 @@ fn every_type_gives_the_values_of_the_reference() -> Result<(), Error> {
         assert_eq!(stored.dtype(name).map(str::to_lowercase).as_deref(), Some(name));
         assert_eq!(stored.shape(name)?, [1, 256], "{name}");
         let (own, reference) = (stored.values::<f32>(name)?, expected.values::<f32>(name)?);
-        // Equal numbers, of which 0 and -0 alone have two forms.
+        // Compares values, so 0 equals -0.
         assert_eq!(own, reference, "{name}");
     }
     Ok(())

@@ -57,7 +57,7 @@ fn parameters_are_the_numbers_of_the_file() -> Result<(), Error> {
     assert_eq!(encoder.num_params() as u64, folder.size(Part::TextEncoder)?.parameters);
     let decoder: oobleck::Decoder<B> = folder.vae_decoder(&place)?;
     assert_eq!(decoder.num_params() as u64, folder.size(Part::VaeDecoder)?.parameters);
-    // Weight norm takes its lengths besides.
+    // Weight norm adds its lengths.
     let size = folder.size(Part::VaeDecoder)?;
     assert!(size.file_bytes > 4 * size.parameters, "{size:?}");
     let total: u64 =
@@ -226,7 +226,7 @@ fn a_check_finds_what_does_not_fit_in_any_part_before_a_weight_is_read() {
     assert!(open_tiny().and_then(|tiny| tiny.check::<B>(&device, &Part::ALL)).is_ok());
 }
 
-/// Four terabytes for each matrix by config.json: any that was made would end this test.
+/// config.json implies four terabytes per matrix: an allocation would end this test.
 #[test]
 fn a_check_makes_no_weights() {
     let copy = Copy::new();

@@ -7,9 +7,9 @@
 //! | text encoder | `text_encoders.qwen3_06b.transformer.`, none | released |
 //! | language model | `text_encoders.qwen3_2b.transformer.`, `..qwen3_4b..`, none | released |
 //!
-//! Such a file has no config.json: one beside it is taken if it fits, else the sizes of the tensors
-//! tell. It has neither a tokenizer nor a latent of silence, both of which ComfyUI carries in its
-//! code; they are looked for beside it and among the models.
+//! Such a file has no config.json: one beside it is used if it fits, else the sizes of the tensors
+//! determine it. It also lacks the tokenizer and the latent of silence, which are part of ComfyUI's
+//! code; they are searched beside it and in the models directories.
 //!
 //! Source: ComfyUI `comfy/supported_models.py` (`ACEStep15`), `comfy/text_encoders/ace15.py`,
 //! `comfy/sd.py`.
@@ -30,15 +30,15 @@ use crate::{
     kind::Kind,
 };
 
-/// Rows of the text encoder's table. Other networks of Qwen3's have 151936, in the same shapes
-/// otherwise, and a language model has 217204.
+/// Rows of the text encoder's embedding table. Other Qwen3 networks have 151936, with the same
+/// shapes otherwise, and a language model has 217204.
 const MOST_ROWS_OF_TEXT: usize = 151_669;
-/// As many as any Qwen3 of the released vocabulary has.
+/// Minimum of any Qwen3 with the released vocabulary.
 const LEAST_ROWS_OF_TEXT: usize = 151_643;
-/// Fewer than any language model with audio codes has.
+/// Lower limit for language models with audio codes.
 const LEAST_ROWS_OF_LANGUAGE: usize = 160_000;
 
-/// Where the networks of a checkpoint are; no prefix in a file of one.
+/// Prefixes of the networks in a checkpoint; none in a file of one network.
 const PREFIXES: [(Kind, &[&str]); 4] = [
     (Kind::Dit, &["model.diffusion_model.", "diffusion_model.", ""]),
     (Kind::Vae, &["vae.", "first_stage_model.", ""]),
@@ -52,7 +52,7 @@ const PREFIXES: [(Kind, &[&str]); 4] = [
     ),
 ];
 
-/// A tensor that each network has, in one of its spellings.
+/// Returns a tensor that each network has, in all its spellings.
 fn markers(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Dit => &["decoder.proj_in.1.weight"],
@@ -67,10 +67,10 @@ fn markers(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Opens the network `wanted` of the file at `path`; `places` are where its pieces may lie.
+/// Opens the network `wanted` of the file at `path`; `places` are searched for its pieces.
 ///
 /// # Errors
-/// Names what is missing, cut, of another kind or of a type that is not read.
+/// An error that names what is missing, truncated, of another kind or of an unsupported type.
 pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Foreign, Error> {
     let bytes = Directory::open_file(path)?;
     let entries = header::parse(path, bytes.all())?;
@@ -81,7 +81,7 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
         .filter_map(|(name, entry)| Some((name.strip_prefix(prefix)?.to_owned(), entry)));
     let mut tensors = Tensors::from_entries(path.to_owned(), bytes, own.collect());
     if wanted == Kind::Vae && !tensors.has(markers(Kind::Vae)[0]) {
-        // Names that have no place in the lists stay, so that they are told of.
+        // Keep unknown names, so that they are reported.
         let stages = oobleck::stages(tensors.names());
         tensors = tensors
             .renamed(|name| oobleck::released(name, stages).unwrap_or_else(|| name.to_owned()))?;
@@ -127,13 +127,13 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
 /// Refuses the file at `path` if it does not hold the network `wanted`, by its header.
 ///
 /// # Errors
-/// What it holds instead.
+/// A description of the network that it holds instead.
 pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     let entries = header::parse(path, Directory::open_file(path)?.all())?;
     find(path, &entries, wanted).map(drop)
 }
 
-/// The prefix of the network `wanted`.
+/// Returns the prefix of the network `wanted`.
 fn find(
     path: &Path,
     entries: &BTreeMap<String, Entry>,
@@ -148,7 +148,7 @@ fn find(
     }
 }
 
-/// The error for a Qwen3 with `rows` rows that are all texts'.
+/// Returns the error for a Qwen3 with `rows` rows, which are all text tokens.
 fn without_codes(path: &Path, rows: usize) -> Error {
     Error::WrongDirectory {
         path: path.to_owned(),
@@ -159,7 +159,7 @@ fn without_codes(path: &Path, rows: usize) -> Error {
     }
 }
 
-/// Whether the file at `path` holds the network `wanted`; not if it cannot be read.
+/// True if the file at `path` holds the network `wanted`; false if it cannot be read.
 pub(super) fn holds(path: &Path, wanted: Kind) -> bool {
     let entries = Directory::open_file(path).and_then(|bytes| header::parse(path, bytes.all()));
     let Ok(entries) = entries else { return false };
@@ -180,7 +180,7 @@ fn rows(entries: &BTreeMap<String, Entry>) -> Option<usize> {
     table.shape.first().copied()
 }
 
-/// The prefix under which the file has `kind`.
+/// Returns the prefix of `kind` in the file.
 fn prefix(entries: &BTreeMap<String, Entry>, kind: Kind) -> Option<&'static str> {
     let has = |prefix: &&&str| {
         markers(kind).iter().any(|marker| entries.contains_key(&format!("{prefix}{marker}")))
@@ -219,7 +219,7 @@ fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> E
     Error::WrongDirectory { path: path.to_owned(), wanted, found }
 }
 
-/// Refuses weights in 8 or 4 bits, which need scales that every program stores in its own way.
+/// Refuses weights in 8 or 4 bits, which need scales that every program stores differently.
 fn refuse_eight_bits(
     path: &Path,
     entries: &BTreeMap<String, Entry>,

@@ -1,8 +1,9 @@
-//! The config.json that lies beside a single file, if it is that file's.
+//! The config.json beside a single file, if it belongs to that file.
 //!
-//! A directory of checkpoints has at most one, which can be that of any of them, or of none: it is
-//! taken only where it fits the tensors. Models of the same sizes differ in how they were trained,
-//! which no tensor tells: where several lie together, a file's own name is believed before it.
+//! A directory of checkpoints has at most one, which may belong to any of them or to none: it is
+//! used only if it fits the tensors. Models of the same sizes differ in their training, which
+//! tensors do not show. If several models are together, the file's name has priority over
+//! config.json.
 
 use std::path::{Path, PathBuf};
 
@@ -13,21 +14,21 @@ use crate::{Error, Tensors, kind::Kind};
 
 const FILE: &str = "config.json";
 
-/// A config.json and where it is from.
+/// A config.json and its path.
 pub(super) struct Config {
     pub(super) from: PathBuf,
     pub(super) text: String,
-    /// Whether there is a file of that name, which was taken.
+    /// True if it was read from a file, false if it was generated.
     pub(super) is_file: bool,
-    /// Why one was not taken.
+    /// Reason why a file was not used.
     pub(super) notice: Option<String>,
 }
 
-/// The config.json of `tensors`, a network of `kind` in the file at `path`: the one beside it, else
-/// what the sizes tell.
+/// Returns the config.json of `tensors`, a network of `kind` in the file at `path`: the file beside
+/// it, else one derived from the sizes.
 ///
 /// # Errors
-/// If neither can be had.
+/// If neither is possible.
 pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, Error> {
     let told = sizes::told(kind, tensors)?;
     let from = path.with_file_name(FILE);
@@ -50,11 +51,11 @@ pub(super) fn of(path: &Path, kind: Kind, tensors: &Tensors) -> Result<Config, E
     Ok(Config { from: path.to_owned(), text, is_file: false, notice })
 }
 
-/// What lies beside a file.
+/// Content beside a file.
 enum Beside {
-    /// No config.json, or that of another kind of network: whole checkpoints hold several.
+    /// No config.json, or one for another kind of network; complete checkpoints hold several kinds.
     Nothing,
-    /// One that cannot be read, and why.
+    /// An unreadable config.json, with the reason.
     Broken(String),
     Found(String, Map<String, Value>),
 }
@@ -84,7 +85,8 @@ fn beside(from: &Path, kind: Kind) -> Beside {
     }
 }
 
-/// Why `config` is not that of the file at `path`, whose tensors say what is `told`.
+/// Returns the reason why `config` does not belong to the file at `path`, whose tensors imply
+/// `told`.
 fn is_of_another(
     path: &Path,
     kind: Kind,
@@ -104,7 +106,7 @@ fn is_of_another(
     ))
 }
 
-/// What the name of the file at `path` says against `config`.
+/// Returns the contradiction between the name of the file at `path` and `config`.
 fn contradicts_name(path: &Path, kind: Kind, config: &Map<String, Value>) -> Option<&'static str> {
     if kind != Kind::Dit {
         return None;
@@ -116,7 +118,7 @@ fn contradicts_name(path: &Path, kind: Kind, config: &Map<String, Value>) -> Opt
     }
 }
 
-/// Whether `config` says that the model is a turbo, if it says anything.
+/// Returns whether `config` declares a turbo model, if it says so at all.
 fn is_turbo(config: &Map<String, Value>) -> Option<bool> {
     config.get("is_turbo").and_then(Value::as_bool).or_else(|| {
         let version = config.get("model_version")?.as_str()?;
@@ -124,7 +126,7 @@ fn is_turbo(config: &Map<String, Value>) -> Option<bool> {
     })
 }
 
-/// What the file's name says of it, if it says anything.
+/// Returns whether the file's name says that it is a turbo model, if it says so at all.
 fn is_turbo_by_name(path: &Path) -> Option<bool> {
     let name = name(path).to_lowercase();
     if name.contains("turbo") {
@@ -133,7 +135,7 @@ fn is_turbo_by_name(path: &Path) -> Option<bool> {
     ["base", "sft"].iter().any(|word| name.contains(word)).then_some(false)
 }
 
-/// Whether other diffusion models lie beside the file at `path`.
+/// True if other diffusion models lie beside the file at `path`.
 fn has_others(path: &Path) -> bool {
     let parent = path.parent().unwrap_or(Path::new(""));
     // `Path::parent` of a bare name is empty, which is no directory.
@@ -143,7 +145,7 @@ fn has_others(path: &Path) -> bool {
     others.any(|other| comfy::holds(other, Kind::Dit))
 }
 
-/// What is said where nothing but its name tells how the file at `path` was trained.
+/// Returns the notice for a file at `path` whose training is known only from its name.
 pub(super) fn named(path: &Path) -> String {
     let turbo = if is_turbo_by_name(path) == Some(true) { "a" } else { "not a" };
     format!(

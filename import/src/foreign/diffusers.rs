@@ -1,4 +1,4 @@
-//! A pipeline of diffusers: a directory with one for each network, and `model_index.json`.
+//! A pipeline of diffusers: `model_index.json`, and a directory for each network.
 //!
 //! | directory | becomes | renamed |
 //! |---|---|---|
@@ -8,10 +8,10 @@
 //! | `vae` | itself | |
 //! | `text_encoder`, `tokenizer` | Qwen3-Embedding-0.6B | |
 //!
-//! In all attention `to_q`, `to_k`, `to_v`, `to_out.0`, `norm_q` and `norm_k` become `q_proj`,
-//! `k_proj`, `v_proj`, `o_proj`, `q_norm` and `k_norm`.
+//! In all attention layers, `to_q`, `to_k`, `to_v`, `to_out.0`, `norm_q` and `norm_k` become
+//! `q_proj`, `k_proj`, `v_proj`, `o_proj`, `q_norm` and `k_norm`.
 //!
-//! Source: diffusers `scripts/convert_ace_step_to_diffusers.py`, whose way back this is, and
+//! Source: diffusers `scripts/convert_ace_step_to_diffusers.py`, which this module reverses, and
 //! `pipelines/ace_step/`.
 
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ use crate::{Directory, Error, Part, Tensors, kind::Kind, silence};
 
 mod config;
 
-/// The file that a pipeline is known by.
+/// File that marks a pipeline.
 pub(super) const INDEX: &str = "model_index.json";
 const CLASS: &str = "AceStepPipeline";
 const SILENCE: &str = "silence_latent";
 
-/// Where the tensors of a diffusion model are, and what their names begin with when released.
+/// Directories of a diffusion model's tensors, and the released prefixes of their names.
 const PARTS: [(&str, &str); 4] = [
     ("transformer", "decoder."),
     ("condition_encoder", "encoder."),
@@ -40,10 +40,10 @@ const PARTS: [(&str, &str); 4] = [
     ("audio_token_detokenizer", "detokenizer."),
 ];
 
-/// The two halves of the audio codec, which a pipeline can do without.
+/// The two halves of the audio codec, which are optional in a pipeline.
 const CODEC: [&str; 2] = ["audio_tokenizer", "audio_token_detokenizer"];
 
-/// (In a released name, in that of diffusers.)
+/// (Released name, diffusers' name.)
 const RENAMED: [(&str, &str); 8] = [
     ("q_proj.", "to_q."),
     ("k_proj.", "to_k."),
@@ -55,18 +55,18 @@ const RENAMED: [(&str, &str); 8] = [
     ("proj_out.1.", "proj_out_conv."),
 ];
 
-/// What a network of a pipeline is.
+/// An opened network of a pipeline.
 pub(super) enum Opened {
-    /// A directory that is as the released one.
+    /// A directory in the released form.
     AsReleased(PathBuf),
-    /// One that is not.
+    /// Any other directory.
     Foreign(Box<Foreign>),
 }
 
-/// Opens the network `wanted` of the pipeline at `root`; `places` are where its pieces may lie.
+/// Opens the network `wanted` of the pipeline at `root`; `places` are searched for its pieces.
 ///
 /// # Errors
-/// Names what is missing, cut or of another kind.
+/// An error that names what is missing, truncated or of another kind.
 pub(super) fn open(root: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Opened, Error> {
     let index = index(root)?;
     match wanted {
@@ -81,7 +81,7 @@ pub(super) fn open(root: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Open
     }
 }
 
-/// What lists the networks; of the class of this model.
+/// Reads the list of networks, and checks that the pipeline has this model's class.
 fn index(root: &Path) -> Result<Map<String, Value>, Error> {
     let index = json_of(root, INDEX)?;
     let class = index.get("_class_name").and_then(Value::as_str).unwrap_or_default();
@@ -96,7 +96,7 @@ fn index(root: &Path) -> Result<Map<String, Value>, Error> {
     })
 }
 
-/// The directory `name` of the pipeline.
+/// Returns the directory `name` of the pipeline.
 fn part(root: &Path, name: &'static str) -> Result<PathBuf, Error> {
     let path = root.join(name);
     if path.is_dir() {
@@ -113,10 +113,10 @@ fn part(root: &Path, name: &'static str) -> Result<PathBuf, Error> {
     })
 }
 
-/// Where the audio codec is not there: diffusers registers both halves of it as optional, and needs
-/// both for what it does with audio codes.
+/// Returns the error data for a missing audio codec. diffusers registers both halves as optional,
+/// and needs both for audio codes.
 fn codec_lack(root: &Path, index: &Map<String, Value>) -> Option<Lack> {
-    // Without one it is listed as `[null, null]`; an older file may lie there still.
+    // A missing half is listed as `[null, null]`; an older file may still be there.
     let is_listed = |name: &str| match index.get(name) {
         Some(Value::Array(pair)) => pair.iter().any(|class| !class.is_null()),
         other => !matches!(other, Some(Value::Null)),
@@ -182,7 +182,7 @@ fn dit(root: &Path, index: &Map<String, Value>, places: &[PathBuf]) -> Result<Fo
     })
 }
 
-/// The released name of a tensor of the directory whose names begin with `prefix` there.
+/// Returns the released name of a tensor; `prefix` is the released prefix of its directory.
 fn released(name: &str, prefix: &str) -> String {
     if name == "null_condition_emb" {
         return name.to_owned();
@@ -198,7 +198,7 @@ fn text_encoder(root: &Path, places: &[PathBuf]) -> Result<Foreign, Error> {
     let directory = part(root, "text_encoder")?;
     let tokenizer = root.join("tokenizer");
     let mut config = json_of(&directory, "config.json")?;
-    // transformers 5 keeps the angles in an object of their own.
+    // transformers 5 keeps the rotary parameters in a separate object.
     if let Some(Value::Object(rope)) = config.remove("rope_parameters") {
         let is_plain = rope.get("rope_type").is_none_or(|kind| kind == "default");
         match (is_plain, rope.get("rope_theta")) {
@@ -209,7 +209,7 @@ fn text_encoder(root: &Path, places: &[PathBuf]) -> Result<Foreign, Error> {
     let config = Value::Object(config).to_string();
     let mut texts = vec![("config.json", directory.join("config.json"), config)];
     let from = Directory::Disk(tokenizer.clone());
-    // Half a tokenizer is none.
+    // Both files are needed for a tokenizer.
     let is_whole = |files: &[&str]| files.iter().all(|file| from.has(file));
     for files in [&["tokenizer.json"][..], &["vocab.json", "merges.txt"]] {
         if is_whole(files) {

@@ -1,16 +1,16 @@
-//! A GGUF file of acestep.cpp, which holds all that its network needs, unless pieces were not there
-//! when it was made.
+//! A GGUF file of acestep.cpp. It holds everything that its network needs, unless pieces were
+//! missing at its conversion.
 //!
-//! | key | what |
+//! | key | value |
 //! |---|---|
 //! | `general.architecture` | `acestep-dit`, `acestep-lm`, `acestep-text-enc` or `acestep-vae` |
-//! | `general.name` | the directory that it was made of: `acestep-v15-turbo` |
-//! | `acestep.config_json` | the released config.json, whole |
-//! | `acestep.is_turbo` | only where it is true |
+//! | `general.name` | the directory that it was made from: `acestep-v15-turbo` |
+//! | `acestep.config_json` | the complete released config.json |
+//! | `acestep.is_turbo` | present only if true |
 //! | `tokenizer.ggml.tokens`, `.merges` | vocab.json and merges.txt: the base vocabulary |
 //!
-//! Tensors keep their released names; those of one row lose leading sizes of 1 when they are
-//! quantised. `silence_latent` of a diffusion model is `[T, C]` in f32.
+//! Tensors keep their released names; quantised tensors of one row lose leading sizes of 1.
+//! `silence_latent` of a diffusion model is `[T, C]` in f32.
 //!
 //! Source: acestep.cpp `convert.py`, `tools/quantize.cpp`, `src/model-registry.h`.
 
@@ -39,7 +39,7 @@ const TOKENS: &str = "tokenizer.ggml.tokens";
 const MERGES: &str = "tokenizer.ggml.merges";
 const SILENCE: &str = "silence_latent";
 
-/// (What the file calls its kind, the kind.)
+/// (Architecture of the file, kind.)
 const ARCHITECTURES: [(&str, Kind); 4] = [
     ("acestep-dit", Kind::Dit),
     ("acestep-lm", Kind::LanguageModel),
@@ -47,15 +47,15 @@ const ARCHITECTURES: [(&str, Kind); 4] = [
     ("acestep-vae", Kind::Vae),
 ];
 
-/// Opens the file at `path`, which has to be of the kind `wanted`; `places` are where its pieces may
-/// lie, if it was converted without them.
+/// Opens the file at `path`, which must be of the kind `wanted`; `places` are searched for its
+/// pieces, if it was converted without them.
 ///
 /// # Errors
-/// Names what is missing, cut, of another kind or of a type that is not read.
+/// An error that names what is missing, truncated, of another kind or of an unsupported type.
 pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Foreign, Error> {
     let (header, mut tensors) = parse(path)?;
     check(path, kind(path, header.text(ARCHITECTURE))?, wanted)?;
-    // acestep.cpp's converter puts `model.` before every name of a language model that lacks it.
+    // acestep.cpp's converter adds `model.` to every name of a language model that lacks it.
     if wanted == Kind::LanguageModel {
         tensors = tensors.renamed(|name| match name {
             "model.lm_head.weight" => "lm_head.weight".to_owned(),
@@ -99,7 +99,7 @@ pub(super) fn open(path: &Path, wanted: Kind, places: &[PathBuf]) -> Result<Fore
 /// Refuses the file at `path` if it is not of the kind `wanted`.
 ///
 /// # Errors
-/// What it is instead.
+/// A description of its actual kind.
 pub(super) fn expect(path: &Path, wanted: Kind) -> Result<(), Error> {
     let bytes = Directory::open_file(path)?;
     let [architecture] = header::first_texts(path, bytes.all(), [ARCHITECTURE])?;
@@ -114,25 +114,25 @@ fn check(path: &Path, kind: Kind, wanted: Kind) -> Result<(), Error> {
     Err(Error::WrongDirectory { path: path.to_owned(), wanted, found })
 }
 
-/// Whether the file at `path` is of the kind `wanted`; not if it cannot be read.
+/// True if the file at `path` is of the kind `wanted`; false if it cannot be read.
 pub(super) fn is_a(path: &Path, wanted: Kind) -> bool {
     super::is_gguf(path) && expect(path, wanted).is_ok()
 }
 
-/// The name that the file at `path` gives itself: that of the directory that it was made of.
+/// Returns the name stored in the file at `path`: the directory that it was made from.
 pub(super) fn name(path: &Path) -> Option<String> {
     let bytes = Directory::open_file(path).ok()?;
     let [name] = header::first_texts(path, bytes.all(), [NAME]).ok()?;
     name
 }
 
-/// vocab.json and merges.txt of the file at `path`, if it has them.
+/// Returns vocab.json and merges.txt of the file at `path`, if it has them.
 pub(super) fn vocabulary(path: &Path) -> Option<[Text; 2]> {
     let (header, _) = parse(path).ok()?;
     tokenizer(path, &header).ok()?
 }
 
-/// The latent of silence of the file at `path`, if it has one.
+/// Returns the latent of silence of the file at `path`, if it has one.
 pub(super) fn silence(path: &Path, channels: usize) -> Option<Result<TensorData, Error>> {
     let (_, tensors) = parse(path).ok()?;
     tensors
@@ -168,7 +168,7 @@ fn kind(path: &Path, architecture: Option<&str>) -> Result<Kind, Error> {
     Ok(*kind)
 }
 
-/// The config.json, with what the file says beside it.
+/// Returns the config.json, completed with other values of the file.
 fn config(path: &Path, header: &Header) -> Result<String, Error> {
     let text = header.text(CONFIG).ok_or_else(|| Error::Foreign {
         path: path.to_owned(),
@@ -187,7 +187,7 @@ fn config(path: &Path, header: &Header) -> Result<String, Error> {
     Ok(Json::Object(config).to_string())
 }
 
-/// vocab.json and merges.txt, if the file has them.
+/// Returns vocab.json and merges.txt, if the file has them.
 fn tokenizer(path: &Path, header: &Header) -> Result<Option<[Text; 2]>, Error> {
     let (Some(tokens), Some(merges)) = (header.texts(TOKENS), header.texts(MERGES)) else {
         return Ok(None);

@@ -1,7 +1,6 @@
-//! The autoencoder's tensors as Stability's own code calls them, and ComfyUI after it.
+//! The autoencoder's tensor names in Stability's code and in ComfyUI.
 //!
-//! Its modules have no names but places in a list; the released file has the names that diffusers
-//! gave them:
+//! Its modules are numbered in a list; the released file has diffusers' names:
 //!
 //! | in the list | released |
 //! |---|---|
@@ -13,10 +12,10 @@
 //! | `parametrizations.weight.original0`, `1` | `weight_g`, `weight_v` |
 //!
 //! Source: stable-audio-tools `models/autoencoders.py`; ComfyUI `comfy/ldm/audio/autoencoder.py`;
-//! diffusers `scripts/convert_stable_audio.py`, which goes the same way.
+//! diffusers `scripts/convert_stable_audio.py`, which maps the same way.
 
-/// The released name of tensor `name`; `stages` is how many blocks each side has. `None` if no
-/// module is there.
+/// Returns the released name of tensor `name`; `stages` is the number of blocks of each side.
+/// `None` if there is no such module.
 pub(super) fn released(name: &str, stages: usize) -> Option<String> {
     let (side, rest) = name.split_once(".layers.")?;
     let (place, rest) = rest.split_once('.')?;
@@ -36,8 +35,8 @@ pub(super) fn released(name: &str, stages: usize) -> Option<String> {
     Some(format!("{side}.{path}"))
 }
 
-/// How many blocks each side has, by the names of a file: its lists have a convolution before them
-/// and two modules after.
+/// Returns the number of blocks of each side, from the names of a file: its lists have a
+/// convolution before the blocks and two modules after them.
 pub(super) fn stages<'a>(names: impl Iterator<Item = &'a str>) -> usize {
     let places = names.filter_map(|name| {
         name.strip_prefix("decoder.layers.")?.split('.').next()?.parse::<usize>().ok()

@@ -1,8 +1,8 @@
-//! Pieces that a file does not hold: its tokenizer, the latent of silence.
+//! Pieces that a file lacks: its tokenizer, the latent of silence.
 //!
-//! They are looked for beside it and among the models, there in the directories of the released
-//! models and in GGUF files too. What is found and does not fit is left, and told if nothing else
-//! fits.
+//! They are searched beside the file and in the models directories, there also in the directories
+//! of released models and in GGUF files. Pieces that do not fit are skipped, and reported if
+//! nothing else fits.
 
 use std::{
     fs,
@@ -20,18 +20,18 @@ use crate::{
     layout::files::files_in, pointer, silence,
 };
 
-/// What a released tokenizer consists of, whole or in halves.
+/// Files of a released tokenizer: one complete file, or a pair.
 const WHOLE: &str = "tokenizer.json";
 const HALVES: [&str; 2] = ["vocab.json", "merges.txt"];
 
-/// Files that were found and do not fit, each with the reason.
+/// Files that were found but do not fit, each with the reason.
 pub(super) type Tried = Vec<(PathBuf, String)>;
 
-/// The directory of the file at `path`, the one above, and `places`: ComfyUI's models lie in
+/// Returns the directory of the file at `path`, its parent, and `places`: ComfyUI sorts models into
 /// directories by kind.
 pub(super) fn near(path: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
     let mut near: Vec<PathBuf> = path.ancestors().skip(1).take(2).map(Path::to_owned).collect();
-    // The directory of a bare name is the working one.
+    // A bare name has an empty directory, which means the working directory.
     near.retain(|place| !place.as_os_str().is_empty());
     for place in places {
         if !near.contains(place) {
@@ -41,18 +41,18 @@ pub(super) fn near(path: &Path, places: &[PathBuf]) -> Vec<PathBuf> {
     near
 }
 
-/// A tokenizer as it was found, or what was found instead.
+/// Result of the search for a tokenizer.
 #[derive(Debug, Default)]
 pub(super) struct Tokenizer {
     /// Its files; empty if none fits.
     pub(super) texts: Vec<Text>,
     pub(super) looked_for: Vec<PathBuf>,
     pub(super) tried: Tried,
-    /// Whether a tokenizer of texts alone fills the table: no audio code has a row.
+    /// True if a text-only tokenizer fills the table, so that no audio code has a row.
     pub(super) has_no_codes: bool,
 }
 
-/// The first tokenizer near that fits a network of `kind` with a table of `rows` rows.
+/// Returns the first tokenizer nearby that fits a network of `kind` with `rows` rows in its table.
 pub(super) fn tokenizer(kind: Kind, rows: usize, near: &[PathBuf]) -> Tokenizer {
     let mut found = Tokenizer { looked_for: tokenizer_places(kind, near), ..Default::default() };
     for place in found.looked_for.clone() {
@@ -98,7 +98,7 @@ impl Tokenizer {
     }
 }
 
-/// The `names` of `place`.
+/// Reads the files `names` of `place`.
 fn texts<const N: usize>(place: &Path, names: [&'static str; N]) -> Result<[Text; N], String> {
     let mut texts = Vec::new();
     for name in names {
@@ -114,7 +114,7 @@ fn texts<const N: usize>(place: &Path, names: [&'static str; N]) -> Result<[Text
     texts.try_into().map_err(|_| "not every file was read".to_owned())
 }
 
-/// The base vocabularies of the GGUF files of `place`.
+/// Returns the base vocabularies of the GGUF files of `place`.
 fn of_gguf(place: &Path) -> impl Iterator<Item = (PathBuf, [Text; 2])> {
     files_in(place, "gguf").into_iter().filter_map(|path| {
         let is_one = |kind| gguf::is_a(&path, kind);
@@ -126,7 +126,7 @@ fn of_gguf(place: &Path) -> impl Iterator<Item = (PathBuf, [Text; 2])> {
     })
 }
 
-/// Where a tokenizer may lie.
+/// Returns the possible places of a tokenizer.
 fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for place in near {
@@ -140,7 +140,7 @@ fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
     all
 }
 
-/// The error for a tokenizer that is not there.
+/// Returns the error for a missing tokenizer.
 pub(super) fn no_tokenizer(path: &Path, looked_for: &[PathBuf], tried: &Tried) -> Error {
     let place = looked_for.first().map_or_else(|| Path::new("."), PathBuf::as_path);
     Error::MissingPiece {
@@ -156,10 +156,10 @@ pub(super) fn no_tokenizer(path: &Path, looked_for: &[PathBuf], tried: &Tried) -
     }
 }
 
-/// The first latent of silence of `channels` near, `[1, T, C]`.
+/// Returns the first latent of silence nearby with `channels` channels, `[1, T, C]`.
 ///
 /// # Errors
-/// Where was looked, and what was found and does not fit.
+/// The searched places, and the files that do not fit.
 pub(super) fn silence(
     near: &[PathBuf],
     channels: usize,
@@ -191,7 +191,7 @@ pub(super) fn silence(
     Err((looked_for, tried))
 }
 
-/// The error for a latent of silence that is not there.
+/// Returns the error for a missing latent of silence.
 pub(super) fn no_silence(of: &Foreign, looked_for: Vec<PathBuf>, tried: Tried) -> Error {
     let place = looked_for.first().and_then(|path| path.parent()).unwrap_or(Path::new("."));
     let remedy = format!(

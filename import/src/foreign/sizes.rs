@@ -1,5 +1,5 @@
-//! What the sizes of a network's tensors say of its config.json, and the rest for files that have
-//! none: the values that are the same in every release of ACE-Step 1.5.
+//! The part of config.json that follows from the sizes of a network's tensors, and the values that
+//! are the same in every release of ACE-Step 1.5, for files without config.json.
 //!
 //! Source: the released `config.json` files; ComfyUI, which reads the same sizes
 //! (`comfy/model_detection.py`) and has the same constants (`comfy/ldm/ace/ace_step15.py`,
@@ -9,22 +9,22 @@ use serde_json::{Map, Value, json};
 
 use crate::{Error, Tensors, kind::Kind};
 
-/// What the released codebook has, whose dimensions alone a tensor tells.
+/// Levels of the released codebook; a tensor only shows the number of its dimensions.
 pub(super) const LEVELS: [u32; 6] = [8, 8, 8, 5, 5, 5];
-/// Base of the rotary angles, everywhere.
+/// Base of the rotary embedding in all networks.
 const ROPE_THETA: u32 = 1_000_000;
 const EPSILON: f64 = 1e-6;
-/// How many levels a code has: no key of a config.json, which lists the levels.
+/// Number of levels of a code. It is no key of config.json, which lists the levels.
 const DIMENSIONS: &str = "dimensions of a code";
-/// What the encoders of XL models have of their own, under `encoder_`.
+/// Sizes that the encoders of XL models have separately, under `encoder_`.
 const WIDTHS: [&str; 4] =
     ["hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"];
 
-/// The sizes of `tensors`, with the error for one that is not there or not of so many sizes.
+/// Access to the sizes of `tensors`, with an error for a missing tensor or a wrong rank.
 struct Sizes<'a>(&'a Tensors);
 
 impl Sizes<'_> {
-    /// Size `at` of the `rank` of tensor `name`.
+    /// Returns size `at` of tensor `name`, which must have rank `rank`.
     fn of(&self, name: &str, at: usize, rank: usize) -> Result<usize, Error> {
         let shape = self.0.shape(name)?;
         if shape.len() == rank {
@@ -33,7 +33,7 @@ impl Sizes<'_> {
         Err(self.strange(format!("tensor `{name}` is {shape:?}, which has not {rank} sizes")))
     }
 
-    /// Layers of the stack whose tensors' names begin with `prefix`.
+    /// Returns the number of layers in the stack with the name prefix `prefix`.
     fn layers(&self, prefix: &str) -> usize {
         let indices = self
             .0
@@ -42,7 +42,7 @@ impl Sizes<'_> {
         indices.max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Query heads, key heads and width of a head of attention `prefix`.
+    /// Returns query heads, key heads and head width of the attention `prefix`.
     fn heads(&self, prefix: &str) -> Result<[usize; 3], Error> {
         let width = self.of(&format!("{prefix}.q_norm.weight"), 0, 1)?.max(1);
         let rows = |name: &str| self.of(&format!("{prefix}.{name}.weight"), 0, 2);
@@ -54,10 +54,10 @@ impl Sizes<'_> {
     }
 }
 
-/// What the sizes of `tensors`, a network of `kind`, say: keys of its config.json.
+/// Returns the keys of config.json that follow from the sizes of `tensors`, a network of `kind`.
 ///
 /// # Errors
-/// If a tensor that tells a size is missing or of another rank.
+/// If a required tensor is missing or of another rank.
 pub(super) fn told(kind: Kind, tensors: &Tensors) -> Result<Map<String, Value>, Error> {
     let sizes = Sizes(tensors);
     let told = match kind {
@@ -68,7 +68,7 @@ pub(super) fn told(kind: Kind, tensors: &Tensors) -> Result<Map<String, Value>, 
     Ok(told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// The config.json for `tensors`, whose sizes say what is [`told`].
+/// Returns the config.json for `tensors`, from the keys of [`told`].
 ///
 /// # Errors
 /// If the codebook is not the released one.
@@ -117,8 +117,8 @@ pub(super) fn config(
     Ok(Value::Object(config).to_string())
 }
 
-/// A key in which a config.json differs from what the tensors have `told`: the key, its value there,
-/// the tensors' value. A key that it lacks is no difference.
+/// Returns the first difference between config.json and the values `told` by the tensors: key, its
+/// value there, the tensors' value. A missing key is no difference.
 pub(super) fn difference(
     told: &Map<String, Value>,
     config: &Map<String, Value>,
@@ -127,7 +127,7 @@ pub(super) fn difference(
     told.iter().find_map(|(key, own)| {
         let value = match key.as_str() {
             DIMENSIONS => says("fsq_input_levels")?.as_array()?.len().into(),
-            // Encoders of no width of their own have the transformer's.
+            // Encoders without a separate width have the transformer's.
             _ => says(key).or_else(|| says(key.strip_prefix("encoder_")?))?.clone(),
         };
         let key = if key == DIMENSIONS { "fsq_input_levels" } else { key };
@@ -135,7 +135,7 @@ pub(super) fn difference(
     })
 }
 
-/// How many tokens a Qwen3 has a row for.
+/// Returns the number of tokens in the embedding table of a Qwen3.
 ///
 /// # Errors
 /// If it has no table.
@@ -143,13 +143,13 @@ pub(super) fn rows(tensors: &Tensors) -> Result<usize, Error> {
     Sizes(tensors).of(&table(tensors), 0, 2)
 }
 
-/// The embedding table of a Qwen3, with or without `model.`.
+/// Returns the name of a Qwen3's embedding table, with or without `model.`.
 fn table(tensors: &Tensors) -> String {
     let bare = "embed_tokens.weight";
     if tensors.has(bare) { bare.to_owned() } else { format!("model.{bare}") }
 }
 
-/// Keys and what sizes say of them.
+/// Keys and their values from the sizes.
 type Told = Vec<(&'static str, Value)>;
 
 fn dit(sizes: &Sizes<'_>) -> Result<Told, Error> {
@@ -187,13 +187,13 @@ fn dit(sizes: &Sizes<'_>) -> Result<Told, Error> {
     Ok(own.map(|(key, size)| (key, size.into())).into())
 }
 
-/// The tensors are under their released names.
+/// Reads the VAE's sizes; the tensors have their released names.
 fn vae(sizes: &Sizes<'_>) -> Result<Told, Error> {
     let first = "encoder.conv1.weight_v";
     let width = sizes.of(first, 0, 3)?;
     let stage = |index, at| sizes.of(&format!("encoder.block.{index}.conv1.weight_v"), at, 3);
     let stages = 0..sizes.layers("encoder.block.");
-    // A stage that makes its input n times shorter looks at 2 n samples.
+    // A stage that downsamples by n has a filter of 2 n samples.
     let ratios = stages.clone().map(|index| Ok(stage(index, 2)? / 2));
     let multiples = stages.map(|index| Ok(stage(index, 0)? / width.max(1)));
     Ok(vec![
@@ -206,7 +206,7 @@ fn vae(sizes: &Sizes<'_>) -> Result<Told, Error> {
     ])
 }
 
-/// With or without `model.`: the text encoder or a language model.
+/// Reads a Qwen3's sizes (text encoder or language model), with or without `model.`.
 fn qwen3(sizes: &Sizes<'_>) -> Result<Told, Error> {
     let table = table(sizes.0);
     let prefix = table.trim_end_matches("embed_tokens.weight");

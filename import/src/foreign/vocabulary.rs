@@ -1,11 +1,11 @@
-//! Whether a tokenizer is that of a network, by the number of its tokens.
+//! Checks whether a tokenizer belongs to a network, by the number of its tokens.
 //!
 //! | network | rows of its table |
 //! |---|---|
 //! | text encoder | base vocabulary, 26 added tokens |
-//! | language model | the same, and one for each audio code |
+//! | language model | the same, plus one for each audio code |
 //!
-//! A table may have more rows than tokens, as it is brought to a round number.
+//! A table may have more rows than tokens, because its size is rounded up.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ use crate::{
     tokenizer::ADDED_TOKENS,
 };
 
-/// More rows than a table is filled up with, and no more than the codes that any model has.
+/// More rows than any padding of a table, and no more than the codes of any model.
 const PADDING: usize = 512;
 
-/// Why a tokenizer is not that of a network.
+/// Reason why a tokenizer does not belong to a network.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unfit {
-    /// All rows of the table are texts': it is the text encoder's, and no language model's.
+    /// All rows of the table are text tokens: it is the text encoder's, not a language model's.
     NoCodes,
     /// Another reason.
     Because(String),
@@ -36,7 +36,7 @@ impl From<String> for Unfit {
 }
 
 impl Unfit {
-    /// For a message.
+    /// Returns the reason for a message.
     pub(super) fn reason(self) -> String {
         match self {
             Self::NoCodes => "its tokens fill the table, and leave no row for audio codes".into(),
@@ -45,8 +45,8 @@ impl Unfit {
     }
 }
 
-/// Checks vocab.json and merges.txt, which list the base vocabulary, for a network of `kind` with a
-/// table of `rows` rows.
+/// Checks vocab.json and merges.txt, which list the base vocabulary, for a network of `kind` with
+/// `rows` rows in its table.
 pub(super) fn check_pair(
     (kind, rows): (Kind, usize),
     vocabulary: &str,
@@ -84,7 +84,7 @@ pub(super) fn check_pair(
     }
 }
 
-/// A tokenizer.json, as far as its ids go.
+/// The ids of a tokenizer.json.
 #[derive(Deserialize)]
 struct File {
     model: Model,
@@ -139,7 +139,7 @@ fn too_few(what: String, rows: usize, left: usize) -> Unfit {
 mod tests {
     use super::*;
 
-    /// A vocabulary of `count` tokens, and merges of its first three.
+    /// Creates a vocabulary of `count` tokens, and merges of its first three.
     fn pair(count: usize) -> (String, String) {
         let tokens = ["a", "b", "ab"].map(str::to_owned).into_iter();
         let tokens = tokens.chain((3..count).map(|id| format!("t{id}")));

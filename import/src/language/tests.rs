@@ -24,7 +24,7 @@ fn open(path: &Path) -> Result<LanguageFolder, Error> {
     LanguageFolder::open(Directory::Disk(path.to_owned()))
 }
 
-/// Opens, checks and loads; what loads must have been found sound by the check.
+/// Opens, checks and loads the model; check and load must agree.
 fn load(path: &Path) -> Result<qwen3::Causal<B>, Error> {
     let folder = open(path)?;
     let checked = folder.check::<B>(&Default::default());
@@ -33,7 +33,7 @@ fn load(path: &Path) -> Result<qwen3::Causal<B>, Error> {
     loaded
 }
 
-/// The size of a head that is not the embedding table: 958 rows of 64.
+/// A head separate from the embedding table: 958 rows of 64.
 fn head() -> Stored {
     let values = (0..958 * 64).flat_map(|i| (i as f32).to_le_bytes());
     Stored { dtype: Dtype::F32, shape: vec![958, 64], bytes: values.collect() }

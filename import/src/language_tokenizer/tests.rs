@@ -22,13 +22,13 @@ fn ids(value: &Value) -> Vec<u32> {
     serde_json::from_value(value.clone()).expect("ids")
 }
 
-/// The golden directory's `names`.
+/// Returns the golden directory's `names`.
 fn files<const N: usize>(names: [&'static str; N]) -> Vec<(&'static str, Vec<u8>)> {
     let read = |name| (name, golden_directory().text(name).expect(name).into_bytes());
     names.map(read).into()
 }
 
-/// A directory with the golden tokenizer.json, changed.
+/// Creates a directory with a changed copy of the golden tokenizer.json.
 fn changed(change: impl FnOnce(&mut Value)) -> (tempfile::TempDir, Directory) {
     let text = golden_directory().text("tokenizer.json").expect("a golden");
     let mut json: Value = serde_json::from_str(&text).expect("JSON");
@@ -96,7 +96,7 @@ fn vocabulary_and_merges_give_the_same_tokenizer() -> Result<(), Error> {
     let reference = LanguageTokenizer::open(&golden_directory(), ROWS)?;
     let (_temporary, directory) = directory(&files(["vocab.json", "merges.txt"]));
     let tokenizer = LanguageTokenizer::open(&directory, ROWS)?;
-    // Every id means the same, the added tokens' too.
+    // All ids are equal, including the added tokens.
     assert_eq!(tokenizer.inner.get_vocab(true), reference.inner.get_vocab(true));
     for case in golden("tokenizer_cases.json")["tiny"].as_array().expect("cases") {
         let text = case["text"].as_str().expect("a text");
@@ -197,7 +197,7 @@ fn each_way_to_be_no_tokenizer_of_a_language_model_is_told() {
     assert!(matches!(error, Error::MissingFile { .. }), "{error}");
 }
 
-/// Whatever a text is, encoding does not fail, and all of it is in the ids.
+/// Encoding never fails for any text, and decoding returns the text.
 #[test]
 fn any_text_has_ids_that_give_it_back() -> Result<(), Error> {
     let tokenizer = LanguageTokenizer::open(&golden_directory(), ROWS)?;

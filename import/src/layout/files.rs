@@ -1,5 +1,5 @@
-//! Models that are files among the models, not directories: GGUF as acestep.cpp calls them, and
-//! ComfyUI's directories by kind. What a file is, its content says.
+//! Models that are single files: GGUF files with acestep.cpp's names, and ComfyUI's directories by
+//! kind. The content determines the kind of a file.
 
 use std::{
     cmp::Reverse,
@@ -10,14 +10,13 @@ use std::{
 use super::{KNOWN_MODELS, TEXT_ENCODER, VAE, language::KNOWN_LANGUAGE_MODELS};
 use crate::{foreign, hub::name_of_snapshot, kind::Kind};
 
-/// What the names of GGUF files end with, the finest first.
+/// Type suffixes of GGUF files, from most to least precise.
 const TYPES: [&str; 18] = [
     "F32", "BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "Q4_K_M", "Q4_K_S",
     "Q4_1", "Q4_0", "Q3_K_L", "Q3_K_M", "Q3_K_S", "Q2_K", "Q4_K",
 ];
 
-/// What a model's files and directory are called: the directory's name, a file's without its ending
-/// and its type.
+/// Returns the model's name: a directory's name, or a file's name without extension and type.
 pub(crate) fn stem(path: &Path) -> String {
     if path.is_dir() {
         return name_of_snapshot(path).unwrap_or_else(|| super::directory_name(path));
@@ -29,17 +28,17 @@ pub(crate) fn stem(path: &Path) -> String {
     }
 }
 
-/// The model that a GGUF file called `name` is of; `None` for a path and for other names.
+/// Returns the model of a GGUF file called `name`; `None` for a path and for other names.
 pub(super) fn model_of(name: &str) -> Option<String> {
     let is_plain = name.ends_with(".gguf") && !name.contains(['/', '\\']);
     is_plain.then(|| stem(Path::new(name)))
 }
 
-/// The finest GGUF file in `place` of model `name`, a network of the kind `wanted`:
-/// `acestep-v15-turbo-Q8_0.gguf`, or one of another name that calls itself so inside.
+/// Returns the most precise GGUF file in `place` of model `name`, a network of the kind `wanted`:
+/// `acestep-v15-turbo-Q8_0.gguf`, or a file with that name inside.
 ///
-/// What is of another kind by its content is left, whatever its name; what cannot be read is not, so
-/// that it is told.
+/// A file whose content is of another kind is skipped. An unreadable file is not, so that it is
+/// reported.
 pub(super) fn gguf(place: &Path, name: &str, wanted: Kind) -> Option<PathBuf> {
     let files = files_in(place, "gguf");
     let of = |path: &PathBuf| {
@@ -58,13 +57,13 @@ pub(super) fn gguf(place: &Path, name: &str, wanted: Kind) -> Option<PathBuf> {
             && foreign::is_a(path, wanted)
             && foreign::name_inside(path).as_deref() == Some(name)
     };
-    // Their names tell no type: of the same weights the larger file has the finer ones.
+    // Without a type in the names, the larger file has the more precise weights.
     let size = |path: &&PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let found = files.iter().filter(calls_itself);
     found.min_by_key(|path| Reverse(size(path))).cloned()
 }
 
-/// Whether `name` is that of a released directory.
+/// True if `name` is the name of a released directory.
 fn is_known(name: &str) -> bool {
     let models = KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS);
     models.map(|model| model.directory).chain([VAE, TEXT_ENCODER]).any(|known| known == name)
@@ -74,7 +73,7 @@ fn rank(kind: &str) -> Option<usize> {
     TYPES.iter().position(|known| known.eq_ignore_ascii_case(kind))
 }
 
-/// The files of `place` with that ending, in alphabetical order.
+/// Returns the files of `place` with that extension, in alphabetical order.
 pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -86,27 +85,27 @@ pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// What there is of a network in a place.
+/// Result of the search for a network in a place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
-    /// Its directory, without anything in it.
+    /// An empty directory with its name.
     Empty(PathBuf),
     One(PathBuf),
-    /// Of several none is meant more than the others.
+    /// Several candidates, none of which is preferred.
     Several(Vec<PathBuf>),
 }
 
-/// What a network beside the diffusion model is called.
+/// Names of a companion network.
 struct Names {
-    /// The released directory.
+    /// Name of the released directory.
     directory: &'static str,
-    /// ComfyUI's directories, and what the file is called there when it is fetched.
+    /// ComfyUI's directories, and the name of the published file there.
     comfy: &'static [&'static str],
     published: &'static str,
 }
 
-/// `None` for what is no companion.
+/// Returns the names; `None` if `wanted` is no companion.
 fn names(wanted: Kind) -> Option<Names> {
     let (directory, comfy, published): (_, &[&str], _) = match wanted {
         Kind::Vae => (VAE, &["vae"], "ace_1.5_vae.safetensors"),
@@ -118,7 +117,7 @@ fn names(wanted: Kind) -> Option<Names> {
     Some(Names { directory, comfy, published })
 }
 
-/// How to say which of several files is meant.
+/// Returns the remedy for several candidates.
 pub(super) fn remedy(wanted: Kind) -> String {
     let names = names(wanted);
     let names =
@@ -130,8 +129,8 @@ pub(super) fn remedy(wanted: Kind) -> String {
     )
 }
 
-/// The network `wanted`, one of a model beside its diffusion transformer, in `place`: a directory, a
-/// GGUF file, a safetensors file in a directory of ComfyUI.
+/// Finds the companion network `wanted` in `place`: a directory, a GGUF file, or a safetensors file
+/// in a directory of ComfyUI.
 pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
     let Some(Names { directory: name, comfy, published }) = names(wanted) else {
         return Found::Nothing;
@@ -140,14 +139,14 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
     if directory.join("config.json").is_file() {
         return Found::One(directory);
     }
-    // A file of the published name that cannot be read is cut, and to be told so: another in its place
-    // would be another sound.
+    // Use a file with the published name even if it is unreadable, so that it is reported. Another
+    // file in its place would change the sound.
     let published_in = |own: &&str| Some(place.join(own).join(published)).filter(|p| p.is_file());
     let meant = comfy.iter().find_map(published_in);
     if let Some(path) = meant.filter(|path| !foreign::is_another(path, wanted)) {
         return Found::One(path);
     }
-    // So is a release that lacks its config.json.
+    // The same holds for a release without config.json.
     if has_released_weights(&directory) {
         return Found::One(directory);
     }
@@ -175,7 +174,7 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
     if is_empty { Found::Empty(directory) } else { Found::Nothing }
 }
 
-/// Whether `directory` holds weights by the name that they have in a release.
+/// True if `directory` has weights with a released name.
 fn has_released_weights(directory: &Path) -> bool {
     let stems = ["model", "diffusion_pytorch_model"];
     let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -183,7 +182,7 @@ fn has_released_weights(directory: &Path) -> bool {
     files.iter().filter_map(stem).any(|stem| stems.iter().any(|own| stem.starts_with(own)))
 }
 
-/// The files of `place` that are of the kind `wanted` by their content.
+/// Returns the files of `place` whose content is of the kind `wanted`.
 fn of_kind(place: &Path, ending: &str, wanted: Kind) -> impl Iterator<Item = PathBuf> {
     files_in(place, ending).into_iter().filter(move |path| foreign::is_a(path, wanted))
 }
@@ -215,7 +214,7 @@ mod tests {
     fn a_gguf_file_is_known_by_what_it_says_of_itself() {
         const TURBO: &str = "acestep-v15-turbo";
         for (files, expected) in [
-            // The name of the file, where the content does not speak against it.
+            // The name of the file, if the content does not contradict it.
             (
                 &[("acestep-v15-turbo-Q8_0.gguf", "acestep-dit", "x")][..],
                 Some("acestep-v15-turbo-Q8_0.gguf"),
@@ -231,7 +230,7 @@ mod tests {
             (&[("song.gguf", "acestep-dit", TURBO)], Some("song.gguf")),
             (&[("song.gguf", "acestep-lm", TURBO)], None),
             (&[("song.gguf", "acestep-dit", "acestep-v15-base")], None),
-            // A file that is called as another model is that.
+            // A file that has the name of another model.
             (&[("acestep-v15-base-Q8_0.gguf", "acestep-dit", TURBO)], None),
         ] {
             let dir = directory(files);
@@ -257,14 +256,14 @@ mod tests {
         assert!(remedy(Kind::Vae).contains("`vae-BF16.gguf`"));
     }
 
-    /// Another network would be another sound.
+    /// Another network would change the sound.
     #[test]
     fn a_published_file_that_is_cut_hides_no_other_and_an_empty_directory_hides_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let vae = dir.path().join("vae");
         fs::create_dir(&vae).expect("a directory");
         assert_eq!(companion(dir.path(), Kind::Vae), Found::Empty(vae.clone()));
-        // What is no autoencoder is left out, whatever its name begins with.
+        // A file that is no autoencoder is skipped, no matter how its name begins.
         fs::write(vae.join("other.safetensors"), "x").expect("a file");
         assert_eq!(companion(dir.path(), Kind::Vae), Found::Nothing);
         for name in ["model.safetensors", "ace_1.5_vae.safetensors"] {

@@ -1,4 +1,4 @@
-//! Where a language model lies: one directory, which needs no others beside it.
+//! The search for a language model: one directory without companions.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
     ),
 ];
 
-/// The directory of a language model, or the file that stands for it.
+/// The directory of a language model, or the file that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguagePath {
     /// The short name of a released model, else the name of its directory or file.
@@ -34,12 +34,12 @@ pub struct LanguagePath {
 }
 
 impl Layout {
-    /// Finds the language model that `choice` names: a short name with or without `lm-`, a
-    /// directory or file among the models, or a path. Without a choice it is the first of the released ones
-    /// that is there.
+    /// Finds the language model `choice`: a short name with or without `lm-`, a directory or file
+    /// in the models directory, or a path. Without a choice, finds the first released one that is
+    /// installed.
     ///
     /// # Errors
-    /// [`Error::Absent`], which lists where was looked and says how to get it; [`Error::Io`].
+    /// [`Error::Absent`], which lists the searched places and the remedy; [`Error::Io`].
     pub fn resolve_language_model(&self, choice: Option<&str>) -> Result<LanguagePath, Error> {
         let path = match choice {
             Some(choice) => self.chosen_language_model(choice)?,
@@ -69,7 +69,7 @@ impl Layout {
     }
 }
 
-/// The released language model of that name: `lm-4b`, `4B`, `acestep-5Hz-lm-4B`.
+/// Returns the released language model of that name: `lm-4b`, `4B`, `acestep-5Hz-lm-4B`.
 fn find(choice: &str) -> Option<&'static KnownModel> {
     let of_file = files::model_of(choice);
     KNOWN_LANGUAGE_MODELS.iter().find(|model| {
@@ -79,7 +79,7 @@ fn find(choice: &str) -> Option<&'static KnownModel> {
     })
 }
 
-/// What the model at `path` is called.
+/// Returns the name of the model at `path`.
 pub(crate) fn name_of(path: &Path) -> String {
     let directory = files::stem(path);
     let known = KNOWN_LANGUAGE_MODELS.iter().find(|model| model.directory == directory);

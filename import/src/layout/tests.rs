@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use tempfile::TempDir;
 
-/// A models directory with `names` in it.
+/// Creates a models directory that contains `names`.
 pub(super) fn models(names: &[&str]) -> TempDir {
     let temporary = tempfile::tempdir().expect("a temporary directory");
     for name in names {

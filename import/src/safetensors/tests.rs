@@ -81,7 +81,7 @@ fn a_file_cut_anywhere_is_an_error_that_names_it() {
     assert!(open(&[("model.safetensors", whole)]).is_ok());
 }
 
-/// Whatever the damage, the answer is an error or a file of other values, never a panic.
+/// Any damage gives an error or other values, never a panic.
 #[test]
 fn a_file_with_a_damaged_byte_never_panics() {
     let whole = file(&[("a", stored(F32, &[4], &[1.0; 4])), ("b", stored(F32, &[2], &[2.0; 2]))]);
@@ -92,7 +92,7 @@ fn a_file_with_a_damaged_byte_never_panics() {
             let (_temporary, directory) = directory(&[("model.safetensors", damaged)]);
             if let Ok(tensors) = Tensors::open(&directory) {
                 let names: Vec<_> = tensors.names().collect();
-                // A type or a name can still be wrong, which is found when the tensor is read.
+                // A wrong type or name may only be found when the tensor is read.
                 names.iter().for_each(|name| drop(tensors.read(name, DType::F32)));
             }
         }
@@ -122,8 +122,8 @@ fn a_tensor_longer_than_a_chunk_is_read_whole() -> Result<(), Error> {
     Ok(())
 }
 
-/// The first tensor begins behind a header of a multiple of eight bytes; the last where an odd number
-/// of pairs has shifted it.
+/// The first tensor starts after a header of a multiple of eight bytes; the last one is shifted by
+/// an odd number of pairs.
 #[test]
 fn what_is_of_the_wanted_type_and_aligned_stays_where_it_is() -> Result<(), Error> {
     use burn::tensor::AllocationProperty;
@@ -142,7 +142,7 @@ fn what_is_of_the_wanted_type_and_aligned_stays_where_it_is() -> Result<(), Erro
     assert_eq!(place("a", DType::BF16)?, (true, first.clone()));
     assert_eq!(place("a", DType::F32)?, (false, first.clone()));
     assert_eq!(place("b", DType::BF16)?, (false, vec![4.0, 5.0]));
-    // Its pages were given back with the value, and come again.
+    // Its pages were released with the value, and are mapped again.
     assert_eq!(place("a", DType::BF16)?, (true, first));
     Ok(())
 }

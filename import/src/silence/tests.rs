@@ -6,7 +6,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 use super::*;
 use crate::testing::{directory, file, goldens, stored};
 
-/// A zip archive with `entries`.
+/// Creates a zip archive with `entries`.
 fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
@@ -17,7 +17,7 @@ fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().expect("an archive").into_inner()
 }
 
-/// What torch pickles for a tensor of `sizes` and `strides` from `offset` on.
+/// Returns torch's pickle of a tensor with `sizes` and `strides`, starting at `offset`.
 fn pickle(
     storage: &str,
     [stored, offset]: [usize; 2],
@@ -37,7 +37,7 @@ fn pickle(
         int(stored),
         b"tQ".to_vec(),
         int(offset),
-        // What Python's own pickler writes for more than three numbers, good for any count.
+        // Python's own pickler writes this for more than three numbers; it is valid for any count.
         [b"(", &sizes.map(int).concat()[..], b"t"].concat(),
         tuple(strides),
         b"\x89ccollections\nOrderedDict\n)RtR.".to_vec(),
@@ -45,7 +45,7 @@ fn pickle(
     .concat()
 }
 
-/// `values` as `torch.save` writes a contiguous f32 tensor `[1, 2, T]`.
+/// Returns `values` as `torch.save` writes a contiguous f32 tensor `[1, 2, T]`.
 fn pt(values: &[f32]) -> Vec<u8> {
     let (count, frames) = (values.len(), values.len() / 2);
     let described = pickle("FloatStorage", [count, 0], [1, 2, frames], [count, frames, 1]);
@@ -145,7 +145,8 @@ fn each_way_to_be_no_latent_of_silence_is_told() {
     assert!(error.ends_with("and so is `silence_latent.safetensors`"), "{error}");
 }
 
-/// Six stored values 1 to 6: the transposed view of `[3, 2]`, and the last two of each row of three.
+/// Six stored values 1 to 6: the transposed view of `[3, 2]`, and the last two of each row of
+/// three.
 #[test]
 fn views_and_slices_are_read_as_torch_reads_them() -> Result<(), Error> {
     let stored = le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);

@@ -1,7 +1,7 @@
-//! A tokenizer.json from `vocab.json` and `merges.txt`.
+//! Assembles a tokenizer.json from `vocab.json` and `merges.txt`.
 //!
-//! Those hold the base vocabulary only; the added tokens follow it in order, and after them, for the
-//! language model, the audio codes.
+//! These files hold only the base vocabulary. The added tokens follow it in order, and for the
+//! language model the audio codes follow them.
 //!
 //! Source: `tokenizer.json` of Qwen3-Embedding-0.6B and of acestep-5Hz-lm-1.7B.
 
@@ -15,11 +15,11 @@ use crate::{
     language_tokenizer::{AUDIO_CODES, audio_code},
 };
 
-/// How Qwen splits text before merging; digits one by one.
+/// Qwen's pattern to split text before merging; digits are split one by one.
 const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// Qwen3's added tokens in the order of their ids, the first right after the base vocabulary
-/// (151643 in the released one), and whether each is special.
+/// Qwen3's added tokens in the order of their ids, the first directly after the base vocabulary
+/// (151643 in the released one); true if the token is special.
 const ADDED: [(&str, bool); 26] = [
     (END_OF_TEXT, true),
     ("<|im_start|>", true),
@@ -49,10 +49,10 @@ const ADDED: [(&str, bool); 26] = [
     ("</think>", false),
 ];
 
-/// How many they are.
+/// Number of the added tokens.
 pub(crate) const ADDED_TOKENS: usize = ADDED.len();
 
-/// The tokenizer.json of `owner` that `vocab.json` and `merges.txt` stand for.
+/// Returns the tokenizer.json of `owner` for `vocab.json` and `merges.txt`.
 ///
 /// # Errors
 /// [`Error::BadTokenizer`].

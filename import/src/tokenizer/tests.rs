@@ -21,7 +21,7 @@ fn cases() -> Vec<(String, Vec<u32>)> {
     cases.iter().map(case).collect()
 }
 
-/// The golden directory's vocab.json and merges.txt without its tokenizer.json.
+/// Returns the golden directory's vocab.json and merges.txt, without its tokenizer.json.
 fn parts() -> Vec<(&'static str, Vec<u8>)> {
     let read = |name: &'static str| (name, golden_directory().text(name).expect(name).into_bytes());
     vec![read("vocab.json"), read("merges.txt")]
@@ -47,7 +47,7 @@ fn vocabulary_and_merges_give_the_same_tokenizer() -> Result<(), Error> {
     for (text, ids) in cases() {
         assert_eq!(tokenizer.token_ids(&text, 100_000), Ok(ids), "{text:?}");
     }
-    // Every id means the same, the added tokens' too.
+    // All ids are equal, including the added tokens.
     let reference = TextTokenizer::open(&golden_directory())?;
     assert_eq!(tokenizer.inner.get_vocab(true), reference.inner.get_vocab(true));
     Ok(())

@@ -1,9 +1,9 @@
-//! What a machine can do at most, and the least time that this leaves for a piece of work.
+//! Ceilings of a machine, and the minimum time of a task that follows from them.
 //!
-//! `floor = max(operations / peak of the arithmetic, bytes of weights / memory bandwidth)`. The peak
-//! is that of the instruction that weights of a type are multiplied with:
+//! `floor = max(operations / peak of the arithmetic, bytes of weights / memory bandwidth)`. The
+//! peak is that of the instruction that multiplies weights of a type:
 //!
-//! | weights | on the processor | where it lacks that | on a card |
+//! | weights | on the CPU | without that instruction | on a GPU |
 //! |---|---|---|---|
 //! | f32, f16 | f32 FMA | | a large product in that type |
 //! | bf16 | bf16 dot | f32 FMA | the same |
@@ -18,27 +18,27 @@ use super::measure;
 #[cfg(feature = "cpu")]
 use super::silicon;
 
-/// The rates that a stage is held against.
+/// Rates that a stage is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ceilings {
-    /// Operations a second.
+    /// Operations per second.
     pub(crate) flop_per_s: f64,
-    /// Bytes a second when reading or writing more than any cache holds.
+    /// Bytes per second when reading or writing more than any cache holds.
     pub(crate) bytes_per_s: f64,
 }
 
-/// The least seconds that work can take, and which ceiling says so.
+/// The minimum seconds of a task, and the ceiling that determines it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Floor {
     pub(crate) seconds: f64,
     pub(crate) binds: Binds,
 }
 
-/// What keeps a stage from being faster.
+/// The limit of a stage's speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Binds {
-    /// The operations themselves.
+    /// The operations.
     Arithmetic,
     /// Reading every weight once.
     Memory,
@@ -46,7 +46,7 @@ pub(crate) enum Binds {
 
 impl Ceilings {
     // ANCHOR: floor
-    /// The floor of `flop` operations with `bytes` of weights.
+    /// Returns the floor of `flop` operations with `bytes` of weights.
     pub(crate) fn floor(self, flop: f64, bytes: f64) -> Floor {
         let (arithmetic, memory) = (flop / self.flop_per_s, bytes / self.bytes_per_s);
         if arithmetic >= memory {
@@ -67,18 +67,18 @@ impl Binds {
     }
 }
 
-/// How weights are kept.
+/// Storage type of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weights {
     F32,
     F16,
     Bf16,
-    /// One byte each, and a scale of four bytes for 32 of them.
+    /// One byte each, and a scale of four bytes per 32 weights.
     Q8,
 }
 
 impl Weights {
-    /// Those of a network in `dtype`; a type that no network is kept in counts as f32.
+    /// Returns the type for a network in `dtype`; a type without networks counts as f32.
     pub(crate) fn of(dtype: DType) -> Self {
         match dtype {
             DType::F16 => Self::F16,
@@ -88,7 +88,7 @@ impl Weights {
         }
     }
 
-    /// Bytes of one weight.
+    /// Returns the bytes of one weight.
     pub(crate) fn bytes(self) -> f64 {
         match self {
             Self::F32 => 4.0,
@@ -98,7 +98,7 @@ impl Weights {
     }
 }
 
-/// What multiplies.
+/// The multiplying instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Arithmetic {
     #[serde(rename = "f32 FMA")]
@@ -107,24 +107,24 @@ pub(crate) enum Arithmetic {
     Bf16,
     #[serde(rename = "int8 dot")]
     Int8,
-    /// Whatever the backend's own product of large matrices uses.
+    /// The backend's own product of large matrices.
     #[serde(rename = "large product")]
     Product,
 }
 
-/// What all cores reach together with instructions that touch nothing but registers.
+/// Peak rates of all cores together, with register operands only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Registers {
-    /// f32 operations a second, two for a multiplication with addition.
+    /// f32 operations per second; a fused multiply-add counts as two.
     pub(crate) f32_flop_per_s: f64,
-    /// The same of bf16 pairs summed in f32; absent where the processor has no AVX512-BF16.
+    /// The same for bf16 pairs summed in f32; `None` if the CPU has no AVX512-BF16.
     pub(crate) bf16_flop_per_s: Option<f64>,
-    /// The same of bytes summed in 32 bits; absent where the processor has no AVX512-VNNI.
+    /// The same for bytes summed in 32 bits; `None` if the CPU has no AVX512-VNNI.
     pub(crate) int8_op_per_s: Option<f64>,
 }
 
 impl Registers {
-    /// The peak that counts for `weights`.
+    /// Returns the peak for `weights`.
     #[cfg(any(feature = "cpu", test))]
     pub(crate) fn peak(self, weights: Weights) -> (Arithmetic, f64) {
         let narrow = match weights {
@@ -135,7 +135,7 @@ impl Registers {
         narrow.unwrap_or((Arithmetic::F32, self.f32_flop_per_s))
     }
 
-    /// The better of two measurements of one processor.
+    /// Returns the better of two measurements of one CPU.
     pub(super) fn best(self, other: Self) -> Self {
         let most = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.max(b)),
@@ -149,18 +149,18 @@ impl Registers {
     }
 }
 
-/// Every ceiling of a machine, those in use first.
+/// All ceilings of a machine; the used ones come first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Peaks {
-    /// What the stages of this run are held against.
+    /// The ceilings that the stages of this run are compared with.
     #[serde(flatten)]
     pub(crate) used: Ceilings,
-    /// Whose operations those are.
+    /// The instruction of their operations.
     pub(crate) arithmetic: Arithmetic,
-    /// Operations a second of the backend's own product of large matrices: on the processor in f32,
-    /// on a card in the type of the run.
+    /// Operations per second of the backend's own product of large matrices: on the CPU in f32, on
+    /// a GPU in the type of the run.
     pub(crate) product_flop_per_s: f64,
-    /// The processor's own; absent for a card.
+    /// The CPU's own peaks; `None` for a GPU.
     pub(crate) registers: Option<Registers>,
 }
 
@@ -184,7 +184,7 @@ impl Peaks {
         Self { used, arithmetic: Arithmetic::Product, product_flop_per_s, registers: None }
     }
 
-    /// Those of a processor, for `weights`.
+    /// Returns the ceilings of a CPU, for `weights`.
     #[cfg(any(feature = "cpu", test))]
     pub(crate) fn of_processor(
         registers: Registers,
@@ -202,7 +202,7 @@ impl Peaks {
 mod tests {
     use super::*;
 
-    /// Two Zen 5 cores, as measured once.
+    /// Two Zen 5 cores, measured once.
     const ZEN: Registers = Registers {
         f32_flop_per_s: 511e9,
         bf16_flop_per_s: Some(935e9),
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(floor(200.0, 50.0), Floor { seconds: 5.0, binds: Binds::Memory });
     }
 
-    /// A step of the 2B transformer over 125 positions is some 375 GFLOP with 1.4e9 weights.
+    /// A step of the 2B transformer over 125 positions takes about 375 GFLOP with 1.4e9 weights.
     #[test]
     fn a_step_of_the_transformer_is_bound_by_arithmetic_in_every_type() {
         for (weights, seconds) in [

@@ -1,6 +1,6 @@
-//! What a stage costs by arithmetic: floating-point operations and bytes of weights.
+//! Computed cost of a stage: floating-point operations and bytes of weights.
 //!
-//! A multiplication and an addition count as two. Norms, activations and softmax are left out:
+//! A multiplication and an addition count as two. Norms, activations and softmax are omitted:
 //! together they are below two per cent.
 
 use acestep_model::{acestep, kernel::Visibility, nn::LayerShape, oobleck, qwen3};
@@ -10,7 +10,7 @@ use acestep_model::{acestep, kernel::Visibility, nn::LayerShape, oobleck, qwen3}
 pub(super) struct Cost {
     /// Floating-point operations.
     pub(super) flop: f64,
-    /// Numbers among the weights, each read once.
+    /// Number of weights, each read once.
     pub(super) weights: f64,
 }
 
@@ -36,18 +36,18 @@ impl std::iter::Sum for Cost {
     }
 }
 
-/// A linear map of `rows` rows.
+/// Returns the cost of a linear layer for `rows` rows.
 fn linear(rows: f64, input: usize, output: usize) -> Cost {
     let weights = (input * output) as f64;
     Cost { flop: 2.0 * rows * weights, weights }
 }
 
-/// Scores and mixing of `queries` rows that each see `keys` keys.
+/// Returns the cost of attention for `queries` rows that each see `keys` keys.
 fn attention(queries: f64, keys: f64, shape: &LayerShape) -> Cost {
     Cost { flop: 4.0 * queries * keys * (shape.heads * shape.head_dim) as f64, weights: 0.0 }
 }
 
-/// Projections of attention; `own_keys` = keys and values are computed too.
+/// Returns the cost of attention's projections; with `own_keys`, also of keys and values.
 fn projections(rows: f64, shape: &LayerShape, own_keys: bool) -> Cost {
     let &LayerShape { hidden, heads, kv_heads, head_dim, .. } = shape;
     let keys = linear(rows, hidden, 2 * kv_heads * head_dim);
@@ -60,7 +60,7 @@ fn mlp(rows: f64, shape: &LayerShape) -> Cost {
     linear(rows, shape.hidden, 3 * shape.intermediate)
 }
 
-/// Keys that a query sees on average.
+/// Returns the average number of keys that a query sees.
 fn seen(length: usize, visibility: Visibility) -> f64 {
     let total: usize = match visibility {
         Visibility::Full => return length as f64,
@@ -72,7 +72,7 @@ fn seen(length: usize, visibility: Visibility) -> f64 {
     total as f64 / length.max(1) as f64
 }
 
-/// One layer over `batch` sequences of `length`.
+/// Returns the cost of one layer over `batch` sequences of `length`.
 fn layer(batch: usize, length: usize, shape: &LayerShape, visibility: Visibility) -> Cost {
     let rows = (batch * length) as f64;
     projections(rows, shape, true)
@@ -80,19 +80,19 @@ fn layer(batch: usize, length: usize, shape: &LayerShape, visibility: Visibility
         + mlp(rows, shape)
 }
 
-/// The trunk of the text encoder or of a language model over `length` tokens of `batch` sequences,
-/// after `before` others.
+/// Returns the cost of the layers of the text encoder or of a language model over `length` tokens
+/// of `batch` sequences, after `before` cached tokens.
 pub(super) fn qwen3(config: &qwen3::Config, batch: usize, length: usize, before: usize) -> Cost {
     layer(batch, length, &config.layer_shape(), Visibility::Causal { first: before })
         * config.num_hidden_layers as f64
 }
 
-/// The scores of `tokens` tokens after each of `rows` positions.
+/// Returns the cost of the logits of `tokens` tokens after each of `rows` positions.
 pub(super) fn head(config: &qwen3::Config, rows: usize, tokens: usize) -> Cost {
     linear(rows as f64, config.hidden_size, tokens)
 }
 
-/// The condition encoder over text, lyrics and silence for timbre.
+/// Returns the cost of the condition encoder over text, lyrics and silence for timbre.
 pub(super) fn condition(config: &acestep::Config, text: usize, lyrics: usize) -> Cost {
     let shape = config.encoder_shape();
     let stack = |layers: usize, length: usize| -> Cost {
@@ -105,7 +105,7 @@ pub(super) fn condition(config: &acestep::Config, text: usize, lyrics: usize) ->
         + stack(config.num_timbre_encoder_hidden_layers, config.timbre_fix_frame)
 }
 
-/// The detokenizer over `codes` codes.
+/// Returns the cost of the detokenizer over `codes` codes.
 pub(super) fn codes(config: &acestep::Config, codes: usize) -> Cost {
     let shape = config.encoder_shape();
     let window = config.pool_window_size;
@@ -114,7 +114,8 @@ pub(super) fn codes(config: &acestep::Config, codes: usize) -> Cost {
         + one * config.num_attention_pooler_hidden_layers as f64
 }
 
-/// One step of the diffusion transformer; what is cached over a song is left out.
+/// Returns the cost of one step of the diffusion transformer, without values that are cached for a
+/// song.
 pub(super) fn dit(config: &acestep::Config, batch: usize, frames: usize, heard: usize) -> Cost {
     let shape = config.dit_shape();
     let positions = frames.div_ceil(config.patch_size);
@@ -131,7 +132,7 @@ pub(super) fn dit(config: &acestep::Config, batch: usize, frames: usize, heard: 
     layers + linear(rows, shape.hidden, ends)
 }
 
-/// Decoding `frames` latent frames.
+/// Returns the cost of decoding `frames` latent frames.
 pub(super) fn vae(config: &oobleck::Config, frames: usize) -> Cost {
     let base = config.decoder_channels;
     let widths = widths(config, base);
@@ -140,7 +141,7 @@ pub(super) fn vae(config: &oobleck::Config, frames: usize) -> Cost {
     let mut total = conv(samples, config.decoder_input_channels, widths[widths.len() - 1], 7);
     for (index, &ratio) in stages {
         let (narrow, wide) = (widths[index], widths[index + 1]);
-        // A transposed filter of 2 s taps reaches every output sample twice.
+        // A transposed filter of 2 s taps contributes to every output sample twice.
         let upsampling = conv(samples, wide, narrow, 2 * ratio);
         samples *= ratio as f64;
         total = total + upsampling + units(samples, narrow);
@@ -148,7 +149,7 @@ pub(super) fn vae(config: &oobleck::Config, frames: usize) -> Cost {
     total + conv(samples, base, config.audio_channels, 7)
 }
 
-/// Encoding the sound of `frames` latent frames.
+/// Returns the cost of encoding the sound of `frames` latent frames.
 pub(super) fn vae_encode(config: &oobleck::Config, frames: usize) -> Cost {
     let base = config.encoder_hidden_size;
     let widths = widths(config, base);
@@ -164,17 +165,17 @@ pub(super) fn vae_encode(config: &oobleck::Config, frames: usize) -> Cost {
     total + conv(samples, widths[widths.len() - 1], config.encoder_hidden_size, 3)
 }
 
-/// A filter of `taps` taps that gives `samples` samples.
+/// Returns the cost of a filter of `taps` taps with `samples` output samples.
 fn conv(samples: f64, input: usize, output: usize, taps: usize) -> Cost {
     linear(samples, input * taps, output)
 }
 
-/// The three residual units of a stage.
+/// Returns the cost of the three residual units of a stage.
 fn units(samples: f64, channels: usize) -> Cost {
     (conv(samples, channels, channels, 7) + conv(samples, channels, channels, 1)) * 3.0
 }
 
-/// Channels at the sound's end of the autoencoder, then after each stage.
+/// Returns the autoencoder's channels at the sound's end, then after each stage.
 fn widths(config: &oobleck::Config, base: usize) -> Vec<usize> {
     std::iter::once(base).chain(config.channel_multiples.iter().map(|m| m * base)).collect()
 }
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
     use crate::commands::bench::presets::{self, Preset};
 
-    /// The figures of acestep.cpp's benchmark of 30 s: 1.13 TFLOP a step and 3.65 TFLOP in the VAE.
+    /// Values of acestep.cpp's benchmark of 30 s: 1.13 TFLOP a step and 3.65 TFLOP in the VAE.
     #[test]
     fn costs_agree_with_published_ones() {
         let config = presets::dit(Preset::Turbo).expect("the released sizes");
@@ -194,7 +195,7 @@ mod tests {
         assert!((decode.flop / 1e12 - 3.65).abs() < 0.1, "{decode:?}");
     }
 
-    /// The sum of the released encoder's layers over five frames, written out by hand elsewhere.
+    /// The sum over the released encoder's layers for five frames, computed by hand elsewhere.
     #[test]
     fn encoding_is_a_little_less_work_than_decoding() {
         let config = presets::vae().expect("the released sizes");

@@ -1,4 +1,4 @@
-//! The language model: reading a prompt, and writing audio codes with and without guidance.
+//! The language model: prefill of a prompt, and decoding of audio codes with and without guidance.
 
 use acestep_model::{Backend, Place, cast, qwen3};
 use anyhow::Result;
@@ -15,11 +15,11 @@ pub(crate) const PROMPT: usize = 256;
 
 const CODES_PER_SECOND: f64 = 5.0;
 
-/// The tokens that compete while codes are written: the end, and the codes.
+/// Tokens that can be sampled while codes are written: the end token, and the codes.
 pub(crate) const END: usize = 151_645;
 pub(crate) const CODES: std::ops::Range<usize> = 151_669..215_669;
 
-/// A prompt of [`PROMPT`] tokens.
+/// Measures a prompt of [`PROMPT`] tokens.
 pub(super) fn prefill<B: Backend>(preset: Preset, place: &Place<B>) -> Result<Run> {
     let config = presets::language_model(preset)?;
     let device = &place.device;
@@ -35,7 +35,7 @@ pub(super) fn prefill<B: Backend>(preset: Preset, place: &Place<B>) -> Result<Ru
     Ok(Run { unit: format!("{PROMPT} tokens"), cost, time, rate: per_second(PROMPT, "tokens/s") })
 }
 
-/// One more code in the middle of the song, for `rows` sequences in one pass.
+/// Measures one more code in the middle of the song, for `rows` sequences in one pass.
 pub(super) fn decode<B: Backend>(song: Song, rows: usize, place: &Place<B>) -> Result<Run> {
     let config = presets::language_model(song.preset)?;
     let device = &place.device;
@@ -57,12 +57,12 @@ pub(super) fn decode<B: Backend>(song: Song, rows: usize, place: &Place<B>) -> R
     Ok(Run { unit, cost, time, rate: per_second(1, "codes/s") })
 }
 
-/// Tokens before the code in the middle of the song.
+/// Returns the number of tokens before the code in the middle of the song.
 pub(crate) fn middle(song: Song) -> usize {
     PROMPT + (song.duration_s * CODES_PER_SECOND / 2.0) as usize
 }
 
-/// Takes the scores to the host, as whoever draws a token does.
+/// Copies the logits to the host, as the sampling of a token does.
 fn finish<B: Backend>(model: &qwen3::Causal<B>, hidden: Tensor<B, 2>) {
     drop(model.scores(hidden, &[END..END + 1, CODES]).into_data());
 }

@@ -1,6 +1,6 @@
-//! How long the networks of a model on this machine take from their files into memory.
+//! Loading time of an installed model's networks, from files into memory.
 //!
-//! The files have been read once before: it is the time with what the system keeps of them.
+//! The files were read once before, so the time includes the system's file cache.
 
 use std::any::Any;
 
@@ -17,17 +17,17 @@ use super::{
     stages::{self, Measured, Rate, Run, Stage},
 };
 
-/// A model that is to be loaded.
+/// A model to load.
 pub(super) enum Model {
     Song(Box<Folder>),
     Language(Box<LanguageFolder>),
 }
 
 impl Model {
-    /// Opens what `choice` names: a language model for the presets of one.
+    /// Opens the model `choice`: a language model for the presets of one.
     ///
     /// # Errors
-    /// If it is not there or its files do not fit.
+    /// If it is not installed or its files do not fit.
     pub(super) fn open(choice: &str, preset: Preset, layout: &Layout) -> Result<Self> {
         Ok(match preset {
             Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => {
@@ -39,7 +39,7 @@ impl Model {
         })
     }
 
-    /// The networks that `preset` runs.
+    /// Returns the networks that `preset` runs.
     pub(super) fn parts(preset: Preset) -> &'static [Part] {
         match preset {
             Preset::Turbo | Preset::Base | Preset::Xl => &Part::ALL,
@@ -49,10 +49,10 @@ impl Model {
         }
     }
 
-    /// Loads one network, again and again.
+    /// Measures the loading of one network, repeatedly.
     ///
     /// # Errors
-    /// If its files are missing, cut or of another shape.
+    /// If its files are missing, truncated or of another shape.
     pub(super) fn measure<B: Backend>(
         &self,
         part: Part,
@@ -70,14 +70,14 @@ impl Model {
                 Self::Song(folder) => folder.size(part)?,
                 Self::Language(folder) => folder.size()?,
             };
-            // What goes wrong does so the first time.
+            // Errors occur on the first load.
             drop(self.load::<B>(part, place)?);
             let time =
                 measure::time(|| self.load::<B>(part, place), || measure::wait::<B>(&place.device));
             let bytes = file_bytes as f64;
             Ok(Run {
                 unit: format!("{part}, files of {:.2} GB", bytes / 1e9),
-                // It has no arithmetic, and what is of the right type in the file is not even copied.
+                // There is no arithmetic, and data in the right type is not even copied.
                 cost: Cost { flop: 0.0, weights: 0.0 },
                 time,
                 rate: Box::new(move |time| Rate::new(bytes / 1e9 / time.wall_s, "GB/s of files")),
@@ -92,7 +92,7 @@ impl Model {
             (Self::Song(folder), Part::Conditioner) => Box::new(folder.conditioner(place)?),
             (Self::Song(folder), Part::AudioCodec) => Box::new(folder.audio_codec(place)?),
             (Self::Song(folder), Part::Dit) => Box::new(folder.dit(place)?),
-            // In order, as songs are made with them.
+            // Prepacked, as for songs.
             (Self::Song(folder), Part::VaeDecoder) => {
                 Box::new(folder.vae_decoder(place)?.in_order())
             }
@@ -100,7 +100,7 @@ impl Model {
                 Box::new(folder.vae_encoder(place)?.in_order())
             }
             (Self::Language(folder), _) => Box::new(folder.language_model(place)?),
-            // A folder for songs has none.
+            // A folder for songs has no language model.
             (Self::Song(_), Part::LanguageModel) => Box::new(()),
         })
     }

@@ -1,4 +1,4 @@
-//! Clocks, memory, and what a backend reaches at most.
+//! Clocks, memory, and measured ceilings of a backend.
 
 use std::time::{Duration, Instant};
 
@@ -10,20 +10,20 @@ use sysinfo::System;
 
 use super::ceilings::Ceilings;
 
-/// Seconds of one run: the best of several, and how many there were.
+/// Seconds of one run: the best of several.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Time {
-    /// By the clock, the best run.
+    /// Wall-clock time of the best run.
     pub(crate) wall_s: f64,
-    /// Of all cores together, the same run.
+    /// CPU time of the same run, over all cores.
     pub(crate) cpu_s: f64,
-    /// By the clock, the middle run.
+    /// Wall-clock time of the median run.
     pub(crate) median_s: f64,
-    /// How many were measured, after one that was not.
+    /// Number of measured runs, after one that is not counted.
     pub(crate) runs: usize,
 }
 
-/// Measures at least this long, and at least [`LEAST_RUNS`] times.
+/// Minimum total time of a measurement; there are at least [`LEAST_RUNS`] runs.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
 
 const LEAST_RUNS: usize = 3;
@@ -33,8 +33,8 @@ const LONG_RUN: Duration = Duration::from_secs(30);
 
 /// Runs `work` until its time is known; `sync` waits for the device.
 ///
-/// What a run gives is kept until the device is done: a result that nobody can read any more need
-/// not be written.
+/// The result is kept until the device is done: the device may skip the writing of a result that
+/// was dropped.
 pub(crate) fn time<T>(mut work: impl FnMut() -> T, sync: impl Fn()) -> Time {
     let mut once = || {
         let (wall, cpu) = (Instant::now(), ProcessTime::now());
@@ -44,7 +44,7 @@ pub(crate) fn time<T>(mut work: impl FnMut() -> T, sync: impl Fn()) -> Time {
         drop(result);
         time
     };
-    // The first run makes the weights, compiles and tunes kernels, and fills caches.
+    // The first run creates the weights, compiles and tunes kernels, and fills caches.
     once();
     let start = Instant::now();
     let mut runs = vec![once()];
@@ -61,14 +61,15 @@ pub(crate) fn time<T>(mut work: impl FnMut() -> T, sync: impl Fn()) -> Time {
     }
 }
 
-/// Seconds of one of many short runs, which the device is given one after the other: the wait for
-/// its answer would be longer than the work.
+/// Returns the seconds of one short run, measured over a series of runs without a wait between
+/// them. A wait for the device would take longer than the work.
 ///
-/// `bytes` is what one run keeps; so much that there is no room for a second makes a series of one.
+/// `bytes` is the size of one result. If it is so large that two do not fit, the series has one
+/// run.
 pub(crate) fn short<T>(mut work: impl FnMut() -> T, sync: impl Fn(), bytes: usize) -> f64 {
-    /// How long a series should take.
+    /// Target length of a series in seconds.
     const SERIES: f64 = 0.03;
-    /// The most bytes of results that may wait.
+    /// Maximum bytes of results that are kept.
     const ROOM: usize = 512 << 20;
     let mut series = |runs: usize| {
         let start = Instant::now();
@@ -85,14 +86,15 @@ pub(crate) fn short<T>(mut work: impl FnMut() -> T, sync: impl Fn(), bytes: usiz
     (0..3).map(|_| series(runs)).fold(once, f64::min)
 }
 
-/// Measures both ceilings through the backend itself.
+/// Measures both ceilings with the backend itself.
 pub(crate) fn ceilings<B: Backend>(place: &Place<B>) -> Ceilings {
     Ceilings { flop_per_s: product_ceiling(place), bytes_per_s: memory_ceiling(place) }
 }
 
-/// Operations a second in a product of matrices: the best of sizes that grow while they are quick.
+/// Returns the operations per second of a matrix product: the best of growing sizes, while they are
+/// quick.
 pub(crate) fn product_ceiling<B: Backend>(place: &Place<B>) -> f64 {
-    /// A larger product than one that takes so long would be no faster.
+    /// A larger product than one of this time would not be faster.
     const LONG: f64 = 0.03;
     let mut best = 0.0_f64;
     for n in [1024, 2048, 4096, 8192] {
@@ -110,15 +112,15 @@ pub(crate) fn product_ceiling<B: Backend>(place: &Place<B>) -> f64 {
     best
 }
 
-/// Bytes a second of a copy, of reading a matrix once, or of two matrices that become one: whichever
-/// is most.
+/// Returns the highest bytes per second of three operations: a copy, one read of a matrix, and a
+/// combination of two matrices into one.
 pub(crate) fn memory_ceiling<B: Backend>(place: &Place<B>) -> f64 {
-    /// Bytes that took longer do not fit into any cache.
+    /// A copy that takes longer does not fit into any cache.
     const LONG: f64 = 0.004;
     let wait = || wait::<B>(&place.device);
     let size = place.dtype.size();
     let mut best = 0.0_f64;
-    // Some devices take no larger tensor than the second; the third is beyond every cache.
+    // Some devices allow no larger tensor than the second; the third exceeds every cache.
     for bytes in [32 << 20, 128 << 20, 512 << 20_usize] {
         let wide = (bytes / size).isqrt();
         let [row, matrix, other] = [1, wide, wide].map(|rows| random(place, rows, wide));
@@ -127,9 +129,9 @@ pub(crate) fn memory_ceiling<B: Backend>(place: &Place<B>) -> f64 {
         let copied = short(|| matrix.clone() * 2.0, wait, usize::MAX);
         let product = || kernel::linear(row.clone(), matrix.clone(), None);
         let read = short(product, wait, wide * size);
-        // A fast card copies in less time than it takes to wait for it. This operation is one of ours,
-        // which fusion neither joins nor leaves out, so that many may follow each other without a wait,
-        // all in the room of one result.
+        // A fast GPU copies in less time than a wait for it takes. This kernel is our own, so
+        // fusion neither joins nor drops it. Many runs can follow without a wait, and one result
+        // buffer is enough.
         let joined = short(|| drop(kernel::swiglu(matrix.clone(), other.clone())), wait, 0);
         best = f64::max(2.0 * bytes / copied, bytes / read).max(3.0 * bytes / joined);
         if copied > LONG {
@@ -144,20 +146,20 @@ fn random<B: Backend>(place: &Place<B>, rows: usize, columns: usize) -> Tensor<B
     Tensor::<B, 2>::random([rows, columns], uniform, &place.device).cast(place.dtype)
 }
 
-/// Waits until the device has done everything.
+/// Waits until the device has finished all work.
 ///
 /// # Panics
-/// If the device fails, which nothing here can mend.
+/// If the device fails; nothing here can recover from that.
 pub(crate) fn wait<B: Backend>(device: &B::Device) {
     B::sync(device).expect("the device finishes its work");
 }
 
-/// How many programs wanted a core in the last minute, where the system tells.
+/// Returns the average number of runnable programs in the last minute, if the system reports it.
 pub(super) fn load_1m() -> Option<f64> {
     (!cfg!(windows)).then(|| System::load_average().one)
 }
 
-/// Forgets earlier peaks, where the system can; else the peak is that of the whole run.
+/// Resets the recorded peak memory, if the system can; otherwise the peak is that of the whole run.
 pub(super) fn reset_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
@@ -166,7 +168,7 @@ pub(super) fn reset_peak() -> bool {
 mod tests {
     use super::*;
 
-    /// A run of 2 ms: a series of it does not stretch it, and it is not shared among runs.
+    /// A run of 2 ms: the series neither adds to its time nor divides it.
     #[test]
     fn the_time_of_a_short_run_is_that_of_one() {
         let work = || std::thread::sleep(Duration::from_millis(2));
@@ -174,7 +176,7 @@ mod tests {
         assert!((0.002..0.004).contains(&seconds), "{seconds}");
     }
 
-    /// What keeps nothing is not waited for each time; of large results there is one at a time.
+    /// Results without memory run without a wait; large results run one at a time.
     #[test]
     fn a_series_is_as_long_as_there_is_room_for_its_results() {
         use std::cell::Cell;

@@ -1,13 +1,13 @@
-//! `acestep bench`: how fast each stage is, alone, at full size, with random weights.
+//! `acestep bench`: measures the speed of each stage alone, at full size, with random weights.
 //!
-//! Speeds are given beside ceilings measured in the same run, so that figures of a busy machine
-//! are not mistaken for those of the program.
+//! Speeds are shown beside ceilings from the same run, so that numbers of a busy machine are not
+//! mistaken for those of the program.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`stages`], [`language`], [`sound`], [`load`] | one run of each stage |
-//! | [`presets`], [`cost`] | released sizes, and what a stage costs by arithmetic |
-//! | [`ceilings`], `silicon`, [`measure`] | what the device can do, the floor, clocks and memory |
+//! | [`presets`], [`cost`] | released sizes, and the computed cost of a stage |
+//! | [`ceilings`], `silicon`, [`measure`] | ceilings of the device, the floor, clocks and memory |
 //! | [`results`], [`table`], [`section`], [`page`], [`peers`] | JSON, terminal, book |
 
 pub(super) mod ceilings;
@@ -49,26 +49,26 @@ use presets::Preset;
 use results::Results;
 use stages::{Measured, Song, Stage};
 
-/// The flags of `bench`.
+/// Flags of `bench`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Args {
-    /// The sizes of a released model, or a part of it.
+    /// Sizes of a released model, or of a part of it.
     #[arg(long, value_enum, default_value = "turbo")]
     preset: Preset,
 
-    /// Only these stages of the preset.
+    /// Measure only these stages of the preset.
     #[arg(long, value_enum, value_delimiter = ',')]
     stage: Vec<Stage>,
 
-    /// Seconds of the song whose codes, steps and sound are measured.
+    /// Length of the song in seconds, for codes, steps and sound.
     #[arg(long, value_name = "SECONDS", default_value = "10")]
     duration: f64,
 
-    /// Random weights made on the device: the default, and the only kind so far.
+    /// Use random weights: the default, and the only kind so far.
     #[arg(long)]
     random_weights: bool,
 
-    /// Also load the networks of this model: turbo, .. or a directory, as `generate` takes it.
+    /// Also load the networks of this model: turbo, .. or a directory.
     #[arg(long, value_name = "NAME|DIR")]
     model: Option<String>,
 
@@ -79,11 +79,13 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write this machine's section of a Markdown page anew.
+    /// Write or replace this machine's section of a Markdown page.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     page: Option<PathBuf>,
 
-    /// Measure nothing: the page is made of what --json wrote, of several types and presets.
+    /// Measure nothing; make the page from files that --json wrote.
+    ///
+    /// The files can be of several types and presets.
     #[arg(
         long,
         value_name = "FILE",
@@ -93,8 +95,10 @@ pub(crate) struct Args {
     )]
     from: Vec<PathBuf>,
 
-    /// Other programs' times of the same stages for the page, as JSON: a name, threads, and rows of
-    /// preset, stage, dtype, duration_s, wall_s.
+    /// Times of other programs for the page, as JSON.
+    ///
+    /// The file has a name, threads, and rows of preset, stage, dtype, duration_s, wall_s for the
+    /// same stages.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "page")]
     peers: Vec<PathBuf>,
 }
@@ -102,7 +106,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    // What cannot be read is refused before minutes of measuring.
+    // Read these files before the minutes of measuring.
     let peers = args.peers.iter().map(|path| Peer::read(path)).collect::<Result<Vec<_>>>()?;
     let runs = if args.from.is_empty() {
         vec![measured(&args, report)?]
@@ -126,7 +130,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures what was asked for.
+/// Measures the chosen stages.
 fn measured(args: &Args, report: Report) -> Result<Results> {
     let mut stages = chosen(args)?;
     let (engine, notices) = engine::open(&args.place)?;
@@ -169,7 +173,7 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
     Ok(results)
 }
 
-/// Threads that compute on the processor.
+/// Returns the number of CPU threads that compute.
 fn threads() -> usize {
     #[cfg(feature = "cpu")]
     return silicon::threads();
@@ -177,12 +181,12 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A value as it is typed.
+/// Returns a value as it is typed.
 pub(super) fn typed(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// The stages that were asked for, in the order of the chain.
+/// Returns the chosen stages, in the order of the pipeline.
 fn chosen(args: &Args) -> Result<Vec<Stage>> {
     let of_preset = stages::of(args.preset);
     if !(0.2..=600.0).contains(&args.duration) {

@@ -1,6 +1,6 @@
-//! A page with a section for every machine that was measured, of which one is written anew.
+//! A page with a section for every measured machine.
 //!
-//! A section stands between two comments; whatever else the page holds stays as it is.
+//! A section stands between two comments; a run replaces its own section and keeps the rest.
 
 use std::{io::ErrorKind, path::Path};
 
@@ -15,11 +15,11 @@ fn begin(name: &str) -> String {
     format!("<!-- acestep bench: {name} -->")
 }
 
-/// Writes the section of every machine in `runs` into the page at `path`, which is made if it is not
-/// there.
+/// Writes the section of every machine in `runs` to the page at `path`, which is created if it does
+/// not exist.
 ///
 /// # Errors
-/// If the page cannot be read or written, or has lost the end of a section.
+/// If the page cannot be read or written, or if the end comment of a section is missing.
 pub(super) fn write(path: &Path, runs: &[Results], peers: &[Peer]) -> Result<()> {
     let shown = path.display();
     let mut page = match std::fs::read_to_string(path) {
@@ -46,7 +46,8 @@ pub(super) fn write(path: &Path, runs: &[Results], peers: &[Peer]) -> Result<()>
         .with_context(|| format!("cannot write `{shown}`"))
 }
 
-/// `page` with the section `name` replaced, or added at the end; `None` if its end is missing.
+/// Returns `page` with the section `name` replaced, or added at the end; `None` if its end is
+/// missing.
 fn placed(page: &str, name: &str, body: &str) -> Option<String> {
     let first = begin(name);
     let section = format!("{first}\n## {name}\n\n{}\n\n{END}", body.trim_end());
@@ -54,7 +55,7 @@ fn placed(page: &str, name: &str, body: &str) -> Option<String> {
         return Some(format!("{}\n\n{section}\n", page.trim_end()));
     };
     let length = page[start..].find(END)? + END.len();
-    // The end of the next section is not this one's.
+    // The end of the next section does not count.
     if page[start + first.len()..start + length].contains("<!-- acestep bench: ") {
         return None;
     }

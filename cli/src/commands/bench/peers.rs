@@ -1,4 +1,4 @@
-//! Times of the same stages by another program, which whoever measured them wrote down as JSON:
+//! Times of the same stages in another program, from a JSON file that the user provides:
 //!
 //! ```json
 //! {"name": "PyTorch 2.15", "threads": 2, "rows": [
@@ -22,7 +22,7 @@ use crate::error::Refusal;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peer {
-    /// With its version.
+    /// Name with version.
     pub(super) name: String,
     pub(super) threads: usize,
     rows: Vec<Row>,
@@ -42,7 +42,7 @@ impl Peer {
     /// Reads such a file.
     ///
     /// # Errors
-    /// If it cannot be read, is cut, or has a time that is none.
+    /// If it cannot be read, is truncated, or has an invalid time.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let hint = "it wants a name, threads, and rows of preset, stage, dtype, duration_s, wall_s";
         let peer: Self = results::read(path, "a whole list of another program's times", hint)?;
@@ -53,7 +53,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Its seconds of the same work in the same type, if it has them.
+    /// Returns its seconds for the same work in the same type, if it has them.
     pub(super) fn seconds(&self, run: &Results, stage: Stage) -> Option<f64> {
         let same = |row: &&Row| {
             row.stage == stage
@@ -65,12 +65,12 @@ impl Peer {
     }
 }
 
-/// Whether every preset that has the stage has the same network for it.
+/// True if every preset with this stage has the same network for it.
 fn is_shared(stage: Stage) -> bool {
     matches!(stage, Stage::TextEncoder | Stage::Vae | Stage::VaeEncode)
 }
 
-/// Whether a longer song is more work.
+/// True if the stage takes longer for a longer song.
 fn has_length(stage: Stage) -> bool {
     !matches!(stage, Stage::TextEncoder | Stage::Condition | Stage::LmPrefill | Stage::Load)
 }

@@ -1,19 +1,19 @@
-//! The released sizes, as their `config.json` files state them.
+//! The released sizes, from their `config.json` files.
 
 use acestep_model::{acestep, oobleck, qwen3};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What can be measured together.
+/// Networks that are measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Preset {
-    /// The 2B models as turbo runs them: one forward pass a step.
+    /// The 2B models as turbo runs them: one forward pass per step.
     Turbo,
-    /// The 2B models with guidance: two forward passes a step.
+    /// The 2B models with guidance: two forward passes per step.
     Base,
-    /// The XL models, one forward pass a step.
+    /// The XL models, one forward pass per step.
     Xl,
     /// The autoencoder alone.
     Vae,
@@ -33,13 +33,13 @@ pub(crate) enum Preset {
     Lm4b,
 }
 
-/// The diffusion model's configuration.
+/// Returns the diffusion model's configuration.
 pub(crate) fn dit(preset: Preset) -> Result<acestep::Config> {
     let config = dit_values(preset).to_string();
     acestep::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
-/// The diffusion model's `config.json`.
+/// Returns the diffusion model's `config.json`.
 pub(crate) fn dit_values(preset: Preset) -> Value {
     let mut config = json!({
         "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24,
@@ -67,13 +67,13 @@ pub(crate) fn dit_values(preset: Preset) -> Value {
     config
 }
 
-/// The text encoder's configuration.
+/// Returns the text encoder's configuration.
 pub(crate) fn text_encoder() -> Result<qwen3::Config> {
     let config = text_encoder_values().to_string();
     qwen3::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
-/// The text encoder's `config.json`.
+/// Returns the text encoder's `config.json`.
 pub(crate) fn text_encoder_values() -> Value {
     json!({
         "vocab_size": 151_669, "hidden_size": 1024, "intermediate_size": 3072,
@@ -83,13 +83,13 @@ pub(crate) fn text_encoder_values() -> Value {
     })
 }
 
-/// The autoencoder's configuration.
+/// Returns the autoencoder's configuration.
 pub(crate) fn vae() -> Result<oobleck::Config> {
     let config = vae_values().to_string();
     oobleck::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
-/// The autoencoder's `config.json`.
+/// Returns the autoencoder's `config.json`.
 pub(crate) fn vae_values() -> Value {
     json!({
         "audio_channels": 2, "encoder_hidden_size": 128, "decoder_channels": 128,
@@ -98,13 +98,13 @@ pub(crate) fn vae_values() -> Value {
     })
 }
 
-/// The language model's configuration.
+/// Returns the language model's configuration.
 pub(crate) fn language_model(preset: Preset) -> Result<qwen3::Config> {
     let config = language_model_values(preset).to_string();
     qwen3::Config::from_json(&config).context("the released configuration cannot be read")
 }
 
-/// The language model's `config.json`.
+/// Returns the language model's `config.json`.
 pub(crate) fn language_model_values(preset: Preset) -> Value {
     let (hidden, intermediate, layers, heads) = match preset {
         Preset::Lm4b => (2560, 9728, 36, 32),

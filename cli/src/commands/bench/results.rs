@@ -1,4 +1,4 @@
-//! What a run of `bench` found, as `--json` writes it and `--from` reads it.
+//! Results of a `bench` run, as `--json` writes and `--from` reads them.
 
 use std::path::Path;
 
@@ -16,38 +16,38 @@ use crate::{commands::check::results::Machine, error::Refusal};
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Results {
-    /// The program's.
+    /// Version of the program.
     pub(super) version: String,
-    /// UTC, when it began.
+    /// Start of the run in UTC.
     pub(super) date: String,
     #[serde(flatten)]
     pub(super) machine: Machine,
-    /// Threads that computed; for a card, those of the host.
+    /// Threads that computed; for a GPU, those of the host.
     pub(super) threads: usize,
-    /// Programs that wanted a core in the minute before it began; absent where nobody counts them.
+    /// Load average of the minute before the run; `None` if the system has none.
     pub(super) load_1m: Option<f64>,
     pub(super) preset: Preset,
     /// Seconds of the song.
     pub(super) duration_s: f64,
-    /// Of the weights.
+    /// Weight type.
     pub(super) dtype: String,
     pub(super) ceilings: Peaks,
     pub(super) stages: Vec<Measured>,
 }
 
-/// With so many others at work times are no longer the program's own.
+/// From this load average on, times are affected by other programs.
 const BUSY: f64 = 0.5;
 
 impl Results {
-    /// Whether other programs were at work too.
+    /// True if other programs were running too.
     pub(super) fn was_busy(&self) -> bool {
         self.load_1m.is_some_and(|load| load > BUSY)
     }
 
-    /// Reads what `--json` wrote.
+    /// Reads a file that `--json` wrote.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no whole result.
+    /// If the file cannot be read, or is not a complete result.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let hint = "measure again; a run that was stopped leaves nothing to read";
         let results: Self = read(path, "a whole result of `acestep bench --json`", hint)?;
@@ -58,7 +58,7 @@ impl Results {
         Ok(results)
     }
 
-    /// What tells a measurement from all others.
+    /// Returns a text that identifies a measurement.
     fn key(&self, measured: &Measured) -> String {
         let Self { preset, duration_s, dtype, machine, .. } = self;
         let stage = measured.stage;
@@ -68,10 +68,10 @@ impl Results {
     }
 }
 
-/// Refuses results in which the same was measured twice: only one of them could be shown.
+/// Refuses results with the same measurement twice: only one of them could be shown.
 ///
 /// # Errors
-/// Names what it was.
+/// The repeated measurement.
 pub(super) fn refuse_twice(results: &[Results]) -> Result<(), Refusal> {
     let mut keys: Vec<String> =
         results.iter().flat_map(|run| run.stages.iter().map(|stage| run.key(stage))).collect();
@@ -83,7 +83,7 @@ pub(super) fn refuse_twice(results: &[Results]) -> Result<(), Refusal> {
     }
 }
 
-/// A JSON file of ours.
+/// Reads a JSON file of ours.
 ///
 /// # Errors
 /// If it cannot be read, or is not `what`.

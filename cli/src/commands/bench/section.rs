@@ -10,7 +10,7 @@ use super::{
 };
 use crate::commands::check::page::{gigabytes, operations, ratio, seconds, table};
 
-/// What a machine's section is called: runs with the same name belong into one.
+/// Returns the name of a machine's section; runs with the same name share one.
 pub(super) fn name(run: &Results) -> String {
     let device = run.machine.name.as_ref().unwrap_or(&run.machine.device);
     if run.machine.is_processor() {
@@ -20,7 +20,7 @@ pub(super) fn name(run: &Results) -> String {
     }
 }
 
-/// The section in Markdown, without its heading. `runs` are one machine's.
+/// Returns the section in Markdown, without its heading. All `runs` are of one machine.
 pub(super) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
     let limits = Limits::of(runs);
     let mut text = about(runs, &limits);
@@ -54,12 +54,12 @@ pub(super) fn markdown(runs: &[Results], peers: &[Peer]) -> String {
     text
 }
 
-/// The ceilings of the quietest moments: what others do only lowers them.
+/// The best ceilings of all runs: other programs can only lower them.
 #[derive(Debug, Default)]
 struct Limits {
     registers: Option<Registers>,
     bytes_per_s: f64,
-    /// Large products by the type that they were measured in.
+    /// Large products, by the type that they were measured in.
     products: Vec<(String, f64)>,
 }
 
@@ -82,7 +82,7 @@ impl Limits {
         limits
     }
 
-    /// What a run is held against.
+    /// Returns the ceilings that a run is compared with.
     fn of_run(&self, run: &Results) -> Ceilings {
         let own = run.ceilings.used.flop_per_s;
         let registers = self.registers.and_then(|registers| match run.ceilings.arithmetic {
@@ -102,7 +102,7 @@ impl Limits {
 
 fn about(runs: &[Results], limits: &Limits) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
-    // What runs do not share is listed once for each.
+    // Values that differ between runs are listed for each run.
     let mut row = |name: &str, values: Vec<String>| {
         let mut values: Vec<String> = values.into_iter().filter(|v| !v.is_empty()).collect();
         values.dedup();
@@ -184,7 +184,7 @@ fn row(run: &Results, m: &Measured, peers: &[Peer]) -> Vec<String> {
     own.into_iter().chain(theirs).collect()
 }
 
-/// Three digits, or as many as there are before the point.
+/// Formats three digits, or all digits before the point.
 fn short(value: f64) -> String {
     let digits = [100.0, 10.0, 1.0].into_iter().filter(|&limit| value < limit).count();
     format!("{value:.digits$}")

@@ -1,9 +1,9 @@
-//! What the processor can do at most, by loops that do nothing else, on all threads at once.
+//! Measured ceilings of the CPU: tight loops on all threads at once.
 //!
-//! The backend's own product is no ceiling: it may be slow itself. Peaks are those of the instructions
-//! that networks are made of, with operands in registers; memory is read where no cache holds it. An
-//! instruction set that is not here (AMX, the dots of ARM) is no ceiling either: the program uses none
-//! of it.
+//! The backend's own matrix product is no ceiling, because it may be slow itself. Peaks are those
+//! of the instructions that networks use, with operands in registers; memory is read from beyond
+//! all caches. Instructions that the program does not use (AMX, the dots of ARM) are no ceiling
+//! either.
 
 use std::{
     hint::black_box,
@@ -15,21 +15,21 @@ use rayon::prelude::*;
 
 use super::ceilings::Registers;
 
-/// Sums that run beside each other, so that none waits for the one before: two units of four to six
-/// cycles have room for twelve.
+/// Independent sums, so that none waits for the one before: two units with a latency of four to six
+/// cycles can hold twelve.
 const CHAINS: usize = 12;
 
-/// Loops that a thread times, each so long at least that its beginning is no part of it, and shorter
-/// than what a system gives to a thread at a time.
+/// Timed loops per thread. Each runs at least [`LONG`], so that its start does not count, and less
+/// than a scheduler's time slice.
 const LOOPS: usize = 40;
 const LONG: Duration = Duration::from_micros(500);
 
-/// Threads that compute.
+/// Returns the number of computing threads.
 pub(super) fn threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// Measures the instructions that this processor has.
+/// Measures the instructions that this CPU has.
 pub(super) fn registers() -> Registers {
     Registers {
         f32_flop_per_s: per_s(|rounds| Arch::new().dispatch(MulAdd { rounds })),
@@ -38,13 +38,13 @@ pub(super) fn registers() -> Registers {
     }
 }
 
-/// Bytes a second of reading a buffer that no cache holds, the best of some times: threads share what
-/// there is, so each on its own would tell too much.
+/// Returns the bytes per second of reading a buffer larger than all caches, the best of several
+/// runs. Threads share the bandwidth, so all are measured together.
 pub(super) fn bytes_per_s() -> f64 {
     const NUMBERS: usize = (512 << 20) / size_of::<f32>();
     let piece = NUMBERS.div_ceil(threads());
     let mut buffer = vec![0.0_f32; NUMBERS];
-    // Memory is there once it has been written, near the core that did so.
+    // Memory is allocated by the first write, near the core that writes.
     buffer.par_chunks_mut(piece).for_each(|piece| piece.fill(1.0));
     let once = || {
         let start = Instant::now();
@@ -58,11 +58,11 @@ pub(super) fn bytes_per_s() -> f64 {
     (0..8).map(|_| once()).fold(0.0, f64::max)
 }
 
-/// Operations a second of `work` on all threads together; it is told how many rounds to do, and says
-/// how many operations they were.
+/// Returns the operations per second of `work` on all threads together. `work` receives the number
+/// of rounds and returns the number of operations.
 ///
-/// Every thread times short loops of its own and the middle one counts: others that want the core
-/// interrupt few of them.
+/// Every thread times its own short loops, and the median counts: other programs interrupt only a
+/// few of them.
 fn per_s(work: impl Fn(usize) -> f64 + Sync) -> f64 {
     let of_thread = || {
         let (mut rounds, mut rates) = (1 << 10, Vec::with_capacity(LOOPS));
@@ -93,7 +93,7 @@ impl WithSimd for MulAdd {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
         let [factor, addend] = black_box([0.999_f32, 0.001]).map(|x| simd.splat_f32s(x));
-        // Equal sums would be computed once.
+        // Equal sums would be computed only once.
         let mut sums: [S::f32s; CHAINS] =
             std::array::from_fn(|chain| simd.splat_f32s(black_box(chain as f32)));
         for _ in 0..self.rounds {
@@ -106,7 +106,7 @@ impl WithSimd for MulAdd {
     }
 }
 
-/// The sum of some numbers.
+/// Sum of a slice.
 struct Sum<'a>(&'a [f32]);
 
 impl WithSimd for Sum<'_> {
@@ -126,7 +126,7 @@ impl WithSimd for Sum<'_> {
     }
 }
 
-/// Products of narrow numbers that are summed in wide ones, by one instruction.
+/// Dot products of narrow values, summed in wide ones by one instruction.
 #[cfg(target_arch = "x86_64")]
 mod dots {
     use std::{arch::x86_64::*, hint::black_box};
@@ -136,7 +136,7 @@ mod dots {
     /// Lanes of 32 bits.
     const LANES: usize = 16;
 
-    /// `vdpbf16ps`: two products a lane.
+    /// `vdpbf16ps`: two products per lane.
     pub(super) fn bf16() -> Option<f64> {
         #[target_feature(enable = "avx512f,avx512bf16")]
         fn dots(rounds: usize) -> f64 {
@@ -154,11 +154,11 @@ mod dots {
         }
         let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16");
         #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
-        // SAFETY: both sets of instructions that `dots` uses were just found.
+        // SAFETY: the CPU has both instruction sets that `dots` uses, as checked above.
         has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
     }
 
-    /// `vpdpbusd`: four products a lane.
+    /// `vpdpbusd`: four products per lane.
     pub(super) fn int8() -> Option<f64> {
         #[target_feature(enable = "avx512f,avx512vnni")]
         fn dots(rounds: usize) -> f64 {
@@ -175,7 +175,7 @@ mod dots {
         }
         let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
         #[expect(unsafe_code, reason = "the compiler cannot see what the processor has")]
-        // SAFETY: both sets of instructions that `dots` uses were just found.
+        // SAFETY: the CPU has both instruction sets that `dots` uses, as checked above.
         has.then(|| per_s(|rounds| unsafe { dots(rounds) }))
     }
 }
@@ -195,8 +195,8 @@ mod dots {
 mod tests {
     use super::*;
 
-    /// A loop that the compiler had thrown away would be faster than any processor: 64 lanes at two a
-    /// cycle of 6 GHz on every thread.
+    /// A loop that the compiler had removed would be faster than any CPU: 64 lanes, two per cycle,
+    /// at 6 GHz on every thread.
     #[test]
     fn peaks_are_those_of_a_processor() {
         let Registers { f32_flop_per_s, bf16_flop_per_s, int8_op_per_s } = registers();
@@ -219,7 +219,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             rounds as f64
         };
-        // Nobody sleeps too short; how much longer is up to whoever else is at work.
+        // A sleep is never too short; other programs can make it longer.
         let found = per_s(work) / (threads() as f64 * 1024.0);
         assert!(found > 0.0 && found <= 1000.0, "{found} milliseconds in a second");
     }

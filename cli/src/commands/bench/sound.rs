@@ -1,5 +1,5 @@
-//! The autoencoder: latents to sound and back, in tiles, as `generate` runs it: a long song whole would
-//! not fit into memory.
+//! The autoencoder: decodes latents to sound and encodes sound, in tiles as `generate` does. A
+//! whole long song would not fit into memory.
 
 use acestep_model::{Backend, LATENT_HZ, Place, cast, oobleck};
 use acestep_runtime::{
@@ -15,7 +15,7 @@ use super::{
     stages::{Rate, Run, Song, noise},
 };
 
-/// Latents to sound.
+/// Measures the decoding of latents to sound.
 pub(super) fn decode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     let config = presets::vae()?;
     let device = &place.device;
@@ -28,7 +28,7 @@ pub(super) fn decode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     Ok(run(frames, cost::vae(&config, frames), time))
 }
 
-/// Sound to the mean of its latents.
+/// Measures the encoding of sound to the mean of its latents.
 pub(super) fn encode<B: Backend>(song: Song, place: &Place<B>) -> Result<Run> {
     let config = presets::vae()?;
     let device = &place.device;

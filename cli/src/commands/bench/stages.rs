@@ -20,46 +20,46 @@ use super::{
 };
 use crate::commands::process;
 
-/// One stretch of the chain.
+/// A stage of the pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
-    /// The caption's tokens to hidden states.
+    /// Text encoder: caption tokens to hidden states.
     TextEncoder,
-    /// Lyrics, timbre and caption to one condition.
+    /// Condition encoder: lyrics, timbre and caption to one condition.
     Condition,
     /// Audio codes to latent hints.
     Codes,
     /// One step of the diffusion transformer.
     Dit,
-    /// Latents to sound.
+    /// VAE decoder: latents to sound.
     Vae,
-    /// Sound to latents.
+    /// VAE encoder: sound to latents.
     VaeEncode,
     /// A prompt of the language model.
     LmPrefill,
     /// An audio code of the language model.
     LmDecode,
-    /// The same with guidance: two rows in one pass.
+    /// An audio code with guidance: two rows in one pass.
     LmDecodeCfg,
-    /// Files to a network in memory; measured with --model.
+    /// Loading of a network from files; measured with --model.
     #[value(hide = true)]
     Load,
 }
 
 impl Stage {
-    /// Whether its network is kept in the type that was asked for, however few bits that has: see
+    /// True if its network is kept in the requested type even if that is narrow: see
     /// [`acestep_runtime::device::dtype::of_others`].
     pub(crate) fn is_kept_as_asked(&self) -> bool {
         matches!(self, Self::Dit | Self::LmPrefill | Self::LmDecode | Self::LmDecodeCfg)
     }
 }
 
-/// Tokens of a typical caption prompt and lyric prompt (those of a published request).
+/// Tokens of a typical caption prompt and lyric prompt (from a published request).
 pub(crate) const CAPTION_TOKENS: usize = 70;
 pub(crate) const LYRIC_TOKENS: usize = 167;
 
-/// The stages of a preset.
+/// Returns the stages of a preset.
 pub(super) fn of(preset: Preset) -> &'static [Stage] {
     match preset {
         Preset::Turbo | Preset::Base | Preset::Xl => {
@@ -74,15 +74,15 @@ pub(super) fn of(preset: Preset) -> &'static [Stage] {
     }
 }
 
-/// What was measured of one stage.
+/// Measurement of one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) stage: Stage,
-    /// What one run is.
+    /// Description of one run.
     pub(crate) unit: String,
     #[serde(flatten)]
     pub(crate) time: Time,
-    /// Units a second of what the stage is usually judged by.
+    /// The usual metric of the stage.
     pub(crate) rate: Rate,
     pub(crate) flop: f64,
     pub(crate) weight_bytes: f64,
@@ -90,17 +90,17 @@ pub(crate) struct Measured {
     pub(crate) weight_bytes_per_s: f64,
     pub(crate) flop_share_of_ceiling: f64,
     pub(crate) bytes_share_of_ceiling: f64,
-    /// The least seconds that the ceilings leave for this work.
+    /// The minimum seconds that the ceilings allow for this work.
     pub(crate) floor_s: f64,
-    /// Which ceiling that is.
+    /// The ceiling that determines the minimum.
     pub(crate) binds: Binds,
-    /// That floor as a share of the time: 1 = as fast as the device allows.
+    /// The floor as a share of the time: 1 is as fast as the device allows.
     pub(crate) share_of_floor: f64,
-    /// The most memory of the host that the stage held; absent where the system does not tell.
+    /// The stage's peak of host memory; `None` if the system does not report it.
     pub(crate) peak_bytes: Option<u64>,
 }
 
-/// A figure and its unit.
+/// A value and its unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rate {
     pub(crate) value: f64,
@@ -113,7 +113,7 @@ impl Rate {
     }
 }
 
-/// What is measured: sizes of the song and of the batch.
+/// Preset and song length of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Song {
     pub(crate) preset: Preset,
@@ -125,13 +125,13 @@ impl Song {
         frames_from_seconds(self.duration_s, LATENT_HZ, 1).max(1)
     }
 
-    /// Songs in one pass: guidance runs both halves at once.
+    /// Returns the rows of one pass: guidance runs both halves at once.
     pub(crate) fn rows(self) -> usize {
         if self.preset == Preset::Base { 2 } else { 1 }
     }
 }
 
-/// Runs a stage; its weights are gone afterwards.
+/// Runs a stage; its weights are freed afterwards.
 pub(crate) fn run<B: Backend>(
     stage: Stage,
     song: Song,
@@ -155,7 +155,7 @@ pub(crate) fn run<B: Backend>(
     measure(stage, Weights::of(place.dtype), ceilings, work)
 }
 
-/// What `work` gives, beside its floor and the most memory that it held.
+/// Runs `work` and returns its result with its floor and its peak memory.
 pub(super) fn measure(
     stage: Stage,
     weights: Weights,
@@ -198,12 +198,12 @@ impl Measured {
         }
     }
 
-    /// What `of` says of the floor, unless there is none: loading only moves what is there.
+    /// Returns `of()`, or `-` if there is no floor, because loading only moves data.
     pub(super) fn floored(&self, of: impl FnOnce() -> String) -> String {
         if self.floor_s > 0.0 { of() } else { "-".to_owned() }
     }
 
-    /// The same against other ceilings.
+    /// Returns the same measurement against other ceilings.
     pub(super) fn against(&self, ceilings: Ceilings) -> Self {
         let Floor { seconds: floor_s, binds } = ceilings.floor(self.flop, self.weight_bytes);
         Self {

@@ -1,9 +1,9 @@
-//! The results as a person reads them in a terminal.
+//! The results as text for a terminal.
 
 use super::{ceilings::Peaks, results::Results, typed};
 use crate::commands::check::page::operations;
 
-/// Two lines a stage, below what the machine can do.
+/// Returns two lines per stage, below the ceilings of the machine.
 pub(super) fn text(results: &Results) -> String {
     let Results { machine, dtype, threads, ceilings, .. } = results;
     let load = results.load_1m.map_or(String::new(), |load| format!(", load average {load:.2}"));
@@ -35,7 +35,7 @@ pub(super) fn text(results: &Results) -> String {
     lines.join("\n") + "\n"
 }
 
-/// `f32 FMA 511 GFLOP/s`, .., what this run is held against marked as such.
+/// Returns the ceilings as texts such as `f32 FMA 511 GFLOP/s`.
 pub(super) fn limits(peaks: &Peaks) -> Vec<String> {
     let product = operations(peaks.product_flop_per_s, "FLOP/s");
     let mut limits = Vec::new();

@@ -1,4 +1,4 @@
-//! Songs of odd lengths on the device: whole, audible, repeatable, and the processor's.
+//! Songs of unusual lengths on the device: complete, audible, repeatable, and close to the CPU's.
 
 use std::{cell::RefCell, path::Path, time::Instant};
 
@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{commands::generate::run::model_info, interrupt};
 
-/// Seconds. None is a whole number of tiles; the odd ones are no whole number of patches either.
+/// Lengths in seconds. None is a whole number of tiles; the fractional ones are not a whole number
+/// of patches either.
 pub(super) const LENGTHS: [f64; 6] = [10.0, 37.3, 61.0, 95.7, 151.0, 240.0];
 
-/// The same for a driver in software: below and above the least that is sampled.
+/// Lengths for a software driver: below and above the minimum that is sampled.
 const QUICK: [f64; 2] = [1.3, 6.1];
 
 pub(super) fn items(quick: bool) -> Vec<Item> {
@@ -32,10 +33,10 @@ fn lengths(quick: bool) -> &'static [f64] {
     if quick { &QUICK } else { &LENGTHS }
 }
 
-/// The model: the turbo model of a directory, or the one inside the program.
+/// Opens the turbo model of a directory, or the built-in model.
 ///
 /// # Errors
-/// Those of [`acestep_import::open`].
+/// Errors of [`acestep_import::open`].
 pub(super) fn model(models: Option<&Path>) -> Result<Folder> {
     Ok(match models {
         Some(models) => acestep_import::open("turbo", &Layout::new([models.to_owned()]))?,
@@ -46,7 +47,7 @@ pub(super) fn model(models: Option<&Path>) -> Result<Folder> {
 /// Makes the song of one length.
 ///
 /// # Errors
-/// If a network cannot be read or gives no song.
+/// If a network cannot be read or makes no song.
 pub(super) fn run(
     index: usize,
     quick: bool,
@@ -107,32 +108,34 @@ pub(super) fn run(
     Ok(())
 }
 
-/// How far latents and sound may be from the processor's in f32: only sums run in another order,
-/// over eight steps and through the decoder.
+/// Tolerances of latents and sound to the CPU in f32. Only the order of sums differs, over eight
+/// steps and through the decoder.
 const LATENTS: f64 = 1e-4;
 const SOUND: f64 = 1e-3;
 
-/// The longest song that the processor also makes in the reduced type.
+/// The longest song that the CPU also makes in the reduced type.
 pub(super) const LONGEST_OWN: f64 = 61.0;
-/// How many times as far from f32 as the processor's own song in the type a song may be: of the same
-/// length, and of another one.
+/// Tolerance in a reduced type, as a multiple of the CPU song's distance from f32: for a song of
+/// the same length, and for one of another length.
 pub(super) const TIMES_OWN: f64 = 1.5;
 pub(super) const TIMES_SHORT: f64 = 2.0;
 
-/// The song whose distance from f32, in the same reduced type on the processor, says how far rounding
-/// leads a song of `seconds`: its length, and how many times as far is allowed.
+/// Returns the length of the reference song for a song of `seconds`, and the allowed multiple of
+/// its distance. The distance is measured on the CPU, between the reduced type and f32.
 ///
-/// There is no number for all models and types: upstream rounds the time itself, which in bf16 alone
-/// changes a song by a sixth. (The processor rounds weights and times to bf16, not what lies between.)
-/// On the processor f16 takes three times as long as f32 (the tiny model's 37 s take 25 s on two cores),
-/// so that long songs are held to a short one. The distance
-/// hardly depends on the length: from 1.3 to 37 s latents in bf16 are 5.0 to 5.1 % away, sound 15.9
-/// to 16.6 %, and in f16 0.6 % and 3.4 to 3.5 %.
+/// No fixed tolerance fits all models and types: upstream rounds the time itself, and in bf16 that
+/// alone changes a song by a sixth. (The CPU rounds weights and times to bf16, but no intermediate
+/// values.)
+///
+/// On the CPU f16 takes three times as long as f32: the tiny model's 37 s take 25 s on two cores.
+/// So long songs are compared with a short one. The distance hardly depends on the length. From 1.3
+/// to 37 s, latents in bf16 are 5.0 to 5.1 % away, and sound 15.9 to 16.6 %. In f16 latents are 0.6
+/// % away, and sound 3.4 to 3.5 %.
 fn yardstick(seconds: f64) -> (f64, f64) {
     if seconds <= LONGEST_OWN { (seconds, TIMES_OWN) } else { (LENGTHS[0], TIMES_SHORT) }
 }
 
-/// The plan of a song of `seconds`.
+/// Returns the plan of a song of `seconds`.
 fn plan(folder: &Folder, engine: Engine, seconds: f64) -> Result<Plan> {
     let request = Request {
         caption: Some("a calm piano melody, rain".into()),
@@ -144,7 +147,7 @@ fn plan(folder: &Folder, engine: Engine, seconds: f64) -> Result<Plan> {
     Ok(Plan::resolve(&request, &model_info(folder, engine)?)?.0)
 }
 
-/// Samples of a song of `seconds`: whole latent frames only.
+/// Returns the samples of a song of `seconds`, in whole latent frames.
 fn samples(seconds: f64, hop: usize, rate: u32) -> usize {
     let milliseconds = (seconds * 1e3).round() as usize;
     milliseconds * rate as usize / (1000 * hop) * hop
@@ -163,12 +166,12 @@ impl Sung {
         self.song.audio.channels.concat()
     }
 
-    /// How far `other`'s latents and sound are from these.
+    /// Returns the distances of `other`'s latents and sound from these.
     fn shares(&self, other: &Self) -> [f64; 2] {
         [share(&self.latents, &other.latents), share(&self.channels(), &other.channels())]
     }
 
-    /// The same beside what is allowed, and the processor's own distance behind that.
+    /// Returns the same distances with their limits: the tolerance, and the CPU's own distance.
     fn distances(&self, other: &Self, limits: [(f64, Option<f64>); 2]) -> [Distance; 2] {
         let [latents, sound] = self.shares(other);
         [(latents, limits[0]), (sound, limits[1])].map(|(relative_rms, (tolerance, processor))| {
@@ -177,16 +180,16 @@ impl Sung {
     }
 }
 
-/// What a run got over, in words.
+/// Problems that a run recovered from, as text.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Told {
-    /// Networks whose numbers left the range of the type: what they gave is f32's.
+    /// Networks whose values exceeded the range of the type; their results are from f32.
     overflowed: Vec<String>,
     /// Stages that did not fit into memory at first.
     again: Vec<String>,
 }
 
-/// Writes down what a run got over.
+/// Records the problems that a run recovered from.
 #[derive(Debug, Default)]
 struct Listener(RefCell<Told>);
 
@@ -238,7 +241,7 @@ impl acestep_runtime::Job for Sing<'_> {
     }
 }
 
-/// The root mean square of the difference as a share of `expected`'s.
+/// Returns the root mean square of the difference as a share of `expected`'s.
 pub(super) fn share(expected: &[f32], got: &[f32]) -> f64 {
     let power = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     let difference = if expected.len() == got.len() {
@@ -249,7 +252,7 @@ pub(super) fn share(expected: &[f32], got: &[f32]) -> f64 {
     (difference / power(&mut expected.iter().map(|&x| f64::from(x)))).sqrt()
 }
 
-/// The loudness of the quietest second of all channels as a share of the song's peak.
+/// Returns the loudness of the quietest second of all channels as a share of the song's peak.
 fn quietest(song: &Song) -> f64 {
     let peak = f64::from(loudness::peak(&song.audio));
     let second = song.audio.sample_rate as usize;
@@ -293,7 +296,7 @@ mod tests {
             assert_eq!(distance, Distance { relative_rms: 0.0, tolerance, processor: None });
         }
         for distance in distances(narrow) {
-            // It is the processor itself that is compared with here.
+            // Here the CPU is compared with itself.
             assert_eq!(distance.processor, Some(distance.relative_rms));
             assert_eq!(distance.tolerance, 1.5 * distance.relative_rms);
             assert!((0.01..0.3).contains(&distance.relative_rms), "{distance:?}");

@@ -1,4 +1,4 @@
-//! Where and when it is measured.
+//! Machine and time of the measurement.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use sysinfo::System;
 
 use super::results::Machine;
 
-/// The machine and its device, as far as the system tells.
+/// Describes the machine and its device, as far as the system reports them.
 pub(crate) fn describe(device: Device) -> Machine {
     let mut system = System::new();
     system.refresh_memory();
@@ -36,7 +36,7 @@ struct Card {
     driver: Option<String>,
 }
 
-/// What `listing` says of a device.
+/// Returns the data of a device in `listing`.
 fn card(device: Device, listing: &Listing, processor: &str) -> Card {
     match device {
         Device::Cpu => Card { name: Some(processor.to_owned()), ..Card::default() },
@@ -53,7 +53,7 @@ fn card(device: Device, listing: &Listing, processor: &str) -> Card {
             let name = |adapter: &Adapter| format!("{} ({})", adapter.name, adapter.kind);
             Card {
                 name: found.map(name),
-                // Neither Vulkan nor Metal tells it here.
+                // Neither Vulkan nor Metal reports it here.
                 memory_bytes: None,
                 driver: found.map(|adapter| format!("{}, {}", adapter.api, adapter.driver)),
             }
@@ -61,17 +61,17 @@ fn card(device: Device, listing: &Listing, processor: &str) -> Card {
     }
 }
 
-/// Now, as `2026-11-21 12:00 UTC`.
+/// Returns the current time as `2026-11-21 12:00 UTC`.
 pub(crate) fn now() -> String {
     date(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// A time since 1970 in the Gregorian calendar.
+/// Converts a time since 1970 to a date of the Gregorian calendar.
 ///
 /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
 fn date(since_1970: Duration) -> String {
     let seconds = since_1970.as_secs();
-    // Years begin in March, so that the odd day is the last of one.
+    // Years begin in March, so that the leap day is the last day of a year.
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Seconds of these days by `date -u +%s -d ..`.
+    /// Expected values are from `date -u +%s -d ..`.
     #[test]
     fn dates_are_those_of_the_calendar() {
         for (seconds, text) in [

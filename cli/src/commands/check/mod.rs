@@ -1,9 +1,9 @@
-//! `acestep check`: everything that has to be looked at on a machine with a card, in one command.
+//! `acestep check`: all checks of a machine with a GPU, in one command.
 //!
-//! Five parts: the reference's stored results, every kernel against the processor, songs of many
-//! lengths, networks in every type of weights, and every preset at full size beside the device's
-//! ceilings and PyTorch. What fails does
-//! not keep the rest from running. The results are written after every part, as JSON and as a page.
+//! It has five parts: the reference's stored results; every kernel against the CPU; songs of many
+//! lengths; networks in every weight type; every preset at full size, compared with the device's
+//! ceilings and with PyTorch. A failure does not stop the rest. The results are written after every
+//! part, as JSON and as a page.
 
 mod goldens;
 mod kernels;
@@ -47,60 +47,65 @@ use speed::Task;
 
 use super::bench::{ceilings::Ceilings, presets::Preset, typed};
 
-/// The flags of `check`.
+/// Flags of `check`.
 ///
-/// The last one counts where one value is typed twice, so that scripts can have defaults.
+/// If a flag is given twice, the last one counts, so that scripts can have defaults.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Args {
-    /// A directory of goldens with its checkpoints beside it, as `verify` takes it, or one that
-    /// holds several; without it the small built-in set is used.
+    /// Directory of goldens, or of several such directories.
+    ///
+    /// It is used as by `verify`, with its checkpoints beside it. Without the flag, the small
+    /// built-in set is used.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     goldens: Option<PathBuf>,
 
-    /// A directory with released models, whose turbo model then makes the songs of `lengths`
-    /// and, with its language model, the comparison of `types`; without it the tiny models inside the
-    /// program do.
+    /// Directory with released models.
+    ///
+    /// Its turbo model makes the songs of `lengths` and, with its language model, the comparison of
+    /// `types`. Without the flag, the built-in tiny models are used.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     models: Option<PathBuf>,
 
-    /// Only these parts.
+    /// Run only these parts.
     #[arg(long, value_parser = part::asked_for(), value_name = "PART", value_delimiter = ',')]
     only: Vec<Part>,
 
-    /// Only these presets in `bench`.
+    /// Run only these presets in `bench`.
     #[arg(long, value_enum, value_name = "PRESET", value_delimiter = ',')]
     preset: Vec<Preset>,
 
-    /// A few small shapes and short songs: shows that the check works, not how fast the device is.
+    /// Use a few small shapes and short songs.
+    ///
+    /// This tests that the check works, but does not measure the device.
     #[arg(long)]
     quick: bool,
 
-    /// A Python with PyTorch, to measure the same stages with.
+    /// Python with PyTorch, to measure the same stages.
     #[arg(long, value_name = "PYTHON", value_hint = ValueHint::CommandName)]
     torch: Option<OsString>,
 
-    /// The most seconds that one item may take: its process is then ended, and the item has failed.
+    /// Time limit of one item in seconds; a slower item fails and its process is killed.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// The folder for check.json and check.md.
+    /// Folder for check.json and check.md.
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     out: PathBuf,
 
-    /// The commit that the program was built from, for the report.
+    /// Commit that the program was built from, for the report.
     #[arg(long, value_name = "HASH", env = "ACESTEP_COMMIT", hide = true)]
     commit: Option<String>,
 
-    /// Works on one part and prints what it finds line by line, for the process above it.
+    /// Run one part and print its results line by line, for the parent process.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
 
-    /// The first item of that part.
+    /// First item of that part.
     #[arg(long, default_value = "0", hide = true)]
     from: usize,
 
-    /// Ceilings that were measured before: operations and bytes a second.
+    /// Ceilings that are already measured: operations and bytes per second.
     #[arg(long, value_delimiter = ',', hide = true)]
     ceilings: Vec<f64>,
 
@@ -122,7 +127,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     }
 }
 
-/// A report on the processor would be hours of work, and looks like one on a card.
+/// Refuses a check of the CPU by default: it takes hours, and its report looks like one of a GPU.
 fn no_card(notices: &[Notice]) -> Refusal {
     let reasons: Vec<&str> = notices.iter().map(|notice| notice.0.as_str()).collect();
     let why = match &reasons[..] {
@@ -134,7 +139,7 @@ fn no_card(notices: &[Notice]) -> Refusal {
         .hint("pass --device cpu to try the check itself")
 }
 
-/// The process that reports.
+/// The parent process, which writes the report.
 struct Check {
     args: Args,
     engine: Engine,
@@ -169,7 +174,7 @@ impl Check {
             machine,
             ..Results::default()
         };
-        // A device that is not there would fail every part in its own words.
+        // Check the device first; otherwise every part would fail because of it.
         let found = self.part(Part::Device, &mut results)?;
         if interrupt::was_pressed() {
             return Err(Error::Cancelled.into());
@@ -200,7 +205,7 @@ impl Check {
         })
     }
 
-    /// What was typed wrongly ends the command before an hour has passed.
+    /// Checks the paths first, so that a wrong path does not stop the command after an hour.
     fn refuse_what_cannot_be_read(&self, wanted: &[Part]) -> Result<()> {
         if let Some(goldens) =
             self.args.goldens.as_deref().filter(|_| wanted.contains(&Part::Verify))
@@ -213,12 +218,12 @@ impl Check {
         Ok(())
     }
 
-    /// Runs a part in processes of its own.
+    /// Runs a part in child processes.
     fn part(&self, part: Part, results: &mut Results) -> Result<results::Part> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let items = items(part, &self.args);
         let ceilings = Cell::new(None);
-        // Burn has no large product of eight bits to compare with.
+        // Burn has no large int8 matrix product to compare with.
         let dtype = dtype::name(dtype::of_others(self.engine.dtype));
         let command = |from: usize| self.command(&program, part, from, ceilings.get());
         let take = |line: &Line| match line.clone() {
@@ -282,7 +287,7 @@ impl Check {
         let dtype = results.dtype.clone();
         let absent = torch::run(python, self.engine.device, &dtype, &tasks, &self.report, results)?;
         if let Some(why) = absent {
-            // Another program's absence is no failure of this one.
+            // A missing PyTorch is not a failure of this program.
             self.report.note(&format!("not compared with PyTorch: {why}"));
             results.parts[place].skipped += 1;
             results.parts[place].not_run.push(format!("PyTorch: {why}"));
@@ -305,13 +310,13 @@ impl Check {
     }
 }
 
-/// In f32, which is compared most closely, and in the type that was asked for.
+/// Returns the engine in f32, which has the tightest tolerances, and in the requested type.
 fn engines(engine: Engine) -> impl Iterator<Item = Engine> {
     let exact = Engine { dtype: DType::F32, ..engine };
     std::iter::once(exact).chain((engine != exact).then_some(engine))
 }
 
-/// The items of a part.
+/// Returns the items of a part.
 fn items(part: Part, args: &Args) -> Vec<Item> {
     let one = |name: &str| Item { name: name.to_owned(), group: 0 };
     match part {
@@ -324,7 +329,7 @@ fn items(part: Part, args: &Args) -> Vec<Item> {
     }
 }
 
-/// The process that works: the items of one group from `args.from` on.
+/// Runs in the child process: the items of one group, from `args.from` on.
 fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
     let items = items(part, args);
     let failure = Cell::new(None);
@@ -364,7 +369,7 @@ fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One item of a part that is generic over the backend.
+/// One item of a part that depends on the backend.
 struct Step<'a> {
     args: &'a Args,
     part: Part,

@@ -7,7 +7,7 @@ use super::{
     results::{Distance, Results},
 };
 
-/// The whole page in Markdown.
+/// Returns the whole page in Markdown.
 pub(super) fn markdown(results: &Results) -> String {
     let mut page = String::from("# Figures of the GPU check\n\n");
     page += &about(results);
@@ -21,7 +21,7 @@ pub(super) fn markdown(results: &Results) -> String {
     page
 }
 
-/// A table; columns after the first `left` are numbers.
+/// Returns a table; columns after the first `left` are numbers.
 pub(crate) fn table(heads: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let escaped = |cell: String| cell.replace('|', "\\|").replace('\n', " ");
@@ -258,18 +258,18 @@ fn verified(results: &Results) -> String {
     )
 }
 
-/// `137 GB`.
+/// Formats a size such as `137 GB`.
 pub(crate) fn gigabytes(bytes: u64) -> String {
     format!("{:.0} GB", bytes as f64 / 1e9)
 }
 
-/// `935 GFLOP/s`, `79 TFLOP/s`.
+/// Formats a rate such as `935 GFLOP/s` or `79 TFLOP/s`.
 pub(crate) fn operations(per_s: f64, unit: &str) -> String {
     let (rate, prefix) = if per_s < 1e13 { (per_s / 1e9, "G") } else { (per_s / 1e12, "T") };
     format!("{rate:.0} {prefix}{unit}")
 }
 
-/// `1.23 s`, `45.6 ms`, `7.89 µs`: three digits.
+/// Formats a time with three digits: `1.23 s`, `45.6 ms`, `7.89 µs`.
 pub(crate) fn seconds(value: f64) -> String {
     let (value, unit) = match value {
         value if value >= 1.0 => (value, "s"),
@@ -286,7 +286,7 @@ pub(crate) fn seconds(value: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A time over another.
+/// Formats the quotient of two times.
 pub(crate) fn ratio(own: f64, other: f64) -> String {
     format!("{:.2}", own / other)
 }

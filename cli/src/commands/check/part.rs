@@ -1,9 +1,9 @@
-//! The parts of the check, each of which works in processes of its own.
+//! The parts of the check, each of which runs in child processes.
 //!
-//! A card that fails may take its process along, or leave it with a device that does nothing any
-//! more. So the items of a part run in a child of this program, which says line by line what it
-//! finds; where it ends too early, the item it was at has failed, and the rest go on in a new one.
-//! A child ends with its group of items, which also gives back the memory of the networks it made.
+//! A failing GPU may crash the process, or leave it with a device that no longer responds. So the
+//! items of a part run in a child of this program, which prints its results line by line. If the
+//! child ends early, its current item has failed, and a new child runs the rest. A child runs one
+//! group of items; its end also frees the memory of the networks.
 
 use std::{
     collections::VecDeque,
@@ -22,15 +22,15 @@ use clap::{
 use super::results::{self, Line};
 use crate::{error, interrupt, report::Report};
 
-/// What can be checked.
+/// Parts of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
-    /// Whether the device is there at all.
+    /// The device itself.
     #[value(hide = true)]
     Device,
     /// The reference's stored results.
     Verify,
-    /// Every kernel against plain operations on the processor.
+    /// Every kernel against plain operations on the CPU.
     Kernels,
     /// Songs of many lengths.
     Lengths,
@@ -41,12 +41,12 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Those of a report, in its order.
+    /// The parts of a report, in its order.
     pub(super) const ALL: [Self; 5] =
         [Self::Verify, Self::Kernels, Self::Lengths, Self::Types, Self::Bench];
 }
 
-/// Reads the name of a part that can be asked for: not of one that only this program runs.
+/// Parses the name of a part that users can choose; parts for internal use are refused.
 pub(super) fn asked_for() -> impl TypedValueParser<Value = Part> {
     let values = Part::value_variants().iter().filter_map(Part::to_possible_value);
     let shown: Vec<PossibleValue> = values.filter(|value| !value.is_hide_set()).collect();
@@ -57,17 +57,17 @@ pub(super) fn asked_for() -> impl TypedValueParser<Value = Part> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) name: String,
-    /// Items with the same number, one after the other, may share a process.
+    /// Consecutive items with the same number may share a process.
     pub(super) group: usize,
 }
 
-/// Takes what a step finds.
+/// Receives the results of a step.
 pub(super) type Tell<'a> = dyn Fn(Line) + 'a;
 
-/// Runs every item of a part in children that `command` makes, given the first item's index.
+/// Runs every item of a part in children that `command` creates from the first item's index.
 ///
-/// `take` gets every line as it comes. An item that takes longer
-/// than `limit` has failed: its process is killed.
+/// `take` receives every line as it arrives. An item that takes longer than `limit` fails, and its
+/// process is killed.
 pub(super) fn run(
     name: &str,
     items: &[Item],
@@ -93,7 +93,7 @@ pub(super) fn run(
         if let Some(problem) = ended.problem() {
             count.problem(&format!("{}: {problem}", items[at.min(items.len() - 1)].name));
         }
-        // Whatever a child says, the next one begins later.
+        // Always advance, no matter which index the child printed.
         next = next.max(at) + 1;
     }
     if interrupt::was_pressed() {
@@ -104,7 +104,7 @@ pub(super) fn run(
     results::Part { name: name.to_owned(), passed, failed, skipped, seconds, problems, not_run }
 }
 
-/// How many things passed and failed.
+/// Numbers of passed and failed checks.
 #[derive(Debug, Default)]
 struct Count {
     passed: usize,
@@ -165,17 +165,17 @@ impl Count {
     }
 }
 
-/// How a child ended.
+/// End of a child.
 struct Ended {
     status: std::io::Result<ExitStatus>,
-    /// The time after which it was killed, if it was.
+    /// The time limit, if it was killed for it.
     too_long: Option<Duration>,
-    /// The last it wrote to standard error.
+    /// The last lines of its standard error.
     last_words: String,
 }
 
 impl Ended {
-    /// What was wrong with it.
+    /// Returns the problem of the child, if there is one.
     fn problem(&self) -> Option<String> {
         let what = match (&self.status, self.too_long) {
             (_, Some(limit)) => {
@@ -194,8 +194,8 @@ impl Ended {
     }
 }
 
-/// Runs a child to its end, or kills it when an item takes longer than `limit`; `take` gets its lines,
-/// standard error sees what it writes there.
+/// Runs a child to its end, or kills it if an item takes longer than `limit`. `take` receives its
+/// lines; its standard error is passed on.
 fn follow(
     mut command: Command,
     limit: Option<Duration>,
@@ -227,7 +227,7 @@ fn follow(
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     too_long = limit;
-                    // One that has ended meanwhile cannot be killed, and need not be.
+                    // Killing fails if the child has just ended, which is fine.
                     let _ = child.kill();
                     break;
                 }
@@ -240,7 +240,7 @@ fn follow(
     Ended { status, too_long, last_words }
 }
 
-/// A child's lines, read by a thread that ends with its output.
+/// Reads a child's lines in a thread that ends with its output.
 fn lines(stdout: ChildStdout) -> Receiver<Line> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -256,7 +256,7 @@ fn lines(stdout: ChildStdout) -> Receiver<Line> {
     receiver
 }
 
-/// Passes a child's standard error on, and keeps its end.
+/// Passes a child's standard error on, and keeps the last lines.
 fn listen(child: &mut Child, report: Report) -> Option<thread::JoinHandle<String>> {
     const KEPT: usize = 4;
     let stderr = child.stderr.take()?;

@@ -1,21 +1,21 @@
-//! What the check finds: rows of tables, as they go from the process that measures to the one that
-//! reports, and into `check.json`.
+//! Results of the check as table rows; they go from the child to the parent process, and into
+//! `check.json`.
 
 use acestep_runtime::Device;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::commands::bench::ceilings::Ceilings;
 
-/// One line of a process that works on a part.
+/// One line from a child process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Line {
-    /// An item begins: its place in the part's list, and its name.
+    /// Start of an item: its index in the part's list, and its name.
     Begin {
         index: usize,
         name: String,
     },
-    /// What the backend calls itself.
+    /// The backend's name.
     Backend(String),
     Verified(Verified),
     Kernel(Kernel),
@@ -23,25 +23,25 @@ pub(super) enum Line {
     Rounded(Rounded),
     Ceiling(Ceiling),
     Speed(Speed),
-    /// Something in the item that failed and has no row.
+    /// A failure in the item without a row.
     Problem(String),
-    /// What failed of something that has a row with its count.
+    /// Text of a failure that a row already counts.
     Failed(String),
-    /// Something in the item that was not run, and why.
+    /// A skipped check of the item, and the reason.
     Skipped(String),
 }
 
-/// The cases of one component that `verify` ran.
+/// Results of `verify` for one component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Verified {
-    /// The set that they are of.
+    /// The set of goldens.
     pub(super) set: String,
-    /// With `in bf16` behind it where that is the type.
+    /// Component, followed by `in bf16` if that is the type.
     pub(super) component: String,
     pub(super) passed: usize,
     pub(super) failed: usize,
     pub(super) skipped: usize,
-    /// The largest error as a share of its tolerance, of the cases that have one.
+    /// The largest error as a share of its tolerance, over the cases with a tolerance.
     pub(super) worst_share: f64,
 }
 
@@ -51,13 +51,13 @@ pub(super) struct Kernel {
     pub(super) operation: String,
     pub(super) shape: String,
     pub(super) dtype: String,
-    /// The largest difference as a share of the largest value; absent if the result is not finite
+    /// The largest difference as a share of the largest value; `None` if the result is not finite
     /// or has another shape.
     pub(super) error: Option<f64>,
     pub(super) tolerance: f64,
     /// Seconds of the operation as the networks call it; only for released sizes.
     pub(super) kernel_s: Option<f64>,
-    /// Seconds of the plain operations that define it, on the same device.
+    /// Seconds of the reference operations on the same device.
     pub(super) reference_s: Option<f64>,
 }
 
@@ -72,54 +72,54 @@ impl Kernel {
 pub(super) struct Length {
     pub(super) seconds: f64,
     pub(super) dtype: String,
-    /// Samples of a channel, and how many there should be.
+    /// Samples per channel; the expected number follows.
     pub(super) samples: usize,
     pub(super) expected_samples: usize,
-    /// The quietest second of all as a share of the peak.
+    /// Loudness of the quietest second as a share of the peak.
     #[serde(deserialize_with = "or_nan")]
     pub(super) quietest: f64,
-    /// Whether the same seed gave the same samples again.
+    /// True if the same seed gave the same samples again.
     pub(super) repeats: bool,
-    /// Networks that overflowed in the type, so that their results are f32's.
+    /// Networks that overflowed in the type, so that their results are from f32.
     #[serde(default)]
     pub(super) overflowed: Vec<String>,
-    /// What else happened on the way.
+    /// Other events of the run.
     #[serde(default)]
     pub(super) notes: Vec<String>,
-    /// Distance from the processor's f32, as a share of its root mean square; absent where there
-    /// was none to compare with.
+    /// Distance from the CPU's f32 result, as a share of its root mean square; `None` if there was
+    /// nothing to compare with.
     pub(super) latents: Option<Distance>,
     pub(super) sound: Option<Distance>,
-    /// Seconds of the second run, networks loaded.
+    /// Seconds of the second run, with loaded networks.
     pub(super) wall_s: f64,
 }
 
-/// A relative distance, and how far it may be.
+/// A relative distance, and its tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Distance {
     #[serde(deserialize_with = "or_nan")]
     pub(super) relative_rms: f64,
     #[serde(deserialize_with = "or_nan")]
     pub(super) tolerance: f64,
-    /// Of a reduced type: the distance of the processor's own song in it, which the tolerance is a
-    /// multiple of.
+    /// For a reduced type: the distance of the CPU's own song in that type; the tolerance is a
+    /// multiple of it.
     pub(super) processor: Option<f64>,
 }
 
-/// A network in one narrower type of weights.
+/// A network in one narrow weight type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Rounded {
     pub(super) network: String,
     pub(super) dtype: String,
-    /// How far its results are from those in f32, and in bf16, as a share of their root mean square;
-    /// absent where the device has no such type, or they are not finite.
+    /// Distances of its results from f32 and from bf16, as a share of their root mean square;
+    /// `None` if the device lacks the type, or if they are not finite.
     pub(super) from_f32: Option<f64>,
     pub(super) from_bf16: Option<f64>,
-    /// Of a language model: how many of the likeliest tokens are those of f32, after the same text.
+    /// For a language model: the share of likeliest tokens that match f32, after the same text.
     pub(super) same_tokens: Option<f64>,
 }
 
-/// JSON has no NaN: it is written as `null`, and a row that could not be read would be lost.
+/// Reads `null` as NaN: JSON has no NaN, and an unreadable row would be lost.
 fn or_nan<'de, D: Deserializer<'de>>(number: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(number)?.unwrap_or(f64::NAN))
 }
@@ -129,13 +129,13 @@ const SILENCE: f64 = 1e-4;
 
 impl Distance {
     fn passes(self) -> bool {
-        // Not so with a NaN on either side.
+        // A NaN on either side fails.
         self.relative_rms <= self.tolerance
     }
 }
 
 impl Length {
-    /// What is wrong with the song.
+    /// Returns the problems of the song.
     pub(super) fn problems(&self) -> Vec<String> {
         let far = |what: &str, distance: Option<Distance>| {
             let distance = distance.filter(|d| !d.passes())?;
@@ -147,7 +147,7 @@ impl Length {
         if self.samples != self.expected_samples {
             problems.push(format!("{} samples, not {}", self.samples, self.expected_samples));
         }
-        // A NaN is no sound either.
+        // A NaN is a problem too.
         if self.quietest.is_nan() || self.quietest < SILENCE {
             problems.push("silence in it".to_owned());
         }
@@ -161,7 +161,7 @@ impl Length {
     }
 }
 
-/// What the device can do at most in one type.
+/// Ceilings of the device in one type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ceiling {
     pub(super) dtype: String,
@@ -172,9 +172,9 @@ pub(super) struct Ceiling {
 /// One stage at full size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Speed {
-    /// As PyTorch's rows name it.
+    /// Name of the stage; rows of PyTorch use the same.
     pub(super) id: String,
-    /// What one run is.
+    /// Description of one run.
     pub(super) unit: String,
     pub(super) dtype: String,
     pub(super) wall_s: f64,
@@ -182,25 +182,25 @@ pub(super) struct Speed {
     pub(super) flop: f64,
     pub(super) weight_bytes: f64,
     pub(super) floor_s: f64,
-    /// 1 = as fast as the ceilings allow.
+    /// 1 is as fast as the ceilings allow.
     pub(super) share_of_floor: f64,
-    /// The figure that the stage is judged by.
+    /// The usual metric of the stage.
     pub(super) rate: f64,
     pub(super) rate_unit: String,
 }
 
-/// The same stage in PyTorch, in one of its ways.
+/// The same stage in PyTorch, in one of its modes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Torch {
     pub(super) id: String,
     /// `eager`, `compile`, `graph`, `compile+graph`.
     pub(super) mode: String,
     pub(super) wall_s: Option<f64>,
-    /// Why there is no time.
+    /// Reason why there is no time.
     pub(super) error: Option<String>,
 }
 
-/// How a part went.
+/// Summary of a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) name: String,
@@ -208,20 +208,20 @@ pub(super) struct Part {
     pub(super) failed: usize,
     pub(super) skipped: usize,
     pub(super) seconds: f64,
-    /// Everything that failed, and everything that was not run with the reason.
+    /// All failures; then all skipped checks with their reasons.
     pub(super) problems: Vec<String>,
     pub(super) not_run: Vec<String>,
 }
 
-/// Where it was measured.
+/// The machine of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) device: String,
-    /// The card's name; the processor's where that computes.
+    /// Name of the GPU, or of the CPU if that computes.
     pub(crate) name: Option<String>,
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) driver: Option<String>,
-    /// What Burn calls the backend.
+    /// Burn's name of the backend.
     pub(crate) backend: Option<String>,
     pub(crate) processor: String,
     pub(crate) cores: usize,
@@ -229,16 +229,16 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Whether the processor itself computes.
+    /// True if the CPU computes.
     pub(crate) fn is_processor(&self) -> bool {
         self.device == Device::Cpu.to_string()
     }
 }
 
-/// Everything.
+/// All results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Results {
-    /// UTC, when it began.
+    /// Start of the run in UTC.
     pub(super) date: String,
     pub(super) version: String,
     pub(super) commit: Option<String>,
@@ -253,18 +253,18 @@ pub(super) struct Results {
     pub(super) rounded: Vec<Rounded>,
     pub(super) ceilings: Vec<Ceiling>,
     pub(super) speeds: Vec<Speed>,
-    /// PyTorch's version and device; absent if it was not asked for or could not be run.
+    /// PyTorch's version and device; `None` if it was not requested or could not run.
     pub(super) torch: Option<String>,
     pub(super) torch_speeds: Vec<Torch>,
 }
 
 impl Results {
-    /// Whether anything failed.
+    /// True if anything failed.
     pub(super) fn failed(&self) -> bool {
         self.parts.iter().any(|part| part.failed > 0)
     }
 
-    /// PyTorch's best time for a stage, and the way it was reached.
+    /// Returns PyTorch's best time for a stage, and its mode.
     pub(super) fn best_of_torch(&self, id: &str) -> Option<(f64, &str)> {
         let times = self.torch_speeds.iter().filter(|row| row.id == id);
         let times = times.filter_map(|row| Some((row.wall_s?, row.mode.as_str())));
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(Length { latents, ..length() }.problems().len(), 1);
     }
 
-    /// As a song of another length has it.
+    /// Such a row can occur for a song.
     #[test]
     fn a_row_with_a_number_that_is_none_is_read_and_fails() {
         let latents = Some(distance(f64::NAN, f64::INFINITY, Some(f64::NAN)));

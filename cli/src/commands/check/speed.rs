@@ -1,4 +1,4 @@
-//! What is measured at full size, and the same as tasks for PyTorch.
+//! Stages that are measured at full size, and the same stages as tasks for PyTorch.
 
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
@@ -29,10 +29,10 @@ pub(super) struct Task {
     seconds: f64,
 }
 
-/// Seconds of the songs whose steps and sound are measured.
+/// Song lengths in seconds for diffusion steps and decoding.
 const LENGTHS: [f64; 3] = [10.0, 60.0, 240.0];
 
-/// What is measured: of `presets` only, unless that is empty.
+/// Returns the tasks of `presets`, or of all presets if that is empty.
 pub(super) fn tasks(quick: bool, presets: &[Preset]) -> Vec<Task> {
     let task = |preset, stage, seconds| Task { preset, stage, seconds };
     let mut tasks = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn tasks(quick: bool, presets: &[Preset]) -> Vec<Task> {
     tasks
 }
 
-/// The ceilings, then every task; those of one preset may share a process.
+/// Returns the ceilings and every task; tasks of one preset may share a process.
 pub(super) fn items(tasks: &[Task]) -> Vec<Item> {
     let ceilings = Item { name: "what the device can do at most".to_owned(), group: 0 };
     let task = |task: &Task| Item { name: task.id(), group: 1 + task.preset as usize };
@@ -78,7 +78,7 @@ pub(super) fn run<B: Backend>(
         return Ok(());
     };
     let others = Place::<B> { device: place.device.clone(), dtype: of_others(place.dtype) };
-    // The first process measures them for all; alone, a task needs its own.
+    // The first process measures the ceilings for all; a task alone must measure its own.
     let ceilings = ceilings.unwrap_or_else(|| measure::ceilings(&others));
     let place = if task.stage.is_kept_as_asked() { place } else { &others };
     let song = Song { preset: task.preset, duration_s: task.seconds };
@@ -89,7 +89,7 @@ pub(super) fn run<B: Backend>(
 
 fn measure_ceilings<B: Backend>(place: &Place<B>, tell: &Tell) {
     let bytes_per_s = measure::memory_ceiling(&Place::<B>::f32(place.device.clone()));
-    // Of a type that nothing is measured in, products would only have to be tuned.
+    // Measure only types that are used; tuning products of other types takes time.
     let others = of_others(place.dtype);
     for dtype in [DType::F32, others].into_iter().skip(usize::from(others == DType::F32)) {
         let place = Place::<B> { device: place.device.clone(), dtype };
@@ -118,7 +118,7 @@ impl Speed {
 }
 
 impl Task {
-    /// `turbo dit 30 s`, `lm-4b lm-decode-cfg`.
+    /// Returns a name such as `turbo dit 30 s` or `lm-4b lm-decode-cfg`.
     pub(super) fn id(self) -> String {
         let (preset, stage) = (typed(self.preset), typed(self.stage));
         let name = if preset == stage { preset } else { format!("{preset} {stage}") };
@@ -128,10 +128,10 @@ impl Task {
         }
     }
 
-    /// What `torch_speed.py` needs to do the same: the configuration and the shapes.
+    /// Returns the task for `torch_speed.py`: the configuration and the shapes.
     ///
     /// # Errors
-    /// If the released configuration cannot be read, which would be a mistake of ours.
+    /// If the built-in released configuration cannot be read, which is a bug.
     pub(super) fn for_torch(self) -> Result<Value> {
         let song = Song { preset: self.preset, duration_s: self.seconds };
         let mut task = match self.stage {
@@ -204,8 +204,8 @@ mod tests {
         assert!(tasks(false, &[Preset::Xl]).iter().all(|task| task.preset == Preset::Xl));
     }
 
-    /// 30 s: 750 frames, in tiles of 448 and 430; 238 positions of the condition; guidance in two
-    /// rows after 256 tokens and half of the song's 150 codes.
+    /// 30 s are 750 frames, in tiles of 448 and 430, with a condition of 238 positions. Guidance
+    /// has two rows, after 256 tokens and half of the song's 150 codes.
     #[test]
     fn torch_is_given_the_same_shapes() {
         let task =

@@ -1,4 +1,4 @@
-//! The same stages in PyTorch, where it is there: a script of ours in a process of its own.
+//! The same stages in PyTorch, if it is installed: runs a script of ours in a process of its own.
 
 use std::{
     ffi::OsStr,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::report::Report;
 
-/// What does it.
+/// The Python script.
 const SCRIPT: &str = include_str!("../../../../scripts/torch_speed.py");
 
 /// A line of the script.
@@ -29,7 +29,7 @@ enum Said {
     Row(Torch),
 }
 
-/// Runs every task with `python` and adds what it measured; gives why it could not, if it could not.
+/// Runs every task with `python` and adds the results. Returns the reason if it could not run.
 ///
 /// # Errors
 /// If the script's files cannot be written.

@@ -1,4 +1,4 @@
-//! What narrower types of weights cost: single networks in each of them beside f32 and bf16.
+//! Effect of narrow weight types: single networks in each type, compared with f32 and bf16.
 
 use std::{ops::Range, path::Path};
 
@@ -24,7 +24,7 @@ use crate::interrupt;
 const HEARD: usize = 200;
 const PROMPT: usize = 48;
 
-/// Tokens that are drawn after the prompt.
+/// Tokens that are sampled after the prompt.
 const DRAWN: usize = 100;
 
 pub(super) fn items() -> Vec<Item> {
@@ -44,7 +44,7 @@ pub(super) fn run(
     tell: &Tell,
 ) -> Result<()> {
     let network = items()[index].name.clone();
-    // The widest first: it says which tokens are drawn.
+    // The widest type runs first: it determines the sampled tokens.
     let mut all = Supported::of(engine.device)?.all;
     all.sort_by_key(|dtype| std::cmp::Reverse(dtype.size()));
     if index == 0 {
@@ -77,7 +77,7 @@ pub(super) fn run(
     })
 }
 
-/// `compute` gives the results in a type, and how many of the likeliest tokens are those of f32.
+/// `compute` returns the results in a type, and the share of likeliest tokens that match f32.
 fn compare(
     network: &str,
     types: &[DType],
@@ -112,7 +112,7 @@ fn compare(
     Ok(())
 }
 
-/// A velocity in the middle of a song.
+/// Computes a velocity in the middle of a song.
 struct Velocity<'a> {
     folder: &'a Folder,
     frames: usize,
@@ -132,20 +132,20 @@ impl Job for Velocity<'_> {
         let heard = noise(1, HEARD, config.encoder_shape().hidden());
         let condition = dit.attend_to(heard);
         let (x, context) = (noise(2, self.frames, channels), noise(3, self.frames, 2 * channels));
-        // 500 after scaling, which every type holds.
+        // 500 after scaling, which every type can represent.
         Ok(to_host(dit.forward(x, context, [&[0.5], &[0.5]], &condition)))
     }
 }
 
-/// Scores of every token after each of a text.
+/// Computes the logits after each token of a text.
 struct Writing<'a> {
     folder: &'a LanguageFolder,
-    /// What follows the prompt; empty: the likeliest.
+    /// Tokens after the prompt; if empty, the likeliest ones.
     tokens: Vec<u32>,
 }
 
 impl Job for Writing<'_> {
-    /// The scores, and the likeliest tokens by them.
+    /// The logits, and the likeliest tokens.
     type Output = Result<(Vec<f32>, Vec<u32>)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

@@ -19,12 +19,12 @@ use crate::{
     settings,
 };
 
-/// The first NVIDIA cards with tensor cores: Volta.
+/// Compute capability of the first NVIDIA GPUs with tensor cores (Volta).
 const TENSOR_CORES_SINCE: (u32, u32) = (7, 0);
-/// A song of ten minutes and its request.
+/// Space for a song of ten minutes and its request.
 const LEAST_DISK: u64 = 500_000_000;
 
-/// Every device, then what was chosen and is not among them.
+/// Checks every device, and the chosen one if it is not among them.
 pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Check> {
     let mut checks = Vec::new();
     if listing.cpu {
@@ -71,7 +71,7 @@ fn processor() -> Check {
     }))
 }
 
-/// The driver, and what kernels are compiled with.
+/// Checks the CUDA driver and the libraries that compile kernels.
 fn cuda(found: &Cuda) -> Check {
     let driver = found.driver.as_ref().map(|version| format!("driver {version}"));
     let nvrtc = Some("NVRTC".to_owned()).filter(|_| found.has_nvrtc);
@@ -84,7 +84,7 @@ fn cuda(found: &Cuda) -> Check {
     });
     let check = match found.missing() {
         None => Check::new(State::Ok, "cuda", "libraries", has.join(", ")),
-        // Without a card nothing is missed.
+        // Without a GPU the libraries are not needed.
         Some(why) if found.cards.is_empty() && !found.driver_fails => {
             Check::new(State::Missing, "cuda", "libraries", why)
         }
@@ -151,13 +151,13 @@ fn adapter(index: usize, adapter: &Adapter) -> Check {
     }))
 }
 
-/// bf16 is stored and converted on some, but computed with on none.
+/// Some GPUs store and convert bf16, but none computes in it.
 fn types_of_adapter(adapter: &Adapter) -> Vec<DType> {
     if adapter.has_f16 { vec![DType::F32, DType::F16] } else { vec![DType::F32] }
 }
 
-/// The types that `device` computes with, without starting it: a driver that crashes is to take only
-/// a song along.
+/// Returns the types that `device` supports, without starting it: a crashing driver must only end
+/// the song's process.
 pub(super) fn types(device: Device, listing: &Listing) -> Vec<DType> {
     match device {
         Device::Cpu => Supported::cpu().all,
@@ -172,7 +172,7 @@ pub(super) fn types(device: Device, listing: &Listing) -> Vec<DType> {
     }
 }
 
-/// Where songs go unless said otherwise, and where kernels are kept.
+/// Checks the working directory, where songs are written by default, and the folder of kernels.
 pub(super) fn folders(listing: &Listing) -> Vec<Check> {
     let here = std::env::current_dir().unwrap_or_default();
     let free = free_at(&here);
@@ -182,7 +182,7 @@ pub(super) fn folders(listing: &Listing) -> Vec<Check> {
     let output = Check::new(state, "disk", "here", detail)
         .hint((state == State::Broken).then_some("free some space, or write songs elsewhere"))
         .with(json!({ "path": here, "free_bytes": free }));
-    // A processor's kernels are in the program.
+    // The CPU's kernels are part of the program.
     let has_cards = listing.cuda.is_some() || listing.wgpu.is_some();
     if has_cards { vec![output, kept_kernels()] } else { vec![output] }
 }

@@ -1,7 +1,7 @@
-//! `acestep doctor`: what is built in, what this machine has, and whether it works.
+//! `acestep doctor`: checks the build, the machine, and whether songs can be made.
 //!
-//! Every subject is one check: `ok`, `missing` (it is not there and need not be) or `broken`. Each
-//! song is made by this program run once more, so that a driver that crashes takes only that along.
+//! Every subject is one check: `ok`, `missing` (absent and not required) or `broken`. Each song is
+//! made by a child process of this program, so that a crashing driver ends only that process.
 
 mod machine;
 mod models;
@@ -23,32 +23,32 @@ use crate::{
     report::Report,
 };
 
-/// How a subject is.
+/// State of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// It is there, and fine.
+    /// Present and working.
     Ok,
-    /// It is not there, and need not be.
+    /// Absent and not required.
     Missing,
-    /// It is there or was asked for, and does not work.
+    /// Present or requested, but not working.
     Broken,
 }
 
-/// One subject.
+/// Result for one subject.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Check {
     state: State,
-    /// What kind of thing: `device`, `song`, `model`, ..
+    /// Kind of the subject: `device`, `song`, `model`, ..
     what: &'static str,
-    /// Which of them.
+    /// Name of the subject.
     name: String,
-    /// What is known of it.
+    /// Details about it.
     detail: String,
-    /// How to mend it.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// Figures for a program to read.
+    /// Values for a program to read.
     #[serde(flatten)]
     figures: serde_json::Map<String, serde_json::Value>,
 }
@@ -98,10 +98,10 @@ impl Check {
 /// Runs the command: exit code 1 if something is broken.
 ///
 /// # Errors
-/// If what was asked for cannot be understood.
+/// If a flag cannot be parsed.
 pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     let report = global.report();
-    // What is no device or no type at all is a mistake of the command line.
+    // An unknown device or type is a usage error.
     let dtype: Dtype = args.place.dtype.parse()?;
     let chosen = match args.place.device.as_str() {
         "auto" => None,
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
             let types = machine::types(device, &listing);
             let lacked = dtype.named().filter(|dtype| !types.contains(dtype));
             checks.add(match lacked {
-                // Whoever has chosen the device wants to know why it cannot be.
+                // A user who chose the device wants to see the reason.
                 Some(dtype) if chosen.is_none() => song::impossible(device, dtype),
                 _ => {
                     report.line(&song::announcement(device));
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
     Ok(if broken == 0 { ExitCode::SUCCESS } else { error::exit(error::FAILED) })
 }
 
-/// What was found so far; each is shown at once, as a song takes a while.
+/// All checks so far; each is printed at once, because a song takes a while.
 struct Checks {
     report: Report,
     json: bool,

@@ -1,4 +1,4 @@
-//! Which of the released models are here, found as `generate` finds them.
+//! Checks which released models are installed, found as `generate` finds them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Check, State};
 use crate::settings;
 
-/// One check for each model that is here, and one for those that are not.
+/// Returns one check for each installed model, and one for all others.
 pub(super) fn all() -> Vec<Check> {
     let (dir, layout) = (settings::models_dir(), settings::layout());
     let mut checks = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn all() -> Vec<Check> {
         let place = dir.map_or("nowhere".into(), |dir| dir.display().to_string());
         let check = Check::new(State::Missing, "model", "others", absent.join(", "))
             .with(json!({ "models_dir": place, "models": absent }));
-        // Where there is none at all, the way to the first is worth saying.
+        // If no model is installed, show how to get the first.
         let remedy = || acestep_import::open(KNOWN_MODELS[0].name, &layout).err()?.hint();
         let hint = if checks.is_empty() { remedy() } else { None };
         checks.push(check.hint(hint));

@@ -1,4 +1,4 @@
-//! One second of a song with the built-in model, by this program run once more.
+//! Makes one second of a song with the built-in model, in a child process.
 
 use std::{
     io::Read,
@@ -21,12 +21,12 @@ use serde_json::json;
 use super::{Check, State};
 use crate::{interrupt, settings};
 
-/// How long a processor may take.
+/// Time limit for a CPU.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a card may take, whose kernels may have to be compiled first.
+/// Time limit for a GPU, whose kernels may have to be compiled first.
 const PATIENCE_WITH_CARDS: Duration = Duration::from_secs(600);
 
-/// Where songs are made: at what was chosen, else at every device that `auto` could take.
+/// Returns the devices to test: the chosen one, else all that `auto` could use.
 pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> {
     if let Some(device) = chosen {
         return if choice::check(device, listing).is_ok() { vec![device] } else { vec![] };
@@ -43,20 +43,20 @@ pub(super) fn devices(listing: &Listing, chosen: Option<Device>) -> Vec<Device> 
     devices
 }
 
-/// Said before it is made.
+/// Returns the line that is printed before the song is made.
 pub(super) fn announcement(device: Device) -> String {
     let first = "; the first time this takes minutes, as kernels are compiled";
     let more = if device.is_card() { first } else { "" };
     format!("making a second of a song on {device}{more}")
 }
 
-/// A device that no one has chosen need not have every type.
+/// Returns the check for a device without this type; nobody chose the device, so nothing is broken.
 pub(super) fn impossible(device: Device, dtype: DType) -> Check {
     let detail = format!("none made: it does not compute in {}", dtype::name(dtype));
     Check::new(State::Missing, "song", device.to_string(), detail)
 }
 
-/// Makes it, and says how long that took.
+/// Makes the song and returns its check, with the time it took.
 ///
 /// # Errors
 /// If this program cannot be started, or the user asked to stop.
@@ -76,11 +76,11 @@ pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
         .stderr(Stdio::piped());
     settings::alone(&mut command);
     let mut child = command.spawn().context("cannot run this program once more")?;
-    // Read while it runs: a full pipe would stop it.
+    // Read while the child runs: a full pipe would block it.
     let stderr = child.stderr.take();
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
-        // What cannot be read is not shown.
+        // After a read error the text so far is used.
         let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     });
@@ -91,7 +91,7 @@ pub(super) fn make(device: Device, dtype: &str) -> Result<Check> {
     Ok(judge(&name, status, &said, elapsed))
 }
 
-/// Waits until it is over, or kills it: then there is no status.
+/// Waits for the child to end, or kills it after the deadline and returns `None`.
 fn wait(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -169,7 +169,7 @@ mod tests {
     fn what_a_song_died_of_is_in_its_detail() {
         let said = "note: first run\nerror: the VAE gave silence\n  cause: it is quiet\n";
         let status = Command::new("false").status();
-        // There is no `false` everywhere.
+        // Not every system has `false`.
         let Ok(status) = status else { return };
         let check = judge("cpu", Some(status), said, Duration::from_secs(1));
         assert_eq!(check.detail, "the VAE gave silence: it is quiet");

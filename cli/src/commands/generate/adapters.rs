@@ -1,4 +1,4 @@
-//! Adapters of a run: from what was typed to the weights that they change, in words and in JSON.
+//! Adapters of a run: from flags to changed weights, and their description as text and JSON.
 
 use std::path::{Path, absolute};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::describe::counted;
 use crate::{args::generate::Compute, commands::adapter::kind, error::Refusal};
 
-/// Puts what was typed over the request's adapters.
+/// Applies the typed flags to the request's adapters.
 ///
 /// # Errors
 /// If scales are given in two ways.
@@ -40,8 +40,8 @@ pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), Refusa
     Ok(())
 }
 
-/// `PATH:SCALE` -> the path and the scale. What is a path as a whole has no scale, and a drive's
-/// colon is followed by no number.
+/// Splits `PATH:SCALE`. An existing path has no scale, and the text after a drive's colon is not a
+/// number.
 fn split(typed: &str) -> (&str, Option<f64>) {
     match typed.rsplit_once(':') {
         Some((path, scale)) if !path.is_empty() && !Path::new(typed).exists() => {
@@ -54,11 +54,11 @@ fn split(typed: &str) -> (&str, Option<f64>) {
     }
 }
 
-/// Opens the adapters of `request` and lets them change `folder`; they are given back as places that
-/// mean the same everywhere.
+/// Opens the adapters of `request` and applies them to `folder`. The request then names them by
+/// absolute paths.
 ///
 /// # Errors
-/// Those of the files; if one does not fit the model.
+/// Errors of the files; an adapter that does not fit the model.
 pub(super) fn fit(
     request: &mut Request,
     folder: &mut Folder,
@@ -85,7 +85,7 @@ fn list(folder: &Folder) -> &[Fitted] {
     folder.adapters().map_or(&[], |adapters| adapters.list())
 }
 
-/// ` + voice (0.8) + drums`, after the name of the model.
+/// Returns ` + voice (0.8) + drums`, to follow the name of the model.
 pub(super) fn names(folder: &Folder) -> String {
     let name = |fitted: &Fitted| match fitted.scale() {
         1.0 => format!(" + {}", fitted.adapter().name()),
@@ -94,7 +94,7 @@ pub(super) fn names(folder: &Folder) -> String {
     list(folder).iter().map(name).collect()
 }
 
-/// One line for each of them.
+/// Returns one line per adapter.
 pub(super) fn lines(folder: &Folder) -> Vec<String> {
     let line = |fitted: &Fitted| {
         let (matched, all) = fitted.matched();
@@ -110,7 +110,7 @@ pub(super) fn lines(folder: &Folder) -> Vec<String> {
     list(folder).iter().map(line).collect()
 }
 
-/// `changed by 1.23 %`
+/// Returns a text such as `changed by 1.23 %`.
 fn by(change: f64) -> String {
     if change == 0.0 {
         return "not changed at all".to_owned();
@@ -120,7 +120,7 @@ fn by(change: f64) -> String {
     format!("changed by {percent:.digits$} %")
 }
 
-/// What they did, once the network was read: a line for each, and what is wrong with it.
+/// Returns the effect of each adapter after the network was loaded, and notices about problems.
 pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
     let mut said = Vec::new();
     let mut notices = Vec::new();
@@ -135,7 +135,7 @@ pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
             )));
         }
     }
-    // Where less than half of it is left, it is not what was trained.
+    // If less than half of the change survives, the result is not the trained adapter.
     if let Some(arrived) = folder.adapters().and_then(|of| of.arrived()).filter(|of| *of < 0.5) {
         notices.push(Notice(format!(
             "only {:.0} % of the adapters' change survives the rounding of this type; with \
@@ -146,7 +146,7 @@ pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
     (said, notices)
 }
 
-/// Them as a list; `change` is null until the network was read.
+/// Returns the adapters as a list; `change` is null until the network was loaded.
 pub(super) fn to_json(folder: &Folder) -> Value {
     let object = |fitted: &Fitted| {
         let adapter = fitted.adapter();
@@ -190,7 +190,7 @@ mod tests {
     fn a_file_with_a_colon_in_its_name_is_that_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a:1");
-        // Where the system allows such a name.
+        // Some systems do not allow such a name.
         if std::fs::write(&path, b"").is_ok() && path.exists() {
             let typed = path.to_str().expect("UTF-8");
             assert_eq!(split(typed), (typed, None));

@@ -1,7 +1,7 @@
-//! What is made of finished songs: the times of their lines, their scores, pictures.
+//! Extra outputs for finished songs: times of lines, scores, pictures.
 //!
-//! Everything is decided and checked before the first network is read. Where something fails after
-//! the songs were made, they are written all the same, and then the failure is reported.
+//! They are decided and checked before the first network is loaded. If one fails after the songs
+//! were made, the songs are written anyway, and then the failure is reported.
 
 mod files;
 mod table;
@@ -36,27 +36,27 @@ use crate::{commands::language, error::Refusal, interrupt, progress::Of};
 pub(super) use files::{Files, Named};
 pub(super) use table::{ranking, table};
 
-/// What is wanted of the songs, and where it goes.
+/// The wanted extra outputs, and their files.
 pub(super) struct After {
     pub(super) wants: Wants,
-    /// Whether the language model judges, if there is one.
+    /// True if the language model scores the songs, if there is one.
     judges: bool,
     scale: f64,
     files: Files,
-    /// Who judges codes that no language model of this run writes, and how it reads them.
+    /// Language model and settings to score given codes, if this run has no other language model.
     language: Option<(LanguageFolder, Settings)>,
 }
 
 impl After {
-    /// Every file.
+    /// Returns every file.
     pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
         self.files.all()
     }
 
-    /// Decides what is made, and refuses what could not be.
+    /// Decides the extra outputs, and refuses impossible ones.
     ///
     /// # Errors
-    /// Files that cannot be written, a model whose heads are not known.
+    /// Files that cannot be written; a model whose alignment heads are unknown.
     pub(super) fn decide(
         args: &Args,
         named: &Named<'_>,
@@ -87,10 +87,10 @@ impl After {
         Ok(Self { wants, judges: flags.score, scale, files, language: None })
     }
 
-    /// Finds who judges the codes that the request itself has.
+    /// Opens the language model that scores the codes of the request.
     ///
     /// # Errors
-    /// If there is a language model that cannot be read, or is to be read as none can be.
+    /// If there is a language model that cannot be read, or its settings are invalid.
     pub(super) fn find_judge(
         &mut self,
         args: &Args,
@@ -122,28 +122,28 @@ impl After {
     }
 }
 
-/// What was found of the songs, a value each; empty where nothing was wanted.
+/// Results for the songs, one per song; empty if nothing was wanted.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     aligned: Vec<Aligned>,
     judged: Vec<LanguageScore>,
-    /// Why nothing was judged.
+    /// Reason why the language model scored nothing.
     unjudged: Option<String>,
 }
 
 impl Found {
-    /// Takes what was found.
+    /// Creates the results from the alignment.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The error of the alignment.
     pub(super) fn of(aligned: Result<Vec<Aligned>, Error>) -> Result<Self> {
         Ok(Self { aligned: aligned?, judged: vec![], unjudged: None })
     }
 
-    /// Takes what the language model says; a song that is too long for it stops nothing.
+    /// Adds the language model's scores; a song that is too long for it is no error.
     ///
     /// # Errors
-    /// What else went wrong.
+    /// Any other error.
     pub(super) fn take_judged(
         &mut self,
         judged: Result<Vec<LanguageScore>, Error>,
@@ -156,8 +156,8 @@ impl Found {
         Ok(())
     }
 
-    /// As an object of each song, which has the keys of what was wanted, and of `files` those that
-    /// are its own.
+    /// Returns the results of one song as a JSON object; it has the wanted keys, and the song's own
+    /// files out of `files`.
     pub(super) fn to_json(&self, job: &Job, index: usize, files: &[PathBuf]) -> Map<String, Value> {
         let after = &job.after;
         let mut object = Map::new();
@@ -180,7 +180,7 @@ impl Found {
     }
 }
 
-/// What the language model is asked about the songs of one request.
+/// Task to score the songs of one request.
 pub(super) struct Question<'a> {
     codes: &'a [Vec<u32>],
     metadata: Metadata,
@@ -192,7 +192,8 @@ pub(super) struct Question<'a> {
 }
 
 impl Job {
-    /// Who judges the songs and how it reads them, if that is wanted and there are codes to judge.
+    /// Returns the language model that scores the songs and its settings, if scores are wanted and
+    /// there are codes.
     pub(super) fn judge(&self) -> Option<(&LanguageFolder, &Settings)> {
         let Self { after, plan, composition, .. } = self;
         if !after.judges || plan.codes.is_empty() {
@@ -202,13 +203,13 @@ impl Job {
         own.or(after.language.as_ref().map(|(folder, settings)| (folder, settings)))
     }
 
-    /// What the judge is asked.
+    /// Returns the scoring task.
     pub(super) fn question<'a>(&'a self, of: Of<'a>) -> Option<Question<'a>> {
         let (_, settings) = self.judge()?;
         Some(Question {
             codes: &self.plan.codes,
             metadata: judged_metadata(self.metadata.as_ref(), &self.asked.request, &self.plan),
-            // `[Instrumental]` too: that is what it would write for such a song.
+            // Includes `[Instrumental]`, because the model would write it for such a song.
             lyrics: self.plan.lyrics.trim(),
             scale: self.after.scale,
             settings,
@@ -217,7 +218,7 @@ impl Job {
         })
     }
 
-    /// Writes what was made of the songs, and tells `done` of each file.
+    /// Writes the extra files of the songs, and records each in `done`.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -254,11 +255,11 @@ impl Job {
         Ok(())
     }
 
-    /// Says what was wanted and cannot be.
+    /// Returns notices about wanted outputs that are impossible.
     pub(super) fn missing_after(&self, found: &Found) -> Vec<Notice> {
         let after = &self.after;
         let mut notices = Vec::new();
-        // Nothing at all if it was not come to, or failed.
+        // The list is empty if the alignment was not reached or failed.
         let no_lines = found.aligned.iter().all(|aligned| aligned.lines.is_empty());
         if after.wants.lines && no_lines && !found.aligned.is_empty() {
             notices.push(Notice("the song has no words: no times of lines are written".into()));
@@ -274,7 +275,7 @@ impl Job {
     }
 }
 
-/// What a song should be like: what the language model decided, and what the user did.
+/// Returns the expected metadata: the language model's decisions, else the user's values.
 fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -> Metadata {
     let decided = decided.cloned().unwrap_or_default();
     let word = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
@@ -291,11 +292,11 @@ fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -
     }
 }
 
-/// Lets the language model in `folder` answer many questions; it is read once. One that it cannot
-/// answer stops no other. With each comes the time since the run has `begun`.
+/// Runs many scoring tasks with the language model in `folder`, which is loaded once. A failed task
+/// does not stop the others. Each result comes with the time since `begun`.
 ///
 /// # Errors
-/// [`Error::NoDevice`]; each answer may be one of [`judge::judge`].
+/// [`Error::NoDevice`]; each result can have an error of [`judge::judge`].
 pub(super) fn judge_all(
     questions: &[Question<'_>],
     folder: &LanguageFolder,
@@ -305,7 +306,7 @@ pub(super) fn judge_all(
     engine.run(Judging { questions, folder, begun })
 }
 
-/// A score for each song.
+/// One score per song.
 type Answer = Result<Vec<LanguageScore>, Error>;
 
 struct Judging<'a> {
@@ -323,7 +324,7 @@ impl acestep_runtime::Job for Judging<'_> {
             let Question { codes, metadata, lyrics, scale, settings, songs, of } = question;
             let subject = Subject { codes, metadata, lyrics, scale: *scale };
             let mut scores = judge::judge::<B, _>(&subject, settings, &held, &place, of)?;
-            // One outline may be that of all songs.
+            // All songs may share one list of codes.
             if let [one] = &scores[..] {
                 scores = vec![one.clone(); *songs];
             }

@@ -1,4 +1,4 @@
-//! The language model's part in a song: what it is asked, and how.
+//! The language model's task in a song.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ use crate::{
     error::Refusal,
 };
 
-/// What the language model is asked before the song is planned for good.
+/// Task of the language model before the final plan.
 pub(super) struct Composition {
     ask: Ask,
-    /// Whether it writes audio codes too, or words alone.
+    /// True if it also writes audio codes, false for text only.
     pub(super) writes_codes: bool,
     pub(super) settings: Settings,
-    /// Genres that it may name; `None` = it names none.
+    /// Genres that it may name; `None` means that it names none.
     genres: Option<Arc<GenreVocabulary>>,
     pub(super) folder: LanguageFolder,
 }
 
 impl Composition {
-    /// Decides whether the language model takes part, and checks what it is asked; `plan` is the
-    /// song as it would be without it, `model` what makes the sound.
+    /// Decides whether the language model is used, and checks its task. `plan` is the song without
+    /// it, and `model` the model of the sound.
     ///
     /// # Errors
-    /// Values out of range, songs that could differ in length, a language model or a file of genres
+    /// Values out of range; songs that could differ in length; a language model or a genre file
     /// that cannot be read.
     pub(super) fn decide(
         args: &Args,
@@ -54,7 +54,7 @@ impl Composition {
             None => Thinking::of(request, model == TINY),
         };
         if thinking == Thinking::Off {
-            // What was typed is checked all the same; what a file says of it stops no song.
+            // Typed flags are checked anyway; values from a file must not stop the song.
             let mut typed = Request::default();
             args.language.put_over(&mut typed);
             drawing.bound(Settings::resolve(&typed, &plan.seeds, &mut vec![])?)?;
@@ -75,13 +75,13 @@ impl Composition {
         Ok(Some(Self { ask, writes_codes, settings, genres, folder }))
     }
 
-    /// Whether the length of `request` is the language model's choice.
+    /// True if the language model decides the length of `request`.
     pub(super) fn decides_length(&self, request: &Request) -> bool {
         let decides = self.writes_codes || self.settings.cot_metas || self.ask != Ask::Plan;
         request.duration.is_none() && decides
     }
 
-    /// What it needs of memory.
+    /// Returns its memory needs.
     ///
     /// # Errors
     /// None after the model was opened.
@@ -96,10 +96,10 @@ impl Composition {
         memory::language(&self.folder, &self.settings, prompt, seconds, codes, engine)
     }
 
-    /// `request` as the language model completes it.
+    /// Returns `request` as completed by the language model.
     ///
     /// # Errors
-    /// Those of the language model.
+    /// Errors of the language model.
     pub(super) fn run(
         &self,
         request: &Request,
@@ -109,7 +109,7 @@ impl Composition {
         language::compose(&self.job(request), &self.folder, engine, observe)
     }
 
-    /// What it is asked to do with `request`.
+    /// Returns its task for `request`.
     pub(super) fn job<'a>(&'a self, request: &'a Request) -> Job<'a> {
         Job {
             request,
@@ -121,7 +121,7 @@ impl Composition {
     }
 }
 
-/// A song can be made without the language model that is not there, which its hint says.
+/// Extends the hint of a missing language model: the song can be made without it.
 fn can_be_without(error: anyhow::Error) -> anyhow::Error {
     match error.downcast() {
         Ok(absent @ acestep_import::Error::Absent { .. }) => {
@@ -134,7 +134,7 @@ fn can_be_without(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// What was asked of the language model, and has no effect as it takes no part.
+/// Returns a notice about flags for the language model that have no effect, because it is not used.
 fn without(args: &Args, request: &Request) -> Option<Notice> {
     if args.sampling.conditioning.is_some() {
         return None;

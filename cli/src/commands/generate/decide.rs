@@ -1,4 +1,4 @@
-//! From flags and files to everything that is decided before the first network is read.
+//! Turns flags and files into all decisions that precede the first network.
 
 use std::{
     io::{self, IsTerminal},
@@ -34,7 +34,7 @@ use crate::{
     settings,
 };
 
-/// Reads what was asked and checks it against the model, the files and the disk.
+/// Reads the request and checks it against the model, the files and the disk.
 pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;
     let mut asked = Asked::read(args)?;
@@ -62,7 +62,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
     let resolve = |request: &Request| Plan::with_sounds(request, &info, &inputs.sounds);
     let (mut plan, mut notices) = resolve(&asked.request).inspect_err(|_| {
-        // What was left unread in the request may be why it cannot be a plan.
+        // The notices may explain the error.
         asked.notices.iter().for_each(|notice| report.note(&notice.0));
     })?;
     if let Some(notice) =
@@ -74,7 +74,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     }
     inputs.fit(&mut plan)?;
     let composition = Composition::decide(args, &mut asked, &plan, folder.name(), &layout, engine)?;
-    // Before the language model writes what could not be read.
+    // Check early, so that the language model does not write codes that cannot be decoded.
     let writes_codes = composition.as_ref().is_some_and(|of| of.writes_codes);
     if writes_codes || plan.has_codes() || plan.is_cover() {
         folder.require(Part::AudioCodec)?;
@@ -119,7 +119,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     all.extend(composition.iter().flat_map(|of| language::of_files(of.folder.notices())));
     let is_open = composition.as_ref().is_some_and(|c| c.decides_length(&asked.request));
     if args.output.dry_run && is_open {
-        // That it is only for now is said here.
+        // The notice below says that this length is provisional.
         notices.retain(|notice| *notice != plan::no_duration());
         let length = plan.duration_s;
         let text = format!("the language model decides the length; {length} s stands for it here");
@@ -164,7 +164,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     Ok(job)
 }
 
-/// Refuses flags that make no sense together and that the parser does not see.
+/// Refuses invalid combinations of flags that the parser does not detect.
 fn check_combination(args: &Args) -> Result<(), Refusal> {
     let to_stdout = args.output.output.as_deref().is_some_and(outputs::is_stdout);
     if to_stdout && args.output.json {

@@ -1,4 +1,4 @@
-//! A decided run in words and in JSON.
+//! Description of a decided run, as text and as JSON.
 
 mod sampler;
 
@@ -22,13 +22,13 @@ pub(super) use sampler::infer_method;
 use super::{Job, adapters, outputs::Target, run, sounds};
 use crate::commands::language;
 
-/// What a run costs, and what is cheap to find out before it.
+/// Costs of a run that are cheap to compute before it.
 pub(super) struct Resources {
-    /// The networks that are used.
+    /// The used networks.
     networks: Vec<Used>,
-    /// Bytes of weights that are in memory at once, at most.
+    /// Maximum bytes of weights in memory at the same time.
     weights_bytes: u64,
-    /// What each stage needs, and the most at once.
+    /// Memory needs of each stage; the peak follows.
     needs: Vec<Need>,
     peak_bytes: u64,
     room: Room,
@@ -36,11 +36,11 @@ pub(super) struct Resources {
     lyric_tokens: usize,
 }
 
-/// A network that is used.
+/// A used network.
 struct Used {
     part: Part,
     parameters: u64,
-    /// The type of its weights.
+    /// Type of its weights.
     dtype: DType,
 }
 
@@ -60,7 +60,7 @@ impl Used {
     }
 }
 
-/// What events call it.
+/// Returns the name of the network in events.
 fn noun(part: Part) -> &'static str {
     match part {
         Part::TextEncoder => Network::TextEncoder.name(),
@@ -97,7 +97,8 @@ impl Resources {
         let mut weights_bytes = of_song;
         let composer = job.composition.as_ref().map(|composition| &composition.folder);
         if let Some(folder) = composer.or(job.judge().map(|(folder, _)| folder)) {
-            // It is gone before the first network of the song is read, and back after the last.
+            // It is unloaded before the song's first network is loaded, and loaded again after the
+            // last.
             let parameters = folder.size()?.parameters;
             let model = Used::of(Part::LanguageModel, parameters, job);
             weights_bytes = of_song.max(model.bytes());
@@ -118,7 +119,7 @@ impl Resources {
 }
 
 impl Resources {
-    /// The most at once, beside what the device has.
+    /// Returns the peak memory, and the free memory of the device.
     fn at_once(&self, device: Device) -> String {
         let most = format!("{} at once, at most", size(self.peak_bytes));
         match self.room.free {
@@ -128,7 +129,8 @@ impl Resources {
     }
 }
 
-/// `diffusion: 1.11 MB of weights, 2.00 MB of keys and values, 3.00 MB of work`
+/// Returns a line such as `diffusion: 1.11 MB of weights, 2.00 MB of keys and values, 3.00 MB of
+/// work`.
 fn stage(need: &Need) -> String {
     let cache = match need.cache {
         0 => String::new(),
@@ -138,7 +140,7 @@ fn stage(need: &Need) -> String {
     format!("{name}: {weights} of weights, {cache}about {} of work", size(need.work))
 }
 
-/// `turbo on cpu · 30.0 s · 8 steps · seed 1234567`
+/// Returns a line such as `turbo on cpu · 30.0 s · 8 steps · seed 1234567`.
 pub(super) fn headline(job: &Job) -> String {
     format!(
         "{}{} on {} · {:.1} s · {} · {}",
@@ -151,7 +153,8 @@ pub(super) fn headline(job: &Job) -> String {
     )
 }
 
-/// Where the noise is from: `seed 7`, `seeds 7, 8`, a file, or a file and, for the steps, seeds.
+/// Returns the source of the noise: `seed 7`, `seeds 7, 8`, a file, or a file and seeds for the
+/// steps.
 pub(super) fn origin(job: &Job) -> String {
     let noise = job.inputs.noise.as_ref().map(|(path, _)| path);
     let file = noise.or(job.inputs.conditioning.as_ref().map(|(folder, _)| folder));
@@ -160,7 +163,7 @@ pub(super) fn origin(job: &Job) -> String {
     file.into_iter().chain(seeds).collect::<Vec<_>>().join(", ")
 }
 
-/// The whole run, one subject a line.
+/// Describes the whole run, one subject per line.
 pub(super) fn text(job: &Job, resources: &Resources) -> String {
     let Job { plan, folder, engine, .. } = job;
     let dtype = dtype::name(engine.dtype);
@@ -235,7 +238,7 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
     lines.into_iter().map(|(what, text)| format!("{what:<10}{text}\n")).collect()
 }
 
-/// The whole run as an object: `plan`, `outputs`, `request`, `notices`.
+/// Describes the whole run as an object: `plan`, `outputs`, `request`, `notices`.
 pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     let Job { plan, folder, engine, .. } = job;
     let follows = plan.has_codes() || plan.source.is_some();
@@ -339,17 +342,17 @@ fn memory_json(resources: &Resources) -> Value {
     })
 }
 
-/// An f32 as the decimal that a person would write: 0.1, not 0.10000000149011612.
+/// Converts an f32 to its shortest decimal: 0.1, not 0.10000000149011612.
 pub(super) fn shortest(x: f32) -> f64 {
     x.to_string().parse().unwrap_or(f64::from(x))
 }
 
-/// `1 step`, `2 steps`
+/// Returns a count such as `1 step` or `2 steps`.
 pub(crate) fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// What is heard of each song.
+/// Returns the audible length of each song.
 fn seconds(plan: &Plan) -> f64 {
     plan.heard_samples() as f64 / f64::from(plan.sample_rate)
 }
@@ -373,13 +376,13 @@ fn first_line(text: &str) -> String {
     line.chars().take(SHOWN).chain("...".chars()).collect()
 }
 
-/// `seed 7`, `seeds 7, 8`
+/// Returns a text such as `seed 7` or `seeds 7, 8`.
 fn of_seeds(seeds: &[u64]) -> String {
     let listed = seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     if seeds.len() == 1 { format!("seed {listed}") } else { format!("seeds {listed}") }
 }
 
-/// `91.0 k`, `2.39 G`: three digits are enough.
+/// Formats a number with three digits: `91.0 k`, `2.39 G`.
 fn short(n: u64) -> String {
     let (unit, name) = match n {
         0..1_000_000 => (1e3, "k"),

@@ -1,5 +1,4 @@
-//! What is said of a run when it is over, also of one that was interrupted or went wrong: the songs
-//! that are written are named in any case.
+//! Final report of a run, also after an interruption or a failure: written songs are always named.
 
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
@@ -22,11 +21,11 @@ use crate::{
 };
 
 impl Together<'_> {
-    /// Says how the run went, which `ended` so. Of several requests the exit code is that of a
-    /// failure if one of them has failed.
+    /// Reports the run, which ended with `ended`. With several requests, the exit code is a failure
+    /// if one of them failed.
     ///
     /// # Errors
-    /// What has ended the run, or failed if it is the only request; if standard output is closed.
+    /// The error that ended the run; the error of the only request; a closed standard output.
     pub(super) fn report(self, ended: Result<()>) -> Result<ExitCode> {
         let Self { jobs, args, report, progress, made, groups, .. } = self;
         let mut outcomes = progress.finish_all(jobs.len());
@@ -70,7 +69,8 @@ impl Together<'_> {
     }
 }
 
-/// A network that one request needed in f32 stays in f32 for those after it, which nobody tells them.
+/// Marks a network that one request needed in f32 for the later requests of its group: it stays in
+/// f32, but they get no event.
 fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
     for group in groups {
         let mut widened: Vec<&'static str> = Vec::new();
@@ -80,27 +80,27 @@ fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
                 outcomes[i].widened.push(who);
                 outcomes[i].notices.push(overflow::notice(who, dtype));
             }
-            // The language model begins in its own type for each.
+            // The language model starts in its own type for each request.
             widened.extend(own.into_iter().filter(|&who| who != lm::NAME));
         }
     }
 }
 
-/// What is said of all requests.
+/// Collected output for all requests.
 #[derive(Default)]
 struct Said {
     is_alone: bool,
     objects: Vec<Value>,
     not_made: Vec<String>,
-    /// Of the only request.
+    /// Error of the only request.
     failure: Option<anyhow::Error>,
     code: u8,
-    /// Models of which it is said what their adapters did.
+    /// Models whose adapters were already reported.
     models: Vec<Rc<Folder>>,
 }
 
 impl Said {
-    /// Once for each model; every request has the notices.
+    /// Reports adapters once for each model; every request gets the notices.
     fn adapters(&mut self, job: &mut Job, report: &Report) {
         let is_new = !self.models.iter().any(|model| Rc::ptr_eq(model, &job.folder));
         let lines = job.say_adapters(is_new.then_some(report));
@@ -125,7 +125,7 @@ impl Said {
                 job.say_kept(report);
             }
         }
-        // What else can have ended it?
+        // No other reason is possible.
         let stopped = (!done.is_finished && done.error.is_none()).then_some(Error::Cancelled);
         if args.output.json && !(self.is_alone && done.written.is_empty()) {
             match job.to_json(&done, &missing) {
@@ -162,7 +162,7 @@ impl Said {
         }
     }
 
-    /// A request without a song as an object in the list of all.
+    /// Adds a request without a song to the list of JSON objects.
     fn nothing(&mut self, job: &Job, error: &anyhow::Error) {
         if !self.is_alone {
             let kept = job.outputs.request.as_ref().filter(|_| job.is_kept);
@@ -174,13 +174,13 @@ impl Said {
         }
     }
 
-    /// The failure of the only request is that of the program.
+    /// Records a failure. The failure of the only request becomes the program's error.
     fn failed(&mut self, job: &Job, error: anyhow::Error, why: &str, report: &Report) {
         if self.is_alone {
             self.failure = Some(error);
             return;
         }
-        // Whoever closes standard output has had enough, which is no failure.
+        // A closed standard output is no failure.
         if code_of(&error) != 0 {
             self.code = FAILED;
         }
@@ -189,7 +189,7 @@ impl Said {
     }
 }
 
-/// An error and what it came from, as a list of sentences.
+/// Returns an error and its causes as a list of sentences.
 fn chain(error: &anyhow::Error) -> Value {
     error.chain().map(ToString::to_string).collect()
 }
@@ -219,11 +219,11 @@ impl Job {
         Ok(object)
     }
 
-    /// Takes over what turned out on the way.
+    /// Applies results that are known only after the run.
     fn learn(&mut self, outcome: &Outcome) {
         self.notices.extend(outcome.notices.iter().cloned());
         self.widened = outcome.widened.clone();
-        // Never more than there were, so that they fit.
+        // The used chunk is never larger than the planned one, so it fits.
         if let Some(Ok(used)) =
             outcome.vae_chunk.map(|chunk| Tiling { chunk, ..self.plan.tiling }.fitted())
         {
@@ -232,7 +232,7 @@ impl Job {
         }
     }
 
-    /// Writes the request once more, if the tiles turned out to be others than it says.
+    /// Writes the request again if the run used other tiles than it says.
     fn keep_tiles(&self) -> Result<()> {
         if let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_stale) {
             self.asked.save(&self.plan, &self.folder, path, Existing::Replace)?;
@@ -240,7 +240,7 @@ impl Job {
         Ok(())
     }
 
-    /// Says where the language model's work is, if the song came to nothing.
+    /// Prints where the language model's result is saved, if there is no song.
     fn say_kept(&self, report: &Report) {
         let Some(path) = self.outputs.request.as_ref().filter(|_| self.is_kept) else { return };
         let what = if self.plan.has_codes() { "codes" } else { "words" };
@@ -249,7 +249,7 @@ impl Job {
     }
 }
 
-/// Seconds of each stage, and of everything.
+/// Seconds of each stage, and in total.
 fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
     let mut object = serde_json::Map::new();
     for (stage, elapsed) in stages {
@@ -261,6 +261,7 @@ fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
     object.into()
 }
 
+/// Returns the summary line:
 /// `seed 1234567 · 8 steps · 30.0 s of audio in 11.3 s, 3.24 GB of memory · song.wav`
 fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
     let targets: Vec<_> = written.iter().map(|song| song.target.to_string()).collect();
@@ -275,7 +276,7 @@ fn summary(job: &Job, written: &[Written], elapsed: Duration) -> String {
     )
 }
 
-/// What each stage took, and its share of `elapsed`.
+/// Returns a table of the stages' times and their shares of `elapsed`.
 fn table(stages: &[(Stage, Duration)], elapsed: Duration) -> String {
     let row = |name: &str, time: Duration| {
         let share = 100.0 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
@@ -283,7 +284,7 @@ fn table(stages: &[(Stage, Duration)], elapsed: Duration) -> String {
     };
     let mut sums: Vec<(Stage, Duration)> = Vec::new();
     for (stage, time) in stages {
-        // Of several songs each has its own.
+        // Each of several songs has its own entry.
         match sums.iter_mut().find(|(known, _)| known == stage) {
             Some((_, sum)) => *sum += *time,
             None => sums.push((*stage, *time)),

@@ -1,4 +1,4 @@
-//! Files that stand for a part of the run: initial noise, conditioning.
+//! Input files that replace a part of the run: initial noise, conditioning.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use anyhow::Result;
 use super::{Args, request::Asked};
 use crate::error::Refusal;
 
-/// What was read instead of being made.
+/// Inputs that were read instead of computed.
 pub(super) struct Inputs {
-    /// Initial noise `[B, T, C]`, and the file it is from.
+    /// Initial noise `[B, T, C]`, and its file.
     pub(super) noise: Option<(PathBuf, Array3)>,
-    /// Everything that sampling starts from, and the folder it is from.
+    /// The conditioning and initial noise of the sampling, and their folder.
     pub(super) conditioning: Option<(PathBuf, Conditioning)>,
-    /// The songs that it is made from.
+    /// The source and reference songs.
     pub(super) sounds: Sounds,
 }
 
@@ -37,8 +37,8 @@ impl Inputs {
         Ok(Self { noise, conditioning, sounds: Sounds::default() })
     }
 
-    /// Lets a folder of conditioning decide what it knows: length and number of songs; and noise
-    /// the length, before the language model does.
+    /// Sets the length and the number of songs from a conditioning folder. Noise from a file sets
+    /// the length, before the language model can.
     pub(super) fn fill(&self, asked: &mut Asked, model: &ModelInfo) {
         let seconds = |frames: usize| (frames * model.hop) as f64 / f64::from(model.sample_rate);
         let request = &mut asked.request;
@@ -63,10 +63,10 @@ impl Inputs {
                 format!("not used, the conditioning is there already: {}", unused.join(", "));
             asked.notices.push(Notice(text));
         }
-        // The plan wants words; here they say where the real ones went.
+        // The plan needs a caption; this one names the folder.
         *request = Request {
             caption: Some(format!("conditioning of {}", folder.display())),
-            // The language model decides nothing but the condition.
+            // The language model would only decide the condition, which is already given.
             thinking: Some(false),
             ..kept
         };
@@ -79,13 +79,14 @@ impl Inputs {
         }
     }
 
-    /// The seeds, unless they decide nothing: noise from a file leaves them only the steps of sde.
+    /// Returns the seeds if they have an effect: with noise from a file, only the steps of sde use
+    /// them.
     pub(super) fn seeds<'a>(&self, plan: &'a Plan) -> Option<&'a [u64]> {
         let drawn = self.noise.is_none() && self.conditioning.is_none();
         (drawn || matches!(plan.solver, Solver::Sde(_))).then_some(&plan.seeds[..])
     }
 
-    /// Takes the sampled length from the conditioning, and checks the noise against the plan.
+    /// Sets the sampled length from the conditioning, and checks the noise against the plan.
     pub(super) fn fit(&self, plan: &mut Plan) -> Result<()> {
         if plan.retake.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
             let message =

@@ -1,4 +1,4 @@
-//! Whether the run fits into memory, before anything is loaded, and how large the VAE's tiles are.
+//! Checks before loading whether the run fits into memory, and chooses the VAE's tiles.
 
 use acestep_import::{Folder, Part};
 use acestep_model::Configs;
@@ -15,7 +15,7 @@ use anyhow::Result;
 use super::{Job, run};
 use crate::commands::{engine, memory as common};
 
-/// What each stage of `job` needs, in the order in which they run.
+/// Returns the memory needs of each stage of `job`, in the order of the run.
 ///
 /// # Errors
 /// None after the model was opened.
@@ -26,7 +26,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     let conditioned = job.inputs.conditioning.is_some();
     let configs = folder.configs();
     let parameters = |part| folder.size(part).map(|size| size.parameters);
-    // As many tokens as the networks read at most: to count them would read the tokenizer.
+    // Use the maximum token counts: exact counts would require the tokenizer.
     let (caption, heard) = (CAPTION_TOKENS, CAPTION_TOKENS + LYRIC_TOKENS + 1);
     let rows = plan.batch_size() * if guided { 2 } else { 1 };
 
@@ -42,7 +42,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
         needs.push(Need::text_encoder(&configs.text_encoder, size, caption, widths));
     }
     if !conditioned || guided {
-        // Where the condition is there, guidance reads what it steers away from.
+        // With a given condition, guidance still encodes the unconditional input.
         let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
         let size = parameters(Part::Conditioner)?;
@@ -52,7 +52,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
         let size = parameters(Part::AudioCodec)?;
         let frames = match plan.has_codes() {
             true => plan.codes.len() * plan.padded_frames,
-            // In pieces.
+            // Processed in pieces.
             false => plan.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
         };
         let need = Need::conditioner(&configs.dit, size, frames, widths);
@@ -62,7 +62,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     needs.push(Need::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
     if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
-        // No token is shorter than a byte.
+        // A token has at least one byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
         let (frames, tokens) = (plan.padded_frames, heard.min(words));
         needs.push(Need::alignment(&configs.dit, size, &heads, frames, tokens, widths));
@@ -88,8 +88,8 @@ fn sound(
     Ok(Need::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
 }
 
-/// The VAE's tiles for what is free on the device, if no one has chosen, and what to say of it. A
-/// processor takes upstream's: its memory can grow.
+/// Chooses the VAE's tiles for the free memory of the device, unless the user chose them, and
+/// returns a notice about it. A CPU uses upstream's tiles, because it can swap.
 ///
 /// # Errors
 /// None after the model was opened.
@@ -132,15 +132,15 @@ pub(super) fn tiling(
     ))))
 }
 
-/// What the device has.
+/// Returns the memory of the device.
 pub(super) fn room(job: &Job) -> Room {
     engine::room(job.engine.device)
 }
 
-/// Refuses a run that cannot fit.
+/// Refuses a run that does not fit.
 ///
 /// # Errors
-/// What is needed, what there is, and what to change.
+/// Too little memory: the error names the need, the available memory, and a remedy.
 pub(super) fn check(job: &Job, residency: Residency) -> Result<()> {
     let needs = needs(job).map_err(Error::checkpoint)?;
     common::check(&needs, residency == Residency::Kept, job.engine)
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::{args, commands::generate::decide, report::Report};
 
-    /// Guidance reads what it steers away from with the conditioner's weights.
+    /// Guidance needs the conditioner's weights for the unconditional input.
     #[test]
     fn conditioning_of_a_file_needs_the_conditioner_only_with_guidance() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -183,7 +183,7 @@ mod tests {
             needs(job).expect("built in").into_iter().map(|need| need.stage).collect()
         };
         assert_eq!(stages(&job), [Stage::Diffusion, Stage::Vae]);
-        // The built-in model has none.
+        // The built-in model has no guidance.
         let mode = GuidanceMode::Apg;
         job.plan.guidance = Some(Guidance { scale: 3.0, mode, interval: (0.0, 1.0) });
         assert_eq!(stages(&job), [Stage::Condition, Stage::Diffusion, Stage::Vae]);

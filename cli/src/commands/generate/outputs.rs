@@ -1,4 +1,4 @@
-//! Where each song goes, decided and checked before any work.
+//! Output files of the songs, decided and checked before any work.
 
 use std::{
     collections::HashSet,
@@ -20,21 +20,21 @@ use crate::{
     error::Refusal,
 };
 
-/// The name of a song without `--output`, before its extension: two seeds never meet.
+/// Name of a song without `--output` and without extension; different seeds give different names.
 const DEFAULT: &str = "song-{seed}";
-/// The same if no seed decides anything.
+/// Default name if no seed has an effect.
 const DEFAULT_WITHOUT_SEED: &str = "song";
 
-/// What cannot be written, by its usual extension.
+/// Extensions of sound formats that cannot be written.
 const OTHER_FORMATS: [&str; 7] = ["ogg", "m4a", "aac", "wma", "aiff", "aif", "webm"];
 
-/// What is written, if this build can.
+/// Extensions that are written, if this build supports them.
 const FORMATS: [&str; 4] = ["wav", "flac", "mp3", "opus"];
 
-/// What is written, but is no song.
+/// Extensions that are written but are not songs.
 const NO_SONGS: [&str; 8] = ["safetensors", "vae", "nac8", "nac4", "json", "lrc", "vtt", "png"];
 
-/// Where a song goes.
+/// Output of a song.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     File(PathBuf),
@@ -42,7 +42,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// What a picture of the song is called.
+    /// Returns the title for a picture of the song.
     pub(super) fn title(&self) -> String {
         match self {
             Self::File(path) => {
@@ -62,24 +62,24 @@ impl fmt::Display for Target {
     }
 }
 
-/// Everything that will be written.
+/// All files that will be written.
 #[derive(Debug)]
 pub(super) struct Outputs {
     /// One for each song.
     pub(super) songs: Vec<Target>,
-    /// The latents of each, if they are kept, and how they are stored.
+    /// Files and format of the latents, if they are kept.
     pub(super) latents: Option<(Vec<PathBuf>, latents::Format)>,
-    /// The request, if it is saved.
+    /// File of the request, if it is saved.
     pub(super) request: Option<PathBuf>,
 }
 
-/// Whether `path` means standard output.
+/// True if `path` means standard output.
 pub(in crate::commands) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
 impl Outputs {
-    /// Names the files of `count` songs in `format`, and of their `seeds` if those decide anything.
+    /// Names the files of `count` songs in `format`, with their `seeds` if these have an effect.
     pub(super) fn decide(
         output: &Output,
         format: Format,
@@ -105,7 +105,7 @@ impl Outputs {
             return Ok(Self { songs: vec![Target::Stdout], latents, request: None });
         }
         let names = names(template, count, seeds)?;
-        // One request makes all songs: it bears the name that they share.
+        // One request makes all songs, so its file has their common name.
         let request = output.save_request.then(|| match names.numbered {
             true => template.with_extension("json"),
             false => names.paths[0].with_extension("json"),
@@ -126,13 +126,13 @@ impl Outputs {
         Ok(Self { songs: names.paths.into_iter().map(Target::File).collect(), latents, request })
     }
 
-    /// Every file.
+    /// Returns every file.
     pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
         let latents = self.latents.iter().flat_map(|(paths, _)| paths);
         self.files().chain(self.request.iter().chain(latents).map(PathBuf::as_path))
     }
 
-    /// The songs' files.
+    /// Returns the files of the songs.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.songs.iter().filter_map(|target| match target {
             Target::File(path) => Some(path.as_path()),
@@ -140,10 +140,10 @@ impl Outputs {
         })
     }
 
-    /// Refuses what could not be written.
+    /// Refuses files that could not be written.
     ///
     /// # Errors
-    /// Those of [`check_target`].
+    /// Errors of [`check_target`].
     pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
         for target in &self.songs {
             if let Target::File(path) = target {
@@ -155,10 +155,10 @@ impl Outputs {
     }
 }
 
-/// Refuses a folder that conditioning could not be written to; it may not exist yet.
+/// Refuses a conditioning folder that could not be written; it may not exist yet.
 ///
 /// # Errors
-/// Those of [`check_target`].
+/// Errors of [`check_target`].
 pub(super) fn check_conditioning(folder: &Path, existing: Existing) -> Result<(), Error> {
     if is_absent(folder) {
         return check_new_folder(folder);
@@ -169,11 +169,11 @@ pub(super) fn check_conditioning(folder: &Path, existing: Existing) -> Result<()
     check_target(&folder.join("conditioning.safetensors"), existing)
 }
 
-/// The format to write: as typed, else as the file's name ends, else as the request wants it. `template`
-/// is `output` before anything was filled in.
+/// Returns the format: the typed one, else by the file's extension, else the request's. `template`
+/// is `output` before placeholders were filled in.
 ///
 /// # Errors
-/// If the name contradicts what was typed, or was typed to end as something that is not written.
+/// If the name contradicts the typed format, or has an extension that is not written.
 pub(in crate::commands) fn format(
     typed: Option<&str>,
     output: Option<&Path>,
@@ -203,7 +203,7 @@ pub(in crate::commands) fn format(
             let asked = request.audio_format.as_deref();
             let fitting = match (asked, named) {
                 (Some(asked), Some(named)) => {
-                    // One that is not known would not be written anyway.
+                    // An unknown format would not be written anyway.
                     let asked = asked.parse::<Format>().ok().filter(|&asked| fits(asked));
                     if asked.is_none() {
                         notices.push(Notice(format!(
@@ -213,7 +213,8 @@ pub(in crate::commands) fn format(
                     }
                     asked.unwrap_or(named)
                 }
-                // Other programs' files always name one: what is not written stops no song.
+                // Requests of other programs always name a format; an unsupported one must not stop
+                // the song.
                 (Some(asked), None) => match asked.parse().and_then(Format::require) {
                     Ok(format) => format,
                     Err(error) => {
@@ -225,7 +226,7 @@ pub(in crate::commands) fn format(
                 },
                 (None, named) => named.unwrap_or_default(),
             };
-            // What stands in place of `{name}` may have dots of its own.
+            // The value of `{name}` may itself contain dots.
             template.filter(|_| named.is_none()).map_or(Ok(()), check_extension)?;
             fitting
         }
@@ -234,11 +235,11 @@ pub(in crate::commands) fn format(
     Ok(format)
 }
 
-/// Refuses a name that ends as something else than a song; without an ending it is a WAV.
+/// Refuses an extension of another file type; a name without extension is a WAV.
 fn check_extension(path: &Path) -> Result<(), Refusal> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default().to_string_lossy();
-    // `{seed}` may be all that stands behind a dot, and `No. 1` or `v1.5` are names without an ending.
+    // `{seed}` may follow the dot, and `No. 1` or `v1.5` are names without an extension.
     let is_ending = ending.starts_with(|first: char| first.is_ascii_alphabetic())
         && ending.chars().all(|letter| letter.is_ascii_alphanumeric());
     if !is_ending {
@@ -271,10 +272,10 @@ fn ends_as(path: &Path, extensions: &[&str]) -> bool {
     path.extension().is_some_and(is)
 }
 
-/// The format of a file of latents, which `flag` names: as `typed`, else as the name ends.
+/// Returns the format of a latents file, which `flag` names: `typed`, else by the extension.
 ///
 /// # Errors
-/// If the name contradicts what was typed, or says nothing where nothing was.
+/// If the name contradicts `typed`, or there is neither a typed format nor a known extension.
 pub(in crate::commands) fn latents_format(
     flag: &str,
     typed: Option<latents::Format>,
@@ -297,21 +298,21 @@ pub(in crate::commands) fn latents_format(
     }
 }
 
-/// A path for each seed.
+/// A path for each song.
 pub(super) struct Names {
     pub(super) paths: Vec<PathBuf>,
-    /// Whether `_1`, `_2` were added.
+    /// True if `_1`, `_2` were added.
     numbered: bool,
 }
 
-/// Fills `{seed}` and `{index}` (from 1) in; several songs without either are numbered.
+/// Fills in `{seed}` and `{index}` (from 1); several songs without either are numbered.
 pub(super) fn names(
     template: &Path,
     count: usize,
     seeds: Option<&[u64]>,
 ) -> Result<Names, Refusal> {
     let Some(text) = template.to_str() else {
-        // Not text, so it has no placeholders that were meant.
+        // A path that is not UTF-8 is taken without placeholders.
         return Ok(numbered(template, count));
     };
     check_placeholders(text)?;
@@ -399,7 +400,7 @@ mod tests {
         assert!(check_placeholders("a{b.wav").is_ok());
     }
 
-    /// What is written, what stays in the request, and whether something was said.
+    /// Returns the format, the request's remaining format, and the number of notices.
     fn decided(typed: Option<&str>, output: Option<&str>, asked: Option<&str>) -> Option<String> {
         let mut request = Request { audio_format: asked.map(str::to_owned), ..Request::default() };
         let mut notices = vec![];
@@ -417,7 +418,7 @@ mod tests {
             (None, Some("-"), Some("wav24"), Some("wav24 wav24 0")),
             (None, Some("a.flac"), None, Some("flac flac 0")),
             (None, Some("a.WAV"), Some("wav32"), Some("wav32 wav32 0")),
-            // A file's wish gives way to a name, and that is said.
+            // The name overrides the request's format, with a notice.
             (None, Some("a.wav"), Some("mp3"), Some("wav16  1")),
             (None, Some("a.flac"), Some("aac"), Some("flac flac 1")),
             (Some("wav24"), Some("a.wav"), Some("mp3"), Some("wav24 wav24 0")),
@@ -427,7 +428,7 @@ mod tests {
             (Some("flac"), Some("a.wav"), None, None),
             (Some("wav"), Some("a.mp3"), None, None),
             (Some("aac"), None, None, None),
-            // What is not written stops no song of another program's request.
+            // An unsupported format in another program's request stops no song.
             (None, None, Some("aac"), Some("wav16  1")),
             (None, Some("a.m4a"), None, None),
             (None, Some("a.ogg"), None, None),
@@ -435,7 +436,7 @@ mod tests {
             (None, Some("a.xyz"), None, None),
             (None, Some("a.xyz"), Some("flac"), None),
             (Some("wav"), Some("a.xyz"), None, Some("wav16  0")),
-            // Nothing that says a format.
+            // Names without a format.
             (None, Some("song"), None, Some("wav16  0")),
             (None, Some("take-1.5"), None, Some("wav16  0")),
             (None, Some("No. 5"), Some("flac"), Some("flac flac 0")),

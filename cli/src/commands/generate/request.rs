@@ -1,4 +1,4 @@
-//! What was asked: a request file, and the flags that go before it.
+//! The user's request: a request file, and the flags that override it.
 
 use std::path::{Path, PathBuf};
 
@@ -20,17 +20,17 @@ use crate::{
     settings,
 };
 
-/// A request, the model for it, and what is worth saying about them.
+/// A request, its model, and notices about them.
 pub(super) struct Asked {
     pub(super) request: Request,
     pub(super) model: String,
-    /// The request file, if it is that which names the model.
+    /// The request file, if it names the model.
     model_is_from: Option<PathBuf>,
     pub(super) notices: Vec<Notice>,
 }
 
 impl Asked {
-    /// Reads the request file, if there is one, and puts the flags over it.
+    /// Reads the request file, if there is one, and applies the flags to it.
     pub(super) fn read(args: &Args) -> Result<Self> {
         let mut stdin = Stdin::default();
         let Typed { request, notices } = Typed::read(&args.song.words, &mut stdin)?;
@@ -45,7 +45,8 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Why the model cannot be opened, and who asked for it.
+    /// Returns the error for a model that cannot be opened; names the request file if that asked
+    /// for it.
     pub(super) fn no_model(&self, error: acestep_import::Error) -> anyhow::Error {
         let Some(path) = &self.model_is_from else { return error.into() };
         let message = format!(
@@ -74,26 +75,26 @@ impl Asked {
                 _ => parsed?,
             };
             request.audio_codes = Some(vec![codes]);
-            // They are what the language model would have written.
+            // They replace the language model's codes.
             request.thinking = None;
         }
         if let Some(value) = sampling.sampler.source_lyrics() {
             let lyrics = text_or_file("--flow-edit-source-lyrics", value, stdin)?;
             request.flow_edit_source_lyrics = Some(lyrics);
         }
-        // As a song that was typed stands in the place of an outline that was not.
+        // A typed source replaces audio codes that were not typed.
         let editing_source = editing.src_audio.is_some() || editing.src_latents.is_some();
         if editing_source && song.audio_codes.is_none() && request.audio_codes.take().is_some() {
             let text = "the request's audio codes are not used: the song follows its source";
             self.notices.push(Notice(text.into()));
         }
-        // Of the schedule and of steps and shift, what was typed drops what was not.
+        // A schedule excludes steps and shift: a typed flag clears the others.
         if sampling.timesteps.is_some() {
             (request.inference_steps, request.shift) = (None, None);
         } else if sampling.inference_steps.is_some() || sampling.shift.is_some() {
             request.timesteps = None;
         }
-        // As of a list of seeds and of how many songs there are.
+        // The same for a list of seeds and the number of songs.
         let is_list = |seeds: &Option<Vec<u64>>| seeds.as_ref().is_some_and(|s| s.len() > 1);
         if is_list(&sampling.seed) {
             request.batch_size = None;
@@ -110,7 +111,7 @@ impl Asked {
                 let text = "the request's audio codes are not used: --thinking writes new ones";
                 self.notices.push(Notice(text.into()));
             }
-            // Other programs' files always ask for some of it.
+            // Requests of other programs always set some of these keys.
             Some(false) if !language.decisions.asks_by_name() => {
                 for cot in [
                     &mut request.use_cot_metas,
@@ -144,7 +145,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Writes the request with everything that `plan` decided, so that it makes the same song.
+    /// Saves the request with every decision of `plan`, so that it makes the same song.
     pub(super) fn save(
         &self,
         plan: &Plan,
@@ -152,7 +153,7 @@ impl Asked {
         path: &Path,
         existing: Existing,
     ) -> Result<(), Error> {
-        // A name that means the same everywhere, else the place.
+        // Use a name that is the same everywhere; otherwise the path.
         let is_same = matches!(folder.origin().format, Format::Released | Format::BuiltIn);
         let model = match is_released(&self.model) && is_same {
             true => self.model.clone(),
@@ -162,8 +163,8 @@ impl Asked {
         write_text(path, &text, existing)
     }
 
-    /// The request that makes song `index` of `plan` alone, as its tags have it. A song may be given
-    /// away, so files of one's own are named without their place.
+    /// Returns the request for song `index` of `plan` alone, for its tags. A song may be given to
+    /// others, so the user's files are named without their folders.
     pub(super) fn of_song(&self, plan: &Plan, folder: &Folder, index: usize) -> Request {
         let model = match is_released(&self.model) {
             true => self.model.clone(),
@@ -175,7 +176,7 @@ impl Asked {
             name.map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned())
         };
         let names = |paths: &Vec<String>| paths.iter().map(name).collect();
-        // Codes are of all songs, or each has its own.
+        // All songs share the codes, or each has its own.
         let codes = |mut lists: Vec<Vec<u32>>| vec![lists.swap_remove(index.min(lists.len() - 1))];
         Request {
             model: Some(model),
@@ -197,8 +198,8 @@ impl Asked {
     }
 }
 
-/// `request` with nothing left open; what was given stays as it was given. The language model has
-/// done its part, and is not asked again.
+/// Returns `request` with every open value set by `plan`; given values stay. The language model is
+/// not used again.
 fn resolved(request: &Request, plan: &Plan) -> Request {
     let has_codes = plan.has_codes();
     let follows = has_codes || plan.source.is_some();
@@ -224,7 +225,7 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         cfg_interval_end: request
             .cfg_interval_end
             .or(guidance.map(|guidance| shortest(guidance.interval.1))),
-        // acestep.cpp's name stands for itself.
+        // acestep.cpp's solver name is sufficient.
         infer_method: match request.solver {
             Some(_) => request.infer_method.clone(),
             None => Some(infer_method(plan).to_owned()),
@@ -261,7 +262,7 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
         audio_codes: has_codes.then(|| plan.codes.clone()),
         thinking: (!follows).then_some(false),
         audio_cover_strength: follows.then_some(plan.audio_cover_strength),
-        // That of a task follows from the task, which may yet be changed.
+        // A task's instruction follows from the task, which may still be changed.
         instruction: (plan.instruction == TEXT_TO_MUSIC)
             .then(|| TEXT_TO_MUSIC.to_owned())
             .or_else(|| request.instruction.clone()),
@@ -272,7 +273,7 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
     }
 }
 
-/// Whether `name` means the same model on every machine.
+/// True if `name` means the same model on every machine.
 fn is_released(name: &str) -> bool {
     built_in(name).is_some() || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
 }

@@ -1,4 +1,4 @@
-//! The requests of one run: a set of flags for each, and no two outputs in one place.
+//! The requests of one run: flags for each, and distinct output files.
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{Args, Job, outputs::is_stdout};
 use crate::error::Refusal;
 
-/// The same flags for each request file that they name.
+/// Returns one set of flags for each request file.
 ///
 /// # Errors
-/// Flags that make sense for one request only.
+/// Flags that only work with one request.
 pub(super) fn of(args: &Args) -> Result<Vec<Args>, Refusal> {
     let files = &args.song.words.request;
     if let [_, _, ..] = &files[..] {
@@ -59,7 +59,7 @@ pub(super) fn of(args: &Args) -> Result<Vec<Args>, Refusal> {
     Ok(files.iter().map(|file| one(Some(file))).collect())
 }
 
-/// Says of which of several requests an error is.
+/// Adds the request's file name to an error, if there are several requests.
 pub(super) fn named(error: anyhow::Error, args: &Args, all: &[Args]) -> anyhow::Error {
     match args.song.words.request.first() {
         Some(path) if all.len() > 1 => error.context(format!("in `{}`", path.display())),
@@ -67,10 +67,10 @@ pub(super) fn named(error: anyhow::Error, args: &Args, all: &[Args]) -> anyhow::
     }
 }
 
-/// Refuses two outputs in one file, and outputs in the place of the requests.
+/// Refuses two outputs with the same path, and outputs that would overwrite requests.
 ///
 /// # Errors
-/// The file.
+/// The conflicting file.
 pub(super) fn check(jobs: &[Job], args: &Args) -> Result<(), Refusal> {
     let files = &args.song.words.request;
     let requests: Vec<_> = files.iter().filter_map(|path| path.canonicalize().ok()).collect();
@@ -90,7 +90,7 @@ pub(super) fn check(jobs: &[Job], args: &Args) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The object of a run of one request, or a list of those of several.
+/// Returns the object of a single request, or the list of all objects.
 pub(super) fn one_or_all(mut objects: Vec<Value>, requests: usize) -> Value {
     if requests < 2 && objects.len() == 1 { objects.remove(0) } else { objects.into() }
 }

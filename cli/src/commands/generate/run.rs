@@ -1,4 +1,4 @@
-//! The part of `generate` that knows the backend.
+//! The backend-dependent part of `generate`.
 
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
@@ -14,13 +14,13 @@ use burn::tensor::{Tensor, TensorData};
 use super::{Args, Job};
 use crate::{interrupt, progress};
 
-/// Makes the songs of `jobs`, which have model and device in common, each shown by its own watcher:
-/// stage by stage, so that each network is read once.
+/// Makes the songs of `jobs`, stage by stage, so that each network is loaded once. All jobs have
+/// the same model and device; each has its own observer.
 ///
-/// `made(k, ..)` is told of the songs of job `k` as soon as they are there, or of why there are none.
+/// Calls `made(k, ..)` for job `k` as soon as it has its songs or an error.
 ///
 /// # Errors
-/// Those that `made` gives; [`Error::NoDevice`].
+/// Errors of `made`; [`Error::NoDevice`].
 pub(super) fn songs(
     jobs: &[(&Job, progress::Of<'_>)],
     args: &Args,
@@ -51,13 +51,13 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
         };
         let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
         let parts = Parts::<B, Folder>::new(&first.folder, place, args.compute.residency());
-        // Conditioning of files is for one request.
+        // Conditioning from files is only allowed with a single request.
         let prepared = match &first.inputs.conditioning {
             Some((folder, conditioning)) => {
                 let prepared =
                     Prepared::from_conditioning(conditioning.clone(), &first.plan, &parts);
                 vec![prepared.map_err(|error| match error {
-                    // What does not fit is the files' fault, not that of two flags.
+                    // A mismatch is an error of the files, not a conflict of flags.
                     Error::Conflict(why) => Error::Conditioning { path: folder.clone(), why },
                     other => other,
                 })]
@@ -72,7 +72,7 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
     }
 }
 
-/// Puts noise of a file in, and writes the conditioning if that is wanted.
+/// Inserts the noise from a file, and writes the conditioning if wanted.
 fn finished<B: Backend>(
     job: &Job,
     mut prepared: Prepared<B>,
@@ -91,32 +91,32 @@ fn finished<B: Backend>(
     Ok(prepared)
 }
 
-/// What the plan must know of the model in `folder`.
+/// Returns the properties of the model in `folder` that the plan needs.
 ///
 /// # Errors
-/// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a network that songs are made with is
-/// missing, left over or of another shape.
+/// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a required network is missing,
+/// unexpected or has another shape.
 pub(crate) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, Error> {
     engine.run(Describe(folder))?
 }
 
-/// The networks that turn a request into a song.
+/// Networks that make a song from a request.
 const PARTS: [Part; 5] =
     [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
 
-/// Whether sound has to be encoded.
+/// True if a sound must be encoded.
 pub(super) fn needs_encoder(sounds: &Sounds) -> bool {
     sounds.source.iter().chain(&sounds.references).any(|sound| matches!(sound, Sound::Audio(_)))
 }
 
-/// Latent frames of the longest sound that is encoded, if there is one.
+/// Returns the latent frames of the longest sound to encode, if there is one.
 pub(super) fn encoded_frames(plan: &Plan) -> Option<usize> {
     let source = matches!(plan.source, Some(Sound::Audio(_))).then_some(plan.frames);
     let references = plan.references.iter().filter(|sound| matches!(sound, Sound::Audio(_)));
     source.max(references.map(|sound| sound.samples(plan.hop) / plan.hop).max())
 }
 
-/// Checks by the headers that there is a network that sound is encoded with.
+/// Checks with the headers that the model has a VAE encoder.
 ///
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`].
@@ -140,14 +140,15 @@ impl acestep_runtime::Job for Describe<'_> {
     type Output = Result<ModelInfo, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        // By the headers alone, so that no network runs before the last one is known to be whole.
+        // Check all headers first, so that no network runs before the last one is known to be
+        // complete.
         self.0.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
         let configs = Checkpoint::<B>::configs(self.0);
         Ok(ModelInfo::new(self.0.name(), self.0.is_turbo(), configs))
     }
 }
 
-/// How many tokens the caption and the lyrics are, as the networks read them.
+/// Counts the tokens of the caption and the lyrics, as the networks get them.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if there is no tokenizer, [`Error::NoDevice`].

@@ -1,10 +1,10 @@
-//! Many requests in one run: each network is read once for a stage, whatever their number.
+//! A run of many requests: each stage loads its network once for all of them.
 //!
 //! ```text
-//! jobs -> language model for all -> songs of all, stage by stage -> their scores -> what is said
+//! jobs -> language model for all -> songs of all, stage by stage -> their scores -> report
 //! ```
 //!
-//! One request is a run of one.
+//! A single request is a run of one.
 
 use std::{
     path::PathBuf,
@@ -35,37 +35,37 @@ pub(super) struct Together<'a> {
     pub(super) report: Report,
     pub(super) start: Instant,
     pub(super) progress: Progress,
-    /// What became of each.
+    /// Result of each request.
     pub(super) made: Vec<Made>,
-    /// Requests that were sung together, in their order.
+    /// Requests that were decoded together, in their order.
     pub(super) groups: Vec<Vec<usize>>,
 }
 
-/// What became of a request.
+/// Result of a request.
 pub(super) enum Made {
-    /// Nothing yet.
+    /// No result yet.
     Open,
     Done(Done),
-    /// There is no song.
+    /// The song could not be made.
     Failed(anyhow::Error),
 }
 
-/// What is written, and what was found in it.
+/// Written files and results for a song.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) written: Vec<Written>,
-    /// Other files that are written: latents, the request, and what was made of the songs.
+    /// Other written files: latents, the request, and extra outputs.
     pub(super) files: Vec<PathBuf>,
     pub(super) found: Found,
-    /// When, after the run began.
+    /// Time from the start of the run to the end of this request.
     pub(super) after: Duration,
-    /// Whether nothing is left to do.
+    /// True if nothing is left to do.
     pub(super) is_finished: bool,
-    /// What went wrong on the way.
+    /// Error on the way.
     pub(super) error: Option<anyhow::Error>,
 }
 
-/// Ctrl-C ends the whole run, anything else a request.
+/// True if Ctrl-C ended the run; other errors end only one request.
 pub(super) fn is_cancelled(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::Cancelled))
 }
@@ -77,7 +77,8 @@ impl<'a> Together<'a> {
         Self { jobs, args, report, start: Instant::now(), progress, made, groups: vec![] }
     }
 
-    /// Does everything; what fails is kept for the report, and stops no other request.
+    /// Runs all stages; the failure of one request is stored for the report and does not stop the
+    /// others.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`Error::NoDevice`].
@@ -87,7 +88,7 @@ impl<'a> Together<'a> {
         self.judge()
     }
 
-    /// Lets the language models complete the requests, and plans the songs anew.
+    /// Completes the requests with their language models, and plans the songs again.
     fn compose(&mut self) -> Result<()> {
         let key = |job: &Job| {
             let composition = job.composition.as_ref()?;
@@ -100,7 +101,7 @@ impl<'a> Together<'a> {
                 let Some(composition) = &job.composition else { continue };
                 let name = composition.folder.name();
                 let origin = describe::origin(job);
-                // Where it is made follows with the song.
+                // The device is printed later with the song.
                 self.report.line(&format!("language model {name} · {origin}"));
                 asks.push((composition.job(&job.asked.request), self.progress.of(i)));
             }
@@ -109,7 +110,7 @@ impl<'a> Together<'a> {
             let composed = language::compose_all(&asks, &first.folder, engine)?;
             let mut results = Vec::new();
             for (i, composed) in group.into_iter().zip(composed) {
-                // What it wrote is kept at once: whatever follows may fail.
+                // Save the result at once: later stages may fail.
                 let taken = self
                     .take(i, composed)
                     .and_then(|()| self.jobs[i].keep(self.args.output.existing()));
@@ -127,11 +128,11 @@ impl<'a> Together<'a> {
 
     fn take(&mut self, i: usize, composed: Result<Composed, Error>) -> Result<()> {
         self.jobs[i].take(composed?, &self.report)?;
-        // It may be longer now.
+        // The song may be longer now.
         memory::check(&self.jobs[i], self.args.compute.residency())
     }
 
-    /// Makes the songs, and writes each as soon as it is made.
+    /// Makes the songs, and writes each one as soon as it is finished.
     fn sing(&mut self) -> Result<()> {
         let key = |job: &Job| {
             let request = &job.asked.request;
@@ -139,7 +140,7 @@ impl<'a> Together<'a> {
             Some((model, request.adapter.clone(), format!("{:?}", request.adapter_scale)))
         };
         for group in grouped(&self.jobs, key) {
-            // What its adapters did is known to all of them.
+            // Requests of a group share one folder, which records the effect of its adapters.
             let folder = self.jobs[group[0]].folder.clone();
             group.iter().for_each(|&i| self.jobs[i].folder = folder.clone());
             let is_open = |i: &usize| matches!(self.made[*i], Made::Open);
@@ -172,7 +173,7 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Lets the language models judge the songs that are written, where that is wanted.
+    /// Scores the written songs with the language models, if wanted.
     fn judge(&mut self) -> Result<()> {
         let key = |job: &Job| Some(job.judge()?.0.directory().root().to_owned());
         for group in grouped(&self.jobs, key) {
@@ -200,10 +201,10 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Keeps what went wrong with requests, so that the others go on.
+    /// Stores the errors of requests, so that the others continue.
     ///
     /// # Errors
-    /// Only that the user has had enough.
+    /// Only the cancellation by the user.
     fn keep_going(&mut self, results: Vec<(usize, Result<()>)>) -> Result<()> {
         let mut cancelled = Ok(());
         for (i, result) in results {
@@ -222,13 +223,13 @@ impl<'a> Together<'a> {
 }
 
 impl Job {
-    /// Writes the songs and what is made of them, as far as that goes; then names the files, unless
-    /// JSON will.
+    /// Writes the songs and their extra outputs until an error occurs. Then prints the paths,
+    /// unless JSON names them.
     fn write_down(&self, rendered: Rendered, args: &Args, start: Instant) -> Done {
         let mut done = Done::default();
         let written = self.write_into(&mut done, rendered, args);
         done.is_finished = written.is_ok() && self.judge().is_none();
-        // Also where a later one failed: these files are there.
+        // Print paths even if a later file failed: these files exist.
         let named = if args.output.json { Ok(()) } else { done.name_files() };
         done.error = written.and(named).err();
         done.after = start.elapsed();
@@ -250,7 +251,7 @@ impl Job {
 }
 
 impl Done {
-    /// Songs first.
+    /// Prints the paths, songs first.
     fn name_files(&self) -> Result<()> {
         let song = |written: &Written| match &written.target {
             Target::File(path) => Some(path.clone()),
@@ -261,8 +262,7 @@ impl Done {
     }
 }
 
-/// The places of jobs that have `key` in common, in the order in which they come; without one a job is
-/// in no group.
+/// Groups the indices of jobs with the same `key`, in order; a job without a key is in no group.
 fn grouped<K: PartialEq>(jobs: &[Job], key: impl Fn(&Job) -> Option<K>) -> Vec<Vec<usize>> {
     let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
     for (i, job) in jobs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Songs as files, and what they say about themselves.
+//! Song files and their tags.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use super::{Job, describe, outputs::Target, together::Done};
 use crate::{interrupt, report};
 
-/// A song that lies on the disk, or went to standard output.
+/// A song that was written to the disk or to standard output.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) target: Target,
-    /// `None` if it decided nothing.
+    /// `None` if the seed had no effect.
     pub(super) seed: Option<u64>,
     pub(super) seconds: f64,
     pub(super) samples: usize,
@@ -42,7 +42,7 @@ impl Written {
 }
 
 impl Job {
-    /// Writes what the songs were decoded from, if it is kept.
+    /// Writes the latents of the songs, if they are kept.
     pub(super) fn write_latents(
         &self,
         songs: &[Array3],
@@ -58,7 +58,7 @@ impl Job {
         Ok(())
     }
 
-    /// What song `index` says about itself.
+    /// Returns the tags of song `index`.
     fn tags(&self, index: usize) -> Tags {
         const SHOWN: usize = 200;
         let plan = &self.plan;
@@ -74,7 +74,7 @@ impl Job {
                 describe::counted(plan.steps(), "step"),
             ),
             software: concat!("acestep ", env!("CARGO_PKG_VERSION")).to_owned(),
-            // A request cannot hold what was read from other files.
+            // A request cannot contain the data of other files.
             request: match is_kept {
                 true => self.asked.of_song(plan, &self.folder, index).to_json(),
                 false => String::new(),
@@ -82,7 +82,7 @@ impl Job {
         }
     }
 
-    /// Writes the songs and, if asked for, the request, and tells `done` of each.
+    /// Writes the songs and, if wanted, the request, and records each in `done`.
     pub(super) fn write(&self, songs: &[Song], existing: Existing, done: &mut Done) -> Result<()> {
         for (index, (target, song)) in self.outputs.songs.iter().zip(songs).enumerate() {
             if interrupt::was_pressed() {

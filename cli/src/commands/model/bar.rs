@@ -1,4 +1,4 @@
-//! How far a transfer is: one line that moves, a line for each file, or an object a second.
+//! Progress of a transfer: a moving line, a line per file, or one JSON object per second.
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{progress::Style, report::Report};
 
-/// Shows bytes that are counted, of many files.
+/// Progress bar that counts the bytes of many files.
 pub(super) struct Bar {
     report: Report,
     style: Style,
@@ -20,21 +20,21 @@ pub(super) struct Bar {
     count: RefCell<Count>,
 }
 
-/// What a program is told of.
+/// State for the JSON events.
 struct Count {
     what: String,
     done: u64,
     total: u64,
     start: Instant,
-    /// When it was told last, and of how much.
+    /// Time and byte count of the last event.
     told: Option<(Instant, u64)>,
 }
 
-/// How often a program is told how far a transfer is.
+/// Time between two JSON events.
 const PERIOD: Duration = Duration::from_secs(1);
 
 impl Bar {
-    /// A line for `bytes` in all; nothing, where nobody watches.
+    /// Creates a bar for `bytes` in total; it shows nothing if progress is not wanted.
     pub(super) fn new(report: Report, bytes: u64) -> Self {
         let style = report.progress_style();
         let bar = (style == Style::Moving).then(|| {
@@ -51,7 +51,7 @@ impl Bar {
         Self { report, style, bar, count: RefCell::new(count) }
     }
 
-    /// Says `text` above the line.
+    /// Prints `text` above the bar.
     pub(super) fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| self.report.note(text)),
@@ -59,7 +59,7 @@ impl Bar {
         }
     }
 
-    /// What is worked on now.
+    /// Sets the name of the current file.
     pub(super) fn of(&self, file: &str) {
         file.clone_into(&mut self.count.borrow_mut().what);
         if let Some(bar) = &self.bar {
@@ -67,7 +67,7 @@ impl Bar {
         }
     }
 
-    /// So many bytes more.
+    /// Adds received bytes.
     pub(super) fn add(&self, bytes: u64) {
         self.count.borrow_mut().done += bytes;
         if let Some(bar) = &self.bar {
@@ -76,7 +76,7 @@ impl Bar {
         self.tell(PERIOD);
     }
 
-    /// Tells a program how far it is, if there is news and nothing was told for `period`.
+    /// Sends a JSON event if there is progress and the last event is at least `period` old.
     fn tell(&self, period: Duration) {
         if self.style != Style::Json {
             return;
@@ -96,7 +96,7 @@ impl Bar {
         }
     }
 
-    /// A file is done, which took its place in the count.
+    /// Reports a finished file, whose bytes are already counted.
     pub(super) fn done(&self, text: &str) {
         if self.style == Style::Silent {
             return;
@@ -108,7 +108,7 @@ impl Bar {
         }
     }
 
-    /// Shows what happens while models are pulled.
+    /// Shows an event of a pull.
     pub(super) fn show(&self, event: &Event<'_>) {
         match event {
             Event::Begun { file, here } => {
@@ -145,12 +145,12 @@ impl Drop for Bar {
     }
 }
 
-/// A file without its directory.
+/// Returns the file name without its directory.
 fn name(file: &RemoteFile) -> &str {
     file.path.rsplit('/').next().unwrap_or(&file.path)
 }
 
-/// `3 minutes left`, once anything is known.
+/// Writes `3 minutes left`, once the speed is known.
 fn left(state: &ProgressState, to: &mut dyn std::fmt::Write) {
     if state.pos() > 0 {
         // Writing to a String cannot fail.

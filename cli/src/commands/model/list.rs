@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Here, all, files, here};
 use crate::{args::model::List, report::Report, settings};
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
 /// If standard output cannot be written.

@@ -1,4 +1,4 @@
-//! `acestep model`: the released models, from the hub and back.
+//! `acestep model`: download, inspect and delete the released models.
 
 mod bar;
 mod list;
@@ -28,10 +28,10 @@ use crate::{
 
 pub(crate) use offer::offer;
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
-/// Those of the hub, of the disk, and names that are none.
+/// Errors of the hub and of the disk, and unknown names.
 pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     match &args.command {
@@ -43,16 +43,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
     }
 }
 
-/// Every model that has a name, in the order in which they are listed.
+/// Returns every model with a name, in the order of the list.
 fn all() -> impl Iterator<Item = &'static KnownModel> {
     KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS).chain(&KNOWN_COMPANIONS)
 }
 
-/// The models of those names, each once. `nothing` is what cannot be done with one that is built in, such
-/// as "to fetch".
+/// Returns the models of these names, each once. `nothing` is the action that is impossible for a
+/// built-in model, such as "to fetch".
 ///
 /// # Errors
-/// The first name that is none, with the one that looks most like it.
+/// The first unknown name, with the most similar known one.
 fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, Refusal> {
     let mut models: Vec<&KnownModel> = Vec::new();
     for name in names {
@@ -88,10 +88,10 @@ fn find(name: &str, nothing: &str) -> Result<&'static KnownModel, Refusal> {
     Err(Refusal::usage(format!("no model is called `{name}`")).hint(hint))
 }
 
-/// The cache of the hub.
+/// Returns the cache of the hub.
 ///
 /// # Errors
-/// If nothing says where it is.
+/// If its place is unknown.
 fn hub() -> Result<Hub, Refusal> {
     settings::hub().ok_or_else(|| {
         Refusal::new("there is no home directory to keep models in")
@@ -99,16 +99,16 @@ fn hub() -> Result<Hub, Refusal> {
     })
 }
 
-/// How much of a model is here.
+/// Installation state of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Here {
     No,
-    /// Something of it is gone, or what it needs beside it is not here.
+    /// A file of the model, or a model that it needs, is missing.
     Part,
     Yes,
 }
 
-/// Whether `model` can be used, and what it lacks if not: a file of it, or another directory.
+/// Returns the state of `model` and its missing files or companion models.
 fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<String>) {
     let own = model.piece();
     if let (Some(State::Broken(_, files)), None) =
@@ -123,7 +123,7 @@ fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<St
     if !KNOWN_MODELS.contains(model) {
         return (Here::Yes, vec![]);
     }
-    // As a song finds them.
+    // Resolve it the same way as a song does.
     match layout.resolve(model.name) {
         Err(Error::Absent { known: Some(lacked), .. }) => {
             (Here::Part, vec![lacked.name.to_owned()])
@@ -132,7 +132,7 @@ fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<St
     }
 }
 
-/// Bytes of `model` and of what it needs that are not here, about: the hub knows it exactly.
+/// Returns the approximate size of the missing parts of `model`; only the hub knows the exact size.
 fn to_fetch(model: &KnownModel, layout: &Layout) -> u64 {
     let is_here = |piece: &Piece| {
         layout.own(piece).is_some() || layout.hub().is_some_and(|hub| hub.find(piece).is_some())
@@ -142,7 +142,7 @@ fn to_fetch(model: &KnownModel, layout: &Layout) -> u64 {
     missing.map(|piece| (f64::from(piece.gigabytes) * 1e9) as u64).sum()
 }
 
-/// The files in `directory` with their sizes, links followed.
+/// Returns the files in `directory` with their sizes; links are followed.
 fn files(directory: &Path) -> io::Result<Vec<(String, u64)>> {
     if directory.is_file() {
         let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! What a command lacks is offered where it lacks it.
+//! Offers to download a model that a command needs.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,11 +9,11 @@ use anyhow::Result;
 use super::{hub, pull, to_fetch};
 use crate::{interrupt, report::Report, settings};
 
-/// Pulls the model that `error` says is missing, if the user wants it; whether it did, so that the
-/// command can be run again. Nothing is asked where nobody can answer.
+/// Pulls the model that `error` reports as missing, if the user agrees. Returns true if it did, so
+/// that the command can run again. Asks nothing if no user can answer.
 ///
 /// # Errors
-/// Those of `model pull`.
+/// Errors of `model pull`.
 pub(crate) fn offer(error: &anyhow::Error, report: &Report) -> Result<bool> {
     let Some(model) = error.chain().find_map(missing) else { return Ok(false) };
     if settings::offline().is_some() || hub().is_err() {
@@ -30,7 +30,7 @@ pub(crate) fn offer(error: &anyhow::Error, report: &Report) -> Result<bool> {
     Ok(true)
 }
 
-/// The published model that is missing, if `error` is about one.
+/// Returns the published model that `error` reports as missing.
 fn missing(error: &(dyn std::error::Error + 'static)) -> Option<&'static KnownModel> {
     if let Some(Error::Absent { known, .. }) = error.downcast_ref() {
         return *known;
@@ -44,12 +44,12 @@ fn missing(error: &(dyn std::error::Error + 'static)) -> Option<&'static KnownMo
     }
 }
 
-/// Whether someone is there who can answer.
+/// True if a user can answer.
 pub(super) fn can_ask(report: &Report) -> bool {
     !report.json && !report.is_quiet() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question that is answered with yes or no, if someone is there.
+/// Asks a yes-or-no question if a user can answer; otherwise returns false.
 ///
 /// # Errors
 /// If the terminal cannot be read.
@@ -61,7 +61,7 @@ pub(super) fn ask(report: &Report, question: &str) -> io::Result<bool> {
     let mut answer = String::new();
     interrupt::at_once(|| io::stdin().read_line(&mut answer))?;
     if answer.is_empty() {
-        // The end of the input is no answer, and leaves no line end.
+        // At the end of the input there is no answer and no line end.
         io::stderr().write_all(b"\n")?;
     }
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))

@@ -15,13 +15,13 @@ use crate::{
     settings,
 };
 
-/// What has to stay free beside what is fetched: a song, its request, what the system needs.
+/// Free space to keep on the disk, for a song, its request and the system.
 const SPARE: u64 = 500_000_000;
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
-/// Those of the hub and of the disk; names that are none; no room.
+/// Errors of the hub and of the disk; unknown names; too little space.
 pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
     let models = named(&args.names, "to fetch")?;
     if let Some(revision) = &args.revision {
@@ -46,10 +46,10 @@ pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fetches `models` and all they need, or says what that would be.
+/// Downloads `models` and all they need, or shows what a download would do.
 ///
 /// # Errors
-/// Those of the hub and of the disk; no room; no server may be asked.
+/// Errors of the hub and of the disk; too little space; offline mode.
 pub(super) fn pull(
     models: &[&KnownModel],
     revision: Option<&str>,
@@ -93,7 +93,7 @@ pub(super) fn pull(
     })
 }
 
-/// Says what is fetched, from where to where.
+/// Prints the files to download, their source and their target.
 fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) {
     for wanted in &pull.wanted {
         let commit: String = wanted.revision.chars().take(12).collect();

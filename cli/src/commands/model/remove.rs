@@ -19,10 +19,10 @@ use crate::{
     interrupt, settings,
 };
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
-/// Names that are none, not here, or not in the hub's cache; a disk that refuses.
+/// Names that are unknown, not installed, or not in the hub's cache; a failed deletion.
 pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     let (report, layout, hub) = (global.report(), settings::layout(), hub()?);
     let models = named(&args.names, "to delete")?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     let leaving = |model: &KnownModel| models.contains(&model);
     let stays =
         |model: &KnownModel| !leaving(model) && here(model, &layout, Some(&hub)).0 != Here::No;
-    // With the last of those that need them go the companions.
+    // The companions are deleted with the last model that needs them.
     let is_last = models.iter().any(|model| KNOWN_MODELS.contains(model))
         && !KNOWN_MODELS.iter().any(stays)
         && !has_others();
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether models lie among the models that have no short name, and may need what all share.
+/// True if the models directory has models without a short name, which may need the companions.
 fn has_others() -> bool {
     let Some(Ok(entries)) = settings::models_dir().map(std::fs::read_dir) else { return false };
     entries.flatten().any(|entry| {

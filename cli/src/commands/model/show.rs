@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::{Here, files, find, here, to_fetch};
 use crate::{args::model::Show, report::Report, settings};
 
-/// Runs the verb.
+/// Runs the command.
 ///
 /// # Errors
-/// A name that is none; a directory that cannot be read.
+/// An unknown name; a directory that cannot be read.
 pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     let model = find(&args.name, "to fetch")?;
     let (layout, hub) = (settings::layout(), settings::hub());
@@ -78,7 +78,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The short name of what a model needs.
+/// Returns the short name of a companion model.
 fn name_of(piece: &Piece) -> &'static str {
     let named = KNOWN_COMPANIONS.iter().find(|known| known.directory == piece.directory);
     named.map_or(piece.directory, |known| known.name)

@@ -13,11 +13,11 @@ use serde_json::json;
 use super::{Here, all, bar::Bar, files, here, hub, named};
 use crate::{args::model::Verify, error, error::Refusal, interrupt, report::Report, settings};
 
-/// Runs the verb: exit code 1 if a file is not what was published.
+/// Runs the command: exit code 1 if a file differs from the published one.
 ///
 /// # Errors
-/// Names that are none or not here; files that cannot be read; those of the hub, where it has to be
-/// asked.
+/// Names that are unknown or not installed; files that cannot be read; errors of the hub, if its
+/// checksums are needed.
 pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     let (layout, hub) = (settings::layout(), hub()?);
     let is_here = |model: &KnownModel| here(model, &layout, Some(&hub)).0 != Here::No;
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     Ok(error::exit(error::FAILED))
 }
 
-/// Every file of the model's own directory.
+/// Verifies every file of the model's own directory.
 fn verify(
     model: &KnownModel,
     layout: &Layout,
@@ -113,7 +113,7 @@ fn verify(
     let verified = match (own, place) {
         (Some(directory), _) => published(&piece, report).verify(&directory, &mut read),
         (None, Some(path)) if hub.find(&piece).is_none_or(|of| of.path != path) => {
-            // Another program's file: nothing was published of it.
+            // A file of another program: it has no published checksum.
             let size = path.metadata().map_or(0, |file| file.len());
             Ok(vec![Verified { path, size, checksum: None, is_whole: true }])
         }
@@ -125,8 +125,8 @@ fn verify(
     }
 }
 
-/// What the hub says of the files of a directory that was put there by hand; nothing, where it may not
-/// or cannot be asked.
+/// Returns the hub's checksums for a manually installed directory; none if the hub may not or
+/// cannot be asked.
 fn published(piece: &Piece, report: &Report) -> Published {
     if settings::offline().is_some() {
         return Published::default();

@@ -1,4 +1,4 @@
-//! What `plan` writes: the request, and parts of it for other programs.
+//! Output files of `plan`: the request, and parts of it for other programs.
 
 use std::{
     collections::HashSet,
@@ -19,13 +19,13 @@ use crate::{
     report,
 };
 
-/// The files of `--output-dir`: names of the field, each with one value.
+/// Files of `--output-dir`: each has the name of a field and holds its value.
 const FIELDS: [&str; 7] =
     ["caption", "lyrics", "bpm", "duration", "keyscale", "timesignature", "language"];
 
-/// Everything that will be written.
+/// All files that will be written.
 pub(super) struct Outputs {
-    /// `None` = standard output.
+    /// `None` is standard output.
     request: Option<PathBuf>,
     /// One file for each song.
     codes: Vec<PathBuf>,
@@ -34,8 +34,8 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Names the files for `songs` lists of codes. Without `--output` the request is called as its `verb`,
-    /// so that one does not stand in the way of another.
+    /// Names the files for `songs` lists of codes. Without `--output` the request is named after
+    /// its `verb`, so that the three commands do not conflict.
     pub(super) fn decide(common: &Common, verb: &str, songs: usize) -> Result<Self> {
         let output = common.output.clone().unwrap_or_else(|| format!("{verb}.json").into());
         let to_stdout = output == Path::new("-");
@@ -86,23 +86,23 @@ impl Outputs {
         Ok(this)
     }
 
-    /// Every file that will be there.
+    /// Returns every file that will be written.
     fn files(&self) -> Vec<PathBuf> {
         let fields = self.fields.iter().flat_map(|folder| FIELDS.map(|name| folder.join(name)));
         let files = self.request.iter().chain(&self.codes).chain(&self.text).cloned();
         files.chain(fields).collect()
     }
 
-    /// Refuses what could not be written.
+    /// Refuses files that could not be written.
     ///
     /// # Errors
-    /// Those of [`check_target`].
+    /// Errors of [`check_target`].
     pub(super) fn check(&self, existing: Existing) -> Result<(), Error> {
         let new = self.fields.as_deref().filter(|folder| is_absent(folder));
         new.map_or(Ok(()), check_new_folder)?;
         let new = new.map(place);
         let fits = |path: &PathBuf| {
-            // Folders that are still to be made have nothing in them.
+            // A folder that does not exist yet contains no conflicting file.
             let place = place(path);
             let is_made = place.parent().is_some_and(|parent| {
                 is_absent(parent) && new.as_ref().is_some_and(|folder| folder.starts_with(parent))
@@ -112,10 +112,10 @@ impl Outputs {
         self.files().iter().try_for_each(fits)
     }
 
-    /// Keeps what a model had written that was of no use.
+    /// Saves the text of a model whose answer could not be used.
     ///
     /// # Errors
-    /// Always: the model's error, or that of writing.
+    /// Always: the model's error, or an error of writing.
     pub(super) fn save_failed(
         &self,
         error: Error,
@@ -131,7 +131,7 @@ impl Outputs {
         Err(error.into())
     }
 
-    /// Writes everything, and names the files unless JSON will or standard output has the request.
+    /// Writes everything. Prints the paths, unless JSON or a request on standard output is printed.
     pub(super) fn write(
         &self,
         request: &Request,
@@ -141,7 +141,7 @@ impl Outputs {
     ) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let result = self.write_all(request, composed, existing, &mut files);
-        // Also when a later one failed: these files are there.
+        // Print paths even if a later file failed: these files exist.
         if !json && self.request.is_some() {
             files.iter().try_for_each(|path| report::path(path))?;
         }
@@ -166,7 +166,7 @@ impl Outputs {
             files.push(path.to_owned());
             Ok(())
         };
-        // Other outputs may go there too.
+        // Other outputs may lie in the same folder.
         if let Some(folder) = &self.fields {
             std::fs::create_dir_all(folder).map_err(|source| Error::File {
                 action: Action::Create,
@@ -192,7 +192,7 @@ impl Outputs {
     }
 }
 
-/// The values of [`FIELDS`]; what nobody decided is empty.
+/// Returns the values of [`FIELDS`]; an undecided one is empty.
 fn fields(request: &Request) -> [String; 7] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [
@@ -206,7 +206,7 @@ fn fields(request: &Request) -> [String; 7] {
     ]
 }
 
-/// `path` in one spelling: without links and dots, as far as it exists.
+/// Returns `path` in canonical form, without links and dots as far as it exists.
 fn place(path: &Path) -> PathBuf {
     if let Ok(found) = path.canonicalize() {
         return found;
@@ -220,7 +220,7 @@ fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// `codes.txt` for one song, `codes_1.txt`, `codes_2.txt` for several.
+/// Returns `codes.txt` for one song, and `codes_1.txt`, `codes_2.txt` for several.
 fn numbered(path: &Path, songs: usize) -> Vec<PathBuf> {
     if songs == 1 {
         return vec![path.to_owned()];

@@ -1,4 +1,4 @@
-//! The speakers, through rodio.
+//! Playback through the speakers, with rodio.
 
 use std::{
     num::{NonZeroU16, NonZeroU32},
@@ -17,7 +17,7 @@ use crate::{error::Refusal, interrupt, progress::Style, report::Report};
 /// Plays a song to its end.
 ///
 /// # Errors
-/// If there is no device that plays, or it refuses.
+/// If there is no playback device, or it fails.
 pub(super) fn play(audio: &Audio, song: &Path, report: &Report) -> Result<()> {
     let channels = u16::try_from(audio.channels.len()).ok().and_then(NonZeroU16::new);
     let channels = channels.with_context(|| format!("`{}` has no channels", song.display()))?;

@@ -1,10 +1,10 @@
-//! A page of the manual for a book: what clap knows of a command, as Markdown.
+//! Manual pages for the book: clap's data of a command, as Markdown.
 
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-/// The page of `command`, which is called `title`, with links to those below it.
+/// Returns the page of `command`, which is called `title`, with links to its subcommands.
 pub(super) fn page(command: &Command, title: &str) -> String {
     let name = title.replace('-', " ");
     let mut text = format!("# {name}\n\n");
@@ -33,13 +33,13 @@ pub(super) fn page(command: &Command, title: &str) -> String {
     text
 }
 
-/// `acestep generate [OPTIONS] [CAPTION]`.
+/// Returns a text such as `acestep generate [OPTIONS] [CAPTION]`.
 pub(super) fn usage(command: &Command) -> String {
     let usage = command.clone().render_usage().to_string();
     usage.strip_prefix("Usage: ").unwrap_or(&usage).trim().to_owned()
 }
 
-/// Flags by their headings, in the order of the help.
+/// Groups flags by their headings, in the order of the help.
 fn headings(command: &Command) -> Vec<(&str, Vec<&Arg>)> {
     let mut headings: Vec<(&str, Vec<&Arg>)> = Vec::new();
     for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
@@ -53,12 +53,12 @@ fn headings(command: &Command) -> Vec<(&str, Vec<&Arg>)> {
             None => headings.push((heading, vec![arg])),
         }
     }
-    // What every command has comes last.
+    // Flags of every command come last.
     headings.sort_by_key(|(heading, _)| ["Options", "Global"].contains(heading));
     headings
 }
 
-/// A flag and what it does, as a list has it.
+/// Returns a flag and its help as a list item.
 fn entry(arg: &Arg) -> String {
     let values = match arg.get_value_names() {
         Some(names) if arg.get_action().takes_values() => {
@@ -94,13 +94,13 @@ fn entry(arg: &Arg) -> String {
     text
 }
 
-/// With a full stop.
+/// Returns the escaped text with a full stop.
 fn sentence(text: &str) -> String {
     let text = escaped(text);
     if text.ends_with('.') { text } else { format!("{text}.") }
 }
 
-/// Text whose brackets and the like are meant as they stand.
+/// Escapes brackets and other special characters of Markdown.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut is_code = false;

@@ -1,4 +1,4 @@
-//! One config.json of the four that a pipeline has for its diffusion model.
+//! One config.json, made from the four configs of a pipeline's diffusion model.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::{CODEC, PARTS, json_of, part};
 use crate::{Error, foreign::sizes};
 
-/// The released config.json: that of the transformer, with what the others say of themselves.
+/// Returns the released config.json: the transformer's, completed with keys of the other networks.
 ///
 /// # Errors
-/// If one is missing or differs from another.
+/// If one is missing or contradicts another.
 pub(super) fn of(root: &Path, has_codec: bool) -> Result<String, Error> {
     let of = |name| json_of(&part(root, name)?, "config.json");
     let [mut config, encoder] = [of(PARTS[0].0)?, of(PARTS[1].0)?];
@@ -19,7 +19,7 @@ pub(super) fn of(root: &Path, has_codec: bool) -> Result<String, Error> {
         false => [released_codec(&encoder), Map::new()],
     };
     config.retain(|key, _| !key.starts_with('_'));
-    // As the pipeline reads it: either of the two says it.
+    // Like the pipeline: either of the two keys marks a turbo model.
     if config.get("model_version").and_then(Value::as_str) == Some("turbo") {
         config.insert("is_turbo".to_owned(), json!(true));
     }
@@ -38,10 +38,9 @@ pub(super) fn of(root: &Path, has_codec: bool) -> Result<String, Error> {
             config.insert(key.to_owned(), value.clone());
         }
     }
-    // One set of sizes stands for all encoders, and one of habits for all networks.
+    // All encoders share one set of sizes, and all networks share the other settings.
     let widths = ["hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"];
-    // Encoders of their own width, and what goes with them, are the XL models' alone: elsewhere the
-    // release does not have these keys.
+    // Only XL models have encoders of their own width; other releases do not have these keys.
     let is_wider = widths.iter().any(|key| encoder.get(*key) != config.get(*key));
     config.remove("encoder_hidden_size");
     for key in widths {
@@ -60,7 +59,7 @@ pub(super) fn of(root: &Path, has_codec: bool) -> Result<String, Error> {
     }
     for (key, value) in [
         ("model_type", json!("acestep")),
-        // 30 s at 25 Hz, as the pipeline has it.
+        // 30 s at 25 Hz, as in the pipeline.
         ("timbre_fix_frame", json!(750)),
         ("use_sliding_window", json!(true)),
     ] {
@@ -69,7 +68,8 @@ pub(super) fn of(root: &Path, has_codec: bool) -> Result<String, Error> {
     Ok(Value::Object(config).to_string())
 }
 
-/// What every release says of its audio codec, for a pipeline without one.
+/// Returns the audio codec's config, which is the same in every release, for a pipeline without
+/// one.
 fn released_codec(encoder: &Map<String, Value>) -> Map<String, Value> {
     let mut config = Map::new();
     for (key, value) in [

@@ -1,11 +1,11 @@
 //! The header of a GGUF file.
 //!
 //! `GGUF | u32 version | u64 tensors | u64 values | values | tensors | padding | data`, all
-//! little-endian. A text is `u64 length | UTF-8`; a value is `text key | u32 type | value`; a tensor
-//! is `text name | u32 n | n u64 sizes, the innermost first | u32 type | u64 offset in the data`.
-//! The data begins at the next multiple of `general.alignment`, 32 unless the file says otherwise.
+//! little-endian. A text is `u64 length | UTF-8`; a value is `text key | u32 type | value`; a
+//! tensor is `text name | u32 n | n u64 sizes, the innermost first | u32 type | u64 offset in the
+//! data`. The data begins at the next multiple of `general.alignment`; the default is 32.
 //!
-//! No length of the file is believed before there are as many bytes.
+//! No length in the file is trusted before that many bytes exist.
 //!
 //! Source: ggml `docs/gguf.md`, versions 2 and 3.
 
@@ -14,14 +14,14 @@ use std::{collections::BTreeMap, path::Path};
 use super::reader::{Reader, Value};
 use crate::{Error, blocks::Block, header::Entry};
 
-/// How every GGUF file starts.
+/// First bytes of every GGUF file.
 pub(super) const MAGIC: &[u8; 4] = b"GGUF";
-/// The key of the multiple at which tensors begin.
+/// Key of the alignment of tensors.
 const ALIGNMENT: &str = "general.alignment";
 /// ggml's limit.
 const MOST_DIMENSIONS: u32 = 4;
 
-/// What a header says.
+/// Content of a header.
 #[derive(Debug)]
 pub(super) struct Header {
     /// The values by key.
@@ -31,7 +31,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The text at `key`.
+    /// Returns the text at `key`.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key)? {
             Value::Text(text) => Some(text),
@@ -39,7 +39,7 @@ impl Header {
         }
     }
 
-    /// The texts at `key`.
+    /// Returns the texts at `key`.
     pub(super) fn texts(&self, key: &str) -> Option<&[String]> {
         match self.values.get(key)? {
             Value::Texts(texts) => Some(texts),
@@ -48,11 +48,10 @@ impl Header {
     }
 }
 
-/// Parses the header of the file whose content is `bytes`.
+/// Parses the header of the file with content `bytes`.
 ///
 /// # Errors
-/// A message that names `path` for every way in which it can be wrong, cut or of a kind that is not
-/// read.
+/// A message that names `path`, for every header that is invalid, truncated or unsupported.
 pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
     let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
     let (mut reader, [tensors, values]) = begin(path, bytes)?;
@@ -90,11 +89,11 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Header, Error> {
     Ok(Header { values, tensors: entries })
 }
 
-/// The texts at `keys` of the file whose content is `bytes`, read no further than the last of them:
-/// programs write those that tell what a file is before the lists of tokens.
+/// Returns the texts at `keys` of the file with content `bytes`. It stops after the last of them:
+/// programs write the identifying keys before the token lists.
 ///
 /// # Errors
-/// As [`parse`], as far as it is read.
+/// Errors of [`parse`], for the part that is read.
 pub(super) fn first_texts<const N: usize>(
     path: &Path,
     bytes: &[u8],
@@ -116,7 +115,7 @@ pub(super) fn first_texts<const N: usize>(
     Ok(found)
 }
 
-/// Reads version and counts, those of tensors and of values.
+/// Reads the version, and the numbers of tensors and values.
 fn begin<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Reader<'a>, [u64; 2]), Error> {
     let broken = |reason| Error::BadHeader { path: path.to_owned(), reason };
     let mut reader = Reader::of(bytes);
@@ -131,7 +130,7 @@ fn begin<'a>(path: &Path, bytes: &'a [u8]) -> Result<(Reader<'a>, [u64; 2]), Err
     Ok((reader, counts))
 }
 
-/// The types that are read, for messages.
+/// The supported types, for messages.
 const READ: &str = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q3_K, Q2_K, Q5_1, Q5_0, Q4_1 or Q4_0";
 
 /// Checks magic and version.
@@ -147,7 +146,7 @@ fn version(reader: &mut Reader<'_>) -> Result<u32, String> {
 }
 
 fn read_values(reader: &mut Reader<'_>, count: u64) -> Result<BTreeMap<String, Value>, String> {
-    // A key's length, its type and a byte.
+    // A key's length, its type and one byte.
     reader.expect(count, 13, "values")?;
     let mut values = BTreeMap::new();
     for _ in 0..count {
@@ -161,7 +160,7 @@ fn read_values(reader: &mut Reader<'_>, count: u64) -> Result<BTreeMap<String, V
     Ok(values)
 }
 
-/// A tensor as the file describes it.
+/// A tensor as described in the file.
 struct Described {
     name: String,
     shape: Vec<usize>,
@@ -170,7 +169,7 @@ struct Described {
 }
 
 fn read_tensors(reader: &mut Reader<'_>, count: u64) -> Result<Vec<Described>, String> {
-    // A name's length, the number of sizes, one of them, type and offset.
+    // A name's length, the number of sizes, one size, type and offset.
     reader.expect(count, 32, "tensors")?;
     let mut tensors = Vec::new();
     for _ in 0..count {
@@ -189,7 +188,7 @@ fn read_tensors(reader: &mut Reader<'_>, count: u64) -> Result<Vec<Described>, S
     Ok(tensors)
 }
 
-/// Where a tensor lies; `(type, values of one block, bytes of one)`.
+/// Returns the place of a tensor; the tuple is `(type, values of one block, bytes of one block)`.
 fn entry(
     shape: Vec<usize>,
     (dtype, values, size): (&str, usize, usize),
@@ -214,7 +213,7 @@ fn entry(
     Ok(Entry { dtype: dtype.to_owned(), shape, range: begin..end })
 }
 
-/// Values and bytes of what is read as one, for a type that is read.
+/// Returns values and bytes of one block, for a supported type.
 fn sizes(dtype: &str) -> Option<(usize, usize)> {
     Some(match dtype {
         "F32" => (1, 4),
@@ -226,7 +225,7 @@ fn sizes(dtype: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// What ggml calls type `kind` of a tensor.
+/// Returns ggml's name of tensor type `kind`.
 fn type_name(kind: u32) -> Option<&'static str> {
     Some(match kind {
         0 => "F32",

@@ -1,21 +1,21 @@
-//! Numbers, texts and values of a GGUF header, none of which is believed before there are as many
-//! bytes.
+//! Reader for numbers, texts and values of a GGUF header. No length is trusted before that many
+//! bytes exist.
 
-/// Arrays in arrays that are stepped over.
+/// Maximum depth of nested arrays that are skipped.
 const DEPTH: usize = 4;
 
-/// A value of the header, as far as anything asks for it.
+/// A value of the header; only the needed types are kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Unsigned(u64),
     Bool(bool),
     Text(String),
     Texts(Vec<String>),
-    /// A number below zero, a fraction, another array.
+    /// A negative number, a fraction, or another array.
     Other,
 }
 
-/// The bytes of a header and how far they are read.
+/// The bytes of a header and the read position.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many are read.
+    /// Returns the read position.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Refuses a `count` of things, each of at least `least` bytes, that the file has no room for.
+    /// Refuses a `count` of items, each of at least `least` bytes, that exceeds the file.
     pub(super) fn expect(&self, count: u64, least: u64, what: &str) -> Result<(), String> {
         let left = (self.bytes.len() - self.at) as u64;
         if count.checked_mul(least).is_none_or(|bytes| bytes > left) {
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         text.map(str::to_owned).map_err(|error| format!("the text at byte {at}: {error}"))
     }
 
-    /// A value of type `kind`, in `depth` arrays.
+    /// Reads a value of type `kind`, inside `depth` arrays.
     pub(super) fn value(&mut self, kind: u32, depth: usize) -> Result<Value, String> {
         Ok(match kind {
             0 => Value::Unsigned(self.take(1)?[0].into()),
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes of a number or truth value of type `kind`.
+/// Returns the bytes of a number or bool of type `kind`.
 fn size_of_number(kind: u32) -> Option<usize> {
     Some(match kind {
         0 | 1 | 7 => 1,

@@ -1,4 +1,4 @@
-//! From what `--json` writes to the section of a page.
+//! Tests from the output of `--json` to the section of a page.
 
 use serde_json::{Value, json};
 
@@ -61,8 +61,8 @@ fn the_section_is_this() {
     insta::assert_snapshot!(markdown(&runs, &[torch()]));
 }
 
-/// Ceilings of another run of the same machine, in a quieter moment, make the floor lower, and what
-/// binds another: 380e9 / 1000e9 s of arithmetic against 6e9 / 12e9 s of memory.
+/// Ceilings of another, quieter run of the same machine lower the floor and change the limit: 380e9
+/// / 1000e9 s of arithmetic against 6e9 / 12e9 s of memory.
 #[test]
 fn floors_are_those_of_the_quietest_run() {
     let mut quiet = run("f32", "lm-0.6b", 0.0);

@@ -1,5 +1,5 @@
-//! Every operation of the networks that has a kernel somewhere, on the device, against the
-//! processor's f32 from the same rounded inputs.
+//! Compares every operation with a kernel, on the device, with the CPU's f32 result from the same
+//! rounded inputs.
 
 mod operation;
 mod sweep;
@@ -17,7 +17,7 @@ use super::{
 use crate::commands::bench::measure;
 use sweep::{Extent, SWEEP};
 
-/// The shapes that are compared, each in every type of the device.
+/// Returns the shapes to compare, each in every type of the device.
 pub(super) fn items(quick: bool) -> Vec<Item> {
     let wanted = chosen(quick);
     wanted.map(|operation| Item { name: title(operation), group: 0 }).collect()
@@ -35,7 +35,7 @@ fn chosen(quick: bool) -> impl Iterator<Item = Operation> {
 /// Compares one shape.
 ///
 /// # Errors
-/// If the processor cannot be computed with: then there is nothing to compare with.
+/// If the CPU cannot compute: then there is no reference.
 pub(super) fn run<B: Backend>(
     index: usize,
     quick: bool,
@@ -46,7 +46,7 @@ pub(super) fn run<B: Backend>(
     let is_timed = SWEEP.contains(&(Extent::Released, operation));
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         if !B::supports_dtype(device, dtype) {
-            // Once is enough.
+            // Report it only once.
             if index == 0 {
                 tell(Line::Skipped(format!("everything in {}: the device lacks it", name(dtype))));
             }
@@ -74,7 +74,7 @@ pub(super) fn run<B: Backend>(
     Ok(())
 }
 
-/// The operation as plain operations on the processor, in f32.
+/// The operation as plain operations on the CPU, in f32.
 struct OnProcessor {
     operation: Operation,
     rounding: DType,
@@ -89,8 +89,8 @@ impl acestep_runtime::Job for OnProcessor {
     }
 }
 
-/// The largest difference as a share of the largest value expected; `None` for another shape or a
-/// result that is not finite.
+/// Returns the largest difference as a share of the largest expected value; `None` for another
+/// shape or a result that is not finite.
 fn error(expected: &(Vec<usize>, Vec<f32>), got: &(Vec<usize>, Vec<f32>)) -> Option<f64> {
     let ((shape, expected), (own_shape, got)) = (expected, got);
     if shape != own_shape || expected.len() != got.len() {
@@ -102,7 +102,7 @@ fn error(expected: &(Vec<usize>, Vec<f32>), got: &(Vec<usize>, Vec<f32>)) -> Opt
     worst.is_finite().then(|| f64::from(worst) / f64::from(largest.max(f32::MIN_POSITIVE)))
 }
 
-/// The larger one, or NaN if there is one: `max` would swallow it.
+/// Returns the larger value, or NaN if one is NaN; `max` would drop it.
 fn largest_of(a: f32, b: f32) -> f32 {
     if a.is_nan() || b <= a { a } else { b }
 }

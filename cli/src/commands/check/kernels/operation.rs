@@ -8,7 +8,7 @@ use acestep_runtime::host::to_host;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use half::{bf16, f16};
 
-/// An operation and its sizes; [`super::sweep`] says what the numbers are.
+/// An operation and its sizes; [`super::sweep`] explains the numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Operation {
     RmsNorm([usize; 2]),
@@ -43,15 +43,15 @@ pub(super) struct Attention {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hidden {
     Nothing,
-    /// The last ones, more of each item.
+    /// The last ones; the number grows with each item.
     End,
-    /// The first ones, more of each item.
+    /// The first ones; the number grows with each item.
     Start,
-    /// All of the second item: its queries see nothing.
+    /// All keys of the second item, so that its queries see nothing.
     SecondItem,
 }
 
-/// The result of an operation, of whatever rank.
+/// The result of an operation, of any rank.
 pub(super) enum Output<B: Backend> {
     Two(Tensor<B, 2>),
     Three(Tensor<B, 3>),
@@ -61,7 +61,7 @@ pub(super) enum Output<B: Backend> {
 }
 
 impl<B: Backend> Output<B> {
-    /// Its shape and its values.
+    /// Returns the shape and the values.
     pub(super) fn into_host(self) -> (Vec<usize>, Vec<f32>) {
         match self {
             Self::Two(x) => (x.dims().into(), to_host(x)),
@@ -73,7 +73,7 @@ impl<B: Backend> Output<B> {
         }
     }
 
-    /// How many values it has.
+    /// Returns the number of values.
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Two(x) => x.dims().iter().product(),
@@ -86,15 +86,15 @@ impl<B: Backend> Output<B> {
 
 /// An operation with its inputs on a device.
 pub(super) struct Ready<B: Backend> {
-    /// As the networks call it.
+    /// The operation as the networks call it.
     pub(super) front: Box<dyn Fn() -> Output<B>>,
-    /// The plain operations that define it.
+    /// The reference operations that define it.
     pub(super) reference: Box<dyn Fn() -> Output<B>>,
 }
 
 const EPSILON: f64 = 1e-6;
 
-/// The released codebook's levels, and how many codes they make.
+/// The released codebook's levels, and its number of codes.
 const LEVELS: &[u32] = &[8, 8, 8, 5, 5, 5];
 const CODES: i32 = 64_000;
 
@@ -117,7 +117,7 @@ impl Operation {
         }
     }
 
-    /// `2 x 8 x 1000`, and what attention sees.
+    /// Returns the shape such as `2 x 8 x 1000`, with the mask of attention.
     pub(super) fn shape(self) -> String {
         let by =
             |sizes: &[usize]| sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
@@ -148,13 +148,13 @@ impl Operation {
         }
     }
 
-    /// How far a result in `dtype` may be from f32 on the processor, as a share of its largest
-    /// value: what rounding in- and outputs costs, and in f32 the order of long sums.
+    /// Returns the tolerance of a result in `dtype` to f32 on the CPU, as a share of its largest
+    /// value. It covers the rounding of inputs and outputs, and in f32 the order of long sums.
     pub(super) fn tolerance(self, dtype: DType) -> f64 {
         match (self, dtype) {
             // Nothing is computed.
             (Self::CacheWrite(_), _) => 0.0,
-            // What is rounded between the operations adds up over the layers.
+            // Rounding between the operations adds up over the layers.
             (Self::CachedLayers(_), DType::F16) => 8e-3,
             (Self::CachedLayers(_), DType::BF16) => 4e-2,
             (Self::CachedLayers(_), _) => 5e-5,
@@ -168,7 +168,7 @@ impl Operation {
         }
     }
 
-    /// Puts the inputs on a device: values of `rounding`, in the type of `place`.
+    /// Puts the inputs on a device: values rounded to `rounding`, in the type of `place`.
     pub(super) fn ready<B: Backend>(self, place: &Place<B>, rounding: DType) -> Ready<B> {
         let inputs = Inputs { place, rounding };
         match self {
@@ -253,7 +253,7 @@ impl Operation {
             Self::CacheWrite([rows, heads, capacity, width, new_rows, new]) => {
                 let cache = inputs.tensor([rows, heads, capacity, width], 1);
                 let written = inputs.tensor([new_rows, heads, new, width], 2);
-                // The last rows, and not the last place.
+                // Write to the last rows, but not to the last position.
                 let slot = |item| Slot {
                     row: rows - new_rows + item,
                     start: (capacity - new) / (item + 1),
@@ -295,13 +295,14 @@ impl Operation {
     }
 }
 
-/// Two tokens of each of some sequences, one after the other, so that the second one hears the first.
+/// Runs two tokens of several sequences, one after the other, so that the second attends to the
+/// first.
 fn cached_layers<B: Backend>(
     [layers, hidden, inner, heads, kv_heads, width, rows, position]: [usize; 8],
     inputs: &Inputs<'_, B>,
 ) -> Ready<B> {
     let x = inputs.tensor([rows, 1, hidden], 1);
-    // Outputs as large as inputs.
+    // Scale the weights so that outputs are as large as inputs.
     let map = |output: usize, input: usize, seed: u32| {
         inputs.tensor([output, input], seed) * (3.0 / input as f64).sqrt()
     };
@@ -324,7 +325,7 @@ fn cached_layers<B: Backend>(
             }
         })
         .collect();
-    // Room for both, and a row before those that are used.
+    // Has space for both tokens, and an unused first row.
     let capacity = (position + 2).next_multiple_of(16);
     let cache = |seed| inputs.tensor([rows + 1, kv_heads, capacity, width], seed);
     let caches: Vec<[Tensor<B, 4>; 2]> =
@@ -357,7 +358,7 @@ fn cached_layers<B: Backend>(
 impl Attention {
     fn ready<B: Backend>(self, inputs: &Inputs<'_, B>) -> Ready<B> {
         let Self { batch, heads, kv_heads, queries, keys, width, visibility, .. } = self;
-        // Four times as large: some keys weigh more than others.
+        // Larger queries by a factor of four: some keys get more weight than others.
         let q = inputs.tensor([batch, heads, queries, width], 1) * 4.0;
         let [k, v] = [2, 3].map(|seed| inputs.tensor([batch, kv_heads, keys, width], seed));
         let mask =
@@ -367,7 +368,7 @@ impl Attention {
         both(ways, move |compute| Output::Four(compute(q.clone(), k.clone(), v.clone(), &mask)))
     }
 
-    /// For each item, which keys are not padding.
+    /// Returns for each item which keys are not padding.
     fn real_keys(self) -> Vec<Vec<bool>> {
         let keys = self.keys;
         let is_real = |item: usize, key: usize| match self.hidden {
@@ -380,7 +381,7 @@ impl Attention {
     }
 }
 
-/// One call for two functions of one signature.
+/// Wraps two functions of one signature into one call.
 fn both<B: Backend, F: 'static>(
     [front, reference]: [F; 2],
     call: impl Fn(&F) -> Output<B> + Clone + 'static,
@@ -395,7 +396,7 @@ struct Inputs<'a, B: Backend> {
 }
 
 impl<B: Backend> Inputs<'_, B> {
-    /// Values in -1..1 that look random, never change, and are the same on every device.
+    /// Returns pseudo-random values in -1..1 that are the same on every device and in every run.
     fn tensor<const D: usize>(&self, shape: [usize; D], seed: u32) -> Tensor<B, D> {
         let values = values(shape.iter().product(), seed, self.rounding);
         Tensor::<B, D>::from_data(TensorData::new(values, shape), &self.place.device)

@@ -1,8 +1,8 @@
-//! Which operations are compared, in which shapes.
+//! The operations and shapes that are compared.
 //!
-//! Add a line to compare one more. `Quick` shapes are those that a driver in software does in
-//! moments; `Edge` shapes do not fill a vector, a cube or a tile, or fill them exactly; `Released`
-//! shapes are those of the released networks, and only they are timed.
+//! Add a line to compare one more. A software driver runs `Quick` shapes in moments. `Edge` shapes
+//! do not fill a vector, a cube or a tile, or fill them exactly. `Released` shapes are those of the
+//! released networks, and only they are timed.
 
 use acestep_model::kernel::Visibility::{Causal, Full, Window};
 
@@ -11,7 +11,7 @@ use super::operation::{
     Operation::{self, *},
 };
 
-/// What a shape is there for.
+/// Purpose of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Quick,
@@ -20,7 +20,7 @@ pub(super) enum Extent {
 }
 use Extent::{Edge, Quick, Released};
 
-/// Attention in which nothing is padding.
+/// Attention without padding.
 const fn seen(
     [batch, heads, kv_heads, queries, keys, width]: [usize; 6],
     visibility: acestep_model::kernel::Visibility,
@@ -29,7 +29,7 @@ const fn seen(
     Attend(Attention { batch, heads, kv_heads, queries, keys, width, visibility, hidden })
 }
 
-/// The same with padding.
+/// Attention with padding.
 const fn padded(
     [batch, heads, kv_heads, queries, keys, width]: [usize; 6],
     visibility: acestep_model::kernel::Visibility,
@@ -38,7 +38,7 @@ const fn padded(
     Attend(Attention { batch, heads, kv_heads, queries, keys, width, visibility, hidden })
 }
 
-/// The sweep, in the order in which it runs.
+/// The sweep, in the order of the run.
 #[rustfmt::skip]
 pub(super) const SWEEP: &[(Extent, Operation)] = &[
     // [rows, width]
@@ -57,7 +57,7 @@ pub(super) const SWEEP: &[(Extent, Operation)] = &[
     (Released, AdaNorm([1, 1125, 2048])),
     (Released, AdaNorm([2, 1125, 2048])),
     (Released, AdaNorm([1, 3000, 2560])),
-    // [batch, length, heads, width]; a length of 1 in a batch: each item has a position of its own
+    // [batch, length, heads, width]; with length 1 each item of the batch has its own position
     (Quick,    NormRotate([2, 5, 3, 16])),
     (Quick,    NormRotate([2, 1, 4, 128])),
     (Edge,     NormRotate([1, 1, 1, 2])),
@@ -117,7 +117,7 @@ pub(super) const SWEEP: &[(Extent, Operation)] = &[
     (Released, AddSnake([1, 1024, 4480])),
     (Released, AddSnake([1, 512, 26_880])),
     (Released, AddSnake([1, 128, 430_080])),
-    // [batch, in, out, samples, stride], with filters of twice the stride as the decoder has them
+    // [batch, in, out, samples, stride], with filters of twice the stride as in the decoder
     (Quick,    ConvTranspose([1, 4, 3, 9, 2])),
     (Edge,     ConvTranspose([2, 5, 7, 1, 10])),
     (Edge,     ConvTranspose([1, 33, 17, 65, 6])),
@@ -171,8 +171,8 @@ pub(super) const SWEEP: &[(Extent, Operation)] = &[
 mod tests {
     use super::*;
 
-    /// An operation without a quick shape would go unseen where there is no card; those without
-    /// one here have no kernel of their own and are slow to compile.
+    /// Without a quick shape, an operation would not be tested on machines without a GPU. The
+    /// exceptions here have no kernel of their own and compile slowly.
     #[test]
     fn every_kind_has_shapes_of_each_extent() {
         let mut kinds: Vec<&str> = SWEEP.iter().map(|(_, operation)| operation.name()).collect();

@@ -1,4 +1,4 @@
-//! Where the files about a song go.
+//! Paths of the extra files of a song.
 
 use std::{
     collections::HashSet,
@@ -11,15 +11,15 @@ use anyhow::Result;
 use super::super::outputs::{Outputs, Target, is_stdout, names};
 use crate::{args::after::After as Flags, commands::target, error::Refusal};
 
-/// The names that songs have already.
+/// Names that the songs already use.
 pub(in super::super) struct Named<'a> {
     pub(in super::super) outputs: &'a Outputs,
-    /// If they decide anything.
+    /// The seeds, if they have an effect.
     pub(in super::super) seeds: Option<&'a [u64]>,
     pub(in super::super) existing: Existing,
 }
 
-/// Files about songs: one a song, or none at all.
+/// Extra files: one per song, or none.
 #[derive(Debug, Default)]
 pub(in super::super) struct Files {
     lrc: Vec<PathBuf>,
@@ -28,10 +28,10 @@ pub(in super::super) struct Files {
 }
 
 impl Files {
-    /// Names them.
+    /// Names the files.
     ///
     /// # Errors
-    /// Names that cannot be, that are there already, or that are one.
+    /// Invalid names, existing files, or the same name twice.
     pub(super) fn decide(flags: &Flags, named: &Named<'_>) -> Result<Self> {
         let Named { outputs, existing, .. } = named;
         let picture = flags.output_plot.as_deref();
@@ -61,19 +61,19 @@ impl Files {
         Ok(files)
     }
 
-    /// All of them.
+    /// Returns all files.
     pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
         [&self.lrc, &self.vtt, &self.plot].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// The files of a song, each with what it is.
+    /// Returns the files of a song, each with its kind.
     pub(super) fn of_song(&self, index: usize) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let all = [("lrc", &self.lrc), ("vtt", &self.vtt), ("plot", &self.plot)];
         all.into_iter().filter_map(move |(kind, paths)| Some((kind, paths.get(index)?)))
     }
 }
 
-/// Beside the songs, or by a name of their own.
+/// Returns the paths of `template`, or paths beside the songs if `beside`.
 fn of(
     beside: bool,
     template: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Scores of a batch, for people and for programs.
+//! Scores of a batch, as a table and as JSON.
 
 use acestep_runtime::{align::gaze::Scores, score::language::LanguageScore};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     Found,
 };
 
-/// A song and what it is ranked by.
+/// A song and its scores.
 struct Row<'a> {
     index: usize,
     judged: Option<&'a LanguageScore>,
@@ -16,13 +16,13 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// What the language model says; where it says nothing, how well the words can be followed.
+    /// Returns the language model's score, or the alignment score of the words if there is none.
     fn key(&self) -> Option<f64> {
         self.judged.and_then(LanguageScore::total).or(self.words.map(|words| words.song.score))
     }
 }
 
-/// The songs, the best first; those of one score as they were made.
+/// Returns the songs, best first; equal scores keep the order.
 fn rows(found: &Found, songs: usize) -> Vec<Row<'_>> {
     let row = |index: usize| Row {
         index,
@@ -35,7 +35,7 @@ fn rows(found: &Found, songs: usize) -> Vec<Row<'_>> {
     rows
 }
 
-/// A line a song, the best first, under a line of headings; nothing if nothing was scored.
+/// Returns a table with one line per song, best first; `None` if nothing was scored.
 pub(in super::super) fn table(found: &Found, written: &[Written]) -> Option<String> {
     let rows = rows(found, written.len());
     rows.iter().find_map(Row::key)?;
@@ -62,7 +62,7 @@ pub(in super::super) fn table(found: &Found, written: &[Written]) -> Option<Stri
     let widths: Vec<usize> = (0..cells[0].len()).map(|i| width(i).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
         let padded = row.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| {
-            // The last is as long as it is.
+            // The last column has no padding.
             if i + 1 == row.len() { cell.clone() } else { format!("{cell:>width$}") }
         });
         padded.collect::<Vec<_>>().join("  ")
@@ -70,7 +70,7 @@ pub(in super::super) fn table(found: &Found, written: &[Written]) -> Option<Stri
     Some(cells.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// The songs as a list, the best first; absent if nothing was scored.
+/// Returns the songs as a list, best first; `None` if nothing was scored.
 pub(in super::super) fn ranking(job: &Job, found: &Found, written: &[Written]) -> Option<Value> {
     if !job.after.judges {
         return None;
@@ -82,7 +82,7 @@ pub(in super::super) fn ranking(job: &Job, found: &Found, written: &[Written]) -
     Some(rows(found, written.len()).iter().map(entry).collect())
 }
 
-/// Everything that was scored of a song.
+/// Returns all scores of a song as JSON.
 pub(super) fn to_json(judged: Option<&LanguageScore>, words: Option<Scores>) -> Value {
     let alignment = |of: acestep_runtime::score::alignment::Alignment| {
         json!({

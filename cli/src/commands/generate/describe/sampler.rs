@@ -1,4 +1,4 @@
-//! How noise becomes latents: steps, guidance, and whatever else changes the sound on the way.
+//! Description of the sampling: steps, guidance, and other settings that change the sound.
 
 use acestep_runtime::{
     Plan,
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::{counted, of_seeds, shortest};
 
-/// `steps`, `guidance`, and what is not as usual.
+/// Returns `steps`, `guidance`, and settings that differ from the defaults.
 pub(super) fn lines(plan: &Plan) -> Vec<(&'static str, String)> {
     let mut lines = vec![("steps", steps(plan)), ("guidance", guidance(plan))];
     let Smoothing { norm_threshold, ema_factor } = plan.smoothing;
@@ -54,7 +54,7 @@ pub(super) fn lines(plan: &Plan) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The same as keys of `plan`.
+/// Returns the same data as keys of `plan`.
 pub(super) fn to_json(plan: &Plan) -> Map<String, Value> {
     let Smoothing { norm_threshold, ema_factor } = plan.smoothing;
     let times = plan.schedule().timesteps;
@@ -96,7 +96,7 @@ pub(super) fn to_json(plan: &Plan) -> Map<String, Value> {
     object.as_object().cloned().unwrap_or_default()
 }
 
-/// Upstream's name of the way, without the kind of its steps.
+/// Returns upstream's name of the method; it does not tell the solver.
 pub(in super::super) fn infer_method(plan: &Plan) -> &'static str {
     match plan.solver {
         Solver::Sde(_) => "sde",

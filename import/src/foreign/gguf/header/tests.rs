@@ -1,16 +1,16 @@
 use super::*;
 
-/// A text as the file has it.
+/// Encodes a text as in the file.
 fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// A key and its value of type `kind`.
+/// Encodes a key and its value of type `kind`.
 fn value(key: &str, kind: u32, bytes: &[u8]) -> Vec<u8> {
     [&text(key), &kind.to_le_bytes()[..], bytes].concat()
 }
 
-/// A tensor's description, `sizes` innermost first.
+/// Encodes a tensor's description, `sizes` innermost first.
 fn tensor(name: &str, sizes: &[u64], kind: u32, offset: u64) -> Vec<u8> {
     let mut bytes = [&text(name), &(sizes.len() as u32).to_le_bytes()[..]].concat();
     sizes.iter().for_each(|size| bytes.extend(size.to_le_bytes()));
@@ -19,7 +19,7 @@ fn tensor(name: &str, sizes: &[u64], kind: u32, offset: u64) -> Vec<u8> {
     bytes
 }
 
-/// A file of version 3 with `data` bytes of data.
+/// Creates a file of version 3 with `data` bytes of data.
 fn file(values: &[Vec<u8>], tensors: &[Vec<u8>], data: usize) -> Vec<u8> {
     let mut bytes = b"GGUF\x03\0\0\0".to_vec();
     bytes.extend((tensors.len() as u64).to_le_bytes());
@@ -79,7 +79,7 @@ fn what_is_no_gguf_of_today_is_told_by_its_version() {
     assert!(message(b"GGML\x03\0\0\0").contains("does not begin with `GGUF`"));
 }
 
-/// Every prefix of a file is an error, none a panic, and none claims memory for what is not there.
+/// Every prefix of a file gives an error, without a panic or a large allocation.
 #[test]
 fn a_file_cut_anywhere_is_an_error() {
     let texts = [&8_u32.to_le_bytes()[..], &2_u64.to_le_bytes(), &text("a"), &text("bc")].concat();
