@@ -5,7 +5,7 @@
 //!
 //! Source: upstream `audio_codes.py`, `_parse_audio_code_string`.
 
-use crate::{Error, error::shortened, lm::parse::python};
+use crate::{Error, error::shortened, python};
 
 /// The largest code that upstream reads: the released codebook has 8 x 8 x 8 x 5 x 5 x 5 entries.
 const UPSTREAM_LAST: u32 = 63_999;

@@ -1,12 +1,16 @@
 //! Errors and notices of a run.
 
 mod hint;
+mod scores;
+mod types;
 
 use std::path::PathBuf;
 
 use burn::tensor::DType;
 
 use crate::audio::read::Problem;
+pub use scores::ScoreError;
+pub use types::dtype_name;
 
 /// A message to the user that is not an error: a default taken, a setting without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,6 +217,8 @@ pub enum Error {
     NoTrack {
         /// The task.
         task: &'static str,
+        /// The tracks that there are.
+        tracks: &'static [&'static str],
     },
     /// A task that the model was not trained for.
     #[error("{model} cannot do `{task}`: only base and sft models were trained for it")]
@@ -291,7 +297,7 @@ pub enum Error {
         dtype: DType,
         /// The problem.
         #[source]
-        source: crate::lm::sample::ScoreError,
+        source: ScoreError,
         /// The text written before.
         had: String,
     },
@@ -371,7 +377,7 @@ pub enum Error {
     /// A network that overflowed in a narrow float type, and does not fit into memory in f32.
     #[error(
         "{who} overflowed in {}, and in f32 it would need {} of memory, but {device} has {}, not all \
-         of which can be used", crate::device::dtype::name(*dtype), size(*needed), size(*free)
+         of which can be used", dtype_name(*dtype), size(*needed), size(*free)
     )]
     NoRoomForF32 {
         /// The network, as a noun phrase.
@@ -401,7 +407,6 @@ impl Error {
 
     /// True if a wider float type might help.
     pub(crate) fn is_overflow(&self) -> bool {
-        use crate::lm::sample::ScoreError;
         match self {
             Self::NotFinite { .. } => true,
             Self::Scores { source, .. } => {

@@ -21,6 +21,30 @@ use crate::{
 const NAMES: [&str; 3] = ["encoder_hidden_states", "context_latents", "initial_noise"];
 const SAFETENSORS: &str = "conditioning.safetensors";
 
+/// Magic bytes of other files, whose lengths are sometimes whole frames.
+const FOREIGN: [(&[u8], &str); 9] = [
+    (b"RIFF", "a WAV file"),
+    (b"fLaC", "a FLAC file"),
+    (b"OggS", "an Ogg file"),
+    (b"ID3", "an MP3 file"),
+    (b"FORM", "an AIFF file"),
+    (b"GGUF", "a GGUF file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+];
+
+/// Returns the kind of another file if `bytes` begin like one.
+pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    let by_name = FOREIGN.iter().find(|(first, _)| bytes.starts_with(first));
+    match by_name {
+        Some((_, what)) => Some(what),
+        None if bytes.get(4..8) == Some(b"ftyp") => Some("an M4A file"),
+        None if bytes.starts_with(b"{") && std::str::from_utf8(bytes).is_ok() => Some("JSON"),
+        None => None,
+    }
+}
+
 /// A three-dimensional array on the host, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array3 {
@@ -182,7 +206,7 @@ fn load_bin(path: &Path) -> Result<Array3, Error> {
             _ => return bad(path, format!("its shape has a length of {read}")),
         }
     }
-    if let Some(what) = crate::latents::foreign(&header) {
+    if let Some(what) = foreign(&header) {
         return bad(path, format!("it is {what}"));
     }
     // Four bytes times three lengths below 2^31 fit into 95 bits.

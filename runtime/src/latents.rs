@@ -32,7 +32,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::{
     Action, Error,
-    exchange::Array3,
+    exchange::{Array3, foreign},
     files::{Existing, write_whole},
     near::nearest,
 };
@@ -48,19 +48,6 @@ const MOST_BYTES: u64 = 1 << 28;
 
 /// Maximum magnitude of a latent; real songs stay within some tens.
 const MOST_VALUE: f32 = 1e4;
-
-/// Magic bytes of other files, whose lengths are sometimes whole frames.
-const FOREIGN: [(&[u8], &str); 9] = [
-    (b"RIFF", "a WAV file"),
-    (b"fLaC", "a FLAC file"),
-    (b"OggS", "an Ogg file"),
-    (b"ID3", "an MP3 file"),
-    (b"FORM", "an AIFF file"),
-    (b"GGUF", "a GGUF file"),
-    (b"PK\x03\x04", "a ZIP archive"),
-    (b"\x89PNG", "a picture"),
-    (b"\xff\xd8\xff", "a picture"),
-];
 
 /// A file format of latents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -247,17 +234,6 @@ pub fn to_bytes(
 fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk::<8>() else { return false };
     rest.first() == Some(&b'{') && u64::from_le_bytes(*length) < 100_000_000
-}
-
-/// Returns the kind of another file if `bytes` begin like one.
-pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
-    let by_name = FOREIGN.iter().find(|(first, _)| bytes.starts_with(first));
-    match by_name {
-        Some((_, what)) => Some(what),
-        None if bytes.get(4..8) == Some(b"ftyp") => Some("an M4A file"),
-        None if bytes.starts_with(b"{") && std::str::from_utf8(bytes).is_ok() => Some("JSON"),
-        None => None,
-    }
 }
 
 fn from_safetensors(bytes: &[u8], channels: usize) -> Result<Vec<f32>, String> {

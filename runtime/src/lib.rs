@@ -72,7 +72,7 @@
 //! | [`vae`] | latents to sound and back, in tiles |
 //! | [`audio`] | sound files of many formats in and out, rates, loudness, tags |
 //! | [`listen`] | sound to audio codes |
-//! | [`align`], [`score`], [`plot`] | after the song: times of the lines, scores, a picture |
+//! | [`align`], [`plot`] | after the song: times of the lines, scores, a picture |
 //! | [`codec`] | sound to latents and back |
 //! | [`pipeline`] | all stages in sequence |
 //! | [`device`], [`host`], [`residency`], [`observe`] | devices, memory, progress events |
@@ -83,6 +83,7 @@
 
 pub mod align;
 pub mod audio;
+pub mod check;
 pub mod codec;
 pub mod codes;
 pub mod condition;
@@ -95,6 +96,7 @@ pub mod host;
 pub mod latents;
 pub mod listen;
 pub mod lm;
+mod model_info;
 mod near;
 pub mod observe;
 pub mod overflow;
@@ -102,9 +104,9 @@ pub mod pipeline;
 pub mod plan;
 pub mod plot;
 pub mod prompt;
+mod python;
 pub mod request;
 pub mod residency;
-pub mod score;
 pub mod sounds;
 pub mod source;
 pub mod text;
@@ -116,9 +118,10 @@ mod test_goldens;
 
 pub use device::{Device, Engine, Job};
 pub use error::{Action, Error, Notice};
+pub use model_info::ModelInfo;
 pub use near::nearest;
 pub use observe::{Event, Observe, Stage, Unobserved};
 pub use pipeline::{Song, generate};
-pub use plan::{ModelInfo, Plan};
+pub use plan::Plan;
 pub use request::Request;
 pub use residency::{Network, Parts, Residency};

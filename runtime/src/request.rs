@@ -389,13 +389,6 @@ impl Request {
         }
     }
 
-    /// True if the song has a source: by its task, or for an edit.
-    pub fn follows_source(&self) -> bool {
-        // The plan refuses an unknown task.
-        let by_task = crate::plan::Task::of(self).is_ok_and(crate::plan::Task::has_source);
-        by_task || self.flow_edit_morph == Some(true)
-    }
-
     /// True if there are audio codes.
     pub fn has_codes(&self) -> bool {
         self.audio_codes.iter().flatten().any(|list| !list.is_empty())

@@ -17,29 +17,7 @@ use super::text;
 const CRATES: [(&str, &[&str]); 5] = [
     ("model", &[]),
     ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
-    (
-        "runtime",
-        &[
-            "align",
-            "audio",
-            "codes",
-            "device",
-            "error",
-            "exchange",
-            "flow",
-            "host",
-            "latents",
-            "lm",
-            "observe",
-            "overflow",
-            "plan",
-            "residency",
-            "score",
-            "sounds",
-            "text",
-            "vae",
-        ],
-    ),
+    ("runtime", &["audio", "error", "files"]),
     ("train", &[]),
     ("cli", &["args", "commands", "error", "interrupt", "progress", "report", "settings"]),
 ];
@@ -63,7 +41,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 #[derive(Default)]
 struct Names {
     used: BTreeSet<String>,
-    /// Whether the file is a module of the root, so that `super` is the crate.
+    /// True if the file is a module of the root, so that `super` is the crate.
     is_top: bool,
 }
 
@@ -166,19 +144,40 @@ fn reexports(file: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Which modules of a crate use which others.
+/// Files of modules that only tests have: `#[cfg(test)] mod measure;`, without their endings.
+fn of_tests_only(files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for file in files {
+        let is_root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| file.ends_with(name));
+        let folder = if is_root { file.with_file_name("") } else { file.with_extension("") };
+        for item in syn::parse_file(&text(file)).expect("Rust").items {
+            if let Item::Mod(module) = item
+                && is_of_tests(&module.attrs)
+            {
+                found.insert(folder.join(module.ident.to_string()));
+            }
+        }
+    }
+    found
+}
+
+/// The modules of a crate, and which others each of them uses.
 fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
     let source = root().join(name).join("src");
     let lib =
         ["lib.rs", "main.rs"].map(|file| source.join(file)).into_iter().find(|path| path.is_file());
     let at_root = reexports(&lib.expect("a root"));
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in files_of(&source) {
+    let files = files_of(&source);
+    let of_tests = of_tests_only(&files);
+    for file in files {
+        if of_tests.iter().any(|module| file.with_extension("").starts_with(module)) {
+            continue;
+        }
         let inside = file.strip_prefix(&source).expect("a file of the folder");
-        let is_test = inside.iter().any(|part| part == "tests" || part == "tests.rs");
         let parts: Vec<_> =
             inside.iter().map(|part| part.to_string_lossy().replace(".rs", "")).collect();
-        if is_test || ["lib", "main", "test_goldens"].contains(&parts[0].as_str()) {
+        if ["lib", "main"].contains(&parts[0].as_str()) {
             continue;
         }
         let is_top = parts.len() == 1 || parts.len() == 2 && parts[1] == "mod";
@@ -195,7 +194,10 @@ fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The modules that are used by what they use.
 fn cyclic(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
-    uses.keys().map(String::as_str).filter(|module| reached(uses, module).contains(module)).collect()
+    uses.keys()
+        .map(String::as_str)
+        .filter(|module| reached(uses, module).contains(module))
+        .collect()
 }
 
 /// All modules that a module uses, directly or through others.
@@ -239,9 +241,10 @@ fn a_cycle_is_found_and_a_chain_is_none() {
 fn layers_and_kernels_name_no_family() {
     const FAMILIES: [&str; 3] = ["acestep", "oobleck", "qwen3"];
     let mut named = Vec::new();
+    let of_tests = of_tests_only(&files_of(&root().join("model/src")));
     for folder in ["model/src/nn", "model/src/kernel"] {
         for file in files_of(&root().join(folder)) {
-            if file.ends_with("tests.rs") || file.iter().any(|part| part == "tests") {
+            if of_tests.iter().any(|module| file.with_extension("").starts_with(module)) {
                 continue;
             }
             let names = Names::of(&file, false).used;

@@ -10,6 +10,7 @@ use acestep_runtime::{
     Parts, Request, Residency, Unobserved,
     align::{Aligned, Wants},
     host::to_host,
+    lm::pmi::{LanguageScore, mean, read},
     lm::{
         judge::{Subject, judge},
         metadata::{Metadata, Scalar},
@@ -17,7 +18,6 @@ use acestep_runtime::{
         settings::Settings,
     },
     pipeline,
-    score::language::{LanguageScore, mean, read},
 };
 use acestep_tests::{
     Cpu, DEVICE, Golden, base, largest_difference, place, plan, request, root, turbo,

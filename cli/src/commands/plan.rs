@@ -16,7 +16,7 @@ use acestep_runtime::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
     },
-    plan::{Task as SongTask, limits::VOICE_AND_NONE, singing},
+    plan::{Task as SongTask, VOICE_AND_NONE, singing},
 };
 use anyhow::Result;
 use serde_json::json;

@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{
     Error, Plan,
+    align::score::{self, Alignment},
     audio::loudness::require_finite,
     flow::Track,
     host::{from_host, to_host},
-    lm::parse::python::strip,
     observe::{Event, Observe, Stage, check},
     prompt,
+    python::strip,
     residency::{Network, Parts},
-    score::alignment::{self, Alignment},
     text::LYRIC_TOKENS,
 };
 
@@ -138,7 +138,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     let stage = Stage::Alignment;
     let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
-    let sung = alignment::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
+    let sung = score::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
     let songs = parts.guarded(Network::Dit, observe, || {
         observe.event(Event::Loading(stage));
         let dit = parts.dit()?;
@@ -160,7 +160,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
                 observe.event(Event::Advanced { stage, done, total: pictures });
                 Ok::<_, Error>(maps)
             };
-            let score = |maps: &[Map]| alignment::of(&Matrix::mean(maps), &sung);
+            let score = |maps: &[Map]| score::of(&Matrix::mean(maps), &sung);
             let in_song = picture(last)?;
             let mut song = Aligned::default();
             if wants.lines {

@@ -15,6 +15,7 @@ pub mod denoise;
 pub mod dtw;
 pub mod gaze;
 pub mod lrc;
+pub mod score;
 pub mod times;
 
 pub use gaze::{Aligned, Wants};

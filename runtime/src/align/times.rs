@@ -3,7 +3,7 @@
 //! Source: upstream `token_timestamps`, `sentence_timestamps`. Their confidence of a line is always
 //! 0, so it is left out here.
 
-use crate::lm::parse::python::strip;
+use crate::python::strip;
 
 /// A line of the lyrics with its times, in seconds of the song.
 #[derive(Debug, Clone, PartialEq)]

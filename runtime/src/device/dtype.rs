@@ -14,7 +14,8 @@ use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
 use super::{Device, Job, listing};
-use crate::{Error, error::shortened, near::nearest, plan::limits::one_of};
+pub use crate::error::dtype_name as name;
+use crate::{Error, check::one_of, error::shortened, near::nearest};
 
 /// Value of `--dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -152,17 +153,6 @@ impl FromStr for Dtype {
 /// int8 would reduce their quality without a gain in speed.
 pub fn of_others(dtype: DType) -> DType {
     if dtype == DType::I8 { DType::BF16 } else { dtype }
-}
-
-/// Returns the name of a type on the command line: `f32`, `bf16`, `f16`, `q8`.
-pub fn name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "f32",
-        DType::BF16 => "bf16",
-        DType::F16 => "f16",
-        DType::I8 => "q8",
-        other => other.name(),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ use acestep_model::{
 use burn::tensor::DType;
 
 use super::{Device, Listing, dtype::of_others};
-use crate::{Error, lm::judge::SCORED_AT_ONCE, observe::Stage, vae::Tiling};
+use crate::{Error, observe::Stage, vae::Tiling};
+
+/// Tokens of an answer that are scored at once; each has one score per token of the vocabulary.
+pub(crate) const SCORED_AT_ONCE: usize = 32;
 
 /// Memory needs of one stage, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,8 +24,8 @@ impl Error {
             Self::SilentSource => "check that it is the right file".into(),
             Self::TooLong { .. } => "cut the source, or add less before and after it".into(),
             Self::NoSource { .. } => "pass --src-audio FILE".into(),
-            Self::NoTrack { .. } => {
-                format!("pass --track-name with one of {}", crate::plan::TRACKS.join(", "))
+            Self::NoTrack { tracks, .. } => {
+                format!("pass --track-name with one of {}", tracks.join(", "))
             }
             Self::WrongModel { .. } => {
                 "pass --model base or --model sft; turbo knows text2music, cover, cover-nofsq and \
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn scores_that_cannot_be_used_are_mended_by_a_wider_type_where_there_is_one() {
         let hint = |dtype| {
-            let source = crate::lm::sample::ScoreError::NotANumber { token: 1 };
+            let source = crate::error::ScoreError::NotANumber { token: 1 };
             Error::Scores { step: 1, dtype, source, had: String::new() }.hint().expect("a hint")
         };
         assert!(!hint(DType::F32).contains("--dtype"));

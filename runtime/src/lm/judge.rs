@@ -13,6 +13,7 @@ use super::{
     cot,
     generate::Writer,
     metadata::{Metadata, Scalar},
+    pmi::{LanguageScore, Reading, likelier, mean, read},
     prompt,
     sample::{Scores, Tokens},
     session,
@@ -20,13 +21,10 @@ use super::{
 };
 use crate::{
     Error,
+    device::memory::SCORED_AT_ONCE,
     host::to_host,
     observe::{Event, Observe, Stage, check},
-    score::language::{LanguageScore, Reading, likelier, mean, read},
 };
-
-/// Tokens of an answer that are scored at once; each has one score per token of the vocabulary.
-pub(crate) const SCORED_AT_ONCE: usize = 32;
 
 /// Songs to judge, and their expected properties.
 #[derive(Debug, Clone, Copy)]

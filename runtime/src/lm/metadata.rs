@@ -6,8 +6,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::parse::python;
-use crate::plan::{SongMetadata, metadata};
+use crate::{
+    plan::{SongMetadata, metadata},
+    python,
+};
 
 /// A value of upstream's dictionary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

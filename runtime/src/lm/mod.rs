@@ -12,7 +12,7 @@
 //! | `session`, `merge`, `guard` | the loaded model, merge of answer and request, useless answers |
 //! | [`Held`] | a model that stays in memory between requests |
 //! | [`snapshot`] | the key-value cache as a file |
-//! | [`judge`] | scores of how well codes match a request |
+//! | [`judge`], [`pmi`] | scores of how well codes match a request |
 //! | [`replay`] | replay of recorded runs of the reference |
 //! | [`vocabulary`] | special tokens |
 //! | [`constrain`] | rules for the next token |
@@ -33,6 +33,7 @@ pub mod judge;
 mod merge;
 pub mod metadata;
 pub mod parse;
+pub mod pmi;
 pub mod prompt;
 pub mod replay;
 pub mod sample;

@@ -11,11 +11,9 @@ use super::{
 };
 use crate::{
     Error, Notice, Request,
+    check::{self, choice, real, whole},
     error::shortened,
-    plan::{
-        MOST_SECONDS, SongMetadata,
-        limits::{self, choice, real, whole},
-    },
+    plan::{MOST_SECONDS, SongMetadata},
 };
 
 const MOST_TEMPERATURE: f64 = 2.0;
@@ -246,7 +244,7 @@ impl Settings {
 /// Checks the parts of the song that the language model reads.
 fn check_song(request: &Request) -> Result<(), Error> {
     for (flag, text) in [("caption", &request.caption), ("lyrics", &request.lyrics)] {
-        text.as_ref().map(|text| limits::text(flag, text)).transpose()?;
+        text.as_ref().map(|text| check::text(flag, text)).transpose()?;
     }
     // The plan of the song gives the notices.
     SongMetadata::of(request, &mut Vec::new()).map(drop)
@@ -255,7 +253,7 @@ fn check_song(request: &Request) -> Result<(), Error> {
 /// Returns the negative prompt, if the style uses this text.
 fn negative_prompt(request: &Request, style: PromptStyle) -> Result<Option<String>, Error> {
     let Some(text) = &request.lm_negative_prompt else { return Ok(None) };
-    limits::text("lm-negative-prompt", text)?;
+    check::text("lm-negative-prompt", text)?;
     let text = match style {
         PromptStyle::AcestepCpp => Some(text.as_str()).filter(|text| !text.is_empty()),
         PromptStyle::Open | PromptStyle::Closed | PromptStyle::Upstream => {

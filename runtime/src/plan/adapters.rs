@@ -1,7 +1,6 @@
 //! Adapters of a request, and their scales.
 
-use super::limits;
-use crate::{Error, Request};
+use crate::{Error, Request, check};
 
 /// Largest scale; an adapter gives only noise long before that.
 const MOST: f64 = 10.0;
@@ -27,7 +26,7 @@ pub fn adapters(request: &Request) -> Result<Vec<(String, f64)>, Error> {
         return Err(Error::Conflict(why));
     }
     let pair = |(i, name): (usize, &String)| {
-        Ok((name.clone(), limits::real("adapter-scale", scale(i), -MOST, MOST)?))
+        Ok((name.clone(), check::real("adapter-scale", scale(i), -MOST, MOST)?))
     };
     names.iter().enumerate().map(pair).collect()
 }

@@ -2,11 +2,12 @@
 //!
 //! Requests, tags of songs, training folders and answers of the language model share these rules.
 
-use super::{
-    MOST_SECONDS,
-    limits::{above, text, whole},
+use super::MOST_SECONDS;
+use crate::{
+    Error, Notice, Request,
+    check::{above, text, whole},
+    error::shortened,
 };
-use crate::{Error, Notice, Request, error::shortened};
 
 /// Languages that the model was trained on (upstream `VALID_LANGUAGES`).
 pub const LANGUAGES: [&str; 51] = [

@@ -1,11 +1,9 @@
 //! Solver, smoothing and correction of the steps.
 
-use super::{
-    ModelInfo,
-    limits::{choice, real, whole},
-};
+use super::ModelInfo;
 use crate::{
     Error, Notice, Request,
+    check::{choice, real, whole},
     error::shortened,
     flow::{
         dcw::{Dcw, DcwMode},

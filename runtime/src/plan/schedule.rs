@@ -1,12 +1,9 @@
 //! Steps, shift, times and guidance.
 
-use super::{
-    Guidance, GuidanceMode, ModelInfo,
-    limits::{above, choice, real, whole},
-    start,
-};
+use super::{Guidance, GuidanceMode, ModelInfo, start};
 use crate::{
     Error, Notice, Request,
+    check::{above, choice, real, whole},
     error::shortened,
     flow::schedule::{self, Schedule},
 };

@@ -1,7 +1,6 @@
 //! Seeds of the songs of a batch.
 
-use super::limits::whole;
-use crate::{Error, Notice, Request, flow::noise::NoiseSource};
+use crate::{Error, Notice, Request, check::whole, flow::noise::NoiseSource};
 
 /// Largest batch, as in upstream's entry points.
 const MOST_SONGS: u32 = 8;

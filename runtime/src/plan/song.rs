@@ -1,16 +1,16 @@
 //! Caption, lyrics, metadata, codes and length.
 
-use super::{
-    MOST_SECONDS, ModelInfo, SongMetadata, frames_from_seconds,
-    limits::{self, VOICE_AND_NONE, real},
-    singing,
-    task::Work,
-};
+use super::{MOST_SECONDS, ModelInfo, SongMetadata, frames_from_seconds, singing, task::Work};
 use crate::{
     Error, Notice, Request,
+    check::{self, real},
     prompt::{self, Metas},
     texts::{sung, unix_lines},
 };
+
+/// Message for lyrics beside `--instrumental`.
+pub const VOICE_AND_NONE: &str =
+    "`--instrumental` and lyrics exclude each other: leave one of them out";
 
 /// Length if neither duration nor codes are given: short enough for a first try.
 const DEFAULT_SECONDS: f64 = 30.0;
@@ -106,7 +106,7 @@ fn words(
         ("lyrics", Some(&lyrics)),
         ("instruction", request.instruction.as_ref()),
     ] {
-        text.map(|text| limits::text(flag, text)).transpose()?;
+        text.map(|text| check::text(flag, text)).transpose()?;
     }
     // A source song replaces caption and lyrics.
     if work.source.is_none()

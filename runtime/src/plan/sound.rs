@@ -1,10 +1,11 @@
 //! Processing of a song's sound before it is written to a file.
 
-use super::{
-    MOST_SECONDS,
-    limits::{real, whole},
+use super::MOST_SECONDS;
+use crate::{
+    Error, Notice, Request,
+    audio::loudness::Loudness,
+    check::{real, whole},
 };
-use crate::{Error, Notice, Request, audio::loudness::Loudness};
 
 /// Largest number of millionths that acestep.cpp clips.
 const MOST_CLIPPED: u32 = 999;

@@ -1,13 +1,9 @@
 //! Start of sampling besides the seed's noise, and post-processing of the latents.
 
-use super::{
-    GuidanceMode, Plan,
-    limits::{above, real, whole},
-    seeds,
-    song::Song,
-};
+use super::{GuidanceMode, Plan, seeds, song::Song};
 use crate::{
     Error, Notice, Request,
+    check::{above, real, whole},
     flow::{edit::Window, solver::Solver},
     prompt,
 };

@@ -5,9 +5,11 @@
 mod region;
 mod tracks;
 
-use super::{MOST_SECONDS, ModelInfo, limits::choice};
+use super::{MOST_SECONDS, ModelInfo};
 use crate::{
-    Error, Notice, Request, prompt,
+    Error, Notice, Request,
+    check::choice,
+    prompt,
     sounds::{Sound, Sounds},
 };
 
@@ -15,6 +17,15 @@ pub use region::{Region, Repaint};
 use region::{has_repaint_settings, region, repaint};
 pub use tracks::TRACKS;
 use tracks::{canonical, classes, tracks};
+
+impl Request {
+    /// True if the song has a source: by its task, or for an edit.
+    pub fn follows_source(&self) -> bool {
+        // The plan refuses an unknown task.
+        let by_task = Task::of(self).is_ok_and(Task::has_source);
+        by_task || self.flow_edit_morph == Some(true)
+    }
+}
 
 /// The kind of generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Tiling of the latents for the VAE.
 
-use super::limits::whole;
-use crate::{Error, Notice, vae::Tiling};
+use crate::{Error, Notice, check::whole, vae::Tiling};
 
 /// More frames than any song has.
 const MOST_FRAMES: u32 = 1_000_000;

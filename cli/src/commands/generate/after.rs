@@ -17,16 +17,16 @@ use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Action, Engine, Error, Notice, Plan, Request, Song,
     align::{Aligned, Wants, gaze, lrc},
+    check,
     files::{Existing, write_whole},
+    lm::pmi::{LanguageScore, SCALE},
     lm::{
         Held,
         judge::{self, Subject},
         metadata::{Metadata, Scalar},
         settings::Settings,
     },
-    plan::limits,
     plot,
-    score::language::{LanguageScore, SCALE},
 };
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ impl After {
         notices: &mut Vec<Notice>,
     ) -> Result<Self> {
         let flags = &args.after;
-        let scale = limits::real("score-scale", flags.score_scale.unwrap_or(SCALE), 0.001, 100.0)?;
+        let scale = check::real("score-scale", flags.score_scale.unwrap_or(SCALE), 0.001, 100.0)?;
         let files = Files::decide(flags, named)?;
         let mut wants = Wants { lines: flags.wants_lines(), score: flags.score };
         if wants.anything() {

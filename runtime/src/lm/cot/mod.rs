@@ -9,10 +9,8 @@
 mod resolve;
 mod scalar;
 
-use super::{
-    metadata::{Metadata, Scalar},
-    parse::python,
-};
+use super::metadata::{Metadata, Scalar};
+use crate::python;
 
 /// Returns the plan that precedes the codes: `<think>\n{yaml}\n</think>`.
 ///

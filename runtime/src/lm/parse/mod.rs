@@ -18,11 +18,9 @@
 //! Source: upstream `llm_inference.py`, `parse_lm_output`, `_extract_lyrics_from_output`;
 //! `constrained_logits_processor.py`, `postprocess_caption`.
 
-pub(crate) mod python;
-
 use super::metadata::{Metadata, Scalar};
 use crate::codes;
-use python::{is_space, strip};
+use crate::python::{self, is_space, strip};
 
 const THINK_END: &str = "</think>";
 const TURN_END: &str = "<|im_end|>";

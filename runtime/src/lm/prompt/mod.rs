@@ -11,8 +11,8 @@
 
 use serde_json::Value;
 
-use super::{cot::cot, metadata::Metadata, parse::python::strip};
-use crate::{Request, codes, prompt::INSTRUMENTAL};
+use super::{cot::cot, metadata::Metadata};
+use crate::{Request, codes, prompt::INSTRUMENTAL, python::strip};
 
 pub mod acestep_cpp;
 mod style;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+pub use crate::error::ScoreError;
+
 /// Mapping from score index to token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
@@ -16,27 +18,6 @@ pub enum Tokens {
         /// The token of code 0.
         first_code: u32,
     },
-}
-
-/// Scores from which no token can be chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScoreError {
-    /// A score is NaN.
-    #[error("the score of token {token} is not a number")]
-    NotANumber {
-        /// The token.
-        token: u32,
-    },
-    /// A score is infinite, or becomes infinite when divided by the temperature.
-    #[error("the score of token {token} is infinite")]
-    Infinite {
-        /// The token.
-        token: u32,
-    },
-    /// Every token is forbidden.
-    #[error("no token may come next")]
-    NothingAllowed,
 }
 
 /// One score for each token; minus infinity forbids a token.

@@ -7,10 +7,8 @@ use std::ops::Range;
 use super::{Added, Work};
 use crate::{
     Error, Request,
-    plan::{
-        MOST_SECONDS, ModelInfo, frames_from_seconds,
-        limits::{choice, real, whole},
-    },
+    check::{choice, real, whole},
+    plan::{MOST_SECONDS, ModelInfo, frames_from_seconds},
 };
 
 /// Longest crossfade between a repaint and its source.

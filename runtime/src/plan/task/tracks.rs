@@ -1,7 +1,7 @@
 //! Names of tracks, for tasks that extract or add a track.
 
 use super::Task;
-use crate::{Error, Request, error::shortened, plan::limits, prompt};
+use crate::{Error, Request, check, error::shortened, prompt};
 
 /// Tracks that the models were trained on.
 pub const TRACKS: [&str; 12] = [
@@ -51,7 +51,7 @@ pub(super) fn tracks(
         _ => Vec::new(),
     };
     for name in named {
-        limits::text("track-name", name)?;
+        check::text("track-name", name)?;
         if !TRACKS.contains(&canonical(name).as_str()) {
             note(format!(
                 "the model does not know the track `{}`; it knows {}",
@@ -66,7 +66,7 @@ pub(super) fn tracks(
     });
     match task {
         Task::Lego | Task::Extract if track.is_none() && !own => {
-            return Err(Error::NoTrack { task: task.name() });
+            return Err(Error::NoTrack { task: task.name(), tracks: &TRACKS });
         }
         Task::Lego | Task::Extract if several => {
             note("--track-classes has no effect: it is for `complete`".into());

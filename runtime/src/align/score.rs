@@ -2,7 +2,7 @@
 //!
 //! Source: upstream `MusicLyricScorer`.
 
-use crate::align::{Matrix, dtw::cheapest_path};
+use super::{Matrix, dtw::cheapest_path};
 
 /// A word counts as sung if its attention exceeds this in some frame.
 const COVERED: f64 = 0.1;

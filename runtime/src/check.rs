@@ -59,10 +59,6 @@ pub fn whole(flag: &'static str, value: i64, low: u32, high: u32) -> Result<u32,
     }
 }
 
-/// Error text for an instrumental song with lyrics.
-pub const VOICE_AND_NONE: &str =
-    "`--instrumental` and lyrics exclude each other: leave one of them out";
-
 /// Returns the value of a name; without a name, the first value.
 pub(crate) fn choice<T: Copy>(
     flag: &'static str,

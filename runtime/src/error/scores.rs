@@ -1,0 +1,22 @@
+//! Scores of tokens that cannot be used.
+
+/// Scores from which no token can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScoreError {
+    /// A score is NaN.
+    #[error("the score of token {token} is not a number")]
+    NotANumber {
+        /// The token.
+        token: u32,
+    },
+    /// A score is infinite, or becomes infinite when divided by the temperature.
+    #[error("the score of token {token} is infinite")]
+    Infinite {
+        /// The token.
+        token: u32,
+    },
+    /// Every token is forbidden.
+    #[error("no token may come next")]
+    NothingAllowed,
+}
