@@ -1,4 +1,4 @@
-//! Modules of a crate use each other in one direction, and what all families share names none.
+//! Modules of a crate form no cycles, and shared layers and kernels name no model family.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use syn::{
 
 use super::text;
 
-/// Crates, and the modules of each that still form a cycle.
+/// The crates, each with its modules that still form a cycle.
 const CRATES: [(&str, &[&str]); 5] = [
     ("model", &[]),
     ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
@@ -44,7 +44,7 @@ const CRATES: [(&str, &[&str]); 5] = [
     ("cli", &["args", "commands", "error", "interrupt", "progress", "report", "settings"]),
 ];
 
-/// Rust files under a folder.
+/// Returns the Rust files under a folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -63,7 +63,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 #[derive(Default)]
 struct Names {
     used: BTreeSet<String>,
-    /// Whether the file is a module of the root, so that `super` is the crate.
+    /// True if the file is a top-level module, so that `super` is the crate.
     is_top: bool,
 }
 
@@ -142,7 +142,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// The names that the root of a crate has from its modules: `Request` is of `request`.
+/// Returns the module of each name that the crate root re-exports: `Request` is from `request`.
 fn reexports(file: &Path) -> BTreeMap<String, String> {
     fn leaves(tree: &UseTree, module: &str, found: &mut BTreeMap<String, String>) {
         match tree {
@@ -166,7 +166,7 @@ fn reexports(file: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Which modules of a crate use which others.
+/// Returns the modules that each module of a crate uses.
 fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
     let source = root().join(name).join("src");
     let lib =
@@ -193,12 +193,12 @@ fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
     uses
 }
 
-/// The modules that are used by what they use.
+/// Returns the modules that form a cycle.
 fn cyclic(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
     uses.keys().map(String::as_str).filter(|module| reached(uses, module).contains(module)).collect()
 }
 
-/// All modules that a module uses, directly or through others.
+/// Returns all modules that a module uses, directly or indirectly.
 fn reached<'a>(uses: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<&'a str> {
     let of = |module: &str| uses.get(module).into_iter().flatten().map(String::as_str);
     let (mut seen, mut open) = (BTreeSet::new(), of(from).collect::<Vec<_>>());
@@ -234,7 +234,7 @@ fn a_cycle_is_found_and_a_chain_is_none() {
     assert_eq!(cyclic(&circle).into_iter().collect::<Vec<_>>(), ["b", "c"]);
 }
 
-/// Layers and kernels serve every family.
+/// All model families share the layers and kernels.
 #[test]
 fn layers_and_kernels_name_no_family() {
     const FAMILIES: [&str; 3] = ["acestep", "oobleck", "qwen3"];
