@@ -1,4 +1,4 @@
-//! After the song: LRC, WebVTT, scores, pictures.
+//! Outputs beside the song: LRC, WebVTT, scores, pictures.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::{Place, Run};
 
 const SONG: [&str; 3] = ["rain", "--lyrics", "[Verse]\nIt rains\non the roof"];
 
-/// `--seed 7` and a name, so that nothing is drawn.
+/// Adds a seed and an output name, so that nothing is random.
 fn named<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [&SONG[..], &["--seed", "7", "-o", "song.wav"], args].concat()
 }
@@ -27,12 +27,12 @@ fn lrc_vtt_and_a_picture_stand_beside_the_song() {
     assert_eq!(texts, ["[Verse]", "It rains", "on the roof"]);
     assert_eq!(lines[0].0, "[00:00.00]");
     let vtt = String::from_utf8(place.read("words.vtt")).expect("UTF-8");
-    // All in one second, so shown together to the end.
+    // All lines are within one second, so they are one cue.
     let whole = "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\n[Verse]\nIt rains\non the roof\n";
     assert_eq!(vtt, whole);
     assert!(is_png(&place.read("song.png")));
 
-    // The sound is the same without them, and existing files stay.
+    // The sound is the same without these outputs, and existing files are kept.
     let other = Place::new();
     other.tiny(&named(&[])).succeeded();
     assert_eq!(other.read("song.wav"), place.read("song.wav"));
@@ -86,7 +86,7 @@ fn a_song_of_audio_codes_is_judged_by_the_language_model_too() {
     let (caption, lyrics) = (number(&score, "caption"), number(&score, "lyrics"));
     let total = 0.5 * caption + 0.3 * lyrics + 0.2 * bpm;
     assert!((number(&score, "score") - total).abs() < 1e-9, "{score}");
-    // A wider scale brings every score nearer to a half.
+    // A larger scale moves every score towards 0.5.
     let wide = judged(&["--score-scale", "5"]);
     assert!((number(&wide, "caption") - 0.5).abs() < (caption - 0.5).abs(), "{wide}");
     let run = place.tiny(&named(&["--force", "--score", "--score-scale", "0"]));
@@ -140,7 +140,7 @@ fn any_sound_file_can_be_drawn() {
     assert!(is_png(&plain));
     place.run(&["plot", "song.wav"]).failed(1).says("--force");
     place.run(&["plot", "song.wav", "--lrc", "song.lrc", "-o", "words.png"]).succeeded();
-    // The lines have a panel of their own.
+    // The picture has an extra panel for the lyrics.
     let tall = |png: &[u8]| u32::from_be_bytes(png[20..24].try_into().expect("four bytes"));
     assert!(tall(&place.read("words.png")) > tall(&plain));
     place.write("none.lrc", "no times here");
@@ -157,7 +157,7 @@ fn a_song_is_shown_in_letters_too() {
     place.tiny(&["rain", "--seed", "1", "-o", "a.wav"]).succeeded();
     let run = place.run(&["plot", "a.wav", "--show"]).succeeded();
     assert!(run.text().starts_with("        0:01 · 48 kHz · stereo\n"), "{}", run.text());
-    // Nobody sees colours in a pipe, and no file is written unless it is named.
+    // No colours in a pipe, and no file without a name.
     assert!(!run.text().contains('\x1b') && place.files() == ["a.wav"]);
     assert_eq!(run.text().lines().count(), 15);
     let shown = |variables: [(&str, &str); 2]| {
@@ -165,7 +165,7 @@ fn a_song_is_shown_in_letters_too() {
         command.env_remove("COLORTERM").envs(variables);
         Run::from(command.output().expect("starts")).succeeded()
     };
-    // As many colours as the terminal says that it has.
+    // The number of colours depends on the terminal.
     let any = shown([("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]);
     assert!(any.text().contains("\x1b[38;2;"), "{}", any.text());
     let palette = shown([("TERM", "xterm-256color"), ("COLORTERM", "")]);
@@ -177,7 +177,7 @@ fn a_song_is_shown_in_letters_too() {
     place.run(&["plot", "none.wav", "--show"]).failed(1).says("none.wav");
 }
 
-/// This build has no speakers, and what is no song is told before that.
+/// This build cannot play sound. A file that is not audio is reported first.
 #[test]
 fn a_build_that_plays_nothing_says_what_does() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `bench`: what it measures, what it writes, and what it refuses.
+//! `bench`: measurements, output and usage errors.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn bench_refuses_durations_no_song_has() {
     }
 }
 
-/// 24.37 GFLOP: the arithmetic of the released decoder over five frames.
+/// The released decoder needs 24.37 GFLOP for five frames.
 #[test]
 fn bench_reports_time_cost_and_share_of_the_machine() {
     let run = Place::new().run(&["bench", "--preset", "vae", "--duration", "0.2", "--json", "-q"]);
@@ -32,7 +32,7 @@ fn bench_reports_time_cost_and_share_of_the_machine() {
     assert!((number("flop_share_of_ceiling") / share - 1.0).abs() < 1e-6);
 }
 
-/// Two types and a page: the second run replaces the section that the first made.
+/// The second run replaces the section that the first run wrote.
 #[test]
 fn results_become_a_section_of_a_page_that_keeps_the_rest() {
     let place = Place::new();
@@ -97,7 +97,7 @@ fn bench_refuses_what_it_would_not_use() {
     }
 }
 
-/// The built-in model's autoencoder, both ways, from what is in the program.
+/// Loads encoder and decoder of the autoencoder that is built into the program.
 #[test]
 fn bench_loads_the_networks_of_a_model() {
     let vae = ["bench", "--preset", "vae", "--stage", "vae", "--duration", "0.2"];
@@ -109,6 +109,6 @@ fn bench_loads_the_networks_of_a_model() {
     assert_eq!(names, [Some("load"), Some("load"), Some("vae")]);
     let unit = stages[0]["unit"].as_str().expect("a text");
     assert!(unit.starts_with("VAE decoder, files of"), "{unit}");
-    // What stays in the map is there at once: there is no floor.
+    // Built-in weights need no reading, so there is no lower bound of the time.
     assert_eq!(stages[0]["floor_s"], 0.0);
 }

@@ -1,16 +1,16 @@
-//! `acestep check` on the processor: what it writes, and how it fails.
+//! `acestep check` on the CPU: reports and failures.
 
 use serde_json::Value;
 
 use crate::{Place, names};
 
-/// The report, after a run that wrote it.
+/// Reads the report of a run, as JSON and as Markdown.
 fn report(place: &Place, out: &str) -> (Value, String) {
     let page = String::from_utf8(place.read(&format!("{out}/check.md"))).expect("UTF-8");
     (place.json(&format!("{out}/check.json")), page)
 }
 
-/// A copy of a file of the goldens.
+/// Copies a golden file.
 fn golden(place: &Place, name: &str, to: &str) {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/a");
     let to = place.path(to);
@@ -39,11 +39,11 @@ fn a_quick_check_of_kernels_and_lengths_passes_and_is_written_down() {
     };
     let types = json["kernels"].as_array().expect("kernels").len() / 17;
     assert_eq!((part(0), part(1)), ([17 * types as u64, 0], [2, 0]));
-    // Two networks in bf16 and in eight bits.
+    // Two networks, each in bf16 and in int8.
     assert_eq!(part(2), [4, 0]);
     let rounded = json["rounded"].as_array().expect("rows");
     assert_eq!((&rounded[3]["dtype"], rounded.len()), (&"q8".into(), 4));
-    // Plain operations and kernels of the processor differ by rounding, and the song not at all.
+    // On the CPU, plain operations and kernels differ by rounding, and songs do not differ.
     let swiglu = json["kernels"].as_array().expect("kernels").iter();
     let mut swiglu = swiglu.filter(|row| row["operation"] == "swiglu" && row["dtype"] == "f32");
     let error = swiglu.next().expect("a row")["error"].as_f64().expect("an error");
@@ -88,7 +88,7 @@ fn the_built_in_results_are_compared_once_and_those_in_bf16_have_rows_of_their_o
     let place = Place::new();
     place.run(&["check", "--device", "cpu", "--only", "verify"]).succeeded();
     let (json, page) = report(&place, ".");
-    // As many as `verify` compares.
+    // The same numbers as `verify`.
     assert_eq!(
         (&json["parts"][0]["passed"], &json["parts"][0]["skipped"]),
         (&613.into(), &58.into())
@@ -122,7 +122,7 @@ fn a_folder_of_sets_is_compared_set_by_set_and_one_without_its_checkpoints_fails
     assert!(page.contains("| b | silence | 0 | 0 | 1 |"), "{page}");
 }
 
-/// So that a script can have defaults.
+/// A script can therefore have defaults.
 #[test]
 fn of_a_flag_that_is_typed_twice_the_last_counts_and_parts_are_added() {
     let place = Place::new();
@@ -148,7 +148,7 @@ fn a_processor_is_checked_only_by_name() {
     assert!(place.files().is_empty(), "{:?}", place.files());
 }
 
-/// A program in the folder, which does what `text` says.
+/// Writes a shell script `text` into the folder and makes it executable.
 #[cfg(unix)]
 fn program(place: &Place, name: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt;
@@ -158,7 +158,7 @@ fn program(place: &Place, name: &str, text: &str) {
     std::fs::set_permissions(place.path(name), all).expect("a program");
 }
 
-/// The script with a program that prints what it is asked, and with a Python that has PyTorch or not.
+/// Runs the script with a program that prints its arguments, and a fake Python.
 #[cfg(unix)]
 #[test]
 fn the_script_gives_defaults_that_flags_replace() {
@@ -194,7 +194,7 @@ fn the_script_gives_defaults_that_flags_replace() {
     }
 }
 
-/// A short visit: what fails or cannot be done costs only its own step.
+/// A failed step does not stop the following steps.
 #[cfg(unix)]
 #[test]
 fn every_step_of_a_visit_leaves_its_log() {
@@ -227,7 +227,7 @@ fn every_step_of_a_visit_leaves_its_log() {
     assert!(log.contains("--only kernels --quick --limit 20 --device cuda:1"), "{log}");
 }
 
-/// A Python that leaves a file behind.
+/// The fake Python writes a file when it runs.
 #[cfg(unix)]
 #[test]
 fn after_a_press_of_ctrl_c_pytorch_is_not_begun() {
@@ -253,10 +253,10 @@ fn after_a_press_of_ctrl_c_pytorch_is_not_begun() {
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).expect("UTF-8");
     assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
-    // The report is of what there was until then.
+    // The report covers the results until then.
     assert_eq!(place.files(), ["check.json", "check.md", "python"], "{rest}");
 
-    // What would have been found.
+    // Without Ctrl-C, Python runs.
     let run = place.run(&[&check[..], &["--only", "bench"]].concat()).succeeded();
     run.says("note: not compared with PyTorch: PyTorch is not there, or does not start\n");
     assert!(place.files().contains(&"began".to_owned()));
@@ -276,7 +276,7 @@ fn what_cannot_be_read_ends_the_check_before_it_begins() {
     check(&["--models", "empty"]).failed(1).says("model `turbo` is not on this machine");
     check(&["--only", "kernels", "--out", "file"]).failed(1).says("cannot make the folder `file`");
     check(&["--device", "abacus"]).failed(2).says("abacus");
-    // There is a part of this name, but not for whoever asks.
+    // The part `device` exists, but users cannot select it.
     for part in ["everything", "device"] {
         let run = check(&["--only", part]);
         assert_eq!(run.code, Some(2), "{part}: {}", run.stderr);

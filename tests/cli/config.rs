@@ -1,8 +1,8 @@
-//! Settings: a file, the environment and flags, each over the one before, and who said what.
+//! Settings from a file, the environment and flags: precedence and origin of each value.
 
 use super::{Place, Run};
 
-/// `config show --json` as (value, origin) of `key`, with `variables` set and `flags` typed.
+/// Returns (value, origin) of `key` in `config show --json` with these variables and flags.
 fn shown(place: &Place, variables: &[(&str, &str)], flags: &[&str], key: &str) -> (String, String) {
     let words = [&["config", "show", "--json"], flags].concat();
     let mut command = place.command(&words);
@@ -32,7 +32,7 @@ fn each_layer_goes_over_the_one_before_and_says_so() {
     assert_eq!(said(&[], &config, "device"), ("cpu".to_owned(), path.clone()));
     assert_eq!(said(&[("ACESTEP_CONFIG", &path)], &[], "device").1, path);
     assert_eq!(said(&[("ACESTEP_CONFIG", &path)], &["--no-config"], "device").1, "default");
-    // What is relative lies beside the file.
+    // Relative paths start at the folder of the file.
     let models = place.path("m").to_str().expect("UTF-8").to_owned();
     assert_eq!(said(&[], &config, "models_dir"), (models, path.clone()));
     assert_eq!(said(&[], &config, "request.bpm"), ("90".to_owned(), path.clone()));
@@ -49,7 +49,7 @@ fn each_layer_goes_over_the_one_before_and_says_so() {
     assert_eq!(said(&variables, &flags, "models_dir"), typed);
 }
 
-/// Also flags that have a value in any case, and those that are typed with the value they had.
+/// Flags with a default count only if they are typed, even if the value is the same.
 #[test]
 fn a_flag_with_a_default_is_typed_or_it_is_not() {
     let place = Place::new();
@@ -82,7 +82,7 @@ fn a_variable_that_sets_nothing_is_not_passed_over() {
     ] {
         run(&format!("ACESTEP_{theirs}")).says(&format!("_{theirs} sets nothing: {says}"));
     }
-    // What scripts and tests read is theirs.
+    // Scripts and tests read these variables.
     for theirs in ["ACESTEP_MEASURE", "ACESTEP_COMMIT", "ACESTEP_TARGET"] {
         assert!(!run(theirs).stderr.contains("ACESTEP"));
     }
@@ -105,10 +105,10 @@ fn what_is_set_is_what_commands_do() {
     assert_eq!(json["plan"]["seeds"][0], 5);
     assert!(json.to_string().contains("song-5.flac"));
     assert_eq!(json["plan"]["dtype"], "f32");
-    // A flag goes before it.
+    // A flag overrides the file.
     let json = generate(&["a piano", "--seed", "6", "--dtype", "bf16"]);
     assert_eq!((&json["plan"]["seeds"][0], &json["plan"]["dtype"]), (&6.into(), &"bf16".into()));
-    // A request file stands for itself: what it leaves open is not filled in by the machine it is on.
+    // A request file is complete: settings of the machine do not fill its open fields.
     place.write("r.json", r#"{"caption": "x", "thinking": false, "model": "tiny", "duration": 2}"#);
     let json = generate(&["--request", "r.json", "-o", "x.wav"]);
     assert_eq!(json["plan"]["duration"], 2.0);
@@ -128,7 +128,7 @@ fn what_cannot_be_is_told_before_anything_is_done() {
     let mut command = place.command(&["generate", "a", "--model", "tiny"]);
     let run = Run::from(command.env("ACESTEP_DTYPE", "int4").output().expect("starts"));
     run.failed(2).says("the variable ACESTEP_DTYPE is `int4`");
-    // What has to work where the file is broken does.
+    // These commands work in spite of a broken file.
     place.write("c.toml", "[");
     let path = place.run(&["config", "path", "--config", "c.toml"]).succeeded();
     assert_eq!(path.text(), "c.toml\n");
@@ -151,7 +151,7 @@ fn a_file_to_change_is_written_once() {
     assert_ne!(place.read("deep/down/c.toml"), b"device = 'cpu'\n");
 }
 
-/// What is set is for the person who set it: what the program runs of itself does as it is told.
+/// Settings do not affect the song that `doctor` makes as a test.
 #[test]
 fn what_the_program_runs_of_itself_is_not_configured() {
     let place = Place::new();

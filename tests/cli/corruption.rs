@@ -1,4 +1,4 @@
-//! Checkpoints that are not what they should be: one message with file and remedy, exit code 1.
+//! Broken checkpoints: one message that names the file and a remedy, exit code 1.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ fn run(place: &Place, model: &Path) -> Run {
     place.run(&[&args[..], &["-o", "a.wav"]].concat())
 }
 
-/// The model is refused, names `file`, and leaves no song behind.
+/// Asserts that the model is refused, the message names `file`, and no song is written.
 #[track_caller]
 fn refused(place: &Place, model: &Path, file: &str) -> Run {
     let run = run(place, model).failed(1).says(file).says("\nhint: ");
@@ -151,12 +151,12 @@ fn a_tensor_of_another_type_shape_or_place_is_refused() {
     }
 }
 
-/// An integer type of as many bytes.
+/// Returns an integer type of the same size.
 fn same_size(dtype: &Value) -> Value {
     json!(if dtype == "F32" { "I32" } else { "I16" })
 }
 
-/// Sizes that multiply to the same: `[a, b]` to `[2 a, b / 2]`.
+/// Changes the shape but not the element count: `[a, b]` to `[2 a, b / 2]`.
 fn swap(shape: &mut Value) {
     let sizes = [0, 1].map(|i| shape[i].as_u64().expect("a size"));
     *shape = json!([2 * sizes[0], sizes[1] / 2]);

@@ -1,4 +1,4 @@
-//! Devices, types of numbers, memory, `doctor` and `warmup`, on a processor alone.
+//! Devices, dtypes, memory, `doctor` and `warmup`, without a GPU.
 
 use crate::Place;
 
@@ -46,16 +46,16 @@ fn the_dry_run_says_what_each_stage_holds() {
     let names: Vec<_> = stages.iter().map(|stage| stage["stage"].clone()).collect();
     assert_eq!(names, ["plan", "codes", "text encoder", "condition", "diffusion", "VAE"]);
     let bytes = |stage: usize, key: &str| stages[stage][key].as_u64().expect("a number");
-    // The tiny language model: 259 k parameters in bf16.
+    // The tiny language model has 259 k parameters in bf16.
     assert_eq!(bytes(0, "weights_bytes") / 1000, 517);
     assert_eq!(stages[0]["weights_bytes"], plan["networks"][0]["bytes"]);
-    // Codes are written in two rows with guidance.
+    // With guidance, codes use two cache rows.
     assert!(bytes(0, "cache_bytes") > 0 && bytes(1, "cache_bytes") > 0);
     assert_eq!(bytes(5, "cache_bytes"), 0);
     let peak = plan["memory"]["peak_bytes"].as_u64().expect("a number");
     let total = |i| bytes(i, "weights_bytes") + bytes(i, "cache_bytes") + bytes(i, "work_bytes");
     assert_eq!(Some(peak), (0..6).map(total).max());
-    // Twice the song, and four times the sound of a tile.
+    // Two songs need twice the work memory of one.
     let longer = place.thinking(&["rain", "--seed", "7", "--dry-run", "--json", "--batch-size=2"]);
     let longer = longer.json()["plan"]["memory"]["stages"][5]["work_bytes"].as_u64();
     assert_eq!(longer, Some(2 * bytes(5, "work_bytes")));
@@ -112,7 +112,7 @@ fn the_doctor_ends_with_1_if_what_was_chosen_is_not_there() {
     let broken: Vec<_> = checks.iter().filter(|check| check["state"] == "broken").collect();
     assert_eq!(broken.len(), 1, "{report}");
     assert_eq!((&broken[0]["what"], &broken[0]["name"]), (&"device".into(), &"cuda:3".into()));
-    // There is nowhere to make a song.
+    // Without a device, no song is made.
     assert!(checks.iter().all(|check| check["what"] != "song"));
     place.run(&["doctor", "--device", "gpu"]).failed(2).says("expected auto, cpu, cuda");
 }

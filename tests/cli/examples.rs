@@ -1,4 +1,4 @@
-//! The scripts of `examples/`, as they stand.
+//! The scripts of `examples/`.
 #![cfg(unix)]
 
 use std::{fs, path::Path, process::Command};
@@ -38,7 +38,7 @@ fn every_way_of_working_makes_a_song() {
         let without = script == "dit-only";
         let args = if without { &song[..] } else { &thinking };
         let run = run(&place, &format!("{script}.sh"), args).succeeded();
-        // The first step of two names its file on standard output.
+        // In scripts of two steps, the first step prints its file name to standard output.
         let json = &run.text()[run.text().find('{').expect("JSON")..];
         let object: serde_json::Value = serde_json::from_str(json).expect("one JSON object");
         assert_eq!(object["language_model"].is_null(), without, "{script}: {json}");

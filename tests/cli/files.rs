@@ -1,4 +1,4 @@
-//! Other programs' files of models, as a person meets them.
+//! Model files of other programs, through the command line.
 
 use crate::{
     Place,
@@ -26,7 +26,7 @@ fn a_directory_of_gguf_files_is_a_models_directory() {
     assert_eq!(object["plan"]["model_types"][0], "Q8_0");
     let notices = object["notices"].as_array().expect("notices");
     assert!(notices.iter().any(|notice| notice.as_str().is_some_and(|n| n.contains("quantised"))));
-    // The name alone would mean the released weights on another machine.
+    // On another machine, the name alone would mean the released weights.
     let request = String::from_utf8(place.read("a.json")).expect("text");
     assert!(request.contains("acestep-v15-turbo-Q8_0.gguf"), "{request}");
 
@@ -87,7 +87,7 @@ fn songs_of_other_peoples_files_are_the_same_songs() {
     assert!(song("comfy/tiny_turbo_aio.safetensors", "c.wav") == exact);
 }
 
-/// All of it is known before the language model has worked for minutes.
+/// The error comes before the language model runs, which can take minutes.
 #[test]
 fn what_a_file_lacks_is_told_before_anything_is_made() {
     let place = Place::new();
@@ -100,7 +100,7 @@ fn what_a_file_lacks_is_told_before_anything_is_made() {
         let args = ["generate", "rain", "--models-dir", "models", "--duration", "1", "--seed", "7"];
         place.run(&[&args[..], &["--model", model], more].concat())
     };
-    // The language model would write codes, which this pipeline cannot read.
+    // The language model would write codes, but this pipeline has no audio codec.
     let run = with("pipeline", &[]).failed(1).says("holds no audio codec");
     let run = run.says("pass --no-thinking");
     assert!(!run.stderr.contains("tokens"), "the language model ran: {}", run.stderr);
@@ -112,7 +112,7 @@ fn what_a_file_lacks_is_told_before_anything_is_made() {
     write_comfy_split(&place.path("comfy"));
     std::fs::remove_file(place.path("comfy/silence_latent.pt")).expect("removed");
     let file = "comfy/diffusion_models/tiny_turbo.safetensors";
-    // The GGUF files among the models hold one.
+    // The GGUF files in the models directory contain the latent of silence.
     with(file, &["--dry-run"]).succeeded();
     let held = place.path("models/acestep-v15-turbo-F32.gguf");
     std::fs::remove_file(held).expect("removed");
@@ -134,7 +134,7 @@ fn the_references_results_come_out_of_gguf_files_too() {
     let goldens = released().with_file_name("a").display().to_string();
     let args = ["verify", "--goldens", &goldens, "--models", "models", "--json"];
     let report = place.run(&args).json();
-    // The base model, which the goldens have too, is not among those files.
+    // The goldens also cover the base model, which is not among these files.
     let [passed, failed] = ["passed", "failed"].map(|key| report[key].as_u64().expect("a count"));
     assert!(failed == 0 && passed > 400, "{passed} passed, {failed} failed");
 }

@@ -1,4 +1,4 @@
-//! Help pages, usage errors, the missing model.
+//! Help pages, usage errors, missing models.
 
 use crate::Place;
 
@@ -41,7 +41,7 @@ fn the_short_help_fits_one_screen() {
         let run = place.command(&words).env("COLUMNS", "80").output().expect("runs");
         let page = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
-        // A group may have one command alone.
+        // A group may have only one command.
         let least = if groups.split(',').any(|group| group == command) { 1 } else { 10 };
         assert!((least..=50).contains(&page.lines().count()), "{command}: {page}");
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{command}: {page}");
@@ -66,7 +66,7 @@ fn wrong_usage_is_exit_code_2() {
     }
 }
 
-/// Names that are one of several are told with the one that was probably meant.
+/// An error about a misspelled name suggests the most similar valid name.
 #[test]
 fn a_slip_is_told_with_what_was_meant() {
     let place = Place::new();
@@ -84,7 +84,7 @@ fn a_slip_is_told_with_what_was_meant() {
         (&["bench", "--stage", "dti"], 2, "a similar value exists: 'dit'"),
         (&["man", "generat"], 2, "hint: did you mean `generate`?"),
         (&["model", "pull", "trubo"], 2, "hint: did you mean `turbo`?"),
-        // Upstream's spelling is understood, but not what is shown.
+        // Upstream's spelling is accepted, but suggestions use ours.
         (&["generate", "a", "--cfg", "3"], 2, "a similar argument exists: '--cfg-scale'"),
     ] {
         place.run(args).failed(code).says(says);
@@ -142,7 +142,7 @@ fn flags_in_upstreams_spelling_are_understood() {
     Place::new().tiny(&[&args[..], &["--seed", "1", "--dry_run"]].concat()).succeeded();
 }
 
-/// The message as it is, with the folder's name replaced.
+/// Compares the message with a snapshot. The name of the folder is replaced.
 #[test]
 fn a_model_that_is_not_there_says_how_to_get_it() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A small hub on 127.0.0.1 that serves directories as Hugging Face does, and fails as it is told.
+//! A small hub on 127.0.0.1 that serves files like Hugging Face, with faults on demand.
 
 use std::{
     collections::BTreeMap,
@@ -15,45 +15,45 @@ use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// How it fails.
+/// A fault of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fault {
-    /// The connection ends after so many bytes of a body.
+    /// The connection closes after this many bytes of the body.
     Cut(usize),
-    /// A byte of the body is another.
+    /// One byte of the body is wrong.
     Flip,
-    /// The answer is that status.
+    /// The response has this status.
     Status(u16),
-    /// The list says that the file has so many bytes.
+    /// The file list gives this size in bytes.
     Claims(u64),
-    /// Nothing more comes after so many bytes, and the connection stays.
+    /// The server stops sending after this many bytes, but the connection stays open.
     Stall(usize),
-    /// The list of files is a page.
+    /// The file list is an HTML page.
     Page,
-    /// Ranges are not known: all of a file comes.
+    /// The server ignores ranges and sends the whole file.
     Whole,
-    /// More comes than was announced.
+    /// The body is longer than the requested range.
     More,
-    /// Content is for those that say who they are.
+    /// The content needs a token.
     Gated,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// By repository and path.
+    /// File content by repository and path.
     files: BTreeMap<(String, String), Vec<u8>>,
     commit: String,
-    /// For paths that contain the text, so many times.
+    /// Part of a path, the fault of matching paths, and how many times it occurs.
     faults: Vec<(String, Fault, usize)>,
-    /// What was asked for: the path, and from which byte.
+    /// Requested paths, each with the first byte of the range.
     asked: Vec<(String, u64)>,
-    /// The only token that may read.
+    /// The only token that is accepted.
     token: Option<String>,
-    /// Tokens that were sent to another host, or without being wanted.
+    /// Tokens that were sent to another host or to a public repository.
     strays: Vec<String>,
 }
 
-/// The server; it lives as long as the test.
+/// The server. It runs until the test ends.
 pub(crate) struct Hub {
     pub(crate) address: String,
     state: Arc<Mutex<State>>,
@@ -70,7 +70,7 @@ impl Hub {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (state, address) = (shared.clone(), own.clone());
-                // A client that goes away is no failure of the server.
+                // A client may close the connection early.
                 thread::spawn(move || drop(answer(stream, &state, &address)));
             }
         });
@@ -81,7 +81,7 @@ impl Hub {
         change(&mut self.state.lock().expect("no panic"))
     }
 
-    /// Publishes one of the tiny checkpoints, at `prefix` of `repo`, with what is not read.
+    /// Publishes a tiny checkpoint at `prefix` of `repo`, and files that are never downloaded.
     pub(crate) fn publish(&self, repo: &str, prefix: &str, checkpoint: &str) {
         let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/checkpoints_a");
         let directory = goldens.join(checkpoint);
@@ -97,7 +97,7 @@ impl Hub {
         self.with(|state| state.files.insert((repo.into(), path.into()), content.into()));
     }
 
-    /// The main repository with what `turbo` needs.
+    /// Creates a hub whose main repository has the files of `turbo`.
     pub(crate) fn with_turbo() -> Self {
         let hub = Self::new();
         for directory in ["acestep-v15-turbo", "vae", "Qwen3-Embedding-0.6B"] {
@@ -120,12 +120,12 @@ impl Hub {
         self.with(|state| state.token = Some(token.into()));
     }
 
-    /// Tokens that went where none was wanted.
+    /// Returns the tokens that were sent without need.
     pub(crate) fn strays(&self) -> Vec<String> {
         self.with(|state| state.strays.clone())
     }
 
-    /// The files whose content was asked for since the last time, with the first byte of each.
+    /// Returns the files requested since the last call, each with the first byte of the range.
     pub(crate) fn asked(&self) -> Vec<(String, u64)> {
         self.with(|state| std::mem::take(&mut state.asked))
     }
@@ -218,7 +218,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)
     };
-    // Guards are not held while bytes are sent: another connection may ask meanwhile.
+    // The mutex is not locked while bytes are sent, so other connections can proceed.
     let lock = || state.lock().expect("no panic");
     let is_elsewhere = path.starts_with("/elsewhere");
     let wanted = lock().token.clone().filter(|_| !is_elsewhere);
@@ -246,7 +246,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
         let list = lock().list(repo).to_string();
         return status(200, "Content-Type: application/json\r\n", list.as_bytes());
     }
-    // The content of large files lies elsewhere, as on the real one.
+    // Large files are at another address, as on Hugging Face.
     let (is_there, path) = match path.strip_prefix("/elsewhere") {
         Some(path) => (true, path),
         None => (false, path),
@@ -260,7 +260,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
     };
     let mut headers = format!("X-Repo-Commit: {commit}\r\n");
     if is_large(file) && !is_there {
-        // By another name it is another host.
+        // Another name of the same machine acts as another host.
         let elsewhere = address.replace("127.0.0.1", "localhost");
         let _ = write!(
             headers,
@@ -271,7 +271,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, address: &str) -> std::io
         return status(302, &headers, b"");
     }
     let _ = write!(headers, "ETag: \"{}\"\r\n", git(&content));
-    // A look at one byte is the question for size and checksum.
+    // A request for one byte only asks for size and checksum.
     let is_look = to == Some(0);
     let mut fault = None;
     if !is_look {

@@ -16,8 +16,7 @@ fn lyrics_come_from_a_file_or_from_standard_input() {
     assert_eq!(run.json()["plan"]["lyrics"], "@home");
 }
 
-/// A song does not depend on the program that wrote its lyrics: line ends of Windows and of old Macs, a
-/// mark before the text, UTF-16.
+/// Line ends of Windows and old Macs, a byte order mark and UTF-16 do not change the text.
 #[test]
 fn a_text_is_the_same_through_every_door() {
     let place = Place::new();
@@ -97,7 +96,7 @@ fn dumped_conditioning_makes_the_same_song() {
     );
     place.tiny(&["--conditioning", "deep/folder", "-o", "b.wav"]).succeeded();
     assert_eq!(place.sound("a.wav"), place.sound("b.wav"));
-    // Without a duration every frame is heard, also those that a short song is padded with.
+    // Without a duration, the padding frames of a short song are decoded too.
     let args = ["generate", "--model", "tiny", "--conditioning", "deep/folder", "--json"];
     assert_eq!(place.run(&args).succeeded().json()["outputs"][0]["samples"], 128 * 1920);
 
@@ -124,7 +123,7 @@ fn dumped_noise_stands_for_the_seed() {
         assert!(run.stderr.contains(&format!("noise of {noise} · 8 steps")), "{}", run.stderr);
     }
     let args = ["generate", "--model", "tiny", "rain", "--noise", "dump/initial_noise.bin"];
-    // Without a duration every frame is heard, also those that a short song is padded with.
+    // Without a duration, the padding frames of a short song are decoded too.
     let run = place.run(&[&args[..], &["--json", "-o", "d.wav"]].concat()).succeeded();
     assert_eq!(run.json()["outputs"][0]["samples"], 128 * 1920);
     let run = place.run(&[&args[..], &["--duration", "30"]].concat()).failed(1);
@@ -158,7 +157,7 @@ fn a_seed_beside_noise_from_a_file_is_only_for_stochastic_steps() {
         with(&["--save-request"]).failed(2).says(&format!("`{}` reads", input[input.len() - 2]));
         with(&["-o", "{seed}.wav"]).failed(2).says("the noise is from a file");
 
-        // What no seed decides bears no seed.
+        // Without a seed, neither the file name nor the plan contains one.
         let object = with(&["--dry-run", "--json"]).succeeded().json();
         assert_eq!(object["outputs"][0]["path"], "song.wav");
         assert!(object["outputs"][0]["seed"].is_null() && object["plan"]["seeds"].is_null());
@@ -203,7 +202,7 @@ fn what_conditioning_leaves_unused_is_named_once() {
     }
 }
 
-/// The tips for words that begin with a dash, typed as they say.
+/// Follows the tips for words that begin with a dash.
 #[test]
 fn a_dash_at_the_beginning_is_no_flag_where_the_tip_is_followed() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Ctrl-C: exit code 130 and no file, also in the middle.
+//! Ctrl-C: exit code 130 and no partial file.
 #![cfg(unix)]
 
 use std::{
@@ -10,14 +10,14 @@ use std::{
 
 use crate::Place;
 
-/// A run that is busy, and what it goes on to say.
+/// A running program and its standard error.
 struct Busy {
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl Busy {
-    /// Ten minutes of music, which take far longer than the test.
+    /// Starts a song of ten minutes, which takes far longer than the test.
     fn new(place: &Place, more: &[&str]) -> Self {
         let args = ["generate", "rain", "--model", "tiny", "--duration", "600", "-o", "a.wav"];
         Self::start(place, &[&args, more].concat())
@@ -46,7 +46,7 @@ impl Busy {
         assert!(status.expect("kill runs").success());
     }
 
-    /// Exit code and the rest of standard error.
+    /// Waits for the end. Returns the exit code and the rest of standard error.
     fn end(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).expect("UTF-8");
@@ -69,7 +69,7 @@ fn one_press_ends_after_the_step_and_leaves_no_file() {
 #[test]
 fn two_presses_end_at_once_and_leave_no_file() {
     let place = Place::new();
-    // The whole song in one tile: a step that is far too long to wait for.
+    // The whole song is one tile, so one step takes far too long to wait for.
     let busy = Busy::new(&place, &["--vae-chunk", "1000000"]);
     busy.interrupt();
     thread::sleep(Duration::from_millis(100));
@@ -98,7 +98,7 @@ fn a_press_while_the_language_model_writes_leaves_no_file() {
     }
 }
 
-/// The first song is written while the second, which is long and in small tiles, is decoded.
+/// The first song is written while the second, long one is decoded in small tiles.
 #[test]
 fn songs_that_are_finished_are_named_when_the_others_are_not() {
     let place = Place::new();

@@ -1,5 +1,6 @@
-//! What a new user does, in a terminal: from nothing to a song, from a song to a cover of it, from a
-//! mistake to its mend, and all that is there without any download.
+//! First steps of a new user in a terminal.
+//!
+//! From nothing to a song, from song to cover, from mistake to fix, and all without a download.
 
 use rexpect::session::{PtySession, spawn_command};
 
@@ -9,17 +10,17 @@ use super::{
     models::User,
 };
 
-/// Milliseconds that the slowest step may take on a busy machine.
+/// Time limit of the slowest step on a busy machine, in milliseconds.
 const PATIENCE: u64 = 120_000;
 
-/// The program in a terminal.
+/// Runs the program in a terminal.
 fn terminal(user: &User<'_>, args: &[&str]) -> PtySession {
     in_terminal(&user.command(args), args)
 }
 
-/// What `typed` would run with `args`, in a terminal.
+/// Runs the command `typed` with `args` in a terminal.
 fn in_terminal(typed: &std::process::Command, args: &[&str]) -> PtySession {
-    // A fresh command: standard input is the terminal's.
+    // A new command, because standard input must be the terminal.
     let mut command = std::process::Command::new(typed.get_program());
     command.args(args).current_dir(typed.get_current_dir().expect("a folder"));
     for (name, value) in typed.get_envs() {
@@ -36,7 +37,7 @@ fn in_terminal(typed: &std::process::Command, args: &[&str]) -> PtySession {
     spawn_command(command, Some(PATIENCE)).expect("a terminal")
 }
 
-/// Waits for `text`, and gives what came before it.
+/// Waits for `text`, and returns the output before it.
 #[track_caller]
 fn sees(session: &mut PtySession, text: &str) -> String {
     session.exp_string(text).unwrap_or_else(|error| panic!("waited for {text:?}: {error}"))
@@ -55,13 +56,13 @@ fn from_nothing_to_a_song() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     let song = ["generate", "calm piano, rain", "--no-thinking", "--duration", "1", "-o", "a.wav"];
-    // Whoever says no is told how to say yes later.
+    // After a no, the program prints the command for later.
     let mut session = terminal(&user, &song);
     sees(&mut session, "turbo is not on this machine. Pull it, some 6.70 GB? [y/N]");
     session.send_line("no").expect("types");
     sees(&mut session, "hint: run `acestep model pull turbo`");
     ends(&mut session, 1);
-    // Nobody is asked twice: what Ctrl-C says is no as well.
+    // Ctrl-C also means no, without another question.
     let mut session = terminal(&user, &song);
     sees(&mut session, "[y/N]");
     session.send_control('c').expect("types");
@@ -74,7 +75,7 @@ fn from_nothing_to_a_song() {
     session.send_line("y").expect("types");
     sees(&mut session, "to fetch");
     sees(&mut session, "every file is as it was published");
-    // The command goes on as if nothing had been.
+    // The command continues after the download.
     sees(&mut session, "diffusion");
     sees(&mut session, "1.0 s of audio in");
     sees(&mut session, "a.wav");
@@ -90,7 +91,7 @@ fn from_a_song_to_a_cover_of_it() {
     let song = ["generate", "calm piano", "--no-thinking", "--duration", "2", "--seed", "1"];
     let run = user.run(&song).succeeded();
     assert_eq!(run.text(), "song-1.wav\n");
-    // A word for the task, and the song that is there; what is missing is asked for.
+    // A cover needs the task and the source. The error names the missing flag.
     let cover = ["generate", "bossa nova, nylon guitar", "--task", "cover", "-o", "cover.wav"];
     user.run(&cover).failed(2).says("--src-audio");
     let mut session = terminal(&user, &[&cover[..], &["--src-audio", "song-1.wav"]].concat());
@@ -98,10 +99,10 @@ fn from_a_song_to_a_cover_of_it() {
     sees(&mut session, "2.0 s of audio in");
     ends(&mut session, 0);
     assert_ne!(user.place.sound("cover.wav"), user.place.sound("song-1.wav"));
-    // Typed once more, nothing is lost.
+    // A second run does not replace the file.
     let again = user.run(&[&cover[..], &["--src-audio", "song-1.wav"]].concat());
     again.failed(1).says("--force");
-    // And the song itself says how it was made.
+    // The song file contains its request.
     let made = user.run(&["generate", "--request", "song-1.wav", "-o", "same.wav"]).succeeded();
     assert_eq!(user.place.sound("same.wav"), user.place.sound("song-1.wav"), "{}", made.stderr);
 }
@@ -110,16 +111,16 @@ fn from_a_song_to_a_cover_of_it() {
 fn from_a_mistake_to_its_mend() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    // Of a word.
+    // A misspelled word.
     user.run(&["genrate", "a"]).failed(2).says("similar subcommand exists: 'generate'");
     user.run(&["generate", "a", "--inference-step", "4"]).failed(2).says("'--inference-steps'");
     user.run(&["generate", "a", "--model", "trubo"]).failed(1).says("one of turbo, base");
-    // Of a number.
+    // A wrong number.
     user.run(&["model", "pull", "turbo"]).succeeded();
     let song = ["generate", "a", "--no-thinking", "--duration", "1", "-o", "a.wav"];
     user.run(&[&song[..], &["--bpm", "1000"]].concat()).failed(2).says("30 to 300");
     user.run(&[&song[..], &["--lyrics", "@song.txt"]].concat()).failed(1).says("song.txt");
-    // Of a disk: the song says that a file is cut, `verify` which, and `pull` mends it.
+    // A truncated file: `generate` reports it, `verify` names it, and `pull` repairs it.
     let snapshot = "hf/hub/models--ACE-Step--Ace-Step1.5/snapshots";
     let path = user.place.path(snapshot).join("a".repeat(40));
     let weights = path.join("vae/diffusion_pytorch_model.safetensors");
@@ -131,15 +132,16 @@ fn from_a_mistake_to_its_mend() {
     run.says("hint: run `acestep model pull vae`");
     let verify = user.run(&["model", "verify"]);
     assert!(verify.code == Some(1) && verify.text().contains("DAMAGED  vae"), "{}", verify.text());
-    // Even where the first attempt breaks.
+    // The repair works even if the first attempt fails.
     hub.fails("vae/diffusion_pytorch_model.safetensors", Fault::Cut(10_000), 1);
     user.run(&["model", "pull", "vae"]).succeeded().says("was here, but damaged");
     user.run(&song).succeeded();
     user.run(&["model", "verify"]).succeeded();
 }
 
-/// A home with nothing in it, and no server: what the program carries is enough for a song, a cover of it,
-/// a look at it, and a file of settings.
+/// With an empty home directory and no server, the built-in model is enough.
+///
+/// The steps are a song, a cover of it, a picture of it, and a settings file.
 #[test]
 fn what_the_program_carries_is_enough_to_begin() {
     let place = Place::new();
@@ -150,14 +152,14 @@ fn what_the_program_carries_is_enough_to_begin() {
         for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
             command.env_remove(name);
         }
-        // Nobody answers there: whoever asks fails.
+        // No server listens there, so every download would fail.
         command.env("HF_ENDPOINT", "http://127.0.0.1:9");
         command
     };
     let run = |args: &[&str]| Run::from(command(args).output().expect("starts"));
     let session = |args: &[&str]| in_terminal(&command(args), args);
 
-    // Bare, it says what it can do; its first example needs nothing.
+    // Without arguments, it prints its abilities. The first example needs no download.
     let bare = run(&[]);
     assert_eq!(bare.code, Some(2));
     bare.says("Make songs:").says("generate");
@@ -165,7 +167,7 @@ fn what_the_program_carries_is_enough_to_begin() {
     let (caption, first) = ("dark techno, driving, fast", "--instrumental --model demo\n");
     assert!(help.text().contains(&format!("acestep generate \"{caption}\" {first}")));
 
-    // The README's first command, but for the length: a second is enough to see that it goes.
+    // The README's first command, shortened to one second.
     let song = ["generate", caption, "--instrumental", "--model", "demo", "--seed", "4"];
     let short = ["--duration", "1", "-o", "song.wav"];
     let mut terminal = session(&[&song[..], &short].concat());
@@ -188,7 +190,7 @@ fn what_the_program_carries_is_enough_to_begin() {
     sees(&mut terminal, "48 kHz");
     sees(&mut terminal, "122 Hz");
     ends(&mut terminal, 0);
-    // A terminal that can show nothing gets a file.
+    // A terminal without pictures gets a file.
     let shown = ["plot", "cover.wav", "--show"];
     let mut dumb = command(&shown);
     let mut terminal = in_terminal(dumb.env("TERM", "dumb"), &shown);
@@ -203,7 +205,7 @@ fn what_the_program_carries_is_enough_to_begin() {
     let shown = run(&["config", "show"]).succeeded();
     let model = shown.text().lines().next().expect("a line").to_owned();
     assert!(model.contains("demo") && model.ends_with("config.toml"), "{model}");
-    // From now on it need not be named.
+    // From now on the model is the default.
     let dry = run(&["generate", caption, "--instrumental", "--dry-run"]).succeeded();
     assert_eq!(dry.stderr.matches("30 s").count(), 1, "{}", dry.stderr);
 }

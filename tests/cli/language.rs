@@ -1,4 +1,4 @@
-//! `plan`, `inspire` and `format`: the language model alone, and what it writes where.
+//! `plan`, `inspire` and `format`: the language model alone, and its output files.
 //!
 //! The tiny language model is a random network, so nothing here depends on its words.
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{DRAWS, Place, Run, names};
 
-/// A verb that asks the tiny language model, with a seed.
+/// Runs a command with the tiny language model and a seed.
 fn ask(place: &Place, verb: &str, args: &[&str]) -> Run {
     place.run(&[&[verb, "--model", "tiny", "--seed", "1"], &DRAWS[..], args].concat())
 }
@@ -42,7 +42,7 @@ fn a_plan_is_a_request_that_generate_takes() {
     assert_eq!(song["outputs"][0]["seconds"], 2.0);
 }
 
-/// Planned first or at once, it is one song.
+/// A song does not depend on whether it is planned in a separate run.
 #[test]
 fn a_planned_song_is_the_song_that_generate_makes_at_once() {
     let place = Place::new();
@@ -81,7 +81,7 @@ fn the_parts_of_a_plan_go_to_files_for_other_programs() {
     let two =
         ["rain", "--duration", "1", "--batch-size", "2", "-o", "-", "--output-codes", "c.txt"];
     let run = ask(&place, "plan", &two).succeeded();
-    // The request has standard output for itself.
+    // Standard output contains only the request.
     let plan = run.json();
     for (i, name) in ["c_1.txt", "c_2.txt"].into_iter().enumerate() {
         let codes = plan["audio_codes"][i].as_str().expect("a text");
@@ -188,7 +188,7 @@ fn json_has_the_request_and_what_the_model_did() {
 #[test]
 fn without_codes_the_seeds_of_all_songs_stay() {
     let place = Place::new();
-    // Words are drawn once, so that nothing holds the songs to one length here.
+    // The text is sampled once, so the songs need no common length here.
     let args = ["plan", "rain", "--model", "tiny", "--seed", "1,7,9", "--no-codes", "-o", "-"];
     let run = place.run(&[&args[..], &DRAWS].concat()).succeeded();
     assert_eq!(run.json()["seed"], json!([1, 7, 9]));

@@ -1,4 +1,4 @@
-//! The program as a person meets it: what is typed, what is printed, which files appear.
+//! Tests of the program through its command line: arguments, output and files.
 
 mod adapters;
 mod after;
@@ -10,7 +10,7 @@ mod devices;
 mod editing;
 mod examples;
 mod files;
-// The library of the other tests would bring its backend along, whatever the program is built with.
+// Included by path: the test library would add its backend to any build of the program.
 #[path = "../src/foreign/mod.rs"]
 #[expect(
     dead_code,
@@ -50,15 +50,15 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Draws in which the tiny language model, a random network, soon comes to an end.
+/// Sampling flags with which the tiny language model, a random network, soon stops.
 const DRAWS: [&str; 4] = ["--lm-temperature", "2", "--lm-top-p", "1"];
 
-/// A folder of its own to run the program in, without a home and without settings.
+/// A temporary folder to run the program in, without a home directory and without settings.
 struct Place {
     folder: TempDir,
 }
 
-/// What a run left behind.
+/// The exit code and the output of a run.
 #[derive(Debug)]
 struct Run {
     code: Option<i32>,
@@ -104,7 +104,7 @@ impl Place {
         Run::from(self.command(args).output().expect("the program starts"))
     }
 
-    /// `generate --model tiny --thinking` with a short song, and what `args` adds.
+    /// Runs `generate --model tiny --thinking` for a short song, with `args` added.
     fn thinking(&self, args: &[&str]) -> Run {
         self.tiny(&[&["--thinking"], &DRAWS[..], args].concat())
     }
@@ -115,20 +115,20 @@ impl Place {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         match child.stdin.take().expect("a pipe").write_all(stdin) {
-            // What it refuses at once it does not read.
+            // The program does not read its input after an early error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             written => written.expect("the program reads"),
         }
         Run::from(child.wait_with_output().expect("the program ends"))
     }
 
-    /// `generate --model tiny` with a short song, and what `args` adds.
+    /// Runs `generate --model tiny` for a short song, with `args` added.
     fn tiny(&self, args: &[&str]) -> Run {
         let common = ["generate", "--model", "tiny", "--duration", "1"];
         self.run(&[&common, args].concat())
     }
 
-    /// Names of everything in the folder, hidden files too, sorted.
+    /// Returns the sorted names of everything in the folder, with hidden files.
     fn files(&self) -> Vec<String> {
         names(self.folder.path())
     }
@@ -137,7 +137,7 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// The samples of a WAV file of 16 bits: tags differ where the songs do not.
+    /// Returns the samples of a 16-bit WAV file. (Tags may differ for equal songs.)
     fn sound(&self, name: &str) -> Vec<i16> {
         let mut file = hound::WavReader::open(self.path(name)).expect("a WAV file");
         file.samples().map(|sample| sample.expect("a sample")).collect()
@@ -147,17 +147,17 @@ impl Place {
         std::fs::write(self.path(name), bytes).expect("writes");
     }
 
-    /// A JSON file in the folder.
+    /// Reads a JSON file in the folder.
     fn json(&self, name: &str) -> Value {
         serde_json::from_slice(&self.read(name)).expect("JSON")
     }
 
-    /// A copy of the tiny language model as it is released; gives its directory.
+    /// Copies the tiny language model in the released layout; returns its directory.
     fn language_model(&self) -> PathBuf {
         self.copy("acestep-5Hz-lm-0.6B")
     }
 
-    /// A copy of the tiny checkpoint in the released layout; gives the transformer's directory.
+    /// Copies the tiny checkpoint in the released layout; returns the transformer's directory.
     fn checkpoint(&self) -> PathBuf {
         for directory in ["vae", "Qwen3-Embedding-0.6B"] {
             self.copy(directory);
@@ -203,7 +203,7 @@ impl Run {
         self
     }
 
-    /// The run failed with `code`, printed nothing on standard output, and said `error` once.
+    /// Asserts exit code `code`, an empty standard output, and exactly one `error`.
     #[track_caller]
     fn failed(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
@@ -213,7 +213,7 @@ impl Run {
         self
     }
 
-    /// Standard error contains `text`.
+    /// Asserts that standard error contains `text`.
     #[track_caller]
     fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "wanted {text:?} in:\n{}", self.stderr);

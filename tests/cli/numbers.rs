@@ -1,4 +1,4 @@
-//! Numbers that no song can have: one message, exit code 2, no panic, no huge allocation.
+//! Numbers out of range: one message, exit code 2, no panic, no huge allocation.
 
 use crate::Place;
 

@@ -1,4 +1,4 @@
-//! Where files go, and what must not be lost.
+//! Paths of outputs; existing files must not be lost.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ fn names_that_cannot_be_are_refused_before_any_work() {
     }
     for (output, says) in [
         ("a.m4a", "this program does not write `a.m4a`\n\nhint: name it `a.flac`"),
-        // Opus is not in this build.
+        // This build does not include Opus.
         ("a.ogg", "this program does not write `a.ogg`\n\nhint: name it `a.flac`"),
         ("a.wave", "this program does not write `a.wave`\n\nhint: name it `a.wav`"),
         ("a.xyz", "this program does not write `a.xyz`\n\nhint: let it end in .wav, .flac"),
@@ -76,7 +76,7 @@ fn names_that_cannot_be_are_refused_before_any_work() {
     {
         assert_eq!(run.stderr.contains(ending), is_built_in, "{}", run.stderr);
     }
-    // What is filled in may have dots of its own.
+    // The inserted name may contain dots.
     place.write("my.song.json", r#"{"caption": "rain", "duration": 1}"#);
     let named = ["generate", "--model", "tiny", "--request", "my.song.json", "--dry-run", "-o"];
     place.run(&[&named[..], &["{name}"]].concat()).succeeded();
@@ -123,7 +123,7 @@ fn a_link_to_a_file_is_written_through() {
     assert_eq!(place.read("target.wav")[..4], *b"RIFF");
 }
 
-/// Root may write anywhere but on a read-only file system.
+/// Root can write everywhere except on a read-only file system.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_read_only_folder_is_refused_before_any_work() {
@@ -150,7 +150,7 @@ fn a_folder_without_permission_is_refused_before_any_work() {
     run.says("hint: choose a folder you may write to\n");
 }
 
-/// One second is 192 kB, three times the disk.
+/// One second of sound is 192 kB, three times the size of the disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_no_half_file() {
@@ -162,7 +162,7 @@ fn a_full_disk_leaves_no_half_file() {
     assert!(crate::names(&mount.folder).is_empty());
 }
 
-/// A file system in memory, until the end of the test.
+/// A file system in memory that is unmounted at the end of the test.
 #[cfg(target_os = "linux")]
 struct Tmpfs {
     folder: std::path::PathBuf,
@@ -170,7 +170,7 @@ struct Tmpfs {
 
 #[cfg(target_os = "linux")]
 impl Tmpfs {
-    /// `None` where mounting is not permitted.
+    /// Mounts it; `None` if mounting is not permitted.
     fn new(folder: &Path, options: &str) -> Option<Self> {
         std::fs::create_dir(folder).expect("a folder");
         let mut mount = std::process::Command::new("mount");
@@ -202,7 +202,7 @@ fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// A size limit of the shell ends the song with a message, and leaves no part of it behind.
+/// A file size limit of the shell leads to an error and leaves no partial file.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_grow_is_said() {

@@ -1,10 +1,10 @@
-//! What a run says of itself while it works, to a person and to a program.
+//! Progress output for people and for programs.
 
 use serde_json::Value;
 
 use super::Place;
 
-/// Standard error as objects, one a line.
+/// Parses standard error as JSON objects, one per line.
 fn events(stderr: &str) -> Vec<Value> {
     let object = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
     stderr.lines().map(object).collect()
@@ -24,7 +24,7 @@ fn a_program_reads_one_object_a_line() {
         of("step").into_iter().filter(|event| event["stage"] == "diffusion").collect();
     let done: Vec<_> = steps.iter().map(|event| event["done"].as_u64().expect("done")).collect();
     assert_eq!(done, (0..=8).collect::<Vec<_>>());
-    // Whatever begins is done in the end.
+    // Every stage reaches its last step.
     for stage in &stages {
         let last = of("step").into_iter().rev().find(|event| event["stage"] == *stage);
         let last = last.unwrap_or_else(|| panic!("{stage} has no step"));
@@ -58,7 +58,7 @@ fn a_person_who_asks_sees_what_each_stage_took() {
     for name in ["diffusion", "VAE", "text encoder", "files, rest"] {
         assert!(table.iter().any(|line| line.starts_with(name)), "{name}: {}", run.stderr);
     }
-    // Nobody watches a pipe.
+    // There is no progress bar in a pipe.
     let run = place.tiny(&["rain", "-o", "b.wav"]).succeeded();
     assert!(!run.stderr.contains("diffusion"), "{}", run.stderr);
 }

@@ -1,4 +1,4 @@
-//! Request files: read, overridden, saved, read again.
+//! Request files: reading, overriding, saving.
 
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn a_request_comes_from_standard_input_too() {
     run.says("`--request -` and `--lyrics` both read standard input");
 }
 
-/// What cannot be read twice: a pipe, and a song that comes through one.
+/// A pipe cannot be read twice, so the request, or a song with one, is read once.
 #[cfg(unix)]
 #[test]
 fn a_request_comes_through_a_pipe_and_in_a_song_too() {
@@ -134,8 +134,9 @@ fn a_request_comes_through_a_pipe_and_in_a_song_too() {
     }
 }
 
-/// A file of weights beside the request is meant, whatever folder the program runs in. (This one is empty,
-/// and named whole.)
+/// Relative paths of adapters start at the request's folder, not at the working directory.
+///
+/// (The file here is empty; the error contains its full path.)
 #[test]
 fn an_adapter_is_found_beside_its_request() {
     let place = Place::new();
@@ -225,7 +226,7 @@ fn a_saved_request_holds_the_tiles() {
     place.tiny(&["rain", "--vae-chunk", "0"]).failed(2).says("`--vae-chunk 0` is out of range");
 }
 
-/// Upstream's "simple mode": a description from which its language model writes caption and lyrics.
+/// In upstream's "simple mode" the language model writes caption and lyrics from a description.
 #[test]
 fn a_wish_is_the_caption_where_no_language_model_hears_it() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The flags of the sampler: what they decide, what is said of them, and what is saved.
+//! Sampler flags: effects, messages and saved requests.
 
 use serde_json::{Value, json};
 

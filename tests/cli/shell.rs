@@ -1,4 +1,4 @@
-//! What a shell, a manual and a report of a mistake want to know of the program.
+//! Shell completions, manual pages and the version.
 
 use super::Place;
 
@@ -16,7 +16,7 @@ fn completions_know_every_command_and_flag() {
     place.run(&["completions"]).failed(2).says("<SHELL>");
 }
 
-/// Bash has to take what is written for it.
+/// Runs the completion script in Bash.
 #[cfg(unix)]
 #[test]
 fn bash_completes_a_flag() {
@@ -61,7 +61,7 @@ fn the_version_says_which_build_it_is() {
     assert!(lines[3].starts_with("features  cpu"), "{lines:?}");
 }
 
-/// The book's pages of commands are the program's own words.
+/// The book's command pages are generated from the help of the program.
 #[test]
 fn the_pages_of_the_book_are_what_the_program_says() {
     let place = Place::new();

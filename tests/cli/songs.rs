@@ -1,4 +1,4 @@
-//! What comes out when all is well.
+//! Successful runs of `generate` and their output.
 
 use crate::Place;
 
@@ -19,7 +19,7 @@ fn a_song_is_a_wav_and_standard_output_is_its_path() {
     run.says("note: tiny is a random network: the sound is noise");
 }
 
-/// Its frames are 5 ms long, where those of the released models and of `tiny` are 40.
+/// Frames of the demo model are 5 ms; those of the released models and `tiny` are 40 ms.
 #[test]
 fn the_demo_plans_a_song_and_says_that_it_cannot_sing() {
     let place = Place::new();
@@ -37,7 +37,7 @@ fn the_demo_plans_a_song_and_says_that_it_cannot_sing() {
     }
 }
 
-/// A caption and nothing else: what it is missing the language model writes, in words that it has learned.
+/// The language model writes everything except the caption, in words that it has learned.
 #[test]
 fn the_demo_writes_a_song_for_a_caption_alone() {
     let place = Place::new();
@@ -193,7 +193,7 @@ fn a_full_standard_output_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains("error: cannot write to standard output\n  cause: "), "{stderr}");
     }
-    // The song itself is whole.
+    // The song file is complete.
     assert_eq!(place.files(), ["a.wav"]);
 }
 

@@ -1,4 +1,4 @@
-//! `generate` with the language model: what it decides, what it leaves alone, what is said.
+//! `generate` with the language model: decisions, kept fields and messages.
 //!
 //! The tiny language model is a random network, so nothing here depends on its words.
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{DRAWS, Place};
 
-/// Everything that the language model would decide.
+/// All fields that the language model would otherwise decide.
 const ALL: [&str; 8] =
     ["--lyrics", "la", "--bpm", "90", "--keyscale", "C major", "--timesignature", "4"];
 
-/// The codes of a saved request, one list for each song.
+/// Returns the codes of a saved request, one list per song.
 fn codes(request: &Value) -> Vec<Vec<u32>> {
     let list = |text: &Value| {
         let numbers = text.as_str().expect("a text").split(',');
@@ -22,7 +22,7 @@ fn codes(request: &Value) -> Vec<Vec<u32>> {
     }
 }
 
-/// What `plan` writes for the same song.
+/// Returns the codes that `plan` writes for the same song.
 fn planned(place: &Place, args: &[&str]) -> Vec<Vec<u32>> {
     let plan = ["plan", "rain", "--model", "tiny", "-o", "-"];
     codes(&place.run(&[&plan, &ALL[..], args].concat()).succeeded().json())
@@ -79,7 +79,7 @@ fn what_the_user_gave_stays() {
     assert_eq!((&plan["caption"], &plan["bpm"]), (&json!("rain"), &json!(77)));
 }
 
-/// Five codes a second, the last one begun left out.
+/// There are five codes per second, rounded down.
 #[test]
 fn with_all_metadata_there_are_only_codes_to_write() {
     let place = Place::new();
@@ -164,7 +164,7 @@ fn a_song_of_a_batch_has_the_codes_that_it_has_alone() {
 #[test]
 fn a_saved_request_makes_the_same_song_without_the_language_model() {
     let place = Place::new();
-    // (Not every draw of a random network comes to an end.)
+    // The seed is fixed, because a random network does not stop with every seed.
     let args = ["rain", "--lm-seed", "1", "--batch-size", "2", "--save-request", "-o", "a.wav"];
     place.thinking(&args).succeeded();
     let again = ["generate", "--request", "a.json", "--json", "-o", "b.wav"];
@@ -212,7 +212,7 @@ fn noise_from_a_file_decides_the_length_before_the_language_model_does() {
     let noise = ["--noise", "dump/initial_noise.bin", "--thinking", "--lm-seed", "1", "--json"];
     let args = ["generate", "rain", "--model", "tiny", "-o", "b.wav"];
     let run = place.run(&[&args[..], &ALL, &noise].concat()).succeeded();
-    // 128 frames are 25 whole codes of 0.2 s.
+    // 128 frames contain 25 whole codes of 0.2 s.
     assert_eq!(run.json()["outputs"][0]["seconds"], 5.0);
     run.says("note: the song is as long as the noise of `dump/initial_noise.bin`: 5.12 s");
 }
@@ -262,7 +262,7 @@ fn an_answer_that_does_not_end_is_an_error_with_what_there_was() {
     assert!(place.files().is_empty());
 }
 
-/// Whatever a random network writes, it is a song or one error.
+/// Any output of a random network leads to a song or to one error.
 #[test]
 fn free_decoding_never_breaks_the_program() {
     let place = Place::new();

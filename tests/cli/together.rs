@@ -26,7 +26,7 @@ fn songs_made_together_are_those_made_alone() {
     assert_eq!(all, [vec!["a-all_1.wav", "a-all_2.wav"], vec!["b-all.wav"], vec!["c-all.wav"]]);
     assert_eq!(objects[1]["outputs"][0]["seconds"], 2.0);
 
-    // Without --output songs are called as their requests.
+    // Each request alone makes the same songs.
     for name in ["a", "b", "c"] {
         let request = format!("{name}.json");
         let output = format!("{name}.wav");
@@ -86,7 +86,7 @@ fn what_is_for_one_request_is_refused_with_several() {
     assert_eq!(place.files(), ["a.json", "b.json", "c.json", "d.json"]);
 }
 
-/// Notices and times are those of the request, not of the run.
+/// Notices and times belong to the request, not to the run.
 #[test]
 fn what_is_said_of_one_request_stands_at_no_other() {
     let place = Place::new();
@@ -98,7 +98,7 @@ fn what_is_said_of_one_request_stands_at_no_other() {
     let said = |i: usize| objects[i]["notices"].to_string().contains("LUFS");
     assert_eq!([said(0), said(1)], [false, true], "{objects:#}");
     let time = |i: usize, stage: &str| objects[i]["elapsed"][stage].as_f64().expect("seconds");
-    // The first is written before the second is decoded.
+    // The first song is written before the second is decoded.
     assert!(time(0, "total") < time(1, "total"));
     let stages = |i: usize| -> f64 {
         let stages = objects[i]["elapsed"].as_object().expect("an object");
@@ -107,7 +107,7 @@ fn what_is_said_of_one_request_stands_at_no_other() {
     assert!(stages(0) + stages(1) <= time(1, "total"), "{objects:#}");
 }
 
-/// Scores are the same however many requests share the language model.
+/// Scores do not depend on the number of requests that share the language model.
 #[test]
 fn songs_of_several_requests_are_judged_as_each_alone() {
     let place = Place::new();
@@ -135,7 +135,7 @@ fn songs_of_several_requests_are_judged_as_each_alone() {
     }
 }
 
-/// The picture is larger than a file may be; the song is not.
+/// The picture exceeds the file size limit; the song does not.
 #[cfg(unix)]
 #[test]
 fn what_fails_after_the_song_is_written_is_said_beside_it() {
@@ -168,7 +168,7 @@ fn what_fails_after_the_song_is_written_is_said_beside_it() {
     assert!(objects[1]["error"].is_array());
 }
 
-/// Whoever reads names and has had enough is no failure.
+/// A reader of the file names may close the pipe early.
 #[cfg(unix)]
 #[test]
 fn a_reader_that_goes_stops_no_song() {

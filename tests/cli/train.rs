@@ -1,10 +1,10 @@
-//! Adapters that are learned: from a folder of songs to a song that sounds different.
+//! LoRA training: from a folder of songs to a song with the adapter.
 
 use std::fs;
 
 use crate::Place;
 
-/// A folder `songs` with two short songs and what they are like.
+/// Creates a folder `songs` with two short songs and their captions.
 fn with_songs() -> Place {
     let place = Place::new();
     fs::create_dir(place.path("songs")).expect("a folder");
@@ -35,7 +35,7 @@ fn an_adapter_is_learned_shown_and_sung_with() {
     place.tiny(&["rain", "--seed", "7", "-o", "own.wav", "--adapter", "songs-lora"]).succeeded();
     assert_ne!(place.sound("plain.wav"), place.sound("own.wav"));
 
-    // The same seed teaches the same, and nothing is replaced unasked.
+    // The same seed gives the same adapter, and files are replaced only with --force.
     let first = place.read("songs-lora/adapter_model.safetensors");
     place.run(&learn).failed(1).says("holds an adapter already").says("--force");
     place.run(&[&learn[..], &["--force", "--dtype", "q8"]].concat()).failed(2);
@@ -75,7 +75,7 @@ fn a_state_of_something_else_is_refused_and_force_begins_anew() {
     };
     let config = "songs-lora/adapter_config.json";
     learn(&["--rank", "2"]).succeeded();
-    // As if it had been stopped after its last step.
+    // The same state as after an interruption behind the last step.
     fs::remove_file(place.path(config)).expect("a file");
     learn(&["--rank", "2"]).succeeded();
     fs::remove_file(place.path(config)).expect("a file");
@@ -85,6 +85,6 @@ fn a_state_of_something_else_is_refused_and_force_begins_anew() {
     learn(&["--rank", "3", "--force"]).succeeded();
     assert_eq!(place.json(config)["r"], 3);
     learn(&["--rank", "2", "--force", "--alpha", "1e38"]).failed(1).says("no number");
-    // What was there stays until there is something better.
+    // A failed run keeps the old adapter.
     assert_eq!(place.json(config)["r"], 3);
 }

@@ -1,10 +1,10 @@
-//! `understand`: a song read back.
+//! `understand`: metadata and codes of a song.
 
 use serde_json::Value;
 
 use crate::{DRAWS, Place, Run};
 
-/// With a seed whose answer has few tokens.
+/// Runs `understand` with a seed whose answer has few tokens.
 fn understand(place: &Place, args: &[&str]) -> Run {
     place.run(&[&["understand", "--model", "tiny", "--seed", "1"], &DRAWS[..], args].concat())
 }
@@ -20,7 +20,7 @@ fn a_song_is_read_back_as_a_request_that_makes_one() {
     assert!(object["bpm"].as_i64().is_some_and(|bpm| (30..=300).contains(&bpm)), "{object}");
     assert!(object["text"].as_str().is_some_and(|text| text.starts_with("<think>\n")));
     assert_eq!(object["language_model"]["model"], "tiny");
-    // One second.
+    // One second has five codes.
     assert_eq!(object["audio_codes"].as_str().expect("a text").split(',').count(), 5);
     let request = place.json("a.json");
     for key in ["caption", "bpm", "audio_codes"] {
@@ -66,7 +66,7 @@ fn what_is_no_song_is_refused() {
     understand(&place, &["--audio-codes", "5,x"]).failed(2).says("audio code 2 is `x`");
     understand(&place, &["a.wav", "--audio-codes", "5"]).failed(2).says("cannot be used with");
     understand(&place, &[]).failed(2).says("<SONG>");
-    // What concerns codes or a song's plan is no flag of it.
+    // It has no flags for codes or for a song's plan.
     for flag in ["--lm-cfg-scale=2", "--use-cot-metas", "--lm-prompt-style=open", "--thinking"] {
         understand(&place, &["a.wav", flag]).failed(2).says("unexpected argument");
     }

@@ -1,4 +1,4 @@
-//! The book quotes the source by anchor, so that a quotation cannot grow stale.
+//! The book quotes the source by anchor, so quotations are always current.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use acestep_tests::root;
 
 use super::{pages_in, text};
 
-/// A quotation: the page, the file it quotes, the anchor.
+/// A quotation: the page, the quoted file, the anchor.
 struct Quotation {
     page: PathBuf,
     file: PathBuf,

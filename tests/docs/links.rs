@@ -1,4 +1,4 @@
-//! Every link leads somewhere: in the book, in the README, in the records of decisions.
+//! Every link of the book, the README and the decision records has a target.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,16 @@ use acestep_tests::root;
 
 use super::{pages_in, text};
 
-/// Every page that a reader may open.
+/// Returns all Markdown pages.
 fn all_pages() -> Vec<PathBuf> {
     let folders =
         ["", "book/src", "book/src/commands", "docs", "docs/adr", "examples", "tests/goldens"];
     folders.iter().flat_map(|folder| pages_in(&root().join(folder))).collect()
 }
 
-/// What mdBook and GitHub make of a heading: letters, digits, `_` and `-` in small letters, spaces as `-`.
+/// Returns the anchor that mdBook and GitHub generate for a heading.
+///
+/// Letters, digits, `_` and `-` stay, in lower case; spaces become `-`.
 fn slug(heading: &str) -> String {
     let plain = |letter: char| match letter {
         letter if letter.is_alphanumeric() || "_-".contains(letter) => {
@@ -25,7 +27,7 @@ fn slug(heading: &str) -> String {
     heading.trim().chars().filter_map(plain).collect()
 }
 
-/// The lines of a page that are no code.
+/// Returns the lines of a page outside code blocks.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     page.lines().filter(move |line| {
@@ -34,7 +36,7 @@ fn prose(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of a page's links and pictures.
+/// Returns the targets of a page's links and images.
 fn links(page: &str) -> Vec<String> {
     let prose: Vec<_> = prose(page).collect();
     let prose = prose.join("\n");
@@ -42,7 +44,7 @@ fn links(page: &str) -> Vec<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// Whether a page has the heading that mdBook and GitHub give the name.
+/// True if a page has a heading with this anchor.
 fn has_heading(page: &Path, anchor: &str) -> bool {
     let page = text(page);
     let mut headings = prose(&page).filter(|line| line.starts_with('#'));
@@ -56,7 +58,7 @@ fn every_link_leads_somewhere() {
         for target in links(&text(&page)) {
             let place = format!("{} links to `{target}`", page.display());
             if let Some((scheme, address)) = target.split_once("://") {
-                // The network is not asked: that an address is one is all that can be said here.
+                // Offline: only the form of the address is checked.
                 let host = address.split('/').next().unwrap_or_default();
                 let is_host = host.contains('.') && host.split('.').all(|part| !part.is_empty());
                 assert!(scheme == "https" && is_host, "{place}, which is no address");
@@ -77,7 +79,7 @@ fn every_link_leads_somewhere() {
     assert!(within > 250 && without > 10, "{within} links within, {without} to others");
 }
 
-/// The book is built of its own folder alone, so that a link out of it is broken once it is built.
+/// The built book contains only its own folder, so a link out of it would be broken.
 #[test]
 fn no_link_leaves_the_book() {
     for page in pages_in(&root().join("book/src")) {

@@ -1,4 +1,4 @@
-//! The documentation says what is true: commands, quotations, paths.
+//! Tests of the documentation: commands, quotations, links, paths.
 
 mod book;
 mod links;
@@ -13,12 +13,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A text file of the repository.
+/// Reads a text file.
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The Markdown pages of a folder, by name.
+/// Returns the Markdown pages of a folder, sorted by name.
 fn pages_in(folder: &Path) -> Vec<PathBuf> {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -1,4 +1,4 @@
-//! What the program says is on the page for those who search for it.
+//! Every message of the program is on the troubleshooting page, so that users can find it.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use regex::Regex;
 
 use super::{book::visit, text};
 
-/// A message of a program that is not installed, `acestep-demo`, and a note that a golden file has.
+/// Exceptions: a message of `acestep-demo`, which is not installed, and a note in a golden file.
 const ELSEWHERE: [&str; 2] = ["no vocabulary could be learned", "srcwav"];
 
-/// How messages begin in the source, before the text itself.
+/// Patterns of the source code directly before the text of a message.
 const BEGINNINGS: [&str; 8] = [
     r"#\[error\([ \n]*",
     r"Refusal::(?:new|usage)\([ \n]*(?:format!\([ \n]*)?",
@@ -22,8 +22,7 @@ const BEGINNINGS: [&str; 8] = [
     r"(?:anyhow|bail)!\([ \n]*",
 ];
 
-/// Of a text with places for names and numbers the longest part that never changes, up to a colon, a
-/// comma or a semicolon.
+/// Returns the longest part of a message without placeholders, up to the first `:`, `,` or `;`.
 fn constant(message: &str) -> String {
     let joined = Regex::new(r"\\\n[ \n]*").expect("a pattern").replace_all(message, "");
     let names = Regex::new(r"\{[^}]*\}").expect("a pattern");
@@ -33,7 +32,7 @@ fn constant(message: &str) -> String {
     longest.split([':', ',', ';']).next().unwrap_or_default().trim().to_owned()
 }
 
-/// Without what marks it, with one space for any number.
+/// Removes backticks and escapes, and collapses white space.
 fn plain(text: &str) -> String {
     let unmarked = text.replace("\\\"", "\"").replace('`', "");
     unmarked.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Modules of a crate use each other in one direction, and what all families share names none.
+//! Modules of a crate form no cycles, and shared layers and kernels name no model family.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use syn::{
 
 use super::text;
 
-/// Crates, and the modules of each that still form a cycle.
+/// The crates, each with its modules that still form a cycle.
 const CRATES: [(&str, &[&str]); 5] = [
     ("model", &[]),
     ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
@@ -22,7 +22,7 @@ const CRATES: [(&str, &[&str]); 5] = [
     ("cli", &["args", "commands", "error", "interrupt", "progress", "report", "settings"]),
 ];
 
-/// Rust files under a folder.
+/// Returns the Rust files under a folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -41,7 +41,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
 #[derive(Default)]
 struct Names {
     used: BTreeSet<String>,
-    /// True if the file is a module of the root, so that `super` is the crate.
+    /// True if the file is a top-level module, so that `super` is the crate.
     is_top: bool,
 }
 
@@ -120,7 +120,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// The names that the root of a crate has from its modules: `Request` is of `request`.
+/// Returns the module of each name that the crate root re-exports: `Request` is from `request`.
 fn reexports(file: &Path) -> BTreeMap<String, String> {
     fn leaves(tree: &UseTree, module: &str, found: &mut BTreeMap<String, String>) {
         match tree {
@@ -144,7 +144,7 @@ fn reexports(file: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// Files of modules that only tests have: `#[cfg(test)] mod measure;`, without their endings.
+/// Returns modules that only tests have (`#[cfg(test)] mod measure;`), as paths without endings.
 fn of_tests_only(files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for file in files {
@@ -161,7 +161,7 @@ fn of_tests_only(files: &[PathBuf]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The modules of a crate, and which others each of them uses.
+/// Returns the modules that each module of a crate uses.
 fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
     let source = root().join(name).join("src");
     let lib =
@@ -192,7 +192,7 @@ fn uses(name: &str) -> BTreeMap<String, BTreeSet<String>> {
     uses
 }
 
-/// The modules that are used by what they use.
+/// Returns the modules that form a cycle.
 fn cyclic(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
     uses.keys()
         .map(String::as_str)
@@ -200,7 +200,7 @@ fn cyclic(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
         .collect()
 }
 
-/// All modules that a module uses, directly or through others.
+/// Returns all modules that a module uses, directly or indirectly.
 fn reached<'a>(uses: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<&'a str> {
     let of = |module: &str| uses.get(module).into_iter().flatten().map(String::as_str);
     let (mut seen, mut open) = (BTreeSet::new(), of(from).collect::<Vec<_>>());
@@ -236,7 +236,7 @@ fn a_cycle_is_found_and_a_chain_is_none() {
     assert_eq!(cyclic(&circle).into_iter().collect::<Vec<_>>(), ["b", "c"]);
 }
 
-/// Layers and kernels serve every family.
+/// All model families share the layers and kernels.
 #[test]
 fn layers_and_kernels_name_no_family() {
     const FAMILIES: [&str; 3] = ["acestep", "oobleck", "qwen3"];

@@ -1,4 +1,4 @@
-//! The book's pictures are drawn by the program that they are of, so that they cannot grow stale.
+//! The code that the book's pictures show also draws them, so they are always current.
 
 use std::{fmt::Write as _, fs};
 
@@ -18,7 +18,7 @@ const GREEN: &str = "#4b8b5a";
 const INK: &str = "#1b2b3c";
 const GREY: &str = "#8894a0";
 
-/// A picture that grows line by line.
+/// An SVG picture that is written line by line.
 struct Svg {
     text: String,
 }
@@ -64,7 +64,7 @@ impl Svg {
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// Compares with the picture of the book; a new one lies where the message says.
+    /// Compares with the picture in the book. If they differ, writes the new one and panics.
     #[track_caller]
     fn compare(mut self, name: &str) {
         self.text += "</svg>\n";
@@ -78,7 +78,7 @@ impl Svg {
     }
 }
 
-/// When the transformer is asked: base's curves, and turbo's eight times on them.
+/// The times of the transformer's evaluations: curves of base, and the eight times of turbo.
 #[test]
 fn the_picture_of_schedules_is_what_is_sampled() {
     let mut svg = Svg::new(
@@ -106,7 +106,7 @@ fn the_picture_of_schedules_is_what_is_sampled() {
         assert_eq!(turbo.len(), 9);
         turbo.iter().for_each(|&point| svg.dot(point, colour));
         let (x, y) = at(0.5, f64::from(schedule::shifted(0.5, shift)));
-        // Where no other curve runs.
+        // The label must not cross another curve.
         let words = format!("shift {shift}");
         match shift < 3.0 {
             true => svg.say((x - 8.0, y + 13.0), "end", colour, &words),
@@ -122,8 +122,9 @@ fn the_picture_of_schedules_is_what_is_sampled() {
     svg.compare("schedules.svg");
 }
 
-/// Which keys a query sees, asked of attention itself: with equal scores and one value a key, a row of
-/// its result is not zero where the query looks.
+/// Measures the visible keys of each query with attention itself.
+///
+/// With zero queries and keys and an identity matrix as values, a row is not zero at visible keys.
 #[test]
 fn the_picture_of_masks_is_what_attention_sees() {
     const LENGTH: usize = 32;
@@ -163,7 +164,7 @@ fn the_picture_of_masks_is_what_attention_sees() {
     svg.compare("masks.svg");
 }
 
-/// A song of a minute in the tiles that the VAE decodes.
+/// The tiles in which the VAE decodes a song of one minute.
 #[test]
 fn the_picture_of_tiles_is_how_songs_are_cut() {
     const FRAMES: usize = 1500;

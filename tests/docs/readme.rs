@@ -1,10 +1,10 @@
-//! The README's commands are those that every change must pass.
+//! CI runs the commands of the README.
 
 use acestep_tests::root;
 
 use super::text;
 
-/// The lines of the README's blocks of shell commands.
+/// Returns the lines of the README's shell blocks.
 fn commands() -> Vec<String> {
     let readme = text(&root().join("README.md"));
     let mut inside = false;
@@ -34,7 +34,7 @@ fn the_first_two_commands_of_the_readme_are_what_the_ci_runs() {
     assert!(ci.lines().any(|line| line == format!("step test {test}")), "{test}");
 }
 
-/// Paths in backticks or links, in the pages that say where things are.
+/// Checks paths in backticks and links.
 #[test]
 fn every_path_that_the_pages_name_exists() {
     for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {

@@ -1,4 +1,4 @@
-//! After the song: where the transformer looks, when lines are sung, what the language model says.
+//! Analysis of songs: cross attention, timestamps of lines, scores by the language model.
 
 use acestep_import::ModelPaths;
 use acestep_model::{
@@ -28,7 +28,7 @@ fn tensor<const D: usize>((shape, values): (Vec<usize>, Vec<f32>)) -> Tensor<Cpu
     Tensor::from_data(TensorData::new(values, shape), &DEVICE)
 }
 
-/// `x W^T`, in f64.
+/// Computes `x W^T` in f64.
 fn product(x: &[f32], (shape, weight): &(Vec<usize>, Vec<f32>)) -> Vec<f32> {
     let wide = shape[1];
     let dot = |a: &[f32], b: &[f32]| {
@@ -37,9 +37,10 @@ fn product(x: &[f32], (shape, weight): &(Vec<usize>, Vec<f32>)) -> Vec<f32> {
     x.chunks(wide).flat_map(|row| weight.chunks(wide).map(move |w| dot(row, w))).collect()
 }
 
-/// Golden: `dit_forward`, every head of the first two layers. The values of the condition mixed by
-/// the probabilities, through the output's projection, are what the layer adds; all of it but the
-/// probabilities is computed here from the checkpoint's tensors.
+/// Golden: `dit_forward`, every head of the first two layers.
+///
+/// The attention output is the product of probabilities and values, followed by the output
+/// projection. This test computes all but the probabilities from the checkpoint's tensors.
 #[test]
 fn where_the_transformer_looks_is_what_its_cross_attention_mixes() {
     let golden = Golden::open("a/dit_forward.safetensors");
@@ -96,7 +97,7 @@ fn where_the_transformer_looks_is_what_its_cross_attention_mixes() {
     }
 }
 
-/// The layers behind the last that is asked for, and the order of asking, change nothing.
+/// The result does not depend on the other requested heads and layers, or on their order.
 #[test]
 fn a_head_looks_the_same_whoever_else_is_asked() {
     let golden = Golden::open("a/dit_forward.safetensors");
@@ -143,22 +144,22 @@ fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
         assert_eq!(texts, ["[Verse]", "It rains on the roof", "夜の雨", "[Chorus]", "Oh"]);
         assert!(song.lines.windows(2).all(|pair| pair[0].start <= pair[1].start), "{song:?}");
         assert!(song.lines.iter().all(|line| line.start <= line.end && line.end <= 7.5));
-        // The path goes from the first token and frame to the last.
+        // The alignment path starts at the first token and frame and ends at the last.
         assert_eq!(song.lines[0].start, 0.0);
         assert!(song.lines[4].end > 7.3, "{song:?}");
         let score = song.score.expect("asked for");
         assert!((0.0..=1.0).contains(&score.song.score), "{score:?}");
-        // The words are looked at otherwise in noise than in the song.
+        // Attention to the words differs between noise and song.
         assert_ne!(score.song, score.outline);
     }
-    // A batch is its songs, each by itself.
+    // The result does not depend on the rest of the batch.
     let alone = aligned(&Request { seed: Some(vec![4]), ..request.clone() }, wants);
     assert_eq!(alone[0].lines, songs[1].lines);
     let without = aligned(&request, Wants { lines: true, score: false });
     assert_eq!((&without[0].lines, without[0].score), (&songs[0].lines, None));
 }
 
-/// A song below 128 frames is sampled with 128, and cut: what would be sung after its end is not.
+/// A song below 128 frames is sampled with 128 and cut. Lines must end before the cut.
 #[test]
 fn no_line_is_after_the_end_of_a_short_song() {
     let songs = aligned(&request(), Wants { lines: true, score: false });
@@ -210,7 +211,7 @@ fn network() -> Causal<Cpu> {
     LanguageCheckpoint::<Cpu>::language_model(&language(), &place()).expect("whole")
 }
 
-/// Golden: `lm`, scores of every position of a prompt.
+/// Golden: `lm`, logits of every position of a prompt.
 #[test]
 fn all_positions_that_are_read_behind_a_cache_have_the_reference_s_scores() {
     let golden = Golden::open("a/lm.safetensors");
@@ -226,7 +227,7 @@ fn all_positions_that_are_read_behind_a_cache_have_the_reference_s_scores() {
     let scores = to_host(model.scores(hidden, std::slice::from_ref(&(0..wide))));
     let change = largest_difference(scores.iter().zip(&wanted[5 * wide..]));
     assert!(change < 4e-5, "{change}");
-    // What is read from them is read from the reference's own.
+    // Statistics of our logits and of the reference's logits are equal.
     let readings = |scores: &[f32]| {
         let rows = scores.chunks(wide).zip(&ids[6..]);
         mean(&rows.map(|(row, &id)| read(row, id as usize)).collect::<Vec<_>>())
@@ -236,7 +237,7 @@ fn all_positions_that_are_read_behind_a_cache_have_the_reference_s_scores() {
     assert_eq!(ours.recall, theirs.recall);
 }
 
-/// Computed here without a cache, in f64, from the scores of whole texts.
+/// The expected values are computed in f64, without a cache, from the logits of whole texts.
 #[test]
 fn the_language_model_s_judgement_is_what_its_scores_say() {
     let language = language();
@@ -258,7 +259,7 @@ fn the_language_model_s_judgement_is_what_its_scores_say() {
     let found =
         judge::<Cpu, _>(&subject, &settings, &language, &place(), &Unobserved).expect("judged");
 
-    // [mean log-probability, mean recall of ten] of an answer.
+    // Returns [mean log-probability, mean top-10 recall] of an answer.
     let answered = |codes: &[u32], answer: &str| {
         let prompt = prompt::understand(codes);
         let (begin, all) =

@@ -1,11 +1,12 @@
-//! A song does not depend on the songs beside it.
+//! A song does not depend on the other songs of its batch.
 
 use acestep_import::Folder;
 use acestep_runtime::Request;
 use acestep_tests::{base, difference, plan, request, songs, turbo};
 
-/// Rounding may differ with the size of a matrix product; a stranger's song differs by a tenth
-/// and more.
+/// Bound of rounding differences, which depend on the size of a matrix product.
+///
+/// Another song differs by 0.1 or more.
 const FLOAT_NOISE: f32 = 3e-5;
 
 fn a_batch_of_three_is_three_songs(request: &Request, model: &Folder) {
@@ -32,7 +33,7 @@ fn a_stochastic_batch_is_what_its_songs_are_alone() {
     a_batch_of_three_is_three_songs(&request, &turbo());
 }
 
-/// The transformer runs twice the batch, and guidance remembers the step before.
+/// With guidance the transformer's batch is twice as large, and guidance keeps the previous step.
 #[test]
 fn a_guided_batch_is_what_its_songs_are_alone() {
     let request = Request { inference_steps: Some(3), ..request() };

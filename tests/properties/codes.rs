@@ -1,9 +1,9 @@
-//! Audio codes are the song's outline.
+//! Audio codes determine the outline of a song.
 
 use acestep_runtime::Request;
 use acestep_tests::{difference, plan, request, songs, turbo};
 
-/// Codes over the whole range of the codebook.
+/// Returns codes from the whole range of the codebook.
 fn codes(count: u32) -> Vec<u32> {
     (0..count).map(|i| i * 7919 % 64_000).collect()
 }
@@ -36,8 +36,7 @@ fn other_codes_give_another_song() {
     assert!(difference(&with(codes(10)), &with(backwards)) > 0.01);
 }
 
-/// Rounding may differ with the size of a matrix product; other codes differ by a hundredth and
-/// more.
+/// Rounding depends on the size of a matrix product. Songs of other codes differ by 0.01 or more.
 #[test]
 fn songs_of_a_batch_with_codes_of_their_own_are_what_they_are_alone() {
     let model = turbo();
@@ -58,7 +57,7 @@ fn songs_of_a_batch_with_codes_of_their_own_are_what_they_are_alone() {
     }
 }
 
-/// Of eight steps a strength of 0.5 follows the codes in four, and one of 0 in none.
+/// At strength 0.5, four of eight steps follow the codes; at strength 0, none.
 #[test]
 fn the_strength_is_the_share_of_steps_that_follow_the_codes() {
     let model = turbo();

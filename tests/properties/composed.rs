@@ -1,9 +1,9 @@
-//! The composer's pieces are what their labels say, to a listener that knows nothing of it.
+//! An independent listener measures tempo and key of the composer's pieces.
 
 use acestep_demo::composer::{Key, Mode, Piece, Wish};
 use acestep_demo::listener::{faults, key, tempo};
 
-/// Of many more pieces it tells 99 of 100: see the book, "Training".
+/// Over many more pieces, the listener is right for 99 of 100: see the book, "Training".
 #[test]
 fn tempo_and_key_are_heard_in_nearly_every_piece() {
     let wish = Wish { duration_s: Some(10.0), ..Wish::default() };

@@ -1,4 +1,4 @@
-//! Conditioning that went through files is the same conditioning.
+//! Conditioning that is saved and loaded again is unchanged.
 
 use acestep_import::Folder;
 use acestep_runtime::{
@@ -49,7 +49,7 @@ fn conditioning_of_another_length_is_refused_with_both_shapes() {
     );
 }
 
-/// Files hold one track; a strength below 1 needs two.
+/// Files contain one track; a strength below 1 needs two.
 #[test]
 fn two_tracks_are_not_written_as_one() {
     let model = turbo();

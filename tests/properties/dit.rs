@@ -1,4 +1,4 @@
-//! The transformer works on patches of two frames and must take any number of frames.
+//! The transformer works on patches of two frames, but must accept any number of frames.
 
 use acestep_model::{Checkpoint, acestep::Dit};
 use acestep_runtime::{flow::noise::NoiseSource, host::to_host};
@@ -8,7 +8,7 @@ use burn::tensor::{Tensor, TensorData};
 const CHANNELS: usize = 16;
 const CONDITION: usize = 64;
 
-/// Reproducible values of any shape.
+/// Returns reproducible values of any shape.
 fn values(seed: u64, shape: [usize; 3]) -> Tensor<Cpu, 3> {
     let values = NoiseSource::default().initial_noise(seed, shape[0] * shape[1], shape[2]);
     Tensor::from_data(TensorData::new(values, shape), &DEVICE)

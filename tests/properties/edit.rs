@@ -1,5 +1,6 @@
-//! Flow-edit beside plain sampling: where its window is closed, or one step long, the one is made of
-//! the other.
+//! Flow-edit compared with plain sampling.
+//!
+//! If the window is closed or one step long, plain sampling gives the expected result.
 
 use std::cell::Cell;
 
@@ -20,10 +21,10 @@ use burn::tensor::{Tensor, TensorData};
 
 type Latents = Tensor<Cpu, 3>;
 
-/// Sums of a few numbers of size 1 in another order.
+/// Bound of rounding differences: sums of a few numbers of size 1 in another order.
 const FLOAT_NOISE: f32 = 2e-5;
 
-/// A model with a song, and two descriptions.
+/// A model, a song, and conditions for two descriptions.
 struct Scene {
     model: Folder,
     song: Latents,
@@ -61,7 +62,7 @@ impl Scene {
         flow::sample(&dit, tracks, start, &sampling, none, &Unobserved).expect("latents")
     }
 
-    /// The song from `source` to `target`, with the noise of each seed in turn.
+    /// Edits the song from `source` to `target`, with the noise of each seed in turn.
     fn edited(
         &self,
         [source, target]: [&Tracks<Cpu>; 2],
@@ -106,8 +107,9 @@ fn a_song_edited_to_what_it_is_stays_as_it_is() {
     assert_eq!(apart(&edited, &scene.song), 0.0);
 }
 
-/// From time 1 to 0 in one step the source's noise is the whole place: the song moves by what the
-/// two descriptions make of it.
+/// In one step from time 1 to 0 the noised source is pure noise.
+///
+/// So the song changes by the difference of the samples of the two descriptions.
 #[test]
 fn one_step_moves_the_song_by_the_difference_of_two_samples() {
     for model in [base(), turbo()] {
@@ -141,7 +143,7 @@ fn after_a_closed_window_the_target_is_sampled_from_the_noised_song() {
     assert!(apart(&half, &expected) < FLOAT_NOISE, "{}", apart(&half, &expected));
 }
 
-/// Projected guidance remembers the step before; two draws of one noise are one draw.
+/// Projected guidance keeps the previous step; two equal draws of noise must act like one.
 #[test]
 fn guidance_moves_on_once_a_step_however_many_noises_it_draws() {
     let scene = Scene::new(base());

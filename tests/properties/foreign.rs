@@ -1,4 +1,4 @@
-//! Other programs' files give the same networks and the same songs as the released layout.
+//! Files of other programs give the same networks and songs as the released layout.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ fn values<M: Module<Cpu>>(network: Result<M, acestep_import::Error>) -> Vec<Vec<
     values.0
 }
 
-/// Every parameter of a model, and its latent of silence.
+/// Returns every parameter of a model, and its latent of silence.
 fn of_model(model: &Folder) -> Vec<Vec<f32>> {
     let place = place();
     let silence = Checkpoint::<Cpu>::silence_latent(model, &DEVICE).expect("silence");
@@ -65,7 +65,7 @@ fn of_language_model(folder: &LanguageFolder) -> Vec<Vec<f32>> {
     values(folder.model(&place()))
 }
 
-/// Weights, ids of a text, a song: all of them those of the released layout.
+/// Asserts that weights, token ids and a song are equal to those of the released layout.
 fn is_the_same(model: &Folder, format: Format) {
     let tiny = open_tiny().expect("built in");
     assert_eq!(model.origin().format, format);
@@ -102,7 +102,7 @@ fn gguf_files_are_found_by_their_names_and_hold_everything() {
     assert_eq!(folder.name(), "lm-0.6b");
     is_the_same_language_model(&folder);
 
-    // By path, without a models directory, companions lie beside it.
+    // Opened by path, without a models directory, the companion files are beside it.
     let path = dir.path().join("acestep-v15-turbo-F32.gguf");
     let alone = open(&path.to_string_lossy(), &Layout::new([])).expect("a model");
     assert_eq!((alone.name(), alone.path()), ("turbo", path.as_path()));
@@ -136,7 +136,7 @@ fn bf16_is_the_upper_half_of_each_weight() {
     assert!(bits(values(Checkpoint::<Cpu>::dit(&model, &place))) == expected);
 }
 
-/// A block's step is at most its largest value's 63rd part, and a value at most half of that off.
+/// The step of a block is at most 1/63 of its largest value; the error is at most half a step.
 #[test]
 fn q8_0_is_within_half_a_step_and_is_said() {
     let dir = temporary();
@@ -155,7 +155,7 @@ fn q8_0_is_within_half_a_step_and_is_said() {
         }
     }
     assert!(coarser > 100_000, "only {coarser} values differ");
-    // Seven parts in eight of a second's song agree with the exact one's.
+    // The difference of the songs stays below half of the peak.
     let song = songs(&plan(&request(), &model), &model).expect("a song");
     let other = songs(&plan(&request(), &tiny), &tiny).expect("a song");
     assert!(acestep_tests::difference(&other[0], &song[0]) < 0.5);
@@ -187,7 +187,7 @@ fn comfyui_directories_by_kind_are_one_model() {
     is_the_same_language_model(&folder);
 }
 
-/// Sizes of the tensors tell all but the window, the levels, the rotary base: of the released ones.
+/// Tensor sizes determine all but window, FSQ levels and rotary base, which are the released ones.
 #[test]
 fn a_file_without_config_is_known_by_its_sizes() {
     let dir = temporary();
@@ -206,7 +206,7 @@ fn a_file_without_config_is_known_by_its_sizes() {
     assert!(model.notices()[0].contains("by its name it is a turbo model"));
 }
 
-/// The encoders of an XL model have a width of their own, which brings the keys of its release.
+/// The encoders of an XL model have another width, which needs extra keys in the config.
 #[test]
 fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
     let dir = temporary();
@@ -249,17 +249,17 @@ fn a_pipeline_of_diffusers_is_the_whole_model() {
     is_the_same(&model, Format::Diffusers);
 }
 
-/// The message of opening `choice` among what lies in `dir`.
+/// Returns the error message of opening `choice` with `dir` as the models directory.
 fn refused(choice: &str, dir: &Path) -> String {
     let error = open(choice, &layout(dir)).expect_err("refused");
     format!("{error}\n{}", error.hint().unwrap_or_default())
 }
 
-/// The parts that a song of a text needs, by their headers, and the pieces that go with them.
+/// The networks that a text-to-music song needs.
 const PARTS: [Part; 5] =
     [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
 
-/// Finding a piece missing must not cost a run of the language model: `check` reads no weight.
+/// `check` reads no weights, so a missing file is found before the language model runs.
 #[test]
 fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() {
     let dir = temporary();
@@ -276,13 +276,13 @@ fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() 
     assert!(text.contains("holds no latent of silence"), "{text}");
     let place = dir.path().display();
     assert!(text.contains(&format!("put silence_latent.pt of the model's release into `{place}`")));
-    // A file of another width is left, and told.
+    // A file that does not fit is ignored and named in the message.
     let broken = at("acestep-v15-base");
     std::fs::create_dir(&broken).expect("a directory");
     std::fs::write(broken.join("silence_latent.pt"), "no zip").expect("written");
     let text = check().expect("no silence that fits");
     assert!(text.contains("silence_latent.pt`, but it does not fit: `"), "{text}");
-    // The directory of any known model has one that fits.
+    // The directory of another known model contains one that fits.
     let turbo = at("acestep-v15-turbo");
     std::fs::create_dir(&turbo).expect("a directory");
     std::fs::rename(at("moved.pt"), turbo.join("silence_latent.pt")).expect("moved");
@@ -293,7 +293,7 @@ fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() 
     let text = check().expect("no tokenizer");
     assert!(text.contains("holds no tokenizer"), "{text}");
     assert!(text.contains(&format!("of the release into `{place}`")), "{text}");
-    // That of a GGUF file among the models does.
+    // The tokenizer of a GGUF file in the models directory is used.
     let models = temporary();
     write_gguf_models(models.path(), Weights::F32);
     let file = "Qwen3-Embedding-0.6B-F32.gguf";
@@ -301,7 +301,7 @@ fn what_a_file_does_not_hold_is_named_with_what_to_do_before_anything_is_read() 
     assert_eq!(check(), None);
 }
 
-/// Another network's vocabulary has other ids: the song would be of another text.
+/// The vocabulary of another network has other ids, so the song would be of another text.
 #[test]
 fn a_tokenizer_that_does_not_fit_is_left_for_the_next() {
     let dir = temporary();
@@ -354,7 +354,7 @@ fn a_gguf_file_without_pieces_finds_those_beside_it() {
     let hint = error.hint().expect("a hint");
     assert!(hint.contains(&format!("into `{}`", dir.path().display())), "{hint}");
 
-    // As the hints say.
+    // Follow the hints.
     for (from, file) in [
         ("Qwen3-Embedding-0.6B", "vocab.json"),
         ("Qwen3-Embedding-0.6B", "merges.txt"),
@@ -366,7 +366,7 @@ fn a_gguf_file_without_pieces_finds_those_beside_it() {
     is_the_same(&open(), Format::Gguf);
 }
 
-/// One config.json in a directory of several checkpoints is that of one of them at most.
+/// In a directory of several checkpoints, one config.json belongs to at most one of them.
 #[test]
 fn a_config_beside_several_checkpoints_is_taken_for_its_own_alone() {
     let dir = temporary();
@@ -381,7 +381,7 @@ fn a_config_beside_several_checkpoints_is_taken_for_its_own_alone() {
     let open = |name: &str| open(name, &layout(dir.path())).expect("a model");
     let tiny = open_tiny().expect("built in");
     set("is_turbo", true.into());
-    // Of sizes that are the same, its own name tells.
+    // If the sizes are equal, the file name decides.
     let base = "tiny_base_aio.safetensors";
     std::fs::copy(dir.path().join("tiny_turbo_aio.safetensors"), dir.path().join(base))
         .expect("a copy");
@@ -395,7 +395,7 @@ fn a_config_beside_several_checkpoints_is_taken_for_its_own_alone() {
         "{notice}"
     );
     assert!(notice.contains("a turbo model's, which this is not by its name"), "{notice}");
-    // Alone, the file of the user's is believed.
+    // With a single checkpoint, the user's config.json is used.
     std::fs::remove_file(dir.path().join("tiny_turbo_aio.safetensors")).expect("removed");
     assert!(open(base).is_turbo());
 
@@ -458,13 +458,13 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
             assert!(hint.contains("--no-thinking") && hint.contains("audio_tokenizer"), "{hint}");
         }
     }
-    // An old directory that the index no longer lists is no codec.
+    // A directory that the index does not list is ignored.
     write_diffusers(&pipeline);
     let index = r#"{"_class_name": "AceStepPipeline", "audio_tokenizer": [null, null]}"#;
     std::fs::write(pipeline.join("model_index.json"), index).expect("written");
     let model = open("pipeline", &layout(dir.path())).expect("a model");
     assert!(model.require(Part::AudioCodec).is_err());
-    // The others are needed.
+    // The other directories are required.
     std::fs::remove_dir_all(pipeline.join("condition_encoder")).expect("removed");
     assert!(refused("pipeline", dir.path()).contains("holds no condition_encoder"));
 }
@@ -497,7 +497,7 @@ fn a_text_encoder_is_no_language_model() {
     };
     let text = refused(&path);
     assert!(text.contains("no audio codes among its 446 tokens"), "{text}");
-    // Of a released size the header alone tells, with no tokenizer near.
+    // For a released size, the header alone is enough, without a tokenizer.
     let shape = [151_669, 0];
     let stored = acestep_tests::foreign::Stored { shape: shape.into(), values: vec![] };
     let tensors = [("embed_tokens.weight".to_owned(), stored)].into();
@@ -524,7 +524,7 @@ fn gguf_files_are_known_by_what_they_say_of_themselves() {
     let at = |name: &str| dir.path().join(name);
     std::fs::rename(at("acestep-v15-turbo-F32.gguf"), at("a.gguf")).expect("renamed");
     std::fs::rename(at("acestep-5Hz-lm-0.6B-F32.gguf"), at("b.gguf")).expect("renamed");
-    // An autoencoder is no diffusion model, whatever it is called.
+    // An autoencoder is not a diffusion model, even with the name of one.
     std::fs::copy(at("vae-F32.gguf"), at("acestep-v15-turbo-BF16.gguf")).expect("a copy");
     let layout = layout(dir.path());
     let model = open("turbo", &layout).expect("a model");
@@ -580,7 +580,7 @@ fn other_files_are_refused_by_what_they_are() {
     let dir = temporary();
     let at = |name: &str| dir.path().join(name);
     write_gguf_models(dir.path(), Weights::F32);
-    // A network of another kind, under whatever name.
+    // A network of another kind.
     let text = refused(&at("vae-F32.gguf").to_string_lossy(), dir.path());
     assert!(text.contains("holds the Oobleck audio autoencoder, not a diffusion"), "{text}");
     let llama = [("general.architecture", value_text("llama"))];
@@ -596,7 +596,7 @@ fn other_files_are_refused_by_what_they_are() {
     std::fs::write(at("model.pt"), b"PK\x03\x04").expect("written");
     assert!(refused("model.pt", dir.path()).contains("PyTorch's own files are not read"));
 
-    // Weights in 8 bits of ComfyUI.
+    // ComfyUI's fp8 weights.
     let header = r#"{"model.diffusion_model.decoder.proj_in.1.weight":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 2]].concat();
     std::fs::write(at("fp8.safetensors"), bytes).expect("written");

@@ -1,4 +1,4 @@
-//! Broken weights end in an error that names the stage, never in a file.
+//! Broken weights lead to an error that names the stage, never to a file.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use burn::{
     tensor::Tensor,
 };
 
-/// All weights of one network multiplied by a number.
+/// Multiplies all weights of one network by a factor.
 struct Broken {
     part: Part,
     factor: f32,
@@ -34,7 +34,7 @@ fn broken(part: Part, factor: f32) -> Altered<Broken> {
     Altered::new(Broken { part, factor })
 }
 
-/// A song that needs every network but the VAE's encoder.
+/// Returns a request that needs every network except the VAE encoder.
 fn covering() -> Request {
     Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() }
 }
@@ -56,7 +56,7 @@ fn weights_that_are_no_numbers_name_the_stage() {
     }
 }
 
-/// The song needs no codec, and so does not read it.
+/// The song needs no codec, so the codec is not loaded.
 #[test]
 fn a_network_that_is_not_needed_may_be_broken() {
     let model = broken(Part::AudioCodec, f32::NAN);
@@ -71,7 +71,7 @@ fn a_silent_decoder_is_an_error_and_not_a_silent_file() {
     assert_eq!(error.to_string(), "the VAE gave silence: rms 0.0e0, peak 0.0e0");
 }
 
-/// Asks to stop as soon as a stage has begun.
+/// Cancels the run as soon as a stage starts.
 struct StopAt {
     stage: Stage,
     reached: Cell<bool>,

@@ -1,13 +1,13 @@
-//! What the built-in model plays is held against what was asked for, by a listener that knows nothing of it.
+//! An independent listener checks songs of the built-in model against their requests.
 //!
-//! A few questions of the [exam](acestep_demo::exam), whose marks over a hundred are in the book,
-//! "Training".
+//! These are a few questions of the [exam](acestep_demo::exam). The results of the whole exam are
+//! in the book, "Training".
 
 use acestep_demo::composer::Piece;
 use acestep_demo::exam::{Answer, Heard, Student, heard, question, styles};
 use acestep_runtime::lm::metadata::Scalar;
 
-/// Pieces that the listener learns the styles from.
+/// The number of pieces from which the listener learns the styles.
 const LESSONS: u64 = 96;
 
 fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
@@ -21,12 +21,13 @@ fn hear(answers: impl Iterator<Item = Answer>) -> Vec<(Answer, Heard)> {
         .collect()
 }
 
-/// Of a hundred covers 92 have the beat of their source, whose tempo nobody typed. These are five of those 92: a
-/// later model shall not lose what this one had.
+/// In the exam, 92 of 100 covers have the tempo of their source, which the request does not give.
+///
+/// These are five of the 92, to detect a regression of a later model.
 #[test]
 fn covers_keep_the_tempo_of_their_source() {
     let student = Student::built_in();
-    // House, synth pop, chiptune, techno, bossa nova.
+    // The styles are house, synth pop, chiptune, techno and bossa nova.
     let covers = [2, 3, 5, 8, 10].map(|index| (index, question(index, 10.0)));
     let answers = hear(covers.iter().map(|(index, source)| student.cover(source, *index)));
     for (Answer { asked, .. }, heard) in answers {
@@ -35,7 +36,7 @@ fn covers_keep_the_tempo_of_their_source() {
     }
 }
 
-/// Of two hundred 189 have the key, 187 the tempo and 171 the style.
+/// In the exam, 189 of 200 songs have the right key, 187 the tempo and 171 the style.
 #[test]
 fn what_is_planned_is_what_was_asked_for() {
     let student = Student::built_in();
@@ -62,7 +63,7 @@ fn is_in_time(bpm: f64, heard: &Heard) -> bool {
     (heard.bpm / bpm - 1.0).abs() < 0.02
 }
 
-/// The README's first command, whose caption is all that is said.
+/// Runs the README's first command, which gives only a caption.
 #[test]
 fn a_caption_alone_becomes_what_it_says() {
     let student = Student::built_in();
@@ -76,7 +77,7 @@ fn a_caption_alone_becomes_what_it_says() {
     assert_eq!(Some(heard.keyscale.to_string()), decided.keyscale);
 }
 
-/// A repaint changes what it was asked to change and nothing else; the model hears key and tempo of a song.
+/// A repaint changes only its region, and the model recognises key and tempo of a song.
 #[test]
 fn a_repaint_leaves_the_rest_and_key_and_tempo_are_understood() {
     let student = Student::built_in();

@@ -1,4 +1,4 @@
-//! The language model: the reference's runs, and what must be true of any.
+//! The language model: runs of the reference, and properties of every run.
 
 use acestep_import::LanguageFolder;
 use acestep_model::{LanguageCheckpoint, Place, Tokenizer, qwen3};
@@ -44,7 +44,7 @@ fn the_reference_s_runs_come_out_token_by_token() {
         let calls = case["calls"].as_array().expect("calls");
         assert_eq!(composed.calls.len(), calls.len(), "{name}");
         for (ours, theirs) in composed.calls.iter().zip(calls) {
-            // The reference pads the shorter prompt of a pair on the left.
+            // The reference left-pads the shorter prompt of a pair.
             let longest = ours.prompts.iter().map(Vec::len).max().unwrap_or(0);
             let pad = tokenizer(&language).id_of("<|endoftext|>").expect("a special token");
             let padded = |ids: &Vec<u32>| [vec![pad; longest - ids.len()], ids.clone()].concat();
@@ -57,7 +57,7 @@ fn the_reference_s_runs_come_out_token_by_token() {
     }
 }
 
-/// A writer over the built-in model, for tests of single phases.
+/// Calls `work` with a writer of the built-in model, for tests of single phases.
 fn with_writer<T>(sampler: Sampler, work: impl FnOnce(&Writer<'_, Cpu>) -> T) -> T {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let vocabulary = Vocabulary::new(tokenizer(&language)).expect("complete");
@@ -160,7 +160,7 @@ fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
     });
 }
 
-/// A language model all of whose weights are NaN, as of a damaged file.
+/// A language model with NaN in all weights, like a damaged file.
 struct Damaged(LanguageFolder);
 
 struct ToNan;
@@ -194,7 +194,7 @@ fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
     let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
     let error = compose::<Cpu, _>(&replay.job(), &Damaged(language), &place(), &Unobserved)
         .expect_err("no numbers");
-    // The names before the first value are not scored.
+    // The tokens before the first value are forced, so they need no logits.
     let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };
     let text = error.to_string();
     assert!(text.contains("at token 4; it had written: <think>\nbpm:"), "{text}");
@@ -220,7 +220,7 @@ fn a_prompt_without_room_for_an_answer_is_refused() {
     });
 }
 
-/// A random network's plans, captions included: nothing that no song can have comes out.
+/// Plans of a random network, with captions, contain only valid values.
 #[test]
 fn whatever_it_decides_is_what_a_song_can_have() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
@@ -249,7 +249,7 @@ fn whatever_it_decides_is_what_a_song_can_have() {
         assert!(made.bpm.is_none_or(|bpm| (30..=300).contains(&bpm)), "seed {seed}: {made:?}");
         let length = made.duration;
         assert!(length.is_none_or(|s| (10.0..=600.0).contains(&s)), "seed {seed}: {made:?}");
-        // The rest is checked by whoever plans the song.
+        // `Plan::resolve` checks the other fields.
         let model = acestep_tests::info(&acestep_tests::turbo());
         Plan::resolve(&made, &model).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }

@@ -1,4 +1,4 @@
-//! A song is as long as was asked: `floor(25 seconds)` frames of 1920 samples.
+//! A song has exactly the requested length: `floor(25 seconds)` frames of 1920 samples.
 
 use acestep_model::{Checkpoint, Configs, oobleck};
 use acestep_runtime::{Parts, Plan, Request, Residency, Unobserved, generate};
@@ -8,9 +8,9 @@ fn lasting(seconds: f64) -> Request {
     Request { duration: Some(seconds), ..request() }
 }
 
-/// Durations and their frames, counted in milliseconds so that the expectation is exact.
+/// Returns durations and their frames. Milliseconds as integers make the expectation exact.
 fn odd_lengths() -> impl Iterator<Item = (f64, usize)> {
-    // Steps of 0.333 and 0.27 s meet every hundredth and most fractions of a frame.
+    // Steps of 0.333 and 0.27 s cover every hundredth and most fractions of a frame.
     let milliseconds = (1000u64..=60_000).step_by(333).chain((1000..=60_000).step_by(270));
     let whole_seconds = (1..=60).map(|second| 1000 * second);
     milliseconds.chain(whole_seconds).map(|ms| (ms as f64 / 1000.0, (ms * 25 / 1000) as usize))
@@ -26,7 +26,7 @@ fn every_duration_up_to_a_minute_is_planned_to_the_frame() {
     }
 }
 
-/// Frames by hand: 1.5 x 25 = 37.5, 1.96 x 25 = 49, 2.04 x 25 = 51, 3.7 x 25 = 92.5.
+/// Computed by hand: 1.5 x 25 = 37.5, 1.96 x 25 = 49, 2.04 x 25 = 51, 3.7 x 25 = 92.5.
 #[test]
 fn known_durations_have_known_frames() {
     let model = turbo();
@@ -37,7 +37,7 @@ fn known_durations_have_known_frames() {
     }
 }
 
-/// Shorter than what is sampled at least, equal to it, longer, and with an odd number of frames.
+/// Lengths below, equal to and above the minimum that is sampled, and an odd number of frames.
 #[test]
 fn finished_songs_have_exactly_the_samples_that_were_asked_for() {
     let model = turbo();
@@ -50,7 +50,7 @@ fn finished_songs_have_exactly_the_samples_that_were_asked_for() {
     }
 }
 
-/// A decoder of one channel, so that a minute of sound costs little.
+/// Replaces the decoder by one with a single channel, so that a minute of sound is fast.
 struct Slim(Configs);
 
 impl Slim {
@@ -72,7 +72,7 @@ impl Change for Slim {
     }
 }
 
-/// From 1 to 60 s in steps of 1.97 s: whole frames and fractions of one, one tile and several.
+/// Lengths from 1 to 60 s in steps of 1.97 s: whole and fractional frames, one and several tiles.
 #[test]
 fn every_length_up_to_a_minute_is_rendered_to_the_sample() {
     let slim = Altered::new(Slim::new());

@@ -1,4 +1,4 @@
-//! A sound becomes the latents and the codes that the reference makes of it, in tiles or whole.
+//! Audio encoding gives the latents and codes of the reference, in tiles or as a whole.
 
 use std::{cell::RefCell, f64::consts::TAU};
 
@@ -36,7 +36,7 @@ fn tiled(encoder: &Encoder<Cpu>, sound: Tensor<Cpu, 3>, chunk: usize, overlap: u
 #[test]
 fn any_overlap_from_eight_frames_gives_the_whole_encode() {
     let encoder = encoder();
-    // The last 1000 samples are heard by the last frames and have none of their own.
+    // The last 1000 samples affect the last frames, but have no frame of their own.
     for samples in [24 * HOP, 25 * HOP + 1000] {
         let whole = tiled(&encoder, noise(samples), 100, 0);
         assert_eq!(whole.len(), 16 * (samples / HOP));
@@ -48,8 +48,9 @@ fn any_overlap_from_eight_frames_gives_the_whole_encode() {
     }
 }
 
-/// Golden: `vae_tiled`, whose overlap of two frames is too short to give the whole encode: tiles
-/// must be cut where upstream cuts them.
+/// Golden: `vae_tiled`. Its overlap of two frames is too short to give the untiled result.
+///
+/// So tiles must be cut at the same frames as upstream.
 #[test]
 fn tiles_are_upstreams_tiles() {
     let golden = Golden::open("a/vae_tiled.safetensors");
@@ -64,7 +65,7 @@ fn tiles_are_upstreams_tiles() {
         assert_eq!(latents.len(), expected.len());
         let change = largest_difference(expected.iter().zip(&latents));
         assert!(change < FLOAT_NOISE, "{case}: {change}");
-        // The comparison would see another cut.
+        // The comparison would detect another cut.
         let whole = tiled(&encoder, sound, 100, 0);
         assert!(largest_difference(expected.iter().zip(&whole)) > 10.0 * FLOAT_NOISE);
     }
@@ -74,14 +75,14 @@ fn transposed(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| values[r * columns + c])).collect()
 }
 
-/// The source of the goldens' covers: a sine on eight steps, 5.3 s.
+/// Returns the source of the goldens' covers: a sine plus eight constant steps, 5.3 s.
 fn source() -> Audio {
     const SAMPLES: usize = 254_400;
     let (shape, steps) = Golden::open("a/e2e.safetensors").f32("srcwav_steps");
     assert_eq!(shape, [2, 8]);
     let channel = |steps: &[f32]| {
         let value = |i: usize| {
-            // In f32 like the reference: at 6000 radians the phase is rounded to 5e-4.
+            // In f32 like the reference: rounding of the phase is 5e-4 at 6000 radians.
             let phase = (TAU * 180.0) as f32 * (i as f32 / 48_000.0);
             0.4 * f64::from(phase).sin() as f32 + steps[i / (SAMPLES / 8 + 1)]
         };
@@ -90,8 +91,9 @@ fn source() -> Audio {
     Audio { channels: steps.chunks(8).map(channel).collect(), sample_rate: 48_000 }
 }
 
-/// Golden: `e2e`, case `cover`: its source latents are those of a sound, its context those of the
-/// sound's codes.
+/// Golden: `e2e`, case `cover`.
+///
+/// Its source latents are the encoded sound, and its context is decoded from the sound's codes.
 #[test]
 fn a_sound_has_the_latents_and_codes_of_the_reference() {
     let golden = Golden::open("a/e2e.safetensors");
@@ -120,7 +122,7 @@ fn latents_have_the_codes_of_the_reference() {
     let golden = Golden::open("a/audio_tokenizer.safetensors");
     let model = turbo();
     let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Kept);
-    // 40 frames, and 33, which are filled up with silence.
+    // 40 frames, and 33, which are padded with silence.
     for case in ["tok0", "tok2"] {
         let (shape, values) = golden.f32(&format!("{case}.latents"));
         let latents = Tensor::from_data(TensorData::new(values, [1, shape[1], shape[2]]), &DEVICE);
@@ -130,7 +132,7 @@ fn latents_have_the_codes_of_the_reference() {
     }
 }
 
-/// More codes than are made at once, and a last one that is not full.
+/// Uses more codes than one pass computes, and a last code with fewer frames.
 #[test]
 fn codes_do_not_depend_on_how_many_are_made_at_once() {
     let model = turbo();
@@ -183,10 +185,10 @@ fn a_value_that_is_no_number_is_an_error_and_no_code() {
     assert!(error.to_string().starts_with("the encoder of the VAE gave"), "{error}");
 }
 
-/// A stage, and how far it is of how much; nothing if it is over.
+/// A stage and its progress (done, total); `None` when it is finished.
 type Entry = (Stage, Option<(usize, usize)>);
 
-/// Writes down what it is told, and stops where it is asked to.
+/// Records events, and cancels at a given stage.
 struct Diary {
     events: RefCell<Vec<Entry>>,
     stop_at: Option<Stage>,

@@ -1,4 +1,4 @@
-//! What must be true of any song, whatever its weights.
+//! Properties of every song, independent of the weights.
 
 mod after;
 mod batch;

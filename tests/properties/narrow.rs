@@ -1,5 +1,6 @@
-//! Networks in bf16 and f16 give what they give in f32, as near as their types allow, and a stage
-//! whose numbers leave the range of its type is done again in f32.
+//! Networks in bf16 and f16 give the results of f32, up to rounding.
+//!
+//! A stage that overflows is run again in f32.
 
 use std::cell::RefCell;
 
@@ -29,7 +30,7 @@ fn narrow(dtype: DType) -> Place<Cpu> {
     Place { dtype, ..place() }
 }
 
-/// Reproducible values of any shape.
+/// Returns reproducible values of any shape.
 fn values(seed: u64, shape: [usize; 3]) -> Tensor<Cpu, 3> {
     let values = NoiseSource::default().initial_noise(seed, shape[0] * shape[1], shape[2]);
     Tensor::from_data(TensorData::new(values, shape), &DEVICE)
@@ -40,7 +41,7 @@ fn ids(length: usize) -> Tensor<Cpu, 2, Int> {
     Tensor::from_data(TensorData::new(ids, [1, length]), &DEVICE)
 }
 
-/// The root of the mean square of the difference, over that of what is expected.
+/// Returns the RMS of the difference, relative to the RMS of `expected`.
 fn relative(ours: &[f32], expected: &[f32]) -> f64 {
     assert_eq!(ours.len(), expected.len());
     let square = |x: f32| f64::from(x).powi(2);
@@ -48,8 +49,9 @@ fn relative(ours: &[f32], expected: &[f32]) -> f64 {
     (error / expected.iter().map(|&x| square(x)).sum::<f64>()).sqrt()
 }
 
-/// What `run` gives in each narrow type must be within `[bf16, f16]` of what it gives in f32, and
-/// not the same: then it would not have been computed in that type.
+/// Asserts that results in bf16 and f16 are within `bounds`, `[bf16, f16]`, of the f32 result.
+///
+/// They must not be equal either: then they would have been computed in f32.
 fn assert_near(what: &str, bounds: [f64; 2], run: impl Fn(&Place<Cpu>) -> Tensor<Cpu, 3>) {
     let wide = run(&place());
     assert_eq!(wide.dtype(), DType::F32, "{what}");
@@ -64,7 +66,7 @@ fn assert_near(what: &str, bounds: [f64; 2], run: impl Fn(&Place<Cpu>) -> Tensor
 
 #[test]
 fn the_text_encoder() {
-    // What is large is kept as narrow as it was asked for, whatever it is computed with.
+    // Weights are kept in the requested dtype, independent of the dtype of the computation.
     for dtype in [DType::BF16, DType::F16] {
         let encoder = turbo().text_encoder(&narrow(dtype)).expect("built in");
         assert_eq!(encoder.dtype(), dtype);
@@ -87,7 +89,7 @@ fn the_conditioner() {
     });
 }
 
-/// The time 0.5 is 500 after scaling in every type; most others are rounded.
+/// The time 0.5 becomes 500 after scaling, which is exact in every dtype; most others are rounded.
 #[test]
 fn the_transformer() {
     assert_near("velocity", [0.03, 0.004], |place| {
@@ -136,7 +138,7 @@ fn the_language_model_and_its_cache() {
     });
 }
 
-/// In eight bits only the matrices of these two networks are kept, and all numbers between them are f32.
+/// In int8 mode, only the weight matrices of these two networks are int8; activations are f32.
 #[test]
 fn the_networks_that_are_kept_in_eight_bits() {
     let error = |run: &dyn Fn(&Place<Cpu>) -> Tensor<Cpu, 3>| {
@@ -164,7 +166,7 @@ fn the_networks_that_are_kept_in_eight_bits() {
     assert!(scores > in_bf16 && scores < 0.03, "{scores:.2e}, bf16 {in_bf16:.2e}");
 }
 
-/// Remembers what overflowed.
+/// Records overflows.
 #[derive(Default)]
 struct Watch(RefCell<Vec<String>>);
 
@@ -176,7 +178,7 @@ impl Observe for Watch {
     }
 }
 
-/// A song from codes, which needs five networks.
+/// Returns a request for a song from codes, which needs five networks.
 fn covering() -> Request {
     Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() }
 }
@@ -193,7 +195,7 @@ fn a_song_is_made_in_every_type() {
         song.audio.channels.concat()
     };
     let wide = song(DType::F32);
-    // In bf16 most times are others, as in the reference.
+    // In bf16 most timesteps are rounded, as in the reference.
     for (dtype, least, most) in
         [(DType::F16, 1e-5, 0.05), (DType::BF16, 0.05, 0.3), (DType::I8, 0.05, 0.3)]
     {
@@ -202,7 +204,7 @@ fn a_song_is_made_in_every_type() {
     }
 }
 
-/// All weights of one network multiplied by a number.
+/// Multiplies all weights of one network by a factor.
 struct Louder {
     part: Part,
     factor: f32,
@@ -222,7 +224,9 @@ impl Change for Louder {
     }
 }
 
-/// The song of a model with one louder network in `dtype`, all others in f32; and what was told.
+/// Returns the song of a model with one scaled network in `dtype`, and the overflow notices.
+///
+/// All other networks are in f32.
 fn louder(
     (part, network): (Part, Network),
     factor: f32,
@@ -235,15 +239,16 @@ fn louder(
     let songs = generate(&plan, &parts, &watch);
     let told = watch.0.take();
     if songs.is_ok() && dtype != DType::F32 {
-        // What was run again in f32 stays there: the next song says nothing more.
+        // The network stays in f32 after the retry, so the next song has no notice.
         let next = generate(&plan, &parts, &watch).expect("a song");
         assert_eq!((Some(next), watch.0.take()), (songs.as_ref().ok().cloned(), vec![]), "{part}");
     }
     (songs, told)
 }
 
-/// With weights a hundred times as large the gated units give more than 65504; the filters of the VAE,
-/// one behind the other, with four times.
+/// Weights times 100 make the gated units exceed 65504.
+///
+/// For the consecutive convolutions of the VAE, a factor of 4 is enough.
 #[test]
 fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
     for (part, network, factor, who) in [
@@ -293,7 +298,7 @@ fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
     assert!(error.hint().is_some_and(|hint| hint.contains("--dtype f32")), "{:?}", error.hint());
 }
 
-/// A language model with louder weights.
+/// A language model with weights times 100.
 struct LouderLanguage(LanguageFolder);
 
 impl LanguageCheckpoint<Cpu> for LouderLanguage {

@@ -1,4 +1,4 @@
-//! The prompts of the language model in each style, byte by byte, as a song's request leads to them.
+//! The exact prompts of the language model in each style.
 
 use acestep_model::{LanguageCheckpoint, Tokenizer};
 use acestep_runtime::{
@@ -13,7 +13,7 @@ use acestep_tests::{Cpu, place};
 const SYSTEM: &str = "<|im_start|>system\n# Instruction\nGenerate audio semantic tokens based on \
                       the given conditions:\n\n<|im_end|>\n";
 
-/// Composes `request` with the built-in model in a style; also gives its tokenizer.
+/// Composes `request` with the built-in model in a style. Also returns the tokenizer.
 fn asked(
     request: &Request,
     style: &str,
@@ -23,7 +23,7 @@ fn asked(
     let request = Request { lm_prompt_style: Some(style.into()), ..request.clone() };
     let mut settings = Settings::resolve(&request, &[0], &mut vec![]).expect("valid");
     (settings.temperature, settings.top_p, settings.max_tokens) = (2.0, None, Some(900));
-    // The model is random, and not every answer of it ends.
+    // The model is random, so not every answer ends.
     let composed = (0..30).find_map(|seed| {
         settings.seeds = vec![seed];
         let (ask, settings) = (ask.clone(), &settings);
@@ -52,9 +52,10 @@ fn song() -> Request {
     }
 }
 
-/// The prompts of the codes of a song whose metadata are all given. Worked out by hand: upstream
-/// `build_formatted_prompt_with_cot` and its `user_metadata`, acestep.cpp `build_cot_yaml` and
-/// `build_lm_prompt_uncond_with_cot`.
+/// Compares the prompts for codes of a song with complete metadata.
+///
+/// Derived by hand from upstream's `build_formatted_prompt_with_cot` and its `user_metadata`, and
+/// from acestep.cpp's `build_cot_yaml` and `build_lm_prompt_uncond_with_cot`.
 #[test]
 fn codes_of_a_song_whose_metadata_are_given_are_asked_for_as_each_program_does() {
     let user = "<|im_start|>user\n# Caption\nsoul: 'slow'\n\n# Lyric\n[Verse]\nIt rains\n<|im_end|>\n\
@@ -98,7 +99,7 @@ fn codes_of_a_song_whose_metadata_are_given_are_asked_for_as_each_program_does()
     }
 }
 
-/// Later upstream does not tell the model the language, and acestep.cpp asks with the new caption.
+/// Later upstream prompts omit the language, and acestep.cpp prompts use the new caption.
 #[test]
 fn what_is_planned_stands_where_each_program_puts_it() {
     let open = Request { bpm: None, duration: Some(10.0), ..song() };
@@ -113,7 +114,7 @@ fn what_is_planned_stands_where_each_program_puts_it() {
     );
     let begin = encode(&(SYSTEM.to_owned() + &user));
     let same = begin.iter().zip(&codes.prompts[0]).take_while(|(a, b)| a == b).count();
-    // The space at the end may be one token with what follows.
+    // The tokenizer may merge the space at the end with the next text.
     assert!(same + 1 >= begin.len(), "{same} of {}", begin.len());
 
     let (composed, _) = asked(&open, "upstream", Ask::Plan);

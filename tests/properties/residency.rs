@@ -1,4 +1,4 @@
-//! Networks that stay loaded sing the same song, and are read once.
+//! Networks that stay loaded give the same song, and are loaded once.
 
 use std::{
     cell::Cell,
@@ -16,7 +16,7 @@ use acestep_runtime::{
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, turbo};
 use burn::module::Module;
 
-/// Counts how often a network is read.
+/// Counts how often a network is loaded.
 struct Counted(Cell<usize>);
 
 impl Change for Counted {
@@ -44,8 +44,9 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     assert_eq!(model.change.0.get(), 5);
 }
 
-/// Three requests, two of which have all words in common: five networks, and each read once. The
-/// prompts of those two go through the text encoder once.
+/// Three requests need five networks, and each is loaded once.
+///
+/// Two of the requests have the same prompt, which is encoded once.
 #[test]
 fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let coded = |seed, caption: &str| Request {
@@ -80,7 +81,7 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     assert_eq!(model.change.0.get(), 5);
 }
 
-/// Counts how often texts were read.
+/// Counts runs of the text encoder.
 struct Readings<'a>(&'a Cell<usize>);
 
 impl Observe for Readings<'_> {
@@ -91,7 +92,7 @@ impl Observe for Readings<'_> {
     }
 }
 
-/// The second of three is no song.
+/// The second of three requests fails.
 #[test]
 fn a_song_that_fails_stops_no_other() {
     let model = turbo();
@@ -112,7 +113,7 @@ fn a_song_that_fails_stops_no_other() {
     assert!(made[0].is_ok() && made[0] == made[2]);
 }
 
-/// A network that the device has no room for.
+/// A network that does not fit into the device's memory.
 struct Refused(Part);
 
 impl Change for Refused {

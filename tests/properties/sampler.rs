@@ -1,4 +1,4 @@
-//! What every way of sampling must keep, and what each changes.
+//! Every sampler setting changes the song, but not the independence of songs in a batch.
 
 use acestep_import::Folder;
 use acestep_runtime::{
@@ -7,7 +7,7 @@ use acestep_runtime::{
 };
 use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
 
-/// The first song's latents.
+/// Returns the latents of the first song.
 fn latents(request: &Request, model: &Folder) -> Vec<f32> {
     let plan = plan(request, model);
     let parts = Parts::<Cpu, _>::new(model, place(), Residency::WhileUsed);
@@ -20,10 +20,10 @@ fn apart(a: &[f32], b: &[f32]) -> f32 {
     largest_difference(a.iter().zip(b))
 }
 
-/// As in `batch`: rounding may differ with the size of a matrix product.
+/// Bound of rounding differences, which depend on the size of a matrix product, as in `batch`.
 const FLOAT_NOISE: f32 = 5e-5;
 
-/// Each setting alone, with its name.
+/// Returns requests with one sampler setting each, and the setting's name.
 fn settings() -> Vec<(&'static str, Request)> {
     let word = |word: &str| Some(word.to_owned());
     vec![

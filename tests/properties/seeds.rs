@@ -1,4 +1,4 @@
-//! A seed is a song.
+//! A seed determines the song.
 
 use acestep_runtime::Request;
 use acestep_tests::{difference, plan, request, songs, turbo};

@@ -1,4 +1,4 @@
-//! Songs that are made from songs.
+//! Tasks with a source or reference song.
 
 use std::f64::consts::TAU;
 
@@ -16,7 +16,7 @@ use acestep_tests::{Cpu, base, difference, info, largest_difference, place, song
 
 const RATE: u32 = 48_000;
 
-/// A chord that beats, louder towards the end.
+/// Returns a beating chord that gets louder towards the end.
 fn song(seconds: f64) -> Audio {
     let samples = (seconds * f64::from(RATE)) as usize;
     let sample = |i: usize, hertz: f64| {
@@ -51,7 +51,7 @@ fn made(request: &Request, model: &Folder, sounds: &Sounds) -> Song {
     songs(&plan_of(request, model, sounds), model).expect("a song").remove(0)
 }
 
-/// Every sample outside the region is the source's, to the bit; inside, next to none is.
+/// Outside the region every sample equals the source bit for bit; inside, almost none does.
 #[test]
 fn a_repaint_leaves_the_rest_as_it_is() {
     let model = turbo();
@@ -65,7 +65,7 @@ fn a_repaint_leaves_the_rest_as_it_is() {
             ..asked("repaint")
         };
         let song = made(&request, &model, &sounds).audio;
-        // The last samples, too few for a latent frame, are there too.
+        // The last samples, too few for a latent frame, are kept too.
         assert_eq!(song.samples(), source.samples());
         let region = 96_624..201_600;
         for (ours, theirs) in song.channels.iter().zip(&source.channels) {
@@ -94,11 +94,11 @@ fn what_is_added_before_and_after_a_song_leaves_it_as_it_is() {
         Request { repainting_start: Some(5.5), repainting_end: Some(7.0), ..asked("repaint") };
     let longer = made(&after, &model, &sounds).audio;
     assert_eq!(longer.channels[1][..source.samples()], source.channels[1]);
-    // 7 s in whole frames of 40 ms.
+    // 7 s are whole frames of 40 ms.
     assert_eq!(longer.samples(), 336_000);
 }
 
-/// The last 20 ms are too few for a frame, and the region goes on to the end.
+/// The region ends with the last whole frame; the last 20 ms are too short for a frame.
 #[test]
 fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
     let model = turbo();
@@ -111,7 +111,7 @@ fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
     assert_ne!(song.channels[0][last], source.channels[0][last]);
 }
 
-/// A source of latents has no samples to keep, but its latents stay.
+/// A source of latents has no samples to keep, but its latents outside the region are kept.
 #[test]
 fn a_repaint_of_latents_keeps_the_latents_around_it() {
     let model = turbo();
@@ -143,7 +143,7 @@ fn a_repaint_of_latents_keeps_the_latents_around_it() {
     }
 }
 
-/// The codes of the source, given as such, are what a cover hears of it.
+/// A cover is conditioned on the codes of its source, so giving the codes makes the same song.
 #[test]
 fn a_cover_is_the_song_of_its_sources_codes() {
     let model = turbo();
@@ -154,12 +154,12 @@ fn a_cover_is_the_song_of_its_sources_codes() {
     let request = Request { audio_codes: Some(vec![codes]), ..asked("text2music") };
     let coded = made(&request, &model, &Sounds::default());
     assert!(difference(&cover, &coded) < 1e-4, "{}", difference(&cover, &coded));
-    // Latents hold more than codes do.
+    // Latents contain more information than codes.
     let closer = made(&asked("cover-nofsq"), &model, &given(&model, &source));
     assert!(difference(&cover, &closer) > 0.01);
 }
 
-/// Without any step that follows it the source leaves nothing but its length and the instruction.
+/// If no step follows the source, only its length and the instruction remain.
 #[test]
 fn a_cover_of_strength_0_hears_nothing_of_its_source() {
     let model = turbo();
@@ -200,14 +200,14 @@ fn a_silent_source_and_a_silent_reference_are_refused() {
     let silent = Audio { channels: vec![vec![0.0; 96_000]], sample_rate: RATE };
     let model = turbo();
     assert!(matches!(Sound::heard(&silent, &info(&model)), Err(Error::SilentSource)));
-    // Silent where it is heard, though not all of it is.
+    // The reference is not silent as a whole, but the excerpts that are used are.
     let mut odd = vec![0.0; 200 * 48_000];
     odd[100 * 48_000..][..48_000].fill(0.5);
     let odd = Audio { channels: vec![odd], sample_rate: RATE };
     assert!(matches!(Sound::reference(&odd, &info(&model)), Err(Error::SilentSource)));
 }
 
-/// One step each: a base model is slow.
+/// Each song has one step, because a base model is slow.
 #[test]
 fn the_tasks_of_base_models_hear_their_source_and_their_track() {
     let model = base();
@@ -236,8 +236,9 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
     assert_eq!(part.channels[0][96_000..], source.channels[0][96_000..]);
 }
 
-/// A song that is edited from what it is to the same stays as it is; to something else it does not,
-/// and the fewer steps edit, the more of it stays.
+/// An edit to the same description changes nothing.
+///
+/// An edit to another description changes the song; fewer edited steps change it less.
 #[test]
 fn an_edit_to_the_same_words_changes_nothing() {
     let model = turbo();
@@ -269,7 +270,7 @@ fn an_edit_to_the_same_words_changes_nothing() {
     assert!(few > 1e-3 && few < all, "{few} {all}");
 }
 
-/// Two songs of a batch differ inside the region alone.
+/// Two songs of a batch differ only inside the region.
 #[test]
 fn a_batch_of_repaints_shares_its_source() {
     let model = turbo();

@@ -1,4 +1,4 @@
-//! The VAE in tiles gives the sound of the VAE at once.
+//! Tiled decoding gives the same sound as decoding in one pass.
 
 use acestep_model::{Checkpoint, oobleck::Decoder};
 use acestep_runtime::{
@@ -13,7 +13,7 @@ use burn::tensor::{Tensor, TensorData};
 const CHANNELS: usize = 16;
 const HOP: usize = 1920;
 
-/// The sound has a peak of about 6; its own rounding is 1e-5 (see the goldens' README).
+/// Bound of rounding differences. The peak is about 6, its rounding 1e-5 (see the goldens' README).
 const FLOAT_NOISE: f32 = 2e-5;
 
 fn latents(frames: usize) -> Tensor<Cpu, 3> {
@@ -44,7 +44,7 @@ fn any_overlap_from_sixteen_frames_gives_the_whole_decode() {
     }
 }
 
-/// A sample depends on nine frames to either side: nine are enough and eight are not.
+/// A sample depends on nine frames on either side: an overlap of nine is enough, eight is not.
 #[test]
 fn an_overlap_below_the_reach_of_the_filters_is_heard() {
     let decoder = decoder();

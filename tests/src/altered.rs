@@ -1,4 +1,4 @@
-//! The tiny checkpoint with something changed: weights, how it is read, its sizes.
+//! The tiny checkpoint with changed weights, loading or sizes.
 
 use acestep_import::{Error, Folder, Part};
 use acestep_model::{Checkpoint, Configs, Place, acestep, oobleck, qwen3};
@@ -7,35 +7,35 @@ use burn_flex::FlexDevice;
 
 use crate::{Cpu, turbo};
 
-/// What to change; what is not overridden stays as it is.
+/// A change of a checkpoint. Every method defaults to no change.
 pub trait Change {
-    /// The configurations in place of `own`.
+    /// Returns the configurations that replace `own`.
     fn configs<'a>(&'a self, own: &'a Configs) -> &'a Configs {
         own
     }
 
-    /// A network that was just read.
+    /// Changes a network after it was read.
     fn network<M: Module<Cpu>>(&self, _part: Part, network: M) -> M {
         network
     }
 
-    /// The same for the decoder alone.
+    /// Changes the VAE decoder after it was read.
     fn vae_decoder(&self, network: oobleck::Decoder<Cpu>) -> oobleck::Decoder<Cpu> {
         self.network(Part::VaeDecoder, network)
     }
 }
 
-/// The built-in turbo checkpoint under a change.
+/// The built-in turbo checkpoint with a change.
 #[derive(Debug)]
 pub struct Altered<C> {
-    /// As it is without the change.
+    /// The unchanged checkpoint.
     pub model: Folder,
     /// The change.
     pub change: C,
 }
 
 impl<C: Change> Altered<C> {
-    /// The built-in turbo checkpoint under `change`.
+    /// Returns the built-in turbo checkpoint with `change`.
     pub fn new(change: C) -> Self {
         Self { model: turbo(), change }
     }

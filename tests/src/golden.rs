@@ -15,7 +15,7 @@ impl Golden {
         Self { bytes: std::fs::read(path).expect("the goldens are in the repository") }
     }
 
-    /// An f32 tensor: its shape and its values.
+    /// Returns the shape and the values of an f32 tensor.
     pub fn f32(&self, name: &str) -> (Vec<usize>, Vec<f32>) {
         self.with(name, |view| {
             assert_eq!(view.dtype(), Dtype::F32, "{name}");
@@ -24,7 +24,7 @@ impl Golden {
         })
     }
 
-    /// The values of an i64 tensor.
+    /// Returns the values of an i64 tensor.
     pub fn i64(&self, name: &str) -> Vec<i64> {
         self.with(name, |view| {
             assert_eq!(view.dtype(), Dtype::I64, "{name}");

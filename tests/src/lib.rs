@@ -1,12 +1,12 @@
-//! What the tests that cross crates share: the tiny checkpoints, plans, comparisons.
+//! Helpers of the tests that cross crates: the tiny checkpoints, plans, comparisons.
 //!
 //! The tests themselves:
 //!
-//! | program | what it holds |
+//! | program | contents |
 //! |---|---|
-//! | `properties` | what must be true of any song, on the CPU with the built-in tiny checkpoint |
-//! | `docs` | the README's commands and the book's quotations |
-//! | `cli` (of the package `acestep`) | the program as it is typed: messages, exit codes, files |
+//! | `properties` | properties of every song, on the CPU with the built-in tiny checkpoint |
+//! | `docs` | commands of the README, quotations of the book, links, module cycles |
+//! | `cli` (of the package `acestep`) | the program as users type it: messages, exit codes, files |
 
 mod altered;
 pub mod foreign;
@@ -27,25 +27,25 @@ pub use golden::Golden;
 /// The backend of all tests here.
 pub type Cpu = Flex;
 
-/// Its only device.
+/// The only device of [`Cpu`].
 pub const DEVICE: FlexDevice = FlexDevice;
 
-/// Where tests put networks, unless they ask for another float type.
+/// Returns the device and dtype (f32) of networks in most tests.
 pub fn place() -> Place<Cpu> {
     Place::f32(DEVICE)
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// The built-in turbo checkpoint.
+/// Returns the built-in turbo checkpoint.
 pub fn turbo() -> Folder {
     acestep_import::open_tiny().expect("it is part of the program")
 }
 
-/// The base checkpoint of the goldens: the one with guidance.
+/// Returns the base checkpoint of the goldens, which uses guidance.
 pub fn base() -> Folder {
     let models: PathBuf = root().join("tests/goldens/checkpoints_a");
     let paths = ModelPaths {
@@ -58,12 +58,12 @@ pub fn base() -> Folder {
     Folder::open(&paths).expect("it is part of the repository")
 }
 
-/// What a plan must know of `model`.
+/// Returns the properties of `model` that a plan needs.
 pub fn info(model: &Folder) -> ModelInfo {
     ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
 }
 
-/// A short song with a seed; tests change what they are about.
+/// Returns a request for a short song with a seed. Tests change the fields that they test.
 pub fn request() -> Request {
     Request {
         caption: Some("a calm piano melody, rain".into()),
@@ -74,21 +74,21 @@ pub fn request() -> Request {
     }
 }
 
-/// What `model` would do for `request`.
+/// Returns the plan of `request` with `model`.
 pub fn plan(request: &Request, model: &Folder) -> Plan {
     let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
     plan
 }
 
-/// The songs of `request`, each network loaded when it is needed.
+/// Returns the songs of `plan`. Each network is loaded when it is needed.
 ///
 /// # Errors
-/// Those of [`generate`].
+/// Returns the errors of [`generate`].
 pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
     generate(plan, &Parts::new(checkpoint, place(), Residency::WhileUsed), &Unobserved)
 }
 
-/// The largest difference of two songs of one length, as a share of the first one's peak.
+/// Returns the largest difference of two songs of equal length, relative to the peak of `a`.
 pub fn difference(a: &Song, b: &Song) -> f32 {
     assert_eq!(a.audio.channels.len(), b.audio.channels.len());
     assert_eq!(a.audio.samples(), b.audio.samples());
@@ -96,7 +96,7 @@ pub fn difference(a: &Song, b: &Song) -> f32 {
     largest_difference(pairs) / loudness::peak(&a.audio)
 }
 
-/// The largest magnitude of a difference; infinite if one is not a number.
+/// Returns the largest absolute difference; infinity if any difference is NaN.
 pub fn largest_difference<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
     pairs.fold(0.0, |most, (a, b)| {
         let here = (a - b).abs();

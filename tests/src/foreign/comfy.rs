@@ -1,11 +1,12 @@
-//! Single safetensors files as ComfyUI has them.
+//! Single safetensors files in the format of ComfyUI.
 
 use std::{fs, path::Path};
 
 use super::{Stack, Stored, read, released, save, write};
 
-/// Writes the tiny turbo model as one file that ComfyUI would read, with its language model, and
-/// what such a file has to have beside it.
+/// Writes the tiny turbo model and its language model as one file that ComfyUI would read.
+///
+/// Also writes the files that such a file needs beside it.
 pub fn write_comfy_checkpoint(to: &Path) {
     let mut all = Stack::new();
     for (prefix, tensors) in comfy_parts() {
@@ -17,7 +18,7 @@ pub fn write_comfy_checkpoint(to: &Path) {
     write_beside(to);
 }
 
-/// The same in ComfyUI's directories by kind: `diffusion_models`, `text_encoders`, `vae`.
+/// Writes the same networks into ComfyUI's directories: `diffusion_models`, `text_encoders`, `vae`.
 pub fn write_comfy_split(to: &Path) {
     let [dit, text, language, vae] = comfy_parts().map(|(_, tensors)| tensors);
     write(&to.join("diffusion_models/tiny_turbo.safetensors"), &dit);
@@ -28,8 +29,9 @@ pub fn write_comfy_split(to: &Path) {
     fs::rename(to.join("config.json"), to.join("diffusion_models/config.json")).expect("moved");
 }
 
-/// What a single file does not hold: config.json, which it can do without where all is of the
-/// released kind, tokenizer, silence.
+/// Writes the files that a single file does not contain: config.json, tokenizer, silence.
+///
+/// config.json is optional for models of the released sizes.
 fn write_beside(to: &Path) {
     let copy = |from: &str, name: &str| {
         save(&to.join(name), &fs::read(released().join(from)).expect("a golden"));
@@ -40,7 +42,9 @@ fn write_beside(to: &Path) {
     copy("Qwen3-Embedding-0.6B/merges.txt", "Qwen3-Embedding-0.6B/merges.txt");
 }
 
-/// The networks under the prefixes of a whole checkpoint; the autoencoder by places in lists.
+/// Returns the networks with their prefixes in a single file.
+///
+/// Tensors of the autoencoder are named by list indices.
 fn comfy_parts() -> [(&'static str, Stack); 4] {
     let model = |name: &str| read(&released().join(name).join("model.safetensors"));
     let with_model = |tensors: Stack| {
@@ -61,7 +65,7 @@ fn comfy_parts() -> [(&'static str, Stack); 4] {
     ]
 }
 
-/// `decoder.block.1.res_unit2.conv1.bias` to `decoder.layers.2.layers.3.layers.1.bias`.
+/// Renames `decoder.block.1.res_unit2.conv1.bias` to `decoder.layers.2.layers.3.layers.1.bias`.
 fn in_lists(name: &str) -> String {
     let parts: Vec<_> = name.split('.').collect();
     let is_encoder = parts[0] == "encoder";

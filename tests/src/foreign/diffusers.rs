@@ -1,4 +1,4 @@
-//! A pipeline of diffusers.
+//! A diffusers pipeline.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Stack, read, released, save, silence, text, write};
 
-/// Writes the tiny turbo model as a pipeline of diffusers, its autoencoder and text encoder too.
+/// Writes the tiny turbo model, its autoencoder and its text encoder as a diffusers pipeline.
 pub fn write_diffusers(to: &Path) {
     let index = json!({ "_class_name": "AceStepPipeline", "_diffusers_version": "0.38.0" });
     save(&to.join("model_index.json"), index.to_string().as_bytes());
@@ -119,7 +119,7 @@ pub fn write_diffusers(to: &Path) {
     }
 }
 
-/// What diffusers calls a tensor of one of a model's networks.
+/// Returns the diffusers name of a tensor.
 fn of_diffusers(name: &str) -> String {
     let name = name.replace("proj_in.1.", "proj_in_conv.").replace("proj_out.1.", "proj_out_conv.");
     let renamed = [

@@ -1,22 +1,22 @@
-//! GGUF files as acestep.cpp makes them.
+//! GGUF files in the format of acestep.cpp.
 
 use std::{collections::BTreeMap, path::Path};
 
 use super::{Stack, Stored, read, released, save, silence, text};
 
-/// How weights are written into GGUF files.
+/// The type of weights in a GGUF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
-    /// As they are.
+    /// Unchanged.
     F32,
-    /// The upper half of each f32, as acestep.cpp's converter makes it.
+    /// The upper half of each f32, like acestep.cpp's converter.
     Bf16,
-    /// 32 to a scale, where rows allow it.
+    /// One scale for 32 values, if the row length is a multiple of 32.
     Q8_0,
 }
 
 impl Weights {
-    /// What file names end with.
+    /// Returns the suffix of file names.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "F32",
@@ -26,8 +26,9 @@ impl Weights {
     }
 }
 
-/// Writes the tiny turbo model, its companions and the language model as acestep.cpp would, into
-/// files like `acestep-v15-turbo-F32.gguf`.
+/// Writes the tiny turbo model, its companions and the language model like acestep.cpp.
+///
+/// The files have names like `acestep-v15-turbo-F32.gguf`.
 pub fn write_gguf_models(to: &Path, weights: Weights) {
     for (directory, file, architecture) in [
         ("acestep-v15-turbo", "model", "acestep-dit"),
@@ -67,7 +68,7 @@ pub fn write_gguf_models(to: &Path, weights: Weights) {
     }
 }
 
-/// The tokens in the order of their ids, and the merges.
+/// Reads the tokens, ordered by id, and the merges.
 fn vocabulary(from: &Path) -> (Vec<String>, Vec<String>) {
     let ids: BTreeMap<String, usize> =
         serde_json::from_str(&text(&from.join("vocab.json"))).expect("a vocabulary");
@@ -82,7 +83,7 @@ fn bytes_of_text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// A text as a value: its type, then itself.
+/// Encodes a string value: its type, then the string.
 pub fn value_text(text: &str) -> Vec<u8> {
     [&8_u32.to_le_bytes()[..], &bytes_of_text(text)].concat()
 }
@@ -94,7 +95,7 @@ fn value_texts(texts: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// Writes a GGUF file of version 3; `values` are key, then type and value.
+/// Writes a GGUF file of version 3. `values` are pairs of a key and its encoded type and value.
 pub fn write_gguf(
     path: &Path,
     values: &[(&str, Vec<u8>)],
@@ -120,7 +121,7 @@ pub fn write_gguf(
             }
             Weights::Q8_0 => (8, stored.values.chunks_exact(32).flat_map(block).collect()),
         };
-        // ggml knows no sizes of 1 before the others.
+        // ggml drops leading dimensions of size 1.
         let ones = stored.shape.iter().take_while(|&&size| size == 1).count();
         let shape = &stored.shape[ones.min(stored.shape.len() - 1)..];
         bytes.extend(bytes_of_text(name));
@@ -137,8 +138,9 @@ pub fn write_gguf(
     save(path, &bytes);
 }
 
-/// A block of Q8_0 whose scale is a power of two, which f16 holds exactly: at most the largest
-/// value's 63rd part, so that each value is at most half of that off.
+/// Encodes a Q8_0 block. The scale is a power of two, so f16 holds it exactly.
+///
+/// The scale is at most 1/63 of the largest value; the error of a value is at most half the scale.
 fn block(values: &[f32]) -> Vec<u8> {
     let most = values.iter().fold(0_f32, |most, value| most.max(value.abs()));
     let exponent = ((most / 127.0).log2().ceil() as i32).clamp(-14, 15);

@@ -1,6 +1,6 @@
-//! The tiny checkpoint as other programs keep it: GGUF, ComfyUI's single file, diffusers.
+//! The tiny checkpoint in the formats of other programs: GGUF, ComfyUI's single file, diffusers.
 //!
-//! The writers are ours, after the formats' descriptions; they share nothing with what reads them.
+//! The writers follow the descriptions of the formats. They share no code with the readers.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +18,15 @@ pub use comfy::{write_comfy_checkpoint, write_comfy_split};
 pub use diffusers::write_diffusers;
 pub use gguf::{Weights, value_text, write_gguf, write_gguf_models};
 
-/// The released layout that everything is made of.
+/// Returns the folder in the released layout. All other formats are made from it.
 pub fn released() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/checkpoints_a")).to_owned()
 }
 
-/// A tensor of f32 as safetensors has it.
+/// An f32 tensor of a safetensors file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
-    /// The sizes, the outermost first.
+    /// The shape, outermost dimension first.
     pub shape: Vec<usize>,
     /// The values, row-major.
     pub values: Vec<f32>,
@@ -35,7 +35,7 @@ pub struct Stored {
 /// Tensors by name.
 pub type Stack = BTreeMap<String, Stored>;
 
-/// The tensors of a safetensors file, all f32.
+/// Reads the tensors of a safetensors file, all f32.
 pub fn read(path: &Path) -> Stack {
     let bytes = fs::read(path).expect("a golden");
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> Stack {
         .collect()
 }
 
-/// Writes `tensors` as a safetensors file of f32.
+/// Writes `tensors` as an f32 safetensors file.
 pub fn write(path: &Path, tensors: &Stack) {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, Stored { shape, values }) in tensors {
@@ -84,7 +84,9 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).expect("a text")
 }
 
-/// The latent of silence as `[T, C]`: the zip entry `*/data/0` of what torch saved as `[1, C, T]`.
+/// Reads the latent of silence as `[T, C]` from a PyTorch file that holds `[1, C, T]`.
+///
+/// The values are the zip entry `*/data/0`.
 pub fn silence() -> Stored {
     let bytes = fs::read(released().join("acestep-v15-turbo/silence_latent.pt")).expect("a file");
     let u16_at = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));

@@ -1,20 +1,20 @@
-//! How good the demo model is, part by part:
+//! Examines the demo model, one part at a time:
 //!
 //! `cargo run --release -p acestep-demo --example exam -- [PART] [COUNT] [FOLDER] [REQUEST] [ADAPTER]`
 //!
-//! The folder is what training releases into, or `built-in`, the model inside the program. A request as
-//! JSON, such as `{"guidance_scale": 3}`, holds for all songs; so does an adapter.
+//! The folder is the output folder of training, or `built-in` for the model inside the program.
+//! A request as JSON, such as `{"guidance_scale": 3}`, applies to all songs; so does an adapter.
 //!
-//! | part | what is heard |
+//! | part | sound that the listener measures |
 //! |---|---|
-//! | `composed` | pieces as they are, played by other bands: how far the listener is to be trusted |
+//! | `composed` | unchanged pieces with other bands, which shows the listener's own accuracy |
 //! | `vae` | pieces after the autoencoder |
-//! | `songs` | songs that were asked for by caption and metadata, without the language model |
-//! | `planned` | the same, as the language model outlines them |
-//! | `covers` | covers by the caption of another piece, which are not told tempo and key of their source |
-//! | `repaints` | the middle ten seconds of twenty, made anew; and how much of the rest was changed |
-//! | `taught` | songs in a style that only the adapter can know: polka |
-//! | `understood` | nothing: what the language model says of pieces |
+//! | `songs` | songs from caption and metadata, without the language model |
+//! | `planned` | the same songs, with audio codes of the language model |
+//! | `covers` | covers with the caption of another piece, without tempo and key of the source |
+//! | `repaints` | the repainted middle ten seconds of twenty; also prints the change of the rest |
+//! | `taught` | songs in polka, a style that only the adapter has learned |
+//! | `understood` | none: checks the language model's descriptions of pieces |
 
 #![expect(clippy::print_stdout, reason = "its marks are what it is run for")]
 
@@ -27,7 +27,7 @@ use acestep_demo::exam::{
 use acestep_import::Adapter;
 use acestep_runtime::Request;
 
-/// Answers question number so-and-so.
+/// Answers the question with the given index.
 type Player = Box<dyn FnMut(u64) -> Answer>;
 
 fn main() {
@@ -95,7 +95,7 @@ fn main() {
     play(player, count, (part == "taught").then_some(Style::Polka));
 }
 
-/// Hears `count` answers, in the styles of the corpus or one more.
+/// Measures `count` answers, with the styles of the corpus and optionally one more.
 fn play(mut player: Player, count: u64, more: Option<Style>) {
     let styles = exam::styles(LESSONS, more);
     let mut marks = Marks::default();
@@ -118,7 +118,7 @@ fn play(mut player: Player, count: u64, more: Option<Style>) {
     println!("{marks:?}\n{times:?}");
 }
 
-/// Reads `count` answers.
+/// Checks `count` descriptions by the language model.
 fn say(student: &Student, count: u64) {
     let mut marks = Marks::default();
     for index in 0..count {

@@ -1,7 +1,7 @@
-//! The demo model's examination: is what it plays what was asked for?
+//! The exam of the demo model: compares its songs with their requests.
 //!
-//! The questions are pieces that it never learned from; only their labels are asked for, and the
-//! [`listener`](crate::listener), which is given nothing but the sound, says what it hears.
+//! The questions are pieces that are not training data, and the model gets only their labels.
+//! The [`listener`](crate::listener) gets only the sound.
 
 use std::{path::Path, time::Duration};
 
@@ -25,85 +25,85 @@ use burn_flex::{Flex, FlexDevice};
 
 use crate::listener::{Faults, Features, Sound, Styles, faults, features, key, tempo};
 
-/// The backend of every answer: the CPU's.
+/// The backend of all answers, which runs on the CPU.
 type Cpu = Flex;
 
-/// Its only device.
+/// The only device of [`Cpu`].
 const DEVICE: FlexDevice = FlexDevice;
 
-/// Where networks are put.
+/// Returns the device and dtype (f32) of networks.
 fn place() -> Place<Cpu> {
     Place::f32(DEVICE)
 }
 
-/// What a plan must know of `model`.
+/// Returns the properties of `model` that a plan needs.
 fn info(model: &Folder) -> ModelInfo {
     ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
 }
 
-/// What `model` would do for `request`.
+/// Returns the plan of `request` with `model`.
 fn plan(request: &Request, model: &Folder) -> Plan {
     let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
     plan
 }
 
-/// Seed of the first question; those of what is learned from are far away.
+/// Seed of the first question, far from the seeds of the training data.
 const FIRST: u64 = u64::MAX / 2;
 
-/// How far from its source the seed of a cover's caption is.
+/// Offset from the seed of a cover's source to the seed of its caption.
 const OTHERS: u64 = u64::MAX / 8;
 
-/// Samples of a second.
+/// Samples per second.
 const SECOND: usize = 48_000;
 
-/// Seed of the first piece that the listener learns the styles from.
+/// Seed of the first piece from which the listener learns the styles.
 const STYLES: u64 = u64::MAX / 4;
 
-/// Pieces that the listener learns the styles from, for marks that are to be published.
+/// The number of pieces from which the listener learns the styles, for published results.
 pub const LESSONS: u64 = 360;
 
-/// Who is examined.
+/// The model under examination.
 pub struct Student {
     /// The model.
     pub model: Folder,
     /// Its language model.
     pub language_model: Option<LanguageFolder>,
-    /// What a request has beside what is said of a piece: steps, guidance, ..
+    /// Request fields that do not depend on the piece: steps, guidance, ..
     pub how: Request,
 }
 
-/// What was asked for, and what came of it.
+/// A request and its result.
 pub struct Answer {
-    /// Of these labels the sound shall be.
+    /// The piece with the requested labels.
     pub asked: Piece,
     /// The sound.
     pub sound: Stereo,
 }
 
-/// A piece that is asked for, of `seconds`.
+/// Returns question number `index`, a piece of `seconds`.
 pub fn question(index: u64, seconds: f64) -> Piece {
     let wish = Wish { duration_s: Some(seconds), band: Band::Same, ..Wish::default() };
     Piece::compose(FIRST + index, &wish)
 }
 
-/// The same piece, played by a band of its own.
+/// Returns the same piece with a band of its own instead of [`Band::Same`].
 pub fn composed(index: u64, seconds: f64) -> Piece {
     Piece::compose(FIRST + index, &Wish { duration_s: Some(seconds), ..Wish::default() })
 }
 
-/// A piece of ten seconds in a style that is taught later.
+/// Returns a piece of ten seconds in a style that only an adapter learns.
 pub fn question_in(style: Style, index: u64) -> Piece {
     let band = Band::Same;
     let wish = Wish { duration_s: Some(10.0), style: Some(style), band, ..Wish::default() };
     Piece::compose(FIRST + index, &wish)
 }
 
-/// The autoencoder in that folder, which is trained first.
+/// Opens the autoencoder in `folder`. (It is trained first, before the other networks exist.)
 pub fn vae(folder: &Path) -> VaeFolder {
     VaeFolder::open(Directory::Disk(folder.join("vae"))).expect("an autoencoder")
 }
 
-/// What is left of a piece after the autoencoder.
+/// Encodes and decodes a piece with the autoencoder.
 pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> Stereo {
     let encoder = vae.encoder::<Cpu>(&place()).expect("an encoder");
     let decoder = vae.decoder::<Cpu>(&place()).expect("a decoder");
@@ -115,7 +115,7 @@ pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> Stereo {
 }
 
 impl Student {
-    /// The model inside the program.
+    /// Returns the model that is built into the program.
     pub fn built_in() -> Self {
         let model = built_in(DEMO).expect("the feature `demo`");
         Self {
@@ -125,8 +125,9 @@ impl Student {
         }
     }
 
-    /// The model in the folder that training releases into. Its language model, which is trained last,
-    /// may be missing: then nothing may be asked of it.
+    /// Opens the model in the output folder of training.
+    ///
+    /// The language model, which is trained last, may be missing. Methods that need it then panic.
     pub fn of(folder: &Path, how: Request) -> Self {
         let paths = ModelPaths {
             name: "demo".into(),
@@ -150,7 +151,7 @@ impl Student {
         self.language_model.as_ref().expect("a language model")
     }
 
-    /// Everything that is said of a piece.
+    /// Returns a request with all labels of a piece.
     fn request(&self, piece: &Piece, seed: u64) -> Request {
         Request {
             caption: Some(piece.caption.clone()),
@@ -164,18 +165,18 @@ impl Student {
         }
     }
 
-    /// The song that is asked for by everything that is said of a piece.
+    /// Makes a song from all labels of a piece, without the language model.
     pub fn song(&self, piece: &Piece, seed: u64) -> Stereo {
         self.made(&plan(&self.request(piece, seed), &self.model))
     }
 
-    /// The same, as the language model outlines it.
+    /// Makes a song from all labels of a piece and the language model's audio codes.
     pub fn planned(&self, piece: &Piece, seed: u64) -> Stereo {
         let request = Request { thinking: Some(true), ..self.request(piece, seed) };
         self.made(&plan(&self.outlined(&request, seed), &self.model))
     }
 
-    /// The instrumental song of a caption alone, and what the language model made of it.
+    /// Makes an instrumental song from a caption. Also returns the language model's request.
     pub fn of_caption(&self, caption: &str, seed: u64) -> (Stereo, Request) {
         let request = Request {
             caption: Some(caption.into()),
@@ -197,8 +198,10 @@ impl Student {
             .request
     }
 
-    /// A cover of a piece. The caption is that of another piece, in a style that is played so fast; what
-    /// is asked for is that style, and the tempo and key of the source, of which nothing is said.
+    /// Makes a cover of a piece with the caption of another piece, whose style suits the tempo.
+    ///
+    /// The expected result has that style, and the tempo and key of the source. The request gives
+    /// neither tempo nor key.
     pub fn cover(&self, source: &Piece, seed: u64) -> Answer {
         let wish = Wish {
             bpm: Some(source.bpm),
@@ -219,8 +222,9 @@ impl Student {
         Answer { sound: self.made_from(source, &request), asked }
     }
 
-    /// The middle ten seconds of twenty, which were made anew, and how far the rest is from the
-    /// source, where 0 is the source and 1 as far as silence.
+    /// Repaints the middle ten seconds of twenty. Returns them, and the change of the rest.
+    ///
+    /// The change is relative: 0 is no change, 1 is as different as silence.
     pub fn repaint(&self, index: u64, seed: u64) -> (Answer, f64) {
         let piece = question(index, 20.0);
         let request = Request {
@@ -259,12 +263,12 @@ impl Student {
         songs.swap_remove(0).audio.channels.try_into().expect("two channels")
     }
 
-    /// What the language model says of a piece.
+    /// Returns the language model's description of a piece.
     pub fn understood(&self, piece: &Piece, seed: u64) -> Metadata {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
         let parts = Parts::<Cpu, Folder>::new(&self.model, place(), Residency::WhileUsed);
         let codes = codes_of(&audio, &parts, &Unobserved).expect("codes");
-        // As the command does.
+        // The same settings as the command `understand`.
         let request =
             Request { lm_temperature: Some(0.3), lm_top_p: Some(1.0), ..Request::default() };
         let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
@@ -275,7 +279,7 @@ impl Student {
     }
 }
 
-/// A listener that has heard so many pieces of all styles, and its share of one more.
+/// Fits the listener's styles to `lessons` pieces of all styles, and to pieces of an extra style.
 pub fn styles(lessons: u64, more: Option<Style>) -> Styles {
     let lesson = |index: u64, style: Option<Style>| {
         let wish = Wish { duration_s: Some(10.0), style, ..Wish::default() };
@@ -291,20 +295,20 @@ pub fn styles(lessons: u64, more: Option<Style>) -> Styles {
     Styles::fit(&lessons).expect("enough lessons")
 }
 
-/// What was heard of an answer.
+/// The listener's measurements of an answer.
 #[derive(Debug, Clone)]
 pub struct Heard {
-    /// Beats a minute.
+    /// Beats per minute.
     pub bpm: f64,
     /// Key.
     pub keyscale: Key,
     /// Style.
     pub style: String,
-    /// What is broken.
+    /// Faults of the sound.
     pub faults: Faults,
 }
 
-/// Hears an answer.
+/// Measures an answer.
 pub fn heard<'a>(sound: impl Into<Sound<'a>>, styles: &Styles) -> Heard {
     let sound = sound.into();
     let told = key(sound);
@@ -317,36 +321,36 @@ pub fn heard<'a>(sound: impl Into<Sound<'a>>, styles: &Styles) -> Heard {
     }
 }
 
-/// Within two in a hundred; twice and half as fast are wrong.
+/// True if the tempo is within 2 %. Twice and half the tempo are wrong.
 fn is_tempo(bpm: f64, asked: f64) -> bool {
     (bpm / asked - 1.0).abs() <= 0.02
 }
 
 impl Heard {
-    /// Neither clipped nor silent, and every sample a number.
+    /// True if the sound is not clipped, has no long silence, and all samples are finite.
     pub fn is_whole(&self) -> bool {
         let Faults { clipped, not_finite, silence_s, .. } = self.faults;
         clipped == 0 && not_finite == 0 && silence_s < 1.0
     }
 }
 
-/// How many of the answers were right.
+/// Counts of right answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Answers.
+    /// Number of answers.
     pub of: usize,
-    /// With the tempo.
+    /// Answers with the right tempo.
     pub tempo: usize,
-    /// In the key.
+    /// Answers with the right key.
     pub key: usize,
-    /// In the style.
+    /// Answers with the right style.
     pub style: usize,
-    /// Without faults.
+    /// Answers without faults.
     pub whole: usize,
 }
 
 impl Marks {
-    /// Counts what was said of `piece`.
+    /// Counts the language model's description of `piece`.
     pub fn add_said(&mut self, piece: &Piece, said: &Metadata) {
         let is = |right: bool| usize::from(right);
         let asked = f64::from(piece.bpm);
@@ -371,12 +375,12 @@ impl Marks {
     }
 }
 
-/// How long answers took.
+/// Duration of answers, and the time to make them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Times {
-    /// Seconds of sound.
+    /// Duration of the sound in seconds.
     pub sound: f64,
-    /// Seconds that they took.
+    /// Time to make it, in seconds.
     pub taken: f64,
 }
 

@@ -1,6 +1,6 @@
-//! The demo model: music that is composed here, the networks that learn it, and the listener that grades them.
+//! The demo model: composed music, the training of its networks, and the exam with its listener.
 //!
-//! The product does not depend on this crate. It makes the weights in `import/demo` from nothing.
+//! The product does not depend on this crate. This crate makes the weights in `import/demo`.
 
 pub mod codes;
 pub mod composer;

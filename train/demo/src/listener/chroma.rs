@@ -1,10 +1,9 @@
-//! Chroma: how much of each pitch class sounds, in the bass and above it.
+//! Chroma: the strength of each pitch class, in the bass and above it.
 //!
-//! The peaks of a long spectrum are placed on the semitone scale by a parabola through the
-//! logarithm of three bins, which gives a constant-Q-like resolution even in the bass, and each
-//! adds to the pitch class it is nearest to with weight `cos(pi d / 2)^2`, `d` its distance in
-//! half semitones (HPCP: Gomez 2006, "Tonal description of music audio signals"). Tuning is
-//! A4 = 440 Hz.
+//! A parabola through the logarithms of three bins gives the frequency of each peak of a long
+//! spectrum, precisely enough even in the bass. A peak adds to the nearest pitch class with weight
+//! `cos(pi d / 2)^2`, where `d` is its distance in half semitones (HPCP: Gomez 2006, "Tonal
+//! description of music audio signals"). Tuning is A4 = 440 Hz.
 
 use super::spectrum::Spectrogram;
 
@@ -17,36 +16,37 @@ const HOP: usize = 4_096;
 /// MIDI notes of the bass register: A0 to B2, 27 to 123 Hz.
 const BASS: (f64, f64) = (20.5, 47.5);
 
-/// MIDI notes of the register above: C3 to C7, 130 to 2093 Hz.
+/// MIDI notes of the upper register: C3 to C7, 130 to 2093 Hz.
 const UPPER: (f64, f64) = (47.5, 96.5);
 
-/// Peaks that are softer than the loudest of the song by more than this do not count (50 dB).
+/// Smallest magnitude of a peak, relative to the loudest of the song (-50 dB).
 const FLOOR: f32 = 3e-3;
 
-/// Exponent of a magnitude in the chroma: loud notes count more, but not in proportion.
+/// Exponent of magnitudes in the chroma. Loud notes count more, but not in proportion.
 const LOUDNESS: f64 = 0.6;
 
-/// A peak counts from the first of these ratios to the median of its surroundings, and fully from
-/// the second: the peaks of noise, as of drums, are at most some three times its median.
+/// Ratios of a peak to the median around it: above the first it counts, from the second fully.
+///
+/// Peaks of noise, such as drums, are at most about three times the median.
 const NOISE: (f32, f32) = (3.0, 8.0);
 
-/// Bins on either side that are the surroundings of a peak: 70 Hz.
+/// Bins on either side of a peak for the median: 70 Hz.
 const AROUND: usize = 24;
 
-/// Frames of the bass are shorter, so that there are some between two beats of a kick drum.
+/// Length of the bass frames: short, so that some fit between two beats of a kick drum.
 const BASS_SIZE: usize = 8_192;
 const BASS_HOP: usize = 1_024;
 
-/// What is kept of the bass frames, in Hz: up to an octave above the bass and more.
+/// Upper limit of the bass spectra in Hz, more than an octave above the bass.
 const BASS_HZ: f64 = 470.0;
 
-/// Bass frames on either side in which a note must last: 130 ms.
+/// Bass frames on either side through which a note must last: 130 ms.
 const BESIDE: usize = 6;
 
-/// The quantile over time at which a sound counts as lasting.
+/// Quantile over time that separates lasting from short sounds.
 const LASTING: f64 = 0.4;
 
-/// Weight of a peak in the bass without an octave above it, such as the body of a kick drum.
+/// Weight of a bass peak without a peak one octave higher, such as the body of a kick drum.
 const BARE: f64 = 0.2;
 
 /// Chroma of one moment.
@@ -60,14 +60,14 @@ pub(super) struct Moment {
 
 /// The chroma of a channel over time.
 pub(super) struct Chromagram {
-    /// Moments a second.
+    /// Moments per second.
     pub rate: f64,
-    /// One chroma each 85 ms.
+    /// One chroma per 85 ms.
     pub moments: Vec<Moment>,
 }
 
 impl Chromagram {
-    /// The chromagram of one channel.
+    /// Computes the chromagram of one channel.
     pub(super) fn new(samples: &[f32]) -> Self {
         let upper = Spectrogram::new(samples, SIZE, HOP, 2_200.0);
         let bass = Spectrogram::new(samples, BASS_SIZE, BASS_HOP, BASS_HZ);
@@ -83,11 +83,11 @@ impl Chromagram {
     }
 }
 
-/// What sounds most of the time round a frame: of each bin the [`LASTING`] quantile over time.
+/// Returns the lasting sounds around a frame: the [`LASTING`] quantile over time of each bin.
 ///
-/// A kick drum fades within a fraction of a beat, a note lasts: the median along time keeps the
-/// harmonic and drops the percussive (Fitzgerald 2010, "Harmonic/percussive separation using
-/// median filtering").
+/// A kick drum fades within a fraction of a beat, but a note lasts. A quantile over time therefore
+/// keeps harmonic and removes percussive sounds (Fitzgerald 2010, "Harmonic/percussive separation
+/// using median filtering").
 fn lasting(frames: &[&[f32]], centre: usize) -> Vec<f32> {
     let around = &frames[centre.saturating_sub(BESIDE)..frames.len().min(centre + BESIDE + 1)];
     let mut column = Vec::with_capacity(around.len());
@@ -100,7 +100,7 @@ fn lasting(frames: &[&[f32]], centre: usize) -> Vec<f32> {
     (0..around.first().map_or(0, |frame| frame.len())).map(quantile).collect()
 }
 
-/// The chroma of a frame within a range of notes.
+/// Computes the chroma of a frame within a range of notes.
 fn chroma(frame: &[f32], of: &Spectrogram, loudest: f32, range: (f64, f64)) -> Chroma {
     let mut chroma = Chroma::default();
     let peaks = peaks(frame, of.bin_hz, FLOOR * loudest);
@@ -119,12 +119,12 @@ fn chroma(frame: &[f32], of: &Spectrogram, loudest: f32, range: (f64, f64)) -> C
     chroma
 }
 
-/// Whether there is a peak an octave above `note`, as a note of an instrument has and a drum not.
+/// True if there is a peak an octave above `note`. Notes of instruments have one, drums do not.
 fn has_octave(peaks: &[(f64, f64)], note: f64) -> bool {
     peaks.iter().any(|(other, _)| (other - note - 12.0).abs() < 0.35)
 }
 
-/// The spectral peaks of a frame above `floor` as MIDI note (with fraction) and magnitude.
+/// Returns the spectral peaks of a frame above `floor`: MIDI note (with fraction) and magnitude.
 fn peaks(frame: &[f32], bin_hz: f64, floor: f32) -> Vec<(f64, f64)> {
     let peak = |(before, w): (usize, &[f32])| {
         if w[1] < floor || w[1] <= w[0] || w[1] < w[2] {
@@ -136,7 +136,7 @@ fn peaks(frame: &[f32], bin_hz: f64, floor: f32) -> Vec<(f64, f64)> {
             return None;
         }
         let [left, top, right] = [w[0], w[1], w[2]].map(|m| f64::from(m.max(1e-12)).ln());
-        // The top of the parabola through three points, at most half a bin away.
+        // The maximum of the parabola through three points, at most half a bin away.
         let offset = 0.5 * (left - right) / (left - 2.0 * top + right);
         let hz = ((before + 1) as f64 + offset.clamp(-0.5, 0.5)) * bin_hz;
         Some((69.0 + 12.0 * (hz / 440.0).log2(), f64::from(tonal * w[1])))
@@ -144,7 +144,7 @@ fn peaks(frame: &[f32], bin_hz: f64, floor: f32) -> Vec<(f64, f64)> {
     frame.windows(3).enumerate().filter_map(peak).collect()
 }
 
-/// The median magnitude round a bin.
+/// Returns the median magnitude around a bin.
 fn median(frame: &[f32], bin: usize) -> f32 {
     let mut around = frame[bin.saturating_sub(AROUND)..frame.len().min(bin + AROUND + 1)].to_vec();
     let middle = around.len() / 2;

@@ -1,13 +1,14 @@
-//! Which of several styles a song sounds like, learned from labelled examples.
+//! Classification of songs by style, fitted to labelled examples.
 //!
-//! Linear discriminant analysis (Fisher 1936; Hastie, Tibshirani & Friedman, "The elements of
-//! statistical learning", 4.3): features are standardised, whitened by the covariance within the
-//! styles, and the nearest mean wins. The covariance is shrunk towards its diagonal, so that a
-//! few examples of each style are enough (Friedman 1989, "Regularized discriminant analysis").
+//! The method is linear discriminant analysis (Fisher 1936; Hastie, Tibshirani & Friedman, "The
+//! elements of statistical learning", 4.3). Features are standardised and whitened by the
+//! covariance within the styles; the nearest mean wins. The covariance is shrunk towards its
+//! diagonal, so that a few examples of each style are enough (Friedman 1989, "Regularized
+//! discriminant analysis").
 
 use super::{Features, linear::Cholesky};
 
-/// Bounds of the share of the diagonal in the covariance: twice the features over the examples.
+/// Bounds of the shrinkage, which is twice the number of features over the number of examples.
 const SHRINKAGE: (f64, f64) = (0.1, 0.5);
 
 /// Styles fitted to examples.
@@ -20,7 +21,7 @@ pub struct Styles {
 }
 
 impl Styles {
-    /// Learns the styles of labelled examples, or `None` where there is no example.
+    /// Fits styles to labelled examples; `None` without examples.
     pub fn fit<L: AsRef<str>>(examples: &[(L, Features)]) -> Option<Self> {
         if examples.is_empty() {
             return None;
@@ -43,7 +44,7 @@ impl Styles {
         };
         let means: Vec<Vec<f64>> = labels.iter().map(|label| of(label)).collect();
         let within = Cholesky::new(&covariance(&points, |i| {
-            // Every label of a point is among the labels, so the place is never missed.
+            // Every point's label is in `labels`, so the search always succeeds.
             &means[labels.binary_search(&of_point[i]).unwrap_or(0)]
         }));
         let centre = |(label, mean): (&&str, &Vec<f64>)| ((*label).into(), within.whitened(mean));
@@ -51,12 +52,12 @@ impl Styles {
         Some(Self { mean, spread, within, centres })
     }
 
-    /// The style whose examples are nearest.
+    /// Returns the nearest style.
     pub fn tell(&self, features: &Features) -> &str {
         self.ranked(features).first().map_or("", |&(label, _)| label)
     }
 
-    /// All styles with their distances in within-style standard deviations, the nearest first.
+    /// Returns all styles with their distances in within-style standard deviations, nearest first.
     pub fn ranked(&self, features: &Features) -> Vec<(&str, f64)> {
         let point =
             self.within.whitened(&standardised(features.values(), &self.mean, &self.spread));
@@ -84,7 +85,7 @@ fn mean_of<'a>(points: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
     sum.iter().map(|sum: &f64| sum / count.max(1) as f64).collect()
 }
 
-/// The covariance of the points round their own means, shrunk towards its diagonal.
+/// Computes the covariance of the points around their style's mean, shrunk towards its diagonal.
 fn covariance<'a>(points: &[Vec<f64>], mean: impl Fn(usize) -> &'a Vec<f64>) -> Vec<Vec<f64>> {
     let size = points.first().map_or(0, Vec::len);
     let (least, most) = SHRINKAGE;
@@ -99,7 +100,7 @@ fn covariance<'a>(points: &[Vec<f64>], mean: impl Fn(usize) -> &'a Vec<f64>) -> 
     for (i, row) in sums.iter_mut().enumerate() {
         for (j, value) in row.iter_mut().enumerate() {
             *value /= points.len() as f64;
-            // A feature that never varies within a style still needs a width.
+            // Avoids zero variance of a feature that is constant within each style.
             *value = if i == j { *value + 0.01 } else { *value * (1.0 - shrinkage) };
         }
     }

@@ -1,30 +1,30 @@
-//! Faults of a rendering that need no music theory: clipping, gaps, broken numbers, an offset.
+//! Technical faults of a sound: clipping, gaps, NaN or infinity, an offset.
 
 use super::{RATE, Sound};
 
-/// A sample at or above this is taken as clipped.
+/// A sample of at least this magnitude counts as clipped.
 const CLIPPED: f32 = 0.999;
 
-/// Below this a window counts as silent, in dBFS of its RMS.
+/// RMS below which a window counts as silent, in dBFS.
 const SILENT_DB: f64 = -50.0;
 
 /// Length of a window in samples: 50 ms.
 const WINDOW: usize = (0.05 * RATE) as usize;
 
-/// What is wrong with a rendering; a good one has nothing but a short silence at its end.
+/// Faults of a sound. A good one has only a short silence at its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faults {
     /// Samples of both channels with `|x| >= 0.999`.
     pub clipped: usize,
     /// Samples of both channels that are NaN or infinite.
     pub not_finite: usize,
-    /// The longest silence in seconds: 50 ms windows of both channels below -50 dBFS RMS.
+    /// The longest silence in seconds: 50 ms windows with both channels below -50 dBFS RMS.
     pub silence_s: f64,
-    /// Mean of each channel, left and right, without the samples that are not finite.
+    /// Mean of the finite samples of each channel, left and right.
     pub offset: [f64; 2],
 }
 
-/// Looks for the faults of a song.
+/// Measures the faults of a song.
 pub fn faults<'a>(sound: impl Into<Sound<'a>>) -> Faults {
     let sound = sound.into();
     let samples = || sound.left.iter().chain(sound.right);
@@ -40,7 +40,7 @@ fn longest_silence_s(sound: &Sound) -> f64 {
     let limit = 10f64.powf(SILENT_DB / 10.0);
     let (mut longest, mut current) = (0usize, 0usize);
     for (left, right) in sound.left.chunks(WINDOW).zip(sound.right.chunks(WINDOW)) {
-        // Both channels must be silent: a part that is panned hard is not a gap.
+        // Both channels must be silent: a hard-panned part is not a gap.
         current = if power(left).max(power(right)) < limit { current + left.len() } else { 0 };
         longest = longest.max(current);
     }

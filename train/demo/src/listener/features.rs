@@ -1,10 +1,10 @@
-//! What a song sounds like, as a fixed vector of named numbers.
+//! Features of a song's sound, as a fixed vector of named numbers.
 //!
-//! Means over the sounding frames of the mid channel, in units that are near to hearing (octaves
-//! and decibels), so that distances mean something. Sources: Tzanetakis & Cook 2002, "Musical
-//! genre classification of audio signals" (centroid, rolloff, flux, zero crossings); Peeters
-//! 2004, CUIDADO report (spread, flatness, crest); Davis & Mermelstein 1980 (cepstra, here of the
-//! mean third-octave spectrum).
+//! The values are means over the sounding frames of the mid channel. Perceptual units (octaves and
+//! decibels) make distances meaningful. Sources: Tzanetakis & Cook 2002, "Musical genre
+//! classification of audio signals" (centroid, rolloff, flux, zero crossings); Peeters 2004,
+//! CUIDADO report (spread, flatness, crest); Davis & Mermelstein 1980 (cepstra, here of the mean
+//! third-octave spectrum).
 
 use std::f64::consts::PI;
 
@@ -16,10 +16,10 @@ const HOP: usize = 2_048;
 /// Share of the power below the rolloff.
 const ROLLOFF: f64 = 0.85;
 
-/// Edges of the bands of the shares in Hz.
+/// Edges in Hz of the bands of the `share_` features.
 const SHARES: [f64; 7] = [30.0, 90.0, 200.0, 500.0, 1_500.0, 5_000.0, 16_000.0];
 
-/// Names of the features, in their order.
+/// Names of the features, in order.
 pub const NAMES: [&str; COUNT] = [
     "loudness_db",
     "crest_db",
@@ -60,21 +60,21 @@ pub struct Features {
 }
 
 impl Features {
-    /// The feature called `name`, in the unit that its name ends with; `None` for another name.
+    /// Returns the feature `name`, in the unit at the end of its name; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<f64> {
         let place = NAMES.iter().position(|known| *known == name)?;
-        // Frequencies are kept as octaves above 1 Hz.
+        // These frequencies are stored as octaves above 1 Hz.
         let octaves = matches!(name, "zero_crossings_hz" | "centroid_hz" | "rolloff_hz");
         Some(if octaves { self.values[place].exp2() } else { self.values[place] })
     }
 
-    /// All values in the order of [`NAMES`]; the three frequencies as `log2` of Hz.
+    /// Returns all values in the order of [`NAMES`]; the three frequencies as `log2` of Hz.
     pub fn values(&self) -> &[f64; COUNT] {
         &self.values
     }
 }
 
-/// Measures a song.
+/// Computes the features of a song.
 pub fn features<'a>(sound: impl Into<Sound<'a>>) -> Features {
     let sound = sound.into();
     let mid = sound.mid();
@@ -94,7 +94,7 @@ pub fn features<'a>(sound: impl Into<Sound<'a>>) -> Features {
     Features { values: all }
 }
 
-/// Measures in time: levels in dBFS.
+/// Features in the time domain; levels are in dBFS.
 struct Level {
     rms_db: f64,
     crest_db: f64,
@@ -109,7 +109,7 @@ impl Level {
             x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / x.len().max(1) as f64
         };
         let peak = mid.iter().fold(0.0f32, |a, x| a.max(x.abs()));
-        // Windows of 50 ms; those 40 dB below the whole are pauses and do not count.
+        // Windows of 50 ms. Those 40 dB below the mean are pauses and do not count.
         let windows: Vec<f64> = mid.chunks((0.05 * RATE) as usize).map(power).collect();
         let whole = power(mid);
         let sounding = windows.iter().filter(|p| **p > 1e-4 * whole).map(|p| db(*p));
@@ -124,7 +124,7 @@ impl Level {
     }
 }
 
-/// Measures of the spectrum.
+/// Features of the spectrum.
 struct Shape {
     centroid_hz: f64,
     spread: f64,
@@ -184,7 +184,7 @@ impl Shape {
     }
 }
 
-/// The discrete cosine transform of a spectrum in dB, without the constant.
+/// Computes the discrete cosine transform of a spectrum in dB, without the constant term.
 fn cepstrum(bands: &[f64]) -> [f64; CEPSTRA] {
     let size = bands.len() as f64;
     let mut out = [0.0; CEPSTRA];
@@ -195,7 +195,7 @@ fn cepstrum(bands: &[f64]) -> [f64; CEPSTRA] {
     out
 }
 
-/// Onsets a second in a register: peaks above a fifth of the register's strongest.
+/// Returns the onsets per second in a register: peaks above a fifth of the register's strongest.
 fn onset_rate(onsets: &Onsets, register: usize) -> f64 {
     let strength = |t: usize| onsets.frames[t][register];
     let frames = onsets.frames.len();
@@ -210,7 +210,7 @@ fn onset_rate(onsets: &Onsets, register: usize) -> f64 {
     (0..frames).filter(peak).count() as f64 * onsets.rate / frames.max(1) as f64
 }
 
-/// Flux ratio of a register: strength at the strongest tenth of the frames over the mean, in dB.
+/// Returns the mean strength of a register's strongest tenth of frames over its mean, in dB.
 fn percussiveness(onsets: &Onsets, register: usize) -> f64 {
     let mut sorted: Vec<f64> = onsets.frames.iter().map(|f| f64::from(f[register])).collect();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -224,7 +224,7 @@ fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
 }
 
-/// Decibels of a power; never below -120.
+/// Returns a power in dB, at least -120.
 fn db(power: f64) -> f64 {
     10.0 * power.max(1e-12).log10()
 }

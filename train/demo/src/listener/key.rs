@@ -1,15 +1,15 @@
 //! Key: tonic and mode.
 //!
-//! Each of the 24 keys gets a score, the sum of
+//! Each of the 24 keys gets a score, the weighted sum of
 //!
 //! 1. the correlation of the song's chroma with the key's profile (Krumhansl & Kessler 1982; the
-//!    profile is that of Albrecht & Shanahan 2013, "The use of large corpora to train a new type
-//!    of key-finding algorithm", with overtones added as in Gomez 2006),
-//! 2. the correlation of the chroma of the bass with how often a bass stands on each degree,
-//! 3. how far the beginning and the end of the song sound like the tonic's triad over its root.
+//!    profile is from Albrecht & Shanahan 2013, "The use of large corpora to train a new type of
+//!    key-finding algorithm", with overtones added as in Gomez 2006),
+//! 2. the correlation of the bass chroma with the usual frequency of each degree in a bass,
+//! 3. the similarity of the song's beginning and end to the tonic's triad over its root.
 //!
-//! A major key and its relative minor share all notes, so the profile alone barely parts them;
-//! 2 and 3 do: music begins, ends and rests on its tonic.
+//! A major key and its relative minor share all notes, so the profile alone barely separates them.
+//! Items 2 and 3 do, because music begins, ends and rests on its tonic.
 
 use super::{
     Sound,
@@ -22,7 +22,7 @@ const PROFILES: [Chroma; 2] = [
     [0.220, 0.006, 0.104, 0.123, 0.019, 0.103, 0.012, 0.214, 0.062, 0.022, 0.061, 0.052],
 ];
 
-/// How often the bass stands on each degree in major and minor: roots of the usual chords.
+/// Frequencies of the degrees in a bass, in major and minor: the roots of the usual chords.
 const BASS_PROFILES: [Chroma; 2] = [
     [0.36, 0.0, 0.07, 0.0, 0.06, 0.17, 0.0, 0.21, 0.0, 0.10, 0.0, 0.03],
     [0.36, 0.0, 0.03, 0.08, 0.0, 0.15, 0.0, 0.17, 0.11, 0.0, 0.10, 0.0],
@@ -31,16 +31,16 @@ const BASS_PROFILES: [Chroma; 2] = [
 /// Triads over the tonic in major and minor.
 const TRIADS: [[usize; 3]; 2] = [[0, 4, 7], [0, 3, 7]];
 
-/// Semitones above a note of its overtones 3 and 5, and their weight in what is measured.
+/// Semitones from a note to its overtones 3 and 5, and their weights.
 const OVERTONES: [(usize, f64); 2] = [(7, 0.25), (4, 0.15)];
 
-/// Weights of the parts of a score: profile, bass, beginning, end.
+/// Weights of the terms of a score: profile, bass, beginning, end.
 const WEIGHTS: [f64; 4] = [1.0, 0.3, 0.3, 0.2];
 
-/// Length of the beginning and of the end in seconds: about a bar.
+/// Length of the beginning and of the end in seconds, about a bar.
 const EDGE_S: f64 = 1.8;
 
-/// Share of the loudest moment above which a moment belongs to the song.
+/// Loudness above which a moment counts, relative to the loudest moment.
 const SOUNDING: f64 = 0.15;
 
 /// The key of a song.
@@ -48,17 +48,17 @@ const SOUNDING: f64 = 0.15;
 pub struct Key {
     /// Pitch class of the tonic, C = 0.
     pub tonic: u8,
-    /// Minor or else major.
+    /// True if the key is minor.
     pub minor: bool,
-    /// Score of the key; about 1.5 where it is clear, 0 where nothing sounds.
+    /// Score of the key: about 1.5 if the key is clear, 0 for silence.
     pub strength: f64,
-    /// The next best key: pitch class of its tonic, and whether it is minor.
+    /// The second best key: pitch class of its tonic, and true if it is minor.
     pub runner_up: (u8, bool),
-    /// Score by which the key leads the next best.
+    /// Difference of the scores of the best and the second best key.
     pub lead: f64,
 }
 
-/// Hears the key of a song.
+/// Measures the key of a song.
 pub fn key<'a>(sound: impl Into<Sound<'a>>) -> Key {
     let heard = Heard::new(&Chromagram::new(&sound.into().mid()));
     let mut ranked: Vec<(f64, usize, usize)> = (0..24)
@@ -76,7 +76,7 @@ pub fn key<'a>(sound: impl Into<Sound<'a>>) -> Key {
     }
 }
 
-/// What the score needs of a song.
+/// Chroma of a song, as input of the score.
 struct Heard {
     all: Chroma,
     bass: Chroma,
@@ -122,7 +122,9 @@ fn sum(moments: &[&Moment]) -> Moment {
     sum
 }
 
-/// How far a part sounds like the triad of a tonic over its root: mean of two correlations.
+/// Returns the similarity of a part to the triad of a tonic over its root.
+///
+/// This is the mean of two correlations, of the upper notes and of the bass.
 fn triad(part: &Moment, tonic: usize, mode: usize) -> f64 {
     let (mut notes, mut root) = ([0.0; 12], [0.0; 12]);
     TRIADS[mode].iter().for_each(|&degree| notes[degree] = 1.0);
@@ -131,14 +133,14 @@ fn triad(part: &Moment, tonic: usize, mode: usize) -> f64 {
     0.5 * upper + 0.5 * correlation(&turned(&part.bass, tonic), &root)
 }
 
-/// The chroma seen from a tonic: the tonic first.
+/// Rotates the chroma so that the tonic is first.
 fn turned(chroma: &Chroma, tonic: usize) -> Chroma {
     let mut turned = *chroma;
     turned.rotate_left(tonic);
     turned
 }
 
-/// What is measured when notes sound with overtones.
+/// Returns the expected chroma of notes with overtones.
 fn with_overtones(notes: &Chroma) -> Chroma {
     let mut measured = *notes;
     for (semitones, weight) in OVERTONES {
@@ -149,7 +151,7 @@ fn with_overtones(notes: &Chroma) -> Chroma {
     measured
 }
 
-/// Pearson's correlation; 0 where one side does not vary.
+/// Returns Pearson's correlation, or 0 if one side is constant.
 fn correlation(a: &Chroma, b: &Chroma) -> f64 {
     let mean = |x: &Chroma| x.iter().sum::<f64>() / 12.0;
     let (mean_a, mean_b) = (mean(a), mean(b));
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
     use crate::listener::synth::{self, Beat, Song};
 
-    /// I IV V I and its like in each key, with drums; every major key and its relative minor.
+    /// Uses progressions such as I IV V I in all major and minor keys, with drums.
     #[test]
     fn progressions_give_their_key_in_all_24_keys() {
         let progressions: [&[usize]; 3] = [&[0, 3, 4, 0], &[0, 5, 3, 4], &[0, 4, 5, 3]];

@@ -1,12 +1,12 @@
-//! The little linear algebra that whitening needs.
+//! Linear algebra for whitening.
 
-/// The lower triangle `L` of a symmetric positive matrix `A = L L^T`, row after row.
+/// The lower triangle `L` of a symmetric positive definite matrix `A = L L^T`, row by row.
 pub(super) struct Cholesky {
     rows: Vec<Vec<f64>>,
 }
 
 impl Cholesky {
-    /// Factors `matrix`; what rounding makes negative on the diagonal is lifted to `1e-9`.
+    /// Factors `matrix`. Squares on the diagonal are at least `1e-9`, in spite of rounding.
     pub(super) fn new(matrix: &[Vec<f64>]) -> Self {
         let mut rows: Vec<Vec<f64>> = Vec::with_capacity(matrix.len());
         for (i, source) in matrix.iter().enumerate() {
@@ -22,7 +22,7 @@ impl Cholesky {
         Self { rows }
     }
 
-    /// `L^-1 x`: has unit covariance where `x` has covariance `A`.
+    /// Returns `L^-1 x`, which has unit covariance if `x` has covariance `A`.
     pub(super) fn whitened(&self, x: &[f64]) -> Vec<f64> {
         let mut out: Vec<f64> = Vec::with_capacity(x.len());
         for (i, row) in self.rows.iter().enumerate() {

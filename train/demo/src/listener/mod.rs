@@ -1,17 +1,17 @@
-//! An independent listener: what can be heard in a rendered 48 kHz stereo song.
+//! An independent listener: measures tempo, key, style and faults of a 48 kHz stereo song.
 //!
-//! Tests use it to ask whether a generated song is what was asked for. It knows nothing about
-//! the generator, its styles or its tempo ranges: every rule is one of hearing, and each file
-//! names the paper it comes from. What each part answers:
+//! Tests use it to compare a generated song with its request. It does not depend on the generator,
+//! its styles or its tempo ranges. Its rules come from research on hearing, and each file names
+//! its papers.
 //!
-//! | question | function |
+//! | property | function |
 //! |---|---|
-//! | how fast? | [`tempo`] |
-//! | which key? | [`key`] |
-//! | which sound? | [`features`], [`Styles`] |
-//! | is the file broken? | [`faults`] |
+//! | tempo | [`tempo`] |
+//! | key | [`key`] |
+//! | style | [`features`], [`Styles`] |
+//! | faults | [`faults`] |
 //!
-//! Values that are not finite count as silence everywhere except in [`faults`], which counts them.
+//! NaN and infinite values count as silence everywhere except in [`faults`], which counts them.
 
 mod chroma;
 mod classes;

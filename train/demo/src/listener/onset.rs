@@ -1,42 +1,43 @@
-//! Onset envelopes: how strongly something begins at each moment, in three registers.
+//! Onset envelopes: the strength of onsets at each moment, in three registers.
 //!
-//! The magnitudes of a frame are added into third-octave bands, compressed as
-//! `y = ln(1 + c a / a_max)`, and the rise `max(0, y[t] - y[t - 2])` of all bands of a register is
-//! added: the log-compressed spectral flux of Klapuri, Eronen & Astola 2006 ("Analysis of the
-//! meter of acoustic musical signals"), with few bands as in Ellis 2007 ("Beat tracking by
-//! dynamic programming"). `a_max` is the loudest band of the whole song, so that accents keep
-//! their order: a soft onset stays a weak one.
+//! The magnitudes of a frame are added in third-octave bands and compressed as
+//! `y = ln(1 + c a / a_max)`. A register's strength is the sum of the rises
+//! `max(0, y[t] - y[t - 2])` of its bands. `a_max` is the loudest band of the whole song, so that
+//! soft onsets stay weaker than loud ones.
+//!
+//! Sources: Klapuri, Eronen & Astola 2006, "Analysis of the meter of acoustic musical signals"
+//! (log-compressed spectral flux); Ellis 2007, "Beat tracking by dynamic programming" (few bands).
 
 use super::spectrum::Spectrogram;
 
-/// Registers: low (kick, bass), middle (chords, melody, snare body), high (hats, noise).
+/// Number of registers: low (kick, bass), middle (chords, melody, snare body), high (hats, noise).
 pub(super) const REGISTERS: usize = 3;
 
 /// Upper edges of the low and the middle register in Hz.
 const EDGES: [f64; REGISTERS - 1] = [180.0, 2_500.0];
 
-/// Lowest and highest frequency that is heard, in Hz.
+/// Lowest and highest frequency that counts, in Hz.
 const HEARD: (f64, f64) = (30.0, 14_000.0);
 
 const SIZE: usize = 2_048;
 const HOP: usize = 256;
 
-/// How far soft sounds are lifted: 1 % of the loudest counts about a tenth of its onset.
+/// Compression of loudness: 1 % of the loudest band gives about a tenth of its onset strength.
 const COMPRESSION: f32 = 30.0;
 
-/// Frames over which a rise is measured: about the rise time of a struck sound in a Hann window.
+/// Distance of the compared frames: about the rise time of a struck sound in a Hann window.
 const LAG: usize = 2;
 
 /// Onset strength over time in three registers.
 pub(super) struct Onsets {
-    /// Frames a second.
+    /// Frames per second.
     pub rate: f64,
-    /// Strength of each frame: `[low, middle, high]`, none negative.
+    /// Strength of each frame: `[low, middle, high]`, not negative.
     pub frames: Vec<[f32; REGISTERS]>,
 }
 
 impl Onsets {
-    /// The onsets of one channel.
+    /// Computes the onsets of one channel.
     pub(super) fn new(samples: &[f32]) -> Self {
         let spectrogram = Spectrogram::new(samples, SIZE, HOP, HEARD.1 * 1.3);
         let bands = Bands::new(spectrogram.bins, spectrogram.bin_hz);
@@ -57,14 +58,14 @@ impl Onsets {
         Self { rate: spectrogram.frame_rate, frames: (0..levels.len()).map(rise).collect() }
     }
 
-    /// One envelope: the registers added with `weights`.
+    /// Returns one envelope, the weighted sum of the registers.
     pub(super) fn weighted(&self, weights: [f32; REGISTERS]) -> Vec<f32> {
         let sum = |f: &[f32; REGISTERS]| f.iter().zip(&weights).map(|(a, w)| a * w).sum();
         self.frames.iter().map(sum).collect()
     }
 }
 
-/// Third-octave bands: which bins belong to which band, and which band to which register.
+/// Third-octave bands: the band of each bin, and the register of each band.
 struct Bands {
     of_bin: Vec<Option<usize>>,
     registers: Vec<usize>,
@@ -76,7 +77,7 @@ impl Bands {
         while let Some(&edge) = edges.last()
             && edge < HEARD.1
         {
-            // At the bottom a third octave is narrower than a bin: a band has at least one.
+            // Low third octaves are narrower than a bin, but a band needs at least one bin.
             edges.push((edge * 2f64.powf(1.0 / 3.0)).max(edge + bin_hz));
         }
         let band = |bin: usize| {

@@ -1,54 +1,55 @@
-//! How well a steady pulse explains the onsets of a song.
+//! The match between a steady pulse and the onsets of a song.
 //!
-//! A listener taps at the slowest pulse that still meets *all* strong onsets: a pulse twice as
-//! slow leaves half of them between its taps, one twice as fast taps on weak onsets or on none.
-//! This is the balance of precision and recall:
+//! People tap at the slowest pulse that meets *all* strong onsets. A pulse twice as slow leaves
+//! half of them between its taps; one twice as fast taps on weak onsets or on none. This is a
+//! balance of precision and recall:
 //!
-//! - precision: the share of all accent (salience to the power [`ACCENT`]) that lies on the pulse,
+//! - precision: the share of all accent (salience to the power [`ACCENT`]) on the pulse,
 //! - recall: the share of the taps that meet an onset of full strength.
 //!
-//! Low and middle registers carry the beat and high ones its subdivisions, so the salience is
-//! [`WEIGHTS`]-weighted (Klapuri et al. 2006 weigh low bands likewise; Percival & Tzanetakis 2014,
-//! "Streamlined tempo estimation", score pulse trains against the whole envelope as done here).
+//! The low and middle registers carry the beat and the high register its subdivisions, so the
+//! salience is weighted by [`WEIGHTS`]. Sources: Klapuri et al. 2006 (similar weights of low
+//! bands); Percival & Tzanetakis 2014, "Streamlined tempo estimation" (score of pulse trains
+//! against the whole envelope).
 
 use super::onset::{Onsets, REGISTERS};
 
-/// Weight of the low, middle and high register in the salience.
+/// Weights of the low, middle and high register in the salience.
 const WEIGHTS: [f32; REGISTERS] = [1.0, 1.0, 0.35];
 
 /// Exponent that makes one strong onset count more than several soft ones.
 const ACCENT: f64 = 1.5;
 
-/// An onset this far from a tap still belongs to it, in seconds, and as a share of the period.
+/// Maximum distance of an onset from its tap, in seconds and as a share of the period.
 const NEAR_S: f64 = 0.03;
 const NEAR_SHARE: f64 = 0.09;
 
-/// Share of the usual strength at which a tap counts as fully met.
+/// Share of the usual strength at which a tap counts fully.
 const MET: f64 = 0.6;
 
-/// The accents of a song: salience over time, and all of its peaks.
+/// The accents of a song: salience over time, and statistics of its peaks.
 pub(super) struct Accents {
     rate: f64,
     salience: Vec<f32>,
     /// Sum of all peaks, each to the power [`ACCENT`].
     total: f64,
-    /// Mean strength of an onset, each weighted by its accent: that of the strong ones.
+    /// Mean strength of the onsets, weighted by accent, so that strong ones dominate.
     typical: f64,
 }
 
-/// A pulse laid over the accents.
+/// A pulse, and its match with the accents.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pulse {
-    /// Seconds from tap to tap.
+    /// Seconds between two taps.
     pub period_s: f64,
     /// Share of the accent on the pulse, `0..=1`.
     pub precision: f64,
-    /// Share of the taps that are met, `0..=1`.
+    /// Share of the taps that meet an onset, `0..=1`.
     pub recall: f64,
 }
 
 impl Accents {
-    /// The accents of the weighted onsets.
+    /// Computes the accents of the weighted onsets.
     pub(super) fn new(onsets: &Onsets) -> Self {
         let salience = onsets.weighted(WEIGHTS);
         let peaks = salience.windows(3).filter(|w| w[1] > w[0] && w[1] >= w[2]);
@@ -59,7 +60,7 @@ impl Accents {
         Self { rate: onsets.rate, salience, total, typical }
     }
 
-    /// The pulse of `period_s` at its best phase.
+    /// Returns the pulse of `period_s` at its best phase.
     pub(super) fn pulse(&self, period_s: f64) -> Pulse {
         let steps = (period_s * self.rate).ceil() as usize;
         let mean_at = |phase: usize| {
@@ -79,7 +80,7 @@ impl Accents {
         }
     }
 
-    /// The salience at each tap: the greatest within `near` frames.
+    /// Returns the largest salience within `near` frames of each tap.
     fn taps(&self, period_s: f64, phase_s: f64, near: usize) -> Vec<f64> {
         let frames = self.salience.len();
         let at = |tap: usize| ((phase_s + tap as f64 * period_s) * self.rate).round() as usize;
@@ -95,10 +96,10 @@ impl Accents {
     }
 }
 
-/// The mean of `min(1, tap / (MET usual))`.
+/// Returns the mean of `min(1, tap / (MET usual))`.
 ///
-/// The usual strength is the upper quartile of the taps, but at least 0.7 of that of the strong
-/// onsets of the song, so that a pulse of which most taps miss cannot make its own standard.
+/// The usual strength is the upper quartile of the taps, but at least 0.7 `typical`. Otherwise a
+/// pulse whose taps mostly miss would lower its own standard.
 fn recall(taps: &[f64], typical: f64) -> f64 {
     let mut sorted = taps.to_vec();
     sorted.sort_by(f64::total_cmp);

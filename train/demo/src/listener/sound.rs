@@ -1,6 +1,6 @@
-//! The sound that is listened to: two channels of 48 kHz samples, borrowed.
+//! Input of the listener: two borrowed channels of 48 kHz samples.
 
-/// Samples a second of everything the listener hears.
+/// Sample rate of all input, in Hz.
 pub const RATE: f64 = 48_000.0;
 
 /// A stereo song, borrowed; full scale is `-1..=1`.
@@ -8,27 +8,27 @@ pub const RATE: f64 = 48_000.0;
 pub struct Sound<'a> {
     /// Samples of the left channel.
     pub left: &'a [f32],
-    /// Samples of the right channel; where it is shorter or longer, only the common part is heard.
+    /// Samples of the right channel. If the lengths differ, only the common part is used.
     pub right: &'a [f32],
 }
 
 impl<'a> Sound<'a> {
-    /// The song whose channels are `left` and `right`.
+    /// Borrows the channels of a song.
     pub fn new(left: &'a [f32], right: &'a [f32]) -> Self {
         Self { left, right }
     }
 
-    /// Length in seconds.
+    /// Returns the length in seconds.
     pub fn seconds(&self) -> f64 {
         self.left.len().min(self.right.len()) as f64 / RATE
     }
 
-    /// The mean of the channels, that is the mid channel; what is not finite becomes 0.
+    /// Returns the mid channel, the mean of both. NaN and infinity become 0.
     pub(super) fn mid(&self) -> Vec<f32> {
         self.mixed(|left, right| 0.5 * (left + right))
     }
 
-    /// Half the difference of the channels, that is the side channel; what is not finite becomes 0.
+    /// Returns the side channel, half the difference. NaN and infinity become 0.
     pub(super) fn side(&self) -> Vec<f32> {
         self.mixed(|left, right| 0.5 * (left - right))
     }

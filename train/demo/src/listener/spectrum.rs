@@ -1,28 +1,28 @@
 //! Short-time magnitude spectra.
 //!
 //! `X[t, k] = 2 / sum(w) * |sum_n w[n] x[t hop + n - size / 2] exp(-2 pi i k n / size)|`, with a
-//! Hann window `w`: a sine of amplitude 1 on a bin gives 1, and frame `t` is centred on sample
-//! `t hop`, so that times need no correction.
+//! Hann window `w`. A sine of amplitude 1 on a bin gives 1. Frame `t` is centred on sample
+//! `t hop`, so times need no correction.
 
 use realfft::RealFftPlanner;
 
 use super::RATE;
 
-/// Magnitudes of a sound, frame after frame.
+/// Magnitudes of a sound, frame by frame.
 pub(super) struct Spectrogram {
-    /// Frequencies in a frame, from 0 Hz upwards.
+    /// Number of frequency bins per frame, from 0 Hz upwards.
     pub bins: usize,
     /// Frequency step between bins in Hz.
     pub bin_hz: f64,
-    /// Frames a second.
+    /// Frames per second.
     pub frame_rate: f64,
     magnitudes: Vec<f32>,
 }
 
 impl Spectrogram {
-    /// The spectrogram of `samples` with frames of `size` samples every `hop` samples.
+    /// Computes the spectrogram of `samples` with frames of `size` samples every `hop` samples.
     ///
-    /// Only bins up to `highest_hz` are kept, for a minute in whole would take 50 MB and more.
+    /// Only bins up to `highest_hz` are kept: all bins of a minute would take more than 50 MB.
     pub(super) fn new(samples: &[f32], size: usize, hop: usize, highest_hz: f64) -> Self {
         let bin_hz = RATE / size as f64;
         let bins = ((highest_hz / bin_hz) as usize + 1).min(size / 2 + 1);
@@ -34,11 +34,11 @@ impl Spectrogram {
         let mut magnitudes = Vec::new();
         for centre in (0..samples.len()).step_by(hop) {
             for (n, (into, weight)) in input.iter_mut().zip(&window).enumerate() {
-                // Before the start and after the end there is silence.
+                // Silence before the start and after the end.
                 let at = (centre + n).checked_sub(size / 2);
                 *into = at.and_then(|at| samples.get(at)).map_or(0.0, |sample| sample * weight);
             }
-            // All lengths come from the plan itself, so the transform cannot refuse them.
+            // All lengths come from the plan itself, so the transform cannot fail.
             if plan.process_with_scratch(&mut input, &mut output, &mut scratch).is_ok() {
                 magnitudes
                     .extend(output[..bins].iter().map(|value| scale * value.norm_sqr().sqrt()));
@@ -47,7 +47,7 @@ impl Spectrogram {
         Self { bins, bin_hz, frame_rate: RATE / hop as f64, magnitudes }
     }
 
-    /// The frames in order of time, each with `bins` magnitudes.
+    /// Returns the frames in order of time, each with `bins` magnitudes.
     pub(super) fn frames(&self) -> std::slice::ChunksExact<'_, f32> {
         self.magnitudes.chunks_exact(self.bins)
     }

@@ -1,23 +1,23 @@
-//! Synthetic music with known answers, for the listener's own tests.
+//! Synthetic music with known properties, for the listener's tests.
 
 use std::f64::consts::TAU;
 
 use super::RATE;
 
-/// What is struck on and between the beats.
+/// A rhythm pattern.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Beat {
-    /// A click on each beat, a soft hat on each eighth.
+    /// Click on every beat, soft hats on eighths.
     Clicks,
     /// Kick on every beat, hats on eighths.
     House,
     /// Kick on 1 and 3, snare on 2 and 4, hats on eighths.
     Rock,
-    /// The same with soft sixteenths.
+    /// Kick on 1 and 3, snare on 2 and 4, hats on eighths, soft hats on sixteenths.
     Funk,
     /// Bass on 1, chords on 2 and 3.
     Waltz,
-    /// Long notes that begin on beats, soft plucks on eighths; no drums.
+    /// Long notes on beats, soft plucks on eighths, no drums.
     Quiet,
     /// Kick and snare, hats on the last third of a beat.
     Swing,
@@ -28,14 +28,14 @@ impl Beat {
         [Self::Clicks, Self::House, Self::Rock, Self::Funk, Self::Waltz, Self::Quiet, Self::Swing];
 }
 
-/// A song: a progression of triads over a bass, with a pattern of beats.
+/// A song: a progression of triads over a bass, with a rhythm pattern.
 pub(super) struct Song {
     pub bpm: f64,
     pub beat: Beat,
     /// Pitch class of the tonic, C = 0.
     pub tonic: u8,
     pub minor: bool,
-    /// Scale degrees (0 = tonic) of the triads, one a bar of four beats.
+    /// Scale degrees (0 = tonic) of the triads, one per bar of four beats.
     pub degrees: &'static [usize],
     pub seconds: f64,
 }
@@ -121,19 +121,19 @@ impl Song {
     }
 }
 
-/// Frequency of a MIDI note, A4 = 69 = 440 Hz.
+/// Returns the frequency of a MIDI note, A4 = 69 = 440 Hz.
 pub(super) fn hz(note: i32) -> f64 {
     440.0 * 2f64.powf(f64::from(note - 69) / 12.0)
 }
 
-/// A note with six overtones.
+/// Adds a note with six harmonics.
 pub(super) fn add_note(out: &mut [f32], at: f64, seconds: f64, note: i32, level: f32) {
     for harmonic in 1..=6 {
         add_tone(out, at, seconds, hz(note) * f64::from(harmonic), level / harmonic as f32);
     }
 }
 
-/// A struck sine: starts within 3 ms and fades over `seconds`.
+/// Adds a struck sine, which starts within 3 ms and fades over `seconds`.
 pub(super) fn add_tone(out: &mut [f32], at: f64, seconds: f64, hz: f64, level: f32) {
     add(out, at, seconds, |t| (TAU * hz * t).sin() * fade(t, seconds) * f64::from(level));
 }
@@ -144,7 +144,7 @@ fn add_kick(out: &mut [f32], at: f64) {
     });
 }
 
-/// A burst of noise; `bright` 0..1 takes the lows away.
+/// Adds a burst of noise; `bright`, `0..1`, removes low frequencies.
 pub(super) fn add_noise(out: &mut [f32], at: f64, seconds: f64, level: f32, bright: f64) {
     let (mut state, mut last) = (0x2545_f491u32, 0.0);
     add(out, at, seconds, |t| {

@@ -1,13 +1,13 @@
-//! Tempo: which steady pulse a listener would tap.
+//! Tempo: the steady pulse that a person would tap.
 //!
 //! 1. [`Onsets`]: log-compressed spectral flux in three registers.
-//! 2. The spectrum of the whole envelope gives the periods that are in the song at all: peaks of
-//!    the harmonic sum `H(f) = sum_h |E(h f)|`, `h = 1..=8` (the comb of Klapuri et al. 2006 and
-//!    of Percival & Tzanetakis 2014, done in the frequency domain over all lags at once).
-//! 3. The simple ratios of these periods are candidates too, for `H` cannot tell a beat from its
-//!    half. Each is refined to the top of `H`: over 10 s this resolves far below 1 %.
-//! 4. [`Accents`] judges which candidate is the beat, with a weak preference for middle tempi
-//!    (log-normal round 110 bpm, as in Ellis 2007 and Parncutt 1994).
+//! 2. The spectrum of the whole envelope gives the periods in the song: peaks of the harmonic sum
+//!    `H(f) = sum_h |E(h f)|`, `h = 1..=8`. (This is the comb of Klapuri et al. 2006 and of
+//!    Percival & Tzanetakis 2014, computed in the frequency domain for all lags at once.)
+//! 3. Simple ratios of these periods are candidates too, because `H` cannot distinguish a beat from
+//!    its half. Each is refined to the maximum of `H`. Over 10 s the error is far below 1 %.
+//! 4. [`Accents`] selects the beat from the candidates, with a weak preference for middle tempi
+//!    (log-normal around 110 bpm, as in Ellis 2007 and Parncutt 1994).
 
 use realfft::RealFftPlanner;
 
@@ -17,36 +17,36 @@ use super::{
     pulse::{Accents, Pulse},
 };
 
-/// The slowest tempo that is heard as a beat here, in bpm.
+/// The slowest tempo that counts as a beat, in bpm.
 pub const SLOWEST: f64 = 55.0;
 
-/// The fastest tempo that is heard as a beat here, in bpm.
+/// The fastest tempo that counts as a beat, in bpm.
 pub const FASTEST: f64 = 190.0;
 
 /// Centre of the preferred tempi in bpm, and the width of the preference in octaves.
 const PREFERRED: (f64, f64) = (110.0, 1.6);
 
-/// Peaks of the harmonic sum that are followed up.
+/// Number of peaks of the harmonic sum that give candidates.
 const PEAKS: usize = 6;
 
-/// Ratios between metrical levels that may be confused: half, third, dotted and so on.
+/// Ratios between metrical levels that are easy to confuse: half, third, dotted and so on.
 const RATIOS: [f64; 11] =
     [1.0, 0.5, 2.0, 1.0 / 3.0, 3.0, 2.0 / 3.0, 1.5, 0.75, 4.0 / 3.0, 0.25, 4.0];
 
 /// The tempo of a song.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tempo {
-    /// Beats a minute, within [`SLOWEST`]`..=`[`FASTEST`]; 0 where nothing ever begins.
+    /// Beats per minute, within [`SLOWEST`]`..=`[`FASTEST`]; 0 if the song has no onsets.
     pub bpm: f64,
-    /// How regular the beat is: share of the accent on it times share of the beats met, `0..=1`.
+    /// Regularity: share of accent on the beat times share of beats with an onset, `0..=1`.
     pub strength: f64,
-    /// How far it is ahead of the best other tempo: `1 - score / score`, `0..=1`.
+    /// Lead over the second best tempo: `1 - second score / best score`, `0..=1`.
     pub confidence: f64,
-    /// That other tempo in bpm.
+    /// The second best tempo in bpm.
     pub runner_up: f64,
 }
 
-/// Hears the tempo of a song of constant tempo; 8 s or more are needed.
+/// Measures the tempo of a song of constant tempo, which must have 8 s or more.
 pub fn tempo<'a>(sound: impl Into<Sound<'a>>) -> Tempo {
     let onsets = Onsets::new(&sound.into().mid());
     let ranked = rank(&onsets);
@@ -62,7 +62,7 @@ pub fn tempo<'a>(sound: impl Into<Sound<'a>>) -> Tempo {
     }
 }
 
-/// All candidates with their scores, the best first.
+/// Returns all candidates with their scores, best first.
 fn rank(onsets: &Onsets) -> Vec<(f64, Pulse)> {
     let comb = Comb::new(onsets);
     let accents = Accents::new(onsets);
@@ -89,11 +89,11 @@ fn score(pulse: &Pulse) -> f64 {
 struct Comb {
     /// Magnitudes of the envelope's spectrum.
     spectrum: Vec<f32>,
-    /// Beats a minute from bin to bin.
+    /// Width of a bin in beats per minute.
     bin_bpm: f64,
 }
 
-/// Length of the zero-padded envelope: 700 s, so that a bin is 0.086 bpm.
+/// Length of the zero-padded envelope: 700 s, which makes a bin 0.086 bpm wide.
 const PADDED: usize = 1 << 17;
 
 const HARMONICS: usize = 8;
@@ -107,7 +107,7 @@ impl Comb {
         envelope.resize(PADDED, 0.0);
         let plan = RealFftPlanner::<f32>::new().plan_fft_forward(PADDED);
         let mut output = plan.make_output_vec();
-        // The lengths come from the plan, so it cannot refuse; silence would remain silence.
+        // The lengths come from the plan, so the transform cannot fail.
         let spectrum = match plan.process(&mut envelope, &mut output) {
             Ok(()) => output.iter().map(|value| value.norm()).collect(),
             Err(_) => Vec::new(),
@@ -115,7 +115,7 @@ impl Comb {
         Self { spectrum, bin_bpm: 60.0 * onsets.rate / PADDED as f64 }
     }
 
-    /// The tempi worth judging, each refined.
+    /// Returns the refined candidate tempi.
     fn candidates(&self) -> Vec<f64> {
         let steps = ((FASTEST / SLOWEST).ln() / 0.002).ceil() as usize;
         let grid: Vec<f64> = (0..=steps).map(|i| SLOWEST * (0.002 * i as f64).exp()).collect();
@@ -139,7 +139,7 @@ impl Comb {
         found
     }
 
-    /// The top of the harmonic sum within 2 % of `bpm`.
+    /// Returns the maximum of the harmonic sum within 2 % of `bpm`.
     fn refined(&self, bpm: f64) -> f64 {
         let near = (-200..=200).map(|step| bpm * (1.0 + 1e-4 * f64::from(step)));
         let sums = near.map(|bpm| (bpm, self.sum(bpm)));
@@ -150,7 +150,7 @@ impl Comb {
         (1..=HARMONICS).map(|h| self.at(h as f64 * bpm)).sum()
     }
 
-    /// The magnitude at `bpm`, linearly between bins.
+    /// Returns the magnitude at `bpm`, with linear interpolation between bins.
     fn at(&self, bpm: f64) -> f64 {
         let place = bpm / self.bin_bpm;
         let (bin, part) = (place as usize, place.fract());
