@@ -8,7 +8,7 @@ use std::{
 };
 
 use acestep_import::{Unknown, hub::HubError};
-use acestep_runtime::nearest;
+use acestep_runtime::{device::panics, nearest};
 
 use crate::{report, settings};
 
@@ -162,6 +162,7 @@ pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
         if settings::wants_backtrace() {
             default(panic);
         }
+        panics::hear(panic);
         PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(cause_of(panic));
         if ends_here(panic.payload_as_str().unwrap_or_default()) {
             tell_panics();

@@ -13,6 +13,7 @@ use std::{
 
 use acestep_runtime::{
     Notice,
+    device::Fault,
     error::size,
     observe::{Event, Observe, Stage},
     overflow,
@@ -180,9 +181,13 @@ impl Progress {
                     state.outcome(request).vae_chunk = Some(frames);
                 }
                 let what = stage.name();
+                let lack = match Fault::of(&why) {
+                    Fault::Memory => " for lack of memory",
+                    Fault::Kernel | Fault::Lost | Fault::Unknown => "",
+                };
                 let text = format!(
-                    "the device failed in the {what} stage, most likely for lack of memory ({why}): \
-                     again with {frames} frames at once"
+                    "the device failed in the {what} stage{lack} ({why}): again with {frames} frames at \
+                     once"
                 );
                 self.again(state, request, Notice(text));
             }
@@ -348,8 +353,11 @@ mod tests {
         progress.event(Event::Overflowed { who, dtype: DType::F16 });
         let Outcome { notices, vae_chunk, widened, .. } = progress.finish();
         assert_eq!((vae_chunk, widened), (Some(128), vec![who]));
-        let starts =
-            ["the device failed in the VAE encoder stage", "the device failed", "the device"];
+        let starts = [
+            "the device failed in the VAE encoder stage for lack of memory (no memory): again with 375",
+            "the device failed",
+            "the device",
+        ];
         assert_eq!(notices.len(), 4);
         for (notice, start) in notices.iter().zip(starts) {
             assert!(notice.0.starts_with(start) && notice.0.contains("(no memory)"), "{notice}");

@@ -64,7 +64,7 @@ pub enum Event {
         /// Steps in all.
         total: usize,
     },
-    /// A card failed in a stage, most likely for lack of memory; it begins again in smaller pieces.
+    /// A card failed in a stage, perhaps for lack of memory; it begins again in smaller pieces.
     Again {
         /// Which.
         stage: Stage,

@@ -45,7 +45,7 @@ pub struct Song {
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
-/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a card fails, most likely for
+/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a card fails, perhaps for
 /// lack of memory; [`Error::Cancelled`].
 // ANCHOR: generate
 pub fn generate<B: Backend, C: Checkpoint<B>>(

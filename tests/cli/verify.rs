@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use safetensors::SafeTensors;
+use safetensors::{SafeTensors, tensor::TensorView};
 use serde_json::Value;
 
 use super::Place;
@@ -90,7 +90,17 @@ fn the_built_in_set_passes_without_any_file() {
     let keys: Vec<&String> = report["cases"][0].as_object().expect("a case").keys().collect();
     assert_eq!(
         keys,
-        ["file", "case", "component", "max_abs", "relative_rms", "tolerance", "pass", "skipped"],
+        [
+            "file",
+            "case",
+            "component",
+            "max_abs",
+            "relative_rms",
+            "tolerance",
+            "pass",
+            "skipped",
+            "failed",
+        ],
         "the promised form of a case"
     );
 }
@@ -105,6 +115,63 @@ fn a_changed_golden_fails_with_exit_code_1() {
     assert_eq!(code, Some(1));
     let names: Vec<&Value> = failed(&report).iter().map(|case| &case["case"]).collect();
     assert_eq!(names, ["case0.velocity"]);
+}
+
+/// The source of the second case has twice the frames, and half the channels, of its noise: no network can put
+/// them side by side.
+#[test]
+fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
+    let place = Place::new();
+    let set = place.path("set");
+    copy(&goldens("xl"), &set);
+    let file = set.join("dit_forward.safetensors");
+    let bytes = fs::read(&file).expect("a file of tensors");
+    let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
+    let altered = tensors.iter().map(|(name, view)| {
+        let mut shape = view.shape().to_vec();
+        if name == "case1.context_latents" {
+            shape = vec![shape[0], 2 * shape[1], shape[2] / 2];
+        }
+        (name, TensorView::new(view.dtype(), shape, view.data()).expect("as many bytes"))
+    });
+    let altered = safetensors::serialize(altered, None).expect("safetensors");
+    fs::write(file, altered).expect("a changed file");
+
+    let (report, code) = verify(&place, &set, &goldens("checkpoints_xl"));
+    assert_eq!(code, Some(1));
+    let failed = failed(&report);
+    for case in &failed {
+        assert!(case["case"].as_str().is_some_and(|name| name.starts_with("case1.")), "{case}");
+    }
+    let velocity = failed.iter().find(|case| case["case"] == "case1.velocity").expect("it failed");
+    let why = velocity["failed"].as_str().expect("a reason");
+    assert!(why.starts_with("it panicked: ") && !why.contains('\n'), "{why}");
+    // As many as of the whole set, in `every_computed_case_of_the_public_sets_equals_the_reference`.
+    let [passed, failed, skipped] = counts(&report);
+    assert_eq!((passed + failed, skipped), (82, 3));
+    assert!(failed < 20, "{failed}");
+
+    let models = goldens("checkpoints_xl").display().to_string();
+    let run = place.run(&["verify", "--goldens", "set", "--models", &models, "-q"]).failed(1);
+    let line = run.text().lines().find(|line| line.contains("case1.velocity")).expect("a line");
+    assert!(line.starts_with("FAIL  DiT ") && line.contains("  it panicked: "), "{line}");
+    assert!(!run.stderr.contains("this is a bug"), "{}", run.stderr);
+}
+
+/// The second file is cut, which ends the run; what was computed before it is printed by then.
+#[test]
+fn each_result_is_printed_when_it_is_there() {
+    let place = Place::new();
+    let set = place.path("set");
+    fs::create_dir(&set).expect("a folder");
+    fs::copy(goldens("xl").join("silence.safetensors"), set.join("silence.safetensors"))
+        .expect("a golden");
+    fs::write(set.join("vae_decode.safetensors"), "cut").expect("a file");
+    let models = goldens("checkpoints_xl").display().to_string();
+    let run = place.run(&["verify", "--goldens", "set", "--models", &models]).failed(1);
+    run.says("vae_decode.safetensors is not a whole safetensors file");
+    assert!(run.text().starts_with("pass  silence "), "{}", run.text());
+    assert_eq!(run.text().lines().count(), 1, "{}", run.text());
 }
 
 #[test]

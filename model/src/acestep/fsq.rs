@@ -80,7 +80,7 @@ impl Fsq {
     // ANCHOR: fsq
     fn level<B: Backend>(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let steps = self.row::<B>(|levels| (levels - 1) as f32, &x.device()).unsqueeze::<3>();
-        (steps * (x.clamp(-1.0, 1.0) + 1.0) / 2.0 + 0.5).floor()
+        (steps * (kernel::clamp(x, -1.0, 1.0) + 1.0) / 2.0 + 0.5).floor()
     }
     // ANCHOR_END: fsq
 

@@ -690,6 +690,15 @@ pub fn add_snake<B: Backend>(
     B::add_snake(primitive(x), primitive(y), alpha, beta).map(tensor)
 }
 
+/// `least` for what is below it, `most` for what is above, else `x` itself, of any shape. NaN stays NaN.
+///
+/// It takes the place of Burn's `clamp`, which fails on cards in two ways (Burn 0.21): some give a bound
+/// for NaN; and recorded with a product that repeats `x` along its last axis, it becomes a kernel whose
+/// bounds are vectors where `x` is a number, which no driver has to accept.
+pub fn clamp<B: Backend, const D: usize>(x: Tensor<B, D>, least: f32, most: f32) -> Tensor<B, D> {
+    reference::clamp(x, least, most)
+}
+
 /// `bound tanh(x / bound)`: how far FSQ lets a value leave its outermost level.
 ///
 /// # Shapes
@@ -747,6 +756,15 @@ mod tests {
         let two = Tensor::full([1, 1, 1], 2.0, (&Default::default(), DType::F16));
         let gated = add_gated(rows(of(x(), DType::F16)), two, rows(of(x(), DType::F16)));
         assert_eq!(values(gated.reshape([4]))[..3], [65_504.0, -65_504.0, 3.0]);
+    }
+
+    #[test]
+    fn what_is_beyond_a_bound_becomes_it_and_nan_stays_nan() {
+        let of = |x: [f32; 4]| values(clamp(of(x, DType::F32), -0.5, 0.75));
+        assert_eq!(of([-2.0, 3.0, -0.5, 0.25]), [-0.5, 0.75, -0.5, 0.25]);
+        let odd = of([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0]);
+        assert!(odd[0].is_nan());
+        assert_eq!(odd[1..], [0.75, -0.5, 0.0]);
     }
 
     #[test]

@@ -125,10 +125,14 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
 
 /// Reference of [`super::keep_finite`], of the same shapes.
 pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    // Not `clamp`, which on some cards gives a bound for NaN.
     let most = f16::MAX.to_f32();
-    let (above, below) = (x.clone().greater_elem(most), x.clone().lower_elem(-most));
-    x.mask_fill(above, most).mask_fill(below, -most)
+    super::clamp(x, -most, most)
+}
+
+/// Reference of [`super::clamp`], of the same shapes.
+pub fn clamp<B: Backend, const D: usize>(x: Tensor<B, D>, least: f32, most: f32) -> Tensor<B, D> {
+    let (below, above) = (x.clone().lower_elem(least), x.clone().greater_elem(most));
+    x.mask_fill(below, least).mask_fill(above, most)
 }
 
 /// Reference of [`super::rotate`], of the same shapes.

@@ -8,14 +8,18 @@
 //! | [`kernels`] | where compiled and tuned kernels are kept between runs |
 //! | [`memory`] | what a request needs, stage by stage, and what there is |
 //! | `trial` | work that may fail for lack of memory |
+//! | [`panics`] | why it failed |
+//! | `fault` | what kind of failure that is |
 
 pub mod choice;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub mod dtype;
+mod fault;
 pub mod kernels;
 pub mod listing;
 pub mod memory;
+pub mod panics;
 pub(crate) mod trial;
 #[cfg(all(feature = "wgpu", not(target_os = "macos")))]
 mod vulkan;
@@ -29,7 +33,9 @@ use burn::tensor::DType;
 
 use crate::{Error, Notice, near::nearest};
 pub use dtype::Dtype;
+pub use fault::Fault;
 pub use listing::Listing;
+pub use trial::free;
 
 /// A device of one of the backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,16 +4,15 @@
 //! device's own thread in a panic, which is caught there; the tensor stays without memory, and
 //! whoever reads a result that depends on it is told so, by an error or by a panic of its own. So
 //! success is only known once the values have been read. A program's panic hook is called for such a panic, though
-//! it is mended or becomes an error: a hook had better keep what it hears until a panic reaches `main`.
+//! it is mended or becomes an error: a hook had better keep what it hears until a panic reaches `main`, and
+//! pass it on to [`panics::hear`](super::panics::hear), which is where the reason is found.
 //!
 //! A Vulkan driver that refuses memory, in place of the backend's own limits, takes the device with
 //! it for the rest of the process: then smaller pieces fail too, and the error says what to change.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use acestep_model::Backend;
 
-use super::Device;
+use super::{Device, Fault, panics};
 use crate::{
     Error,
     observe::{Event, Observe, Stage},
@@ -33,19 +32,14 @@ pub(crate) fn attempt<T>(
     if !device.is_card() {
         return work();
     }
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-        Err(Error::DeviceFailed {
-            device: device.to_string(),
-            stage: stage.name().into(),
-            why: first_line(text),
-        })
+    panics::caught(work).unwrap_or_else(|why| {
+        let (device, stage) = (device.to_string(), stage.name().into());
+        Err(Error::DeviceFailed { device, stage, why })
     })
 }
 
-/// Does `work`, which is cut into tiles, and where a card fails at it again in tiles of half the
-/// size, and so on. `free` gives the card's unused memory back before that.
+/// Does `work`, which is cut into tiles, and where a card fails at it, perhaps for lack of memory, again in
+/// tiles of half the size, and so on. `free` gives the card's unused memory back before that.
 ///
 /// # Errors
 /// Those of `work`; [`Error::DeviceFailed`] where the smallest tiles did not help either.
@@ -60,7 +54,9 @@ pub(crate) fn in_tiles<T>(
 ) -> Result<T, Error> {
     loop {
         match (attempt(device, stage, || work(tiling)), tiling.smaller(frames)) {
-            (Err(Error::DeviceFailed { why, .. }), Some(smaller)) => {
+            (Err(Error::DeviceFailed { why, .. }), Some(smaller))
+                if Fault::of(&why).may_need_less() =>
+            {
                 tiling = smaller;
                 observe.event(Event::Again { stage, frames: tiling.chunk, why });
                 free();
@@ -70,28 +66,26 @@ pub(crate) fn in_tiles<T>(
     }
 }
 
-/// Gives back what `device` keeps of memory that is no longer used.
-pub(crate) fn free<B: Backend>(device: &B::Device) {
+/// Gives back what `device` keeps of memory that is no longer used, once it is done with what was asked of it.
+pub fn free<B: Backend>(device: &B::Device) {
     if !Device::behind::<B>(device).is_card() {
         return;
     }
     // Tensors that were let go of still wait in a queue with the work before them. What fails in it
     // has been said to whoever read a result, or will be to whoever reads the next.
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    let _ = panics::caught(|| {
         let _ = B::sync(device);
         B::memory_cleanup(device);
-    }));
-}
-
-/// A backend's error may hold a whole kernel.
-fn first_line(text: &str) -> String {
-    const MOST: usize = 300;
-    text.lines().next().unwrap_or_default().chars().take(MOST).collect()
+    });
+    panics::forget();
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::{Cell, RefCell};
+    use std::{
+        cell::{Cell, RefCell},
+        panic::{AssertUnwindSafe, catch_unwind},
+    };
 
     use super::*;
 
@@ -105,13 +99,13 @@ mod tests {
         assert!(matches!(cancelled, Err(Error::Cancelled)));
         let failed = attempt::<()>(CARD, Stage::Vae, || panic!("no memory\nat all"));
         let message = failed.expect_err("it panicked").to_string();
-        assert_eq!(message, "cuda:1 failed in the VAE stage: no memory");
+        assert_eq!(message, "cuda:1 failed in the VAE stage: no memory: at all");
     }
 
     #[test]
     fn on_the_processor_a_panic_stays_a_bug() {
         let work = || attempt::<()>(Device::Cpu, Stage::Vae, || panic!("a wheel came off"));
-        assert!(catch_unwind(work).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
     }
 
     /// Writes down what was tried again, and why.
@@ -156,6 +150,20 @@ mod tests {
         let (result, tiles, _) = tried(150, 10);
         assert_eq!(tiles, [150, 75]);
         assert_eq!(result, Err("cuda:1 failed in the VAE stage: no room for 75".into()));
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_compile_is_not_tried_again_in_smaller_tiles() {
+        let (diary, tries) = (Diary::default(), Cell::new(0));
+        let work = |_| -> Result<(), Error> {
+            tries.set(tries.get() + 1);
+            panic!("ComputePipeline with 'conv1d' label is invalid")
+        };
+        let result = in_tiles(CARD, Stage::Vae, 6000, Tiling::default(), &diary, || (), work);
+        let error = result.expect_err("it failed");
+        assert_eq!((tries.get(), diary.0.take().len()), (1, 0));
+        assert!(error.to_string().ends_with("ComputePipeline with 'conv1d' label is invalid"));
+        assert!(!error.hint().expect("a remedy").contains("memory"));
     }
 
     /// Needs a driver, be it a program: `--ignored` runs it.

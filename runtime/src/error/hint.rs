@@ -3,6 +3,7 @@
 use burn::tensor::DType;
 
 use super::{Action, Error};
+use crate::device::Fault;
 
 impl Error {
     /// How to mend it, one sentence, where that is known.
@@ -76,13 +77,7 @@ impl Error {
                  needs"
                     .into()
             }
-            Self::DeviceFailed { .. } => {
-                "most likely its memory is full: close other programs that use it, pass --dtype bf16 \
-                 or f16 for half the weights, make a shorter song (--duration) or fewer at once \
-                 (--batch-size), decode less at once (--vae-chunk 128), or choose a smaller model; \
-                 `acestep doctor` tests the device, and RUST_BACKTRACE=1 shows where it failed"
-                    .into()
-            }
+            Self::DeviceFailed { why, .. } => Fault::of(why).hint().into(),
             Self::NoRoomForF32 { dtype, .. } => {
                 let wider = match dtype {
                     DType::F16 => "pass --dtype bf16, whose numbers reach as far as those of f32, ",

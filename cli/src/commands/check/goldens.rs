@@ -51,10 +51,11 @@ pub(super) fn run(
     let sets = goldens.map(verify::sets).unwrap_or_default();
     let folder = sets.get(index).map(std::path::PathBuf::as_path);
     // The goldens' own checkpoints lie beside them.
-    let cases = verify::cases(Given { goldens: folder, models: None }, device)?;
+    let cases = verify::cases(Given { goldens: folder, ..Given::default() }, device)?;
     for case in cases.iter().filter(|case| case.pass == Some(false)) {
         let place = folder.map_or(String::new(), |set| format!("{}/", name(set)));
-        tell(Line::Failed(format!("{place}{}: {}", case.file, case.case)));
+        let why = case.failed.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        tell(Line::Failed(format!("{place}{}: {}{why}", case.file, case.case)));
     }
     if cases.iter().all(|case| case.pass.is_none()) {
         tell(Line::Problem("nothing of it could be compared: are its checkpoints there?".into()));
@@ -98,12 +99,13 @@ mod tests {
         let case = |name: &str, pass, max_abs, relative_rms| Case {
             file: "dit_forward.safetensors".into(),
             case: name.into(),
-            component: "DiT",
+            component: "DiT".into(),
             max_abs,
             relative_rms,
             tolerance: Some(0.02),
             pass,
             skipped: None,
+            failed: None,
         };
         let cases = [
             case("case0.velocity", Some(true), Some(0.001), None),

@@ -3,7 +3,7 @@
 use acestep_import::LanguageFolder;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
 use acestep_runtime::{
-    Error, Unobserved,
+    Unobserved,
     host::to_host,
     lm::{
         compose::{Call, Composed, compose},
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     page::Page,
-    sheet::{Activations, Case, Sheet, in_bf16},
+    sheet::{Activations, Sheet, in_bf16},
 };
 
 /// What a case of it is filed under.
@@ -146,63 +146,47 @@ impl<B: Backend> Reader<'_, B> {
 
 /// `lm_e2e`: prompts to tokens to metadata and codes, greedy.
 pub(super) fn runs<B: Backend>(
-    file: &str,
+    page: Page<'_>,
     content: &Value,
     language: Option<&LanguageFolder>,
     place: &Place<B>,
-) -> Result<Vec<Case>> {
-    let mut page = Page::new(file, COMPONENT);
+) -> Result<()> {
     for (i, entry) in content["cases"].as_array().into_iter().flatten().enumerate() {
         let name = entry["name"].as_str().map_or_else(|| i.to_string(), str::to_owned);
-        let run = match language {
-            Some(language) => Some((language, run::<B>(&entry["args"], language, place)?)),
-            None => None,
+        let Some(language) = language else {
+            names(&name, entry).into_iter().for_each(|case| page.skip(case, NO_CHECKPOINT));
+            continue;
         };
-        let calls = &entry["calls"];
-        let ours = run.as_ref().and_then(|(_, composed)| composed.as_ref());
-        let stored = calls.as_array().map_or(0, Vec::len);
-        for k in 0..stored.max(ours.map_or(0, |composed| composed.calls.len())) {
-            let call = ours.and_then(|composed| composed.calls.get(k));
-            for part in ["prompt_ids", "generated"] {
-                let case = format!("{name}.call{k}.{part}");
-                let Some((language, _)) = &run else {
-                    page.skip(case, NO_CHECKPOINT);
-                    continue;
-                };
-                let ours = match (call, part) {
-                    (None, _) => Value::Null,
-                    (Some(call), "generated") => json!(call.written.first()),
-                    (Some(call), _) => json!(padded(call, language.tokenizer()?)),
-                };
-                page.equal(case, &ours, &calls[k][part]);
-            }
-        }
-        let case = format!("{name}.result");
-        match &run {
-            None => page.skip(case, NO_CHECKPOINT),
-            Some((language, composed)) => {
-                let tokenizer = language.tokenizer()?;
-                let result = |composed| replay::result(composed, |ids| tokenizer.decode(ids));
-                let ours = composed.as_ref().map_or(Value::Null, result);
-                page.equal(case, &ours, &entry["result"]);
-            }
-        }
+        page.attempt(names(&name, entry), || {
+            let replay = Replay::new(&entry["args"]);
+            let composed = compose::<B, _>(&replay.job(), language, place, &Unobserved)?;
+            run(page, &name, entry, &composed, language.tokenizer()?);
+            Ok(())
+        })?;
     }
-    Ok(page.finish())
+    Ok(())
 }
 
-/// A run once more; none if it does not come to an end, which the reference's did.
-fn run<B: Backend>(
-    args: &Value,
-    language: &LanguageFolder,
-    place: &Place<B>,
-) -> Result<Option<Composed>> {
-    let replay = Replay::new(args);
-    match compose::<B, _>(&replay.job(), language, place, &Unobserved) {
-        Ok(composed) => Ok(Some(composed)),
-        Err(error @ (Error::Checkpoint(_) | Error::Cancelled)) => Err(error.into()),
-        Err(_) => Ok(None),
+/// The cases of one stored run.
+fn names(name: &str, entry: &Value) -> Vec<String> {
+    let calls = entry["calls"].as_array().map_or(0, Vec::len);
+    let of_call = |k| ["prompt_ids", "generated"].map(|part| format!("{name}.call{k}.{part}"));
+    (0..calls).flat_map(of_call).chain([format!("{name}.result")]).collect()
+}
+
+/// Compares a run with the stored one.
+fn run(page: Page<'_>, name: &str, entry: &Value, composed: &Composed, tokenizer: &impl Tokenizer) {
+    let calls = &entry["calls"];
+    let stored = calls.as_array().map_or(0, Vec::len);
+    for k in 0..stored.max(composed.calls.len()) {
+        let call = composed.calls.get(k);
+        let prompts = call.map(|call| padded(call, tokenizer));
+        let written = call.map(|call| call.written.first());
+        page.equal(format!("{name}.call{k}.prompt_ids"), &json!(prompts), &calls[k]["prompt_ids"]);
+        page.equal(format!("{name}.call{k}.generated"), &json!(written), &calls[k]["generated"]);
     }
+    let result = replay::result(composed, |ids| tokenizer.decode(ids));
+    page.equal(format!("{name}.result"), &result, &entry["result"]);
 }
 
 /// The prompts of a call as the reference records them: the shorter of a pair padded on the left.

@@ -12,24 +12,22 @@ use serde_json::{Value, json};
 
 use super::{
     page::{Page, entries},
-    sheet::Case,
     vocabularies::Vocabularies,
 };
 
 /// What a case of these is filed under.
-const COMPONENT: &str = "text";
+pub(super) const COMPONENT: &str = "text";
 
 /// `dit_prompts`: the texts of the condition encoder and what leads to them.
 pub(super) fn prompts(
-    file: &str,
+    page: Page<'_>,
     content: &Value,
     vocabularies: Vocabularies<'_>,
-) -> Result<Vec<Case>> {
-    let mut page = Page::new(file, COMPONENT);
+) -> Result<()> {
     for (section, case, entry) in entries(content) {
         let word = |key: &str| entry[key].as_str();
         match section {
-            "build_dit_inputs" => dit_inputs(&mut page, &case, entry, vocabularies)?,
+            "build_dit_inputs" => dit_inputs(page, &case, entry, vocabularies)?,
             "build_metadata_dict" => {
                 page.skip(case, "no such dictionary exists here; its text is in the prompts");
             }
@@ -57,11 +55,11 @@ pub(super) fn prompts(
             _ => page.unknown(case),
         }
     }
-    Ok(page.finish())
+    Ok(())
 }
 
 fn dit_inputs(
-    page: &mut Page<'_>,
+    page: Page<'_>,
     case: &str,
     entry: &Value,
     vocabularies: Vocabularies<'_>,
@@ -97,11 +95,10 @@ fn ids(tokenizer: &TextTokenizer, text: &str, most: usize) -> Result<Vec<u32>> {
 
 /// `tokenizer_cases`: texts to ids, and back.
 pub(super) fn tokens(
-    file: &str,
+    page: Page<'_>,
     content: &Value,
     vocabularies: Vocabularies<'_>,
-) -> Result<Vec<Case>> {
-    let mut page = Page::new(file, COMPONENT);
+) -> Result<()> {
     for vocabulary in ["tiny", "full"] {
         let why = vocabularies.why_absent(vocabulary);
         let text = vocabularies.text(vocabulary)?;
@@ -143,7 +140,7 @@ pub(super) fn tokens(
             }
         }
     }
-    Ok(page.finish())
+    Ok(())
 }
 
 /// What the language model's tokenizer says about itself.

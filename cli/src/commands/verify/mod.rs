@@ -1,13 +1,18 @@
 //! `acestep verify`: stored results of the reference against this machine's.
 //!
 //! Every stored output is one case. A case runs through the code that `generate` uses, or it is
-//! reported as skipped with the reason; it is never passed without being computed.
+//! reported as skipped with the reason; it is never passed without being computed. One that panics has
+//! failed, and the others go on. Each is printed as soon as it is finished.
 
 mod built_in;
+mod case;
 mod checkpoints;
+mod child;
 mod e2e;
+mod files;
 mod golden;
 mod language;
+mod ledger;
 mod logic;
 mod networks;
 mod noise;
@@ -18,14 +23,14 @@ mod sampling;
 mod sheet;
 mod tolerance;
 mod vocabularies;
+mod word;
 
 use std::{
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
 };
 
-use acestep_model::{Backend, Place};
-use acestep_runtime::{Device, Job};
+use acestep_runtime::Device;
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use serde_json::json;
@@ -34,14 +39,15 @@ use crate::{
     args::{Global, device::OnDevice},
     commands::engine,
     error::{self, Refusal},
-    interrupt, report,
+    interrupt, report, settings,
 };
+pub(super) use case::Case;
 use checkpoints::Networks;
+use files::Verify;
 use golden::Set;
-use page::Page;
-pub(super) use sheet::Case;
-use sheet::Sheet;
-use vocabularies::{Real, Vocabularies};
+use ledger::{Gone, Tell};
+use vocabularies::Real;
+use word::{Done, Word};
 
 /// The flags of `verify`.
 #[derive(Debug, Clone, clap::Args)]
@@ -68,15 +74,32 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+
+    /// Computes what standard input does not say to be finished, for the process above it.
+    #[arg(long, hide = true)]
+    worker: bool,
 }
 
 /// Runs the command: exit code 1 if a case fails.
 pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     let (engine, notices) = engine::open(&args.place.in_f32())?;
+    let given = Given {
+        goldens: args.goldens.as_deref(),
+        models: args.models.as_deref(),
+        tokenizer: args.tokenizer.as_deref(),
+    };
+    if args.worker {
+        return work(given, engine.device);
+    }
     notices.iter().for_each(|notice| global.report().note(&notice.0));
-    let real = args.tokenizer.as_deref().map(Real::open).transpose()?;
-    let with = Given { goldens: args.goldens.as_deref(), models: args.models.as_deref() };
-    let cases = compare(with, real.as_ref(), engine.device)?;
+    let quiet = global.report().is_quiet();
+    let tell = |word: &Word| match word {
+        Word::Case(case) if !args.json && (!quiet || case.pass == Some(false)) => {
+            report::bytes(format!("{}\n", case.line()).as_bytes())
+        }
+        _ => Ok(()),
+    };
+    let cases = compare(given, engine.device, &tell)?;
     let count = |pass: Option<bool>| cases.iter().filter(|case| case.pass == pass).count();
     let (passed, failed, skipped) = (count(Some(true)), count(Some(false)), count(None));
     let device = engine.to_string();
@@ -90,11 +113,6 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         }))?;
         report::bytes(format!("{object}\n").as_bytes())?;
     } else {
-        let quiet = global.report().is_quiet();
-        let shown = cases.iter().filter(|case| !quiet || case.pass == Some(false));
-        for line in shown.map(line) {
-            report::bytes(format!("{line}\n").as_bytes())?;
-        }
         let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
         report::bytes(format!("{device}: {counts}\n").as_bytes())?;
     }
@@ -112,6 +130,8 @@ pub(super) struct Given<'a> {
     pub(super) goldens: Option<&'a Path>,
     /// The directory of their checkpoints.
     pub(super) models: Option<&'a Path>,
+    /// The directory of the released tokenizers.
+    pub(super) tokenizer: Option<&'a Path>,
 }
 
 /// The sets of goldens in a directory: the folders in it that are sets, unless it is one itself.
@@ -136,23 +156,88 @@ pub(super) fn readable(goldens: &Path) -> Result<()> {
 /// # Errors
 /// If they or the checkpoints cannot be read, or the device is absent.
 pub(super) fn cases(given: Given<'_>, device: Device) -> Result<Vec<Case>> {
-    compare(given, None, device)
+    compare(given, device, &|_| Ok(()))
 }
 
-fn compare(given: Given<'_>, real: Option<&Real>, device: Device) -> Result<Vec<Case>> {
-    let (set, networks) = match given.goldens {
-        Some(goldens) => {
-            let networks = match models_dir(goldens, given.models)? {
-                Some(models) => Networks::find(&models)?,
-                // Some sets need none; cases of the others say what is missing.
-                None => Networks::default(),
-            };
-            (Set::read(goldens)?, networks)
+/// Computes every case: on a card in processes of their own, which may not outlive a failure.
+fn compare(given: Given<'_>, device: Device, tell: &Tell<'_>) -> Result<Vec<Case>> {
+    let read = Read::new(given)?;
+    if !device.is_card() {
+        return read.compare(device, &Done::default(), tell);
+    }
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let command = || {
+        let mut command = Command::new(&program);
+        settings::alone(&mut command);
+        command.args(["verify", "--worker", "--device", &device.to_string()]);
+        let Given { goldens, models, tokenizer } = given;
+        for (flag, folder) in
+            [("--goldens", goldens), ("--models", models), ("--tokenizer", tokenizer)]
+        {
+            if let Some(folder) = folder {
+                command.arg(flag).arg(folder);
+            }
         }
-        None => (built_in::set()?, Networks::built_in()?),
+        command
     };
-    // What is stored is the reference's f32, but for some cases, which change the type themselves.
-    device.run(DType::F32, Verify { set: &set, networks: &networks, real })?
+    child::run(command, tell)
+}
+
+/// The process that computes: says what it finishes, and nothing else.
+fn work(given: Given<'_>, device: Device) -> Result<ExitCode> {
+    let known: Done = serde_json::from_reader(std::io::stdin().lock())
+        .context("standard input does not say what is finished")?;
+    let tell = |word: &Word| {
+        // Names, numbers and texts: all of it can be JSON.
+        let line = serde_json::to_string(word).unwrap_or_default();
+        report::bytes(format!("{line}\n").as_bytes())
+    };
+    let done = Read::new(given).and_then(|read| read.compare(device, &known, &tell));
+    let Err(error) = done else {
+        tell(&Word::End)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if interrupt::was_pressed() {
+        return Ok(ExitCode::from(error::INTERRUPTED));
+    }
+    // Without a device the rest is another process's.
+    if !error.chain().any(|cause| cause.is::<Gone>()) {
+        let hint = error::hint(&error);
+        tell(&Word::Error { message: format!("{error:#}"), hint })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is compared, and with what.
+struct Read {
+    set: Set,
+    networks: Networks,
+    real: Option<Real>,
+}
+
+impl Read {
+    fn new(given: Given<'_>) -> Result<Self> {
+        let real = given.tokenizer.map(Real::open).transpose()?;
+        let (set, networks) = match given.goldens {
+            Some(goldens) => {
+                let networks = match models_dir(goldens, given.models)? {
+                    Some(models) => Networks::find(&models)?,
+                    // Some sets need none; cases of the others say what is missing.
+                    None => Networks::default(),
+                };
+                (Set::read(goldens)?, networks)
+            }
+            None => (built_in::set()?, Networks::built_in()?),
+        };
+        Ok(Self { set, networks, real })
+    }
+
+    fn compare(&self, device: Device, known: &Done, tell: &Tell<'_>) -> Result<Vec<Case>> {
+        let Self { set, networks, real } = self;
+        let verify = Verify { set, networks, real: real.as_ref(), tell, known };
+        // What is stored is the reference's f32, but for some cases, which change the type themselves.
+        device.run(DType::F32, verify)?
+    }
 }
 
 /// The checkpoints' directory: what was typed, or what lies beside the goldens.
@@ -168,154 +253,4 @@ fn models_dir(goldens: &Path, typed: Option<&Path>) -> Result<Option<PathBuf>> {
     let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = goldens.join("..").join(format!("checkpoints_{name}"));
     Ok(beside.is_dir().then_some(beside))
-}
-
-/// A case as a line of the table.
-fn line(case: &Case) -> String {
-    let (mark, detail) = match (case.pass, &case.skipped) {
-        (Some(true), _) => ("pass", numbers(case)),
-        (Some(false), _) => ("FAIL", numbers(case)),
-        (None, reason) => ("skip", reason.clone().unwrap_or_default()),
-    };
-    let name = format!("{}: {}", case.file, case.case);
-    format!("{mark}  {:<16}  {name:<66}  {detail}", case.component)
-}
-
-fn numbers(case: &Case) -> String {
-    if let (Some(error), Some(allowed)) = (case.relative_rms, case.tolerance) {
-        return format!("relative rms error {error:.1e}, tolerance {allowed:.1e}");
-    }
-    match (case.max_abs, case.tolerance) {
-        (Some(worst), Some(allowed)) if allowed > 0.0 => {
-            format!("max abs error {worst:.1e}, tolerance {allowed:.1e}")
-        }
-        (Some(0.0), _) => "equal".to_owned(),
-        (Some(worst), _) => format!("max abs error {worst:.1e}, must be equal"),
-        (None, _) if case.pass == Some(true) => "equal".to_owned(),
-        (None, _) => "another shape or value, or not finite".to_owned(),
-    }
-}
-
-struct Verify<'a> {
-    set: &'a Set,
-    networks: &'a Networks,
-    real: Option<&'a Real>,
-}
-
-impl Job for Verify<'_> {
-    type Output = Result<Vec<Case>>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let mut cases = Vec::new();
-        for file in self.set.names() {
-            if interrupt::was_pressed() {
-                return Err(acestep_runtime::Error::Cancelled.into());
-            }
-            let of_file = match file.strip_suffix(".safetensors") {
-                Some(kind) => self.tensors::<B>(file, kind, &place),
-                None => self.text::<B>(file, &place),
-            };
-            cases.extend(of_file.with_context(|| format!("cannot verify {file}"))?);
-        }
-        Ok(cases)
-    }
-}
-
-impl Verify<'_> {
-    fn tensors<B: Backend>(&self, file: &str, kind: &str, place: &Place<B>) -> Result<Vec<Case>> {
-        let golden = self.set.tensors(file)?;
-        let mut sheet = Sheet::new(&golden, component(kind));
-        let s = &mut sheet;
-        let Networks { turbo, base, vae, text, language, whole } = self.networks;
-        macro_rules! with {
-            ($network:expr, $what:literal, |$open:ident| $run:expr) => {
-                match $network {
-                    Some($open) => $run?,
-                    None => {
-                        s.skip_all(concat!("no ", $what, " among the checkpoints"), |_| true);
-                    }
-                }
-            };
-        }
-        match kind {
-            "vae_decode" => with!(vae, "vae", |v| networks::vae_decode::<B>(s, v, place)),
-            "vae_encode" => with!(vae, "vae", |v| networks::vae_encode::<B>(s, v, place)),
-            "vae_tiled" => with!(vae, "vae", |v| networks::vae_tiled::<B>(s, v, place)),
-            "dit_time" => with!(turbo, "turbo model", |m| networks::dit_time::<B>(s, m, place)),
-            "dit_forward" => {
-                with!(turbo, "turbo model", |m| networks::dit_forward::<B>(s, m, place));
-            }
-            "bf16_time" => {
-                let forward = self.set.tensors("dit_forward.safetensors").ok();
-                let inputs = forward.as_ref();
-                with!(turbo, "turbo model", |m| networks::bf16_time::<B>(s, m, inputs, place));
-            }
-            "cond_encoder" => {
-                with!(turbo, "turbo model", |m| networks::cond_encoder::<B>(s, m, place));
-            }
-            "audio_tokenizer" => {
-                with!(turbo, "turbo model", |m| networks::audio_tokenizer::<B>(s, m, place));
-            }
-            "silence" => with!(turbo, "turbo model", |m| networks::silence::<B>(s, m, place)),
-            "text_encoder" => {
-                with!(text, "text encoder", |t| networks::text_encoder::<B>(s, t, place));
-            }
-            "sampling_turbo" => {
-                with!(turbo, "turbo model", |m| sampling::runs::<B>(s, m, true, place));
-            }
-            "sampling_base" => {
-                with!(base, "base model", |m| sampling::runs::<B>(s, m, false, place));
-            }
-            "guidance" => sampling::guidance::<B>(s, &place.device)?,
-            "e2e" => with!(whole, "complete turbo model", |m| e2e::run::<B>(s, m, place)),
-            "rng" => noise::streams(s)?,
-            "lm" => match language {
-                Some(language) => language::scores::<B>(s, language, place)?,
-                None => s.skip_all(language::NO_CHECKPOINT, |_| true),
-            },
-            _ => {}
-        }
-        Ok(sheet.finish())
-    }
-
-    fn text<B: Backend>(&self, file: &str, place: &Place<B>) -> Result<Vec<Case>> {
-        let content = self.set.json(file)?;
-        let Networks { text, language, .. } = self.networks;
-        let vocabularies =
-            Vocabularies { real: self.real, text: text.as_ref(), language: language.as_ref() };
-        let name = file.rsplit('/').next().unwrap_or(file);
-        Ok(match name {
-            "dit_prompts.json" => logic::prompts(file, &content, vocabularies)?,
-            "tokenizer_cases.json" => logic::tokens(file, &content, vocabularies)?,
-            "lm_e2e.json" => language::runs::<B>(file, &content, language.as_ref(), place)?,
-            "lm_prompts.json" => plans::prompts(file, &content, vocabularies)?,
-            "cot_yaml.json" => plans::texts(file, &content)?,
-            "lm_sampling.json" => plans::sampling(file, &content),
-            "constrained_decoding.json" => rules::runs(file, &content, vocabularies)?,
-            "prefix_trees_tiny.json" => rules::trees(file, &content, "tiny", vocabularies)?,
-            "prefix_trees_full.json" => rules::trees(file, &content, "full", vocabularies)?,
-            // A protocol of the goldens' making, not an output.
-            "xcheck_diffusers.json" => Vec::new(),
-            _ => Page::new(file, "text")
-                .skip_entries(&content, "this version does not know this file"),
-        })
-    }
-}
-
-/// What a file of goldens tests.
-fn component(kind: &str) -> &'static str {
-    match kind {
-        "vae_decode" | "vae_tiled" => "VAE decoder",
-        "vae_encode" => "VAE encoder",
-        "dit_time" | "dit_forward" | "bf16_time" => "DiT",
-        "cond_encoder" => "condition encoder",
-        "audio_tokenizer" => "audio codes",
-        "silence" => "silence",
-        "text_encoder" => "text encoder",
-        "sampling_turbo" | "sampling_base" | "guidance" => "flow matching",
-        "e2e" => "whole song",
-        "rng" => "noise",
-        "lm" => language::COMPONENT,
-        _ => "unknown",
-    }
 }

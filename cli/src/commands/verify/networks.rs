@@ -302,7 +302,19 @@ pub(super) fn audio_tokenizer<B: Backend>(
         Ok(())
     })?;
 
-    sheet.attempt("fsq.", |sheet| codebook(sheet, &codec, device))
+    sheet.attempt("fsq.", |sheet| codebook(sheet, &codec, device))?;
+    sheet.attempt("detok.", |sheet| {
+        if sheet.golden.has("fsq.indices") {
+            let codes = stored_codes(sheet)?;
+            let few = codes[..codes.len().min(20)].to_vec();
+            sheet.close("detok.from_codes", codec.decode(&[few], device));
+        }
+        Ok(())
+    })
+}
+
+fn stored_codes(sheet: &Sheet<'_>) -> Result<Vec<u32>> {
+    Ok(sheet.golden.whole("fsq.indices")?.iter().map(|&i| i as u32).collect())
 }
 
 /// The codebook alone: values, vectors and rounding.
@@ -313,16 +325,13 @@ fn codebook<B: Backend>(
 ) -> Result<()> {
     let (tokenizer, fsq) = (codec.tokenizer(), codec.fsq());
     if sheet.golden.has("fsq.indices") {
-        let codes: Vec<u32> =
-            sheet.golden.whole("fsq.indices")?.iter().map(|&i| i as u32).collect();
+        let codes = stored_codes(sheet)?;
         let values: Vec<f32> = codes.iter().flat_map(|&code| fsq.values(code)).collect();
         let dimensions = values.len() / codes.len().max(1);
         sheet.close_values("fsq.codes", &[codes.len(), dimensions], &values);
         let vectors = tokenizer.quantizer().vectors(std::slice::from_ref(&codes), device);
         let [_, count, width] = vectors.dims();
         sheet.close("fsq.output", vectors.reshape([count, width]));
-        let few = codes[..codes.len().min(20)].to_vec();
-        sheet.close("detok.from_codes", codec.decode(&[few], device));
     }
     if sheet.golden.has("fsq.pre") {
         let pre: Tensor<B, 2> = sheet.golden.tensor("fsq.pre", device)?;

@@ -1,52 +1,67 @@
 //! The comparisons of one file of text: what was computed equals what is stored, or the case fails.
 
+use anyhow::Result;
 use serde_json::Value;
 
-use super::sheet::Case;
+use super::{case::Case, ledger::Ledger};
 
 /// The cases of one JSON file, filled one by one.
-#[derive(Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
     file: &'a str,
     component: &'static str,
-    cases: Vec<Case>,
+    ledger: &'a Ledger<'a>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(file: &'a str, component: &'static str) -> Self {
-        Self { file, component, cases: Vec::new() }
+    pub(super) fn new(file: &'a str, component: &'static str, ledger: &'a Ledger<'a>) -> Self {
+        Self { file, component, ledger }
     }
 
     fn case(&self, case: String) -> Case {
-        Case {
-            file: self.file.to_owned(),
-            case,
-            component: self.component,
-            max_abs: None,
-            relative_rms: None,
-            tolerance: None,
-            pass: None,
-            skipped: None,
+        Case::new(self.file, &case, self.component)
+    }
+
+    /// Does the work of some cases, unless they are known: see [`Ledger::attempt`].
+    ///
+    /// # Errors
+    /// What ends the run.
+    pub(super) fn attempt(
+        &self,
+        cases: Vec<String>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if self.ledger.knows(self.file, cases.iter().map(String::as_str)) {
+            return Ok(());
         }
+        if let Err(why) = self.ledger.attempt(self.file, self.component, cases.clone(), work)? {
+            cases.iter().for_each(|case| self.fail(case, &why));
+        }
+        Ok(())
+    }
+
+    /// Reports a stored output as failed.
+    pub(super) fn fail(&self, case: &str, why: &str) {
+        self.ledger.add(self.case(case.to_owned()).failed(why));
     }
 
     /// Compares a value, which must be equal.
-    pub(super) fn equal(&mut self, case: String, ours: &Value, stored: &Value) {
+    pub(super) fn equal(&self, case: String, ours: &Value, stored: &Value) {
         let pass = Some(ours == stored);
-        self.cases.push(Case { tolerance: Some(0.0), pass, ..self.case(case) });
+        self.ledger.add(Case { tolerance: Some(0.0), pass, ..self.case(case) });
     }
 
     /// Compares scores, which must be equal to the last bit; `null` is stored for minus infinity.
     ///
     /// As JSON they would not be: a parser of decimals may be off by the last bit of its f64.
-    pub(super) fn equal_scores(&mut self, case: String, ours: &[f32], stored: &Value) {
+    pub(super) fn equal_scores(&self, case: String, ours: &[f32], stored: &Value) {
         let pass = Some(scores(stored).is_some_and(|stored| ours == stored));
-        self.cases.push(Case { tolerance: Some(0.0), pass, ..self.case(case) });
+        self.ledger.add(Case { tolerance: Some(0.0), pass, ..self.case(case) });
     }
 
     /// Compares probabilities, each of which may be `units` of its own last place away; the
     /// tolerance that is reported is that of the largest.
-    pub(super) fn near(&mut self, case: String, ours: &[f32], stored: &Value, units: u32) {
+    pub(super) fn near(&self, case: String, ours: &[f32], stored: &Value, units: u32) {
         let stored = scores(stored).filter(|stored| stored.len() == ours.len()).unwrap_or_default();
         let pairs = || ours.iter().zip(&stored);
         // Neighbouring numbers of one sign have neighbouring bits.
@@ -56,21 +71,21 @@ impl<'a> Page<'a> {
         let largest = stored.iter().copied().fold(0.0, f32::max);
         let unit = f64::from(largest.next_up()) - f64::from(largest);
         let tolerance = Some(f64::from(units) * unit);
-        self.cases.push(Case { max_abs: worst, tolerance, pass, ..self.case(case) });
+        self.ledger.add(Case { max_abs: worst, tolerance, pass, ..self.case(case) });
     }
 
     /// Reports a stored output as not run.
-    pub(super) fn skip(&mut self, case: String, why: &str) {
-        self.cases.push(Case { skipped: Some(why.to_owned()), ..self.case(case) });
+    pub(super) fn skip(&self, case: String, why: &str) {
+        self.ledger.add(self.case(case).skipped(why));
     }
 
     /// Reports what is stored under a name that nobody here knows.
-    pub(super) fn unknown(&mut self, case: String) {
+    pub(super) fn unknown(&self, case: String) {
         self.skip(case, "this version does not know this case");
     }
 
     /// One case an entry, none of which this version computes.
-    pub(super) fn skip_entries(mut self, content: &Value, why: &str) -> Vec<Case> {
+    pub(super) fn skip_entries(&self, content: &Value, why: &str) {
         match content {
             Value::Object(sections) => {
                 for (section, value) in sections {
@@ -80,12 +95,6 @@ impl<'a> Page<'a> {
             }
             _ => self.skip("all".to_owned(), why),
         }
-        self.cases
-    }
-
-    /// All cases.
-    pub(super) fn finish(self) -> Vec<Case> {
-        self.cases
     }
 }
 

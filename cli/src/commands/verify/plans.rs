@@ -13,19 +13,16 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    language::COMPONENT,
     page::{Page, entries},
-    sheet::Case,
     vocabularies::Vocabularies,
 };
 
 /// `lm_prompts`: upstream's functions by name, to text and to ids.
 pub(super) fn prompts(
-    file: &str,
+    page: Page<'_>,
     content: &Value,
     vocabularies: Vocabularies<'_>,
-) -> Result<Vec<Case>> {
-    let mut page = Page::new(file, COMPONENT);
+) -> Result<()> {
     for (vocabulary, case, entry) in entries(content) {
         let function = entry["mode"].as_str().unwrap_or_default();
         let text = prompt::by_upstreams_name(function, &entry["args"]);
@@ -39,12 +36,11 @@ pub(super) fn prompts(
         }
         page.equal(format!("{case}.text"), &text.into(), &entry["text"]);
     }
-    Ok(page.finish())
+    Ok(())
 }
 
 /// `cot_yaml`: metadata to YAML, and the model's text back to metadata, codes and lyrics.
-pub(super) fn texts(file: &str, content: &Value) -> Result<Vec<Case>> {
-    let mut page = Page::new(file, COMPONENT);
+pub(super) fn texts(page: Page<'_>, content: &Value) -> Result<()> {
     for (section, case, entry) in entries(content) {
         let word = |key: &str| entry[key].as_str().unwrap_or_default();
         match section {
@@ -77,24 +73,22 @@ pub(super) fn texts(file: &str, content: &Value) -> Result<Vec<Case>> {
             _ => page.unknown(case),
         }
     }
-    Ok(page.finish())
+    Ok(())
 }
 
 /// `lm_sampling`: what stays in the draw, and how long an answer may be.
-pub(super) fn sampling(file: &str, content: &Value) -> Vec<Case> {
-    let mut page = Page::new(file, COMPONENT);
+pub(super) fn sampling(page: Page<'_>, content: &Value) {
     for (section, case, entry) in entries(content) {
         match (section, length_of_model(section)) {
-            ("filters", _) => filters(&mut page, &case, entry),
-            (_, Some(longest)) => length(&mut page, case, entry, longest),
+            ("filters", _) => filters(page, &case, entry),
+            (_, Some(longest)) => length(page, case, entry, longest),
             _ => page.unknown(case),
         }
     }
-    page.finish()
 }
 
 /// The filters of one entry, each alone on the same scores; the name of each ends with its number.
-fn filters(page: &mut Page<'_>, case: &str, entry: &Value) {
+fn filters(page: Page<'_>, case: &str, entry: &Value) {
     let number = |key: &str| entry[key].as_u64().unwrap_or_default();
     let scores = replay::scores(number("seed") as u32, 0, number("n") as usize);
     let history: Vec<u32> =
@@ -104,7 +98,7 @@ fn filters(page: &mut Page<'_>, case: &str, entry: &Value) {
             continue;
         }
         let case = format!("{case}.{name}");
-        let mut after = |change: &dyn Fn(&mut Scores)| {
+        let after = |change: &dyn Fn(&mut Scores)| {
             let mut scores = scores.clone();
             change(&mut scores);
             page.equal_scores(case.clone(), &scores.logits, stored);
@@ -139,7 +133,7 @@ fn length_of_model(section: &str) -> Option<usize> {
     section.strip_prefix("compute_max_new_tokens(max_model_len=")?.strip_suffix(')')?.parse().ok()
 }
 
-fn length(page: &mut Page<'_>, case: String, entry: &Value, longest: usize) {
+fn length(page: Page<'_>, case: String, entry: &Value, longest: usize) {
     /// What upstream allows on a machine without a GPU, as that of the goldens was.
     const MOST_SECONDS: u32 = 240;
     let phase = if entry["phase"] == "codes" { Phase::Codes } else { Phase::Cot };

@@ -9,16 +9,11 @@ use acestep_runtime::lm::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{language::COMPONENT, page::Page, sheet::Case, vocabularies::Vocabularies};
+use super::{page::Page, vocabularies::Vocabularies};
 
 /// `constrained_decoding`: what was written, step by step, and what was allowed.
-pub(super) fn runs(
-    file: &str,
-    content: &Value,
-    vocabularies: Vocabularies<'_>,
-) -> Result<Vec<Case>> {
+pub(super) fn runs(page: Page<'_>, content: &Value, vocabularies: Vocabularies<'_>) -> Result<()> {
     const OUTPUTS: [&str; 5] = ["tokens", "finite_counts", "state_path", "final_state", "text"];
-    let mut page = Page::new(file, COMPONENT);
     let runs: Runs = serde_json::from_value(content.clone()).context("they are not stored runs")?;
     let genres = Arc::new(GenreVocabulary::parse(&runs.genres.join("\n")));
     for (name, runs) in &runs.results {
@@ -44,23 +39,22 @@ pub(super) fn runs(
             }
         }
     }
-    Ok(page.finish())
+    Ok(())
 }
 
 /// `prefix_trees_tiny`, `prefix_trees_full`: every beginning of a value, and what may follow it.
 pub(super) fn trees(
-    file: &str,
+    page: Page<'_>,
     content: &Value,
     name: &str,
     vocabularies: Vocabularies<'_>,
-) -> Result<Vec<Case>> {
-    let mut page = Page::new(file, COMPONENT);
+) -> Result<()> {
     // A tree that is null was left out, as its size is stored.
     let stored = content.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let Some(tokenizer) = vocabularies.language(name)? else {
         let why = vocabularies.why_absent(name);
         stored.for_each(|(case, _)| page.skip(case.clone(), why));
-        return Ok(page.finish());
+        return Ok(());
     };
     let vocabulary = Vocabulary::new(tokenizer)?;
     let grammar = Grammar::new(&vocabulary, 600)?;
@@ -78,5 +72,5 @@ pub(super) fn trees(
             ours => page.equal(case.clone(), &ours, stored),
         }
     }
-    Ok(page.finish())
+    Ok(())
 }

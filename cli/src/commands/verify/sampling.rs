@@ -286,11 +286,14 @@ fn track<B: Backend>(
 fn context<B: Backend>(sheet: &mut Sheet<'_>, networks: &Networks<B>) -> Result<()> {
     let golden = sheet.golden;
     for name in golden.tags(".context_latents") {
-        let inputs = format!("in.{name}");
-        let case = Case { name: &name, inputs: &inputs, kwargs: &Value::Null };
-        let track = track(golden, networks, &case, &sheet_device(networks))?;
-        sheet.close(&format!("{name}.context_latents"), track.context);
-        sheet.close(&format!("{name}.encoder_hidden_states"), track.condition);
+        sheet.attempt(&format!("{name}."), |sheet| {
+            let inputs = format!("in.{name}");
+            let case = Case { name: &name, inputs: &inputs, kwargs: &Value::Null };
+            let track = track(golden, networks, &case, &sheet_device(networks))?;
+            sheet.close(&case.own("context_latents"), track.context);
+            sheet.close(&case.own("encoder_hidden_states"), track.condition);
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -304,17 +307,24 @@ pub(super) fn guidance<B: Backend>(sheet: &mut Sheet<'_>, device: &B::Device) ->
     sheet.inputs(|name| !name.ends_with(".out"));
     let mut momentum = Momentum::<B>::default();
     let tensor = |case: &str, part: &str| golden.tensor::<B, 3>(&format!("{case}.{part}"), device);
-    for case in golden.tags(".out").iter().filter(|case| case.starts_with("apg")) {
-        let (cond, uncond) = (tensor(case, "cond")?, tensor(case, "uncond")?);
-        sheet.close(&format!("{case}.out"), apg(cond, uncond, SCALE, &mut momentum));
-    }
+    // All in one, as each takes over the momentum of the one before.
+    sheet.attempt("apg", |sheet| {
+        for case in golden.tags(".out").iter().filter(|case| case.starts_with("apg")) {
+            let (cond, uncond) = (tensor(case, "cond")?, tensor(case, "uncond")?);
+            sheet.close(&format!("{case}.out"), apg(cond, uncond, SCALE, &mut momentum));
+        }
+        Ok(())
+    })?;
     for (i, t) in TIMES.into_iter().enumerate() {
         let case = format!("adg{i}");
-        if golden.has(&format!("{case}.out")) {
-            let x = tensor(&case, "latents")?;
-            let (cond, uncond) = (tensor(&case, "cond")?, tensor(&case, "uncond")?);
-            let ours = adg(x, cond, uncond, t, SCALE, Adg::CLIPPED);
-            sheet.close(&format!("{case}.out"), ours);
+        let out = format!("{case}.out");
+        if golden.has(&out) {
+            sheet.attempt(&format!("{case}."), |sheet| {
+                let x = tensor(&case, "latents")?;
+                let (cond, uncond) = (tensor(&case, "cond")?, tensor(&case, "uncond")?);
+                sheet.close(&out, adg(x, cond, uncond, t, SCALE, Adg::CLIPPED));
+                Ok(())
+            })?;
         }
     }
     Ok(())

@@ -6,53 +6,27 @@ use acestep_model::{Backend, Place, Tap};
 use acestep_runtime::host::to_host;
 use anyhow::Result;
 use burn::tensor::{DType, Tensor};
-use serde::Serialize;
 
-use super::{golden::Golden, tolerance};
-
-/// One stored output and what became of it.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Case {
-    /// The file it is stored in.
-    pub(crate) file: String,
-    /// Its name there.
-    pub(crate) case: String,
-    /// The part of the program it tests.
-    pub(crate) component: &'static str,
-    /// The largest difference; absent if there was none to measure.
-    pub(crate) max_abs: Option<f64>,
-    /// The root of the mean square of the difference over that of what is stored: how results of a
-    /// narrow float type are compared, in place of the largest difference.
-    pub(crate) relative_rms: Option<f64>,
-    /// The most of it that is allowed; 0 = exact.
-    pub(crate) tolerance: Option<f64>,
-    /// `None` = not run.
-    pub(crate) pass: Option<bool>,
-    /// Why it was not run.
-    pub(crate) skipped: Option<String>,
-}
-
-impl Case {
-    /// Whether a network computes it in bf16, where the device can; times that are only rounded to
-    /// bf16 are computed in f32.
-    pub(crate) fn is_in_bf16(&self) -> bool {
-        self.case.strip_suffix("_bf16").is_some_and(|name| !["t", "t1000"].contains(&name))
-    }
-}
+use super::{
+    case::Case,
+    golden::Golden,
+    ledger::{Gone, Ledger},
+    tolerance,
+};
+use crate::report::Stdout;
 
 /// The cases of one file of tensors, filled one by one.
-#[derive(Debug)]
 pub(super) struct Sheet<'a> {
     /// What is compared with.
     pub(super) golden: &'a Golden,
     component: &'static str,
     done: BTreeSet<String>,
-    cases: Vec<Case>,
+    ledger: &'a Ledger<'a>,
 }
 
 impl<'a> Sheet<'a> {
-    pub(super) fn new(golden: &'a Golden, component: &'static str) -> Self {
-        Self { golden, component, done: BTreeSet::new(), cases: Vec::new() }
+    pub(super) fn new(golden: &'a Golden, component: &'static str, ledger: &'a Ledger<'a>) -> Self {
+        Self { golden, component, done: BTreeSet::new(), ledger }
     }
 
     /// Names tensors that are inputs and no cases.
@@ -139,7 +113,7 @@ impl<'a> Sheet<'a> {
     /// Reports a stored output as not run.
     pub(super) fn skip(&mut self, name: &str, why: &str) {
         if self.golden.has(name) && !self.done.contains(name) {
-            self.push(Case { skipped: Some(why.to_owned()), ..self.case(name) });
+            self.push(self.case(name).skipped(why));
         }
     }
 
@@ -150,23 +124,56 @@ impl<'a> Sheet<'a> {
         }
     }
 
+    /// Reports everything whose name the test accepts, and is not reported yet, as failed.
+    fn fail_all(&mut self, why: &str, test: impl Fn(&str) -> bool) {
+        for name in self.left(test) {
+            self.push(self.case(&name).failed(why));
+        }
+    }
+
+    /// Everything whose name the test accepts, and that is not reported yet.
+    fn left(&self, test: impl Fn(&str) -> bool) -> Vec<String> {
+        let left = self.golden.names().filter(|&name| test(name) && !self.done.contains(name));
+        left.map(str::to_owned).collect()
+    }
+
     /// Computes what is stored under `prefix`. What the goldens lack for it makes the rest of these
-    /// cases skipped, with the reason; what the program or a checkpoint lacks is an error.
+    /// cases skipped, with the reason; what fails while they are computed makes them fail; what the
+    /// program or a checkpoint lacks is an error.
     pub(super) fn attempt(
         &mut self,
         prefix: &str,
         compute: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        let Err(error) = compute(self) else { return Ok(()) };
-        let ours = |cause: &(dyn std::error::Error + 'static)| {
-            cause.is::<acestep_import::Error>() || cause.is::<acestep_runtime::Error>()
-        };
-        if error.chain().any(ours) {
-            return Err(error);
+        self.attempt_in(prefix, false, compute)
+    }
+
+    fn attempt_in(
+        &mut self,
+        prefix: &str,
+        in_bf16: bool,
+        compute: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        // What one case has in bf16 is computed apart from the rest.
+        let is_own = |name: &str| name.starts_with(prefix) && name.ends_with("_bf16") == in_bf16;
+        let (ledger, file) = (self.ledger, &self.golden.file);
+        let left = self.left(is_own);
+        if ledger.knows(file, left.iter().map(String::as_str)) {
+            self.done.extend(left);
+            return Ok(());
         }
-        let why = format!("the goldens lack something: {error:#}");
-        self.skip_all(&why, |name| name.starts_with(prefix));
-        Ok(())
+        match ledger.attempt(file, self.component, left, || compute(self)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => {
+                self.fail_all(&why, is_own);
+                Ok(())
+            }
+            Err(error) if is_of_goldens(&error) => {
+                self.skip_all(&format!("the goldens lack something: {error:#}"), is_own);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Computes every case `x` for which a tensor `x` + `suffix` is stored; see [`Self::attempt`].
@@ -176,35 +183,44 @@ impl<'a> Sheet<'a> {
         mut compute: impl FnMut(&mut Self, &str) -> Result<()>,
     ) -> Result<()> {
         for case in self.golden.tags(suffix) {
-            self.attempt(&format!("{case}."), |sheet| compute(sheet, &case))?;
+            let in_bf16 = suffix.ends_with("_bf16");
+            self.attempt_in(&format!("{case}."), in_bf16, |sheet| compute(sheet, &case))?;
         }
         Ok(())
     }
 
-    /// All cases; what nobody named is not known to this version.
-    pub(super) fn finish(mut self) -> Vec<Case> {
+    /// Computes the whole file by `compute`; what nobody named is not known to this version.
+    pub(super) fn fill(mut self, compute: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let (ledger, golden, component) = (self.ledger, self.golden, self.component);
+        let whole = || compute(&mut self);
+        if let Err(why) = ledger.attempt(&golden.file, component, vec![], whole)? {
+            self.fail_all(&why, |_| true);
+        }
         self.skip_all("bf16 is not computed on this device", |name| name.ends_with("_bf16"));
         self.skip_all("this version does not know this case", |_| true);
-        self.cases
+        Ok(())
     }
 
     fn case(&self, name: &str) -> Case {
-        Case {
-            file: self.golden.file.clone(),
-            case: name.to_owned(),
-            component: self.component,
-            max_abs: None,
-            relative_rms: None,
-            tolerance: None,
-            pass: None,
-            skipped: None,
-        }
+        Case::new(&self.golden.file, name, self.component)
     }
 
     fn push(&mut self, case: Case) {
         self.done.insert(case.case.clone());
-        self.cases.push(case);
+        self.ledger.add(case);
     }
+}
+
+/// Whether an error is none of the program, nor of a checkpoint, nor of the device, nor of who listens: then the
+/// goldens lack something.
+fn is_of_goldens(error: &anyhow::Error) -> bool {
+    let is_ours = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<acestep_import::Error>()
+            || cause.is::<acestep_runtime::Error>()
+            || cause.is::<Stdout>()
+            || cause.is::<Gone>()
+    };
+    !error.chain().any(is_ours)
 }
 
 /// The same place in bf16, where its device can compute in that.

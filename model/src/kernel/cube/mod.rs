@@ -24,6 +24,8 @@ mod measure;
 mod norm_rotate;
 #[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
 mod paper;
+#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
+mod recorded;
 mod rms_norm;
 mod rows;
 mod snake;

@@ -11,7 +11,7 @@
 
 use std::f32::consts::PI;
 
-use acestep_model::Backend;
+use acestep_model::{Backend, kernel::clamp};
 use burn::tensor::Tensor;
 
 /// What the variants differ in.
@@ -60,10 +60,10 @@ pub fn adg<B: Backend>(
     let away = away.clone() - b.clone() * (dot(&away, &b) / (length.clone() + 1e-8));
 
     let angle = dot(&away, &away).sqrt().atan2(dot(&a, &b) / length.sqrt());
-    let angle = angle.clamp(LEAST_ANGLE, PI - LEAST_ANGLE);
+    let angle = clamp(angle, LEAST_ANGLE, PI - LEAST_ANGLE);
     let mut turned = angle.clone() * weight;
     if let Some(most) = variant.most {
-        turned = turned.clamp(-most, most);
+        turned = clamp(turned, -most, most);
     }
     let mut music = a.clone() * turned.clone().cos() + away * (turned.sin() / angle.sin());
     if variant.keeps_norm {

@@ -1,0 +1,89 @@
+//! One stored output, what became of it, and the line that says so.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// One stored output and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    /// The file it is stored in.
+    pub(crate) file: String,
+    /// Its name there.
+    pub(crate) case: String,
+    /// The part of the program it tests.
+    pub(crate) component: Cow<'static, str>,
+    /// The largest difference; absent if there was none to measure.
+    pub(crate) max_abs: Option<f64>,
+    /// The root of the mean square of the difference over that of what is stored: how results of a
+    /// narrow float type are compared, in place of the largest difference.
+    pub(crate) relative_rms: Option<f64>,
+    /// The most of it that is allowed; 0 = exact.
+    pub(crate) tolerance: Option<f64>,
+    /// `None` = not run.
+    pub(crate) pass: Option<bool>,
+    /// Why it was not run.
+    pub(crate) skipped: Option<String>,
+    /// Why it failed, where nothing came out that could be compared.
+    pub(crate) failed: Option<String>,
+}
+
+impl Case {
+    /// One that nothing is known of yet.
+    pub(super) fn new(file: &str, case: &str, component: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            file: file.to_owned(),
+            case: case.to_owned(),
+            component: component.into(),
+            max_abs: None,
+            relative_rms: None,
+            tolerance: None,
+            pass: None,
+            skipped: None,
+            failed: None,
+        }
+    }
+
+    /// The same, which was not run.
+    pub(super) fn skipped(self, why: &str) -> Self {
+        Self { skipped: Some(why.to_owned()), ..self }
+    }
+
+    /// The same, of which nothing came out.
+    pub(super) fn failed(self, why: &str) -> Self {
+        Self { pass: Some(false), failed: Some(why.to_owned()), ..self }
+    }
+
+    /// Whether a network computes it in bf16, where the device can; times that are only rounded to
+    /// bf16 are computed in f32.
+    pub(crate) fn is_in_bf16(&self) -> bool {
+        self.case.strip_suffix("_bf16").is_some_and(|name| !["t", "t1000"].contains(&name))
+    }
+
+    /// A line of the table.
+    pub(super) fn line(&self) -> String {
+        let (mark, detail) = match (self.pass, &self.skipped, &self.failed) {
+            (Some(true), ..) => ("pass", self.numbers()),
+            (Some(false), _, None) => ("FAIL", self.numbers()),
+            (Some(false), _, Some(why)) => ("FAIL", why.clone()),
+            (None, why, _) => ("skip", why.clone().unwrap_or_default()),
+        };
+        let name = format!("{}: {}", self.file, self.case);
+        format!("{mark}  {:<16}  {name:<66}  {detail}", self.component)
+    }
+
+    fn numbers(&self) -> String {
+        if let (Some(error), Some(allowed)) = (self.relative_rms, self.tolerance) {
+            return format!("relative rms error {error:.1e}, tolerance {allowed:.1e}");
+        }
+        match (self.max_abs, self.tolerance) {
+            (Some(worst), Some(allowed)) if allowed > 0.0 => {
+                format!("max abs error {worst:.1e}, tolerance {allowed:.1e}")
+            }
+            (Some(0.0), _) => "equal".to_owned(),
+            (Some(worst), _) => format!("max abs error {worst:.1e}, must be equal"),
+            (None, _) if self.pass == Some(true) => "equal".to_owned(),
+            (None, _) => "another shape or value, or not finite".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Cases that are computed by a process of their own, as a card that fails may take its process along, or stay in
+//! it without doing anything any more (wgpu 29 gives a device up whose driver refuses a kernel).
+//!
+//! The child says what it begins and finishes; where it ends too early, what it was at has failed, and another
+//! one does the rest.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use acestep_runtime::Error;
+use anyhow::{Context, Result};
+
+use super::{
+    case::Case,
+    ledger::Tell,
+    word::{Done, Word},
+};
+use crate::{error::Refusal, interrupt};
+
+/// What a child was at.
+struct At {
+    file: String,
+    component: String,
+    cases: Vec<String>,
+}
+
+/// Runs children that `command` makes until everything is finished, and passes on what they say.
+///
+/// # Errors
+/// If a child cannot be started, or says that the run cannot go on, or finishes nothing.
+pub(super) fn run(mut command: impl FnMut() -> Command, tell: &Tell<'_>) -> Result<Vec<Case>> {
+    let (mut done, mut cases) = (Done::default(), Vec::new());
+    loop {
+        let before = done.clone();
+        let mut take = |word: Word| -> Result<()> {
+            done.note(&word);
+            tell(&word)?;
+            if let Word::Case(case) = word {
+                cases.push(case);
+            }
+            Ok(())
+        };
+        let mut child = start(command(), &before)?;
+        let followed = follow(&mut child, &mut take);
+        if followed.is_err() {
+            // One that has ended meanwhile cannot be killed, and need not be.
+            let _ = child.kill();
+        }
+        let status = child.wait().context("cannot wait for this program's own process")?;
+        let (ended, at) = followed?;
+        if interrupt::was_pressed() {
+            return Err(Error::Cancelled.into());
+        }
+        if ended {
+            return Ok(cases);
+        }
+        if let Some(At { file, component, cases: names }) = at.filter(|_| !status.success()) {
+            let why = how(status);
+            let left = names.iter().filter(|name| !before.has(&file, name));
+            for name in left {
+                take(Word::Case(Case::new(&file, name, component.clone()).failed(&why)))?;
+            }
+            if names.is_empty() {
+                let rest = Case::new(&file, "the rest", component.clone()).failed(&why);
+                take(Word::Case(rest))?;
+                take(Word::File(file))?;
+            }
+        }
+        if done == before {
+            let refusal = Refusal::new(format!("nothing can be computed there: {}", how(status)));
+            return Err(refusal.hint("`acestep doctor` tests the device").into());
+        }
+    }
+}
+
+/// How a child ended.
+fn how(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("its process ended with exit code {code}"),
+        None => "its process was killed".to_owned(),
+    }
+}
+
+/// Starts a child, and tells it what is finished.
+fn start(mut command: Command, done: &Done) -> Result<Child> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("this program cannot be started a second time")?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A child that is gone by now says nothing, which is seen below.
+        let _ = stdin.write_all(serde_json::to_string(done)?.as_bytes());
+    }
+    Ok(child)
+}
+
+/// Takes a child's words to the last; says whether it finished everything, and else what it was at.
+fn follow(
+    child: &mut Child,
+    take: &mut impl FnMut(Word) -> Result<()>,
+) -> Result<(bool, Option<At>)> {
+    let (mut ended, mut at) = (false, None::<At>);
+    let Some(stdout) = child.stdout.take() else { return Ok((false, None)) };
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        // Libraries and drivers may print there too.
+        let Ok(word) = serde_json::from_str(&line) else { continue };
+        match word {
+            Word::Begin { file, component, cases } => at = Some(At { file, component, cases }),
+            Word::Case(case) => {
+                if let Some(at) = &mut at {
+                    at.cases.retain(|name| *name != case.case);
+                }
+                take(Word::Case(case))?;
+            }
+            Word::File(file) => {
+                at = None;
+                take(Word::File(file))?;
+            }
+            Word::End => ended = true,
+            Word::Error { message, hint } => {
+                let refusal = Refusal::new(message);
+                return Err(hint.into_iter().fold(refusal, Refusal::hint).into());
+            }
+        }
+    }
+    Ok((ended, at))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Runs shells with these scripts, one after the other; what they printed, and the cases as (name, reason).
+    fn ran(scripts: &[&str]) -> (Result<Vec<(String, Option<String>)>>, usize) {
+        let (told, mut next) = (RefCell::new(0), 0);
+        let tell = |_: &Word| {
+            *told.borrow_mut() += 1;
+            Ok(())
+        };
+        let command = || {
+            let mut command = Command::new("sh");
+            // The words of the test stand where the program's own would.
+            command.args(["-c", &format!("cat > /dev/null; {}", scripts[next])]);
+            next += 1;
+            command
+        };
+        let cases = run(command, &tell);
+        let pair = |case: Case| (case.case, case.failed);
+        (cases.map(|cases| cases.into_iter().map(pair).collect()), told.take())
+    }
+
+    fn say(word: &Word) -> String {
+        format!("echo '{}'; ", serde_json::to_string(word).expect("JSON"))
+    }
+
+    fn begin(names: &[&str]) -> String {
+        let cases = names.iter().map(|&name| name.to_owned()).collect();
+        say(&Word::Begin { file: "f".into(), component: "noise".into(), cases })
+    }
+
+    fn case(name: &str) -> String {
+        say(&Word::Case(Case { pass: Some(true), ..Case::new("f", name, "noise") }))
+    }
+
+    #[test]
+    fn what_a_process_dies_at_has_failed_and_another_does_the_rest() {
+        let dies = [begin(&["a"]), case("a"), begin(&["b", "c"]), case("b"), "kill -9 $$".into()];
+        let lives = [begin(&["d"]), "echo noise; ".into(), case("d"), say(&Word::End)];
+        let (cases, told) = ran(&[&dies.concat(), &lives.concat()]);
+        let killed = Some("its process was killed".to_owned());
+        let expected = [("a", None), ("b", None), ("c", killed), ("d", None)];
+        assert_eq!(cases.expect("cases"), expected.map(|(name, why)| (name.to_owned(), why)));
+        assert_eq!(told, 4);
+    }
+
+    /// Such a process has told the case that took the device along.
+    #[test]
+    fn a_process_without_a_device_leaves_the_rest_to_another() {
+        let gone = [begin(&["a"]), case("a"), begin(&["b"])].concat();
+        let (cases, _) = ran(&[&gone, &[case("b"), say(&Word::End)].concat()]);
+        let names: Vec<_> = cases.expect("cases").into_iter().collect();
+        assert_eq!(names, [("a".to_owned(), None), ("b".to_owned(), None)]);
+    }
+
+    #[test]
+    fn a_process_that_dies_before_its_cases_are_known_fails_the_file() {
+        let (cases, told) = ran(&[&[begin(&[]), "exit 3".into()].concat(), &say(&Word::End)]);
+        let why = Some("its process ended with exit code 3".to_owned());
+        assert_eq!(cases.expect("cases"), [("the rest".to_owned(), why)]);
+        assert_eq!(told, 2);
+    }
+
+    #[test]
+    fn a_process_that_finishes_nothing_or_cannot_go_on_ends_the_run() {
+        let (cases, _) = ran(&["exit 3"]);
+        let error = cases.expect_err("nothing came").to_string();
+        assert_eq!(error, "nothing can be computed there: its process ended with exit code 3");
+        let (message, hint) = ("cannot verify f".to_owned(), Some("fetch it".to_owned()));
+        let (cases, _) = ran(&[&say(&Word::Error { message, hint })]);
+        let error = cases.expect_err("it cannot go on");
+        assert_eq!(error.to_string(), "cannot verify f");
+        assert_eq!(crate::error::hint(&error).as_deref(), Some("fetch it"));
+    }
+}

@@ -1,0 +1,188 @@
+//! The cases of a run, each told when it is finished, and work that may fail without ending the run.
+
+use std::cell::{Cell, RefCell};
+
+use acestep_runtime::{Error, device::panics};
+use anyhow::Result;
+
+use super::{
+    case::Case,
+    word::{Done, Word},
+};
+use crate::{interrupt, report::Stdout};
+
+/// Takes what is finished or begins.
+pub(super) type Tell<'a> = dyn Fn(&Word) -> Result<(), Stdout> + 'a;
+
+/// A failure took the device along: what is left needs another process.
+#[derive(Debug, thiserror::Error)]
+#[error("the device does nothing any more")]
+pub(super) struct Gone;
+
+/// The cases so far.
+pub(super) struct Ledger<'a> {
+    cases: RefCell<Vec<Case>>,
+    /// What an earlier process has finished.
+    known: &'a Done,
+    tell: &'a Tell<'a>,
+    /// Why nothing can be told any more.
+    deaf: Cell<Option<Stdout>>,
+    /// Lets a device come to rest, part of whose work has failed, and asks whether it still computes.
+    still_works: &'a dyn Fn() -> bool,
+    is_gone: Cell<bool>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(
+        known: &'a Done,
+        tell: &'a Tell<'a>,
+        still_works: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let (deaf, is_gone) = (Cell::new(None), Cell::new(false));
+        Self { cases: RefCell::default(), known, tell, deaf, still_works, is_gone }
+    }
+
+    fn say(&self, word: &Word) {
+        if let Err(error) = (self.tell)(word) {
+            self.deaf.set(Some(error));
+        }
+    }
+
+    /// Adds a case, and tells it.
+    pub(super) fn add(&self, case: Case) {
+        if !self.known.has(&case.file, &case.case) {
+            self.say(&Word::Case(case.clone()));
+            self.cases.borrow_mut().push(case);
+        }
+    }
+
+    /// Whether all these cases of a file are finished by an earlier process.
+    pub(super) fn knows<'n>(&self, file: &str, mut cases: impl Iterator<Item = &'n str>) -> bool {
+        !self.known.is_empty() && cases.all(|case| self.known.has(file, case))
+    }
+
+    /// Whether all of a file is finished by an earlier process.
+    pub(super) fn knows_file(&self, file: &str) -> bool {
+        self.known.has_file(file)
+    }
+
+    /// Says that nothing more comes of a file.
+    pub(super) fn end_file(&self, file: &str) {
+        self.say(&Word::File(file.to_owned()));
+    }
+
+    /// Does the work of some cases of a file, unless the run is to end.
+    ///
+    /// # Errors
+    /// What ends the run; else, inside, why this work failed: by a panic, or by an error that is about it.
+    pub(super) fn attempt(
+        &self,
+        file: &str,
+        component: &str,
+        cases: Vec<String>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<Result<(), String>> {
+        let (file, component) = (file.to_owned(), component.to_owned());
+        self.say(&Word::Begin { file, component, cases });
+        if let Some(error) = self.deaf.take() {
+            return Err(error.into());
+        }
+        if interrupt::was_pressed() {
+            return Err(Error::Cancelled.into());
+        }
+        if self.is_gone.get() {
+            return Err(Gone.into());
+        }
+        let why = match panics::caught(work) {
+            Ok(Ok(())) => return Ok(Ok(())),
+            Ok(Err(error)) => match error.chain().find_map(|cause| cause.downcast_ref()) {
+                None | Some(Error::Cancelled | Error::Checkpoint(_)) => return Err(error),
+                Some(of_work) => of_work.to_string(),
+            },
+            Err(panic) => format!("it panicked: {panic}"),
+        };
+        self.is_gone.set(!(self.still_works)());
+        Ok(Err(why))
+    }
+
+    /// All cases.
+    ///
+    /// # Errors
+    /// If one could not be told.
+    pub(super) fn finish(self) -> Result<Vec<Case>, Stdout> {
+        self.deaf.take().map_or(Ok(self.cases.into_inner()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::anyhow;
+
+    use super::*;
+
+    fn attempt(
+        ledger: &Ledger<'_>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<Result<(), String>> {
+        ledger.attempt("file", "noise", vec!["a".into()], work)
+    }
+
+    #[test]
+    fn a_failure_of_the_work_is_a_reason_and_one_of_the_run_an_end() {
+        let known = Done::default();
+        let ledger = Ledger::new(&known, &|_| Ok(()), &|| true);
+        let panic = attempt(&ledger, || panic!("a wheel\ncame off")).expect("the run goes on");
+        assert_eq!(panic, Err("it panicked: a wheel: came off".into()));
+        let silent = || Err(anyhow::Error::from(Error::SilentSource).context("a case"));
+        assert_eq!(attempt(&ledger, silent).expect("it goes on"), Err("it is silent".into()));
+        assert_eq!(attempt(&ledger, || Ok(())).expect("it goes on"), Ok(()));
+        assert!(attempt(&ledger, || Err(Error::Cancelled.into())).is_err());
+        assert!(attempt(&ledger, || Err(anyhow!("no such file"))).is_err());
+    }
+
+    #[test]
+    fn after_a_failure_that_took_the_device_along_nothing_is_tried_on_it() {
+        let known = Done::default();
+        let ledger = Ledger::new(&known, &|_| Ok(()), &|| false);
+        assert!(attempt(&ledger, || Ok(())).expect("it goes on").is_ok());
+        assert!(attempt(&ledger, || panic!("lost")).expect("it is told").is_err());
+        let error = attempt(&ledger, || panic!("it was to end")).expect_err("it is gone");
+        assert!(error.is::<Gone>());
+    }
+
+    #[test]
+    fn what_is_finished_is_not_told_again() {
+        let of = |name: &str| Case::new("file", name, "noise");
+        let mut known = Done::default();
+        known.note(&Word::Case(of("a")));
+        let told = RefCell::new(Vec::new());
+        let tell = |word: &Word| {
+            told.borrow_mut().push(word.clone());
+            Ok(())
+        };
+        let ledger = Ledger::new(&known, &tell, &|| true);
+        ledger.add(of("a"));
+        ledger.add(of("b"));
+        assert!(ledger.knows("file", ["a"].into_iter()));
+        assert!(!ledger.knows("file", ["a", "b"].into_iter()));
+        assert!(!ledger.knows("another", ["a"].into_iter()));
+        assert_eq!(told.take(), [Word::Case(of("b"))]);
+    }
+
+    #[test]
+    fn a_run_that_nobody_listens_to_ends() {
+        let tell = |word: &Word| match word {
+            Word::Case(case) if case.case == "b" => Err(Stdout(io::ErrorKind::BrokenPipe.into())),
+            _ => Ok(()),
+        };
+        let known = Done::default();
+        let ledger = Ledger::new(&known, &tell, &|| true);
+        ledger.add(Case::new("file", "a", "noise"));
+        assert!(attempt(&ledger, || Ok(())).is_ok());
+        ledger.add(Case::new("file", "b", "noise"));
+        assert!(attempt(&ledger, || panic!("it was to end")).is_err());
+        assert_eq!(ledger.finish().expect("it was told").len(), 2);
+    }
+}

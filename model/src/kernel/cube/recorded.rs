@@ -1,0 +1,26 @@
+//! Plain operations that are recorded one after the other become one kernel: it equals the processor's result.
+
+use burn::tensor::DType;
+
+use super::testing::{Operation, random, read, same_everywhere};
+use crate::{Backend, kernel};
+
+/// Numbers that are bounded, and then repeated along the axis that threads read four at a time.
+struct Bounded([usize; 3]);
+
+impl Operation for Bounded {
+    fn run<B: Backend>(&self, dtype: DType, device: &B::Device) -> Vec<f32> {
+        let x = random::<B, 3>(self.0, 1, dtype, device);
+        let number = random::<B, 3>([self.0[0], self.0[1], 1], 2, dtype, device); // [B, T, 1]
+        let bounded = kernel::clamp(number, -0.25, 0.5);
+        let twice = kernel::clamp(bounded.clone() * 2.0, -0.75, 0.75);
+        read(x.clone() * bounded.sin() + x * twice)
+    }
+}
+
+#[test]
+fn bounded_numbers_are_repeated() {
+    for shape in [[1, 1, 4], [2, 3, 64], [1, 19, 6]] {
+        same_everywhere(&format!("bounded {shape:?}"), &Bounded(shape), 2e-6);
+    }
+}

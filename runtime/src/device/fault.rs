@@ -1,0 +1,135 @@
+//! The kinds of failure of a card, told by the words of its backend.
+//!
+//! Backends give words and no kinds: those of CUDA's driver, of wgpu, of Vulkan, of CubeCL.
+
+/// The kind of a card's failure, which decides on the remedy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It has no room for what it was to hold.
+    Memory,
+    /// A kernel could not be compiled or started there.
+    Kernel,
+    /// The driver gave the device up; nothing runs on it until the program starts anew.
+    Lost,
+    /// The words say nothing that is known here.
+    Unknown,
+}
+
+const MEMORY: [&str; 9] = [
+    "out of memory",
+    "out-of-memory",
+    "out_of_memory",
+    "outofmemory",
+    "enough memory",
+    "no memory",
+    "allocat",
+    "buffertoobig",
+    "maximum buffer size",
+];
+
+const LOST: [&str; 9] = [
+    "device lost",
+    "device is lost",
+    "devicelost",
+    "device_lost",
+    "illegal_address",
+    "illegal address",
+    "launch_timeout",
+    "launch_failed",
+    "ecc_uncorrectable",
+];
+
+const KERNEL: [&str; 9] = [
+    "pipeline",
+    "shader",
+    "compilation",
+    "compile",
+    "nvrtc",
+    "invalid_ptx",
+    "no_binary_for_gpu",
+    "during launch",
+    "invalid_image",
+];
+
+impl Fault {
+    /// The kind that `why` tells, which is what a backend said.
+    pub fn of(why: &str) -> Self {
+        let why = why.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|&word| why.contains(word));
+        if says(&MEMORY) {
+            Self::Memory
+        } else if says(&LOST) {
+            Self::Lost
+        } else if says(&KERNEL) {
+            Self::Kernel
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// Whether the same work in smaller pieces may go through.
+    pub(crate) fn may_need_less(self) -> bool {
+        matches!(self, Self::Memory | Self::Unknown)
+    }
+
+    /// How to mend it.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::Memory => {
+                "its memory is full: close other programs that use it, pass --dtype bf16 or f16 for \
+                 half the weights, make a shorter song (--duration) or fewer at once (--batch-size), \
+                 decode less at once (--vae-chunk 128), or choose a smaller model"
+            }
+            Self::Kernel => {
+                "its driver does not take a kernel of this program, which no setting mends: pass \
+                 --device cpu, or update the driver; please report it with what `acestep doctor` prints"
+            }
+            Self::Lost => {
+                "its driver gave it up, and the system's log says why: run it again, make less at once \
+                 (--duration, --batch-size, --vae-chunk 128), or pass --device cpu"
+            }
+            Self::Unknown => {
+                "`acestep doctor` tests the device, and RUST_BACKTRACE=1 shows where it failed; run it \
+                 again, make less at once (--duration, --batch-size, --vae-chunk 128), or pass --device \
+                 cpu"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What wgpu 29, CubeCL 0.10 and CUDA's driver say.
+    #[test]
+    fn the_words_of_a_backend_tell_what_kind_of_failure_it_is() {
+        for (why, fault) in [
+            ("Out of Memory", Fault::Memory),
+            ("DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")", Fault::Memory),
+            ("can't allocate buffer of size: 268435456", Fault::Memory),
+            ("Io(BufferTooBig { size: 268435456, backtrace: <> })", Fault::Memory),
+            ("An out-of-memory error happened during launch", Fault::Memory),
+            ("ComputePipeline with 'elemwise_fuse' label is invalid", Fault::Kernel),
+            ("WGSL compilation failed for kernel `main`: no `f16`", Fault::Kernel),
+            ("A compilation error happened during launch", Fault::Kernel),
+            ("Too many resources were requested during launch: 65 units", Fault::Kernel),
+            ("Parent device is lost", Fault::Lost),
+            ("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access\")", Fault::Lost),
+            ("index out of bounds: the len is 3", Fault::Unknown),
+            ("called `Result::unwrap()` on an `Err` value: CallError", Fault::Unknown),
+        ] {
+            assert_eq!(Fault::of(why), fault, "{why}");
+        }
+    }
+
+    #[test]
+    fn only_a_lack_of_memory_is_called_one() {
+        for fault in [Fault::Kernel, Fault::Lost, Fault::Unknown] {
+            assert!(!fault.hint().contains("memory"), "{fault:?}");
+            assert!(fault.hint().contains("--device cpu"), "{fault:?}");
+        }
+        assert!(Fault::Memory.hint().starts_with("its memory is full"));
+        assert!(Fault::Memory.may_need_less() && !Fault::Kernel.may_need_less());
+    }
+}
