@@ -9,6 +9,7 @@ mod dataset;
 mod export;
 mod lesson;
 mod song;
+mod twins;
 
 use acestep_model::{Backend, acestep::Dit, nn::LowRank};
 use burn::{
@@ -22,6 +23,7 @@ pub use dataset::{Entry, read};
 pub use export::write;
 pub use lesson::{Lessons, Times};
 pub use song::{Common, Song, prepare};
+pub use twins::twins;
 
 /// What is learned.
 #[derive(Debug, Clone, PartialEq)]
