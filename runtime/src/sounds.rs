@@ -11,12 +11,9 @@ use std::sync::Arc;
 
 use crate::{
     Error, ModelInfo,
-    audio::{Audio, loudness::peak, resample::to_stereo},
+    audio::{Audio, loudness::peak, read::SILENT, resample::to_stereo},
     exchange::Array3,
 };
-
-/// A peak below this is silence, as upstream has it.
-const SILENT: f32 = 1e-6;
 
 /// Pieces of a reference.
 const PIECES: usize = 3;

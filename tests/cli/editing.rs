@@ -132,8 +132,7 @@ fn a_silent_source_is_named() {
     file.finalize().expect("a file");
     generate(&place, &["rain", "--task", "cover", "--src-audio", "a.wav"])
         .failed(1)
-        .says("error: `a.wav` cannot be used as the source")
-        .says("cause: it is silent");
+        .says("error: cannot listen to `a.wav`: it is silent");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod files;
     reason = "it is a module of another crate too"
 )]
 mod foreign;
+mod heard;
 mod help;
 mod hub;
 mod inputs;

@@ -328,8 +328,8 @@ fn what_the_codec_drops_is_counted_and_too_little_is_said_at_once() {
     // Before the device is opened, of which there is none.
     codec(&place, &["encode", "b.wav", "--device", "cuda:99"])
         .failed(1)
-        .says("0.010 s of sound are too short to listen to")
-        .says("hint: it takes at least 0.04 s");
+        .says("it lasts 0.010 s, but one frame of latents is 0.040 s")
+        .says("hint: check that it is the right file");
     codec(&place, &["decode", "a.wav", "--device", "cuda:99"])
         .failed(1)
         .says("`a.wav` cannot be used as latents: it is a WAV file");

@@ -88,3 +88,53 @@ fn a_state_of_something_else_is_refused_and_force_begins_anew() {
     // A failed run keeps the old adapter.
     assert_eq!(place.json(config)["r"], 3);
 }
+
+/// A state knows what is in every song and what is said of it, not only its name and size.
+#[test]
+fn songs_that_changed_since_are_named_and_not_mixed_with_what_was_learned() {
+    let place = with_songs();
+    let learn = |more: &[&str]| {
+        let common = ["train", "lora", "songs", "--model", "tiny", "--epochs", "2"];
+        place.run(&[&common[..], more].concat())
+    };
+    // As if it had been stopped after its last step.
+    let stopped = || {
+        fs::remove_file(place.path("songs-lora/adapter_config.json")).expect("a file");
+    };
+    let (sound, caption) = (place.read("songs/a.wav"), "drums in the rain");
+    learn(&[]).succeeded();
+    stopped();
+    let mut other = sound.clone();
+    let last = other.len() - 1;
+    other[last - 1_000] ^= 1;
+    place.write("songs/a.wav", &other);
+    learn(&[])
+        .failed(1)
+        .says("other data (changed: sound of `a.wav`)")
+        .says("begin anew with --force");
+    place.write("songs/a.wav", &sound);
+    place.write("songs/b.caption.txt", "drums in the sun");
+    learn(&[]).failed(1).says("(changed: texts of `b.wav`)");
+    place.write("songs/b.caption.txt", caption);
+    place.write("songs/c.wav", &sound);
+    place.write("songs/c.caption.txt", caption);
+    learn(&[]).failed(1).says("sound of `c.wav`, texts of `c.wav`");
+    fs::remove_file(place.path("songs/c.wav")).expect("a file");
+    learn(&["--rank", "2"]).failed(1).says("(changed: --rank)");
+    fs::rename(place.path("songs/b.wav"), place.path("b.wav")).expect("moved");
+    learn(&[]).failed(1).says("sound of `b.wav` is gone");
+    fs::rename(place.path("b.wav"), place.path("songs/b.wav")).expect("moved");
+    learn(&[]).succeeded();
+}
+
+#[test]
+fn two_files_with_one_text_are_said() {
+    let place = with_songs();
+    fs::copy(place.path("songs/a.wav"), place.path("songs/a.aiff")).expect("a copy");
+    let run = place.run(&["train", "lora", "songs", "--model", "tiny", "--epochs", "1", "--json"]);
+    let run = run.succeeded().says("note: `a.aiff` and `a.wav` share their texts");
+    assert_eq!(
+        (&run.json()["songs"], run.json()["notices"].as_array().map(Vec::len)),
+        (&3.into(), Some(1))
+    );
+}

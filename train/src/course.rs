@@ -36,7 +36,8 @@ pub struct Course {
     pub folder: PathBuf,
     /// Decides everything that is random.
     pub seed: u64,
-    /// What learns, from what: a state of anything else is refused.
+    /// What learns, from what: a state of anything else is refused. One fact a line, `name: value`, so
+    /// that it can be said which is another.
     pub of: String,
     /// How the network learns.
     pub habits: Habits,

@@ -100,7 +100,11 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     if common.output.is_none() {
         target::check_place(&args.input)?;
     }
-    let (audio, mut notices) = read::read(&args.input)?;
+    let folder = open(common)?;
+    let vae = &folder.configs().vae;
+    let (rate, hop, per_second) =
+        (u64::from(vae.sampling_rate), vae.hop(), vae.frames_per_second());
+    let (audio, mut notices) = read::song(&args.input, per_second.recip())?;
     let format = match common.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
             target::check(path, &[&args.input], common.existing())?;
@@ -109,10 +113,6 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
         None => args.format.unwrap_or_default(),
     };
     let output = destination(common, &args.input, format.name())?;
-    let folder = open(common)?;
-    let vae = &folder.configs().vae;
-    let (rate, hop, per_second) =
-        (u64::from(vae.sampling_rate), vae.hop(), vae.frames_per_second());
     let samples = audio.samples() as u64 * rate;
     let samples = samples.div_ceil(u64::from(audio.sample_rate)) as usize;
     let frames = samples / hop;

@@ -13,7 +13,7 @@ use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
-    course::{Course, Lesson, Row, seed_of},
+    course::{Course, Lesson, Row, digest, seed_of},
     learner::Habits,
     lora::{self, Addition, Entry, Lessons, Shape, Times},
     times,
@@ -51,9 +51,10 @@ const ADAPTER: &str = "adapter_config.json";
 fn lora(args: &Lora, report: &Report) -> Result<()> {
     let shape = shape(args)?;
     let output = output(args)?;
-    let (entries, said) =
+    let (entries, mut said) =
         lora::read(&args.songs, args.custom_tag.as_deref(), args.caption.as_deref())
             .map_err(known)?;
+    said.extend(lora::twins(&entries));
     let layout = settings::layout();
     let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = acestep_import::open(&model, &layout)?;
@@ -67,14 +68,15 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     if let Some(message) = narrow {
         return Err(Refusal::usage(message).hint("choose --dtype bf16 or f32").into());
     }
-    notices.iter().chain(&said).for_each(|notice: &Notice| report.note(&notice.0));
+    said.extend(notices);
+    said.iter().for_each(|notice: &Notice| report.note(&notice.0));
 
     let batch = usize::from(args.batch_size);
     let steps = (args.epochs as usize * entries.len()).div_ceil(batch);
     let course = Course {
         folder: output.join("training"),
         seed: args.seed,
-        of: identity(args, folder.name(), &entries, engine.dtype),
+        of: identity(args, folder.name(), &entries, engine.dtype).map_err(known)?,
         habits: Habits {
             steps,
             rate: args.learning_rate,
@@ -109,7 +111,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         progress: &progress,
     };
     let learned = engine.run(job)?.map_err(known)?;
-    progress.finish();
+    said.extend(progress.finish().notices);
     let Some(losses) = learned else {
         let note = "what was learned is kept: the same command goes on from there";
         report.note(note);
@@ -124,6 +126,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
             "rank": shape.rank,
             "alpha": shape.alpha,
             "target_modules": shape.targets,
+            "notices": said.iter().map(|notice| notice.0.as_str()).collect::<Vec<_>>(),
             "loss": losses.map(|[first, last]| json!({ "first": first, "last": last })),
             "elapsed": start.elapsed().as_secs_f64(),
         });
@@ -185,20 +188,35 @@ fn output(args: &Lora) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// What learns, from what: a state of anything else is of no use.
-fn identity(args: &Lora, model: &str, entries: &[Entry], dtype: DType) -> String {
-    let songs: Vec<_> = entries
-        .iter()
-        .map(|entry| {
-            let size = entry.audio.metadata().map_or(0, |of| of.len());
-            let Entry { audio, caption, lyrics, language, metas } = entry;
-            (audio.file_name(), size, caption, lyrics, language, metas.to_text())
-        })
-        .collect();
+/// What learns, from what: a state of anything else is of no use. One fact a line; a song is what is in its
+/// file, and what is said of it.
+fn identity(
+    args: &Lora,
+    model: &str,
+    entries: &[Entry],
+    dtype: DType,
+) -> Result<String, acestep_train::Error> {
     let Lora { rank, alpha, target_modules, batch_size, max_duration, .. } = args;
-    format!(
-        "{model} {dtype:?} {rank} {alpha:?} {target_modules:?} {batch_size} {max_duration} {songs:?}"
-    )
+    let mut facts = vec![
+        format!("--model: {model}"),
+        format!("--dtype: {dtype:?}"),
+        format!("--rank: {rank}"),
+        format!("--alpha: {alpha:?}"),
+        format!("--target-modules: {target_modules:?}"),
+        format!("--batch-size: {batch_size}"),
+        format!("--max-duration: {max_duration}"),
+    ];
+    for Entry { audio, caption, lyrics, language, metas } in entries {
+        let name = audio.file_name().unwrap_or_default().to_string_lossy();
+        let sound = fs::read(audio)
+            .map_err(|source| acestep_train::Error::Read { path: audio.clone(), source })?;
+        let texts = format!("{:?}", (caption, lyrics, language, metas.to_text()));
+        facts.push(format!("sound of `{name}`: {}", digest([&sound[..]])));
+        facts.push(format!("texts of `{name}`: {}", digest([texts.as_bytes()])));
+    }
+    // A name may hold anything, and a fact is one line.
+    let one_line = |fact: String| fact.replace(['\n', '\r'], " ");
+    Ok(facts.into_iter().map(one_line).collect::<Vec<_>>().join("\n"))
 }
 
 fn remove(file: &Path) -> Result<()> {

@@ -125,10 +125,10 @@ impl Source {
             return Ok(Self::Codes(codes));
         }
         let path = args.song.as_deref().unwrap_or(Path::new(""));
-        let (audio, more) = read::read(path)?;
-        notices.extend(more);
         let folder = Box::new(acestep_import::open(model, layout)?);
         folder.require(Part::AudioCodec)?;
+        let (audio, more) = read::song(path, folder.configs().vae.frames_per_second().recip())?;
+        notices.extend(more);
         Ok(Self::Sound { audio, folder })
     }
 

@@ -1,4 +1,4 @@
-//! Sound files: WAV, AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, through symphonia;
+//! Sound files: WAV (RF64, BW64), AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, through symphonia;
 //! with the cargo feature `opus` Ogg Opus too, through libopus.
 //!
 //! What is wrong with a file is an error where sound would be missing, and a notice where it is
@@ -6,47 +6,50 @@
 //!
 //! | file | result |
 //! |---|---|
-//! | promises more than it holds (WAV, AIFF, FLAC, Ogg, M4A) | error: the copy is not whole |
-//! | an MP3 that is shorter than its tag says | notice: cut MP3s keep the tag of the whole |
-//! | an MP3 that goes on after the end that its tag names (two in one file) | notice: not read |
+//! | ends within a packet (FLAC, Ogg), or before its index (M4A) | error: the copy is not whole |
+//! | ends with a whole packet, before its header says so (WAV, AIFF, FLAC, MP3) | notice |
+//! | goes on after the end that its header names (WAV, AIFF, FLAC, MP3) | notice; all of it is read |
+//! | a FLAC that begins in the middle of its stream | notice: what was before is not there |
+//! | an Ogg that does not say that it ends | notice |
+//! | damaged tags, pictures, comments, indices; a length of 0 | nothing: they are not read |
 //! | a few packets that cannot be decoded, or are missing from a FLAC | notice; silence in their place |
-//! | a FLAC without a length that begins late | notice: what was before is not there |
 //! | more than one packet in twenty | error |
-//! | a FLAC of other samples than its checksum is of | error |
+//! | a FLAC of other samples than its checksum is of | notice: every packet has one of its own |
+//! | an MP3 that changes between mono and stereo | notice; read as stereo |
+//! | one that changes its rate | error |
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |
 //! | more than two channels | notice; the first two are read, as upstream does |
 //! | samples above full scale | notice: they are clipped, as upstream does |
-//! | AAC of 24 kHz or less | notice: the upper half of HE-AAC is not decoded |
+//! | HE-AAC, ADPCM and other codecs | error that names them |
 //! | samples that are no numbers | error |
 //!
 //! What encoders put before and after the sound is taken off where the file says how much that is
 //! (MP3 with a LAME tag, Ogg); AAC begins with the encoder's delay, some 20 to 50 ms, which is said.
 
+mod decoding;
 mod heard;
 mod listening;
+mod mend;
 mod problem;
+mod sbr;
+mod song;
 mod source;
 
-use std::{fs::File, io, path::Path, sync::OnceLock};
+use std::{fs::File, io, path::Path};
 
 use symphonia::core::{
-    codecs::{
-        audio::{
-            AudioDecoder, AudioDecoderOptions,
-            well_known::{CODEC_ID_AAC, CODEC_ID_OPUS},
-        },
-        registry::CodecRegistry,
-    },
     errors::Error as Decoding,
-    formats::{FormatId, Track, TrackType, probe::Hint},
+    formats::{TrackType, probe::Hint},
     io::MediaSourceStream,
 };
 
-pub use self::problem::Problem;
+pub(crate) use self::song::SILENT;
 use self::{
-    listening::{Listening, is_mpeg},
-    source::Source,
+    decoding::Decoder,
+    listening::Listening,
+    source::{Bytes, Source},
 };
+pub use self::{problem::Problem, song::song};
 use super::{Audio, loudness};
 use crate::{Action, Error, Notice};
 
@@ -59,6 +62,11 @@ pub const MOST_SECONDS: u32 = 600;
 /// [`Error::File`] if it cannot be read, [`Error::Unheard`] with the [`Problem`] if what is in it
 /// cannot be heard.
 pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
+    read_all(path).map(|(audio, notices, _)| (audio, notices))
+}
+
+/// [`read()`], with the number of channels that there are.
+fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
     let file_error = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = File::open(path).map_err(file_error)?;
     if file.metadata().map_err(file_error)?.is_dir() {
@@ -69,8 +77,8 @@ pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
         hint.with_extension(extension);
     }
     let name = path.display().to_string();
-    let source = Source::open(file).map_err(file_error)?;
-    heard(source, &hint, &name).map_err(|failure| match failure {
+    let bytes = Bytes::open(file).map_err(file_error)?;
+    heard(bytes, &hint, &name).map_err(|failure| match failure {
         Failure::Io(source) => file_error(source),
         Failure::Problem(problem) => Error::Unheard { path: path.to_owned(), problem },
     })
@@ -83,16 +91,28 @@ enum Failure {
     Problem(Problem),
 }
 
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
     }
 }
 
-fn heard(source: Source, hint: &Hint, name: &str) -> Result<(Audio, Vec<Notice>), Failure> {
-    if source.is_empty() {
+fn heard(
+    mut bytes: Bytes,
+    hint: &Hint,
+    name: &str,
+) -> Result<(Audio, Vec<Notice>, usize), Failure> {
+    if bytes.length() == 0 {
         return Err(Problem::Empty.into());
     }
+    let mended = mend::mend(&mut bytes)?;
+    let source = Source::new(bytes, mended.parts)?;
     let tail = source.tail().to_vec();
     let stream = MediaSourceStream::new(Box::new(source), Default::default());
     let probe = symphonia::default::get_probe();
@@ -100,14 +120,15 @@ fn heard(source: Source, hint: &Hint, name: &str) -> Result<(Audio, Vec<Notice>)
         .probe(hint, stream, Default::default(), Default::default())
         .map_err(unreadable_header)?;
     let track = format.default_track(TrackType::Audio).ok_or(Problem::Empty)?.clone();
-    let decoder = decoder(&track, format.format_info().format)?;
+    let decoder = Decoder::of(&track, format.format_info().format)?;
 
-    let mut listening = Listening::new(format, decoder, track, tail);
+    let mut listening = Listening::new(format, decoder, track, mended.known, tail);
     let ending = listening.run()?;
-    let mut notices = listening.heard.check()?;
+    let mut notices = mended.notices;
+    notices.extend(listening.heard.check()?);
     notices.extend(listening.habits());
     notices.extend(listening.check_end(ending)?);
-    let audio = listening.heard.audio;
+    let (audio, channels) = (listening.heard.audio, listening.heard.channels);
     if audio.samples() == 0 {
         return Err(Problem::Empty.into());
     }
@@ -122,7 +143,7 @@ fn heard(source: Source, hint: &Hint, name: &str) -> Result<(Audio, Vec<Notice>)
         ));
     }
     let note = |text: String| Notice(format!("`{name}` {text}"));
-    Ok((audio, notices.into_iter().map(note).collect()))
+    Ok((audio, notices.into_iter().map(note).collect(), channels))
 }
 
 fn unreadable_header(error: Decoding) -> Failure {
@@ -138,44 +159,6 @@ fn unreadable_header(error: Decoding) -> Failure {
         }
         other => unless_io(other, Problem::Header),
     }
-}
-
-fn decoder(track: &Track, format: FormatId) -> Result<Box<dyn AudioDecoder>, Failure> {
-    let parameters = track.codec_params.as_ref().and_then(|c| c.audio()).ok_or(Problem::Empty)?;
-    // Without a LAME tag the length of an MP3 is a guess, and trimming to it would cut music off.
-    let trims = !is_mpeg(format) || track.delay.is_some();
-    let options = AudioDecoderOptions::default().gapless(trims).verify(true);
-    codecs().make_audio_decoder(parameters, &options).map_err(|error| {
-        unless_io(error, |why| match parameters.codec {
-            CODEC_ID_OPUS if cfg!(not(feature = "opus")) => Problem::NotBuiltIn,
-            _ => undecoded(track, &why),
-        })
-    })
-}
-
-/// The sound of `track` as what it is, if that can be said.
-fn undecoded(track: &Track, why: &str) -> Problem {
-    Problem::Codec(match is_aac(track) {
-        true => "AAC other than LC with one or two channels".into(),
-        false => format!("of an unknown kind ({why})"),
-    })
-}
-
-fn is_aac(track: &Track) -> bool {
-    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
-    parameters.is_some_and(|audio| audio.codec == CODEC_ID_AAC)
-}
-
-/// Every decoder of this build.
-fn codecs() -> &'static CodecRegistry {
-    static CODECS: OnceLock<CodecRegistry> = OnceLock::new();
-    CODECS.get_or_init(|| {
-        let mut codecs = CodecRegistry::new();
-        symphonia::default::register_enabled_codecs(&mut codecs);
-        #[cfg(feature = "opus")]
-        codecs.register_audio_decoder::<symphonia_adapter_libopus::OpusDecoder>();
-        codecs
-    })
 }
 
 /// An error of the disk stays one; any other is a problem of the content.

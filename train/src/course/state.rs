@@ -75,10 +75,15 @@ impl Course {
         let header: Header =
             serde_json::from_slice(&bytes[..end]).map_err(|_| self.bad("no state of a course"))?;
         if header.seed != self.seed || header.habits != self.habits || header.of != self.of {
-            return Err(self.bad(
-                "of a course with another seed, other settings or other data; \
-                            remove it to begin anew",
-            ));
+            let others = others(&header.of, &self.of);
+            let others = match others.is_empty() {
+                true => String::new(),
+                false => format!(" (changed: {})", others.join(", ")),
+            };
+            return Err(self.bad(&format!(
+                "of a course with another seed, other settings or other data{others}; remove it to \
+                 begin anew"
+            )));
         }
         let rest = bytes.split_off(end + 1);
         let size = header.sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size));
@@ -124,5 +129,49 @@ impl Course {
             })
         })?;
         Ok(())
+    }
+}
+
+/// The most names of facts that are listed.
+const LISTED: usize = 8;
+
+/// Names of facts that are in one of two lists and not in the other, in their order.
+fn others(old: &str, new: &str) -> Vec<String> {
+    let facts = |of: &str| of.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (old, new) = (facts(old), facts(new));
+    let only = |these: &[String], those: &[String]| -> Vec<String> {
+        let new = these.iter().filter(|fact| !those.contains(fact));
+        // A line without a name is as it was written before there were names.
+        new.filter_map(|fact| Some(fact.split_once(": ")?.0.to_owned())).collect()
+    };
+    let mut names = only(&new, &old);
+    for gone in only(&old, &new) {
+        if !names.contains(&gone) {
+            names.push(format!("{gone} is gone"));
+        }
+    }
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::others;
+
+    #[test]
+    fn what_is_another_is_named() {
+        let old = "rank: 8\nsound of `a.wav`: 1\ntexts of `a.wav`: 2\nsound of `b.wav`: 3";
+        let new = "rank: 8\nsound of `a.wav`: 9\ntexts of `a.wav`: 2\nsound of `c.wav`: 3";
+        let names = ["sound of `a.wav`", "sound of `c.wav`", "sound of `b.wav` is gone"];
+        assert_eq!(others(old, new), names);
+        assert_eq!(others(old, old), [""; 0]);
+        assert_eq!(others("turbo F32 8", "turbo F32 9"), [""; 0]);
+        let many: String = (0..20).map(|i| format!("song {i}: x\n")).collect();
+        let names = others("", &many);
+        assert_eq!((names.len(), names[8].as_str()), (9, "12 more"));
     }
 }

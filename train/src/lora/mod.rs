@@ -10,6 +10,7 @@ mod export;
 mod lesson;
 mod sidecar;
 mod song;
+mod twins;
 
 use acestep_model::{Backend, acestep::Dit, nn::LowRank};
 use burn::{
@@ -23,6 +24,7 @@ pub use dataset::{Entry, read};
 pub use export::write;
 pub use lesson::{Lessons, Times};
 pub use song::{Common, Song, prepare};
+pub use twins::twins;
 
 /// What is learned.
 #[derive(Debug, Clone, PartialEq)]

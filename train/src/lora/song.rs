@@ -3,7 +3,7 @@
 use acestep_import::Folder;
 use acestep_model::Backend;
 use acestep_runtime::{
-    Observe, Parts, Residency,
+    Event, Notice, Observe, Parts, Residency,
     audio::read,
     codec::{self, Encode},
     condition::{self, Prompt, Timbre},
@@ -53,13 +53,21 @@ pub fn prepare<B: Backend>(
     let channels = parts.configs().vae.decoder_input_channels;
     let stored = parts.silence_latent()?;
     let frames = parts.configs().dit.timbre_fix_frame;
+    let frame = parts.configs().vae.frames_per_second().recip();
     let mut latents = Vec::with_capacity(entries.len());
     // One network after the other, so that each is read once.
     for entry in entries {
-        let (mut audio, _) = read::read(&entry.audio)?;
-        let most = (longest * f64::from(audio.sample_rate)) as usize;
-        audio.channels.iter_mut().for_each(|channel| channel.truncate(most));
+        let (mut audio, mut notices) = read::song(&entry.audio, frame)?;
+        let (whole, most) = (audio.seconds(), (longest * f64::from(audio.sample_rate)) as usize);
+        audio.crop(most);
         let seconds = audio.seconds();
+        if seconds < whole {
+            let name = entry.audio.display();
+            notices.push(Notice(format!(
+                "`{name}` lasts {whole:.0} s: its first {longest:.0} s are learned from"
+            )));
+        }
+        notices.into_iter().for_each(|notice| observe.event(Event::Noticed(notice)));
         let encoded = codec::encode(&audio, Encode::default(), &parts, observe)?;
         latents.push((encoded.data, seconds));
     }

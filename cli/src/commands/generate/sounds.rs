@@ -70,7 +70,7 @@ fn text(path: &Path) -> Result<String> {
 /// Reads the songs that `request` names, as `model` hears them.
 ///
 /// # Errors
-/// Those of [`read::read`] and [`latents::read`]; a song that is silent, too short or another model's.
+/// Those of [`read::song`] and [`latents::read`]; a song that is silent, too short or another model's.
 pub(super) fn read(
     request: &Request,
     model: &ModelInfo,
@@ -85,7 +85,7 @@ pub(super) fn read(
         return Err(Error::Conflict(why.into()).into());
     }
     if let Some(path) = request.src_audio.as_deref().filter(|_| follows) {
-        let source = heard(path, notices)?;
+        let source = heard(path, model, notices)?;
         let source =
             Sound::heard(&source, model).map_err(|error| unusable(path, "source", error))?;
         sounds.source = Some(source);
@@ -99,7 +99,7 @@ pub(super) fn read(
         notices.push(Notice(format!("the source is not used: {why}")));
     }
     for path in request.reference_audio.iter().flatten() {
-        let reference = Sound::reference(&heard(path, notices)?, model)
+        let reference = Sound::reference(&heard(path, model, notices)?, model)
             .map_err(|error| unusable(path, "reference", error))?;
         sounds.references.push(reference);
     }
@@ -112,8 +112,9 @@ pub(super) fn read(
     Ok(sounds)
 }
 
-fn heard(path: &str, notices: &mut Vec<Notice>) -> Result<Audio> {
-    let (audio, more) = read::read(Path::new(path))?;
+fn heard(path: &str, model: &ModelInfo, notices: &mut Vec<Notice>) -> Result<Audio> {
+    let frame = model.hop as f64 / f64::from(model.sample_rate);
+    let (audio, more) = read::song(Path::new(path), frame)?;
     notices.extend(more);
     Ok(audio)
 }

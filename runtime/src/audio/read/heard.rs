@@ -23,12 +23,25 @@ pub(super) struct Heard {
     pub(super) damaged: usize,
     /// Samples of damaged packets before the first whole one.
     silence_before: usize,
+    /// Where it changed between mono and stereo, in samples.
+    changed: Vec<usize>,
+    /// Channels of the last packet that are kept.
+    planes: usize,
 }
 
 impl Default for Heard {
     fn default() -> Self {
         let audio = Audio { channels: Vec::new(), sample_rate: 0 };
-        Self { audio, channels: 0, scratch: Vec::new(), packets: 0, damaged: 0, silence_before: 0 }
+        Self {
+            audio,
+            channels: 0,
+            scratch: Vec::new(),
+            packets: 0,
+            damaged: 0,
+            silence_before: 0,
+            changed: vec![],
+            planes: 0,
+        }
     }
 }
 
@@ -48,15 +61,62 @@ impl Heard {
             self.audio = Audio { channels: vec![before; planes], sample_rate: rate };
             self.channels = sound.num_planes();
         }
-        if (rate, planes) != (self.audio.sample_rate, self.audio.channels.len()) {
-            let why = "its rate or its channels change in the middle";
-            return Err(Problem::Damaged(why.into()));
+        let samples = self.audio.samples();
+        if rate != self.audio.sample_rate {
+            let seconds = self.audio.seconds();
+            return Err(Problem::OtherRate { from: self.audio.sample_rate, to: rate, seconds });
         }
+        if self.planes != planes && self.planes > 0 {
+            self.changed.push(samples);
+        }
+        self.planes = planes;
+        // What was mono is heard on both sides.
+        if planes > self.audio.channels.len()
+            && let Some(mono) = self.audio.channels.first().cloned()
+        {
+            self.audio.channels.push(mono);
+        }
+        self.channels = self.channels.max(sound.num_planes());
         sound.copy_to_vecs_planar(&mut self.scratch);
-        for (channel, new) in self.audio.channels.iter_mut().zip(&self.scratch) {
-            channel.extend_from_slice(new);
+        for (index, channel) in self.audio.channels.iter_mut().enumerate() {
+            let new = self.scratch.get(index).filter(|_| index < planes).or(self.scratch.first());
+            channel.extend_from_slice(new.map(Vec::as_slice).unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// Takes off the first `samples`, which are no sound.
+    pub(super) fn skip(&mut self, samples: u64) {
+        let samples = usize::try_from(samples).unwrap_or(usize::MAX);
+        for channel in &mut self.audio.channels {
+            channel.drain(..samples.min(channel.len()));
+        }
+    }
+
+    /// Makes all louder by `gain`, in 256 parts of a decibel.
+    pub(super) fn amplify(&mut self, gain: i16) {
+        if gain != 0 {
+            let factor = 10f32.powf(f32::from(gain) / 256.0 / 20.0);
+            self.audio.channels.iter_mut().flatten().for_each(|x| *x *= factor);
+        }
+    }
+
+    /// What is to be said of changes between mono and stereo.
+    pub(super) fn changes(&self) -> Option<String> {
+        let first = *self.changed.first()? as f64 / f64::from(self.audio.sample_rate.max(1));
+        let [before, after] = match (self.planes == 1) == self.changed.len().is_multiple_of(2) {
+            true => ["mono", "stereo"],
+            false => ["stereo", "mono"],
+        };
+        Some(match self.changed.len() {
+            1 => {
+                format!("is {before} for {first:.2} s and {after} after that: it is read as stereo")
+            }
+            count => format!(
+                "changes between mono and stereo {count} times, first after {first:.2} s: it is read \
+                 as stereo"
+            ),
+        })
     }
 
     /// Silence in place of a packet, so that what follows stays where it was.

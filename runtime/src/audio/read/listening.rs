@@ -3,7 +3,6 @@
 use std::io;
 
 use symphonia::core::{
-    codecs::audio::AudioDecoder,
     errors::Error as Decoding,
     formats::{
         FormatId, FormatReader, Track,
@@ -15,16 +14,19 @@ use symphonia::core::{
     packet::Packet,
 };
 
-use super::{Failure, MOST_SECONDS, Problem, heard::Heard, is_aac, undecoded, unless_io};
+use super::{
+    Failure, MOST_SECONDS, Problem,
+    decoding::{Decoder, is_aac},
+    heard::Heard,
+    mend::{Known, ends_early, goes_on},
+    sbr, unless_io,
+};
 
 /// A difference in length that is a habit of encoders and no loss, in parts of a second.
 const SLACK: f64 = 0.1;
 
 /// Samples of a frame of MPEG: encoders count the one that holds the tag, or do not.
 const MPEG_FRAME: u64 = 1152;
-
-/// The highest rate at which AAC may be the lower half of HE-AAC.
-const HALF_RATE: u32 = 24_000;
 
 /// Why nothing more is read.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +44,10 @@ pub(super) enum Ending {
 /// A file being decoded.
 pub(super) struct Listening<'a> {
     format: Box<dyn FormatReader + 'a>,
-    decoder: Box<dyn AudioDecoder>,
+    decoder: Decoder,
     track: Track,
+    /// What the file's own headers say.
+    known: Known,
     pub(super) heard: Heard,
     /// The file's last bytes.
     tail: Vec<u8>,
@@ -52,15 +56,14 @@ pub(super) struct Listening<'a> {
     /// Where the last packet ends, in samples, and how long the longest was.
     end: i64,
     longest: u64,
-    /// Samples of its stream before the first.
-    begins_late: u64,
 }
 
 impl<'a> Listening<'a> {
     pub(super) fn new(
         format: Box<dyn FormatReader + 'a>,
-        decoder: Box<dyn AudioDecoder>,
+        decoder: Decoder,
         track: Track,
+        known: Known,
         tail: Vec<u8>,
     ) -> Self {
         let heard = Heard::default();
@@ -68,22 +71,37 @@ impl<'a> Listening<'a> {
             format,
             decoder,
             track,
+            known,
             heard,
             tail,
             reaches_tail: false,
-            end: 0,
+            end: i64::try_from(known.begins).unwrap_or(i64::MAX),
             longest: 0,
-            begins_late: 0,
         }
     }
 
     pub(super) fn run(&mut self) -> Result<Ending, Failure> {
+        let ending = self.run_to_end()?;
+        self.decoder.give_up(&mut self.heard);
+        if self.decoder.lacks_upper_half() {
+            return Err(sbr::problem().into());
+        }
+        self.heard.skip(self.known.skip);
+        self.heard.amplify(self.known.gain);
+        Ok(ending)
+    }
+
+    fn run_to_end(&mut self) -> Result<Ending, Failure> {
         loop {
             let packet = match self.format.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return Ok(Ending::Whole),
                 Err(Decoding::ResetRequired) => return Ok(Ending::Chained),
                 Err(Decoding::IoError(e)) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Ok(Ending::Cut);
+                }
+                // An MP4 whose sound ends before its index says so.
+                Err(Decoding::DecodeError(why)) if why.contains("no atom pending read") => {
                     return Ok(Ending::Cut);
                 }
                 Err(error) => return Err(unless_io(error, Problem::Damaged)),
@@ -93,14 +111,7 @@ impl<'a> Listening<'a> {
             }
             self.place(&packet)?;
             self.heard.packets += 1;
-            match self.decoder.decode(&packet) {
-                Ok(sound) => self.heard.push(&sound)?,
-                Err(Decoding::DecodeError(_) | Decoding::IoError(_)) => {
-                    self.heard.push_silence(&packet);
-                }
-                // Some features show themselves only in the middle.
-                Err(error) => return Err(unless_io(error, |why| undecoded(&self.track, &why))),
-            }
+            self.decoder.take(packet, &mut self.heard)?;
             if self.heard.is_long() {
                 return Ok(Ending::Long);
             }
@@ -112,14 +123,8 @@ impl<'a> Listening<'a> {
     fn place(&mut self, packet: &Packet) -> Result<(), Problem> {
         let (begin, lasts) = (packet.pts.get(), packet.dur.get());
         self.longest = self.longest.max(lasts);
-        // What was cut out of a longer stream counts from there, and does not know its length.
-        let is_first = self.heard.packets == 0 && self.track.num_frames.is_none();
         if self.container() == FORMAT_ID_FLAC && begin > self.end {
-            let samples = begin.abs_diff(self.end);
-            match is_first {
-                true => self.begins_late = samples,
-                false => self.heard.push_gap(samples, self.longest)?,
-            }
+            self.heard.push_gap(begin.abs_diff(self.end), self.longest)?;
         }
         self.end = begin.saturating_add_unsigned(lasts);
         self.reaches_tail = packet.data.ends_with(&self.tail) || self.tail.ends_with(&packet.data);
@@ -134,8 +139,9 @@ impl<'a> Listening<'a> {
     pub(super) fn habits(&self) -> Vec<String> {
         let mut notices = vec![];
         let (channels, rate) = (self.heard.channels, self.heard.audio.sample_rate);
-        if self.begins_late > 0 {
-            let seconds = self.begins_late as f64 / f64::from(rate);
+        notices.extend(self.heard.changes());
+        if self.known.begins > 0 {
+            let seconds = self.known.begins as f64 / f64::from(rate);
             notices.push(format!(
                 "begins {seconds:.2} s after the start of its stream: what was before is not there"
             ));
@@ -149,12 +155,6 @@ impl<'a> Listening<'a> {
                     .into(),
             );
         }
-        if is_aac(&self.track) && rate <= HALF_RATE {
-            notices.push(format!(
-                "is AAC of {rate} Hz: if it is HE-AAC, what lies above {} Hz is not decoded",
-                rate / 2
-            ));
-        }
         notices
     }
 
@@ -163,10 +163,10 @@ impl<'a> Listening<'a> {
         let container = self.container();
         let (samples, rate) = (self.heard.audio.samples() as u64, self.heard.audio.sample_rate);
         let (promised, exact) = promised(&self.track, container);
+        let promised = self.known.promised.or(promised.filter(|_| !self.known.is_open));
         // Without a single packet there is no rate either.
         let in_seconds = |samples: u64| samples as f64 / f64::from(rate.max(1));
-        let seconds = in_seconds(samples);
-        let cut = Err(Problem::CutShort { seconds });
+        let cut = Err(Problem::CutShort { seconds: in_seconds(samples) });
         match ending {
             Ending::Long => {
                 let whole =
@@ -181,35 +181,26 @@ impl<'a> Listening<'a> {
             Ending::Cut => return cut,
             Ending::Whole => (),
         }
-        let lacks = promised.filter(|&promised| samples + slack(container, rate) < promised);
-        if let Some(promised) = lacks {
-            if exact {
+        let is_flac = container == FORMAT_ID_FLAC;
+        let ends = samples + self.known.begins + self.known.skip;
+        if let Some(promised) = promised.filter(|&of| ends + slack(container, rate) < of) {
+            // A copy that is not whole ends within a packet; what was cut by a program ends with one.
+            let is_whole = is_flac && self.reaches_tail;
+            if exact && !is_whole {
                 return cut;
             }
-            let promised = in_seconds(promised);
-            return Ok(Some(format!(
-                "says that it is {promised:.2} s long, but ends after {seconds:.2} s"
-            )));
+            return Ok(Some(ends_early(in_seconds(promised), in_seconds(ends))));
         }
-        if container == FORMAT_ID_FLAC && promised.is_none() && !self.reaches_tail {
+        if is_flac && promised.is_none() && !self.reaches_tail {
             return cut;
         }
-        // Of samples that are missing, and silent, the checksum is another.
-        if self.heard.damaged == 0 && self.decoder.finalize().verify_ok == Some(false) {
-            return Err(Problem::Damaged("its samples are not those of its checksum".into()));
+        if let Some(promised) = self.known.promised.filter(|&of| ends > of) {
+            return Ok(Some(goes_on(in_seconds(promised), in_seconds(ends))));
         }
-        Ok(self.more_after(promised).map(|more| {
-            let more = in_seconds(more);
-            format!("goes on for {more:.2} s after the end that its tag names: that is not read")
-        }))
-    }
-
-    /// Samples of an MP3 that lie after its end, beyond what the encoder fills up with.
-    fn more_after(&self, promised: Option<u64>) -> Option<u64> {
-        let promised = promised.filter(|_| is_mpeg(self.container()))?;
-        let padding = u64::from(self.track.padding.unwrap_or(0));
-        let more = u64::try_from(self.end).ok()?.checked_sub(promised + padding)?;
-        (more > MPEG_FRAME).then_some(more)
+        // Of samples that are missing, or silent, the checksum is another.
+        let is_whole = self.heard.damaged == 0 && self.known.begins == 0;
+        let notice = "has other samples than its checksum is of, but each of its packets is whole";
+        Ok((is_whole && !self.decoder.is_verified()).then(|| notice.into()))
     }
 }
 

@@ -25,6 +25,30 @@ pub enum Problem {
         /// What was there.
         seconds: f64,
     },
+    /// It goes on at another rate.
+    #[error("its rate changes from {from} Hz to {to} Hz after {seconds:.2} s")]
+    OtherRate {
+        /// Samples a second before.
+        from: u32,
+        /// And after.
+        to: u32,
+        /// Where.
+        seconds: f64,
+    },
+    /// Nothing can be heard in it.
+    #[error("{}", silent(*.channels))]
+    Silent {
+        /// Channels that there are; the first two are read.
+        channels: usize,
+    },
+    /// It is shorter than a frame of latents.
+    #[error("it lasts {seconds:.3} s, but one frame of latents is {least:.3} s")]
+    TooShort {
+        /// How long it is.
+        seconds: f64,
+        /// How long a frame is.
+        least: f64,
+    },
     /// It cannot be what was written.
     #[error("it is damaged: {0}")]
     Damaged(String),
@@ -41,7 +65,13 @@ impl Problem {
             Self::NotBuiltIn => {
                 "build it with `--features opus`, or convert it with `ffmpeg -i FILE song.flac`"
             }
-            Self::Empty => "check that it is the right file",
+            Self::OtherRate { .. } => "`ffmpeg -i FILE song.flac` makes one rate of it",
+            Self::Silent { channels: 3.. } => {
+                "`ffmpeg -i FILE -ac 2 song.flac` mixes all channels to two"
+            }
+            Self::Silent { .. } | Self::TooShort { .. } | Self::Empty => {
+                "check that it is the right file"
+            }
             Self::Header(_) => {
                 "it may be damaged: copy or download it again; or convert it with \
                  `ffmpeg -i FILE song.flac`"
@@ -50,5 +80,12 @@ impl Problem {
                 "copy or download it again; `ffmpeg -i FILE song.flac` saves what can be heard"
             }
         }
+    }
+}
+
+fn silent(channels: usize) -> String {
+    match channels {
+        0..=2 => "it is silent".into(),
+        _ => format!("of its {channels} channels the first two, which are read, are silent"),
     }
 }

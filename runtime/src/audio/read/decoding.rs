@@ -1,0 +1,165 @@
+//! The decoder of a track, and another one where the sound changes its form.
+//!
+//! An MP3 may begin in mono and go on in stereo: then another decoder goes on. A single frame that looks so
+//! is damage.
+
+use std::sync::OnceLock;
+
+use symphonia::core::{
+    codecs::{
+        audio::{
+            AudioDecoder, AudioDecoderOptions,
+            well_known::{CODEC_ID_AAC, CODEC_ID_OPUS},
+        },
+        registry::CodecRegistry,
+    },
+    errors::Error as Decoding,
+    formats::{FormatId, Track},
+    packet::Packet,
+};
+
+use super::{
+    Failure, Problem, heard::Heard, listening::is_mpeg, mend::mpeg::Frame, sbr, unless_io,
+};
+
+/// Frames in a row of another form that are no damage.
+const SURE: usize = 3;
+
+/// The decoder of a track.
+pub(super) struct Decoder {
+    inner: Box<dyn AudioDecoder>,
+    track: Track,
+    options: AudioDecoderOptions,
+    /// The rate and the channels of MPEG audio.
+    form: Option<(u32, u8)>,
+    /// Frames of another form, not decoded yet.
+    held: Vec<Packet>,
+    is_mpeg: bool,
+    is_aac: bool,
+    upper: sbr::Frames,
+}
+
+impl Decoder {
+    pub(super) fn of(track: &Track, format: FormatId) -> Result<Self, Failure> {
+        let is_mpeg = is_mpeg(format);
+        let is_aac = is_aac(track);
+        if is_aac && sbr::is_named(config(track)) {
+            return Err(sbr::problem().into());
+        }
+        // Without a LAME tag the length of an MP3 is a guess, and trimming to it would cut music off.
+        let trims = !is_mpeg || track.delay.is_some();
+        let options = AudioDecoderOptions::default().gapless(trims).verify(true);
+        let inner = make(track, options)?;
+        Ok(Self {
+            inner,
+            track: track.clone(),
+            options,
+            form: None,
+            held: vec![],
+            is_mpeg,
+            is_aac,
+            upper: sbr::Frames::default(),
+        })
+    }
+
+    /// Decodes `packet` to the end of `heard`, or keeps it until its form is sure.
+    pub(super) fn take(&mut self, packet: Packet, heard: &mut Heard) -> Result<(), Failure> {
+        if self.is_aac {
+            self.upper.look(&packet.data);
+        }
+        let form = Self::form_of(&packet).filter(|_| self.is_mpeg);
+        let own = *self.form.get_or_insert(form.unwrap_or_default());
+        match form {
+            Some(form) if form != own => {
+                if self.held.last().is_some_and(|last| Self::form_of(last) != Some(form)) {
+                    self.give_up(heard);
+                }
+                self.held.push(packet);
+                if self.held.len() < SURE {
+                    return Ok(());
+                }
+                self.form = Some(form);
+                self.inner = make(&self.track, self.options)?;
+                std::mem::take(&mut self.held).iter().try_for_each(|of| self.decode(of, heard))
+            }
+            _ => {
+                self.give_up(heard);
+                self.decode(&packet, heard)
+            }
+        }
+    }
+
+    fn form_of(packet: &Packet) -> Option<(u32, u8)> {
+        Frame::of(&packet.data).map(|frame| (frame.rate, frame.channels))
+    }
+
+    /// Silence for what is kept: it was damage.
+    pub(super) fn give_up(&mut self, heard: &mut Heard) {
+        self.held.drain(..).for_each(|packet| heard.push_silence(&packet));
+    }
+
+    fn decode(&mut self, packet: &Packet, heard: &mut Heard) -> Result<(), Failure> {
+        match self.inner.decode(packet) {
+            Ok(sound) => heard.push(&sound)?,
+            Err(Decoding::DecodeError(_) | Decoding::IoError(_)) => heard.push_silence(packet),
+            // Some features show themselves only in the middle.
+            Err(error) => return Err(unless_io(error, |why| undecoded(&self.track, &why))),
+        }
+        Ok(())
+    }
+
+    /// Whether the samples are those of the file's checksum, if it has one.
+    pub(super) fn is_verified(&mut self) -> bool {
+        self.inner.finalize().verify_ok != Some(false)
+    }
+
+    /// Whether it is AAC whose upper half is not decoded.
+    pub(super) fn lacks_upper_half(&self) -> bool {
+        self.is_aac && self.upper.are_upper()
+    }
+}
+
+fn make(track: &Track, options: AudioDecoderOptions) -> Result<Box<dyn AudioDecoder>, Failure> {
+    let parameters = track.codec_params.as_ref().and_then(|c| c.audio()).ok_or(Problem::Empty)?;
+    codecs().make_audio_decoder(parameters, &options).map_err(|error| {
+        unless_io(error, |why| match parameters.codec {
+            CODEC_ID_OPUS if cfg!(not(feature = "opus")) => Problem::NotBuiltIn,
+            _ => undecoded(track, &why),
+        })
+    })
+}
+
+/// The sound of `track` as what it is, if that can be said.
+fn undecoded(track: &Track, why: &str) -> Problem {
+    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
+    match parameters.map(|audio| audio.codec) {
+        Some(CODEC_ID_AAC) => Problem::Codec("AAC other than LC with one or two channels".into()),
+        Some(CODEC_ID_OPUS) if why.contains("channels") => {
+            Problem::Codec("Opus of more than two channels".into())
+        }
+        _ => Problem::Codec(format!("of an unknown kind ({why})")),
+    }
+}
+
+/// What the container says of the codec.
+fn config(track: &Track) -> &[u8] {
+    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
+    parameters.and_then(|audio| audio.extra_data.as_deref()).unwrap_or_default()
+}
+
+pub(super) fn is_aac(track: &Track) -> bool {
+    let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
+    parameters.is_some_and(|audio| audio.codec == CODEC_ID_AAC)
+}
+
+/// Every decoder of this build.
+fn codecs() -> &'static CodecRegistry {
+    static CODECS: OnceLock<CodecRegistry> = OnceLock::new();
+    CODECS.get_or_init(|| {
+        let mut codecs = CodecRegistry::new();
+        symphonia::default::register_enabled_codecs(&mut codecs);
+        #[cfg(feature = "opus")]
+        codecs.register_audio_decoder::<symphonia_adapter_libopus::OpusDecoder>();
+        codecs
+    })
+}

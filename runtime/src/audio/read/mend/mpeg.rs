@@ -1,0 +1,220 @@
+//! MPEG audio (MP1, MP2, MP3) and the tag of its first frame, which says how long it is.
+//!
+//! Source: ISO/IEC 11172-3, 13818-3; Xing's and LAME's tag: gabriel.mp3-tech.org/mp3infotag.html.
+
+use std::{io, ops::Range};
+
+use super::{
+    super::source::{Bytes, Part},
+    Mended, be32, goes_on as goes_on_longer,
+};
+use crate::audio::read::MOST_SECONDS;
+
+/// What a frame's first four bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Frame {
+    /// Version and layer, as they are stored.
+    form: u8,
+    /// Bytes, these four among them.
+    size: u64,
+    samples: u64,
+    pub(in super::super) rate: u32,
+    pub(in super::super) channels: u8,
+}
+
+/// Kilobits a second by MPEG 1 and later, and layer 1 to 3.
+const KILOBITS: [[[u16; 14]; 3]; 2] = [
+    [
+        [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
+        [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
+        [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+    ],
+    [
+        [32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
+        [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+        [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+    ],
+];
+
+/// Frames in a row that are no chance.
+const CHAIN: usize = 4;
+
+/// The longest frame, in bytes.
+const LONGEST: u64 = 4096;
+
+impl Frame {
+    pub(in super::super) fn of(head: &[u8]) -> Option<Self> {
+        let &[0xff, form, rates, mode, ..] = head else { return None };
+        let (version, layer) = (form >> 3 & 3, form >> 1 & 3);
+        if form >> 5 != 7 || version == 1 || layer == 0 || rates & 0x0c == 0x0c {
+            return None;
+        }
+        let (is_first, layer) = (version == 3, 4 - usize::from(layer));
+        let index = usize::from(rates >> 4).checked_sub(1)?;
+        let kilobits = KILOBITS[usize::from(!is_first)][layer - 1].get(index)?;
+        let rate = [44_100, 48_000, 32_000][usize::from(rates >> 2 & 3)];
+        let rate = rate >> [2, 0, 1, 0][usize::from(version)];
+        let samples: u64 = match layer {
+            1 => 384,
+            3 if !is_first => 576,
+            _ => 1152,
+        };
+        let padding = u64::from(rates >> 1 & 1);
+        let bits = u64::from(*kilobits) * 1000;
+        let size = match layer {
+            1 => (12 * bits / u64::from(rate) + padding) * 4,
+            _ => samples / 8 * bits / u64::from(rate) + padding,
+        };
+        let channels = if mode >> 6 == 3 { 1 } else { 2 };
+        Some(Self { form: form & 0x1e, size, samples, rate, channels })
+    }
+
+    /// Where a tag stands in the frame: behind what describes the sound of layer 3.
+    fn tag_place(self) -> usize {
+        4 + match (self.form >> 3 == 3, self.channels) {
+            (true, 1) | (false, 2) => 17,
+            (true, _) => 32,
+            (false, _) => 9,
+        }
+    }
+
+    fn follows(self, other: Self) -> bool {
+        (self.form, self.rate) == (other.form, other.rate)
+    }
+}
+
+fn frame(bytes: &mut Bytes, at: u64) -> io::Result<Option<Frame>> {
+    Ok(Frame::of(&bytes.at(at, 4)?))
+}
+
+/// How many frames follow each other from `at` on, at most [`CHAIN`]; all of them if they reach the end.
+fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
+    let Some(first) = frame(bytes, at)? else { return Ok(0) };
+    let mut at = at + first.size;
+    for count in 1..CHAIN {
+        if at == end {
+            return Ok(CHAIN);
+        }
+        match frame(bytes, at)? {
+            Some(next) if next.follows(first) => at += next.size,
+            _ => return Ok(count),
+        }
+    }
+    Ok(CHAIN)
+}
+
+/// Whether a frame begins at `at`, and another behind it.
+pub(super) fn begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
+    Ok(chain(bytes, at, end)? > 1)
+}
+
+/// Whether what begins at `at` goes on for long enough to be no chance.
+pub(super) fn goes_on(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
+    Ok(chain(bytes, at, end)? == CHAIN || adts_chain(bytes, at, end)? == CHAIN)
+}
+
+/// Whether a frame of AAC begins at `at`, and another behind it.
+pub(super) fn adts_begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
+    Ok(adts_chain(bytes, at, end)? > 1)
+}
+
+fn adts_chain(bytes: &mut Bytes, mut at: u64, end: u64) -> io::Result<usize> {
+    for count in 0..CHAIN {
+        if at == end && count > 0 {
+            return Ok(CHAIN);
+        }
+        let head = bytes.at(at, 6)?;
+        let [0xff, second, _, a, b, c] = head[..] else { return Ok(count) };
+        let length = u64::from(a & 3) << 11 | u64::from(b) << 3 | u64::from(c >> 5);
+        if second & 0xf6 != 0xf0 || length < 7 {
+            return Ok(count);
+        }
+        at += length;
+    }
+    Ok(CHAIN)
+}
+
+/// The file, with a tag that counts its frames as they are.
+pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> {
+    let mut mended = Mended::nothing(region.clone());
+    let Some(first) = frame(bytes, region.start)? else { return Ok(mended) };
+    let mut head = bytes.at(region.start, first.size.min(LONGEST))?;
+    let place = first.tag_place();
+    let (true, Some(said)) = (is_tag(&head, place), be32(&head, place + 8)) else {
+        return Ok(mended);
+    };
+    // A flag says that there is a count at all.
+    if head[place + 7] & 1 == 0 {
+        return Ok(mended);
+    }
+    let begin = region.start + head.len() as u64;
+    let has = count(bytes, begin..region.end, first)?;
+    // Encoders count the frame with the tag, or do not.
+    if has <= u64::from(said) + 1 {
+        return Ok(mended);
+    }
+    let has = u32::try_from(has).unwrap_or(u32::MAX);
+    head[place + 8..place + 12].copy_from_slice(&has.to_be_bytes());
+    fill_nothing_up(&mut head, place);
+    let seconds = |frames: u32| frames as f64 * first.samples as f64 / f64::from(first.rate);
+    if said > 0 {
+        mended.notices.push(goes_on_longer(seconds(said), seconds(has)));
+    }
+    mended.parts = vec![Part::Own(head), Part::File(begin..region.end)];
+    Ok(mended)
+}
+
+fn is_tag(head: &[u8], place: usize) -> bool {
+    head.get(place..place + 4).is_some_and(|name| name == b"Xing" || name == b"Info")
+}
+
+/// Takes out of LAME's part of the tag how much of the last frame is no sound: that is said of another
+/// frame. Its checksum is made anew.
+fn fill_nothing_up(head: &mut [u8], place: usize) {
+    let flags = head[place + 7];
+    let sizes = [4, 4, 100, 4];
+    let before = (0..4).filter(|bit| flags >> bit & 1 == 1).map(|bit| sizes[bit]).sum::<usize>();
+    let lame = place + 8 + before;
+    if let Some(delays) = head.get_mut(lame + 21..lame + 24) {
+        delays[1] &= 0xf0;
+        delays[2] = 0;
+    }
+    if head.len() >= lame + 36 {
+        let sum = crc16(&head[..lame + 34]);
+        head[lame + 34..lame + 36].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// CRC-16/ARC.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |sum, byte| {
+        (0..8)
+            .fold(sum ^ u16::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xa001 } else { 0 })
+    })
+}
+
+/// Frames of sound in `range`, as far as the file is read.
+fn count(bytes: &mut Bytes, range: Range<u64>, like: Frame) -> io::Result<u64> {
+    const WINDOW: u64 = 1 << 18;
+    let most = u64::from(MOST_SECONDS) * u64::from(like.rate) / like.samples + CHAIN as u64;
+    let (mut at, mut frames) = (range.start, 0);
+    let (mut window, mut begin) = (Vec::new(), range.start);
+    while at + 4 <= range.end && frames < most {
+        if at < begin || at + LONGEST > begin + window.len() as u64 {
+            (window, begin) = (bytes.at(at, WINDOW.min(range.end - at))?, at);
+        }
+        let rest = &window[(at - begin) as usize..];
+        match Frame::of(rest).filter(|frame| frame.follows(like)) {
+            Some(frame) if at + frame.size > range.end => break,
+            Some(frame) => {
+                frames += u64::from(!is_tag(rest, frame.tag_place()));
+                at += frame.size;
+            }
+            None => at += 1,
+        }
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests;

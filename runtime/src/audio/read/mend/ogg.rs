@@ -1,0 +1,268 @@
+//! Ogg: the pages of headers, of which the comments are written anew, and the last page.
+//!
+//! Source: RFC 3533; Vorbis I specification, section 4.2; RFC 7845 (Opus).
+
+use std::ops::Range;
+
+use super::{
+    super::{
+        Failure, Problem,
+        source::{Bytes, Part},
+    },
+    Known, Mended, find, le16, le32,
+};
+
+/// The most of a page: its header and 255 segments of 255 bytes.
+const MOST: u64 = 27 + 255 + 255 * 255;
+
+/// The most of headers, which pictures are in.
+const MOST_HEADERS: u64 = 1 << 26;
+
+/// Flags of a page: it goes on with a packet, its stream begins, its stream ends.
+const GOES_ON: u8 = 1;
+const BEGINS: u8 = 2;
+const ENDS: u8 = 4;
+
+/// The fewest bits of a second of sound, and a rate that is high for it.
+const LEAST_BITS: u64 = 200;
+const FAST: u64 = 48_000;
+
+/// A time after all sound that is read.
+const LATE: i64 = 1 << 40;
+
+/// Where the header of Opus says how many samples at the beginning are no sound.
+const SKIP: usize = 10;
+
+/// Where it says how loud the sound is to be.
+const GAIN: usize = 16;
+
+/// Comments that say nothing, and how many headers there are with them after the first.
+fn comments(first: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let nothing = [0; 8];
+    match () {
+        () if first.starts_with(b"\x01vorbis") => {
+            Some(([&b"\x03vorbis"[..], &nothing, &[1]].concat(), 2))
+        }
+        () if first.starts_with(b"OpusHead") => Some(([&b"OpusTags"[..], &nothing].concat(), 1)),
+        () => None,
+    }
+}
+
+/// A page: its header with the lengths of its segments, and where its body lies.
+struct Page {
+    header: Vec<u8>,
+    body: Range<u64>,
+}
+
+impl Page {
+    fn at(bytes: &mut Bytes, at: u64, end: u64) -> Result<Option<Self>, Failure> {
+        let mut header = bytes.at(at, 27 + 255)?;
+        if !header.starts_with(b"OggS") || header.len() < 27 {
+            return Ok(None);
+        }
+        let segments = usize::from(header[26]);
+        if header.len() < 27 + segments {
+            return Ok(None);
+        }
+        header.truncate(27 + segments);
+        let length: u64 = header[27..].iter().map(|of| u64::from(*of)).sum();
+        let begin = at + header.len() as u64;
+        let page = Self { header, body: begin..begin + length };
+        Ok((page.body.end <= end).then_some(page))
+    }
+
+    fn flags(&self) -> u8 {
+        self.header[5]
+    }
+
+    fn stream(&self) -> Option<u32> {
+        le32(&self.header, 14)
+    }
+
+    fn start(&self) -> u64 {
+        self.body.start - self.header.len() as u64
+    }
+
+    /// Samples of the stream to its end.
+    fn time(&self) -> i64 {
+        self.header[6..].first_chunk().map_or(-1, |of| i64::from_le_bytes(*of))
+    }
+
+    /// Whether a file of `length` bytes can be as long as its last page says.
+    fn has_time(&self, length: u64) -> bool {
+        u64::try_from(self.time()).is_ok_and(|time| time / FAST * LEAST_BITS <= 8 * length)
+    }
+
+    /// The same as the last of its stream; one that `is_open` ends later than any sound.
+    fn closed(&self, bytes: &mut Bytes, is_open: bool) -> Result<Vec<u8>, Failure> {
+        let mut page = self.header.clone();
+        page[5] |= ENDS;
+        if is_open {
+            page[6..14].copy_from_slice(&LATE.to_le_bytes());
+        }
+        page.extend(bytes.of_range(&self.body)?);
+        seal(&mut page);
+        Ok(page)
+    }
+}
+
+/// The file with comments that say nothing, and with an end.
+pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
+    let as_it_is = Mended::nothing(region.clone());
+    let Some(first) = Page::at(bytes, region.start, region.end)? else { return Ok(as_it_is) };
+    let head = bytes.of_range(&first.body)?;
+    if head.starts_with(b"Speex   ") {
+        return Err(Problem::Codec("Speex in an Ogg".into()).into());
+    }
+    let second = Page::at(bytes, first.body.end, region.end)?;
+    // Several streams side by side are as they are.
+    if second.is_some_and(|page| page.flags() & BEGINS != 0) {
+        return Ok(as_it_is);
+    }
+    let skip = if head.starts_with(b"OpusHead") { le16(&head, SKIP).unwrap_or(0) } else { 0 };
+    let mut parts = vec![match skip {
+        0 => Part::File(region.start..first.body.end),
+        _ => Part::Own(unskipped(&first, &head)),
+    }];
+    let mut sound = first.body.end..region.end;
+    if let Some((comments, count)) = comments(&head)
+        && let Some((headers, begin)) = headers(bytes, &first, &sound, count)?
+    {
+        let packets: Vec<_> = std::iter::once(comments).chain(headers).collect();
+        parts.push(Part::Own(pages(&first, &packets)));
+        sound = begin..region.end;
+    }
+    let mut notices = Vec::new();
+    let mut is_open = false;
+    match last(bytes, &first, &sound)? {
+        Some(page) => {
+            let ends = page.flags() & ENDS != 0;
+            is_open = !page.has_time(sound.end);
+            parts.push(Part::File(sound.start..page.start()));
+            parts.push(Part::Own(page.closed(bytes, is_open)?));
+            if !ends {
+                notices.push("does not say that it ends: it may be a piece of a longer one".into());
+            }
+        }
+        None => parts.push(Part::File(sound)),
+    }
+    let gain = if head.starts_with(b"OpusHead") { le16(&head, GAIN).unwrap_or(0) } else { 0 };
+    let gain = gain.cast_signed();
+    let known = Known { skip: skip.into(), gain, is_open, ..Known::default() };
+    Ok(Mended { notices, parts, known })
+}
+
+/// The first page of Opus without samples to be skipped: the decoder takes them off its first packet, where
+/// there may be fewer.
+fn unskipped(first: &Page, head: &[u8]) -> Vec<u8> {
+    let mut page = [&first.header[..], head].concat();
+    let skip = first.header.len() + SKIP;
+    page[skip..skip + 2].fill(0);
+    seal(&mut page);
+    page
+}
+
+/// Headers, and where the sound behind them begins.
+type Headers = (Vec<Vec<u8>>, u64);
+
+/// The headers behind the comments, and where the sound begins; none if they are not as they must be.
+fn headers(
+    bytes: &mut Bytes,
+    first: &Page,
+    range: &Range<u64>,
+    count: usize,
+) -> Result<Option<Headers>, Failure> {
+    let (mut packets, mut packet) = (Vec::new(), Vec::new());
+    let mut at = range.start;
+    let most = range.end.min(range.start + MOST_HEADERS);
+    while at < most {
+        let Some(page) = Page::at(bytes, at, range.end)? else {
+            // What lies between is damaged.
+            match find(bytes, at + 1..most, &[b"OggS"])? {
+                Some(found) => at = found,
+                None => return Ok(None),
+            }
+            continue;
+        };
+        at = page.body.end;
+        if page.stream() != first.stream() {
+            continue;
+        }
+        let body = bytes.of_range(&page.body)?;
+        let mut rest = &body[..];
+        for (index, &segment) in page.header[27..].iter().enumerate() {
+            let (own, after) = rest.split_at(usize::from(segment).min(rest.len()));
+            packet.extend_from_slice(own);
+            rest = after;
+            if segment < 255 {
+                packets.push(std::mem::take(&mut packet));
+            }
+            if packets.len() == count {
+                let is_end = index + 1 == usize::from(page.header[26]);
+                let headers = packets.split_off(1);
+                let is_setup = headers.iter().all(|of| of.starts_with(b"\x05vorbis"));
+                return Ok((is_end && is_setup).then_some((headers, at)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Pages of the stream of `first` with `packets`.
+fn pages(first: &Page, packets: &[Vec<u8>]) -> Vec<u8> {
+    let body = packets.concat();
+    let lengths: Vec<u8> = packets
+        .iter()
+        .flat_map(|of| std::iter::repeat_n(255, of.len() / 255).chain([(of.len() % 255) as u8]))
+        .collect();
+    let (mut all, mut rest) = (Vec::new(), &body[..]);
+    let mut goes_on = false;
+    for (index, lengths) in lengths.chunks(255).enumerate() {
+        let length = lengths.iter().map(|of| usize::from(*of)).sum();
+        let (own, after) = rest.split_at(length);
+        rest = after;
+        // No packet ends on a page that has no time.
+        let time = if lengths.iter().any(|of| *of < 255) { 0 } else { u64::MAX };
+        let mut page = b"OggS\0".to_vec();
+        page.push(if goes_on { GOES_ON } else { 0 });
+        page.extend(time.to_le_bytes());
+        page.extend(&first.header[14..18]);
+        page.extend((index as u32 + 1).to_le_bytes());
+        page.extend([0; 4]);
+        page.push(lengths.len() as u8);
+        page.extend(lengths);
+        page.extend(own);
+        seal(&mut page);
+        all.extend(page);
+        goes_on = lengths.last() == Some(&255);
+    }
+    all
+}
+
+/// The last page, if the file ends with it and it is of the stream of `first`.
+fn last(bytes: &mut Bytes, first: &Page, range: &Range<u64>) -> Result<Option<Page>, Failure> {
+    let mut at = range.end.saturating_sub(MOST).max(range.start);
+    while let Some(found) = find(bytes, at..range.end, &[b"OggS"])? {
+        if let Some(page) = Page::at(bytes, found, range.end)?
+            && page.body.end == range.end
+        {
+            return Ok(Some(page).filter(|page| page.stream() == first.stream()));
+        }
+        at = found + 1;
+    }
+    Ok(None)
+}
+
+/// Writes the checksum of a page into it: CRC-32 with the polynomial 0x04c11db7, from the top.
+fn seal(page: &mut [u8]) {
+    page[22..26].fill(0);
+    let sum = page.iter().fold(0u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
+            sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
+        })
+    });
+    page[22..26].copy_from_slice(&sum.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! WAV, and its long forms RF64 and BW64.
+//!
+//! Source: Microsoft, `mmreg.h`; EBU Tech 3306 (RF64); ITU-R BS.2088 (BW64).
+
+use std::ops::Range;
+
+use super::{
+    super::{
+        Failure, Problem,
+        source::{Bytes, Part},
+    },
+    Mended,
+    chunks::{Chunk, Length, Order, Reader},
+    ends_early, goes_on, le16, le32, mpeg,
+};
+
+/// The most channels that are told apart.
+const MOST_CHANNELS: u16 = 26;
+
+/// The most of a format that is read.
+const MOST_FORMAT: u64 = 1 << 12;
+
+/// How samples are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Format {
+    tag: u16,
+    channels: u16,
+    rate: u32,
+    /// Bytes of a sample.
+    width: u16,
+}
+
+/// A WAV with a format and a sound, and nothing else.
+pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
+    let reader =
+        Reader { order: Order::Little, sound: b"data", before: 0, long: long(bytes, &region)? };
+    let chunks = reader.all(bytes, region.start + 12..region.end)?;
+    let sounds: Vec<&Chunk> = chunks.iter().filter(|chunk| chunk.name == *b"data").collect();
+    let Some(&first) = sounds.first() else { return Err(Problem::Empty.into()) };
+    let Some(format) = chunks.iter().find(|chunk| chunk.name == *b"fmt ") else {
+        let why = "nothing says how its samples are stored";
+        return Err(Problem::Header(why.into()).into());
+    };
+    let format = bytes.at(format.body.start, format.said.min(MOST_FORMAT))?;
+    let tag = tag(&format).ok_or_else(|| Problem::Header("its format is cut short".into()))?;
+    if tag == 0x50 || tag == 0x55 {
+        return Ok(mpeg::mend(bytes, first.body.clone())?);
+    }
+    let format = Format::of(tag, &format)?;
+    let frame = u64::from(format.frame());
+    let whole = |range: &Range<u64>| range.start..range.end - (range.end - range.start) % frame;
+    let sounds: Vec<_> = sounds.iter().map(|chunk| whole(&chunk.body)).collect();
+    let length = sounds.iter().map(|range| range.end - range.start).sum();
+    let mut parts = vec![Part::Own(format.header(length))];
+    parts.extend(sounds.into_iter().map(Part::File));
+    let mut mended = Mended::of(parts);
+    let seconds = |bytes: u64| (bytes / frame) as f64 / f64::from(format.rate.max(1));
+    mended.notices.extend(said(&reader, bytes, first, region.end, seconds)?);
+    Ok(mended)
+}
+
+/// What is to be said of the length that a chunk of sound names.
+pub(super) fn said(
+    reader: &Reader,
+    bytes: &mut Bytes,
+    chunk: &Chunk,
+    end: u64,
+    seconds: impl Fn(u64) -> f64,
+) -> Result<Option<String>, Failure> {
+    let sound = chunk.body.start + reader.before..end;
+    let said = chunk.said.saturating_sub(reader.before);
+    let (end, length) = reader.sound_of(bytes, &sound, said)?;
+    let (said, has) = (seconds(said), seconds(end.saturating_sub(sound.start)));
+    Ok(match length {
+        Length::Believed => None,
+        Length::TooLong => Some(ends_early(said, has)),
+        Length::TooShort => Some(goes_on(said, has)),
+    })
+}
+
+/// The length of the sound of an RF64, which stands in a chunk of its own.
+fn long(bytes: &mut Bytes, region: &Range<u64>) -> Result<Option<u64>, Failure> {
+    let head = bytes.at(region.start, 36)?;
+    let is_long = !head.starts_with(b"RIFF") && head.get(12..16) == Some(b"ds64");
+    let length = head.get(28..).and_then(|of| of.first_chunk()).map(|of| u64::from_le_bytes(*of));
+    Ok(length.filter(|_| is_long))
+}
+
+/// What the samples are: of the extensible form, the first two bytes of the long name.
+fn tag(format: &[u8]) -> Option<u16> {
+    match le16(format, 0)? {
+        0xfffe => le16(format, 24),
+        tag => Some(tag),
+    }
+}
+
+impl Format {
+    fn of(tag: u16, format: &[u8]) -> Result<Self, Problem> {
+        let short = || Problem::Header("its format is cut short".into());
+        let channels = le16(format, 2).ok_or_else(short)?;
+        let rate = le32(format, 4).ok_or_else(short)?;
+        let frame = le16(format, 12).ok_or_else(short)?;
+        let bits = le16(format, 14).unwrap_or(0);
+        if channels == 0 {
+            return Err(Problem::Header("it has no channels".into()));
+        }
+        if channels > MOST_CHANNELS {
+            return Err(Problem::Codec(format!("in {channels} channels")));
+        }
+        // Samples of 20 bits lie in three bytes or four, at their upper end.
+        let of_frame = frame / channels;
+        let of_bits = bits.div_ceil(8);
+        let is_wider = (of_bits.max(1)..=4).contains(&of_frame);
+        let width = if is_wider { of_frame } else { of_bits };
+        let width = match (tag, width) {
+            (1, 1..=4) | (3, 4 | 8) => width,
+            (6 | 7, _) => 1,
+            (1, _) => return Err(Problem::Codec(format!("PCM of {bits} bits"))),
+            (3, _) => return Err(Problem::Codec(format!("floats of {bits} bits"))),
+            _ => return Err(Problem::Codec(name(tag))),
+        };
+        Ok(Self { tag, channels, rate, width })
+    }
+
+    /// Bytes of all channels.
+    fn frame(self) -> u16 {
+        self.channels * self.width
+    }
+
+    /// All that comes before `length` bytes of sound.
+    fn header(self, length: u64) -> Vec<u8> {
+        // The laws of telephones have a length for what else there is: nothing.
+        let more: &[u8] = if self.tag > 3 { &[0, 0] } else { &[] };
+        let format = 16 + more.len() as u32;
+        // A length that has no room is unknown.
+        let sound = u32::try_from(length).unwrap_or(u32::MAX);
+        let all = sound.saturating_add(20 + format);
+        let sound = if all == u32::MAX { all } else { sound };
+        let Self { tag, channels, rate, width } = self;
+        let mut header = b"RIFF".to_vec();
+        header.extend(all.to_le_bytes());
+        header.extend(b"WAVEfmt ");
+        header.extend(format.to_le_bytes());
+        header.extend([tag, channels].iter().flat_map(|x| x.to_le_bytes()));
+        let per_second = rate.saturating_mul(self.frame().into());
+        header.extend([rate, per_second].iter().flat_map(|x| x.to_le_bytes()));
+        header.extend([self.frame(), 8 * width].iter().flat_map(|x| x.to_le_bytes()));
+        header.extend(more);
+        header.extend(b"data");
+        header.extend(sound.to_le_bytes());
+        header
+    }
+}
+
+/// The codec of a format that is not decoded.
+fn name(tag: u16) -> String {
+    let name = match tag {
+        0x02 => "Microsoft ADPCM",
+        0x11 => "IMA ADPCM",
+        0x20 => "Yamaha ADPCM",
+        0x10 | 0x14 | 0x17 | 0x40 | 0x45 | 0x64 | 0x65 | 0x85 | 0x5346 => "ADPCM",
+        0x22 => "TrueSpeech",
+        0x31 | 0x49 => "GSM 6.10",
+        0x42 | 0x111 => "G.723",
+        0x83 => "G.729",
+        0xff | 0x1600..=0x1602 | 0x1610 | 0x706d | 0xa106 => "AAC",
+        0x92 | 0x2000 => "AC-3",
+        0x2001 => "DTS",
+        0x160..=0x163 => "Windows Media Audio",
+        0x270 => "ATRAC3",
+        0x566f | 0x674f..=0x6771 => "Ogg Vorbis",
+        0x704f => "Opus",
+        0xf1ac => "FLAC",
+        _ => return format!("of the unknown kind {tag:#06x}"),
+    };
+    format!("{name} in a WAV")
+}
+
+#[cfg(test)]
+mod tests;

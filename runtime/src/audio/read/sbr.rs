@@ -1,0 +1,187 @@
+//! HE-AAC: AAC whose upper half is described beside it (SBR), and its second channel too (PS).
+//!
+//! The decoder knows only the lower half, which sounds dull. Some files say in their headers what they are,
+//! others only in every frame: its last element but one is a filling element with a description of the
+//! upper half.
+//!
+//! Source: ISO/IEC 14496-3, 1.6.2.1 (`AudioSpecificConfig`), 4.4.2.1 (`raw_data_block`).
+
+use super::Problem;
+
+/// Kinds of filling elements that describe an upper half.
+const KINDS: [u32; 2] = [13, 14];
+
+/// Elements: a filling one, and the end.
+const FILL: u32 = 6;
+const END: u32 = 7;
+
+/// Frames that are looked at.
+const ENOUGH: usize = 100;
+
+/// What is said of it.
+pub(super) fn problem() -> Problem {
+    Problem::Codec("HE-AAC (AAC with SBR)".into())
+}
+
+/// How many frames were looked at, and how many have an upper half.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Frames {
+    all: usize,
+    with: usize,
+}
+
+impl Frames {
+    /// Looks at one more.
+    pub(super) fn look(&mut self, frame: &[u8]) {
+        if self.all < ENOUGH {
+            self.all += 1;
+            self.with += usize::from(has_upper_half(frame));
+        }
+    }
+
+    /// Whether it is no chance: of a hundred frames of plain AAC some two look like it.
+    pub(super) fn are_upper(self) -> bool {
+        self.with > self.all / 2
+    }
+}
+
+/// Whether a header says that there is an upper half.
+pub(super) fn is_named(config: &[u8]) -> bool {
+    let kind = bits(config, 0, 5);
+    // Behind the kind, the rate, the channels and three flags of plain AAC.
+    let more = (bits(config, 16, 11), bits(config, 27, 5), bits(config, 32, 1));
+    kind == Some(5) || kind == Some(29) || more == (Some(0x2b7), Some(5), Some(1))
+}
+
+/// `count` bits from bit `at` on.
+fn bits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
+    (at..at + count).try_fold(0, |sum, place| {
+        let byte = bytes.get(place / 8)?;
+        Some(sum << 1 | u32::from(byte >> (7 - place % 8) & 1))
+    })
+}
+
+/// Whether a frame ends with a filling element that describes an upper half.
+fn has_upper_half(frame: &[u8]) -> bool {
+    // Behind the end are only zeros, and its last bit is one.
+    let Some(last) = frame.iter().rposition(|byte| *byte != 0) else { return false };
+    let end = last * 8 + 8 - frame[last].trailing_zeros() as usize;
+    let Some(end) = end.checked_sub(3).filter(|&end| bits(frame, end, 3) == Some(END)) else {
+        return false;
+    };
+    // The element has 3 bits of name, 4 of length, and 8 more from 15 bytes on.
+    let short = (1..15).map(|count| (7, count));
+    let long = (15..270).map(|count| (15, count));
+    short.chain(long).any(|(before, count)| {
+        let Some(start) = end.checked_sub(before + 8 * count) else { return false };
+        let length = match bits(frame, start + 3, 4) {
+            Some(15) if before == 15 => bits(frame, start + 7, 8).map(|more| more + 14),
+            Some(length) if length < 15 && before == 7 => Some(length),
+            _ => None,
+        };
+        let kind = bits(frame, start + before, 4);
+        bits(frame, start, 3) == Some(FILL)
+            && length == Some(count as u32)
+            && kind.is_some_and(|kind| KINDS.contains(&kind))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::audio::read::tests::{fixture, noticed, problem};
+
+    /// A frame of `filling` bits that mean nothing, then an element of `count` bytes of `kind`.
+    fn frame(filling: usize, count: u32, kind: u32) -> Vec<u8> {
+        let mut all: Vec<bool> = (0..filling).map(|i| i % 3 == 0).collect();
+        let bits = |value: u32, count: u32| (0..count).rev().map(move |bit| value >> bit & 1 == 1);
+        all.extend(bits(FILL, 3).chain(bits(count.min(15), 4)));
+        if count >= 15 {
+            all.extend(bits(count - 14, 8));
+        }
+        all.extend(bits(kind, 4));
+        all.resize(all.len() + 8 * count as usize - 4, false);
+        all.extend(bits(END, 3));
+        all.resize(all.len().next_multiple_of(8), false);
+        all.chunks(8)
+            .map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | u8::from(*bit)))
+            .collect()
+    }
+
+    #[test]
+    fn an_upper_half_is_found_wherever_it_begins() {
+        for filling in 100..108 {
+            for count in [1, 14, 15, 60, 200] {
+                assert!(has_upper_half(&frame(filling, count, 13)), "{filling} {count}");
+                assert!(has_upper_half(&frame(filling, count, 14)), "{filling} {count}");
+                assert!(!has_upper_half(&frame(filling, count, 0)), "{filling} {count}");
+            }
+        }
+        for nothing in [&[][..], &[0; 9], &[7], &[0xff; 300]] {
+            assert!(!has_upper_half(nothing), "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_says_it_in_two_ways() {
+        // LC of 44.1 kHz in stereo, alone and with what it says of an upper half: that there is none, one.
+        assert!(!is_named(&[0x12, 0x10]));
+        assert!(!is_named(&[0x12, 0x10, 0x56, 0xe5, 0x00]));
+        assert!(is_named(&[0x13, 0x90, 0x56, 0xe5, 0xa0]));
+        // SBR, and SBR with PS.
+        assert!(is_named(&[0x2b, 0x92, 0x08, 0x00]));
+        assert!(is_named(&[0xeb, 0x8a, 0x08, 0x00]));
+    }
+
+    /// The frames of `sine.m4a`, whose sizes are in its index, as a stream of AAC; each ends with a filling
+    /// element of `kind`.
+    fn aac(kind: u8) -> Vec<u8> {
+        let bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
+        let place = |name: &[u8]| bytes.windows(4).position(|w| w == name).expect("a box") + 4;
+        let number = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().expect("a number"));
+        let (sizes, places) = (place(b"stsz"), place(b"stco"));
+        let mut at = number(places + 8) as usize;
+        let mut stream = Vec::new();
+        for index in 0..number(sizes + 8) as usize {
+            let size = number(sizes + 12 + 4 * index) as usize;
+            let frame = &bytes[at..at + size];
+            at += size;
+            let mut bits: String = frame.iter().map(|byte| format!("{byte:08b}")).collect();
+            // The end is three ones, and what fills the last byte up.
+            bits.truncate(bits.rfind("111").expect("an end"));
+            bits += &format!("1100010{kind:04b}0000111100001111");
+            bits.truncate(bits.len() - 4);
+            bits += "111";
+            bits += &"0".repeat(bits.len().next_multiple_of(8) - bits.len());
+            let byte = |i: usize| u8::from_str_radix(&bits[i..i + 8], 2).expect("eight bits");
+            let frame: Vec<u8> = (0..bits.len()).step_by(8).map(byte).collect();
+            let length = frame.len() + 7;
+            stream.extend([0xff, 0xf1, 0x50, 0x80 | (length >> 11) as u8]);
+            stream.extend([(length >> 3) as u8, ((length & 7) << 5) as u8 | 0x1f, 0xfc]);
+            stream.extend(frame);
+        }
+        stream
+    }
+
+    /// Plain AAC has fillings that mean nothing.
+    #[test]
+    fn he_aac_without_a_header_that_says_so_is_named() {
+        let (audio, notices) = noticed("a.aac", &aac(0));
+        assert_eq!((audio.sample_rate, notices.len()), (44_100, 1), "{notices:?}");
+        let text = "its sound is HE-AAC (AAC with SBR), which this program does not decode";
+        assert_eq!(problem("a.aac", &aac(13)).to_string(), text);
+        assert_eq!(problem("a.aac", &aac(14)).to_string(), text);
+    }
+
+    /// The description of the decoder says that there is an upper half.
+    #[test]
+    fn he_aac_with_a_header_that_says_so_is_named() {
+        let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
+        let place = bytes.windows(4).position(|w| w == [0x12, 0x10, 0x56, 0xe5]);
+        bytes[place.expect("a description") + 4] = 0x80;
+        let text = "its sound is HE-AAC (AAC with SBR), which this program does not decode";
+        assert_eq!(problem("he.m4a", &bytes).to_string(), text);
+    }
+}
