@@ -1,6 +1,8 @@
 //! Errors and notices of a run.
 
+mod fault;
 mod hint;
+mod problem;
 mod scores;
 mod types;
 
@@ -8,7 +10,8 @@ use std::path::PathBuf;
 
 use burn::tensor::DType;
 
-use crate::audio::read::Problem;
+pub use fault::Fault;
+pub use problem::Problem;
 pub use scores::ScoreError;
 pub use types::dtype_name;
 

@@ -17,7 +17,7 @@ use super::text;
 const CRATES: [(&str, &[&str]); 5] = [
     ("model", &[]),
     ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
-    ("runtime", &["audio", "error", "files"]),
+    ("runtime", &[]),
     ("train", &[]),
     ("cli", &["args", "commands", "error", "interrupt", "progress", "report", "settings"]),
 ];

@@ -30,7 +30,6 @@ mod decoding;
 mod heard;
 mod listening;
 mod mend;
-mod problem;
 mod sbr;
 mod song;
 mod source;
@@ -49,7 +48,8 @@ use self::{
     listening::Listening,
     source::{Bytes, Source},
 };
-pub use self::{problem::Problem, song::song};
+pub use self::song::song;
+pub use crate::error::Problem;
 use super::{Audio, loudness};
 use crate::{Action, Error, Notice};
 

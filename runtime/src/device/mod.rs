@@ -9,13 +9,11 @@
 //! | [`memory`] | what a request needs, stage by stage, and what there is |
 //! | `trial` | work that may fail for lack of memory |
 //! | [`panics`] | why it failed |
-//! | `fault` | what kind of failure that is |
 
 pub mod choice;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub mod dtype;
-mod fault;
 pub mod kernels;
 pub mod listing;
 pub mod memory;
@@ -33,7 +31,7 @@ use burn::tensor::DType;
 
 use crate::{Error, Notice, near::nearest};
 pub use dtype::Dtype;
-pub use fault::Fault;
+pub use crate::error::Fault;
 pub use listing::Listing;
 pub use trial::free;
 

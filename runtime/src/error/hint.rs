@@ -3,7 +3,7 @@
 use burn::tensor::DType;
 
 use super::{Action, Error};
-use crate::device::Fault;
+use super::Fault;
 
 impl Error {
     /// How to mend it, one sentence, where that is known.

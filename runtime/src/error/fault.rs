@@ -1,17 +1,17 @@
-//! The kinds of failure of a card, told by the words of its backend.
+//! Kinds of GPU failures, recognised in the message of the backend.
 //!
-//! Backends give words and no kinds: those of CUDA's driver, of wgpu, of Vulkan, of CubeCL.
+//! The backends (CUDA's driver, wgpu, Vulkan, CubeCL) give messages but no kinds.
 
-/// The kind of a card's failure, which decides on the remedy.
+/// Kind of a GPU failure; it decides the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It has no room for what it was to hold.
+    /// The memory is full.
     Memory,
-    /// A kernel could not be compiled or started there.
+    /// A kernel could not be compiled or started.
     Kernel,
-    /// The driver gave the device up; nothing runs on it until the program starts anew.
+    /// The driver gave up the device; nothing runs on it until the program is restarted.
     Lost,
-    /// The words say nothing that is known here.
+    /// The message is unknown.
     Unknown,
 }
 
@@ -52,7 +52,7 @@ const KERNEL: [&str; 9] = [
 ];
 
 impl Fault {
-    /// The kind that `why` tells, which is what a backend said.
+    /// Returns the kind of the failure with the backend's message `why`.
     pub fn of(why: &str) -> Self {
         let why = why.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|&word| why.contains(word));

@@ -1,6 +1,6 @@
-//! Why a sound file cannot be heard, and how to mend it.
+//! Reasons why a sound file cannot be read, each with its remedy.
 
-/// Why a file cannot be heard.
+/// Reason why a sound file cannot be read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
