@@ -9,55 +9,38 @@ use std::{
 
 use acestep_import::{Unknown, hub::HubError};
 use acestep_runtime::{device::panics, nearest};
+use serde_json::json;
 
-use crate::{report, settings};
+pub(crate) use crate::refusal::Refusal;
+use crate::{
+    environment,
+    exit::{BUG, FAILED, INTERRUPTED, OK, USAGE, exit},
+    report::{self, CYAN, PLAIN, RED, Report},
+    settings,
+};
 
-// ANCHOR: codes
-/// The exit codes, as the help states them.
-pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
-    (OK, "done"),
-    (FAILED, "it cannot be done: a file, the model, the device or the disk is at fault"),
-    (USAGE, "the command line is wrong, or a value is out of range or in conflict with another"),
-    (BUG, "a mistake in this program"),
-    (INTERRUPTED, "stopped by Ctrl-C"),
-];
-// ANCHOR_END: codes
-
-const OK: u8 = 0;
-pub(crate) const FAILED: u8 = 1;
-pub(crate) const USAGE: u8 = 2;
-const BUG: u8 = 101;
-pub(crate) const INTERRUPTED: u8 = 130;
-
-/// A mistake that only the command line can see, with its remedy.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct Refusal {
-    message: String,
-    hint: Option<String>,
-    code: u8,
-    #[source]
-    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-impl Refusal {
-    /// It cannot be done.
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: FAILED, cause: None }
-    }
-
-    /// The command line is wrong.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { code: USAGE, ..Self::new(message) }
-    }
-
-    /// What stands behind it.
-    pub(crate) fn because(self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self { cause: Some(Box::new(cause)), ..self }
-    }
-
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+impl Report {
+    /// Prints `error`, its causes and its hint, and returns the exit code.
+    pub(crate) fn failure(&self, error: &anyhow::Error) -> ExitCode {
+        let code = code_of(error);
+        if self.json && code != 0 {
+            self.event(&json!({
+                "event": "error", "message": error.to_string(), "causes": causes(error),
+                "hint": hint(error), "exit_code": code,
+            }));
+        } else if code == INTERRUPTED {
+            self.line("stopped");
+        } else if code != 0 {
+            let mut text = format!("{RED}error:{PLAIN} {error}\n");
+            for cause in causes(error) {
+                text += &format!("  cause: {cause}\n");
+            }
+            if let Some(hint) = hint(error) {
+                text += &format!("\n{CYAN}hint:{PLAIN} {hint}\n");
+            }
+            self.print(&text);
+        }
+        exit(code)
     }
 }
 
@@ -159,7 +142,7 @@ static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        if settings::wants_backtrace() {
+        if environment::wants_backtrace() {
             default(panic);
         }
         panics::hear(panic);
@@ -210,15 +193,10 @@ fn bug(mut panics: Vec<String>) -> String {
     for cause in panics {
         text += &format!("  cause: {cause}\n");
     }
-    if !settings::wants_backtrace() {
+    if !environment::wants_backtrace() {
         text += "\nhint: run it again with RUST_BACKTRACE=1 and report what it prints\n";
     }
     text
-}
-
-/// The end of `main` with `code`.
-pub(crate) fn exit(code: u8) -> ExitCode {
-    ExitCode::from(code)
 }
 
 #[cfg(test)]

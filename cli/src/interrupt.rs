@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::{error, report, report::Report};
+use crate::{error, exit::INTERRUPTED, report, report::Report};
 
 static PRESSES: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicBool = AtomicBool::new(false);
@@ -41,7 +41,7 @@ pub(crate) fn install(report: &Report) {
             match report.json {
                 true => report.event(&json!({
                     "event": "error", "message": "stopped", "causes": [], "hint": null,
-                    "exit_code": error::INTERRUPTED,
+                    "exit_code": INTERRUPTED,
                 })),
                 false => report::last_words("\nstopped\n"),
             }
@@ -49,7 +49,7 @@ pub(crate) fn install(report: &Report) {
         // The interrupted work may have panicked on another thread.
         error::tell_panics();
         #[expect(clippy::exit, reason = "the main thread is busy and was asked once already")]
-        std::process::exit(error::INTERRUPTED.into());
+        std::process::exit(INTERRUPTED.into());
     });
     if let Err(error) = result {
         report.note(&format!("Ctrl-C cannot be handled and may leave half a file: {error}"));

@@ -2,23 +2,29 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `args` | the command line and its help |
+//! | `command_line` | the commands, their help, and the parser |
+//! | `args` | the flags of each command |
 //! | `commands` | one file or folder for each verb |
 //! | `report` | the only writer to standard output and standard error |
 //! | `progress` | the progress display of a run |
 //! | `interrupt` | Ctrl-C |
-//! | `error` | `error` / `cause` / `hint`, and the exit codes |
-//! | `settings` | values from the configuration and the environment |
+//! | `error`, `refusal`, `exit` | `error` / `cause` / `hint`, and the exit codes |
+//! | `settings`, `environment` | values from the configuration and the environment |
 //! | `version` | version and build information |
 
 // The descriptions of a run are large JSON literals.
 #![recursion_limit = "256"]
 
 mod args;
+mod command_line;
 mod commands;
+mod environment;
 mod error;
+mod exit;
 mod interrupt;
+mod process;
 mod progress;
+mod refusal;
 mod report;
 mod settings;
 mod version;
@@ -26,7 +32,7 @@ mod version;
 use std::process::ExitCode;
 
 use acestep_import::hub::Pins;
-use args::{Cli, Command};
+use command_line::{Cli, Command};
 use settings::Loaded;
 
 fn main() -> ExitCode {
@@ -35,17 +41,17 @@ fn main() -> ExitCode {
 
 /// Parses the command line and runs the command.
 fn serve() -> ExitCode {
-    let mut cli = match args::parse(None) {
+    let mut cli = match command_line::parse(None) {
         Ok(cli) => cli,
         Err(code) => return code,
     };
     if cli.command.is_configured() {
-        let loaded = match Loaded::read(&cli.global) {
+        let loaded = match Loaded::read(cli.global.flags()) {
             Ok(loaded) => loaded,
             Err(error) => return cli.global.report().failure(&error),
         };
         if loaded.changes_defaults() {
-            cli = match args::parse(Some(&loaded)) {
+            cli = match command_line::parse(Some(&loaded)) {
                 Ok(cli) => cli,
                 Err(code) => return code,
             };
@@ -93,8 +99,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => commands::doctor::run(args, global),
         Command::Warmup(args) => commands::warmup::run(args, global),
         Command::Config(args) => commands::config::run(args, global),
-        Command::Completions(args) => commands::shell::completions(args),
-        Command::Man(args) => commands::shell::man(args, global),
+        Command::Completions(args) => commands::shell::completions(args, command_line::command()),
+        Command::Man(args) => commands::shell::man(args, global, command_line::command()),
         Command::Check(args) => commands::check::run((**args).clone(), global),
     }
 }

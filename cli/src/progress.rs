@@ -21,20 +21,10 @@ use acestep_runtime::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::{commands::process as memory, interrupt, report::Report};
-
-/// How stages are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// Not at all.
-    Silent,
-    /// A line when a stage is over.
-    Lines,
-    /// A line that changes while the stage works.
-    Moving,
-    /// An object for everything that happens.
-    Json,
-}
+use crate::{
+    interrupt, process,
+    report::{Report, Style},
+};
 
 /// Shows the stages of a run, measures them, and hears Ctrl-C.
 pub(crate) struct Progress {
@@ -164,10 +154,10 @@ impl Progress {
                         "unit": unit(stage), "done": done, "total": total,
                         "elapsed_s": elapsed.as_secs_f64(),
                         "left_s": left(stage, steps, elapsed).map(|left| left.as_secs_f64()),
-                        "memory_bytes": memory::held(),
+                        "memory_bytes": process::held(),
                     })
                 });
-                let held = memory::held().filter(|_| self.style == Style::Moving);
+                let held = process::held().filter(|_| self.style == Style::Moving);
                 let held = held.map_or(String::new(), |bytes| format!(" · {}", size(bytes)));
                 self.show(state, line(stage, &(under_way(stage, steps, elapsed) + &held)));
             }

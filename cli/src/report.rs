@@ -6,13 +6,25 @@
 use std::{
     io::{self, IsTerminal, Write},
     path::Path,
-    process::ExitCode,
 };
 
 use anstream::{AutoStream, ColorChoice};
 use serde_json::{Value, json};
 
-use crate::{error, progress::Style, settings};
+use crate::environment;
+
+/// Kinds of progress display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// None.
+    Silent,
+    /// A line for each finished stage.
+    Lines,
+    /// A line that changes during a stage.
+    Moving,
+    /// A JSON object for each event.
+    Json,
+}
 
 /// Settings for the output of a command.
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +38,10 @@ pub(crate) struct Report {
     pub(crate) json: bool,
 }
 
-const RED: &str = "\x1b[1;31m";
+pub(crate) const RED: &str = "\x1b[1;31m";
 const YELLOW: &str = "\x1b[33m";
-const CYAN: &str = "\x1b[36m";
-const PLAIN: &str = "\x1b[0m";
+pub(crate) const CYAN: &str = "\x1b[36m";
+pub(crate) const PLAIN: &str = "\x1b[0m";
 
 impl Report {
     /// True if only errors are shown.
@@ -39,7 +51,8 @@ impl Report {
 
     /// Returns the progress display to use.
     pub(crate) fn progress_style(&self) -> Style {
-        let moving = self.progress && io::stderr().is_terminal() && !settings::terminal_is_dumb();
+        let moving =
+            self.progress && io::stderr().is_terminal() && !environment::terminal_is_dumb();
         match self.verbosity {
             ..0 => Style::Silent,
             _ if self.json => Style::Json,
@@ -110,30 +123,7 @@ impl Report {
         }
     }
 
-    /// Prints `error`, its causes and its hint, and returns the exit code.
-    pub(crate) fn failure(&self, error: &anyhow::Error) -> ExitCode {
-        let code = error::code_of(error);
-        if self.json && code != 0 {
-            self.event(&json!({
-                "event": "error", "message": error.to_string(), "causes": error::causes(error),
-                "hint": error::hint(error), "exit_code": code,
-            }));
-        } else if code == error::INTERRUPTED {
-            self.line("stopped");
-        } else if code != 0 {
-            let mut text = format!("{RED}error:{PLAIN} {error}\n");
-            for cause in error::causes(error) {
-                text += &format!("  cause: {cause}\n");
-            }
-            if let Some(hint) = error::hint(error) {
-                text += &format!("\n{CYAN}hint:{PLAIN} {hint}\n");
-            }
-            self.print(&text);
-        }
-        error::exit(code)
-    }
-
-    fn print(&self, text: &str) {
+    pub(crate) fn print(&self, text: &str) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
         // A write fails if standard error is closed; nobody reads it then.
         let _ = stream.write_all(text.as_bytes());

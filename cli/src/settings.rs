@@ -5,7 +5,7 @@
 //! | `keys` | the keys, their commands and their allowed values |
 //! | `load` | the layers: a file, the environment, flags |
 
-use std::{env, ffi::OsString, path::PathBuf, process::Command, sync::OnceLock};
+use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
 use acestep_import::{
     KNOWN_MODELS, Layout,
@@ -14,7 +14,8 @@ use acestep_import::{
 use acestep_runtime::{Notice, Request};
 use etcetera::BaseStrategy;
 
-pub(crate) use load::{Loaded, Origin};
+use crate::environment::set;
+pub(crate) use load::{Flags, Loaded, Origin};
 
 pub(crate) mod keys;
 mod load;
@@ -160,29 +161,6 @@ pub(crate) fn kernels_dir() -> Option<PathBuf> {
     Some(std::path::absolute(&cache).unwrap_or(cache).join("kernels"))
 }
 
-/// True if a panic should print a backtrace.
-pub(crate) fn wants_backtrace() -> bool {
-    set("RUST_BACKTRACE").is_some_and(|value| value != "0")
-}
-
-/// True if the terminal cannot move its cursor.
-pub(crate) fn terminal_is_dumb() -> bool {
-    set("TERM").is_some_and(|value| value == "dumb")
-}
-
-/// True if the terminal reports that it has true colour.
-pub(crate) fn terminal_has_any_color() -> bool {
-    anstyle_query::truecolor()
-}
-
-/// True if the terminal's name, or its session on Windows, shows that it has xterm's 256 colours.
-pub(crate) fn terminal_has_256_colors() -> bool {
-    let names = ["256color", "kitty", "alacritty", "foot", "direct"];
-    let is_named = |term: &str| names.iter().any(|name| term.contains(name));
-    set("TERM").is_some_and(|name| is_named(&name.to_string_lossy()))
-        || cfg!(windows) && set("WT_SESSION").is_some()
-}
-
 /// Makes `child`, another run of this program, ignore all settings except the directories of models
 /// and compiled kernels.
 pub(crate) fn alone(child: &mut Command) {
@@ -207,14 +185,4 @@ fn ours() -> impl Iterator<Item = String> {
     set.filter_map(|(name, _)| {
         name.into_string().ok().filter(|name| name.starts_with(keys::PREFIX))
     })
-}
-
-/// True if a variable has a non-empty value.
-pub(crate) fn is_set(name: &str) -> bool {
-    set(name).is_some()
-}
-
-/// Returns the value of a variable; an empty one counts as not set.
-fn set(name: &str) -> Option<OsString> {
-    env::var_os(name).filter(|value| !value.is_empty())
 }

@@ -14,12 +14,13 @@ use syn::{
 use super::text;
 
 /// The crates, each with its modules that still form a cycle.
-const CRATES: [(&str, &[&str]); 5] = [
+const CRATES: [(&str, &[&str]); 6] = [
     ("model", &[]),
     ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
     ("runtime", &[]),
     ("train", &[]),
-    ("cli", &["args", "commands", "error", "interrupt", "progress", "report", "settings"]),
+    ("train/demo", &[]),
+    ("cli", &[]),
 ];
 
 /// Returns the Rust files under a folder.

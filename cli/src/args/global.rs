@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anstream::ColorChoice;
 use clap::{ArgAction, ValueEnum, ValueHint};
 
-use crate::report::Report;
+use crate::{report::Report, settings::Flags};
 
 /// Flags of every command, shown after the command's own flags.
 #[derive(Debug, Clone, clap::Args)]
@@ -119,8 +119,13 @@ enum Color {
 }
 
 impl Global {
+    /// Returns the flags that concern the settings.
+    pub(crate) fn flags(&self) -> Flags {
+        Flags { config: self.config.clone(), no_config: self.no_config, said: self.said() }
+    }
+
     /// Returns the typed settings: key, value, flag.
-    pub(crate) fn said(&self) -> Vec<(&'static str, String, &'static str)> {
+    fn said(&self) -> Vec<(&'static str, String, &'static str)> {
         let name = |value: Option<clap::builder::PossibleValue>| {
             value.map(|value| value.get_name().to_owned()).unwrap_or_default()
         };

@@ -12,6 +12,7 @@ use crate::{
         Global,
         config::{Args, Command, Show},
     },
+    environment,
     error::Refusal,
     report,
     report::Report,
@@ -70,7 +71,7 @@ fn show(args: &Show, report: &Report) -> Result<()> {
         rows.push((key.name.to_owned(), value, origin));
     }
     if let Some(hub) = settings::hub() {
-        let origin = ["HF_HUB_CACHE", "HF_HOME"].into_iter().find(|name| settings::is_set(name));
+        let origin = ["HF_HUB_CACHE", "HF_HOME"].into_iter().find(|name| environment::is_set(name));
         let origin = origin.map_or(Origin::Default, |name| Origin::Variable(name.to_owned()));
         rows.push(("hub".to_owned(), json!(hub.cache()), origin));
     }

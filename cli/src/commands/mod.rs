@@ -15,7 +15,6 @@ pub(crate) mod model;
 pub(crate) mod plan;
 pub(crate) mod play;
 pub(crate) mod plot;
-pub(crate) mod process;
 pub(crate) mod shell;
 pub(crate) mod target;
 pub(crate) mod text;

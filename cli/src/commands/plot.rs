@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     args::{Global, after::Plot},
+    environment,
     error::Refusal,
     interrupt, report,
     report::Report,
-    settings,
 };
 
 /// Runs the command.
@@ -31,7 +31,7 @@ use crate::{
 pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
-    let shows_nothing = std::io::stdout().is_terminal() && settings::terminal_is_dumb();
+    let shows_nothing = std::io::stdout().is_terminal() && environment::terminal_is_dumb();
     if args.show && shows_nothing {
         report.note("this terminal (TERM=dumb) shows no pictures: it goes to a file");
     } else if args.show {
@@ -84,8 +84,8 @@ fn letters(report: &Report) -> Letters {
     let insists = report.color == ColorChoice::Always;
     match (supports_unicode::on(Stream::Stdout), is_coloured) {
         (false, _) => Letters::Ascii,
-        (true, true) if settings::terminal_has_any_color() => Letters::Colors,
-        (true, true) if insists || settings::terminal_has_256_colors() => Letters::Palette,
+        (true, true) if environment::terminal_has_any_color() => Letters::Colors,
+        (true, true) if insists || environment::terminal_has_256_colors() => Letters::Palette,
         (true, _) => Letters::Blocks,
     }
 }

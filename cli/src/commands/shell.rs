@@ -27,9 +27,9 @@ use crate::{
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
+pub(crate) fn completions(args: &Completions, mut command: clap::Command) -> Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut args::command(), "acestep", &mut text);
+    clap_complete::generate(args.shell, &mut command, "acestep", &mut text);
     report::bytes(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -38,8 +38,7 @@ pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
 ///
 /// # Errors
 /// An unknown command; a directory that cannot be written.
-pub(crate) fn man(args: &Man, global: &Global) -> Result<ExitCode> {
-    let mut root = args::command();
+pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Result<ExitCode> {
     // Adds full names of subcommands and the global flags.
     root.build();
     if let Some(directory) = &args.output {

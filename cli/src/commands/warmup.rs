@@ -17,7 +17,7 @@ use super::{
 use crate::{
     args::{self, Global, doctor::Warmup},
     error::Refusal,
-    progress, settings,
+    exit, progress, settings,
 };
 
 /// Runs the command.
@@ -132,7 +132,7 @@ mod tests {
         let kernels = Kernels { folder: None, is_first: true, notice: Some(Notice(notice.into())) };
         let refused = anyhow::Error::from(folder(&kernels).expect_err("it cannot be kept"));
         assert_eq!(refused.to_string(), notice);
-        assert_eq!(error::code_of(&refused), error::FAILED);
+        assert_eq!(error::code_of(&refused), exit::FAILED);
         assert!(error::hint(&refused).is_some_and(|hint| hint.contains("ACESTEP_CACHE_DIR")));
     }
 }

@@ -16,7 +16,7 @@ use super::{
     keys::{KEYS, Key, Kind, OF_OTHERS, PREFIX, flag, variable},
     ours, set,
 };
-use crate::{args::Global, error::Refusal};
+use crate::{environment::set, refusal::Refusal};
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,22 +61,33 @@ pub(crate) struct Loaded {
     pub(crate) strangers: Vec<String>,
 }
 
+/// Flags that concern the settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    /// File of the settings.
+    pub(crate) config: Option<PathBuf>,
+    /// True if no file is read.
+    pub(crate) no_config: bool,
+    /// Typed settings: key, value, flag.
+    pub(crate) said: Vec<(&'static str, String, &'static str)>,
+}
+
 impl Loaded {
-    /// Reads the file that `global` names (else the user's file), the environment and the flags.
+    /// Reads the file that `flags` name (else the user's file), the environment and the flags.
     ///
     /// # Errors
     /// The file cannot be read, is not TOML, or has unknown keys; a value is not allowed.
-    pub(crate) fn read(global: &Global) -> Result<Self> {
+    pub(crate) fn read(flags: Flags) -> Result<Self> {
         let mut loaded = Self::default();
-        if !global.no_config {
-            loaded.file = global.config.clone().or_else(config_file);
-            let is_named = global.config.is_some() || set("ACESTEP_CONFIG").is_some();
+        if !flags.no_config {
+            let is_named = flags.config.is_some() || set("ACESTEP_CONFIG").is_some();
+            loaded.file = flags.config.or_else(config_file);
             if let Some(path) = loaded.file.clone() {
                 loaded.take_file(&path, is_named)?;
             }
         }
         loaded.take_environment()?;
-        for (name, text, flag) in global.said() {
+        for (name, text, flag) in flags.said {
             loaded.put(name, text, Origin::Flag(flag));
         }
         Ok(loaded)

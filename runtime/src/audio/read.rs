@@ -43,14 +43,14 @@ use symphonia::core::{
 };
 
 pub(crate) use self::song::SILENT;
+pub use self::song::song;
 use self::{
     decoding::Decoder,
     listening::Listening,
     source::{Bytes, Source},
 };
-pub use self::song::song;
-pub use crate::error::Problem;
 use super::{Audio, loudness};
+pub use crate::error::Problem;
 use crate::{Action, Error, Notice};
 
 /// How much of a file is read: the longest song that the networks know.

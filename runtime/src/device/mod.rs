@@ -29,9 +29,9 @@ use std::{any::Any, fmt, str::FromStr};
 use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
+pub use crate::error::Fault;
 use crate::{Error, Notice, near::nearest};
 pub use dtype::Dtype;
-pub use crate::error::Fault;
 pub use listing::Listing;
 pub use trial::free;
 

@@ -2,8 +2,8 @@
 
 use burn::tensor::DType;
 
-use super::{Action, Error};
 use super::Fault;
+use super::{Action, Error};
 
 impl Error {
     /// How to mend it, one sentence, where that is known.

@@ -37,7 +37,7 @@ use crate::{
     args::{Global, device::Where},
     commands::engine,
     error::{self, Refusal},
-    interrupt,
+    exit, interrupt,
     report::{self, Report},
     settings,
 };
@@ -199,8 +199,8 @@ impl Check {
         report::path(&self.file("check.json"))?;
         report::path(&self.file("check.md"))?;
         Ok(match (interrupt::was_pressed(), results.failed()) {
-            (true, _) => ExitCode::from(error::INTERRUPTED),
-            (false, true) => ExitCode::from(error::FAILED),
+            (true, _) => ExitCode::from(exit::INTERRUPTED),
+            (false, true) => ExitCode::from(exit::FAILED),
             (false, false) => ExitCode::SUCCESS,
         })
     }
@@ -345,7 +345,7 @@ fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
         items.iter().enumerate().skip(args.from).filter(|(_, item)| Some(item.group) == group);
     for (index, item) in own {
         if interrupt::was_pressed() {
-            return Ok(ExitCode::from(error::INTERRUPTED));
+            return Ok(ExitCode::from(exit::INTERRUPTED));
         }
         tell(Line::Begin { index, name: item.name.clone() });
         let done = match part {
@@ -358,7 +358,7 @@ fn work(args: &Args, part: Part, engine: Engine) -> Result<ExitCode> {
         };
         if let Err(error) = done {
             if interrupt::was_pressed() {
-                return Ok(ExitCode::from(error::INTERRUPTED));
+                return Ok(ExitCode::from(exit::INTERRUPTED));
             }
             tell(Line::Problem(format!("{error:#}")));
         }

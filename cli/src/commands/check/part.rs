@@ -20,7 +20,7 @@ use clap::{
 };
 
 use super::results::{self, Line};
-use crate::{error, interrupt, report::Report};
+use crate::{error, exit, interrupt, report::Report};
 
 /// Parts of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -183,7 +183,7 @@ impl Ended {
             }
             (Ok(status), _) if status.success() => return None,
             (Ok(status), _) => match status.code() {
-                Some(code) if code == i32::from(error::INTERRUPTED) => "it was stopped".to_owned(),
+                Some(code) if code == i32::from(exit::INTERRUPTED) => "it was stopped".to_owned(),
                 Some(code) => format!("its process ended with exit code {code}"),
                 None => "its process was killed".to_owned(),
             },

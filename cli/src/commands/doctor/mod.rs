@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     args::{Global, doctor::Doctor},
-    error, report,
+    error, exit, report,
     report::Report,
 };
 
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Doctor, global: &Global) -> Result<ExitCode> {
         };
         report.output(&verdict)?;
     }
-    Ok(if broken == 0 { ExitCode::SUCCESS } else { error::exit(error::FAILED) })
+    Ok(if broken == 0 { ExitCode::SUCCESS } else { exit::exit(exit::FAILED) })
 }
 
 /// All checks so far; each is printed at once, because a song takes a while.

@@ -14,8 +14,9 @@ use super::{
     together::{Done, Made, Together},
 };
 use crate::{
-    commands::{engine, process},
+    commands::engine,
     error::{FAILED, code_of, exit},
+    process,
     progress::{self, Outcome},
     report::Report,
 };

@@ -11,7 +11,9 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{Here, all, bar::Bar, files, here, hub, named};
-use crate::{args::model::Verify, error, error::Refusal, interrupt, report::Report, settings};
+use crate::{
+    args::model::Verify, error, error::Refusal, exit, interrupt, report::Report, settings,
+};
 
 /// Runs the command: exit code 1 if a file differs from the published one.
 ///
@@ -87,7 +89,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
              away and pull the model",
         );
     }
-    Ok(error::exit(error::FAILED))
+    Ok(exit::exit(exit::FAILED))
 }
 
 /// Verifies every file of the model's own directory.

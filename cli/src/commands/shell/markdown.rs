@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_page_has_what_can_be_typed_with_its_defaults() {
-        let mut command = crate::args::command();
+        let mut command = crate::command_line::command();
         command.build();
         let generate =
             page(command.find_subcommand("generate").expect("a command"), "acestep-generate");

@@ -39,7 +39,7 @@ use crate::{
     args::{Global, device::OnDevice},
     commands::engine,
     error::{self, Refusal},
-    interrupt, report, settings,
+    exit, interrupt, report, settings,
 };
 pub(super) use case::Case;
 use checkpoints::Networks;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         let refusal = Refusal::new("nothing could be compared, so nothing is proved");
         return Err(refusal.hint("pass --models DIR, the checkpoints of these goldens").into());
     }
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(error::FAILED) })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
 /// What to compare with; nothing = the built-in set.
@@ -198,7 +198,7 @@ fn work(given: Given<'_>, device: Device) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if interrupt::was_pressed() {
-        return Ok(ExitCode::from(error::INTERRUPTED));
+        return Ok(ExitCode::from(exit::INTERRUPTED));
     }
     // Without a device the rest is another process's.
     if !error.chain().any(|cause| cause.is::<Gone>()) {

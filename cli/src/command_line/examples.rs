@@ -2,7 +2,7 @@
 //!
 //! A group such as `model` shows the examples of all its subcommands; each of these shows its own.
 
-use super::{adapter, after, codec, config, doctor, generate, model, plan, train};
+use crate::args::{adapter, after, codec, config, doctor, generate, model, plan, train};
 
 /// Shown under the long help of the program.
 const PROGRAM: &str = "\
