@@ -11,8 +11,10 @@
 
 use std::f32::consts::PI;
 
-use acestep_model::{Backend, kernel::clamp};
-use burn::tensor::Tensor;
+use acestep_model::Backend;
+use burn::tensor::{Tensor, TensorData};
+
+use crate::host::to_host;
 
 /// What the variants differ in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,19 +61,41 @@ pub fn adg<B: Backend>(
     let length = dot(&b, &b);
     let away = away.clone() - b.clone() * (dot(&away, &b) / (length.clone() + 1e-8));
 
-    let angle = dot(&away, &away).sqrt().atan2(dot(&a, &b) / length.sqrt());
-    let angle = clamp(angle, LEAST_ANGLE, PI - LEAST_ANGLE);
-    let mut turned = angle.clone() * weight;
-    if let Some(most) = variant.most {
-        turned = clamp(turned, -most, most);
-    }
-    let mut music = a.clone() * turned.clone().cos() + away * (turned.sin() / angle.sin());
+    let (across, along) = (dot(&away, &away).sqrt(), dot(&a, &b) / length.sqrt());
+    let [cosine, sines] = turns(across, along, weight, variant.most);
+    let mut music = a.clone() * cosine + away * sines;
     if variant.keeps_norm {
         music = music.clone() * (super::norm(a) / super::norm(music));
     }
     (x - music) / t
 }
 // ANCHOR_END: adg
+
+/// The turn of each frame by `weight` times its angle, of which `across` is as the sine and `along` as the cosine:
+/// the turn's cosine, and its sine over that of the angle.
+///
+/// These few numbers are computed on the host, as a driver of Vulkan may be off by `2^-11` in a sine, and by
+/// 4096 units of the last place in an arc tangent.
+///
+/// # Shapes
+/// - `across`, `along`, outputs: `[B, T, 1]`
+fn turns<B: Backend>(
+    across: Tensor<B, 3>,
+    along: Tensor<B, 3>,
+    weight: f32,
+    most: Option<f32>,
+) -> [Tensor<B, 3>; 2] {
+    let (shape, device) = (across.dims(), across.device());
+    let both = to_host(Tensor::cat(vec![across, along], 2)); // [B, T, 2]
+    let turn = |&[across, along]: &[f32; 2]| {
+        let angle = across.atan2(along).clamp(LEAST_ANGLE, PI - LEAST_ANGLE);
+        let turned = angle * weight;
+        let turned = most.map_or(turned, |most| turned.clamp(-most, most));
+        (turned.cos(), turned.sin() / angle.sin())
+    };
+    let (cosines, sines): (Vec<f32>, Vec<f32>) = both.as_chunks().0.iter().map(turn).unzip();
+    [cosines, sines].map(|values| Tensor::from_data(TensorData::new(values, shape), &device))
+}
 
 /// Frame by frame: `[B, T, C] -> [B, T, 1]`.
 fn dot<B: Backend>(a: &Tensor<B, 3>, b: &Tensor<B, 3>) -> Tensor<B, 3> {
