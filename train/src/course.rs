@@ -36,7 +36,7 @@ pub struct Course {
     pub folder: PathBuf,
     /// Decides everything that is random.
     pub seed: u64,
-    /// What learns, from what: a state of anything else is refused. One fact a line, `name: value`, so
+    /// The facts of what learns from what: a state of anything else is refused. One fact a line, `name: value`, so
     /// that it can be said which is another.
     pub of: String,
     /// How the network learns.

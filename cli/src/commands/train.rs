@@ -188,7 +188,7 @@ fn output(args: &Lora) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// What learns, from what: a state of anything else is of no use. One fact a line; a song is what is in its
+/// The facts of a training, of which a state of any other is of no use. One fact a line; a song is what is in its
 /// file, and what is said of it.
 fn identity(
     args: &Lora,

@@ -32,7 +32,7 @@ pub enum Problem {
         from: u32,
         /// And after.
         to: u32,
-        /// Where.
+        /// The place of the change.
         seconds: f64,
     },
     /// Nothing can be heard in it.
@@ -44,9 +44,9 @@ pub enum Problem {
     /// It is shorter than a frame of latents.
     #[error("it lasts {seconds:.3} s, but one frame of latents is {least:.3} s")]
     TooShort {
-        /// How long it is.
+        /// Its length.
         seconds: f64,
-        /// How long a frame is.
+        /// The length of a frame.
         least: f64,
     },
     /// It cannot be what was written.

@@ -6,7 +6,7 @@ use acestep_runtime::Notice;
 
 use super::Entry;
 
-/// What is to be said of songs whose names differ only in what follows the last dot: their texts are the
+/// Notices of songs whose names differ only in what follows the last dot: their texts are the
 /// same file, and often they are the same song.
 pub fn twins(entries: &[Entry]) -> Vec<Notice> {
     let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();

@@ -70,7 +70,7 @@ fn text(path: &Path) -> Result<String> {
 /// Reads the songs that `request` names, as `model` hears them.
 ///
 /// # Errors
-/// Those of [`read::song`] and [`latents::read`]; a song that is silent, too short or another model's.
+/// The errors of [`read::song`] and [`latents::read`]; a song that is silent, too short or another model's.
 pub(super) fn read(
     request: &Request,
     model: &ModelInfo,

@@ -108,12 +108,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether the samples are those of the file's checksum, if it has one.
+    /// True if the samples are those of the file's checksum, if it has one.
     pub(super) fn is_verified(&mut self) -> bool {
         self.inner.finalize().verify_ok != Some(false)
     }
 
-    /// Whether it is AAC whose upper half is not decoded.
+    /// True if it is AAC whose upper half is not decoded.
     pub(super) fn lacks_upper_half(&self) -> bool {
         self.is_aac && self.upper.are_upper()
     }
@@ -141,7 +141,7 @@ fn undecoded(track: &Track, why: &str) -> Problem {
     }
 }
 
-/// What the container says of the codec.
+/// The container's description of the codec.
 fn config(track: &Track) -> &[u8] {
     let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
     parameters.and_then(|audio| audio.extra_data.as_deref()).unwrap_or_default()

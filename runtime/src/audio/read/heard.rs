@@ -23,7 +23,7 @@ pub(super) struct Heard {
     pub(super) damaged: usize,
     /// Samples of damaged packets before the first whole one.
     silence_before: usize,
-    /// Where it changed between mono and stereo, in samples.
+    /// Its changes between mono and stereo, in samples.
     changed: Vec<usize>,
     /// Channels of the last packet that are kept.
     planes: usize,
@@ -101,7 +101,7 @@ impl Heard {
         }
     }
 
-    /// What is to be said of changes between mono and stereo.
+    /// A notice of changes between mono and stereo.
     pub(super) fn changes(&self) -> Option<String> {
         let first = *self.changed.first()? as f64 / f64::from(self.audio.sample_rate.max(1));
         let [before, after] = match (self.planes == 1) == self.changed.len().is_multiple_of(2) {

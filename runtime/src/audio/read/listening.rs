@@ -46,7 +46,7 @@ pub(super) struct Listening<'a> {
     format: Box<dyn FormatReader + 'a>,
     decoder: Decoder,
     track: Track,
-    /// What the file's own headers say.
+    /// The claims of the file's own headers.
     known: Known,
     pub(super) heard: Heard,
     /// The file's last bytes.

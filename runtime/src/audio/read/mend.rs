@@ -1,4 +1,4 @@
-//! What is wrong with a file's headers, put right before the sound is decoded.
+//! Mends a file's headers before the sound is decoded.
 //!
 //! Headers are believed only as far as the sound that follows them agrees, and what says nothing of the
 //! sound (tags, pictures, cue points) is not read at all: what is decoded is a new header of ours and the
@@ -20,30 +20,30 @@ use super::{
     source::{Bytes, Part},
 };
 
-/// How far the beginning of the sound is looked for.
+/// The sound begins so far into the file at most.
 const FAR: u64 = 1 << 20;
 
-/// What is read in the place of a file.
+/// The bytes that are read in the place of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mended {
     pub(super) parts: Vec<Part>,
-    /// What is to be said.
+    /// Notices, without the file's name.
     pub(super) notices: Vec<String>,
     pub(super) known: Known,
 }
 
-/// What a file's headers say that is not in what is read in its place.
+/// Claims of a file's headers that are not in what is read in its place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Known {
-    /// How many samples of a channel there are.
+    /// Samples of a channel.
     pub(super) promised: Option<u64>,
     /// Samples of its stream before the first.
     pub(super) begins: u64,
     /// Samples at its beginning that are no sound.
     pub(super) skip: u64,
-    /// How much louder the decoded sound is to be, in 256 parts of a decibel.
+    /// The gain of the decoded sound, in 256 parts of a decibel.
     pub(super) gain: i16,
-    /// Whether the length that its container names cannot be.
+    /// True if the length that its container names cannot be.
     pub(super) is_open: bool,
 }
 
@@ -58,7 +58,7 @@ impl Mended {
     }
 }
 
-/// What a file begins with.
+/// The kind of a file, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Wav,
@@ -73,7 +73,7 @@ enum Kind {
 /// Boxes that an MP4 may begin with.
 const BOXES: [&[u8; 4]; 7] = [b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"];
 
-/// What begins at `position`.
+/// The kind of file that begins at `position`.
 fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> {
     let head = bytes.at(position, 12)?;
     let form = head.get(8..12).unwrap_or_default();
@@ -91,7 +91,7 @@ fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> 
     }))
 }
 
-/// What is read in the place of `bytes`.
+/// The parts that are read in the place of `bytes`.
 ///
 /// # Errors
 /// Sound of a kind that is not decoded, with its name; a header that says too little; the disk's.
@@ -112,12 +112,12 @@ pub(super) fn mend(bytes: &mut Bytes) -> Result<Mended, Failure> {
     }
 }
 
-/// What is said of a file that promises more than it holds, in seconds.
+/// The notice of a file that promises more than it holds, in seconds.
 pub(super) fn ends_early(promised: f64, has: f64) -> String {
     format!("says that it is {promised:.2} s long, but ends after {has:.2} s")
 }
 
-/// What is said of a file that holds more than it promises, in seconds.
+/// The notice of a file that holds more than it promises, in seconds.
 pub(super) fn goes_on(promised: f64, has: f64) -> String {
     format!("says that it is {promised:.2} s long, but goes on to {has:.2} s: all of it is read")
 }
@@ -138,7 +138,7 @@ fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|x| u32::from_le_bytes(*x))
 }
 
-/// Where `sought` first stands in `range`, or one of several.
+/// The first place in `range` of one of `sought`.
 fn find(bytes: &mut Bytes, range: Range<u64>, sought: &[&[u8]]) -> io::Result<Option<u64>> {
     const STEP: u64 = 1 << 16;
     let longest = sought.iter().map(|of| of.len()).max().unwrap_or(1) as u64;

@@ -18,12 +18,12 @@ const END: u32 = 7;
 /// Frames that are looked at.
 const ENOUGH: usize = 100;
 
-/// What is said of it.
+/// The error that names it.
 pub(super) fn problem() -> Problem {
     Problem::Codec("HE-AAC (AAC with SBR)".into())
 }
 
-/// How many frames were looked at, and how many have an upper half.
+/// The number of frames that were looked at, and of those with an upper half.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Frames {
     all: usize,
@@ -39,13 +39,13 @@ impl Frames {
         }
     }
 
-    /// Whether it is no chance: of a hundred frames of plain AAC some two look like it.
+    /// True if it is no chance: of a hundred frames of plain AAC some two look like it.
     pub(super) fn are_upper(self) -> bool {
         self.with > self.all / 2
     }
 }
 
-/// Whether a header says that there is an upper half.
+/// True if a header says that there is an upper half.
 pub(super) fn is_named(config: &[u8]) -> bool {
     let kind = bits(config, 0, 5);
     // Behind the kind, the rate, the channels and three flags of plain AAC.
@@ -61,7 +61,7 @@ fn bits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     })
 }
 
-/// Whether a frame ends with a filling element that describes an upper half.
+/// True if a frame ends with a filling element that describes an upper half.
 fn has_upper_half(frame: &[u8]) -> bool {
     // Behind the end are only zeros, and its last bit is one.
     let Some(last) = frame.iter().rposition(|byte| *byte != 0) else { return false };

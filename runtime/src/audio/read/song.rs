@@ -24,10 +24,10 @@ const FLAT: usize = 3;
 /// So many samples of flat tops can be heard: one in a thousand.
 const CLIPPED: f64 = 1e-3;
 
-/// Reads a song of at least `least` seconds, a frame of latents, as [`read()`] does.
+/// Reads a song of at least `least` seconds, a frame of latents, as [`read`](super::read()) does.
 ///
 /// # Errors
-/// As [`read()`]; [`Error::Unheard`] with [`Problem::Silent`] if nothing can be heard in it, and with
+/// As [`read`](super::read()); [`Error::Unheard`] with [`Problem::Silent`] if nothing can be heard in it, and with
 /// [`Problem::TooShort`].
 pub fn song(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
     let (audio, mut notices, channels) = read_all(path)?;

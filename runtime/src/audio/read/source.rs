@@ -46,12 +46,12 @@ impl Bytes {
         Self::new(Box::new(Cursor::new(bytes.to_vec()))).expect("in memory")
     }
 
-    /// How many there are.
+    /// The number of bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Those from `position` on, `most` of them or all that there are.
+    /// The bytes from `position` on, `most` of them or all that there are.
     pub(super) fn at(&mut self, position: u64, most: u64) -> io::Result<Vec<u8>> {
         self.inner.seek(SeekFrom::Start(position))?;
         let mut bytes = Vec::new();
@@ -59,7 +59,7 @@ impl Bytes {
         Ok(bytes)
     }
 
-    /// Those of `range`, or fewer where the file ends.
+    /// The bytes of `range`, or fewer where the file ends.
     pub(super) fn of_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
         self.at(range.start, range.end.saturating_sub(range.start))
     }
@@ -83,7 +83,7 @@ impl Part {
     }
 }
 
-/// What is read: parts, one after the other.
+/// The bytes that are read: parts, one after the other.
 pub(super) struct Source {
     bytes: Bytes,
     parts: Vec<Part>,

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_before_the_sound_hides_it_not() {
+    fn what_is_wrong_before_the_sound_does_not_hide_it() {
         for before in [
             chunk(b"NAME", 3, b"abc"),
             chunk(b"NAME", 3, b"abc\0"),

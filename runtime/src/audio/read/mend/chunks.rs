@@ -22,11 +22,11 @@ pub(super) struct Chunk {
     pub(super) name: [u8; 4],
     /// The length that it names.
     pub(super) said: u64,
-    /// Where it lies, as far as the file goes.
+    /// Its place, as far as the file goes.
     pub(super) body: Range<u64>,
 }
 
-/// How a length agrees with the file.
+/// The way a length agrees with the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     /// It does, or is one that stands for an unknown one.
@@ -37,7 +37,7 @@ pub(super) enum Length {
     TooShort,
 }
 
-/// How a file's chunks are read.
+/// Reads the chunks of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
     pub(super) order: Order,
@@ -55,13 +55,13 @@ const KNOWN: [&[u8; 4]; 24] = [
     b"NAME", b"ANNO", b"AUTH", b"MARK",
 ];
 
-/// How far the chunk of the sound is looked for behind one that is damaged.
+/// The chunk of the sound lies so far behind one that is damaged at most.
 const FAR: u64 = 1 << 24;
 
 /// The most chunks of a file that are read.
 const MOST: usize = 10_000;
 
-/// How far from the end chunks behind the sound are looked for.
+/// Chunks behind the sound lie so far from the end at most.
 const BEHIND: u64 = 1 << 16;
 
 fn is_known(name: &[u8]) -> bool {
@@ -122,7 +122,7 @@ impl Reader {
         Ok(chunks)
     }
 
-    /// Where the next chunk begins behind one that ends at `end`, filled up or not.
+    /// The next chunk behind one that ends at `end`, filled up or not.
     fn after(&self, bytes: &mut Bytes, end: u64, last: u64) -> io::Result<Option<u64>> {
         if end >= last {
             return Ok(None);
@@ -146,7 +146,7 @@ impl Reader {
         find(bytes, far, &[b"fmt ", b"COMM", self.sound])
     }
 
-    /// Where the sound of `range` ends that says it is `said` long, and how that agrees.
+    /// The end of the sound of `range` that says it is `said` long, and the way that agrees.
     pub(super) fn sound_of(
         &self,
         bytes: &mut Bytes,
@@ -174,7 +174,7 @@ impl Reader {
         Ok((end, Length::Believed))
     }
 
-    /// Whether chunks lie from `at` to the end.
+    /// True if chunks lie from `at` to the end.
     fn reaches(&self, bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
         let Some(mut at) = self.after(bytes, at, end)? else { return Ok(at >= end) };
         for _ in 0..MOST {
@@ -192,7 +192,7 @@ impl Reader {
         Ok(end.saturating_sub(at) < 8)
     }
 
-    /// Where a sound of unknown length ends: before the chunks behind it, or with the file.
+    /// The end of a sound of unknown length: before the chunks behind it, or with the file.
     fn before_last(&self, bytes: &mut Bytes, range: &Range<u64>) -> io::Result<u64> {
         let from = range.end.saturating_sub(BEHIND).max(range.start);
         let tail = bytes.of_range(&(from..range.end))?;
@@ -212,7 +212,7 @@ impl Reader {
     }
 }
 
-/// Whether a length stands for an unknown one, in a file that has so many bytes from there on: ffmpeg
+/// True if a length stands for an unknown one, in a file that has so many bytes from there on: ffmpeg
 /// writes 2^32 - 1, sox and arecord write what is near 2^31, others 0.
 fn is_open(said: u64, has: u64) -> bool {
     let near = [0x7fff_0000..=0x8000_0000, 0xffff_0000..=u64::from(u32::MAX)];

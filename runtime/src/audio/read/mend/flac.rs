@@ -18,7 +18,7 @@ const STREAM: usize = 34;
 /// The longest header of a frame.
 const LONGEST: u64 = 16;
 
-/// What the header of a frame says; what it leaves to the stream is `None`.
+/// The header of a frame; a value that it leaves to the stream is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frame {
     is_variable: bool,
@@ -166,7 +166,7 @@ impl Frame {
         if self.is_variable { self.number } else { self.number * u64::from(self.block) }
     }
 
-    /// Whether it is one of a stream.
+    /// True if it is one of a stream.
     fn is_of(self, stream: &[u8; STREAM]) -> bool {
         let form = u32::from_be_bytes([stream[10], stream[11], stream[12], stream[13]]);
         let (rate, channels) = (form >> 12, (form >> 9 & 7) + 1);

@@ -12,11 +12,11 @@ use super::{
 /// A box, or atom.
 struct Atom {
     name: [u8; 4],
-    /// Where it begins, where its content begins, where it ends.
+    /// Its beginning, that of its content, and its end.
     start: u64,
     content: u64,
     end: u64,
-    /// Whether it says that it is longer than what it lies in.
+    /// True if it says that it is longer than what it lies in.
     is_too_long: bool,
 }
 
@@ -60,7 +60,7 @@ fn boxes(bytes: &mut Bytes, range: Range<u64>) -> io::Result<Vec<Atom>> {
     Ok(all)
 }
 
-/// Whether a box begins at `at` that may lie beside tags.
+/// True if a box begins at `at` that may lie beside tags.
 fn follows(bytes: &mut Bytes, at: u64) -> io::Result<bool> {
     let head = bytes.at(at, 8)?;
     let is = |name: &&[u8; 4]| head.get(4..8) == Some(&name[..]);
@@ -92,8 +92,7 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> 
     Ok(Mended::of(parts))
 }
 
-/// Where and how the length of a sound is written that is longer than the file: as far as it goes, it is
-/// decoded.
+/// The new length, with its place, of a sound that is longer than the file: as far as it goes, it is decoded.
 fn ends_with_file(of: &Atom) -> Option<(u64, Vec<u8>)> {
     let length = of.end - of.start;
     match of.content - of.start {
@@ -103,7 +102,7 @@ fn ends_with_file(of: &Atom) -> Option<(u64, Vec<u8>)> {
     }
 }
 
-/// Where and how the head of a box is written so that it is stepped over.
+/// The new head, with its place, of a box that is stepped over.
 fn left_out(of: &Atom) -> Option<(u64, Vec<u8>)> {
     if !TAGS.contains(&&of.name) {
         return None;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::audio::read::MOST_SECONDS;
 
-/// What a frame's first four bytes say.
+/// The first four bytes of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Frame {
     /// Version and layer, as they are stored.
@@ -69,7 +69,7 @@ impl Frame {
         Some(Self { form: form & 0x1e, size, samples, rate, channels })
     }
 
-    /// Where a tag stands in the frame: behind what describes the sound of layer 3.
+    /// The place of a tag in the frame: behind the description of the sound of layer 3.
     fn tag_place(self) -> usize {
         4 + match (self.form >> 3 == 3, self.channels) {
             (true, 1) | (false, 2) => 17,
@@ -87,7 +87,7 @@ fn frame(bytes: &mut Bytes, at: u64) -> io::Result<Option<Frame>> {
     Ok(Frame::of(&bytes.at(at, 4)?))
 }
 
-/// How many frames follow each other from `at` on, at most [`CHAIN`]; all of them if they reach the end.
+/// The number of frames that follow each other from `at` on, at most [`CHAIN`]; all of them if they reach the end.
 fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
     let Some(first) = frame(bytes, at)? else { return Ok(0) };
     let mut at = at + first.size;
@@ -103,17 +103,17 @@ fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
     Ok(CHAIN)
 }
 
-/// Whether a frame begins at `at`, and another behind it.
+/// True if a frame begins at `at`, and another behind it.
 pub(super) fn begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(chain(bytes, at, end)? > 1)
 }
 
-/// Whether what begins at `at` goes on for long enough to be no chance.
+/// True if the frames from `at` on are enough to be no chance.
 pub(super) fn goes_on(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(chain(bytes, at, end)? == CHAIN || adts_chain(bytes, at, end)? == CHAIN)
 }
 
-/// Whether a frame of AAC begins at `at`, and another behind it.
+/// True if a frame of AAC begins at `at`, and another behind it.
 pub(super) fn adts_begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(adts_chain(bytes, at, end)? > 1)
 }

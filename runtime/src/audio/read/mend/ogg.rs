@@ -30,10 +30,10 @@ const FAST: u64 = 48_000;
 /// A time after all sound that is read.
 const LATE: i64 = 1 << 40;
 
-/// Where the header of Opus says how many samples at the beginning are no sound.
+/// The place in the header of Opus of the number of samples that are no sound.
 const SKIP: usize = 10;
 
-/// Where it says how loud the sound is to be.
+/// The place of the gain.
 const GAIN: usize = 16;
 
 /// Comments that say nothing, and how many headers there are with them after the first.
@@ -88,7 +88,7 @@ impl Page {
         self.header[6..].first_chunk().map_or(-1, |of| i64::from_le_bytes(*of))
     }
 
-    /// Whether a file of `length` bytes can be as long as its last page says.
+    /// True if a file of `length` bytes can be as long as its last page says.
     fn has_time(&self, length: u64) -> bool {
         u64::try_from(self.time()).is_ok_and(|time| time / FAST * LEAST_BITS <= 8 * length)
     }

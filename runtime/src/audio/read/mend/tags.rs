@@ -1,4 +1,4 @@
-//! What programs put before and behind the sound: ID3v2, ID3v1, APE.
+//! Tags before and behind the sound: ID3v2, ID3v1, APE.
 //!
 //! Source: id3.org, ID3v2.4.0 structure; wiki.hydrogenaud.io, APEv2 specification.
 
@@ -22,7 +22,7 @@ const APE: u64 = 32;
 const OTHERS: [&[u8]; 6] =
     [b"\x1a\x45\xdf\xa3", b"RIFF", b"\x30\x26\xb2\x75", b"\0\0\x01\xba", b"FLV", b"G@"];
 
-/// What is in `region`, and where it begins: behind tags, however long they say they are.
+/// The kind of file in `region`, and its beginning behind tags, however long they say they are.
 pub(super) fn beginning(bytes: &mut Bytes, region: &Range<u64>) -> io::Result<Option<(Kind, u64)>> {
     let mut at = region.start;
     let mut tag = None;
@@ -85,7 +85,7 @@ fn search(bytes: &mut Bytes, range: Range<u64>, end: u64) -> io::Result<Option<(
     Ok(None)
 }
 
-/// Where the sound of `region` ends: before the tags behind it.
+/// The end of the sound of `region`: before the tags behind it.
 pub(super) fn end(bytes: &mut Bytes, kind: Kind, region: &Range<u64>) -> io::Result<u64> {
     let mut end = region.end;
     if !matches!(kind, Kind::Flac | Kind::Mpeg | Kind::Adts) {

@@ -20,7 +20,7 @@ const MOST_CHANNELS: u16 = 26;
 /// The most of a format that is read.
 const MOST_FORMAT: u64 = 1 << 12;
 
-/// How samples are stored.
+/// The format of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Format {
     tag: u16,
@@ -59,7 +59,7 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     Ok(mended)
 }
 
-/// What is to be said of the length that a chunk of sound names.
+/// A notice of the length that a chunk of sound names.
 pub(super) fn said(
     reader: &Reader,
     bytes: &mut Bytes,
@@ -86,7 +86,7 @@ fn long(bytes: &mut Bytes, region: &Range<u64>) -> Result<Option<u64>, Failure> 
     Ok(length.filter(|_| is_long))
 }
 
-/// What the samples are: of the extensible form, the first two bytes of the long name.
+/// The number of the samples' codec: of the extensible form, the first two bytes of the long name.
 fn tag(format: &[u8]) -> Option<u16> {
     match le16(format, 0)? {
         0xfffe => le16(format, 24),

@@ -10,7 +10,7 @@ fn mp3() -> Vec<u8> {
     fs::read(fixture("sine.mp3")).expect("a fixture")
 }
 
-/// Where the tag of the fixture stands.
+/// The place of the fixture's tag.
 fn tag(bytes: &[u8]) -> usize {
     bytes.windows(4).position(|w| w == b"Xing" || w == b"Info").expect("a tag")
 }

@@ -28,7 +28,7 @@ fn riff(length: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
     [&b"RIFF"[..], &length.to_le_bytes(), b"WAVE", &chunks.concat()].concat()
 }
 
-/// What [`sound`] is, with nothing to be said.
+/// Asserts that [`sound`] is heard, without a notice.
 fn is_whole(what: &str, bytes: &[u8]) {
     let (audio, notices) = noticed("a.wav", bytes);
     assert_eq!((audio.samples(), audio.sample_rate), (4_000, RATE), "{what}");
@@ -75,7 +75,7 @@ fn chunks_behind_a_sound_of_unknown_length_are_no_sound() {
 }
 
 #[test]
-fn what_is_wrong_before_the_sound_hides_it_not() {
+fn what_is_wrong_before_the_sound_does_not_hide_it() {
     let sound = filled(b"data", &sound());
     for (what, chunk) in [
         ("an odd one that is not filled up", filled(b"junk", b"abcde")),
