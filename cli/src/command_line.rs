@@ -69,6 +69,27 @@ pub(crate) enum Command {
     Man(args::config::Man),
 }
 
+impl Command {
+    /// True if the command looks for models.
+    pub(crate) fn uses_models(&self) -> bool {
+        let others = matches!(
+            self,
+            Self::Completions(_) | Self::Man(_) | Self::Config(_) | Self::Plot(_) | Self::Play(_)
+        );
+        !others
+    }
+
+    /// True if the command uses the configuration. A command that must work with a broken one does
+    /// not.
+    pub(crate) fn is_configured(&self) -> bool {
+        match self {
+            Self::Completions(_) | Self::Man(_) => false,
+            Self::Config(args) => matches!(args.command, args::config::Command::Show(_)),
+            _ => true,
+        }
+    }
+}
+
 /// Reads the command line and prints help, version and usage errors. `loaded` gives defaults of
 /// flags.
 ///

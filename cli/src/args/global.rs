@@ -90,14 +90,14 @@ pub(crate) struct Global {
 
     /// The flags with a default that were typed.
     #[arg(skip)]
-    pub(super) typed: Typed,
+    pub(crate) typed: Typed,
 }
 
 /// Flags that always have a value; true if the value was typed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Typed {
-    pub(super) color: bool,
-    pub(super) progress: bool,
+pub(crate) struct Typed {
+    pub(crate) color: bool,
+    pub(crate) progress: bool,
 }
 
 /// Display of a run's progress.

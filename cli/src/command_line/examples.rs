@@ -112,7 +112,7 @@ mod tests {
             assert!(help.contains("Exit codes:"), "{typed}: {help}");
             command.get_subcommands().for_each(|below| look(below, &format!("{typed} ")));
         }
-        look(&crate::args::command(), "");
+        look(&crate::command_line::command(), "");
     }
 
     #[test]

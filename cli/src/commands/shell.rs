@@ -16,7 +16,7 @@ use clap_mangen::Man as Page;
 use super::text::write_text;
 use crate::{
     args::{
-        self, Global,
+        Global,
         config::{Completions, Man, ManFormat},
     },
     error::Refusal,

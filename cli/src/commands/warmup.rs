@@ -17,7 +17,7 @@ use super::{
 use crate::{
     args::{self, Global, doctor::Warmup},
     error::Refusal,
-    exit, progress, settings,
+    progress, settings,
 };
 
 /// Runs the command.
@@ -124,7 +124,7 @@ mod tests {
     use acestep_runtime::Notice;
 
     use super::*;
-    use crate::error;
+    use crate::{error, exit};
 
     #[test]
     fn nothing_is_compiled_where_it_cannot_be_kept() {

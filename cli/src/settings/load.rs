@@ -16,7 +16,7 @@ use super::{
     keys::{KEYS, Key, Kind, OF_OTHERS, PREFIX, flag, variable},
     ours, set,
 };
-use crate::{environment::set, refusal::Refusal};
+use crate::refusal::Refusal;
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn every_key_has_its_flag() {
-        let command = <crate::args::Cli as clap::CommandFactory>::command();
+        let command = <crate::command_line::Cli as clap::CommandFactory>::command();
         for key in &KEYS {
             assert_eq!(key.variable, variable(key.name));
             for name in key.commands {

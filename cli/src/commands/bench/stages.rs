@@ -18,7 +18,7 @@ use super::{
     presets::{self, Preset},
     sound,
 };
-use crate::commands::process;
+use crate::process;
 
 /// A stage of the pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]

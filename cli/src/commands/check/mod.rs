@@ -36,7 +36,7 @@ use clap::ValueHint;
 use crate::{
     args::{Global, device::Where},
     commands::engine,
-    error::{self, Refusal},
+    error::Refusal,
     exit, interrupt,
     report::{self, Report},
     settings,

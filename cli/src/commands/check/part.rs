@@ -20,7 +20,7 @@ use clap::{
 };
 
 use super::results::{self, Line};
-use crate::{error, exit, interrupt, report::Report};
+use crate::{exit, interrupt, report::Report};
 
 /// Parts of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

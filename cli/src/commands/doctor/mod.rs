@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     args::{Global, doctor::Doctor},
-    error, exit, report,
+    exit, report,
     report::Report,
 };
 

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     commands::engine,
-    error::{FAILED, code_of, exit},
+    error::code_of,
+    exit::{FAILED, exit},
     process,
     progress::{self, Outcome},
     report::Report,

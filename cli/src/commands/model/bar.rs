@@ -10,7 +10,7 @@ use acestep_runtime::error::size;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::json;
 
-use crate::{progress::Style, report::Report};
+use crate::report::{Report, Style};
 
 /// Progress bar that counts the bytes of many files.
 pub(super) struct Bar {

@@ -11,9 +11,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{Here, all, bar::Bar, files, here, hub, named};
-use crate::{
-    args::model::Verify, error, error::Refusal, exit, interrupt, report::Report, settings,
-};
+use crate::{args::model::Verify, error::Refusal, exit, interrupt, report::Report, settings};
 
 /// Runs the command: exit code 1 if a file differs from the published one.
 ///
