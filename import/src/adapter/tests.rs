@@ -4,9 +4,14 @@ mod broken;
 mod differences;
 mod dora;
 mod fit;
+mod fused;
+mod other;
 mod places;
 mod products;
 mod rounding;
+mod silent;
+mod spellings;
+mod together;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
