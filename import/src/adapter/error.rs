@@ -31,7 +31,7 @@ pub enum AdapterError {
         path: PathBuf,
         /// What it is, as far as it can be told.
         reason: String,
-        /// What to do with it.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The settings beside or in the file cannot be understood.

@@ -155,13 +155,13 @@ impl Adapter {
         self.modules.iter().map(|module| (module.title(), module.shape.as_slice()))
     }
 
-    /// Whether it changes nothing by its own settings, whatever scale it is given: the alpha of all its
+    /// True if it changes nothing by its own settings, whatever scale it is given: the alpha of all its
     /// modules is 0.
     pub fn is_silent(&self) -> bool {
         self.modules.iter().all(Module::is_silent)
     }
 
-    /// What is to be said of modules whose alpha is 0.
+    /// The note on modules whose alpha is 0.
     fn without_effect(&self) -> Option<String> {
         let silent = self.modules.iter().filter(|module| module.is_silent()).count();
         let name = self.path.display();
@@ -192,8 +192,8 @@ impl Adapter {
         self.tensors.names().map(|name| size(name) as u64).sum()
     }
 
-    /// What is in the file or its settings and is not used or has no effect, and what else has its name,
-    /// one sentence each.
+    /// Notes on parts of the file or its settings that are not used or have no effect, and on other files of
+    /// its name, one sentence each.
     pub fn unused(&self) -> Vec<String> {
         let mut said = self.notices.clone();
         said.extend(self.without_effect());

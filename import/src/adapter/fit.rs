@@ -175,7 +175,7 @@ impl Fitted {
         said
     }
 
-    /// What is to be said of modules that are several of the model's in one.
+    /// The note on modules that are several of the model's in one.
     fn of_several(&self) -> Option<String> {
         let (count, first, order) = place::of_several(self.places.values())?;
         let (are, have) = if count == 1 { ("is", "its") } else { ("are each", "their") };

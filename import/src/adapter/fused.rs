@@ -1,6 +1,6 @@
 //! Layers of an adapter that are several of the model's in one, by rows.
 //!
-//! Where a tool computes queries, keys and values by one product, its layer is their matrices one above
+//! If a tool computes queries, keys and values by one product, its layer is their matrices one above
 //! the other, and so is an adapter of it: the rows of its change are those of the model's matrices, one
 //! after the other. With fewer heads of keys than of queries the first part is the largest.
 //!
@@ -57,7 +57,7 @@ const LAYERS: &[(&[&str], &[&str])] = &[
 /// Layers of queries, keys and values whose rows are in groups of heads, or in one order or the other.
 const MIXED: &[&str] = &["query_key_value", "linear_qkv"];
 
-/// What a layer of several of the modules with a weight in `shapes` may be called, and these modules.
+/// The names of layers of several of the modules with a weight in `shapes`, and these modules.
 pub(super) fn layers(shapes: &BTreeMap<String, Vec<usize>>) -> Vec<(String, Vec<String>)> {
     let modules: BTreeSet<&str> =
         shapes.keys().filter_map(|path| path.strip_suffix(".weight")).collect();
@@ -74,7 +74,7 @@ pub(super) fn layers(shapes: &BTreeMap<String, Vec<usize>>) -> Vec<(String, Vec<
     found
 }
 
-/// Whether `name`, with dots or with underscores, is a layer of attention whose rows are mixed; `has` knows
+/// True if `name`, with dots or with underscores, is a layer of attention whose rows are mixed; `has` knows
 /// the layers by name.
 pub(super) fn is_mixed(name: &str, has: impl Fn(&str) -> bool) -> bool {
     let parent = MIXED.iter().find_map(|leaf| name.strip_suffix(leaf));

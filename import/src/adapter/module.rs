@@ -123,7 +123,7 @@ impl Module {
         self.parameter == Parameter::Matrix
     }
 
-    /// How many rows it has.
+    /// The number of its rows.
     pub(super) fn rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(1)
     }
@@ -151,13 +151,13 @@ impl Module {
         self.product.tensors().into_iter().chain(lengths)
     }
 
-    /// Whether it changes nothing, whatever the user's scale is: its alpha makes every product 0, and no
+    /// True if it changes nothing, whatever the user's scale is: its alpha makes every product 0, and no
     /// lengths are given to the sum.
     pub(super) fn is_silent(&self) -> bool {
         self.is_product() && self.factor as f32 == 0.0 && !self.has_lengths()
     }
 
-    /// What is added to `weight`, which is `rows` of the module, row-major, at the user's scale `user`.
+    /// The change of `weight`, which is `rows` of the module, row-major, at the user's scale `user`.
     /// Lengths of columns are those of all rows, which `whole` reads.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::{
     kind::{self, Kind},
 };
 
-/// What something is, and what to do with it.
+/// A kind of file that is no adapter, and what to do with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Other {
     /// A noun phrase.
@@ -48,12 +48,12 @@ const PAGE: &str = "the page about the file was saved, not the file: on the hub 
 const ONE_OF_THIS: &str =
     "take an adapter of ACE-Step 1.5: a LoRA, LoKr or LoHa as a .safetensors file";
 
-/// What PyTorch saves without safetensors.
+/// A file that PyTorch saves without safetensors.
 pub(super) fn pickle() -> Other {
     Other::new("a pickle of PyTorch, which can hold programs and is not read", PICKLE)
 }
 
-/// What the file at `path` is by its first bytes; nothing is said of one that may be safetensors.
+/// The kind of the file at `path` by its first bytes; none of one that may be safetensors.
 pub(super) fn by_bytes(path: &Path) -> Option<Other> {
     let mut first = Vec::new();
     File::open(path).and_then(|file| file.take(64).read_to_end(&mut first)).ok()?;
@@ -64,7 +64,6 @@ pub(super) fn by_bytes(path: &Path) -> Option<Other> {
     Some(match &first[..] {
         // The length of a safetensors header, then its JSON.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => return None,
-        [] => Other::new("an empty file", FETCH),
         [b'G', b'G', b'U', b'F', ..] => gguf(path),
         // The zip of `torch.save`, and the pickle of older versions.
         [b'P', b'K', 3, 4, ..] => pickle(),
@@ -111,7 +110,7 @@ fn of(kind: Kind) -> Other {
     Other::new(kind.name(), remedy)
 }
 
-/// What a safetensors file is by the names of its `tensors`, none of which is an adapter's.
+/// The kind of a safetensors file by the names of its `tensors`, none of which is an adapter's.
 pub(super) fn by_names(tensors: &Tensors) -> Option<Other> {
     let any = |is: &dyn Fn(&str) -> bool| tensors.names().any(is);
     if any(&|name| name.contains("lyric_embs.") || name.contains("genre_embedder.")) {
@@ -211,7 +210,7 @@ pub(super) fn unknown(tensors: &Tensors) -> AdapterError {
     AdapterError::NotAnAdapter { path: tensors.path().to_owned(), reason, remedy }
 }
 
-/// What the directory at `path` is, in which no adapter was found.
+/// The kind of the directory at `path`, in which no adapter was found.
 pub(super) fn by_directory(path: &Path) -> Option<Other> {
     if path.join(foreign::PIPELINE).is_file() {
         return Some(Other::new("a pipeline of diffusers, a whole model", AS_MODEL));

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::module::Module;
 
-/// What changes a parameter.
+/// The module that changes a parameter.
 #[derive(Debug)]
 pub(super) struct Place {
     /// The place in the adapter's list of modules.

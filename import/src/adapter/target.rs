@@ -121,7 +121,7 @@ impl Targets {
         self.modules(name)?.iter().map(of_module).collect()
     }
 
-    /// Whether `name` is that of several modules in one whose rows are in an order that is not known.
+    /// True if `name` is that of several modules in one whose rows are in an order that is not known.
     pub(super) fn is_mixed(&self, name: &str) -> bool {
         fused::is_mixed(bare(name), |name| self.spellings.contains_key(name))
     }
