@@ -217,7 +217,7 @@ pub(crate) fn name_inside(path: &Path) -> Option<String> {
     is_gguf(path).then(|| gguf::name(path))?
 }
 
-/// Whether the GGUF file at `path` is an adapter of llama.cpp, and which network of this model it is;
+/// Tells if the GGUF file at `path` is an adapter of llama.cpp, and which network of this model it is;
 /// `None` if it cannot be read.
 pub(crate) fn gguf_says(path: &Path) -> Option<(bool, Option<Kind>)> {
     gguf::says(path)

@@ -64,7 +64,7 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
     }
 }
 
-/// Whether model directories lie in the directory at `path`.
+/// True if model directories lie in the directory at `path`.
 pub(crate) fn holds_models(path: &Path) -> bool {
     let inner = ["vae", "acestep-v15-turbo", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B"];
     inner.iter().any(|name| path.join(name).is_dir())

@@ -40,6 +40,17 @@ pub trait LanguageCheckpoint<B: Backend> {
     /// If its files are absent or malformed.
     fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error>;
 
+    /// Checks that what the networks are read from is still what it was when it was opened.
+    ///
+    /// A network may use its file in place. Where another program writes to that file meanwhile, what the
+    /// network computed is worth nothing: whoever uses a network asks this before its result is used.
+    ///
+    /// # Errors
+    /// If a file was changed or cannot be read any more.
+    fn unchanged(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// The network.
     ///
     /// # Errors
@@ -67,6 +78,17 @@ pub trait Checkpoint<B: Backend> {
 
     /// The configurations, known without reading any weights.
     fn configs(&self) -> &Configs;
+
+    /// Checks that what the networks are read from is still what it was when it was opened.
+    ///
+    /// A network may use its file in place. Where another program writes to that file meanwhile, what the
+    /// network computed is worth nothing: whoever uses a network asks this before its result is used.
+    ///
+    /// # Errors
+    /// If a file was changed or cannot be read any more.
+    fn unchanged(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Token ids of `text` for the text encoder, with the special tokens its tokenizer appends.
     ///

@@ -127,7 +127,7 @@ pub(super) fn name(path: &Path) -> Option<String> {
     name
 }
 
-/// Whether the file at `path` is an adapter of llama.cpp, and which network of this model it is.
+/// Tells if the file at `path` is an adapter of llama.cpp, and which network of this model it is.
 pub(super) fn says(path: &Path) -> Option<(bool, Option<Kind>)> {
     let bytes = Directory::open_file(path).ok()?;
     let [kind, architecture] = header::first_texts(path, bytes.all(), [TYPE, ARCHITECTURE]).ok()?;
