@@ -255,9 +255,16 @@ pub(crate) fn measure(
     let sources = sources(tensors, part)?;
     let mut changed = sources.iter().filter(|(path, _)| adapters.change(path));
     changed.try_for_each(|(path, source)| {
-        let shape = tensors.shape(source.name())?.to_vec();
-        adapters.merge(path, source.read(tensors, shape, DType::F32)?, dtype).map(drop)
+        let weight = source.read(tensors, tensors.shape(source.name())?.to_vec(), DType::F32)?;
+        let others = |path: &str| values(&sources[path], tensors);
+        adapters.merge(path, weight, dtype, &others).map(drop)
     })
+}
+
+/// The values of `source` in f32.
+fn values(source: &Source, tensors: &Tensors) -> Result<Vec<f32>, Error> {
+    let shape = tensors.shape(source.name())?.to_vec();
+    Ok(source.read(tensors, shape, DType::F32)?.to_vec().expect("it was read as f32"))
 }
 
 /// Compares the names and shapes of `module`'s parameters with the tensors of `part`.
@@ -327,7 +334,9 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
 
     // Burn keeps only the text of a snapshot's error; this keeps the error itself.
     let failure = Rc::new(RefCell::new(None));
-    let snapshots = sources.into_iter().map(|(path, source)| {
+    let sources = Rc::new(sources);
+    let snapshots = sources.iter().map(|(path, source)| {
+        let (path, source) = (path.clone(), source.clone());
         let Parameter { shape, name, layer } = &parameters[&path];
         let (shape, dtype) = (shape.clone(), kept_as::<B>(name, layer, dtype));
         // With adapters the sum is computed in f32.
@@ -340,12 +349,14 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
         let (tensors, failure) = (Arc::clone(tensors), Rc::clone(&failure));
         let stack = path.split('.').map(str::to_owned).collect();
         let adapters = adapters.filter(|adapters| adapters.change(&path)).cloned();
+        let sources = Rc::clone(&sources);
         let read = move || {
+            let others = |path: &str| self::values(&sources[path], &tensors);
             let values = match &adapters {
                 None => source.read(&tensors, shape.clone(), read_as),
                 Some(adapters) => source
                     .read(&tensors, shape.clone(), DType::F32)
-                    .and_then(|weight| adapters.merge(&path, weight, dtype)),
+                    .and_then(|weight| adapters.merge(&path, weight, dtype, &others)),
             };
             values.map_err(|error| {
                 let text = error.to_string();

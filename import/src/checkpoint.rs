@@ -183,6 +183,12 @@ impl<B: Backend> Checkpoint<B> for Folder {
         &self.configs
     }
 
+    fn unchanged(&self) -> Result<(), Error> {
+        self.text_encoder.weights().unchanged()?;
+        self.dit.unchanged()?;
+        self.vae.unchanged()
+    }
+
     fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
         self.text_encoder.token_ids(text, max_tokens)
     }

@@ -2,16 +2,13 @@
 //! holds of one.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use memmap2::Mmap;
-
-use crate::{Error, Format, foreign::Foreign, pointer};
+use crate::{Error, Format, foreign::Foreign, mapped::Mapped, pointer};
 
 /// Where files are read from.
 #[derive(Debug, Clone)]
@@ -91,7 +88,8 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn open_file(path: &Path) -> Result<Bytes, Error> {
-        Bytes::map(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+        let mapped = Mapped::open(path);
+        mapped.map(Bytes::Mapped).map_err(|source| Error::Io { path: path.to_owned(), source })
     }
 
     /// The content of a text file.
@@ -138,68 +136,37 @@ impl Directory {
 /// The bytes of one file.
 #[derive(Debug)]
 pub enum Bytes {
-    /// A mapped file; the handle stays so that its length can be asked again.
-    Mapped(Mmap, File),
+    /// A mapped file.
+    Mapped(Mapped),
     /// A part of the program.
     Static(&'static [u8]),
 }
 
 impl Bytes {
-    #[expect(unsafe_code, reason = "a memory map has no safe constructor")]
-    fn map(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        // SAFETY: the map is read-only and private to this process. Another process could still
-        // write to the file or shorten it: checkpoints are files that nobody writes while they
-        // are used, and `current_len` is asked before every read. A change in the midst of one read,
-        // or while a network has its weights in the map, changes numbers; a file that becomes shorter
-        // then ends the process when what is gone is read.
-        let map = unsafe { Mmap::map(&file)? };
-        Ok(Self::Mapped(map, file))
-    }
-
     /// Everything.
     pub fn all(&self) -> &[u8] {
         match self {
-            Self::Mapped(map, _) => map,
+            Self::Mapped(mapped) => mapped,
             Self::Static(bytes) => bytes,
         }
     }
 
-    /// The length of the file now, which may be less than what was mapped.
+    /// Checks that the file at `path`, this one, is still what it was when it was opened.
     ///
     /// # Errors
-    /// What the system says, where the file can no longer be asked.
-    pub fn current_len(&self) -> io::Result<u64> {
+    /// [`Error::Changed`]; [`Error::Io`] where the file can no longer be asked.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         match self {
-            Self::Mapped(_, file) => Ok(file.metadata()?.len()),
-            Self::Static(bytes) => Ok(bytes.len() as u64),
+            Self::Mapped(mapped) => mapped.check(path),
+            Self::Static(_) => Ok(()),
         }
     }
 
     /// Gives the pages of `range` back to the system: they are in the file if needed again.
-    ///
-    /// Without it a process that has read a file of 4.8 GB counts those as its own memory.
-    #[cfg_attr(unix, expect(unsafe_code, reason = "giving pages back is an unchecked advice"))]
-    pub fn forget(&self, range: Range<usize>) {
-        #[cfg(unix)]
-        if let Self::Mapped(map, _) = self {
-            // The page that the next tensor shares is left to it; the first one is rounded down.
-            const PAGE: usize = 4096;
-            let end = if range.end >= map.len() { map.len() } else { range.end / PAGE * PAGE };
-            let start = range.start / PAGE * PAGE;
-            if start < end {
-                // SAFETY: a read-only map of a file: pages that are dropped are read again from
-                // the file with the same content, so no reference sees a change.
-                let given = unsafe {
-                    let advice = memmap2::UncheckedAdvice::DontNeed;
-                    map.unchecked_advise_range(advice, start, end - start)
-                };
-                // It is only advice: a system that refuses it keeps more pages, nothing else.
-                drop(given);
-            }
+    pub(crate) fn forget(&self, range: Range<usize>) {
+        if let Self::Mapped(mapped) = self {
+            mapped.forget(range);
         }
-        #[cfg(not(unix))]
-        let _ = range;
     }
 }
 
@@ -213,20 +180,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("config.json"), "\u{feff}{}").expect("a file");
         assert_eq!(Directory::Disk(folder.path().to_owned()).text("config.json")?, "{}");
-        Ok(())
-    }
-
-    #[test]
-    fn forgotten_pages_read_the_same_again() -> io::Result<()> {
-        let directory = tempfile::tempdir()?;
-        let path = directory.path().join("file");
-        let content: Vec<u8> = (0..50_000_u32).map(|i| (i % 251) as u8).collect();
-        fs::write(&path, &content)?;
-        let bytes = Bytes::map(&path)?;
-        for range in [0..50_000, 1..2, 4095..8193, 49_000..50_000, 7..7] {
-            bytes.forget(range);
-            assert_eq!(bytes.all(), &content);
-        }
         Ok(())
     }
 }

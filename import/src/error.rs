@@ -156,6 +156,14 @@ pub enum Error {
         /// Bytes that there are.
         found: u64,
     },
+    /// The file is not any more what it was when it was opened.
+    #[error("`{}` {how} while it was in use", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The change, as a predicate.
+        how: String,
+    },
     /// The file goes on after its last tensor.
     #[error("`{}` is too long: it has {found} bytes and its header speaks of {needed}", path.display())]
     TooLong {
@@ -381,6 +389,9 @@ impl Error {
             | Self::NotJson { .. }
             | Self::HalfWeightNorm { .. }
             | Self::NotFinite { .. } => again,
+            Self::Changed { .. } => {
+                "wait until it is whole and run this again; to replace a file while it is used, write the new one beside it and rename it over the old one, as downloaders do"
+            }
             Self::HugeHeader { .. } => {
                 "it is no safetensors file, whatever its name says: fetch the right one"
             }

@@ -217,6 +217,20 @@ pub(crate) fn name_inside(path: &Path) -> Option<String> {
     is_gguf(path).then(|| gguf::name(path))?
 }
 
+/// Tells if the GGUF file at `path` is an adapter of llama.cpp, and which network of this model it is;
+/// `None` if it cannot be read.
+pub(crate) fn gguf_says(path: &Path) -> Option<(bool, Option<Kind>)> {
+    gguf::says(path)
+}
+
+/// The networks of this model in a safetensors file whose tensors `has` knows by name.
+pub(crate) fn networks(has: &dyn Fn(&str) -> bool) -> Vec<Kind> {
+    comfy::networks(has)
+}
+
+/// The file that a pipeline of diffusers is known by.
+pub(crate) const PIPELINE: &str = diffusers::INDEX;
+
 /// True if the checkpoint at `path` holds the network `wanted` in addition to the diffusion model.
 pub(crate) fn holds(path: &Path, wanted: Kind) -> bool {
     match recognise(path) {

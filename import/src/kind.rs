@@ -1,6 +1,6 @@
 //! Kind of a directory, from its `config.json`.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, path::Path};
 
 use serde_json::Value;
 
@@ -43,11 +43,10 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
         wanted: wanted.name(),
         found,
     };
-    if let (Directory::Disk(path), false) = (directory, directory.has("config.json")) {
-        let inner = ["vae", "acestep-v15-turbo", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B"];
-        if inner.iter().any(|name| path.join(name).is_dir()) {
-            return Err(wrong("several model directories".into()));
-        }
+    if let (Directory::Disk(path), false) = (directory, directory.has("config.json"))
+        && holds_models(path)
+    {
+        return Err(wrong("several model directories".into()));
     }
     let text = directory.text("config.json")?;
     let value: Value = serde_json::from_str(&text).map_err(|error| Error::NotJson {
@@ -63,6 +62,12 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
         Ok(kind) => Err(wrong(kind.name().to_owned())),
         Err(found) => Err(wrong(found)),
     }
+}
+
+/// True if model directories lie in the directory at `path`.
+pub(crate) fn holds_models(path: &Path) -> bool {
+    let inner = ["vae", "acestep-v15-turbo", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B"];
+    inner.iter().any(|name| path.join(name).is_dir())
 }
 
 /// Returns the declared kind of a config, or a description of what it declares instead. A language

@@ -122,6 +122,10 @@ impl<B: Backend> LanguageCheckpoint<B> for LanguageFolder {
         Ok(self.tokenizer()?)
     }
 
+    fn unchanged(&self) -> Result<(), Error> {
+        self.weights.unchanged()
+    }
+
     fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         self.model(place)
     }

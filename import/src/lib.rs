@@ -43,6 +43,7 @@ mod kind;
 mod language;
 mod language_tokenizer;
 mod layout;
+mod mapped;
 mod names;
 mod origin;
 mod pickle;

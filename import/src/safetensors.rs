@@ -279,8 +279,8 @@ impl Tensors {
     /// Reads tensor `name` of `shape`, as [`Self::fits`] allows it, as `dtype`: F32, F16, BF16 or any other float that Burn can convert to.
     ///
     /// # Errors
-    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Cut`] if the file has shrunk
-    /// since it was opened; [`Error::BeyondF16`].
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or written
+    /// to since it was opened; [`Error::BeyondF16`].
     pub(crate) fn read_as(
         &self,
         name: &str,
@@ -302,8 +302,8 @@ impl Tensors {
     /// float that Burn can convert to.
     ///
     /// # Errors
-    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Cut`] if the file has shrunk since it
-    /// was opened; [`Error::BeyondF16`].
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or written
+    /// to since it was opened; [`Error::BeyondF16`].
     pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
         self.read_as(name, self.shape(name)?.to_vec(), dtype)
     }
@@ -328,17 +328,20 @@ impl Tensors {
         }))
     }
 
-    /// The file of tensor `name`, whole on the disk still, and where and as what it lies there.
+    /// Checks that all files are still what they were when they were opened.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Io`].
+    pub fn unchanged(&self) -> Result<(), Error> {
+        self.files.iter().try_for_each(|(path, bytes)| bytes.check(path))
+    }
+
+    /// The file of tensor `name`, still as it was opened, and where and as what it lies there.
     fn whole(&self, name: &str) -> Result<(&Arc<Bytes>, Range<usize>, FileType), Error> {
         let (file, Entry { range, .. }) = self.entry(name)?;
         let from = self.element(name)?;
         let (path, bytes) = &self.files[*file];
-        let found =
-            bytes.current_len().map_err(|source| Error::Io { path: path.clone(), source })?;
-        let needed = bytes.all().len() as u64;
-        if found < needed {
-            return Err(Error::Cut { path: path.clone(), needed, found });
-        }
+        bytes.check(path)?;
         Ok((bytes, range.clone(), from))
     }
 
@@ -376,6 +379,8 @@ impl Tensors {
             convert(&bytes.all()[chunk.clone()], from, values);
             bytes.forget(chunk);
         });
+        // What was read while the file changed is of both.
+        bytes.check(self.file_of(name))?;
         Ok(values)
     }
 
@@ -385,7 +390,9 @@ impl Tensors {
     /// As [`Tensors::read`].
     pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Error> {
         let (file, Entry { dtype, range, .. }) = self.entry(name)?;
-        let bytes = self.files[*file].1.all().get(range.clone()).unwrap_or_default();
+        let (path, bytes) = &self.files[*file];
+        bytes.check(path)?;
+        let bytes = bytes.all().get(range.clone()).unwrap_or_default();
         let eight = <[u8; 8]>::try_from(bytes).ok();
         let four = <[u8; 4]>::try_from(bytes).ok();
         Ok(match dtype.as_str() {

@@ -91,6 +91,14 @@ impl<C> Single<C> {
         Origin::of(&self.directory, &self.tensors)
     }
 
+    /// Checks that its files are still what they were when they were opened: networks use them in place.
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::Io`].
+    pub fn unchanged(&self) -> Result<(), Error> {
+        self.tensors.unchanged()
+    }
+
     /// How many numbers and file bytes `part`, one of this directory's, has.
     ///
     /// # Errors

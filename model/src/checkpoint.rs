@@ -40,6 +40,17 @@ pub trait LanguageCheckpoint<B: Backend> {
     /// If its files are missing or malformed.
     fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error>;
 
+    /// Checks that the files of the networks did not change since they were opened.
+    ///
+    /// A network may use its file in place. If another program writes to that file, the results of the
+    /// network are invalid. So call this before a result is used.
+    ///
+    /// # Errors
+    /// If a file was changed or cannot be read any more.
+    fn unchanged(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Returns the network.
     ///
     /// # Errors
@@ -67,6 +78,17 @@ pub trait Checkpoint<B: Backend> {
 
     /// Returns the configurations, without reading any weights.
     fn configs(&self) -> &Configs;
+
+    /// Checks that the files of the networks did not change since they were opened.
+    ///
+    /// A network may use its file in place. If another program writes to that file, the results of the
+    /// network are invalid. So call this before a result is used.
+    ///
+    /// # Errors
+    /// If a file was changed or cannot be read any more.
+    fn unchanged(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Returns the token ids of `text` for the text encoder, with the special tokens its tokenizer
     /// appends.

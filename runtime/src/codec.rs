@@ -109,7 +109,7 @@ pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
     let config = &parts.configs().vae;
     let (stage, hop) = (Stage::Vae, config.hop());
     let [batch, frames, _] = latents.dims();
-    let songs = parts.guarded(Network::VaeDecoder, observe, || {
+    let songs = parts.guarded(Network::VaeDecoder, observe, |observe| {
         observe.event(Event::Loading(stage));
         let decoder = parts.vae_decoder()?;
         let site = parts.site();

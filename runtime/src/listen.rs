@@ -87,7 +87,7 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     // [1, 2, S]
     let stage = Stage::VaeEncoder;
     let sound = parts.attempt(stage, || Ok(Tensor::from_data(values, parts.device())))?;
-    let latents = parts.guarded(Network::VaeEncoder, observe, || {
+    let latents = parts.guarded(Network::VaeEncoder, observe, |observe| {
         observe.event(Event::Loading(stage));
         let encoder = parts.vae_encoder()?;
         let (frames, site) = (samples / hop, parts.site());
@@ -129,7 +129,7 @@ pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
     let frames = latents.dims()[1];
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
     let total = starts.len();
-    let codes = parts.guarded(Network::AudioCodec, observe, || {
+    let codes = parts.guarded(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
         let codec = parts.audio_codec()?;
         observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });

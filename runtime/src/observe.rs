@@ -111,6 +111,22 @@ impl Observe for Unobserved {
     fn event(&self, _event: Event) {}
 }
 
+/// Passes everything on to `observe`, and stops work whose files have changed.
+pub(crate) struct WhileUnchanged<'a> {
+    pub(crate) observe: &'a dyn Observe,
+    pub(crate) is_unchanged: &'a dyn Fn() -> bool,
+}
+
+impl Observe for WhileUnchanged<'_> {
+    fn event(&self, event: Event) {
+        self.observe.event(event);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.observe.cancelled() || !(self.is_unchanged)()
+    }
+}
+
 /// [`crate::Error::Cancelled`] if the observer asked to stop.
 pub(crate) fn check(observe: &dyn Observe) -> Result<(), crate::Error> {
     if observe.cancelled() { Err(crate::Error::Cancelled) } else { Ok(()) }

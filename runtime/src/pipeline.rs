@@ -151,7 +151,7 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
         from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, parts.device())
     };
     let sampling = plan.sampling();
-    let latents = parts.guarded(Network::Dit, observe, || {
+    let latents = parts.guarded(Network::Dit, observe, |observe| {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
         let latents = match (&plan.flow_edit, &edited) {

@@ -15,7 +15,7 @@ use burn::{
 use crate::{
     Error,
     device::{Site, dtype::of_others, memory::bytes_of_weights, trial},
-    observe::{Observe, Stage},
+    observe::{Observe, Stage, WhileUnchanged},
     overflow,
 };
 
@@ -162,16 +162,18 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// Does the work of a stage, and once more with its network in f32 if the result was not finite
     /// in a narrower type; the network then stays in f32.
     ///
-    /// `work` must ask for the network itself, and let go of it, and read what it computed: only then
+    /// `work` is given an observer that also stops it where a file of the checkpoint changes. It must ask for
+    /// the network itself, and let go of it, and read what it computed: only then
     /// is it known that the device did not fail.
     ///
     /// # Errors
-    /// Those of `work`; [`Error::DeviceFailed`] if a card fails; [`Error::NoRoomForF32`].
+    /// The errors of `work`; [`Error::Checkpoint`] if a file changed meanwhile; [`Error::DeviceFailed`] if a
+    /// card fails; [`Error::NoRoomForF32`].
     pub fn guarded<T>(
         &self,
         network: Network,
         observe: &dyn Observe,
-        mut work: impl FnMut() -> Result<T, Error>,
+        mut work: impl FnMut(&dyn Observe) -> Result<T, Error>,
     ) -> Result<T, Error> {
         // What earlier stages had: a card keeps it in pieces of their sizes.
         self.free();
@@ -185,7 +187,12 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
             overflow::check_room(network.name(), place.dtype, own, others, &self.site)
         };
         overflow::repeated_in_f32(network.name(), &place, observe, widened, |_| {
-            self.attempt(network.stage(), &mut work)
+            let is_unchanged = &|| self.checkpoint.unchanged().is_ok();
+            let observe = WhileUnchanged { observe, is_unchanged };
+            let made = self.attempt(network.stage(), || work(&observe));
+            // First: what was stopped, or is no number, may be so because its weights are gone.
+            self.checkpoint.unchanged().map_err(Error::checkpoint)?;
+            made
         })
     }
 

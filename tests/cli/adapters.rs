@@ -29,6 +29,14 @@ const A: &str = "base_model.model.layers.0.self_attn.q_proj.lora_A.weight";
 const B: &str = "base_model.model.layers.0.self_attn.q_proj.lora_B.weight";
 const ALPHA: &str = "base_model.model.layers.0.self_attn.q_proj.alpha";
 
+const QKV: &str = "base_model.model.layers.0.self_attn.qkv_proj";
+
+/// A LoRA of queries, keys and values in one layer, of 64, 32 and 32 rows.
+fn lora_of_several() -> Vec<u8> {
+    let [a, b, alpha] = ["lora_A.weight", "lora_B.weight", "alpha"].map(|r| format!("{QKV}.{r}"));
+    file(&[(&a, &[4, 64], 0.3), (&b, &[128, 4], 0.3), (&alpha, &[], 16.0)])
+}
+
 /// A LoRA of rank 4 whose `B` is as large as `size`.
 fn lora(size: f32) -> Vec<u8> {
     file(&[(A, &[4, 64], 0.3), (B, &[64, 4], size), (ALPHA, &[], 16.0)])
@@ -68,6 +76,55 @@ fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
     let (halves, whole) = (samples("halves.wav"), samples("voice.wav"));
     let most = halves.iter().zip(&whole).map(|(a, b)| (a - b).abs()).max();
     assert!(most.expect("samples") <= 8, "{most:?}");
+}
+
+#[test]
+fn a_layer_that_is_several_of_the_models_is_used_and_said() {
+    let place = Place::new();
+    place.write("fused.safetensors", lora_of_several());
+    let song = |name: &str, more: &[&str]| {
+        place.tiny(&[&["rain", "--seed", "7", "-o", name], more].concat()).succeeded()
+    };
+    song("plain.wav", &[]);
+    song("fused.wav", &["--adapter", "fused.safetensors"])
+        .says("note: 1 module of the adapter `fused.safetensors` is several of the model's in one")
+        .says("its rows are taken for those of q_proj, k_proj, v_proj, in this order")
+        .says("adapter fused: 3 weights changed by ");
+    assert_ne!(place.sound("fused.wav"), place.sound("plain.wav"));
+}
+
+#[test]
+fn an_alpha_of_zero_is_said_once_and_as_what_it_is() {
+    let place = Place::new();
+    place.write(
+        "zero.safetensors",
+        file(&[(A, &[4, 64], 0.3), (B, &[64, 4], 0.3), (ALPHA, &[], 0.0)]),
+    );
+    let says = "the adapter `zero.safetensors` changes nothing by its own settings: its alpha is 0";
+    let args = ["rain", "-o", "a.wav", "--adapter", "zero.safetensors"];
+    let run = place.tiny(&args).succeeded().says(says);
+    assert!(!run.stderr.contains("as before training"), "{}", run.stderr);
+    place.run(&["adapter", "show", "zero.safetensors"]).succeeded().says(says);
+}
+
+#[test]
+fn a_part_of_a_model_in_place_of_an_adapter_is_called_what_it_is() {
+    let place = Place::new();
+    place.checkpoint();
+    for (part, what, remedy) in [
+        ("vae", "it is the Oobleck audio autoencoder", "leave --adapter out"),
+        (
+            "acestep-v15-turbo",
+            "it is a diffusion transformer of ACE-Step 1.5",
+            "hint: a model is no adapter: pass it as --model",
+        ),
+    ] {
+        let args = ["rain", "-o", "a.wav", "--adapter", part];
+        place.tiny(&args).failed(1).says(what).says(remedy);
+    }
+    place.write("page.safetensors", "<!doctype html><title>voice.safetensors</title>");
+    let args = ["adapter", "show", "page.safetensors"];
+    place.run(&args).failed(1).says("it is a web page (HTML or XML)").says("`resolve`");
 }
 
 #[test]

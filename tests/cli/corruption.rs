@@ -256,3 +256,58 @@ fn a_tokenizer_that_is_broken_is_refused() {
         refused(&place, &model, "tokenizer");
     }
 }
+
+/// A song of ten minutes with a copy of the tiny model, to whose file of weights something is done while the
+/// transformer is at work.
+#[cfg(unix)]
+fn meddled(meddle: impl FnOnce(&Path)) -> (Place, Run) {
+    use std::{
+        io::{BufRead, BufReader, Read},
+        process::Stdio,
+        time::Duration,
+    };
+    let place = Place::new();
+    let model = place.checkpoint();
+    let path = model.to_str().expect("UTF-8");
+    let args = ["generate", "rain", "--no-thinking", "--duration", "600", "--model", path];
+    let mut command = place.command(&[&args[..], &["--dtype", "f32", "-o", "a.wav"]].concat());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains("turbo on cpu") {
+        assert_ne!(stderr.read_line(&mut said).expect("UTF-8"), 0, "it ended: {said}");
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    meddle(&model.join("model.safetensors"));
+    stderr.read_to_string(&mut said).expect("UTF-8");
+    let code = child.wait().expect("the program ends").code();
+    (place, Run { code, stdout: Vec::new(), stderr: said })
+}
+
+/// The weights of f32 are used in their file, where nothing is any more: no signal ends the program.
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_cut_while_a_song_is_made_is_an_error() {
+    let (place, run) = meddled(|path| {
+        fs::File::options().write(true).open(path).and_then(|file| file.set_len(100)).expect("cut");
+    });
+    run.failed(1)
+        .says("model.safetensors` was cut from ")
+        .says(" while it was in use")
+        .says("hint: wait until it is whole and run this again");
+    assert!(!place.path("a.wav").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_overwritten_while_a_song_is_made_is_an_error() {
+    let (place, run) = meddled(|path| {
+        let mut bytes = fs::read(path).expect("a file");
+        let last = bytes.len() - 2;
+        bytes[last] ^= 1;
+        fs::write(path, bytes).expect("written");
+    });
+    run.failed(1).says("model.safetensors` was written to while it was in use");
+    assert!(!place.path("a.wav").exists());
+}

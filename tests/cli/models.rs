@@ -312,6 +312,39 @@ fn a_disk_that_becomes_full_keeps_what_came() {
     user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at");
 }
 
+/// As ordinary users of a machine have the cache of all: root is not held to it.
+#[cfg(unix)]
+#[test]
+fn a_cache_that_may_only_be_read_is_used_as_it_is() {
+    let hub = Hub::with_turbo();
+    let user = User::of(&hub);
+    user.run(&["model", "pull", "turbo"]).succeeded();
+    let allow = |what: &str| {
+        let status = Command::new("chmod").args(["-R", what]).arg(user.place.path("hf")).status();
+        assert!(status.expect("chmod runs").success());
+    };
+    allow("a-w");
+    let pull = user.run(&["model", "pull", "turbo"]);
+    let list = user.run(&["model", "list"]);
+    let song = ["generate", "a", "--no-thinking", "--duration", "1", "-o", "a.wav"];
+    let song = user.run(&[&song[..], &["--model", "turbo"]].concat());
+    let verify = user.run(&["model", "verify"]);
+    hub.commit("b");
+    hub.file(MAIN, WEIGHTS, "other");
+    let newer = user.run(&["model", "pull", "turbo"]);
+    allow("u+w");
+    pull.succeeded().says("all of it is here already");
+    assert!(list.succeeded().text().contains("yes"));
+    song.succeeded();
+    verify.succeeded();
+    if newer.code != Some(0) {
+        newer
+            .failed(1)
+            .says("cannot write to or read from")
+            .says("a directory of your own with HF_HOME");
+    }
+}
+
 #[test]
 fn a_server_that_refuses_is_told_with_its_remedy() {
     let hub = Hub::with_turbo();

@@ -366,6 +366,57 @@ fn a_gguf_file_without_pieces_finds_those_beside_it() {
     is_the_same(&open(), Format::Gguf);
 }
 
+/// The released language models have no head of their own: their table of tokens is it, in every type. A
+/// head that is stored all the same is used only where the configuration says so.
+#[test]
+fn a_gguf_file_of_a_language_model_may_have_its_table_for_a_head() {
+    let from = acestep_tests::foreign::released().join("acestep-5Hz-lm-0.6B");
+    let config = std::fs::read_to_string(from.join("config.json")).expect("a config");
+    let tied = acestep_tests::foreign::read(&from.join("model.safetensors"));
+    assert!(tied.keys().all(|name| !name.contains("lm_head")), "the point of this test");
+    let table = &tied["model.embed_tokens.weight"];
+    let head = acestep_tests::foreign::Stored {
+        shape: table.shape.clone(),
+        values: table.values.iter().map(|value| -value).collect(),
+    };
+    let dir = temporary();
+    std::fs::copy(from.join("tokenizer.json"), dir.path().join("tokenizer.json")).expect("a copy");
+    let opened = |is_tied: bool, head_is_there: bool, weights: Weights| {
+        let config = match is_tied {
+            true => config.clone(),
+            false => {
+                config.replace("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false")
+            }
+        };
+        let values = [
+            ("general.architecture", value_text("acestep-lm")),
+            ("acestep.config_json", value_text(&config)),
+        ];
+        let mut tensors = tied.clone();
+        if head_is_there {
+            tensors.insert("model.lm_head.weight".into(), head.clone());
+        }
+        let path = dir.path().join("lm.gguf");
+        std::fs::remove_file(&path).unwrap_or_default();
+        write_gguf(&path, &values, &tensors, |name, _| match name {
+            "model.embed_tokens.weight" | "model.lm_head.weight" => weights,
+            _ => Weights::F32,
+        });
+        open_language_model(Some(&path.to_string_lossy()), &Layout::new([])).expect("a model")
+    };
+    let exact = of_language_model(&open_tiny_language_model().expect("built in"));
+    for head_is_there in [false, true] {
+        let folder = opened(true, head_is_there, Weights::F32);
+        folder.check::<Cpu>(&DEVICE).expect("whole");
+        assert!(of_language_model(&folder) == exact, "other weights");
+        let coarse = of_language_model(&opened(true, head_is_there, Weights::Q8_0));
+        assert_eq!((coarse.len(), coarse == exact), (exact.len(), false));
+    }
+    assert_eq!(of_language_model(&opened(false, true, Weights::F32)).len(), exact.len() + 1);
+    let error = opened(false, false, Weights::F32).check::<Cpu>(&DEVICE).expect_err("no head");
+    assert!(error.to_string().contains("has no tensor `lm_head.weight`"), "{error}");
+}
+
 /// In a directory of several checkpoints, one config.json belongs to at most one of them.
 #[test]
 fn a_config_beside_several_checkpoints_is_taken_for_its_own_alone() {

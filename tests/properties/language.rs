@@ -188,6 +188,40 @@ impl LanguageCheckpoint<Cpu> for Damaged {
     }
 }
 
+/// A language model whose file is overwritten while it writes.
+struct Overwritten(LanguageFolder);
+
+impl LanguageCheckpoint<Cpu> for Overwritten {
+    type Error = acestep_import::Error;
+
+    fn config(&self) -> &qwen3::Config {
+        LanguageCheckpoint::<Cpu>::config(&self.0)
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
+        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
+    }
+
+    fn unchanged(&self) -> Result<(), Self::Error> {
+        let (path, how) = ("lm.safetensors".into(), "was written to".to_owned());
+        Err(acestep_import::Error::Changed { path, how })
+    }
+
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+        LanguageCheckpoint::<Cpu>::language_model(&self.0, place)
+    }
+}
+
+#[test]
+fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
+    let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
+    let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
+    let error = compose::<Cpu, _>(&replay.job(), &Overwritten(language), &place(), &Unobserved)
+        .expect_err("it has changed");
+    let Error::Checkpoint(cause) = &error else { panic!("{error}") };
+    assert_eq!(cause.to_string(), "`lm.safetensors` was written to while it was in use");
+}
+
 #[test]
 fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");

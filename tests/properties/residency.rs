@@ -113,6 +113,56 @@ fn a_song_that_fails_stops_no_other() {
     assert!(made[0].is_ok() && made[0] == made[2]);
 }
 
+/// A file that is overwritten once the diffusion transformer was read.
+struct Overwritten(Cell<bool>);
+
+impl Change for Overwritten {
+    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
+        self.0.set(self.0.get() || part == Part::Dit);
+        network
+    }
+
+    fn unchanged(&self) -> Result<(), acestep_import::Error> {
+        let (path, how) = ("model.safetensors".into(), "was written to".to_owned());
+        match self.0.get() {
+            false => Ok(()),
+            true => Err(acestep_import::Error::Changed { path, how }),
+        }
+    }
+}
+
+/// The network uses its file in place, so that what it computed is of two files; no step more is taken.
+#[test]
+fn a_file_that_changes_while_its_network_is_at_work_ends_the_song() {
+    #[derive(Default)]
+    struct Steps(Cell<usize>);
+    impl Observe for Steps {
+        fn event(&self, event: Event) {
+            if let Event::Advanced { stage: Stage::Diffusion, done, .. } = event {
+                self.0.set(self.0.get().max(done));
+            }
+        }
+    }
+    for dtype in [burn::tensor::DType::F32, burn::tensor::DType::BF16] {
+        let model = Altered::new(Overwritten(Cell::new(false)));
+        let plan = plan(&request(), &model.model);
+        let place = acestep_model::Place { dtype, ..place() };
+        let parts = Parts::<Cpu, _>::new(&model, place, Residency::WhileUsed);
+        let steps = Steps::default();
+        let error = generate(&plan, &parts, &steps).expect_err("it has changed");
+        assert!(matches!(error, Error::Checkpoint(_)), "{error:?}");
+        let text = with_causes(&error);
+        assert!(text.contains("`model.safetensors` was written to while it was in use"), "{text}");
+        assert!(steps.0.get() <= 1, "{} steps", steps.0.get());
+    }
+}
+
+/// An error with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// A network that does not fit into the device's memory.
 struct Refused(Part);
 

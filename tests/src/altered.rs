@@ -23,6 +23,14 @@ pub trait Change {
     fn vae_decoder(&self, network: oobleck::Decoder<Cpu>) -> oobleck::Decoder<Cpu> {
         self.network(Part::VaeDecoder, network)
     }
+
+    /// Says if a file was changed since it was opened.
+    ///
+    /// # Errors
+    /// If one was.
+    fn unchanged(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The built-in turbo checkpoint with a change.
@@ -50,6 +58,10 @@ impl<C: Change> Checkpoint<Cpu> for Altered<C> {
 
     fn configs(&self) -> &Configs {
         self.change.configs(Checkpoint::<Cpu>::configs(&self.model))
+    }
+
+    fn unchanged(&self) -> Result<(), Error> {
+        self.change.unchanged()
     }
 
     fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {

@@ -312,14 +312,17 @@ impl acestep_runtime::Job for Learn<'_> {
             |step, addition| {
                 let loss = lessons.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
+                // The weights are used in their file. What no number comes of is not saved.
+                let error = error.filter(|_| Checkpoint::<B>::unchanged(folder).is_ok());
                 first.set(first.get().or(error));
                 progress.event(Event::Advanced { stage, done: step + 1, total });
                 Lesson { loss, parts: [error.unwrap_or(f32::NAN)] }
             },
             &mut |row: &Row<1>| last.set(Some(row.parts[0])),
             &|| progress.cancelled(),
-        )?;
-        let Some(learned) = learned else { return Ok(None) };
+        );
+        Checkpoint::<B>::unchanged(folder)?;
+        let Some(learned) = learned? else { return Ok(None) };
         lora::write(output, &learned, shape, folder.name())?;
         progress.event(Event::Finished { stage, elapsed: start.elapsed() });
         Ok(Some(first.get().zip(last.get()).map(|(first, last)| [first, last])))

@@ -19,6 +19,8 @@
 //! arXiv:2309.14859; DoRA, Liu et al. 2024, arXiv:2402.09353; PEFT `DoraLinearLayer`; LyCORIS
 //! `apply_weight_decompose`.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 /// LyCORIS adds the resolution of the weight's type to a length before it divides by it; the
@@ -45,20 +47,21 @@ pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize, scale:
     result
 }
 
-/// `scale (first ⊗ second)`, where `first` has `columns.0` columns and `second` `columns.1`.
+/// `rows` of `scale (first ⊗ second)`, where `first` has `columns.0` columns and `second` `columns.1`.
 pub(super) fn kronecker(
     first: &[f32],
     second: &[f32],
     columns: (usize, usize),
+    rows: &Range<usize>,
     scale: f32,
 ) -> Vec<f32> {
-    let mut result = vec![0.0; first.len() * second.len()];
     let width = columns.0 * columns.1;
+    let mut result = vec![0.0; rows.len() * width];
     if width == 0 {
         return result;
     }
     let inner_rows = second.len() / columns.1;
-    result.par_chunks_mut(width).enumerate().for_each(|(row, values)| {
+    result.par_chunks_mut(width).zip(rows.clone()).for_each(|(values, row)| {
         let outer = &first[row / inner_rows * columns.0..][..columns.0];
         let inner = &second[row % inner_rows * columns.1..][..columns.1];
         for (block, &x) in values.chunks_exact_mut(columns.1).zip(outer) {
@@ -80,7 +83,7 @@ pub(super) enum Lengths {
     Peft,
     /// LyCORIS: each row, or each column, gets its length, blended by the user's scale.
     Lycoris {
-        /// Columns instead of rows.
+        /// Columns instead of rows, or groups of neighbouring ones: as many as there are lengths.
         of_columns: bool,
         /// The user's scale.
         user: f64,
@@ -100,10 +103,16 @@ pub(super) fn decompose(
     }
     match how {
         Lengths::Lycoris { of_columns: true, user } => {
-            let mut squares = vec![0.0_f64; columns];
+            let group = columns / lengths.len().clamp(1, columns);
+            let mut squares = vec![0.0_f64; lengths.len()];
             for (row, change) in weight.chunks_exact(columns).zip(delta.chunks_exact(columns)) {
-                for ((square, &w), &d) in squares.iter_mut().zip(row).zip(change) {
-                    *square += f64::from(w + d).powi(2);
+                let groups = row.chunks(group).zip(change.chunks(group));
+                for (square, (row, change)) in squares.iter_mut().zip(groups) {
+                    *square += row
+                        .iter()
+                        .zip(change)
+                        .map(|(&w, &d)| f64::from(w + d).powi(2))
+                        .sum::<f64>();
                 }
             }
             let factors: Vec<f64> = squares
@@ -113,8 +122,9 @@ pub(super) fn decompose(
                 .collect();
             let rows = delta.par_chunks_mut(columns).zip(weight.par_chunks(columns));
             rows.for_each(|(change, row)| {
-                for ((d, &w), &factor) in change.iter_mut().zip(row).zip(&factors) {
-                    *d = scaled(w, *d, factor);
+                let groups = change.chunks_mut(group).zip(row.chunks(group));
+                for ((change, row), &factor) in groups.zip(&factors) {
+                    change.iter_mut().zip(row).for_each(|(d, &w)| *d = scaled(w, *d, factor));
                 }
             });
         }
@@ -166,11 +176,13 @@ mod tests {
     /// numpy: `np.kron([[1, 2], [3, 4]], [[0, 5, 1]])`.
     #[test]
     fn the_kronecker_product_puts_the_second_into_each_number_of_the_first() {
-        let values = kronecker(&[1.0, 2.0, 3.0, 4.0], &[0.0, 5.0, 1.0], (2, 3), 2.0);
+        let values = kronecker(&[1.0, 2.0, 3.0, 4.0], &[0.0, 5.0, 1.0], (2, 3), &(0..2), 2.0);
         assert_eq!(values, [0.0, 10.0, 2.0, 0.0, 20.0, 4.0, 0.0, 30.0, 6.0, 0.0, 40.0, 8.0]);
         // numpy: `np.kron([[1, 2]], [[1, 0], [0, 3]])`.
-        let values = kronecker(&[1.0, 2.0], &[1.0, 0.0, 0.0, 3.0], (2, 2), 1.0);
+        let (first, second) = ([1.0, 2.0], [1.0, 0.0, 0.0, 3.0]);
+        let values = kronecker(&first, &second, (2, 2), &(0..2), 1.0);
         assert_eq!(values, [1.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0, 6.0]);
+        assert_eq!(kronecker(&first, &second, (2, 2), &(1..2), 1.0), values[4..]);
     }
 
     /// |(3, 4)| = 5: the length 10 doubles the row.

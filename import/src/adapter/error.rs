@@ -31,6 +31,8 @@ pub enum AdapterError {
         path: PathBuf,
         /// What it is, as far as it can be told.
         reason: String,
+        /// The remedy.
+        remedy: &'static str,
     },
     /// The settings beside or in the file cannot be understood.
     #[error("the settings of the adapter in `{}` cannot be used: {reason}", path.display())]
@@ -132,9 +134,7 @@ impl AdapterError {
             Self::NotADirectoryOfOne { .. } => {
                 "a PEFT adapter is a directory with adapter_config.json and adapter_model.safetensors; others are one .safetensors file: name that"
             }
-            Self::NotAnAdapter { .. } => {
-                "`acestep adapter show FILE` says what a file holds; a whole model is chosen with --model"
-            }
+            Self::NotAnAdapter { remedy, .. } => remedy,
             Self::BadSettings { .. } => "use the settings that were saved with it, unchanged",
             Self::NotSupported { .. } => {
                 "merge it into its model where it was trained and use that as --model, or train a LoRA, LoKr or LoHa without it"

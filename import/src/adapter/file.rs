@@ -16,7 +16,7 @@ use super::{
     key::{self, Key, Role},
     location::{self, Found, Location},
     module::Module,
-    name,
+    name, other,
     settings::Settings,
 };
 use crate::{Directory, Error, Layout, Tensors, error::Names};
@@ -43,6 +43,13 @@ impl Adapter {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let Location { directory, file, settings, lacks_settings } = location::locate(path)?;
         let tensors = Tensors::open_file(&directory, &file)?;
+        let path = tensors.path().to_owned();
+        // A VAE has tensors called alpha too.
+        if !tensors.names().any(key::is_change)
+            && let Some(other) = other::by_names(&tensors)
+        {
+            return Err(other.refused(&path).into());
+        }
         let settings_path = match &settings {
             Some((name, _)) => directory.path(name),
             None => tensors.path().to_owned(),
@@ -51,11 +58,9 @@ impl Adapter {
             Some((_, text)) => Settings::peft(&settings_path, &text)?,
             None => Settings::metadata(&settings_path, &metadata(&directory, &file)?)?,
         };
-        let path = tensors.path().to_owned();
         let (groups, mut spare) = grouped(&tensors)?;
         if groups.is_empty() {
-            let reason = foreign(&tensors);
-            return Err(AdapterError::NotAnAdapter { path, reason }.into());
+            return Err(other::unknown(&tensors).into());
         }
         let mut modules = Vec::new();
         for (name, group) in groups {
@@ -150,6 +155,35 @@ impl Adapter {
         self.modules.iter().map(|module| (module.title(), module.shape.as_slice()))
     }
 
+    /// True if it changes nothing by its own settings, whatever scale it is given: the alpha of all its
+    /// modules is 0.
+    pub fn is_silent(&self) -> bool {
+        self.modules.iter().all(Module::is_silent)
+    }
+
+    /// The note on modules whose alpha is 0.
+    fn without_effect(&self) -> Option<String> {
+        let silent = self.modules.iter().filter(|module| module.is_silent()).count();
+        let name = self.path.display();
+        let mend = "at no scale; if that is a mistake, set `lora_alpha` of its settings, or the modules' \
+                    `alpha`, to the value that it was trained with";
+        match (silent, self.modules.len()) {
+            (0, _) => None,
+            (silent, all) if silent == all => Some(format!(
+                "the adapter `{name}` changes nothing by its own settings: its alpha is 0, and so is \
+                 alpha over rank, by which every change is multiplied; it has an effect {mend}"
+            )),
+            (1, all) => Some(format!(
+                "the alpha of 1 of the {all} modules of the adapter `{name}` is 0: by its own settings \
+                 it has an effect {mend}"
+            )),
+            (silent, all) => Some(format!(
+                "the alpha of {silent} of the {all} modules of the adapter `{name}` is 0: by its own \
+                 settings they have an effect {mend}"
+            )),
+        }
+    }
+
     /// How many numbers its tensors have.
     pub fn parameters(&self) -> u64 {
         // An empty tensor may have sizes whose product is beyond every number.
@@ -158,10 +192,11 @@ impl Adapter {
         self.tensors.names().map(|name| size(name) as u64).sum()
     }
 
-    /// What is in the file or its settings and is not used, and what else has its name, one sentence
-    /// each.
+    /// Notes on parts of the file or its settings that are not used or have no effect, and on other files of
+    /// its name, one sentence each.
     pub fn unused(&self) -> Vec<String> {
         let mut said = self.notices.clone();
+        said.extend(self.without_effect());
         let name = self.path.display();
         if !self.spare.is_empty() {
             said.push(format!(
@@ -250,18 +285,6 @@ fn metadata(directory: &Directory, file: &str) -> Result<BTreeMap<String, String
     let pairs = header.as_ref().and_then(|header| header.get("__metadata__")?.as_object());
     let pair = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     Ok(pairs.into_iter().flatten().filter_map(pair).collect())
-}
-
-/// What a file without a single tensor of an adapter seems to be.
-fn foreign(tensors: &Tensors) -> String {
-    let names: Vec<_> = tensors.names().map(str::to_owned).collect();
-    if names.is_empty() {
-        return "it has no tensors".to_owned();
-    }
-    let whole = names.iter().any(|name| name.ends_with("_proj.weight"));
-    let what =
-        if whole { "it seems to be a whole network" } else { "none of its tensors is one's" };
-    format!("{what}: {}", Names(names))
 }
 
 /// `1 tensor`, `2 tensors`

@@ -10,7 +10,9 @@ use super::{
     Adapter, AdapterError,
     delta::energy,
     file::counted,
+    fused,
     module::Module,
+    place::{self, Place},
     target::{LAYERS_BEYOND, Targets},
 };
 use crate::{Error, error::Names};
@@ -20,8 +22,8 @@ use crate::{Error, error::Names};
 pub struct Fitted {
     adapter: Adapter,
     scale: f64,
-    /// Paths of parameters to the place in the adapter's list of modules.
-    places: HashMap<String, usize>,
+    /// Paths of parameters to what changes them.
+    places: HashMap<String, Place>,
     /// Weights of the network that could be changed.
     targets: usize,
     /// Modules that the model does not have, and what they seem to be of.
@@ -47,25 +49,31 @@ impl Fitted {
         let mut places = HashMap::new();
         let mut unmatched = Vec::new();
         for (place, module) in adapter.list().iter().enumerate() {
-            let Some((target, shape)) = targets.find(&module.name, module.parameter) else {
+            let Some(found) = targets.find(&module.name, module.parameter) else {
+                if targets.is_mixed(&module.name) {
+                    return Err(fused::mixed(path(), &module.name));
+                }
                 unmatched.push((module.title(), targets.other(&module.name)));
                 continue;
             };
-            if !module.fits(shape) {
+            let shape = place::together(&found);
+            if !module.fits(&shape) {
                 return Err(AdapterError::WrongShape {
                     path: path(),
                     module: module.title(),
-                    expected: shape.to_vec(),
+                    likely: likely(&shape, &module.shape),
+                    expected: shape,
                     found: module.shape.clone(),
-                    likely: likely(shape, &module.shape),
                 });
             }
-            if let Some(other) = places.insert(target.to_owned(), place) {
-                return Err(AdapterError::Twice {
-                    path: path(),
-                    first: adapter.list()[other].title(),
-                    second: module.title(),
-                });
+            for (target, place) in place::divided(place, module, &found) {
+                if let Some(other) = places.insert(target, place) {
+                    return Err(AdapterError::Twice {
+                        path: path(),
+                        first: adapter.list()[other.module].title(),
+                        second: module.title(),
+                    });
+                }
             }
         }
         refuse_unknown(&adapter, targets)?;
@@ -88,6 +96,8 @@ impl Fitted {
                     "`{module}` is of a layer that {model} does not have, while its widths fit: it is \
                      one of a language model, most likely"
                 ),
+                remedy: "adapters change the diffusion transformer alone: merge it into its language \
+                         model where it was trained, and pass that as --lm-model",
             });
         }
         let is_product = |module: &Module| module.is_product();
@@ -157,11 +167,25 @@ impl Fitted {
                 Names(names)
             ));
         }
+        said.extend(self.of_several());
         if self.scale == 0.0 {
             said.push(format!("the adapter `{name}` has the scale 0: it changes nothing"));
         }
         said.extend(self.without_alpha());
         said
+    }
+
+    /// The note on modules that are several of the model's in one.
+    fn of_several(&self) -> Option<String> {
+        let (count, first, order) = place::of_several(self.places.values())?;
+        let (are, have) = if count == 1 { ("is", "its") } else { ("are each", "their") };
+        Some(format!(
+            "{} of the adapter `{}` {are} several of the model's in one, as `{}`; {have} rows are taken \
+             for those of {order}, in this order",
+            counted(count, "module"),
+            self.path().display(),
+            self.adapter.list()[first].title(),
+        ))
     }
 
     /// What is to be said of modules without an alpha.
@@ -191,31 +215,44 @@ impl Fitted {
 
     /// Whether it changes the parameter at `path`.
     pub(super) fn changes(&self, path: &str) -> bool {
-        self.module(path).is_some()
+        self.place(path).is_some()
     }
 
-    /// The change of the parameter at `path`, if there is one, whose own values are `weight`. It is
-    /// measured on the way.
+    /// The change of the parameter at `path`, if there is one, whose own values are `weight`; `read`
+    /// gives those of others. It is measured on the way.
     ///
     /// # Errors
-    /// If its file has been cut since it was opened.
-    pub(super) fn change_of(&self, path: &str, weight: &[f32]) -> Result<Option<Vec<f32>>, Error> {
-        let Some(module) = self.module(path) else { return Ok(None) };
-        let change = module.change(self.adapter.tensors(), weight, self.scale)?;
+    /// If its file has been cut since it was opened; those of `read`.
+    pub(super) fn change_of(
+        &self,
+        path: &str,
+        weight: &[f32],
+        read: Read<'_>,
+    ) -> Result<Option<Vec<f32>>, Error> {
+        let Some((Place { rows, sharing, .. }, module)) = self.place(path) else { return Ok(None) };
+        let whole = || {
+            let mut all = Vec::new();
+            sharing.iter().try_for_each(|path| read(path).map(|values| all.extend(values)))?;
+            Ok(all)
+        };
+        let change = module.change(self.adapter.tensors(), (weight, rows), whole, self.scale)?;
         self.measured().insert(path.to_owned(), [energy(&change), energy(weight)]);
         Ok(Some(change))
     }
 
     /// What changes the parameter at `path`; at scale 0 nothing does, whatever DoRA's lengths are.
-    fn module(&self, path: &str) -> Option<&Module> {
+    fn place(&self, path: &str) -> Option<(&Place, &Module)> {
         let place = self.places.get(path).filter(|_| self.scale != 0.0)?;
-        self.adapter.list().get(*place)
+        Some((place, self.adapter.list().get(place.module)?))
     }
 
     fn measured(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, [f64; 2]>> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Reads the values of the parameter at a path.
+pub(super) type Read<'a> = &'a dyn Fn(&str) -> Result<Vec<f32>, Error>;
 
 /// `the text encoder and the conditioner`
 fn of(unmatched: &[(String, &'static str)]) -> String {

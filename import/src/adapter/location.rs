@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::AdapterError;
+use super::{AdapterError, other};
 use crate::{
     Directory, Error, Layout,
     error::{Names, Places},
@@ -93,10 +93,10 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
     // `Path::parent` of a bare name is empty, which is no directory.
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     if [".pt", ".bin", ".pth", ".ckpt"].iter().any(|ending| file.ends_with(ending)) {
-        let reason = "it is a pickle of PyTorch, which can hold programs and is not read: \
-                      save it as safetensors"
-            .to_owned();
-        return Err(AdapterError::NotAnAdapter { path: path.to_owned(), reason }.into());
+        return Err(other::pickle().refused(path).into());
+    }
+    if let Some(other) = other::by_bytes(path) {
+        return Err(other.refused(path).into());
     }
     if file == PEFT[0] {
         return of_directory(parent);
@@ -123,10 +123,13 @@ fn of_directory(path: &Path) -> Result<Location, Error> {
     let known = directories.iter().find(|directory| is_known(directory));
     let path = known.or(directories.iter().find(has_any)).map_or(path, PathBuf::as_path);
     let directory = Directory::Disk(path.to_owned());
-    let file = file_of(path).map_err(|found| {
-        let path = path.to_owned();
-        Error::from(AdapterError::NotADirectoryOfOne { path, found })
+    let file = file_of(path).map_err(|found| match other::by_directory(path) {
+        Some(other) => other.refused(path),
+        None => AdapterError::NotADirectoryOfOne { path: path.to_owned(), found },
     })?;
+    if let Some(other) = other::by_bytes(&path.join(&file)) {
+        return Err(other.refused(&path.join(&file)).into());
+    }
     let (settings, lacks_settings) = match directory.has(PEFT[0]) {
         true => (Some((PEFT[0], directory.text(PEFT[0])?)), false),
         false => (None, file == PEFT[1]),

@@ -17,7 +17,7 @@ use std::{
 use burn::tensor::{DType, TensorData};
 use half::{bf16, f16};
 
-use super::{Adapter, AdapterError, Fitted, target::Targets};
+use super::{Adapter, AdapterError, Fitted, fit::Read, target::Targets};
 use crate::{Error, safetensors::is_beyond_f16};
 
 /// Adapters that fit a model, each with the user's scale.
@@ -64,21 +64,23 @@ impl Adapters {
         self.list.iter().any(|fitted| fitted.changes(path))
     }
 
-    /// `weight`, the values of the parameter at `path` in f32, with all changes, as `dtype`.
+    /// `weight`, the values of the parameter at `path` in f32, with all changes, as `dtype`; `read` gives
+    /// the values of others.
     ///
     /// # Errors
-    /// If a value does not fit into `dtype`, or a file has been cut since it was opened.
+    /// If a value does not fit into `dtype`, or a file has been cut since it was opened; those of `read`.
     pub(crate) fn merge(
         &self,
         path: &str,
         weight: TensorData,
         dtype: DType,
+        read: Read<'_>,
     ) -> Result<TensorData, Error> {
         let shape = weight.shape.clone();
         let mut weight = weight.to_vec::<f32>().expect("it was read as f32");
         let mut sum: Option<Vec<f32>> = None;
         for fitted in &self.list {
-            let Some(change) = fitted.change_of(path, &weight)? else { continue };
+            let Some(change) = fitted.change_of(path, &weight, read)? else { continue };
             match &mut sum {
                 None => sum = Some(change),
                 Some(sum) => sum.iter_mut().zip(change).for_each(|(x, y)| *x += y),

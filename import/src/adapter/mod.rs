@@ -5,13 +5,16 @@
 //! |---|---|
 //! | `location` | the path of an adapter to its files |
 //! | `name` | what it is called |
+//! | `other` | what a file is that is no adapter |
 //! | `key` | a tensor's name to module and role |
 //! | `settings` | rank, alpha, and what is not built |
 //! | `file` | [`Adapter`]: the modules of a file, checked |
 //! | `module` | the tensors of one module, and what they add to its parameters |
 //! | `product` | the products that a change can be |
 //! | `target` | what tools call the transformer's modules |
+//! | `fused` | layers that are several of the transformer's in one |
 //! | `fit` | [`Fitted`]: an adapter on a model, by module and parameter |
+//! | `place` | parameters, each with what changes it |
 //! | `merge` | [`Adapters`]: several on a model, and the sum |
 //! | `delta` | the arithmetic |
 //!
@@ -22,11 +25,14 @@ mod delta;
 mod error;
 mod file;
 mod fit;
+mod fused;
 mod key;
 mod location;
 mod merge;
 mod module;
 mod name;
+mod other;
+mod place;
 mod product;
 mod settings;
 mod target;

@@ -1,12 +1,12 @@
 //! The change of one parameter: its tensors in the file, how strongly they work, what is added.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use super::{
     AdapterError,
     delta::{self, Lengths},
     key::Role,
-    product::{Product, Whole, shape_of},
+    product::{Product, Whole, of_rows, shape_of},
     settings::{Scale, Settings},
 };
 use crate::{Error, Tensors};
@@ -123,6 +123,11 @@ impl Module {
         self.parameter == Parameter::Matrix
     }
 
+    /// The number of its rows.
+    pub(super) fn rows(&self) -> usize {
+        self.shape.first().copied().unwrap_or(1)
+    }
+
     /// Whether it is for a parameter of `shape`.
     pub(super) fn fits(&self, shape: &[usize]) -> bool {
         if let (true, [rows, rest @ ..]) = (self.is_product(), shape) {
@@ -146,30 +151,54 @@ impl Module {
         self.product.tensors().into_iter().chain(lengths)
     }
 
-    /// What is added to `weight`, row-major as the module's shape, at the user's scale `user`.
+    /// True if it changes nothing, whatever the user's scale is: its alpha makes every product 0, and no
+    /// lengths are given to the sum.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_product() && self.factor as f32 == 0.0 && !self.has_lengths()
+    }
+
+    /// The change of `weight`, which is `rows` of the module, row-major, at the user's scale `user`.
+    /// Lengths of columns are those of all rows, which `whole` reads.
     ///
     /// # Errors
-    /// If the file has been cut since it was opened.
+    /// If the file has been cut since it was opened; those of `whole`.
     pub(super) fn change(
         &self,
         tensors: &Tensors,
-        weight: &[f32],
+        (weight, rows): (&[f32], &Range<usize>),
+        whole: impl FnOnce() -> Result<Vec<f32>, Error>,
         user: f64,
     ) -> Result<Vec<f32>, Error> {
         let outer = match self.lengths {
             Some((_, Dora::Lycoris { .. })) => 1.0,
             _ => user,
         };
-        let columns = self.shape.get(1).copied().unwrap_or(1);
-        let mut delta = self.product.values(tensors, columns, (self.factor * outer) as f32)?;
-        if let Some((name, dora)) = &self.lengths {
-            let how = match *dora {
-                Dora::Peft => Lengths::Peft,
-                Dora::Lycoris { of_columns } => Lengths::Lycoris { of_columns, user },
-            };
-            delta::decompose(weight, &mut delta, columns, &tensors.values(name)?, how);
+        let [all, rest @ ..] = &self.shape[..] else {
+            // One number.
+            return self.product.values(tensors, 1, &(0..1), (self.factor * outer) as f32);
+        };
+        let columns = rest.iter().product();
+        let product = |rows: &Range<usize>| {
+            self.product.values(tensors, columns, rows, (self.factor * outer) as f32)
+        };
+        let Some((name, dora)) = &self.lengths else { return product(rows) };
+        let lengths = tensors.values(name)?;
+        let (how, of_columns) = match *dora {
+            Dora::Peft => (Lengths::Peft, false),
+            Dora::Lycoris { of_columns } => (Lengths::Lycoris { of_columns, user }, of_columns),
+        };
+        if !of_columns {
+            let mut delta = product(rows)?;
+            delta::decompose(weight, &mut delta, columns, &lengths[rows.clone()], how);
+            return Ok(delta);
         }
-        Ok(delta)
+        let weight = match rows.len() < *all {
+            true => Cow::Owned(whole()?),
+            false => Cow::Borrowed(weight),
+        };
+        let mut delta = product(&(0..*all))?;
+        delta::decompose(&weight, &mut delta, columns, &lengths, how);
+        Ok(of_rows(delta, rows, columns))
     }
 }
 
@@ -205,6 +234,14 @@ fn lengths(
         (true, _, &[rows, _]) if of_rows(rows) || shape == [1, rows] => Dora::Peft,
         (false, _, &[rows, _]) if of_rows(rows) => Dora::Lycoris { of_columns: false },
         (false, &[1, width], &[_, columns]) if width == columns => {
+            Dora::Lycoris { of_columns: true }
+        }
+        // Of a convolution: one for each input, whose weights lie side by side.
+        (false, &[1, inputs, ref taps @ ..], &[_, columns])
+            if !taps.is_empty()
+                && taps.iter().all(|&size| size == 1)
+                && columns.is_multiple_of(inputs) =>
+        {
             Dora::Lycoris { of_columns: true }
         }
         _ => return Err(format!("DoRA's lengths are {shape:?} for a weight {weight:?}")),

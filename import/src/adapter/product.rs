@@ -1,6 +1,6 @@
 //! What is added to one weight before DoRA: the tensors, and how they make a change of them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     delta,
@@ -178,7 +178,7 @@ impl Product {
         }
     }
 
-    /// The product times `scale`, row-major in rows of `columns`.
+    /// `rows` of the product times `scale`, row-major, each of `columns`.
     ///
     /// # Errors
     /// If the file has been cut since it was opened.
@@ -186,32 +186,45 @@ impl Product {
         &self,
         tensors: &Tensors,
         columns: usize,
+        rows: &Range<usize>,
         scale: f32,
     ) -> Result<Vec<f32>, Error> {
         let read = |name: &str| tensors.values::<f32>(name);
         Ok(match self {
-            Self::Lora { down, up, rank } => {
-                delta::product(&read(up)?, &read(down)?, *rank, columns, scale)
-            }
+            Self::Lora { down, up, rank } => delta::product(
+                &of_rows(read(up)?, rows, *rank),
+                &read(down)?,
+                *rank,
+                columns,
+                scale,
+            ),
             Self::Lokr([first, second]) => {
                 let widths = (first.shape[1], second.shape[1]);
-                delta::kronecker(&first.values(tensors)?, &second.values(tensors)?, widths, scale)
+                let (first, second) = (first.values(tensors)?, second.values(tensors)?);
+                delta::kronecker(&first, &second, widths, rows, scale)
             }
             Self::Loha([first, second], rank) => {
                 let one = |[left, right]: &[String; 2]| -> Result<_, Error> {
-                    Ok(delta::product(&read(left)?, &read(right)?, *rank, columns, 1.0))
+                    let left = of_rows(read(left)?, rows, *rank);
+                    Ok(delta::product(&left, &read(right)?, *rank, columns, 1.0))
                 };
                 let mut result = one(first)?;
                 delta::hadamard(&mut result, &one(second)?, scale);
                 result
             }
             Self::Difference(name) => {
-                let mut values = read(name)?;
+                let mut values = of_rows(read(name)?, rows, columns);
                 values.iter_mut().for_each(|x| *x *= scale);
                 values
             }
         })
     }
+}
+
+/// `rows` of `values`, each of `width`.
+pub(super) fn of_rows(mut values: Vec<f32>, rows: &Range<usize>, width: usize) -> Vec<f32> {
+    values.truncate(rows.end * width);
+    values.split_off(rows.start * width)
 }
 
 impl Half {

@@ -8,6 +8,8 @@
 //! | `lycoris_layers_0_self_attn_q_proj` | LyCORIS: ACE-Step's own LoKr training |
 //! | `lora_unet_`, `lora_transformer_`, also with `decoder_` after it | kohya's and OneTrainer's way |
 //!
+//! Several of the model's modules may be one layer of the adapter's: see [`fused`].
+//!
 //! Names with underscores cannot be taken apart (`self_attn` has one of its own), so they are made
 //! from the model's names and looked up.
 //!
@@ -16,7 +18,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::module::Parameter;
+use super::{fused, module::Parameter};
 
 /// What is said of modules in layers behind the last.
 pub(super) const LAYERS_BEYOND: &str = "layers that a larger model has";
@@ -57,8 +59,9 @@ const PATCHES: [(&str, [&str; 2]); 2] =
 pub(super) struct Targets {
     /// Paths to shapes.
     shapes: BTreeMap<String, Vec<usize>>,
-    /// Every spelling without prefixes to the path of a module, or of a parameter without one.
-    spellings: HashMap<String, String>,
+    /// Every spelling without prefixes to the paths of its modules, in the order of their rows: one, but
+    /// where a tool has several in one layer. A parameter without a module is taken for one.
+    spellings: HashMap<String, Vec<String>>,
 }
 
 impl Targets {
@@ -75,12 +78,20 @@ impl Targets {
                 names.extend(others.map(str::to_owned));
             }
             for name in names {
-                this.spellings.insert(name.replace('.', "_"), module.to_owned());
-                this.spellings.insert(name, module.to_owned());
+                this.spell(name, vec![module.to_owned()]);
             }
             this.shapes.insert(path, shape);
         }
+        for (name, modules) in fused::layers(&this.shapes) {
+            this.spell(name, modules);
+        }
         this
+    }
+
+    /// Lets `name`, with dots and with underscores, be that of `modules`.
+    fn spell(&mut self, name: String, modules: Vec<String>) {
+        self.spellings.insert(name.replace('.', "_"), modules.clone());
+        self.spellings.insert(name, modules);
     }
 
     /// How many can be changed by products.
@@ -93,20 +104,26 @@ impl Targets {
         self.shapes.len()
     }
 
-    /// The path and the shape of what `parameter` is of the module that an adapter calls `name`.
-    pub(super) fn find(&self, name: &str, parameter: Parameter) -> Option<(&str, &[usize])> {
-        let module = self.module(name)?;
+    /// The path and the shape of what `parameter` is of the module that an adapter calls `name`: one, or
+    /// all that are in one layer of the adapter's, in the order of their rows.
+    pub(super) fn find(&self, name: &str, parameter: Parameter) -> Option<Vec<(&str, &[usize])>> {
         let get = |path: &str| {
             let (path, shape) = self.shapes.get_key_value(path)?;
             Some((path.as_str(), shape.as_slice()))
         };
-        match parameter {
+        let of_module = |module: &String| match parameter {
             Parameter::Matrix => {
                 get(&format!("{module}.weight")).filter(|(path, shape)| is_matrix(path, shape))
             }
             Parameter::Any => get(&format!("{module}.weight")).or_else(|| get(module)),
             Parameter::Bias => get(&format!("{module}.bias")),
-        }
+        };
+        self.modules(name)?.iter().map(of_module).collect()
+    }
+
+    /// True if `name` is that of several modules in one whose rows are in an order that is not known.
+    pub(super) fn is_mixed(&self, name: &str) -> bool {
+        fused::is_mixed(bare(name), |name| self.spellings.contains_key(name))
     }
 
     /// Whether `tensor` is called like something of a module of the transformer, or like one of its
@@ -114,7 +131,7 @@ impl Targets {
     pub(super) fn has(&self, tensor: &str) -> bool {
         let mut name = tensor;
         loop {
-            if self.module(name).is_some() {
+            if self.modules(name).is_some() {
                 return true;
             }
             // What follows the module may be of two parts: `default.weight`.
@@ -125,12 +142,9 @@ impl Targets {
         }
     }
 
-    /// The path of the module that an adapter calls `name`.
-    fn module(&self, name: &str) -> Option<&str> {
-        let bare = without_prefixes(name);
-        let flat = FLAT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
-        let flat = flat.map(|name| name.strip_prefix("decoder_").unwrap_or(name));
-        self.spellings.get(flat.unwrap_or(bare)).map(String::as_str)
+    /// The paths of the modules that an adapter calls `name`.
+    fn modules(&self, name: &str) -> Option<&[String]> {
+        self.spellings.get(bare(name)).map(Vec::as_slice)
     }
 
     /// What `name`, which is none of these, seems to belong to.
@@ -149,7 +163,7 @@ impl Targets {
             "the VAE"
         } else if bare.contains("transformer_blocks") || bare.contains("speaker_embedder") {
             "ACE-Step 1 or another model"
-        } else if self.module(name).is_some() {
+        } else if self.modules(name).is_some() {
             // Its parameter is not there, or is no matrix.
             "a network like this one with more parameters"
         } else if self.is_layer_beyond(bare) {
@@ -183,118 +197,19 @@ fn is_matrix(path: &str, shape: &[usize]) -> bool {
     module.is_some_and(|module| shape.len() == 2 || PATCHES.iter().any(|(ours, _)| *ours == module))
 }
 
+/// `name` without what tools put before it, with dots or with underscores.
+fn bare(name: &str) -> &str {
+    let flat = FLAT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    match flat {
+        Some(name) => name.strip_prefix("decoder_").unwrap_or(name),
+        None => without_prefixes(name),
+    }
+}
+
 /// `name` without every known prefix.
 pub(super) fn without_prefixes(mut name: &str) -> &str {
     while let Some(rest) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) {
         name = rest;
     }
     name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn targets() -> Targets {
-        let shape = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());
-        Targets::new([
-            shape("layers.0.self_attn.q_proj.weight", &[64, 64]),
-            shape("layers.0.self_attn.o_proj.weight", &[64, 64]),
-            shape("layers.0.mlp.up_proj.weight", &[96, 64]),
-            shape("layers.0.mlp_norm.weight", &[64]),
-            shape("layers.0.scale_shift_table", &[1, 6, 64]),
-            shape("time_embed.linear_1.weight", &[64, 256]),
-            shape("time_embed.linear_1.bias", &[64]),
-            shape("proj_in.weight", &[64, 48, 2]),
-            shape("proj_out.weight", &[64, 16, 2]),
-            shape("proj_out.bias", &[16]),
-        ])
-    }
-
-    #[test]
-    fn every_tools_spelling_finds_the_module() {
-        let targets = targets();
-        assert_eq!((targets.matrices(), targets.all()), (6, 10));
-        for (name, path) in [
-            ("base_model.model.layers.0.self_attn.q_proj", "layers.0.self_attn.q_proj"),
-            ("base_model.model.decoder.layers.0.self_attn.q_proj", "layers.0.self_attn.q_proj"),
-            ("diffusion_model.layers.0.self_attn.q_proj", "layers.0.self_attn.q_proj"),
-            ("diffusion_model.decoder.layers.0.mlp.up_proj", "layers.0.mlp.up_proj"),
-            ("transformer.layers.0.self_attn.to_q", "layers.0.self_attn.q_proj"),
-            ("layers.0.self_attn.to_out.0", "layers.0.self_attn.o_proj"),
-            ("layers.0.self_attn.to_out", "layers.0.self_attn.o_proj"),
-            ("layers.0.self_attn.o_proj", "layers.0.self_attn.o_proj"),
-            ("lycoris_layers_0_self_attn_q_proj", "layers.0.self_attn.q_proj"),
-            ("lycoris_time_embed_linear_1", "time_embed.linear_1"),
-            ("lora_unet_layers_0_self_attn_to_out_0", "layers.0.self_attn.o_proj"),
-            ("lora_unet_decoder_layers_0_mlp_up_proj", "layers.0.mlp.up_proj"),
-            ("lora_transformer_layers_0_self_attn_to_q", "layers.0.self_attn.q_proj"),
-            ("decoder.proj_in.1", "proj_in"),
-            ("transformer.proj_in_conv", "proj_in"),
-            ("diffusion_model.decoder.proj_out.1", "proj_out"),
-        ] {
-            let found = targets.find(name, Parameter::Matrix).map(|(path, _)| path);
-            assert_eq!(found, Some(&*format!("{path}.weight")), "{name}");
-        }
-        assert_eq!(targets.find("proj_in", Parameter::Matrix).expect("there").1, [64, 48, 2]);
-    }
-
-    #[test]
-    fn a_difference_finds_a_parameter_of_any_shape() {
-        use Parameter::{Any, Bias, Matrix};
-        let targets = targets();
-        for (name, parameter, found) in [
-            ("diffusion_model.decoder.layers.0.mlp_norm", Any, Some("layers.0.mlp_norm.weight")),
-            ("layers.0.mlp_norm", Matrix, None),
-            ("layers.0.mlp_norm", Bias, None),
-            ("lycoris_layers_0_mlp_norm", Any, Some("layers.0.mlp_norm.weight")),
-            ("diffusion_model.decoder.proj_out.1", Any, Some("proj_out.weight")),
-            ("diffusion_model.decoder.proj_out.1", Bias, Some("proj_out.bias")),
-            ("decoder.time_embed.linear_1", Bias, Some("time_embed.linear_1.bias")),
-            ("layers.0.scale_shift_table", Any, Some("layers.0.scale_shift_table")),
-            ("layers.0.scale_shift_table", Bias, None),
-            ("encoder.norm", Any, None),
-        ] {
-            let place = targets.find(name, parameter).map(|(path, _)| path);
-            assert_eq!(place, found, "{name} {parameter:?}");
-        }
-    }
-
-    #[test]
-    fn a_tensor_is_the_models_by_its_name() {
-        let targets = targets();
-        for (tensor, is) in [
-            ("base_model.model.layers.0.mlp_norm.weight", true),
-            ("base_model.model.proj_out.1.bias", true),
-            ("layers.0.scale_shift_table", true),
-            ("layers.0.self_attn.q_proj.strange.default", true),
-            ("lycoris_layers_0_mlp_up_proj.strange", true),
-            ("note", false),
-            ("encoder.norm.weight", false),
-            ("base_model.model.layers.0", false),
-        ] {
-            assert_eq!(targets.has(tensor), is, "{tensor}");
-        }
-    }
-
-    /// PEFT around a causal language model has one `model.` more than around the decoder, and its
-    /// layers have the same names.
-    #[test]
-    fn modules_of_other_networks_are_not_taken_for_ours() {
-        let targets = targets();
-        for (name, other) in [
-            ("base_model.model.model.layers.0.self_attn.q_proj", "a language model"),
-            ("text_encoder.layers.0.self_attn.q_proj", "the text encoder"),
-            ("lora_te_layers_0_self_attn_q_proj", "the text encoder"),
-            ("base_model.model.encoder.lyric_encoder.layers.0.self_attn.q_proj", "the conditioner"),
-            ("transformer_blocks.0.attn.to_q", "ACE-Step 1 or another model"),
-            ("layers.7.self_attn.q_proj", "layers that a larger model has"),
-            ("lycoris_layers_30_mlp_up_proj", "layers that a larger model has"),
-            ("layers.0.mlp_norm", "a network like this one with more parameters"),
-            ("layers.0.mlp_gate", "no network that is known"),
-        ] {
-            assert_eq!(targets.find(name, Parameter::Matrix), None, "{name}");
-            assert_eq!(targets.other(name), other, "{name}");
-        }
-    }
 }

@@ -182,11 +182,22 @@ fn rows(entries: &BTreeMap<String, Entry>) -> Option<usize> {
 
 /// Returns the prefix of `kind` in the file.
 fn prefix(entries: &BTreeMap<String, Entry>, kind: Kind) -> Option<&'static str> {
-    let has = |prefix: &&&str| {
-        markers(kind).iter().any(|marker| entries.contains_key(&format!("{prefix}{marker}")))
-    };
+    prefix_among(&|name| entries.contains_key(name), kind)
+}
+
+/// The prefix under which the file whose tensors `has` knows by name has `kind`.
+fn prefix_among(has: &dyn Fn(&str) -> bool, kind: Kind) -> Option<&'static str> {
+    let is_there =
+        |prefix: &&&str| markers(kind).iter().any(|marker| has(&format!("{prefix}{marker}")));
     let (_, prefixes) = PREFIXES.iter().find(|(own, _)| *own == kind)?;
-    prefixes.iter().find(has).copied()
+    prefixes.iter().find(is_there).copied()
+}
+
+/// The networks of the file whose tensors `has` knows by name. A Qwen3 alone is both the text encoder
+/// and a language model: their names are the same.
+pub(super) fn networks(has: &dyn Fn(&str) -> bool) -> Vec<Kind> {
+    let kinds = PREFIXES.iter().map(|(kind, _)| *kind);
+    kinds.filter(|kind| prefix_among(has, *kind).is_some()).collect()
 }
 
 fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> Error {
@@ -202,11 +213,8 @@ fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> E
     if entries.keys().any(|name| adapter::is_change(name)) {
         return super::an_adapter(path);
     }
-    let held: Vec<_> = PREFIXES
-        .iter()
-        .filter(|(kind, _)| prefix(entries, *kind).is_some())
-        .map(|(kind, _)| kind.name())
-        .collect();
+    let held = networks(&|name| entries.contains_key(name));
+    let held: Vec<_> = held.into_iter().map(Kind::name).collect();
     if held.is_empty() {
         let first = entries.keys().next().cloned().unwrap_or_default();
         return Error::Foreign {

@@ -33,6 +33,7 @@ mod reader;
 
 const ARCHITECTURE: &str = "general.architecture";
 const NAME: &str = "general.name";
+const TYPE: &str = "general.type";
 const CONFIG: &str = "acestep.config_json";
 const IS_TURBO: &str = "acestep.is_turbo";
 const TOKENS: &str = "tokenizer.ggml.tokens";
@@ -126,6 +127,14 @@ pub(super) fn name(path: &Path) -> Option<String> {
     name
 }
 
+/// Tells if the file at `path` is an adapter of llama.cpp, and which network of this model it is.
+pub(super) fn says(path: &Path) -> Option<(bool, Option<Kind>)> {
+    let bytes = Directory::open_file(path).ok()?;
+    let [kind, architecture] = header::first_texts(path, bytes.all(), [TYPE, ARCHITECTURE]).ok()?;
+    let network = kind_of(&architecture.unwrap_or_default());
+    Some((kind.is_some_and(|kind| kind == "adapter"), network))
+}
+
 /// Returns vocab.json and merges.txt of the file at `path`, if it has them.
 pub(super) fn vocabulary(path: &Path) -> Option<[Text; 2]> {
     let (header, _) = parse(path).ok()?;
@@ -154,8 +163,7 @@ fn parse(path: &Path) -> Result<(Header, Tensors), Error> {
 
 fn kind(path: &Path, architecture: Option<&str>) -> Result<Kind, Error> {
     let architecture = architecture.unwrap_or_default();
-    let known = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
-    let (_, kind) = known.ok_or_else(|| Error::Foreign {
+    kind_of(architecture).ok_or_else(|| Error::Foreign {
         path: path.to_owned(),
         reason: format!(
             "its architecture is `{architecture}`, which is no network of ACE-Step 1.5"
@@ -164,8 +172,12 @@ fn kind(path: &Path, architecture: Option<&str>) -> Result<Kind, Error> {
             "take files that acestep.cpp made, whose architecture is one of {}",
             ARCHITECTURES.map(|(name, _)| name).join(", ")
         ),
-    })?;
-    Ok(*kind)
+    })
+}
+
+fn kind_of(architecture: &str) -> Option<Kind> {
+    let known = ARCHITECTURES.iter().find(|(name, _)| *name == architecture);
+    known.map(|(_, kind)| *kind)
 }
 
 /// Returns the config.json, completed with other values of the file.

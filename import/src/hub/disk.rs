@@ -1,6 +1,10 @@
 //! Files of the cache: their lengths, their second names, errors with their place.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, TryLockError},
+    io,
+    path::Path,
+};
 
 use super::HubError;
 
@@ -40,4 +44,40 @@ pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
 /// An error of the disk with its place.
 pub(super) fn on<T>(path: &Path, result: io::Result<T>) -> Result<T, HubError> {
     result.map_err(|source| HubError::Disk { path: path.to_owned(), source })
+}
+
+/// True if another run has the file that was to be locked. Some file systems, those of networks above all,
+/// know no locks and say so in one of several ways: there nobody else is expected, and two at once are damage
+/// that the checksum finds.
+pub(super) fn is_of_another(locked: Result<(), TryLockError>) -> bool {
+    match locked {
+        Ok(()) | Err(TryLockError::Error(_)) => false,
+        Err(TryLockError::WouldBlock) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_locks_is_used_as_if_nobody_else_did() -> io::Result<()> {
+        for kind in [
+            io::ErrorKind::Unsupported,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::Interrupted,
+        ] {
+            assert!(!is_of_another(Err(TryLockError::Error(kind.into()))), "{kind}");
+        }
+        // ENOSYS, ENOLCK and EOPNOTSUPP of Linux: no such call, no locks left, not here.
+        for number in [38, 37, 95] {
+            let error = io::Error::from_raw_os_error(number);
+            assert!(!is_of_another(Err(TryLockError::Error(error))), "{number}");
+        }
+        let file = tempfile::NamedTempFile::new()?;
+        let [first, second] = [fs::File::open(file.path())?, fs::File::open(file.path())?];
+        assert!(!is_of_another(first.try_lock()));
+        assert!(is_of_another(second.try_lock()));
+        Ok(())
+    }
 }

@@ -82,6 +82,14 @@ pub enum HubError {
         /// What the system said.
         source: io::Error,
     },
+    /// The operating system refused where the program notes what it pulls and who is pulling.
+    #[error("cannot write to or read from `{}`", path.display())]
+    Data {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
     /// The file of the pins is something else.
     #[error("`{}` does not say what was pulled: {reason}", path.display())]
     BadPins {
@@ -125,7 +133,15 @@ impl HubError {
                      received is kept"
                 }
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "name a directory that you may write to with HF_HOME or HF_HUB_CACHE"
+                    "it is only for others to write to: name a directory of your own with HF_HOME or \
+                     HF_HUB_CACHE"
+                }
+                _ => "check that the path is right and that you may read and write it",
+            },
+            Self::Data { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "the program notes there what it has pulled: name a directory that you may write to \
+                     with XDG_DATA_HOME"
                 }
                 _ => "check that the path is right and that you may read and write it",
             },

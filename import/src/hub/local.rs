@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Checksum, Hub, HubError, Piece, Pin, Pins, Published, disk::on};
+use super::{
+    Checksum, Hub, HubError, Piece, Pin, Pins, Published,
+    disk::{is_of_another, on},
+};
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +104,7 @@ impl Hub {
     /// at, or is being fetched, is an error before anything is gone.
     ///
     /// # Errors
-    /// [`HubError::Disk`]; [`HubError::BadPins`]; [`HubError::Locked`].
+    /// [`HubError::Disk`]; [`HubError::Data`]; [`HubError::BadPins`]; [`HubError::Locked`].
     pub fn remove(&self, piece: &Piece) -> Result<Removed, HubError> {
         let pins = Pins::read(self)?;
         let _lock = self.lock(piece.repo)?;
@@ -172,11 +175,10 @@ impl Hub {
             fs::create_dir_all(self.data.join("locks"))?;
             fs::File::create(&path)
         };
-        let file = on(&path, open())?;
-        match file.try_lock() {
-            // Where files cannot be locked, nobody else is expected.
-            Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(file),
-            Err(fs::TryLockError::WouldBlock) => Err(HubError::Locked { file: repo.to_owned() }),
+        let file = open().map_err(|source| HubError::Data { path, source })?;
+        match is_of_another(file.try_lock()) {
+            false => Ok(file),
+            true => Err(HubError::Locked { file: repo.to_owned() }),
         }
     }
 

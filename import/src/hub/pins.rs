@@ -73,7 +73,7 @@ impl Pins {
                 .and_then(|()| fs::rename(&beside, &path))
                 .inspect_err(|_| drop(fs::remove_file(&beside)))
         };
-        whole().map_err(|source| HubError::Disk { path: path.clone(), source })
+        whole().map_err(|source| HubError::Data { path: path.clone(), source })
     }
 
     /// The pin of `piece`, if that directory was pulled from that repository.
@@ -104,7 +104,7 @@ fn read(data: &Path) -> Result<Caches, HubError> {
         Ok(text) => serde_json::from_str(&text)
             .map_err(|source| HubError::BadPins { path, reason: source.to_string() }),
         Err(source) if is_absent(&source) => Ok(Caches::default()),
-        Err(source) => Err(HubError::Disk { path, source }),
+        Err(source) => Err(HubError::Data { path, source }),
     }
 }
 

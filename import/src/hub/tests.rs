@@ -218,3 +218,20 @@ fn only_what_is_read_is_fetched() {
         assert_eq!((turbo.name_of(path), base.name_of(path)), (of_turbo, of_base), "{path}");
     }
 }
+
+#[test]
+fn a_place_that_may_not_be_written_to_has_the_remedy_for_that_place() {
+    let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let path = std::path::PathBuf::from("x");
+    let hint = |error: HubError| error.hint().expect("a remedy");
+    let cache = hint(HubError::Disk { path: path.clone(), source: denied() });
+    assert!(cache.contains("HF_HOME") && !cache.contains("XDG"), "{cache}");
+    let data = hint(HubError::Data { path, source: denied() });
+    assert!(data.contains("XDG_DATA_HOME") && !data.contains("HF_HOME"), "{data}");
+    // A file stands where the directory of data should be.
+    let place = Place::new();
+    std::fs::write(place.directory.path().join("data"), "").expect("a file");
+    let hub = place.hub();
+    assert!(matches!(Pins::change(&hub, |_| ()), Err(HubError::Data { .. })));
+    assert!(matches!(hub.lock(REPO), Err(HubError::Data { .. })));
+}

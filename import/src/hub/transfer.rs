@@ -6,12 +6,12 @@
 
 use std::{
     error::Error,
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions},
     io::{self, Read, Write},
     path::Path,
 };
 
-use super::{HubError, Remote, RemoteFile, remote::is_passing};
+use super::{HubError, Remote, RemoteFile, disk::is_of_another, remote::is_passing};
 
 /// Why one attempt at a file failed.
 pub(super) enum Failure {
@@ -113,11 +113,8 @@ fn open(part: &Path, file: &RemoteFile) -> Result<File, Failure> {
         OpenOptions::new().create(true).append(true).open(part)
     };
     let out = open().map_err(Failure::Disk)?;
-    match out.try_lock() {
-        // Where files cannot be locked, two programs at once are damage that the checksum finds.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(out),
-        Err(TryLockError::WouldBlock) => {
-            Err(Failure::Final(HubError::Locked { file: file.path.clone() }))
-        }
+    match is_of_another(out.try_lock()) {
+        false => Ok(out),
+        true => Err(Failure::Final(HubError::Locked { file: file.path.clone() })),
     }
 }

@@ -139,7 +139,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let sung = score::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
-    let songs = parts.guarded(Network::Dit, observe, || {
+    let songs = parts.guarded(Network::Dit, observe, |observe| {
         observe.event(Event::Loading(stage));
         let dit = parts.dit()?;
         let mut done = 0;

@@ -32,6 +32,10 @@ impl<B: Backend, C: LanguageCheckpoint<B>> LanguageCheckpoint<B> for Held<'_, B,
         self.checkpoint.tokenizer()
     }
 
+    fn unchanged(&self) -> Result<(), Self::Error> {
+        self.checkpoint.unchanged()
+    }
+
     fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Self::Error> {
         let mut held = self.model.borrow_mut();
         if let Some((_, model)) = held.as_ref().filter(|(dtype, _)| *dtype == place.dtype) {

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error,
     device::{Site, trial},
-    observe::{Event, Observe, Stage, check},
+    observe::{Event, Observe, Stage, WhileUnchanged, check},
     overflow,
     plan::MOST_SECONDS,
 };
@@ -21,7 +21,7 @@ use crate::{
 /// f32.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if it cannot be read, [`Error::DeviceFailed`] if a card fails,
+/// [`Error::Checkpoint`] if it cannot be read or its file changes, [`Error::DeviceFailed`] if a card fails,
 /// [`Error::NoRoomForF32`], and those of `work`.
 pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
     language: &C,
@@ -69,7 +69,7 @@ fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
             grammar: &grammar,
             sampler,
             max_seq: settings.max_seq,
-            observe,
+            observe: &WhileUnchanged { observe, is_unchanged: &|| language.unchanged().is_ok() },
         })
     };
     let who = super::NAME;
@@ -78,7 +78,10 @@ fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
         overflow::check_room(who, place.dtype, parameters.get(), 0, &site)
     };
     let written = overflow::repeated_in_f32(who, place, observe, widened, |place| {
-        trial::attempt(site.device, stage, || write(place))
+        let written = trial::attempt(site.device, stage, || write(place));
+        // First: what was stopped, or is no number, may be so because its weights are gone.
+        language.unchanged().map_err(Error::checkpoint)?;
+        written
     });
     // What it had is for the networks of the song.
     trial::free::<B>(&place.device);

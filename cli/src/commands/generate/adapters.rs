@@ -129,7 +129,8 @@ pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
         let name = fitted.adapter().name();
         let matched = fitted.matched().0;
         said.push(format!("adapter {name}: {} {}", counted(matched, "weight"), by(change)));
-        if change == 0.0 && fitted.scale() != 0.0 {
+        // What its own settings make of it was said before.
+        if change == 0.0 && fitted.scale() != 0.0 && !fitted.adapter().is_silent() {
             notices.push(Notice(format!(
                 "the adapter {name} changes nothing: all its changes are zero, as before training"
             )));

@@ -54,6 +54,27 @@ fn dora_of_lycoris_is_blended_by_the_scale() {
     }
 }
 
+/// `[64, 48, 2]`: a length for each of the 48 inputs, whose weights are two neighbouring columns.
+#[test]
+fn dora_of_lycoris_by_the_inputs_of_a_convolution_takes_their_columns_together() {
+    let of = |role: &str| format!("diffusion_model.decoder.proj_in.1.{role}");
+    let lengths: Vec<f32> = (0..48).map(|i| 2.0 + 0.1 * i as f32).collect();
+    let file = File::new([
+        (of("lora_down.weight").as_str(), tensor(&[4, 48, 2], 0.3)),
+        (&of("lora_up.weight"), tensor(&[64, 4, 1], 0.4)),
+        (&of("dora_scale"), stored(Dtype::F32, &[1, 48, 1], &lengths)),
+    ]);
+    let (a, b) = (file.values("lora_down.weight"), file.values("lora_up.weight"));
+    let mut wanted = with_lora(&own("proj_in"), &a, &b, 4, 1.0);
+    for (input, &length) in lengths.iter().enumerate() {
+        let places: Vec<_> = (0..64 * 96).filter(|i| i % 96 / 2 == input).collect();
+        let norm = places.iter().map(|&i| wanted[i].powi(2)).sum::<f64>().sqrt();
+        let factor = f64::from(length) / (norm + 7.8125e-3);
+        places.into_iter().for_each(|i| wanted[i] *= factor);
+    }
+    assert_only(&weights(vec![(file.adapter(), 1.0)]), "proj_in", &wanted);
+}
+
 #[test]
 fn two_adapters_add_in_any_order_and_dora_sees_the_checkpoints_own_weight() {
     let lora = File::lora(Q, 64, 0.3);

@@ -70,11 +70,42 @@ fn a_loha_adds_the_product_of_two_products_number_by_number() {
         (of("w2_b").as_str(), tensor(&[2, 64], 0.4)),
         (&format!("diffusion_model.{Q}.alpha"), stored(Dtype::F32, &[1], &[1.0])),
     ]);
+    assert_only(&weights(vec![(file.adapter(), 1.0)]), Q, &with_loha(&file));
+}
+
+/// `W + (w1_a w1_b) ∘ (w2_a w2_b) / 2` for `Q`.
+fn with_loha(file: &File) -> Vec<f64> {
     let product = |n: u8| {
         let (a, b) = (file.values(&format!("w{n}_a")), file.values(&format!("w{n}_b")));
         with_lora(&[0.0; 64 * 64], &b, &a, 2, 1.0)
     };
     let sum = own(Q).into_iter().zip(product(1)).zip(product(2));
-    let wanted: Vec<f64> = sum.map(|((w, x), y)| f64::from(w) + x * y / 2.0).collect();
-    assert_only(&weights(vec![(file.adapter(), 1.0)]), Q, &wanted);
+    sum.map(|((w, x), y)| f64::from(w) + x * y / 2.0).collect()
+}
+
+/// The factors are read to the last bit that bf16 has of them, and nothing is rounded to it on the way:
+/// bf16 would be off by a part in 256 after each of the three products.
+#[test]
+fn a_loha_in_bf16_is_multiplied_out_in_f32() {
+    let narrow = |shape: &[usize], seed: f64| {
+        let values = numbers(shape.iter().product(), seed);
+        let rounded: Vec<f32> = values.iter().map(|&x| half::bf16::from_f32(x).to_f32()).collect();
+        [stored(Dtype::BF16, shape, &values), stored(Dtype::F32, shape, &rounded)]
+    };
+    let factors: [(&str, [Stored; 2]); 4] = [
+        ("w1_a", narrow(&[64, 2], 0.1)),
+        ("w1_b", narrow(&[2, 64], 0.2)),
+        ("w2_a", narrow(&[64, 2], 0.3)),
+        ("w2_b", narrow(&[2, 64], 0.4)),
+    ];
+    let file = |which: usize| {
+        let mut file = File::new([]);
+        let name = |role: &str| format!("diffusion_model.{Q}.hada_{role}");
+        file.tensors.extend(factors.iter().map(|(role, of)| (name(role), of[which].clone())));
+        file.with(&format!("diffusion_model.{Q}.alpha"), stored(Dtype::BF16, &[], &[1.0]))
+    };
+    let (bf16, f32) = (file(0), file(1));
+    let found = weights(vec![(bf16.adapter(), 1.0)]);
+    assert_only(&found, Q, &with_loha(&f32));
+    assert_eq!(found, weights(vec![(f32.adapter(), 1.0)]));
 }

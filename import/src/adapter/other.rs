@@ -1,0 +1,233 @@
+//! Files and directories that are no adapter, called what they are.
+//!
+//! A file is known by its first bytes, a safetensors file by the names of its tensors, a directory by
+//! the files that every model of its kind has.
+
+use std::{fs::File, io::Read, path::Path};
+
+use super::{AdapterError, target::without_prefixes};
+use crate::{
+    Tensors,
+    error::Names,
+    foreign,
+    kind::{self, Kind},
+};
+
+/// A kind of file that is no adapter, and what to do with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Other {
+    /// A noun phrase.
+    what: String,
+    remedy: &'static str,
+}
+
+impl Other {
+    fn new(what: impl Into<String>, remedy: &'static str) -> Self {
+        Self { what: what.into(), remedy }
+    }
+
+    /// The error for the file or directory at `path`, which is this.
+    pub(super) fn refused(self, path: &Path) -> AdapterError {
+        let reason = format!("it is {}", self.what);
+        AdapterError::NotAnAdapter { path: path.to_owned(), reason, remedy: self.remedy }
+    }
+}
+
+const AS_MODEL: &str = "a model is no adapter: pass it as --model, without --adapter";
+const AS_LANGUAGE_MODEL: &str = "a language model is no adapter: pass it as --lm-model";
+const AS_PART: &str = "it is a part of a model, which finds it by itself: leave --adapter out; to use \
+                       it in place of another, put it where that lies, as `vae/` or \
+                       `Qwen3-Embedding-0.6B/` beside the diffusion model's directory";
+const AS_WHOLE: &str =
+    "it is a part of a model: pass the whole model, with its config.json, as --model";
+const PICKLE: &str = "save it as safetensors: load it in PyTorch, if you trust it, and write its tensors with \
+                      `safetensors.torch.save_file`";
+const FETCH: &str = "fetch the .safetensors file of the adapter itself";
+const PAGE: &str = "the page about the file was saved, not the file: on the hub its address has `resolve` in place \
+     of `blob`";
+const ONE_OF_THIS: &str =
+    "take an adapter of ACE-Step 1.5: a LoRA, LoKr or LoHa as a .safetensors file";
+
+/// A file that PyTorch saves without safetensors.
+pub(super) fn pickle() -> Other {
+    Other::new("a pickle of PyTorch, which can hold programs and is not read", PICKLE)
+}
+
+/// The kind of the file at `path` by its first bytes; none of one that may be safetensors.
+pub(super) fn by_bytes(path: &Path) -> Option<Other> {
+    let mut first = Vec::new();
+    File::open(path).and_then(|file| file.take(64).read_to_end(&mut first)).ok()?;
+    let sound = Other::new(
+        "a sound file",
+        "an adapter is a file of weights; sound is given as --src-audio or --reference-audio",
+    );
+    Some(match &first[..] {
+        // The length of a safetensors header, then its JSON.
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => return None,
+        [b'G', b'G', b'U', b'F', ..] => gguf(path),
+        // The zip of `torch.save`, and the pickle of older versions.
+        [b'P', b'K', 3, 4, ..] => pickle(),
+        [0x80, 2..=5, ..] => pickle(),
+        [b'R', b'I', b'F', b'F' | b'X', ..]
+        | [b'R', b'F' | b'6', b'6' | b'4', b'4', ..]
+        | [b'f', b'L', b'a', b'C', ..]
+        | [b'O', b'g', b'g', b'S', ..]
+        | [b'I', b'D', b'3', ..]
+        | [0xFF, 0xE2..=0xFB, ..] => sound,
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => sound,
+        bytes => {
+            let text = String::from_utf8_lossy(bytes);
+            let text = text.trim_start_matches('\u{feff}').trim_start();
+            match text.chars().next() {
+                Some('<') => Other::new("a web page (HTML or XML)", PAGE),
+                Some('{' | '[') => Other::new("a text of JSON", FETCH),
+                _ => return None,
+            }
+        }
+    })
+}
+
+/// A GGUF file.
+fn gguf(path: &Path) -> Other {
+    match foreign::gguf_says(path) {
+        Some((_, Some(kind))) => {
+            Other { what: format!("{} in a GGUF file", kind.name()), ..of(kind) }
+        }
+        Some((true, None)) => {
+            Other::new("an adapter of llama.cpp in a GGUF file, for a language model", ONE_OF_THIS)
+        }
+        _ => Other::new("a GGUF file of no network of ACE-Step 1.5", ONE_OF_THIS),
+    }
+}
+
+/// A network of this family.
+fn of(kind: Kind) -> Other {
+    let remedy = match kind {
+        Kind::Dit => AS_MODEL,
+        Kind::LanguageModel => AS_LANGUAGE_MODEL,
+        Kind::Vae | Kind::TextEncoder => AS_PART,
+    };
+    Other::new(kind.name(), remedy)
+}
+
+/// The kind of a safetensors file by the names of its `tensors`, none of which is an adapter's.
+pub(super) fn by_names(tensors: &Tensors) -> Option<Other> {
+    let any = |is: &dyn Fn(&str) -> bool| tensors.names().any(is);
+    if any(&|name| name.contains("lyric_embs.") || name.contains("genre_embedder.")) {
+        return Some(Other::new("a checkpoint of ACE-Step 1, not of 1.5", ONE_OF_THIS));
+    }
+    networks(tensors).or_else(|| {
+        let sign = SIGNS.iter().find(|(is, ..)| any(is));
+        sign.map(|&(_, what, remedy)| Other::new(what, remedy))
+    })
+}
+
+/// The networks of this family among `tensors`.
+fn networks(tensors: &Tensors) -> Option<Other> {
+    let held = foreign::networks(&|name| tensors.has(name));
+    match held[..] {
+        [] => None,
+        // Their tensors have the same names; how many tokens there are tells the released ones.
+        [Kind::TextEncoder, Kind::LanguageModel] => Some(Other::new(
+            "a Qwen3 network: a text encoder or a language model",
+            "a language model is passed as --lm-model; the text encoder is a part of a model, which \
+             finds it by itself",
+        )),
+        [kind] => Some(of(kind)),
+        _ => {
+            let names: Vec<_> = held.iter().map(|kind| kind.name()).collect();
+            let what = format!("a checkpoint of several networks: {}", names.join(", "));
+            Some(Other::new(what, AS_MODEL))
+        }
+    }
+}
+
+/// (Whether a tensor of that name tells it, what the file is, what to do).
+type Sign = (fn(&str) -> bool, &'static str, &'static str);
+
+/// Files whose networks have no marker that they are opened by.
+const SIGNS: &[Sign] = &[
+    (
+        |name| name.contains(".res_unit1.") || name.ends_with(".snake1.alpha"),
+        "an audio autoencoder (VAE)",
+        AS_PART,
+    ),
+    (
+        |name| {
+            ["proj_in.1.weight", "proj_in_conv.weight", "condition_embedder.weight"]
+                .contains(&without_prefixes(name))
+        },
+        "a diffusion transformer of ACE-Step 1.5 without its other networks",
+        AS_WHOLE,
+    ),
+    (|name| name == "silence_latent", "the latent of silence of a model", AS_WHOLE),
+    (
+        |name| ["emb_params", "string_to_param"].iter().any(|part| name.starts_with(part)),
+        "a trained embedding (textual inversion)",
+        ONE_OF_THIS,
+    ),
+    (
+        |name| name.contains("exp_avg"),
+        "the state of an optimiser, which a training goes on with",
+        "take the adapter that lies beside it",
+    ),
+    (|name| name.contains("control_model."), "a ControlNet", ONE_OF_THIS),
+    (
+        |name| {
+            ["first_stage_model.", "decoder.conv_in.", "decoder.up_blocks."]
+                .iter()
+                .any(|start| name.starts_with(start))
+        },
+        "an autoencoder (VAE) of another model",
+        ONE_OF_THIS,
+    ),
+    (
+        |name| name.starts_with("model.diffusion_model.") || name.contains("transformer_blocks."),
+        "a diffusion model of another kind",
+        ONE_OF_THIS,
+    ),
+    (
+        |name| {
+            ["text_model.", "shared.weight", "lm_head.", "model.layers.", "transformer.h."]
+                .iter()
+                .any(|start| name.starts_with(start))
+        },
+        "a language model or a text encoder of another kind",
+        ONE_OF_THIS,
+    ),
+];
+
+/// The error for a file of `tensors` none of which is an adapter's, and of which no more is known.
+pub(super) fn unknown(tensors: &Tensors) -> AdapterError {
+    let names: Vec<_> = tensors.names().map(str::to_owned).collect();
+    let is_whole = names.iter().any(|name| name.ends_with("_proj.weight"));
+    let reason = match (is_whole, &names[..]) {
+        (_, []) => "it has no tensors".to_owned(),
+        (true, _) => format!("it seems to be a whole network: {}", Names(names)),
+        (false, _) => format!("none of its tensors is one's: {}", Names(names)),
+    };
+    let remedy = "take a LoRA, LoKr or LoHa of ACE-Step 1.5; a whole model is chosen with --model";
+    AdapterError::NotAnAdapter { path: tensors.path().to_owned(), reason, remedy }
+}
+
+/// The kind of the directory at `path`, in which no adapter was found.
+pub(super) fn by_directory(path: &Path) -> Option<Other> {
+    if path.join(foreign::PIPELINE).is_file() {
+        return Some(Other::new("a pipeline of diffusers, a whole model", AS_MODEL));
+    }
+    if kind::holds_models(path) {
+        let remedy = "pass one of the models in it as --model, or the directory as --models-dir";
+        return Some(Other::new("a directory of models", remedy));
+    }
+    let config = std::fs::read_to_string(path.join("config.json")).ok()?;
+    let config = serde_json::from_str(config.trim_start_matches('\u{feff}')).ok()?;
+    let kind = kind::declared(&config).ok()?;
+    Some(match kind {
+        // The language model declares the same.
+        Kind::TextEncoder => Other {
+            what: "a Qwen3 network: a text encoder or a language model".to_owned(),
+            remedy: AS_LANGUAGE_MODEL,
+        },
+        kind => of(kind),
+    })
+}

@@ -1,0 +1,73 @@
+//! Parameters of the model, each with what changes it.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use super::module::Module;
+
+/// The module that changes a parameter.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The place in the adapter's list of modules.
+    pub(super) module: usize,
+    /// The rows of that module that are the parameter's.
+    pub(super) rows: Range<usize>,
+    /// The parameters that share the module, in the order of their rows.
+    pub(super) sharing: Arc<[String]>,
+}
+
+/// The shape of matrices or vectors one above the other; that of the first where they cannot be.
+pub(super) fn together(found: &[(&str, &[usize])]) -> Vec<usize> {
+    let mut shape = found.first().map(|(_, shape)| shape.to_vec()).unwrap_or_default();
+    if let [rows, rest @ ..] = &mut shape[..]
+        && found.iter().all(|(_, other)| other.get(1..) == Some(&*rest))
+    {
+        *rows = found.iter().map(|(_, shape)| shape[0]).sum();
+    }
+    shape
+}
+
+/// The parameters `found` of `module`, which is at `place` in its list, each with its rows.
+pub(super) fn divided(
+    place: usize,
+    module: &Module,
+    found: &[(&str, &[usize])],
+) -> Vec<(String, Place)> {
+    let sharing: Arc<[String]> = found.iter().map(|(path, _)| (*path).to_owned()).collect();
+    let mut at = 0;
+    let one = |(path, shape): &(&str, &[usize])| {
+        let rows = match found {
+            // As the file lays it out, which may be another shape of as many numbers.
+            [_] => module.rows(),
+            _ => shape.first().copied().unwrap_or(1),
+        };
+        let start = at;
+        at += rows;
+        let sharing = Arc::clone(&sharing);
+        ((*path).to_owned(), Place { module: place, rows: start..start + rows, sharing })
+    };
+    found.iter().map(one).collect()
+}
+
+/// Of the modules at `places` that are several of the model's in one: how many they are, the first, and
+/// what they are taken for, `q_proj, k_proj, v_proj`.
+pub(super) fn of_several<'a>(
+    places: impl Iterator<Item = &'a Place>,
+) -> Option<(usize, usize, String)> {
+    let divided = places.filter(|place| place.sharing.len() > 1);
+    let modules: BTreeMap<usize, &Place> = divided.map(|place| (place.module, place)).collect();
+    let mut orders: Vec<String> = Vec::new();
+    for place in modules.values() {
+        let order = place.sharing.iter().map(|path| leaf(path)).collect::<Vec<_>>().join(", ");
+        if !orders.contains(&order) {
+            orders.push(order);
+        }
+    }
+    let (first, _) = modules.first_key_value()?;
+    Some((modules.len(), *first, orders.join("; or of ")))
+}
+
+/// `q_proj` of `layers.0.self_attn.q_proj.weight`.
+fn leaf(path: &str) -> &str {
+    let module = path.strip_suffix(".weight").or_else(|| path.strip_suffix(".bias"));
+    module.unwrap_or(path).rsplit('.').next().unwrap_or(path)
+}

@@ -1,0 +1,180 @@
+//! Layers of an adapter that are several of the model's in one.
+
+use super::*;
+
+/// Of the built-in model: 4 heads of queries and 2 of keys of 16 numbers each; 96 hidden ones.
+const SELF: &str = "layers.0.self_attn";
+const CROSS: &str = "layers.1.cross_attn";
+const MLP: &str = "layers.0.mlp";
+
+/// That the weights of `parts` of `parent` are the rows of `wanted`, and nothing else has changed.
+#[track_caller]
+fn assert_split(found: &Weights, parent: &str, parts: &[&str], wanted: &[f64]) {
+    let own = weights(vec![]);
+    let mut rest = wanted;
+    let names: Vec<_> = parts.iter().map(|part| format!("{parent}.{part}_proj.weight")).collect();
+    for name in &names {
+        let (wanted, after) = rest.split_at(own[name].len());
+        rest = after;
+        assert_ne!(found[name], own[name], "{name}");
+        for (i, (&found, &wanted)) in found[name].iter().zip(wanted).enumerate() {
+            let error = (f64::from(found) - wanted).abs();
+            assert!(error < 2e-6 * (1.0 + wanted.abs()), "{name} {i}: {found} and {wanted}");
+        }
+    }
+    assert!(rest.is_empty());
+    for (path, values) in found.iter().filter(|(path, _)| !names.contains(path)) {
+        assert_eq!(values, &own[path], "{path}");
+    }
+}
+
+/// The weights of `parts` of `parent`, one above the other.
+fn stacked(parent: &str, parts: &[&str]) -> Vec<f32> {
+    parts.iter().flat_map(|part| own(&format!("{parent}.{part}_proj"))).collect()
+}
+
+const QKV: &[&str] = &["q", "k", "v"];
+const KV: &[&str] = &["k", "v"];
+const GATE_UP: &[&str] = &["gate", "up"];
+
+#[test]
+fn every_tools_name_of_a_layer_of_several_is_split_by_rows() {
+    for (module, parent, parts) in [
+        ("base_model.model.layers.0.self_attn.qkv_proj", SELF, QKV),
+        ("transformer.layers.0.self_attn.to_qkv", SELF, QKV),
+        ("diffusion_model.decoder.layers.0.self_attn.qkv", SELF, QKV),
+        ("layers.0.self_attn.Wqkv", SELF, QKV),
+        ("lora_unet_layers_0_self_attn_qkv_proj", SELF, QKV),
+        ("lycoris_layers_0_self_attn_to_qkv", SELF, QKV),
+        ("layers.1.cross_attn.qkv_proj", CROSS, QKV),
+        ("layers.1.cross_attn.to_kv", CROSS, KV),
+        ("layers.1.cross_attn.kv_proj", CROSS, KV),
+        ("lora_transformer_layers_1_cross_attn_kv", CROSS, KV),
+        ("layers.1.cross_attn.qk_proj", CROSS, &["q", "k"]),
+        ("layers.0.mlp.gate_up_proj", MLP, GATE_UP),
+        ("lora_unet_decoder_layers_0_mlp_gate_up_proj", MLP, GATE_UP),
+        ("layers.0.mlp.up_gate_proj", MLP, &["up", "gate"]),
+    ] {
+        let weight = stacked(parent, parts);
+        let rows = weight.len() / 64;
+        let file = File::lora(module, rows, 0.2)
+            .with(&format!("{module}.alpha"), stored(Dtype::F32, &[], &[6.0]));
+        let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+        let folder = adapted(vec![(file.adapter(), 0.5)]);
+        let wanted = with_lora(&weight, &a, &b, 4, 0.5 * 6.0 / 4.0);
+        assert_split(&weights_in(&folder, &place()), parent, parts, &wanted);
+        let fitted = &folder.adapters().expect("one").list()[0];
+        assert_eq!((fitted.matched().0, fitted.unmatched()), (parts.len(), 0), "{module}");
+        let notices = fitted.notices();
+        let [notice] = &notices[..] else { panic!("{notices:?}") };
+        let order: Vec<_> = parts.iter().map(|part| format!("{part}_proj")).collect();
+        let ends = format!(
+            "is several of the model's in one, as `{module}`; its rows are taken for those of {}, in \
+             this order",
+            order.join(", ")
+        );
+        assert!(notice.ends_with(&ends), "{notice}");
+    }
+}
+
+/// `[128, 64]` of queries, keys and values of 64, 32 and 32 rows: as LoKr of `[4, 8]` and `[32, 8]`, as
+/// LoHa, as a difference.
+#[test]
+fn every_kind_of_change_of_several_is_split_by_rows() {
+    let weight = stacked(SELF, QKV);
+    let of = |role: &str| format!("lycoris_layers_0_self_attn_qkv_proj.{role}");
+    let lokr = File::new([
+        (of("lokr_w1").as_str(), tensor(&[4, 8], 0.4)),
+        (&of("lokr_w2"), tensor(&[32, 8], 0.5)),
+    ]);
+    let (w1, w2) = (lokr.values("w1"), lokr.values("w2"));
+    let cell = |i: usize| {
+        let (row, column) = (i / 64, i % 64);
+        f64::from(weight[i]) + w1[row / 32 * 8 + column / 8] * w2[row % 32 * 8 + column % 8]
+    };
+    let wanted: Vec<_> = (0..weight.len()).map(cell).collect();
+    assert_split(&weights(vec![(lokr.adapter(), 1.0)]), SELF, QKV, &wanted);
+
+    let loha = File::new([
+        (of("hada_w1_a").as_str(), tensor(&[128, 2], 0.1)),
+        (&of("hada_w1_b"), tensor(&[2, 64], 0.2)),
+        (&of("hada_w2_a"), tensor(&[128, 2], 0.3)),
+        (&of("hada_w2_b"), tensor(&[2, 64], 0.4)),
+        (&of("alpha"), stored(Dtype::F32, &[], &[1.0])),
+    ]);
+    let product = |n: u8| {
+        let (a, b) = (loha.values(&format!("w{n}_a")), loha.values(&format!("w{n}_b")));
+        with_lora(&[0.0; 128 * 64], &b, &a, 2, 1.0)
+    };
+    let sum = weight.iter().zip(product(1)).zip(product(2));
+    let wanted: Vec<_> = sum.map(|((&w, x), y)| f64::from(w) + x * y / 2.0).collect();
+    assert_split(&weights(vec![(loha.adapter(), 1.0)]), SELF, QKV, &wanted);
+
+    let difference = File::new([(of("diff").as_str(), tensor(&[128, 64], 0.3))]);
+    let sum = weight.iter().zip(difference.values("diff"));
+    let wanted: Vec<_> = sum.map(|(&w, d)| f64::from(w) - 0.5 * d).collect();
+    assert_split(&weights(vec![(difference.adapter(), -0.5)]), SELF, QKV, &wanted);
+}
+
+/// Lengths of rows are those of the part; lengths of columns go through all parts.
+#[test]
+fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() {
+    let weight = stacked(SELF, QKV);
+    let module = format!("{SELF}.qkv_proj");
+    for (role, shape, of_columns) in [
+        ("lora_magnitude_vector", vec![128], false),
+        ("dora_scale", vec![128, 1], false),
+        ("dora_scale", vec![1, 64], true),
+    ] {
+        let lengths: Vec<f32> = (0..shape.iter().product()).map(|i| 2.0 + 0.1 * i as f32).collect();
+        let file = File::lora(&module, 128, 0.3)
+            .with(&format!("{module}.{role}"), stored(Dtype::F32, &shape, &lengths));
+        let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
+        let mut wanted = with_lora(&weight, &a, &b, 4, 1.0);
+        let places = |line: usize| -> Vec<usize> {
+            let is_of = |i: &usize| if of_columns { i % 64 == line } else { i / 64 == line };
+            (0..128 * 64).filter(is_of).collect()
+        };
+        for (line, &length) in lengths.iter().enumerate() {
+            let places = places(line);
+            let norm = places.iter().map(|&i| wanted[i].powi(2)).sum::<f64>().sqrt();
+            let epsilon = if role == "dora_scale" { 7.8125e-3 } else { 0.0 };
+            let factor = f64::from(length) / (norm + epsilon);
+            places.into_iter().for_each(|i| wanted[i] *= factor);
+        }
+        let folder = adapted(vec![(file.adapter(), 1.0)]);
+        assert_split(&weights_in(&folder, &place()), SELF, QKV, &wanted);
+        // Measured without the network, it is the same.
+        let change = folder.adapters().expect("one").list()[0].change();
+        let again = adapted(vec![(file.adapter(), 1.0)]);
+        again.measure_adapters(DType::F32).expect("measured");
+        assert_eq!(again.adapters().expect("one").list()[0].change(), change);
+    }
+}
+
+#[test]
+fn a_layer_of_several_that_does_not_fit_or_comes_twice_is_an_error() {
+    // As with as many heads of keys as of queries.
+    let error = refused(&File::lora(&format!("{SELF}.qkv_proj"), 192, 0.3));
+    assert!(
+        error.ends_with(
+            "changes `layers.0.self_attn.qkv_proj` as [192, 64], but the model has it as [128, 64]"
+        ),
+        "{error}"
+    );
+    let twice = File::lora(&format!("{SELF}.qkv_proj"), 128, 0.3)
+        .with(&format!("{SELF}.k_proj.lora_A.weight"), tensor(&[4, 64], 0.1))
+        .with(&format!("{SELF}.k_proj.lora_B.weight"), tensor(&[32, 4], 0.1));
+    let error = refused(&twice);
+    assert!(
+        error.contains("changes one weight twice, as `layers.0.self_attn.k_proj` and as"),
+        "{error}"
+    );
+    for name in ["layers.0.self_attn.query_key_value", "lora_unet_layers_0_self_attn_linear_qkv"] {
+        let error = refused(&File::lora(name, 128, 0.3));
+        let says = format!(
+            "has a layer of queries, keys and values in one (`{name}`) whose rows may be in groups"
+        );
+        assert!(error.contains(&says), "{error}");
+    }
+}
