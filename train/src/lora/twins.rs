@@ -34,7 +34,7 @@ mod tests {
         for name in ["a.wav", "a.mp3", "b.wav", "a.b.wav", "a.caption.txt"] {
             std::fs::write(folder.path().join(name), "x").expect("a file");
         }
-        let entries = super::super::read(folder.path(), None, Some("rain")).expect("songs");
+        let (entries, _) = super::super::read(folder.path(), None, Some("rain")).expect("songs");
         let said: Vec<String> = twins(&entries).into_iter().map(|notice| notice.0).collect();
         let text = "`a.mp3` and `a.wav` share their texts, and each is learned from: if they are one \
                     song, keep one of them";
