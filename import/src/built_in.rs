@@ -5,7 +5,7 @@
 //! makes noise: it tests the pipeline. Its files are those of the goldens; the README of
 //! `tests/goldens` describes them. Both are in the released layout.
 
-use crate::{Directory, Error, Folder, LanguageFolder};
+use crate::Directory;
 
 /// Name of the trained model for `--model` and `--lm-model`.
 pub const DEMO: &str = "demo";
@@ -95,43 +95,11 @@ impl BuiltIn {
         };
         self.directories.iter().chain([&self.language_model]).map(of).sum()
     }
-
-    /// Opens the model.
-    ///
-    /// # Errors
-    /// None, except for a bug: its files are part of the program.
-    pub fn open(&self) -> Result<Folder, Error> {
-        let [dit, vae, text_encoder] = self.directories.clone();
-        Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
-    }
-
-    /// Opens its language model.
-    ///
-    /// # Errors
-    /// None, except for a bug: its files are part of the program.
-    pub fn open_language_model(&self) -> Result<LanguageFolder, Error> {
-        LanguageFolder::open(self.language_model.clone())
-    }
 }
 
-fn tiny() -> &'static BuiltIn {
+/// Returns the random model.
+pub(crate) fn tiny() -> &'static BuiltIn {
     built_in(TINY).expect("part of every build")
-}
-
-/// Opens the random model.
-///
-/// # Errors
-/// Errors of [`BuiltIn::open`].
-pub fn open_tiny() -> Result<Folder, Error> {
-    tiny().open()
-}
-
-/// Opens the random language model, which has 512 audio codes.
-///
-/// # Errors
-/// Errors of [`BuiltIn::open_language_model`].
-pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
-    tiny().open_language_model()
 }
 
 /// Returns the name of the model whose directory is called `root` in messages.

@@ -7,7 +7,11 @@ use burn::tensor::{DType, Tensor};
 
 use crate::{
     Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Origin, Part, PartSize,
-    TextEncoderFolder, VaeFolder, foreign, kind::Kind, origin::notices,
+    TextEncoderFolder, VaeFolder,
+    built_in::{self, BuiltIn},
+    foreign,
+    kind::Kind,
+    origin::notices,
 };
 
 /// A model's networks, read from the released directory layout or from what stands for it.
@@ -228,6 +232,25 @@ impl<B: Backend> Checkpoint<B> for Folder {
     fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
         self.vae.encoder(place)
     }
+}
+
+impl BuiltIn {
+    /// Opens the model.
+    ///
+    /// # Errors
+    /// None, except for a bug: its files are part of the program.
+    pub fn open(&self) -> Result<Folder, Error> {
+        let [dit, vae, text_encoder] = self.directories.clone();
+        Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
+    }
+}
+
+/// Opens the random model.
+///
+/// # Errors
+/// Errors of [`BuiltIn::open`].
+pub fn open_tiny() -> Result<Folder, Error> {
+    built_in::tiny().open()
 }
 
 #[cfg(test)]

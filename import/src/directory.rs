@@ -2,13 +2,82 @@
 //! holds of one.
 
 use std::{
-    fs, io,
-    ops::Range,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use crate::{Error, Format, foreign::Foreign, mapped::Mapped, pointer};
+use burn::tensor::TensorData;
+
+use crate::{
+    Error, Part,
+    mapped::{Bytes, Mapped},
+    pointer,
+    safetensors::Tensors,
+};
+
+mod tensors;
+
+/// Format of a model's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The released directories.
+    Released,
+    /// Built into the program.
+    BuiltIn,
+    /// A GGUF file in acestep.cpp's form.
+    Gguf,
+    /// A single safetensors file in ComfyUI's form.
+    Single,
+    /// A directory of diffusers.
+    Diffusers,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Released => "released layout",
+            Self::BuiltIn => "built in",
+            Self::Gguf => "GGUF",
+            Self::Single => "single file",
+            Self::Diffusers => "diffusers",
+        })
+    }
+}
+
+/// A file of another program that stands in for a released directory.
+pub trait StandIn: fmt::Debug + Send + Sync {
+    /// Returns the file or directory.
+    fn root(&self) -> &Path;
+
+    /// Returns its format.
+    fn format(&self) -> Format;
+
+    /// Returns notices for its use: lower case, no full stop.
+    fn notices(&self) -> &[String];
+
+    /// Returns its tensors under the names of the released layout.
+    fn tensors(&self) -> &Tensors;
+
+    /// Returns the actual path of the text file that a released directory calls `file`.
+    fn origin(&self, file: &str) -> &Path;
+
+    /// Returns the content of the text file that a released directory calls `file`.
+    fn text(&self, file: &str) -> Option<&str>;
+
+    /// Returns the error for a missing text file. It is the tokenizer, because a configuration is
+    /// always generated.
+    fn missing(&self) -> Error;
+
+    /// Returns the error for `part`, if it is an optional network that is missing.
+    fn lack_of(&self, part: Part) -> Option<Error>;
+
+    /// Returns the latent of silence, `[1, T, C]`.
+    ///
+    /// # Errors
+    /// [`Error::MissingPiece`], [`Error::BadSilence`].
+    fn silence(&self, channels: usize) -> Result<TensorData, Error>;
+}
 
 /// Where files are read from.
 #[derive(Debug, Clone)]
@@ -18,7 +87,7 @@ pub enum Directory {
     /// Files that the program carries: a name for messages, then (file name, content).
     Embedded(&'static str, &'static [(&'static str, &'static [u8])]),
     /// What another program's file holds, under the names of the released layout.
-    Foreign(Arc<Foreign>),
+    Foreign(Arc<dyn StandIn>),
 }
 
 impl Directory {
@@ -129,43 +198,6 @@ impl Directory {
                 Err(Error::Io { path: path.clone(), source })
             }
             Self::Embedded(..) | Self::Foreign(_) => Ok(()),
-        }
-    }
-}
-
-/// The bytes of one file.
-#[derive(Debug)]
-pub enum Bytes {
-    /// A mapped file.
-    Mapped(Mapped),
-    /// A part of the program.
-    Static(&'static [u8]),
-}
-
-impl Bytes {
-    /// Everything.
-    pub fn all(&self) -> &[u8] {
-        match self {
-            Self::Mapped(mapped) => mapped,
-            Self::Static(bytes) => bytes,
-        }
-    }
-
-    /// Checks that the file at `path`, this one, is still what it was when it was opened.
-    ///
-    /// # Errors
-    /// [`Error::Changed`]; [`Error::Io`] where the file can no longer be asked.
-    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
-        match self {
-            Self::Mapped(mapped) => mapped.check(path),
-            Self::Static(_) => Ok(()),
-        }
-    }
-
-    /// Gives the pages of `range` back to the system: they are in the file if needed again.
-    pub(crate) fn forget(&self, range: Range<usize>) {
-        if let Self::Mapped(mapped) = self {
-            mapped.forget(range);
         }
     }
 }

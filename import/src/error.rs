@@ -6,7 +6,10 @@ use std::{fmt, io, path::PathBuf};
 
 use acestep_model::ConfigError;
 
-use crate::{AdapterError, KnownModel};
+use crate::known::KnownModel;
+pub use adapter::AdapterError;
+
+mod adapter;
 
 /// A list of names for a message: the first eight, then how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq)]

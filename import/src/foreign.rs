@@ -12,7 +12,6 @@
 //! if they are missing.
 
 use std::{
-    fmt,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -21,7 +20,10 @@ use std::{
 
 use burn::tensor::TensorData;
 
-use crate::{Directory, Error, Part, Tensors, error::Places, kind::Kind, pointer, silence};
+use crate::{
+    Directory, Error, Format, Part, Tensors, directory::StandIn, error::Places, kind::Kind,
+    pointer, silence,
+};
 
 mod comfy;
 mod config;
@@ -32,39 +34,12 @@ mod pieces;
 mod sizes;
 mod vocabulary;
 
-/// Format of a model's files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// The released directories.
-    Released,
-    /// Built into the program.
-    BuiltIn,
-    /// A GGUF file in acestep.cpp's form.
-    Gguf,
-    /// A single safetensors file in ComfyUI's form.
-    Single,
-    /// A directory of diffusers.
-    Diffusers,
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Released => "released layout",
-            Self::BuiltIn => "built in",
-            Self::Gguf => "GGUF",
-            Self::Single => "single file",
-            Self::Diffusers => "diffusers",
-        })
-    }
-}
-
 /// A text file of a released directory: its name there, its actual path, its content.
 type Text = (&'static str, PathBuf, String);
 
 /// The part of another program's file or directory that belongs to one network.
 #[derive(Debug)]
-pub struct Foreign {
+pub(crate) struct Foreign {
     /// The file or directory.
     root: PathBuf,
     format: Format,
@@ -99,42 +74,37 @@ struct Silence {
     near: Vec<PathBuf>,
 }
 
-impl Foreign {
-    pub(crate) fn root(&self) -> &Path {
+impl StandIn for Foreign {
+    fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(crate) fn format(&self) -> Format {
+    fn format(&self) -> Format {
         self.format
     }
 
-    pub(crate) fn notices(&self) -> &[String] {
+    fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    pub(crate) fn tensors(&self) -> &Tensors {
+    fn tensors(&self) -> &Tensors {
         &self.tensors
     }
 
-    /// Returns the actual path of the text file that a released directory calls `file`.
-    pub(crate) fn origin(&self, file: &str) -> &Path {
+    fn origin(&self, file: &str) -> &Path {
         self.texts.iter().find(|(name, ..)| *name == file).map_or(&self.root, |(_, path, _)| path)
     }
 
-    /// Returns the content of the text file that a released directory calls `file`.
-    pub(crate) fn text(&self, file: &str) -> Option<&str> {
+    fn text(&self, file: &str) -> Option<&str> {
         let (.., text) = self.texts.iter().find(|(name, ..)| *name == file)?;
         Some(text)
     }
 
-    /// Returns the error for a missing text file. It is the tokenizer, because a configuration is
-    /// always generated.
-    pub(crate) fn missing(&self) -> Error {
+    fn missing(&self) -> Error {
         pieces::no_tokenizer(&self.root, &self.looked_for, &self.tried)
     }
 
-    /// Returns the error for `part`, if it is an optional network that is missing.
-    pub(crate) fn lack_of(&self, part: Part) -> Option<Error> {
+    fn lack_of(&self, part: Part) -> Option<Error> {
         let Lack { looked_for, remedy, .. } = self.lacks.as_ref().filter(|of| of.part == part)?;
         Some(Error::MissingPiece {
             path: self.root.clone(),
@@ -145,11 +115,7 @@ impl Foreign {
         })
     }
 
-    /// Returns the latent of silence, `[1, T, C]`.
-    ///
-    /// # Errors
-    /// [`Error::MissingPiece`], [`Error::BadSilence`].
-    pub(crate) fn silence(&self, channels: usize) -> Result<TensorData, Error> {
+    fn silence(&self, channels: usize) -> Result<TensorData, Error> {
         let mut tried = pieces::Tried::new();
         if let Some((tensors, name)) = &self.silence.held {
             match silence::of_tensor(&self.root, tensors, name, channels)? {

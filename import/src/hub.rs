@@ -121,7 +121,7 @@ impl Hub {
 
 /// True if a directory has configuration and weights.
 pub(crate) fn is_whole(directory: &Path) -> bool {
-    let has_weights = || !crate::layout::files::files_in(directory, "safetensors").is_empty();
+    let has_weights = || !crate::listing::files_in(directory, "safetensors").is_empty();
     directory.join("config.json").is_file() && has_weights()
 }
 

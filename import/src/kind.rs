@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::Path};
 
 use serde_json::Value;
 
-use crate::{Directory, Error, language_tokenizer::AUDIO_CODE_0};
+use crate::{Directory, Error, tokenizer::AUDIO_CODE_0};
 
 /// A network family, as declared in `config.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

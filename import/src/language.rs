@@ -5,8 +5,12 @@ use std::{path::Path, sync::OnceLock};
 use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Origin, Part, PartSize, built_in, kind::Kind,
-    layout::language, origin::notices, single::Single,
+    Directory, Error, LanguageTokenizer, Origin, Part, PartSize,
+    built_in::{self, BuiltIn},
+    kind::Kind,
+    layout::language,
+    origin::notices,
+    single::Single,
 };
 
 /// What the head is called in a file.
@@ -129,6 +133,24 @@ impl<B: Backend> LanguageCheckpoint<B> for LanguageFolder {
     fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         self.model(place)
     }
+}
+
+impl BuiltIn {
+    /// Opens its language model.
+    ///
+    /// # Errors
+    /// None, except for a bug: its files are part of the program.
+    pub fn open_language_model(&self) -> Result<LanguageFolder, Error> {
+        LanguageFolder::open(self.language_model.clone())
+    }
+}
+
+/// Opens the random language model, which has 512 audio codes.
+///
+/// # Errors
+/// Errors of [`BuiltIn::open_language_model`].
+pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
+    built_in::tiny().open_language_model()
 }
 
 #[cfg(test)]

@@ -10,19 +10,8 @@ use tokenizers::{DecoderWrapper, ModelWrapper, Tokenizer, pre_tokenizers::byte_l
 
 use crate::{
     Directory, Error,
-    tokenizer::{Owner, read, vocabulary},
+    tokenizer::{AUDIO_CODE_0, Owner, read, vocabulary},
 };
-
-/// Number of audio code tokens in the released models; 64000 of them are used.
-pub(crate) const AUDIO_CODES: usize = 65_535;
-
-/// The first audio code token, which no other tokenizer has.
-pub(crate) const AUDIO_CODE_0: &str = "<|audio_code_0|>";
-
-/// Returns the token of audio code `code`.
-pub(crate) fn audio_code(code: usize) -> String {
-    format!("<|audio_code_{code}|>")
-}
 
 /// The tokenizer of a language model.
 #[derive(Debug)]

@@ -28,6 +28,7 @@
 use std::path::Path;
 
 mod adapter;
+mod adapter_key;
 mod apply;
 mod blocks;
 mod built_in;
@@ -40,9 +41,11 @@ mod foreign;
 mod header;
 pub mod hub;
 mod kind;
+mod known;
 mod language;
 mod language_tokenizer;
 mod layout;
+mod listing;
 mod mapped;
 mod names;
 mod origin;
@@ -59,20 +62,18 @@ mod testing;
 
 pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
-pub use built_in::{
-    BUILT_IN_MODELS, BuiltIn, DEMO, TINY, built_in, open_tiny, open_tiny_language_model,
-};
-pub use checkpoint::Folder;
-pub use directory::{Bytes, Directory};
+pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, built_in};
+pub use checkpoint::{Folder, open_tiny};
+pub use directory::{Directory, Format, StandIn};
 pub use error::{Error, Names, Places, Unknown};
-pub use foreign::{Foreign, Format};
 pub use kind::Kind;
-pub use language::LanguageFolder;
-pub use language_tokenizer::LanguageTokenizer;
-pub use layout::{
-    KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel, Layout, ModelPaths, TEXT_ENCODER, VAE,
-    language::{KNOWN_LANGUAGE_MODELS, LanguagePath},
+pub use known::{
+    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, TEXT_ENCODER, VAE,
 };
+pub use language::{LanguageFolder, open_tiny_language_model};
+pub use language_tokenizer::LanguageTokenizer;
+pub use layout::{Layout, ModelPaths, language::LanguagePath};
+pub use mapped::Bytes;
 pub use names::Part;
 pub use origin::Origin;
 pub use safetensors::Tensors;

@@ -120,5 +120,42 @@ impl Deref for Mapped {
     }
 }
 
+/// The bytes of one file.
+#[derive(Debug)]
+pub enum Bytes {
+    /// A mapped file.
+    Mapped(Mapped),
+    /// A part of the program.
+    Static(&'static [u8]),
+}
+
+impl Bytes {
+    /// Everything.
+    pub fn all(&self) -> &[u8] {
+        match self {
+            Self::Mapped(mapped) => mapped,
+            Self::Static(bytes) => bytes,
+        }
+    }
+
+    /// Checks that the file at `path`, this one, is still what it was when it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::Io`] where the file can no longer be asked.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
+        match self {
+            Self::Mapped(mapped) => mapped.check(path),
+            Self::Static(_) => Ok(()),
+        }
+    }
+
+    /// Gives the pages of `range` back to the system: they are in the file if needed again.
+    pub(crate) fn forget(&self, range: Range<usize>) {
+        if let Self::Mapped(mapped) = self {
+            mapped.forget(range);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@
 //! Source of the index: Hugging Face transformers, `{"weight_map": {tensor: file name}}`.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::BTreeMap,
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
@@ -21,19 +21,16 @@ use std::{
 use burn::tensor::{AllocationProperty, DType, TensorData};
 use half::{bf16, f16};
 use rayon::prelude::*;
-use serde::Deserialize;
 
 use crate::{
-    Directory, Error,
+    Error,
     convert::{Element, FileType, convert},
-    directory::Bytes,
-    header::{self, Entry},
+    header::Entry,
+    mapped::Bytes,
 };
 
-const STEMS: [&str; 2] = ["model.safetensors", "diffusion_pytorch_model.safetensors"];
-
 /// What describes a released network.
-const CONFIG: &str = "config.json";
+pub(crate) const CONFIG: &str = "config.json";
 
 /// Bytes that a core converts before their pages are given back.
 const CHUNK: usize = 4 << 20;
@@ -42,100 +39,16 @@ const CHUNK: usize = 4 << 20;
 #[derive(Debug, Clone)]
 pub struct Tensors {
     /// What messages call the whole: the only file, or the index.
-    path: PathBuf,
-    files: Vec<(PathBuf, Arc<Bytes>)>,
-    entries: BTreeMap<String, (usize, Entry)>,
+    pub(crate) path: PathBuf,
+    pub(crate) files: Vec<(PathBuf, Arc<Bytes>)>,
+    pub(crate) entries: BTreeMap<String, (usize, Entry)>,
     /// Whether sizes of 1 may be there or not: other programs drop and add them.
-    loose: bool,
+    pub(crate) loose: bool,
     /// What says which sizes the network has, for messages.
-    described_by: &'static str,
-}
-
-#[derive(Deserialize)]
-struct Index {
-    weight_map: HashMap<String, String>,
+    pub(crate) described_by: &'static str,
 }
 
 impl Tensors {
-    /// Maps the weights that lie in `directory` and parses their headers.
-    ///
-    /// # Errors
-    /// Names the file for whatever is missing, cut or contradictory.
-    pub fn open(directory: &Directory) -> Result<Self, Error> {
-        if let Directory::Foreign(foreign) = directory {
-            return Ok(foreign.tensors().clone());
-        }
-        for stem in STEMS {
-            if directory.has(stem) {
-                return Self::from_files(directory, stem, [stem.to_owned()].into());
-            }
-            let index = format!("{stem}.index.json");
-            if directory.has(&index) {
-                return Self::from_index(directory, &index);
-            }
-        }
-        Err(Error::MissingFile {
-            path: directory.path(STEMS[0]),
-            alternatives: format!(", and so are its shards' index and `{}`", STEMS[1]),
-        })
-    }
-
-    /// Maps one file of `directory`.
-    ///
-    /// # Errors
-    /// As [`Tensors::open`].
-    pub fn open_file(directory: &Directory, file: &str) -> Result<Self, Error> {
-        Self::from_files(directory, file, [file.to_owned()].into())
-    }
-
-    fn from_index(directory: &Directory, index: &str) -> Result<Self, Error> {
-        let path = directory.path(index);
-        let broken = |reason: String| Error::BadIndex { path: path.clone(), reason };
-        let Index { weight_map } = serde_json::from_str(&directory.text(index)?)
-            .map_err(|error| broken(error.to_string()))?;
-        let shards: BTreeSet<String> = weight_map.values().cloned().collect();
-        for shard in &shards {
-            if Path::new(shard).file_name() != Some(shard.as_ref()) {
-                return Err(broken(format!("shard `{shard}` is not a file name")));
-            }
-            if !directory.has(shard) {
-                let shard = shard.clone();
-                return Err(Error::MissingShard { index: path, shard });
-            }
-        }
-        let tensors = Self::from_files(directory, index, shards)?;
-        // Sorted, so that the same damage gives the same message.
-        for (tensor, shard) in weight_map.into_iter().collect::<BTreeMap<_, _>>() {
-            let found = tensors.entries.get(&tensor);
-            if found.is_none_or(|(file, _)| tensors.files[*file].0 != directory.path(&shard)) {
-                return Err(Error::NotInShard { index: path, shard, tensor });
-            }
-        }
-        Ok(tensors)
-    }
-
-    fn from_files(
-        directory: &Directory,
-        name: &str,
-        names: BTreeSet<String>,
-    ) -> Result<Self, Error> {
-        let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
-        let mut entries = BTreeMap::<String, (usize, Entry)>::new();
-        for name in names {
-            let path = directory.path(&name);
-            let bytes = directory.open(&name)?;
-            for (tensor, entry) in header::parse(&path, bytes.all())? {
-                if let Some((other, _)) = entries.get(&tensor) {
-                    let first = files[*other].0.clone();
-                    return Err(Error::InTwoShards { tensor, first, second: path });
-                }
-                entries.insert(tensor, (files.len(), entry));
-            }
-            files.push((path, Arc::new(bytes)));
-        }
-        Ok(Self { path: directory.path(name), files, entries, loose: false, described_by: CONFIG })
-    }
-
     /// The tensors of the file at `path`, whose places are known. Sizes of 1 may be there or not.
     pub(crate) fn from_entries(
         path: PathBuf,

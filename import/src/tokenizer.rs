@@ -18,6 +18,17 @@ pub(crate) use assemble::ADDED_TOKENS;
 /// Token that the text encoder appends; the first token after the base vocabulary.
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
+/// Number of audio code tokens in the released models; 64000 of them are used.
+pub(crate) const AUDIO_CODES: usize = 65_535;
+
+/// The first audio code token, which no other tokenizer has.
+pub(crate) const AUDIO_CODE_0: &str = "<|audio_code_0|>";
+
+/// Returns the token of audio code `code`.
+pub(crate) fn audio_code(code: usize) -> String {
+    format!("<|audio_code_{code}|>")
+}
+
 /// The tokenizer of the text encoder.
 #[derive(Debug)]
 pub struct TextTokenizer {

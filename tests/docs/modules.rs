@@ -13,15 +13,8 @@ use syn::{
 
 use super::text;
 
-/// The crates, each with its modules that still form a cycle.
-const CRATES: [(&str, &[&str]); 6] = [
-    ("model", &[]),
-    ("import", &["adapter", "directory", "foreign", "hub", "layout", "safetensors"]),
-    ("runtime", &[]),
-    ("train", &[]),
-    ("train/demo", &[]),
-    ("cli", &[]),
-];
+/// The crates.
+const CRATES: [&str; 6] = ["model", "import", "runtime", "train", "train/demo", "cli"];
 
 /// Returns the Rust files under a folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {
@@ -215,13 +208,13 @@ fn reached<'a>(uses: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTre
 
 #[test]
 fn modules_of_a_crate_form_no_cycle() {
-    for (name, known) in CRATES {
+    for name in CRATES {
         let uses = uses(name);
         assert!(uses.len() > 5, "{name}: {uses:?}");
-        let found: Vec<_> = cyclic(&uses).into_iter().collect();
+        let found = cyclic(&uses);
         let arrows: Vec<_> =
-            uses.iter().filter(|(module, _)| found.contains(&module.as_str())).collect();
-        assert_eq!(found, known, "{name}: {arrows:#?}");
+            uses.iter().filter(|(module, _)| found.contains(module.as_str())).collect();
+        assert!(found.is_empty(), "{name}: {found:?}: {arrows:#?}");
     }
 }
 

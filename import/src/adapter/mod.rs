@@ -22,11 +22,9 @@
 //! after the other is changed on its way from the file into the network.
 
 mod delta;
-mod error;
 mod file;
 mod fit;
 mod fused;
-mod key;
 mod location;
 mod merge;
 mod module;
@@ -39,9 +37,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use error::AdapterError;
+use crate::adapter_key as key;
+pub use crate::error::AdapterError;
 pub use file::Adapter;
 pub use fit::Fitted;
-pub(crate) use key::is_change;
 pub use merge::Adapters;
 pub(crate) use merge::Shared;

@@ -25,7 +25,7 @@ use super::{
     sizes,
 };
 use crate::{
-    Directory, Error, Tensors, adapter,
+    Directory, Error, Tensors, adapter_key,
     header::{self, Entry},
     kind::Kind,
 };
@@ -210,7 +210,7 @@ fn other_kind(path: &Path, entries: &BTreeMap<String, Entry>, wanted: Kind) -> E
             remedy: "take one of ACE-Step 1.5, such as ace_step_1.5_turbo_aio.safetensors".into(),
         };
     }
-    if entries.keys().any(|name| adapter::is_change(name)) {
+    if entries.keys().any(|name| adapter_key::is_change(name)) {
         return super::an_adapter(path);
     }
     let held = networks(&|name| entries.contains_key(name));

@@ -140,7 +140,7 @@ fn has_others(path: &Path) -> bool {
     let parent = path.parent().unwrap_or(Path::new(""));
     // `Path::parent` of a bare name is empty, which is no directory.
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let files = crate::layout::files::files_in(parent, "safetensors");
+    let files = crate::listing::files_in(parent, "safetensors");
     let mut others = files.iter().filter(|other| other.file_name() != path.file_name());
     others.any(|other| comfy::holds(other, Kind::Dit))
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Directory, Error, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, TEXT_ENCODER, error::Places, kind::Kind,
-    layout::files::files_in, pointer, silence,
+    listing::files_in, pointer, silence,
 };
 
 /// Files of a released tokenizer: one complete file, or a pair.
@@ -200,7 +200,7 @@ pub(super) fn no_silence(of: &Foreign, looked_for: Vec<PathBuf>, tried: Tried) -
         place.display()
     );
     Error::MissingPiece {
-        path: of.root().to_owned(),
+        path: of.root.to_owned(),
         piece: "latent of silence",
         looked_for: Places(looked_for),
         tried,

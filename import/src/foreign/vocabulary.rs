@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use crate::{
     kind::Kind,
-    language_tokenizer::{AUDIO_CODE_0, AUDIO_CODES},
     tokenizer::ADDED_TOKENS,
+    tokenizer::{AUDIO_CODE_0, AUDIO_CODES},
 };
 
 /// More rows than any padding of a table, and no more than the codes of any model.

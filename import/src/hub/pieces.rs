@@ -1,6 +1,6 @@
 //! Which directories of which repositories a model is made of.
 
-use crate::layout::{KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel, MAIN_REPO};
+use crate::known::{KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel, MAIN_REPO};
 
 /// One directory of a model, as it is published.
 #[derive(Debug, Clone, Copy, PartialEq)]

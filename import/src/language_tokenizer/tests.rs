@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::testing::{directory, goldens};
+use crate::tokenizer::audio_code;
 
 /// Rows of the golden network's table; its tokenizer has as many ids.
 const ROWS: usize = 958;

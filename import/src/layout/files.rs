@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{KNOWN_MODELS, TEXT_ENCODER, VAE, language::KNOWN_LANGUAGE_MODELS};
-use crate::{foreign, hub::name_of_snapshot, kind::Kind};
+use crate::{foreign, hub::name_of_snapshot, kind::Kind, listing::files_in};
 
 /// Type suffixes of GGUF files, from most to least precise.
 const TYPES: [&str; 18] = [
@@ -71,18 +71,6 @@ fn is_known(name: &str) -> bool {
 
 fn rank(kind: &str) -> Option<usize> {
     TYPES.iter().position(|known| known.eq_ignore_ascii_case(kind))
-}
-
-/// Returns the files of `place` with that extension, in alphabetical order.
-pub(crate) fn files_in(place: &Path, ending: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut paths: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending)))
-        .filter(|path| path.is_file())
-        .collect();
-    paths.sort();
-    paths
 }
 
 /// Result of the search for a network in a place.

@@ -2,27 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Instead, KnownModel, Layout, MAIN_REPO, files, first_place, known};
+use super::{Instead, KnownModel, Layout, files, first_place};
+pub(crate) use crate::known::KNOWN_LANGUAGE_MODELS;
 use crate::{Error, foreign, kind::Kind};
-
-/// The released language models, the default first.
-pub const KNOWN_LANGUAGE_MODELS: [KnownModel; 3] = [
-    known("lm-1.7b", "acestep-5Hz-lm-1.7B", MAIN_REPO, 3.7, "language model: the default"),
-    known(
-        "lm-0.6b",
-        "acestep-5Hz-lm-0.6B",
-        "ACE-Step/acestep-5Hz-lm-0.6B",
-        1.3,
-        "language model: smallest and fastest",
-    ),
-    known(
-        "lm-4b",
-        "acestep-5Hz-lm-4B",
-        "ACE-Step/acestep-5Hz-lm-4B",
-        8.4,
-        "language model: hears and copies melodies best",
-    ),
-];
 
 /// The directory of a language model, or the file that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]

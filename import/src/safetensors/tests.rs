@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use safetensors::Dtype::F32;
 
 use super::*;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{END_OF_TEXT, Owner};
 use crate::{
     Directory, Error,
-    language_tokenizer::{AUDIO_CODES, audio_code},
+    tokenizer::{AUDIO_CODES, audio_code},
 };
 
 /// Qwen's pattern to split text before merging; digits are split one by one.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::{Names, Places};
+use super::{Names, Places};
 
 /// What can go wrong between a file of an adapter and the weights that it changes.
 #[derive(Debug, thiserror::Error)]

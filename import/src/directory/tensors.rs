@@ -1,0 +1,105 @@
+//! Weights of a directory: one safetensors file, the shards of an index, or the tensors of a stand-in.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+
+use super::Directory;
+use crate::{
+    Error,
+    header::{self, Entry},
+    mapped::Bytes,
+    safetensors::{CONFIG, Tensors},
+};
+
+const STEMS: [&str; 2] = ["model.safetensors", "diffusion_pytorch_model.safetensors"];
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: HashMap<String, String>,
+}
+
+impl Tensors {
+    /// Maps the weights that lie in `directory` and parses their headers.
+    ///
+    /// # Errors
+    /// Names the file for whatever is missing, cut or contradictory.
+    pub fn open(directory: &Directory) -> Result<Self, Error> {
+        if let Directory::Foreign(foreign) = directory {
+            return Ok(foreign.tensors().clone());
+        }
+        for stem in STEMS {
+            if directory.has(stem) {
+                return Self::from_files(directory, stem, [stem.to_owned()].into());
+            }
+            let index = format!("{stem}.index.json");
+            if directory.has(&index) {
+                return Self::from_index(directory, &index);
+            }
+        }
+        Err(Error::MissingFile {
+            path: directory.path(STEMS[0]),
+            alternatives: format!(", and so are its shards' index and `{}`", STEMS[1]),
+        })
+    }
+
+    /// Maps one file of `directory`.
+    ///
+    /// # Errors
+    /// As [`Tensors::open`].
+    pub fn open_file(directory: &Directory, file: &str) -> Result<Self, Error> {
+        Self::from_files(directory, file, [file.to_owned()].into())
+    }
+
+    fn from_index(directory: &Directory, index: &str) -> Result<Self, Error> {
+        let path = directory.path(index);
+        let broken = |reason: String| Error::BadIndex { path: path.clone(), reason };
+        let Index { weight_map } = serde_json::from_str(&directory.text(index)?)
+            .map_err(|error| broken(error.to_string()))?;
+        let shards: BTreeSet<String> = weight_map.values().cloned().collect();
+        for shard in &shards {
+            if Path::new(shard).file_name() != Some(shard.as_ref()) {
+                return Err(broken(format!("shard `{shard}` is not a file name")));
+            }
+            if !directory.has(shard) {
+                let shard = shard.clone();
+                return Err(Error::MissingShard { index: path, shard });
+            }
+        }
+        let tensors = Self::from_files(directory, index, shards)?;
+        // Sorted, so that the same damage gives the same message.
+        for (tensor, shard) in weight_map.into_iter().collect::<BTreeMap<_, _>>() {
+            let found = tensors.entries.get(&tensor);
+            if found.is_none_or(|(file, _)| tensors.files[*file].0 != directory.path(&shard)) {
+                return Err(Error::NotInShard { index: path, shard, tensor });
+            }
+        }
+        Ok(tensors)
+    }
+
+    fn from_files(
+        directory: &Directory,
+        name: &str,
+        names: BTreeSet<String>,
+    ) -> Result<Self, Error> {
+        let mut files = Vec::<(PathBuf, Arc<Bytes>)>::new();
+        let mut entries = BTreeMap::<String, (usize, Entry)>::new();
+        for name in names {
+            let path = directory.path(&name);
+            let bytes = directory.open(&name)?;
+            for (tensor, entry) in header::parse(&path, bytes.all())? {
+                if let Some((other, _)) = entries.get(&tensor) {
+                    let first = files[*other].0.clone();
+                    return Err(Error::InTwoShards { tensor, first, second: path });
+                }
+                entries.insert(tensor, (files.len(), entry));
+            }
+            files.push((path, Arc::new(bytes)));
+        }
+        Ok(Self { path: directory.path(name), files, entries, loose: false, described_by: CONFIG })
+    }
+}
