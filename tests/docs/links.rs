@@ -88,3 +88,19 @@ fn no_link_leaves_the_book() {
         }
     }
 }
+
+/// mdBook copies them beside the pages.
+#[test]
+fn every_sound_that_the_book_plays_is_there() {
+    let book = root().join("book/src");
+    let mut played = 0;
+    for page in pages_in(&book) {
+        for part in text(&page).split("<audio controls src=\"").skip(1) {
+            let file = book.join(part.split('"').next().expect("a part"));
+            let bytes = std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            assert!((50_000..200_000).contains(&bytes.len()), "{}", file.display());
+            played += 1;
+        }
+    }
+    assert_eq!(played, 3);
+}

@@ -15,7 +15,8 @@ pub(crate) fn describe(device: Device) -> Machine {
     let mut system = System::new();
     system.refresh_memory();
     system.refresh_cpu_all();
-    let processor = system.cpus().first().map_or("", |cpu| cpu.brand()).trim().to_owned();
+    let brand = system.cpus().first().map_or("", |cpu| cpu.brand()).trim();
+    let processor = with_generation(brand, generation());
     let card = card(device, &Listing::of(device), &processor);
     Machine {
         device: device.to_string(),
@@ -27,6 +28,25 @@ pub(crate) fn describe(device: Device) -> Machine {
         cores: system.cpus().len(),
         main_memory_bytes: system.total_memory(),
     }
+}
+
+/// Returns a CPU's name with its generation: vendors of virtual machines hide it in the name.
+fn with_generation(brand: &str, generation: Option<&str>) -> String {
+    match generation.filter(|_| brand.contains("AMD")) {
+        Some(generation) => format!("{brand}, {generation}"),
+        None => brand.to_owned(),
+    }
+}
+
+/// Returns the generation of a CPU of AMD, from instructions that it was the first to have.
+fn generation() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512vp2intersect") {
+        return Some("Zen 5");
+    } else if is_x86_feature_detected!("avx512bf16") {
+        return Some("Zen 4");
+    }
+    None
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -136,5 +156,12 @@ mod tests {
         let machine = describe(Device::Cpu);
         assert_eq!(machine.device, "cpu");
         assert!(machine.cores > 0 && machine.main_memory_bytes > 1 << 28, "{machine:?}");
+    }
+
+    #[test]
+    fn a_cpu_of_amd_is_named_with_its_generation() {
+        assert_eq!(with_generation("AMD EPYC", Some("Zen 5")), "AMD EPYC, Zen 5");
+        assert_eq!(with_generation("AMD EPYC", None), "AMD EPYC");
+        assert_eq!(with_generation("Intel(R) Xeon(R)", Some("Zen 4")), "Intel(R) Xeon(R)");
     }
 }

@@ -20,7 +20,8 @@ use burn::tensor::DType;
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 
 use super::{
-    super::Visibility, HOPPER, MAPPED_3, Source, is_hopper, is_mappable, launch, map, wgmma, words,
+    super::Visibility, HOPPER, MAPPED_3, Source, is_hopper, is_mappable, launch, map,
+    multiprocessors, wgmma, words,
 };
 
 /// The body of the kernel.
@@ -170,10 +171,8 @@ pub(in super::super) fn attention<R: CubeRuntime>(
     let [batch, heads, queries, _] = q.meta.shape().dims();
     let [_, kv_heads, keys, _] = k.meta.shape().dims();
     let client = &output.client;
-    let hardware = &client.properties().hardware;
-    let multiprocessors = hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
     let stacks = batch * heads;
-    let tiles = Tiles::of(stacks, [queries, keys], visibility, multiprocessors);
+    let tiles = Tiles::of(stacks, [queries, keys], visibility, multiprocessors(client));
     // No tensor has more positions, and sums of two such numbers do not overflow.
     let number = |n: usize| n.min(1 << 29);
     let (sight, near) = match visibility {

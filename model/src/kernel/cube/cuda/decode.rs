@@ -10,7 +10,7 @@ use burn_cubecl::{
 };
 use cubecl::client::ComputeClient;
 
-use super::{HOPPER, Source, is_hopper, launch, product::multiprocessors, words};
+use super::{HOPPER, Source, is_hopper, launch, multiprocessors, words};
 use crate::kernel::cube::decode::{Decoding, TENSORS};
 
 /// The body of the kernel.
@@ -192,8 +192,7 @@ pub(in super::super) fn decode_layers<R: CubeRuntime>(
     let (blocks, shared) = room(&client);
     let [cos, sin] = rope.map(into_contiguous);
     let mut x = into_contiguous(x);
-    let mut caches = Vec::with_capacity(2 * layers.len());
-    let mut layers: Vec<[CubeTensor<R>; TENSORS]> = layers
+    let layers: Vec<[CubeTensor<R>; TENSORS]> = layers
         .into_iter()
         .map(|tensors| {
             let mut of_layer = tensors.into_iter().enumerate().map(|(i, tensor)| {
@@ -223,7 +222,7 @@ pub(in super::super) fn decode_layers<R: CubeRuntime>(
         launch(&client, sizes, blocks, Vec::new(), buffers, args(decoding, &sizes));
         x = output;
     }
-    caches.extend(layers.drain(..).flat_map(|tensors| tensors.into_iter().skip(TENSORS - 2)));
+    let caches = layers.into_iter().flat_map(|tensors| tensors.into_iter().skip(TENSORS - 2));
     std::iter::once(x).chain(caches).collect()
 }
 

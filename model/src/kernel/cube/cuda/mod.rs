@@ -115,6 +115,11 @@ impl<S: Source> CubeTask<Cuda> for Task<S> {
     }
 }
 
+/// Returns the number of multiprocessors.
+fn multiprocessors<R: CubeRuntime>(client: &ComputeClient<R>) -> usize {
+    client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize
+}
+
 /// True if kernels of this module run on this client: its compiler takes CUDA C++, and the GPU has
 /// compute capability 9. Later GPUs have a copy engine too, but other matrix units.
 pub(super) fn is_hopper<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {

@@ -1,0 +1,169 @@
+//! Convolutions as products of shifted rows.
+
+use burn::tensor::{DType, TensorMetadata};
+use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
+
+use super::{After, Problem, compute, empty, flat, readable};
+use crate::kernel::{Geometry, cube::cuda::is_hopper};
+
+/// True if [`conv1d`] or [`conv_transpose1d`] supports these: `x`: `[B, in, S]`.
+pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
+    x: &CubeTensor<R>,
+    weight: &CubeTensor<R>,
+    geometry: Geometry,
+    is_transposed: bool,
+) -> bool {
+    let ([_, input, samples], [first, second, taps]) = (x.shape().dims(), weight.shape().dims());
+    let output = if is_transposed { second } else { first };
+    let Geometry { stride, padding, dilation } = geometry;
+    let fits = if is_transposed {
+        dilation == 1 && taps.is_multiple_of(stride) && output.is_multiple_of(8)
+    } else {
+        let is_patches = is_patches(geometry, taps) && samples.is_multiple_of(stride);
+        is_patches || stride == 1 && samples + 2 * padding > dilation * (taps - 1)
+    };
+    is_hopper(&x.client)
+        && [x, weight].into_iter().all(|x| x.dtype == DType::BF16)
+        && input.is_multiple_of(8)
+        && fits
+        && x.meta.num_elements() * weight.meta.num_elements() > 0
+}
+
+/// True if a filter reads adjacent pieces without overlap. It is then a product of rows that are
+/// `k` times as long.
+fn is_patches(geometry: Geometry, taps: usize) -> bool {
+    geometry == Geometry { stride: taps, padding: 0, dilation: 1 }
+}
+
+/// # Shapes
+/// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`, `bias`: `[out]`
+/// - output: `[B, out, S']`, channels last in memory
+pub(in super::super::super) fn conv1d<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+) -> CubeTensor<R> {
+    conv1d_and(x, weight, geometry, After::bias(bias))
+}
+
+/// True if a snake can follow a convolution with this number of channels.
+pub(in super::super::super) fn takes_snake<R: CubeRuntime>(
+    weight: &CubeTensor<R>,
+    wave: &[CubeTensor<R>; 2],
+) -> bool {
+    weight.meta.shape()[0].is_multiple_of(8) && wave.iter().all(|part| part.dtype == DType::BF16)
+}
+
+/// Computes [`conv1d`], then the snake of the result.
+pub(in super::super::super) fn conv1d_snake<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+    wave: [CubeTensor<R>; 2],
+) -> CubeTensor<R> {
+    let snake = Some(wave.map(into_contiguous));
+    conv1d_and(x, weight, geometry, After { snake, ..After::bias(bias) })
+}
+
+/// Computes [`conv1d`] that keeps the length, plus `residual`, and the snake of the sum. Returns
+/// both.
+pub(in super::super::super) fn conv1d_add_snake<R: CubeRuntime>(
+    residual: CubeTensor<R>,
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+    wave: [CubeTensor<R>; 2],
+) -> [CubeTensor<R>; 2] {
+    let residual = into_contiguous(permute(residual, &[0, 2, 1])); // [B, S, out]
+    let both = empty(&x, residual.meta.shape().clone());
+    let after = After {
+        residual: Some(residual),
+        snake: Some(wave.map(into_contiguous)),
+        both: Some(both.clone()),
+        ..After::bias(bias)
+    };
+    let sum = conv1d_and(x, weight, geometry, after);
+    [sum, permute(both, &[0, 2, 1])]
+}
+
+/// # Shapes
+/// - `x`: `[B, in, S]`, `weight`: `[out, in, k]`
+/// - output: `[B, out, S']`, channels last in memory
+fn conv1d_and<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    geometry: Geometry,
+    after: After<R>,
+) -> CubeTensor<R> {
+    let ([batch, channels, samples], [columns, _, taps]) =
+        (x.shape().dims(), weight.shape().dims());
+    let Geometry { padding, dilation, .. } = geometry;
+    let weight = into_contiguous(permute(weight, &[0, 2, 1])); // [out, k, in]
+    let weight = flat(weight, [columns, taps * channels]);
+    let x = permute(x, &[0, 2, 1]); // [B, S, in]
+    let (x, rows, channels, taps) = if is_patches(geometry, taps) {
+        let rows = samples / taps;
+        let x = flat(into_contiguous(x), [batch, rows, taps * channels]);
+        (x, rows, taps * channels, 1)
+    } else {
+        (x, samples + 2 * padding - dilation * (taps - 1), channels, taps)
+    };
+    let x = readable(x);
+    let y = empty(&x, [batch, rows, columns].into());
+    let problem = Problem {
+        batch,
+        rows,
+        columns,
+        channels,
+        taps,
+        shift: -(padding as i32),
+        step: dilation as i32,
+        period: columns,
+        gate_step: 0,
+        item_size: rows * columns,
+        offset: 0,
+    };
+    compute(&x, &weight, &after, &y, problem);
+    permute(y, &[0, 2, 1])
+}
+
+/// # Shapes
+/// - `x`: `[B, in, S]`, `weight`: `[in, out, k]`, `bias`: `[out]`
+/// - output: `[B, out, (S - 1) stride - 2 padding + k]`, channels last in memory
+pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
+    x: CubeTensor<R>,
+    weight: CubeTensor<R>,
+    bias: Option<CubeTensor<R>>,
+    geometry: Geometry,
+) -> CubeTensor<R> {
+    let ([batch, channels, frames], [_, outputs, k]) = (x.shape().dims(), weight.shape().dims());
+    let Geometry { stride, padding, .. } = geometry;
+    let samples = (frames - 1) * stride + k - 2 * padding;
+    let taps = k / stride;
+    let x = readable(permute(x, &[0, 2, 1])); // [B, S, in]
+    // Sample `t stride + p` depends on frame `t - tap` through filter tap `tap stride + p`.
+    let weight = into_contiguous(permute(weight, &[2, 1, 0])); // [k, out, in]
+    let weight = flat(weight, [taps, stride * outputs, channels]);
+    let columns = stride * outputs;
+    let weight = flat(into_contiguous(permute(weight, &[1, 0, 2])), [columns, taps * channels]);
+    let y = empty(&x, [batch, samples, outputs].into());
+    let problem = Problem {
+        batch,
+        // The last frames extend beyond their own samples.
+        rows: frames + taps - 1,
+        columns,
+        channels,
+        taps,
+        shift: 0,
+        step: -1,
+        period: outputs,
+        gate_step: 0,
+        item_size: samples * outputs,
+        offset: -((padding * outputs) as i64),
+    };
+    compute(&x, &weight, &After::bias(bias), &y, problem);
+    permute(y, &[0, 2, 1])
+}
