@@ -214,7 +214,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         trial::free::<B>(&self.device);
     }
 
-    /// Bytes of the networks in memory.
+    /// Bytes of the networks that are kept in memory.
     fn kept_bytes(&self) -> u64 {
         let is_kept = [
             self.text_encoder.borrow().is_some(),

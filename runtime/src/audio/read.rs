@@ -7,9 +7,9 @@
 //! | file | result |
 //! |---|---|
 //! | ends within a packet (FLAC, Ogg), or before its index (M4A) | error: the copy is not whole |
-//! | ends with a whole packet, before its header says so (WAV, AIFF, FLAC, MP3) | notice |
-//! | goes on after the end that its header names (WAV, AIFF, FLAC, MP3) | notice; all of it is read |
-//! | a FLAC that begins in the middle of its stream | notice: what was before is not there |
+//! | ends with a whole packet, earlier than its header states (WAV, AIFF, FLAC, MP3) | notice |
+//! | continues after the length in its header (WAV, AIFF, FLAC, MP3) | notice; all of it is read |
+//! | a FLAC that begins in the middle of its stream | notice: the sound before is missing |
 //! | an Ogg without an end mark | notice |
 //! | damaged tags, pictures, comments, indices; a length of 0 | nothing: they are not read |
 //! | a few packets that cannot be decoded, or are missing from a FLAC | notice; silence in their place |

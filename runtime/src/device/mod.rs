@@ -245,7 +245,7 @@ impl FromStr for Device {
     }
 }
 
-/// The name of this build that `text` probably means; `name` is the part before its colon.
+/// The device name of this build that `text` probably means; `name` is the part before its colon.
 fn near(text: &str, name: &str) -> Option<&'static str> {
     let near = nearest(text, ["auto"].into_iter().chain(BUILT_IN.iter().copied()));
     // "gpu" is similar to "cpu", but the user wants a GPU.

@@ -166,7 +166,7 @@ impl Frame {
         if self.is_variable { self.number } else { self.number * u64::from(self.block) }
     }
 
-    /// True if the frame fits to a STREAMINFO block.
+    /// True if the frame matches a STREAMINFO block.
     fn is_of(self, stream: &[u8; STREAM]) -> bool {
         let form = u32::from_be_bytes([stream[10], stream[11], stream[12], stream[13]]);
         let (rate, channels) = (form >> 12, (form >> 9 & 7) + 1);
