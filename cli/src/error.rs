@@ -1,4 +1,4 @@
-//! How the program fails: exit codes, and errors as `error` / `cause` / `hint`.
+//! Failure of the program: exit codes, and errors printed as `error` / `cause` / `hint`.
 
 use std::{
     io, mem,
@@ -50,12 +50,12 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if error.chain().any(|e| matches!(e.downcast_ref(), Some(Error::Cancelled))) {
         return INTERRUPTED;
     }
-    // A reader that had enough, such as `head`, is not a failure.
+    // If a reader such as `head` closes the pipe early, that is not a failure.
     let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
     if error.downcast_ref::<report::Stdout>().is_some_and(|e| closed(&e.0)) {
         return OK;
     }
-    // Only the outermost: below a context it is the content of a file.
+    // Only the outermost error counts: below a context it is about the content of a file.
     let Some(outermost) = error.chain().next() else { return FAILED };
     match (outermost.downcast_ref::<Refusal>(), outermost.downcast_ref::<Error>()) {
         (Some(refusal), _) => refusal.code,
@@ -64,8 +64,8 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether `error` is about a value. A plan does not know which ones a request file has set: for
-/// those the code is the same.
+/// True if `error` is about a value. A plan does not know which values come from a request file,
+/// so those have the same exit code.
 fn is_usage(error: &acestep_runtime::Error) -> bool {
     use acestep_runtime::Error;
     matches!(
@@ -83,7 +83,8 @@ fn is_usage(error: &acestep_runtime::Error) -> bool {
     )
 }
 
-/// Every cause of `error` below its message, in order; what was just said is not said again.
+/// The causes of `error` below its message, in order. A cause that repeats the line before is
+/// left out.
 pub(crate) fn causes(error: &anyhow::Error) -> Vec<String> {
     let mut said = vec![error.to_string()];
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -94,7 +95,7 @@ pub(crate) fn causes(error: &anyhow::Error) -> Vec<String> {
     said.split_off(1)
 }
 
-/// What may mend `error`.
+/// The hint that helps with `error`.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(refusal) = cause.downcast_ref::<Refusal>() {
@@ -107,14 +108,14 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             return error.hint();
         }
         match cause.downcast_ref::<acestep_runtime::Error>()? {
-            // The runtime does not know whose error it carries.
+            // The runtime does not know the type of the error that it carries.
             acestep_runtime::Error::Checkpoint(inner) => import_hint(inner.downcast_ref()?),
             error => error.hint(),
         }
     })
 }
 
-/// What may mend an error of the files of a model.
+/// The hint that helps with an error of a model's files.
 pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
     let mut hint = error.hint()?;
     let acestep_import::Error::Absent { known, unknown, .. } = error else { return Some(hint) };
@@ -132,13 +133,13 @@ pub(crate) fn import_hint(error: &acestep_import::Error) -> Option<String> {
     Some(hint)
 }
 
-/// What panics said, as they came.
+/// Messages of the panics so far, in order.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Does the program's work. A panic that comes out of it is our mistake, and is said to be.
+/// Runs `work`. A panic that leaves it is a bug of the program and is reported as one.
 ///
-/// What a panic means is known where it ends and not where it begins: one of a card's thread may have been for
-/// lack of memory, and be mended by a smaller piece, or be an error that says more.
+/// Panics are printed at the end, not when they happen. A panic of a GPU backend's thread may mean
+/// a lack of memory: a smaller tile may solve it, or an error may describe it better.
 pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -157,7 +158,7 @@ pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
     })
 }
 
-/// Says what panics there were, if any, and forgets them: for whoever ends without coming back to `main`.
+/// Prints the panics so far, if any, and clears them. For exits that do not return to `main`.
 pub(crate) fn tell_panics() {
     let panics = mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     if !panics.is_empty() {
@@ -165,14 +166,14 @@ pub(crate) fn tell_panics() {
     }
 }
 
-/// Whether a panic ends the process where it is, by what Rust says of such.
+/// True if a panic with this message aborts the process at once.
 fn ends_here(text: &str) -> bool {
     ["panic in a function that cannot unwind", "panic in a destructor", "unsafe precondition"]
         .iter()
         .any(|beginning| text.starts_with(beginning))
 }
 
-/// What a panic says, and where it happened.
+/// The message of a panic and its place in the source.
 fn cause_of(panic: &PanicHookInfo<'_>) -> String {
     let what = panic.payload_as_str().unwrap_or("unknown");
     match panic.location() {
@@ -181,7 +182,8 @@ fn cause_of(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// Panics that are worth reading: the first, which the others may come from, and as many of the last.
+/// The number of last panics to print. The first one is also printed, as it may have caused the
+/// others.
 const LAST_PANICS: usize = 2;
 
 fn bug(mut panics: Vec<String>) -> String {
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(causes(&error.into()), ["since it rains"]);
     }
 
-    /// Run by the test below, in a process of its own.
+    /// Run by `panicking`, in a process of its own.
     #[test]
     #[ignore = "it ends the process"]
     #[expect(clippy::exit, reason = "a test has no exit code of its own")]

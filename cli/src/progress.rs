@@ -1,4 +1,4 @@
-//! What a run shows while it works: one line for each stage.
+//! The progress display of a run: one line for each stage.
 //!
 //! ```text
 //! text encoder  0.4 s
@@ -26,7 +26,7 @@ use crate::{
     report::{Report, Style},
 };
 
-/// Shows the stages of a run, measures them, and hears Ctrl-C.
+/// Shows and measures the stages of a run, and handles Ctrl-C.
 pub(crate) struct Progress {
     report: Report,
     style: Style,
@@ -37,7 +37,7 @@ pub(crate) struct Progress {
 struct State {
     bar: Option<ProgressBar>,
     steps: Option<Steps>,
-    /// Of each request that anything was done for.
+    /// One outcome per request that has had an event so far.
     outcomes: Vec<Outcome>,
 }
 
@@ -50,32 +50,32 @@ impl State {
     }
 }
 
-/// Shows the work on one request of several, and keeps its outcome apart.
+/// Shows the work on one request of several, and keeps its outcome separate.
 #[derive(Clone, Copy)]
 pub(crate) struct Of<'a> {
     progress: &'a Progress,
     request: usize,
 }
 
-/// How a run went, beside what it was to make.
+/// The measurements and notices of a run.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// What each stage took.
+    /// The time of each stage.
     pub(crate) elapsed: Vec<(Stage, Duration)>,
-    /// What was said on the way: work that was done again, and how.
+    /// Notices of the run, for example about repeated work.
     pub(crate) notices: Vec<Notice>,
-    /// Frames that the VAE decoded at once, if they became fewer.
+    /// Frames that the VAE decoded at once, if the number had to be reduced.
     pub(crate) vae_chunk: Option<usize>,
     /// Networks that were run again in f32, as noun phrases.
     pub(crate) widened: Vec<&'static str>,
 }
 
-/// How far the current stage is.
+/// Progress of the current stage.
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     done: usize,
     total: usize,
-    /// When the first began.
+    /// The start of the first step.
     start: Instant,
 }
 
@@ -84,25 +84,25 @@ impl Progress {
         Self { style: report.progress_style(), report, state: RefCell::default() }
     }
 
-    /// Watches the work on request `request`.
+    /// An observer for the work on request `request`.
     pub(crate) fn of(&self, request: usize) -> Of<'_> {
         Of { progress: self, request }
     }
 
-    /// Takes the moving line away, and gives how the run of one request went.
+    /// Removes the progress line and returns the outcome of a run with one request.
     pub(crate) fn finish(self) -> Outcome {
         self.finish_all(1).remove(0)
     }
 
-    /// The same for each of several requests.
+    /// Removes the progress line and returns the outcomes of several requests.
     pub(crate) fn finish_all(self, requests: usize) -> Vec<Outcome> {
-        // Dropping the state takes the line away.
+        // Dropping the state removes the progress line.
         let mut outcomes = std::mem::take(&mut self.state.into_inner().outcomes);
         outcomes.resize_with(requests, Outcome::default);
         outcomes
     }
 
-    /// Says that something is done again, or turned out.
+    /// Prints and remembers a notice, for example that a stage starts again.
     fn again(&self, state: &mut State, request: usize, notice: Notice) {
         if let Some(bar) = state.bar.take() {
             bar.finish_and_clear();
@@ -112,7 +112,7 @@ impl Progress {
         state.outcome(request).notices.push(notice);
     }
 
-    /// Tells a program of what happens.
+    /// Prints an event for programs that read JSON.
     fn tell(&self, object: impl FnOnce() -> Value) {
         if self.style == Style::Json {
             self.report.event(&object());
@@ -201,7 +201,7 @@ impl Progress {
     }
 }
 
-/// The only request.
+/// For runs with one request.
 impl Observe for Progress {
     fn event(&self, event: Event) {
         self.event_of(0, event);
@@ -223,7 +223,7 @@ impl Observe for Of<'_> {
 }
 
 impl Drop for State {
-    /// Whatever ends a run, no half line stays.
+    /// Removes the progress line when a run ends, also after an error.
     fn drop(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -235,12 +235,12 @@ fn line(stage: Stage, text: &str) -> String {
     format!("{:<14}{text}", stage.name())
 }
 
-/// What is shown while a stage works; `elapsed` is since its first step began.
+/// The text while a stage works; `elapsed` is the time since its first step began.
 fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
     let Steps { done, total, .. } = steps;
     let unit = unit(stage);
     match stage {
-        // The total is the most there may be, which says nothing about the time left.
+        // The total is only an upper bound, so the time left cannot be computed from it.
         Stage::LmText if done > 0 => format!("{done} {unit}s · {}", rate(done, unit, elapsed)),
         Stage::LmText => "reading".to_owned(),
         Stage::LmCodes if done > 0 => {
@@ -258,15 +258,15 @@ fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
     }
 }
 
-/// How long a stage goes on, if every step takes as long as those so far; nothing, before the first is
-/// done and where nobody knows how many there will be.
+/// The time left of a stage, if every step takes as long as the steps so far. `None` before the
+/// first step is done, and if the number of steps is unknown.
 fn left(stage: Stage, steps: Steps, elapsed: Duration) -> Option<Duration> {
     let Steps { done, total, .. } = steps;
     let is_known = done > 0 && stage != Stage::LmText;
     is_known.then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }
 
-/// What stays when a stage is over; `elapsed` includes loading.
+/// The text after a stage is over; `elapsed` includes loading.
 fn over(stage: Stage, steps: Option<Steps>, elapsed: Duration) -> String {
     match (stage, steps) {
         (Stage::LmText | Stage::LmCodes, Some(Steps { done, start, .. })) if done > 0 => {
@@ -287,13 +287,13 @@ fn rate(done: usize, unit: &str, elapsed: Duration) -> String {
     format!("{:.1} {unit}s/s", done as f64 / seconds)
 }
 
-/// `13 s`, `4 min`: a time that is only guessed.
+/// Formats an estimated time: `13 s`, `4 min`.
 fn rough(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 99.5 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
 
-/// What a stage counts.
+/// The unit that a stage counts.
 fn unit(stage: Stage) -> &'static str {
     match stage {
         Stage::LmText | Stage::LmCodes => "token",
@@ -308,7 +308,7 @@ fn unit(stage: Stage) -> &'static str {
     }
 }
 
-/// `0.42 s`, `11.3 s`: three digits are enough.
+/// Formats a measured time with at most two decimals: `0.42 s`, `11.3 s`.
 pub(crate) fn seconds(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 9.995 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
@@ -325,7 +325,7 @@ mod tests {
         under_way(stage, steps, Duration::from_millis(millis))
     }
 
-    /// A program that reads the JSON alone has to know of it too.
+    /// The outcome is also needed by programs that read only the final JSON.
     #[test]
     fn what_is_done_again_is_remembered_even_where_nothing_is_said() {
         let report = Report {
@@ -379,7 +379,7 @@ mod tests {
         let text = "10/3000 tokens · 10.0 tokens/s · 5 min left";
         assert_eq!(shown(Stage::LmCodes, 10, 3000, 1000), text);
         assert_eq!(shown(Stage::LmCodes, 0, 3000, 0), "0/3000 tokens");
-        // More than was promised, at once.
+        // More steps than announced.
         assert!(shown(Stage::LmCodes, 5, 4, 0).ends_with(" · 0 s left"));
     }
 

@@ -1,15 +1,15 @@
-//! What a run tells whoever watches it, and how it is asked to stop.
+//! Progress events of a run, and its cancellation.
 
 use std::time::Duration;
 
 use burn::tensor::DType;
 
-/// A stretch of work that takes time worth showing.
+/// A stage of a run, long enough to show its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Sound to latents.
     VaeEncoder,
-    /// The language model's words: metadata, lyrics; the total is the most there may be.
+    /// The language model's text: metadata, lyrics; the total is an upper bound.
     LmText,
     /// The language model's audio codes.
     LmCodes,
@@ -23,16 +23,16 @@ pub enum Stage {
     Diffusion,
     /// Latents to sound.
     Vae,
-    /// The finished song to the times of its lines.
+    /// Finished latents to the times of the lyrics' lines.
     Alignment,
-    /// The language model's judgement of a song.
+    /// The language model's score of a song.
     Score,
-    /// A network learns.
+    /// Training of a network.
     Learning,
 }
 
 impl Stage {
-    /// What a person reads.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::VaeEncoder => "VAE encoder",
@@ -50,60 +50,61 @@ impl Stage {
     }
 }
 
-/// One thing that happened.
+/// A progress event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A stage reads its network's weights.
     Loading(Stage),
     /// A stage has done `done` of `total` steps; `done` is 0 when it begins.
     Advanced {
-        /// Which.
+        /// The stage.
         stage: Stage,
         /// Steps done.
         done: usize,
-        /// Steps in all.
+        /// All steps.
         total: usize,
     },
-    /// A card failed in a stage, perhaps for lack of memory; it begins again in smaller pieces.
+    /// A GPU failed in a stage, perhaps for lack of memory; the stage starts again in smaller
+    /// tiles.
     Again {
-        /// Which.
+        /// The stage.
         stage: Stage,
-        /// Latent frames of a piece.
+        /// Latent frames of a tile.
         frames: usize,
-        /// What the card's backend says.
+        /// The message of the GPU's backend.
         why: String,
     },
     /// A stage is over; `elapsed` includes loading.
     Finished {
-        /// Which.
+        /// The stage.
         stage: Stage,
-        /// How long it took.
+        /// Its duration.
         elapsed: Duration,
     },
-    /// The result of the current stage was not finite in a narrow float type; the stage begins again
-    /// in f32. [`notice`](crate::overflow::notice) says it in words.
+    /// The result of the current stage was not finite in a narrow float type; the stage starts
+    /// again in f32. [`notice`](crate::overflow::notice) returns a message about it.
     Overflowed {
         /// The network, as a noun phrase.
         who: &'static str,
         /// The type that was too narrow.
         dtype: DType,
     },
-    /// Something turned out that the user should know.
+    /// A notice for the user.
     Noticed(crate::Notice),
 }
 
-/// Watches a run.
+/// Observer of a run.
 pub trait Observe {
-    /// Called for everything that happens, in order.
+    /// Called for every event, in order.
     fn event(&self, event: Event);
 
-    /// Asked between steps; true ends the run with [`crate::Error::Cancelled`].
+    /// Called between steps; true ends the run with [`crate::Error::Cancelled`].
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// Watches nothing.
+/// An observer that ignores all events.
 #[derive(Debug, Clone, Copy)]
 pub struct Unobserved;
 
@@ -111,7 +112,7 @@ impl Observe for Unobserved {
     fn event(&self, _event: Event) {}
 }
 
-/// Passes everything on to `observe`, and stops work whose files have changed.
+/// Forwards all events to `observe`, and cancels work whose files have changed.
 pub(crate) struct WhileUnchanged<'a> {
     pub(crate) observe: &'a dyn Observe,
     pub(crate) is_unchanged: &'a dyn Fn() -> bool,
@@ -127,7 +128,7 @@ impl Observe for WhileUnchanged<'_> {
     }
 }
 
-/// [`crate::Error::Cancelled`] if the observer asked to stop.
+/// Returns [`crate::Error::Cancelled`] if the observer cancelled the run.
 pub(crate) fn check(observe: &dyn Observe) -> Result<(), crate::Error> {
     if observe.cancelled() { Err(crate::Error::Cancelled) } else { Ok(()) }
 }

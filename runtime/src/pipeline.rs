@@ -32,20 +32,20 @@ use crate::{
 pub use many::{Wanted, generate_all};
 pub use prepare::{Edited, Prepared, prepare, prepare_all};
 
-/// A finished song and the seed that makes it again.
+/// A finished song and the seed that reproduces it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Song {
-    /// What is heard.
+    /// The sound.
     pub audio: Audio,
     /// The seed of its noise.
     pub seed: u64,
 }
 
-/// Makes the songs of a plan.
+/// Generates the songs of a plan.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
-/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a card fails, perhaps for
+/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a GPU fails, perhaps for
 /// lack of memory; [`Error::Cancelled`].
 // ANCHOR: generate
 pub fn generate<B: Backend, C: Checkpoint<B>>(
@@ -58,7 +58,7 @@ pub fn generate<B: Backend, C: Checkpoint<B>>(
 }
 // ANCHOR_END: generate
 
-/// The second half: what sampling starts from to songs.
+/// The second half of [`generate`]: from the inputs of sampling to songs.
 ///
 /// # Errors
 /// As [`generate`].
@@ -72,18 +72,18 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     Ok(rendered.songs)
 }
 
-/// Songs, and what was found in them.
+/// Songs, and the results of their alignment.
 #[derive(Debug)]
 pub struct Rendered {
     /// The songs.
     pub songs: Vec<Song>,
-    /// What each was decoded from, `[1, T, C]`, without the frames that are not heard.
+    /// The latents of each song, `[1, T, C]`, without padding frames.
     pub latents: Vec<Array3>,
-    /// What was wanted of each. Where that fails, the songs are there all the same.
+    /// The requested alignment of each song. If it fails, the songs are still returned.
     pub aligned: Result<Vec<Aligned>, Error>,
 }
 
-/// [`render`], and then what is wanted of the songs besides their sound.
+/// [`render`], and the requested alignment of the songs.
 ///
 /// # Errors
 /// As [`generate`].
@@ -97,7 +97,7 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     let followed = prepared.tracks.first.clone();
     // ANCHOR: render
     let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
-    // While the transformer may still be in memory.
+    // Before decoding, because the transformer may still be in memory.
     let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
     let songs = sing(plan, parts, latents.clone(), observe)?;
     // ANCHOR_END: render
@@ -105,7 +105,7 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     Ok(Rendered { songs, latents, aligned })
 }
 
-/// What is heard of latents `[B, T, C]`, on the host, one array a song.
+/// Copies latents `[B, T, C]` to the host without padding frames, one array per song.
 fn heard<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     latents: Tensor<B, 3>,
@@ -132,7 +132,7 @@ pub fn sing<B: Backend, C: Checkpoint<B>>(
     Ok(finish(plan, songs, observe))
 }
 
-/// The first part of [`render`]: what sampling starts from to latents, `[B, T, C]`.
+/// The first part of [`render`]: from the inputs of sampling to latents, `[B, T, C]`.
 ///
 /// # Errors
 /// As [`generate`].
@@ -184,7 +184,7 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     Ok(latents)
 }
 
-/// Sound that can be heard, one song a seed, cut to what was asked.
+/// Decodes audible sound, one song per seed, cut to the requested length.
 fn decode<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
@@ -197,13 +197,13 @@ fn decode<B: Backend, C: Checkpoint<B>>(
     })
 }
 
-/// Puts what was made into its source, if that stays, sets the loudness of songs, and fades them in
-/// and out.
+/// Inserts the generated part into its source if the source is kept, sets the loudness of songs,
+/// and applies fades.
 fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
     let seam = plan.seam();
     let several = songs.len() > 1;
     let finished = |(&seed, mut audio): (&u64, Audio)| {
-        // Another loudness would be set from any other height just the same.
+        // Notify only if no loudness target follows; a target would hide the change.
         let quieter = prevent_clipping(&mut audio).filter(|_| plan.loudness == Loudness::AsIs);
         if let Some((seam, source)) = &seam {
             splice(&mut audio, source, seam);

@@ -1,4 +1,4 @@
-//! Which networks are in memory: one at a time, or all once loaded.
+//! Networks in memory: one at a time, or all that were loaded.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -19,14 +19,14 @@ use crate::{
     overflow,
 };
 
-/// How long a network stays in memory.
+/// The lifetime of networks in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residency {
-    /// As long as it is used: one at a time.
+    /// Only while it is used: one network at a time.
     WhileUsed,
-    /// Until another one is used: one at a time, and read once by many songs.
+    /// Until another network is used: one at a time, but many songs share one load.
     Last,
-    /// Once used, to the end.
+    /// From the first use to the end.
     Kept,
 }
 
@@ -58,7 +58,7 @@ impl Network {
         Self::VaeEncoder,
     ];
 
-    /// The stage that it is loaded for.
+    /// The stage that the network is loaded for.
     pub fn stage(self) -> Stage {
         match self {
             Self::TextEncoder => Stage::TextEncoder,
@@ -70,7 +70,7 @@ impl Network {
         }
     }
 
-    /// A noun phrase.
+    /// A noun phrase for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::TextEncoder => "the text encoder",
@@ -85,16 +85,16 @@ impl Network {
 
 /// The networks of a checkpoint on a device.
 ///
-/// A handle that a method returns lives as long as its statement: then the network is dropped, and
+/// A handle that a method returns lives as long as its statement. Then the network is dropped, so
 /// only one is in memory at a time, unless they are [`Residency::Kept`].
 #[derive(Debug)]
 pub struct Parts<'a, B: Backend, C> {
     checkpoint: &'a C,
     device: B::Device,
     site: Site,
-    /// By [`Network`].
+    /// The place of each [`Network`].
     places: RefCell<[Place<B>; Network::COUNT]>,
-    /// Of the networks that were read, by [`Network`]; 0 for others.
+    /// The number of parameters of each loaded [`Network`]; 0 for others.
     parameters: RefCell<[u64; Network::COUNT]>,
     residency: Residency,
     text_encoder: Slot<qwen3::Model<B>>,
@@ -108,8 +108,8 @@ pub struct Parts<'a, B: Backend, C> {
 type Slot<T> = RefCell<Option<Rc<T>>>;
 
 impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
-    /// All networks in `place`, those beside the diffusion transformer as [`of_others`] says; nothing
-    /// is loaded yet.
+    /// All networks in `place`; those besides the diffusion transformer have the type of
+    /// [`of_others`]. Nothing is loaded yet.
     pub fn new(checkpoint: &'a C, place: Place<B>, residency: Residency) -> Self {
         Self {
             checkpoint,
@@ -133,49 +133,49 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         }
     }
 
-    /// The same with one network in another float type.
+    /// Sets the float type of one network.
     pub fn with(self, network: Network, dtype: DType) -> Self {
         self.places.borrow_mut()[network as usize].dtype = dtype;
         self
     }
 
-    /// The same as if it ran at `site`, which decides what becomes of a failure.
+    /// Treats failures as on `site`.
     pub fn at(self, site: Site) -> Self {
         Self { site, ..self }
     }
 
-    /// How long they stay in memory.
+    /// The lifetime of networks in memory.
     pub fn residency(&self) -> Residency {
         self.residency
     }
 
-    /// Where the networks run, as far as failures and memory are concerned.
+    /// The device and its memory, which decide how failures are handled.
     pub fn site(&self) -> &Site {
         &self.site
     }
 
-    /// Where a network is put when it is loaded.
+    /// The device and type of a network when it is loaded.
     pub fn place(&self, network: Network) -> Place<B> {
         self.places.borrow()[network as usize].clone()
     }
 
-    /// Does the work of a stage, and once more with its network in f32 if the result was not finite
-    /// in a narrower type; the network then stays in f32.
+    /// Runs the work of a stage. If the result is not finite in a narrow type, runs it once more
+    /// with its network in f32; the network then stays in f32.
     ///
-    /// `work` is given an observer that also stops it where a file of the checkpoint changes. It must ask for
-    /// the network itself, and let go of it, and read what it computed: only then
-    /// is it known that the device did not fail.
+    /// The observer that `work` gets also cancels it if a file of the checkpoint changes. `work`
+    /// must load the network itself, drop it, and read its results: only then it is certain that
+    /// the device did not fail.
     ///
     /// # Errors
-    /// The errors of `work`; [`Error::Checkpoint`] if a file changed meanwhile; [`Error::DeviceFailed`] if a
-    /// card fails; [`Error::NoRoomForF32`].
+    /// The errors of `work`; [`Error::Checkpoint`] if a file changed meanwhile;
+    /// [`Error::DeviceFailed`] if a GPU fails; [`Error::NoRoomForF32`].
     pub fn guarded<T>(
         &self,
         network: Network,
         observe: &dyn Observe,
         mut work: impl FnMut(&dyn Observe) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        // What earlier stages had: a card keeps it in pieces of their sizes.
+        // Frees the memory of earlier stages, which a GPU keeps in blocks of their sizes.
         self.free();
         let place = self.place(network);
         let widened = |wide: &Place<B>| {
@@ -190,16 +190,17 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
             let is_unchanged = &|| self.checkpoint.unchanged().is_ok();
             let observe = WhileUnchanged { observe, is_unchanged };
             let made = self.attempt(network.stage(), || work(&observe));
-            // First: what was stopped, or is no number, may be so because its weights are gone.
+            // Check this first: a changed file may be the reason of a cancellation or of NaN
+            // values.
             self.checkpoint.unchanged().map_err(Error::checkpoint)?;
             made
         })
     }
 
-    /// Does work that is no network's, such as taking values to the device.
+    /// Runs work without a network, such as copying values to the device.
     ///
     /// # Errors
-    /// Those of `work`; [`Error::DeviceFailed`] if a card fails.
+    /// The errors of `work`; [`Error::DeviceFailed`] if a GPU fails.
     pub fn attempt<T>(
         &self,
         stage: Stage,
@@ -208,12 +209,12 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         trial::attempt(self.site.device, stage, work)
     }
 
-    /// Gives back what the device keeps of memory that is no longer used.
+    /// Releases unused memory of the device.
     pub fn free(&self) {
         trial::free::<B>(&self.device);
     }
 
-    /// Bytes of the networks that are kept.
+    /// Bytes of the networks that are kept in memory.
     fn kept_bytes(&self) -> u64 {
         let is_kept = [
             self.text_encoder.borrow().is_some(),
@@ -229,7 +230,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         sizes.zip(is_kept).filter_map(|(bytes, is_kept)| is_kept.then_some(bytes)).sum()
     }
 
-    /// Lets go of a network that was kept.
+    /// Drops a network that is kept.
     fn forget(&self, network: Network) {
         match network {
             Network::TextEncoder => drop(self.text_encoder.take()),
@@ -241,7 +242,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         }
     }
 
-    /// Where the networks run.
+    /// The backend's device.
     pub fn device(&self) -> &B::Device {
         &self.device
     }
@@ -283,7 +284,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.checkpoint.silence_latent(&self.device).map_err(Error::checkpoint)
     }
 
-    /// The text encoder.
+    /// Returns the text encoder.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -291,7 +292,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.load(Network::TextEncoder, &self.text_encoder, C::text_encoder)
     }
 
-    /// The encoders of text, lyrics and timbre.
+    /// Returns the encoders of text, lyrics and timbre.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -299,7 +300,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.load(Network::Conditioner, &self.conditioner, C::conditioner)
     }
 
-    /// Latents to audio codes and back.
+    /// Returns the network between latents and audio codes.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -307,7 +308,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.load(Network::AudioCodec, &self.audio_codec, C::audio_codec)
     }
 
-    /// The diffusion transformer.
+    /// Returns the diffusion transformer.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -315,19 +316,19 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         self.load(Network::Dit, &self.dit, C::dit)
     }
 
-    /// Latents to sound.
+    /// Returns the network from latents to sound.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
-        // In order for all tiles, and for as long as it stays.
+        // Weights are prepacked once for all tiles, for as long as the network is in memory.
         let read = |checkpoint: &C, place: &Place<B>| {
             checkpoint.vae_decoder(place).map(oobleck::Decoder::in_order)
         };
         self.load(Network::VaeDecoder, &self.vae_decoder, read)
     }
 
-    /// Sound to latents.
+    /// Returns the network from sound to latents.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].

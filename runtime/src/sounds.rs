@@ -1,9 +1,9 @@
-//! Sounds that a song is made from: the one it follows, and those whose timbre it takes.
+//! Sounds for a song: its source, and references for its timbre.
 //!
-//! A source is followed as it is. Of a reference three pieces of ten seconds are heard: from the
-//! beginning of its first third, from that of its second, and from its end; a short one is repeated
-//! first. Upstream draws the places of the pieces within the thirds, by no seed; these are the places
-//! of diffusers, which lie within them, so that a song can be made again.
+//! A source is used as it is. A reference contributes three pieces of ten seconds: from the start
+//! of its first third, from the start of its second third, and from its end. A short reference is
+//! repeated first. Upstream draws the positions within the thirds at random, without a seed. Here
+//! they are the positions of diffusers, which are within the thirds, so songs are reproducible.
 //!
 //! Source: upstream `process_src_audio`, `process_reference_audio`; diffusers `AceStepPipeline`.
 
@@ -15,33 +15,33 @@ use crate::{
     exchange::Array3,
 };
 
-/// Pieces of a reference.
+/// Number of pieces of a reference.
 const PIECES: usize = 3;
 
-/// A sound, or what the VAE encodes it to.
+/// A sound, or its latents.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sound {
     /// Two channels at the model's rate, within `[-1, 1]`.
     Audio(Arc<Audio>),
-    /// `[1, T, C]`.
+    /// Latents of the VAE, `[1, T, C]`.
     Latents(Arc<Array3>),
 }
 
-/// What is given beside a request.
+/// The sounds of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sounds {
-    /// What a cover, a repaint and the like are made from.
+    /// The source of a cover, a repaint and so on.
     pub source: Option<Sound>,
-    /// Whose timbre is taken: [pieces](Sound::excerpt) of one length.
+    /// References for the timbre: [pieces](Sound::excerpt) of equal length.
     pub references: Vec<Sound>,
 }
 
 impl Sound {
-    /// A sound of any rate and any channels, for `model`.
+    /// Converts a sound of any rate and any number of channels for `model`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if it cannot be resampled; [`Error::TooShort`] if it is shorter than a
-    /// latent frame; [`Error::SilentSource`] if nothing can be heard in it.
+    /// latent frame; [`Error::SilentSource`] if it is silent.
     pub fn heard(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
         let audio = to_stereo(audio, model.sample_rate)?;
         if audio.samples() < model.hop {
@@ -54,15 +54,15 @@ impl Sound {
         Ok(Self::Audio(Arc::new(audio)))
     }
 
-    /// The same as a reference: the pieces of it that are listened to.
+    /// Converts a sound to a reference: only the pieces that are used.
     ///
     /// # Errors
-    /// As [`Self::heard`]; also if nothing can be heard in the pieces.
+    /// As [`Self::heard`]; also if the pieces are silent.
     pub fn reference(audio: &Audio, model: &ModelInfo) -> Result<Self, Error> {
         Self::heard(audio, model)?.excerpt(model.timbre_frames, model.hop)
     }
 
-    /// Latents of `model`, `[1, T, C]`.
+    /// Checks latents of `model`, `[1, T, C]`.
     ///
     /// # Errors
     /// [`Error::Conflict`] if they have another shape.
@@ -78,7 +78,7 @@ impl Sound {
         Ok(Self::Latents(Arc::new(latents)))
     }
 
-    /// Samples of a channel, if `hop` of them are a latent frame.
+    /// Samples per channel, with `hop` samples per latent frame.
     pub fn samples(&self, hop: usize) -> usize {
         match self {
             Self::Audio(audio) => audio.samples(),
@@ -86,10 +86,10 @@ impl Sound {
         }
     }
 
-    /// The pieces of a reference, `frames` latent frames together.
+    /// The pieces of a reference, `frames` latent frames in total.
     ///
     /// # Errors
-    /// [`Error::SilentSource`] if nothing can be heard in them.
+    /// [`Error::SilentSource`] if they are silent.
     pub fn excerpt(&self, frames: usize, hop: usize) -> Result<Self, Error> {
         match self {
             Self::Audio(audio) => {
@@ -110,11 +110,11 @@ impl Sound {
     }
 }
 
-/// `wanted` items of `width` values each, from three places of `all`.
+/// `wanted` items of `width` values each, from three positions of `all`.
 // ANCHOR: excerpt
 fn excerpt(all: &[f32], width: usize, wanted: usize) -> Vec<f32> {
     let own = all.len() / width;
-    // A short one is repeated whole, until it is long enough.
+    // A short reference is repeated as a whole until it is long enough.
     let total = own * wanted.div_ceil(own);
     let piece = wanted / PIECES;
     let starts = [0, total / PIECES, total - (wanted - 2 * piece)];
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(excerpt(&counted(12), 2, 3), [0., 1., 4., 5., 10., 11.]);
     }
 
-    /// Four items thrice are twelve, whose thirds begin at 0, 4 and 8.
+    /// Three times four items are twelve, whose thirds begin at 0, 4 and 8.
     #[test]
     fn a_short_reference_is_repeated_until_it_is_long_enough() {
         assert_eq!(excerpt(&counted(4), 1, 9), [0., 1., 2., 0., 1., 2., 1., 2., 3.]);

@@ -1,9 +1,8 @@
-//! A course of steps: what every stage of training has in common.
+//! A training run: the part that all stages of training share.
 //!
-//! Everything that is random in a step follows from the seed and the step's number, so that a course
-//! that was stopped and goes on from its last state ends with the same weights as one that was not, on a
-//! processor of the same kind to the last bit; a card, and whoever changes between two, adds up in another
-//! order.
+//! All random values of a step depend only on the seed and the step's number. So a run that was
+//! stopped and resumed ends with the same weights as an uninterrupted one. On CPUs of the same kind
+//! they are equal to the last bit. A GPU, or a change of the device, adds in another order.
 
 mod state;
 mod table;
@@ -29,55 +28,57 @@ use crate::{
 pub use table::Row;
 use table::Table;
 
-/// Where a course is kept, and how it goes.
+/// The folder and the settings of a training run.
 #[derive(Debug, Clone)]
 pub struct Course {
-    /// Its folder: `state.bin` to go on from, `losses.csv` with a row every few steps, `losses.png`.
+    /// Its folder: `state.bin` to resume from, `losses.csv` with a row every few steps,
+    /// `losses.png`.
     pub folder: PathBuf,
-    /// Decides everything that is random.
+    /// The seed of all random values.
     pub seed: u64,
-    /// The facts of what learns from what: a state of anything else is refused. One fact a line, `name: value`, so
-    /// that it can be said which is another.
+    /// The facts that identify the run; a state with other facts is refused. One fact per line,
+    /// `name: value`, so that an error can name the facts that differ.
     pub of: String,
-    /// How the network learns.
+    /// Settings of the optimizer.
     pub habits: Habits,
-    /// Time between two states that are saved.
+    /// Time between two saved states.
     pub save_every: Duration,
-    /// Whether the parts of a step are computed at the same time, if there are several, and with matrices of what
-    /// type: see [`Learner::learn_from_all`].
+    /// The type of the matrices if the parts of a step are computed in parallel; `None` = one after
+    /// the other. See [`Learner::learn_from_all`].
     pub at_once: Option<DType>,
 }
 
-/// The loss of one step: what is learned from, and what is written down, each with its name.
+/// The loss of one step, and the named values to record.
 pub struct Lesson<B: AutodiffBackend, const N: usize> {
-    /// What the gradient is of, `[1]`.
+    /// The loss to differentiate, `[1]`.
     pub loss: Tensor<B, 1>,
-    /// Its parts, as the names of the course say.
+    /// The values to record, in the order of the names passed to the run.
     pub parts: [f32; N],
 }
 
-/// Steps in a row without a gradient after which nothing will be learned any more.
+/// Consecutive steps without a finite gradient after which training has diverged.
 const PATIENCE: usize = 20;
 
-/// Steps whose losses are one row.
+/// Steps per row of the table.
 const ROW: usize = 20;
 
 impl Course {
-    /// Whether all steps were taken.
+    /// True if all steps were taken.
     ///
     /// # Errors
-    /// [`Error`] if the folder's state cannot be read, or is of something else.
+    /// [`Error`] if the folder's state cannot be read, or belongs to another run.
     pub fn is_finished(&self) -> Result<bool, Error> {
         Ok(self.state()?.is_some_and(|(header, _)| header.step >= self.habits.steps))
     }
 
-    /// Teaches `model`, or goes on where the folder's state ends; gives the mean of its weights.
+    /// Trains `model`, or resumes from the folder's state. Returns the moving average of its
+    /// weights.
     ///
-    /// `lesson` makes the loss of a step, `report` is told of every row, and `stop` says after each
-    /// step whether to save and leave; then `None` is given.
+    /// `lesson` computes the loss of a step, and `report` gets every row. `stop` is called after
+    /// each step; if it returns true, the state is saved and `run` returns `None`.
     ///
     /// # Errors
-    /// [`Error`] if files cannot be read or written, or the loss is no number.
+    /// [`Error`] if files cannot be read or written, or training diverges.
     pub fn run<B: AutodiffBackend, M: AutodiffModule<B>, const N: usize>(
         &self,
         model: M,
@@ -96,8 +97,8 @@ impl Course {
         self.take_all(model, names, take, report, stop)
     }
 
-    /// [`run`](Self::run), each step in parts: what `parts_of` gives for a step, the loss being the mean
-    /// of theirs.
+    /// As [`run`](Self::run), but with several items per step, which `parts_of` returns. The loss
+    /// is the mean of the items' losses.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -126,8 +127,8 @@ impl Course {
         self.take_all(model, names, take, report, stop)
     }
 
-    /// Takes all steps that are left; `take` takes one, and says how long its gradient was and what the
-    /// losses.
+    /// Takes all remaining steps. `take` takes one step and returns the gradient's norm and the
+    /// values to record.
     fn take_all<B: AutodiffBackend, M: AutodiffModule<B>, const N: usize>(
         &self,
         model: M,
@@ -186,16 +187,16 @@ impl Course {
     }
 }
 
-/// SHA-256 of some bytes, in hexadecimal digits.
+/// SHA-256 of the concatenated bytes, in hexadecimal digits.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut sum = Sha256::new();
     parts.into_iter().for_each(|part| sum.update(part));
     sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A number that follows from both and from nothing else, for what is random in a step.
+/// A seed for the random values of a step, determined by `seed` and `step`.
 pub fn seed_of(seed: u64, step: usize) -> u64 {
-    // SplitMix64 (Steele et al. 2014): neighbours have nothing in common.
+    // SplitMix64 (Steele et al. 2014): consecutive inputs give unrelated outputs.
     let mut z = seed.wrapping_add((step as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -47,7 +47,7 @@ use crate::{
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// If an input, an output, a setting, the model or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Codec, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     match &args.way {
@@ -63,7 +63,7 @@ struct Ready {
     started: Started,
 }
 
-/// The folder of the model that was typed, whose settings say what it takes.
+/// Opens the folder of the chosen model. Its configuration determines the format of the latents.
 fn open(common: &Common) -> Result<Folder> {
     let layout = settings::layout();
     let model = common.model.clone().unwrap_or_else(settings::model);
@@ -86,7 +86,7 @@ impl Ready {
         self.started.engine
     }
 
-    /// Remembers that this model has been through a run, and gives all notices.
+    /// Remembers that this model has completed a run, and returns all notices.
     fn finish(self, progress: Progress) -> Vec<Notice> {
         let Started { engine, kernels, mut notices } = self.started;
         engine::remember(&kernels, engine, &[self.folder.name()]);
@@ -125,7 +125,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     ready.started.notices.extend(notices);
     let needs =
         memory::listening(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
-    // The first is the encoder; codes are not made.
+    // The first need is the encoder's; no codes are made.
     memory::check(&needs[..1], false, ready.engine())?;
 
     let seed = args.sample.then(|| args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())));
@@ -175,7 +175,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let need =
         memory::sounding(&ready.folder, frames, ready.engine()).map_err(Error::checkpoint)?;
     memory::check(&[need], false, ready.engine())?;
-    // A codec changes nothing unless it is asked to.
+    // A codec must not change the loudness by default.
     if request.enable_normalization.is_none() {
         request.enable_normalization = Some(false);
     }
@@ -211,7 +211,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     finish(common, output.as_deref(), object, &notices, &what, start, report)
 }
 
-/// Sets loudness and fades. Floats are kept as the decoder gives them, even above full scale.
+/// Applies loudness and fades. Float output is kept as decoded, even above full scale.
 fn finished(
     audio: &mut Audio,
     loudness: Loudness,
@@ -230,7 +230,7 @@ fn finished(
     said
 }
 
-/// Where it goes, checked; `None` is standard output.
+/// The checked output path; `None` is standard output.
 fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<PathBuf>> {
     let path = common.output.clone().unwrap_or_else(|| input.with_extension(extension));
     if is_stdout(&path) {
@@ -244,7 +244,7 @@ fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<
     Ok(Some(path))
 }
 
-/// The tiles that were typed, for `frames`; `None` if none were.
+/// The tiles for `frames` if the command line sets them; otherwise `None`.
 fn tiling(
     common: &Common,
     usual: Tiling,
@@ -257,7 +257,7 @@ fn tiling(
     }
 }
 
-/// Names what was written.
+/// Reports the result and the path of the output.
 fn finish(
     common: &Common,
     output: Option<&Path>,

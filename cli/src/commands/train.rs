@@ -1,4 +1,4 @@
-//! `acestep train`: an adapter from a folder of songs.
+//! `acestep train`: trains an adapter on a folder of songs.
 
 use std::{
     cell::Cell,
@@ -37,7 +37,7 @@ use crate::{
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// If the songs, a setting, the model, the output or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Train, global: &Global) -> Result<ExitCode> {
     match &args.what {
         What::Lora(args) => lora(args, &global.report())?,
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Train, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The adapter's file without which it is none.
+/// The file that marks a folder as an adapter.
 const ADAPTER: &str = "adapter_config.json";
 
 fn lora(args: &Lora, report: &Report) -> Result<()> {
@@ -144,7 +144,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// What is learned, as far as numbers can be wrong.
+/// Checks the numbers of the command line and returns the adapter's shape.
 fn shape(args: &Lora) -> Result<Shape, Error> {
     let least = |flag: &'static str, value: f64, fits: bool, why: &str| match fits {
         true => Ok(()),
@@ -164,7 +164,7 @@ fn shape(args: &Lora) -> Result<Shape, Error> {
     Ok(Shape { rank: args.rank.into(), alpha, targets: args.target_modules.clone() })
 }
 
-/// Where the adapter goes: a folder that holds no other, unless that may be replaced.
+/// The folder of the new adapter. It must not hold an adapter yet, except with `--force`.
 fn output(args: &Lora) -> Result<PathBuf> {
     let output = match &args.output {
         Some(output) => output.clone(),
@@ -188,8 +188,8 @@ fn output(args: &Lora) -> Result<PathBuf> {
     Ok(output)
 }
 
-/// The facts of a training, of which a state of any other is of no use. One fact a line; a song is what is in its
-/// file, and what is said of it.
+/// The facts that identify a training run; a saved state of another run cannot be used. One fact
+/// per line. A song is identified by the content of its file and by its texts.
 fn identity(
     args: &Lora,
     model: &str,
@@ -214,7 +214,7 @@ fn identity(
         facts.push(format!("sound of `{name}`: {}", digest([&sound[..]])));
         facts.push(format!("texts of `{name}`: {}", digest([texts.as_bytes()])));
     }
-    // A name may hold anything, and a fact is one line.
+    // A name may contain line breaks, but a fact is one line.
     let one_line = |fact: String| fact.replace(['\n', '\r'], " ");
     Ok(facts.into_iter().map(one_line).collect::<Vec<_>>().join("\n"))
 }
@@ -231,11 +231,11 @@ fn remove(file: &Path) -> Result<()> {
     }
 }
 
-/// What there has to be to learn from.
+/// The hint if there are no usable songs.
 const SONGS: &str =
     "name a folder of songs, each with a text beside it: `acestep train lora --help`";
 
-/// An error of learning as one that has a hint and an exit code.
+/// Turns a training error into one with a hint and an exit code.
 fn known(error: acestep_train::Error) -> anyhow::Error {
     use acestep_train::Error as Learning;
     match error {
@@ -266,7 +266,7 @@ fn known(error: acestep_train::Error) -> anyhow::Error {
     }
 }
 
-/// The losses of the first step of this run and of its last row, if it took any.
+/// The losses of the first step of this run and of its last row, if it took any step.
 type Losses = Option<[f32; 2]>;
 
 struct Learn<'a> {
@@ -312,7 +312,7 @@ impl acestep_runtime::Job for Learn<'_> {
             |step, addition| {
                 let loss = lessons.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
-                // The weights are used in their file. What no number comes of is not saved.
+                // The weights are memory-mapped. If their file changes, a NaN ends the run unsaved.
                 let error = error.filter(|_| Checkpoint::<B>::unchanged(folder).is_ok());
                 first.set(first.get().or(error));
                 progress.event(Event::Advanced { stage, done: step + 1, total });

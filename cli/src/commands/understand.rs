@@ -1,4 +1,4 @@
-//! `acestep understand`: a song to words about it.
+//! `acestep understand`: describes a song in words.
 //!
 //! ```text
 //! file -> sound -> latents -> audio codes -> language model -> caption, metadata, lyrics
@@ -34,7 +34,7 @@ use crate::{
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever stands in the way, with its remedy.
+/// If the song, a setting, a model or the device is unusable. Errors carry a hint.
 pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let report = global.report();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     let Started { engine, kernels, mut notices } = engine::start(&args.place.compute)?;
     let layout = settings::layout();
 
-    // Upstream's temperature for this, and all tokens.
+    // Upstream's temperature for this task, without top-p.
     let mut request = Request {
         lm_temperature: Some(0.3),
         lm_top_p: Some(1.0),
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be understood.
+/// The input: audio codes or sound.
 enum Source {
     Codes(Vec<u32>),
     Sound { audio: Audio, folder: Box<Folder> },
@@ -132,7 +132,7 @@ impl Source {
         Ok(Self::Sound { audio, folder })
     }
 
-    /// The model that turns it into codes, if it is sound.
+    /// The model that turns sound into codes; `None` for codes.
     fn model(&self) -> Option<&str> {
         match self {
             Self::Codes(_) => None,
@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// What it takes to make codes of it, and how many there will be.
+    /// The memory needed to make the codes, and the number of codes.
     fn needs(&self, engine: Engine) -> Result<(Vec<Need>, usize), acestep_import::Error> {
         match self {
             Self::Codes(codes) => Ok((vec![], codes.len())),
@@ -181,7 +181,7 @@ impl acestep_runtime::Job for Listen<'_> {
     }
 }
 
-/// The song as a request, with those values alone that `generate` takes.
+/// The song as a request, with only those values that `generate` accepts.
 fn request_of(understood: &Understood, codes: &[u32]) -> Request {
     let usable = understood.metadata.usable();
     Request {
@@ -196,19 +196,19 @@ fn request_of(understood: &Understood, codes: &[u32]) -> Request {
     }
 }
 
-/// `text` without what could move a terminal's cursor: a model may write anything.
+/// `text` without control characters, which could move a terminal's cursor.
 fn printable(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
 
-/// Upstream's dictionary.
+/// The same JSON object as upstream.
 fn to_json(understood: &Understood) -> Value {
     let mut object = json!(understood.metadata);
     object["lyrics"] = understood.lyrics.clone().into();
     object
 }
 
-/// One subject a line, the lyrics last.
+/// One value per line, the lyrics last.
 fn text(understood: &Understood) -> String {
     let Understood { metadata, lyrics, .. } = understood;
     let lines = [

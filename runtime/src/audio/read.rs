@@ -1,30 +1,30 @@
-//! Sound files: WAV (RF64, BW64), AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, through symphonia;
-//! with the cargo feature `opus` Ogg Opus too, through libopus.
+//! Sound files: WAV (RF64, BW64), AIFF, FLAC, MP3, Ogg Vorbis, M4A (AAC-LC, ALAC) and AAC, decoded
+//! by symphonia. The cargo feature `opus` adds Ogg Opus, decoded by libopus.
 //!
-//! What is wrong with a file is an error where sound would be missing, and a notice where it is
-//! heard as any player would:
+//! A fault of a file is an error if sound would be missing. It is a notice if the sound is the same
+//! as in any player:
 //!
 //! | file | result |
 //! |---|---|
 //! | ends within a packet (FLAC, Ogg), or before its index (M4A) | error: the copy is not whole |
-//! | ends with a whole packet, before its header says so (WAV, AIFF, FLAC, MP3) | notice |
-//! | goes on after the end that its header names (WAV, AIFF, FLAC, MP3) | notice; all of it is read |
-//! | a FLAC that begins in the middle of its stream | notice: what was before is not there |
-//! | an Ogg that does not say that it ends | notice |
+//! | ends with a whole packet, earlier than its header states (WAV, AIFF, FLAC, MP3) | notice |
+//! | continues after the length in its header (WAV, AIFF, FLAC, MP3) | notice; all of it is read |
+//! | a FLAC that begins in the middle of its stream | notice: the sound before is missing |
+//! | an Ogg without an end mark | notice |
 //! | damaged tags, pictures, comments, indices; a length of 0 | nothing: they are not read |
 //! | a few packets that cannot be decoded, or are missing from a FLAC | notice; silence in their place |
 //! | more than one packet in twenty | error |
-//! | a FLAC of other samples than its checksum is of | notice: every packet has one of its own |
+//! | a FLAC whose samples do not match its checksum | notice: every packet has its own checksum |
 //! | an MP3 that changes between mono and stereo | notice; read as stereo |
 //! | one that changes its rate | error |
 //! | longer than [`MOST_SECONDS`] | notice; the rest is not read |
 //! | more than two channels | notice; the first two are read, as upstream does |
 //! | samples above full scale | notice: they are clipped, as upstream does |
 //! | HE-AAC, ADPCM and other codecs | error that names them |
-//! | samples that are no numbers | error |
+//! | samples that are NaN or infinite | error |
 //!
-//! What encoders put before and after the sound is taken off where the file says how much that is
-//! (MP3 with a LAME tag, Ogg); AAC begins with the encoder's delay, some 20 to 50 ms, which is said.
+//! The padding that encoders add before and after the sound is removed if the file states its
+//! length (MP3 with a LAME tag, Ogg). AAC keeps the encoder's delay of 20 to 50 ms, with a notice.
 
 mod decoding;
 mod heard;
@@ -53,19 +53,19 @@ use super::{Audio, loudness};
 pub use crate::error::Problem;
 use crate::{Action, Error, Notice};
 
-/// How much of a file is read: the longest song that the networks know.
+/// The longest part of a file that is read: the longest song that the networks support.
 pub const MOST_SECONDS: u32 = 600;
 
 /// Reads a sound file at its own rate: its first two channels, or its only one.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be read, [`Error::Unheard`] with the [`Problem`] if what is in it
-/// cannot be heard.
+/// [`Error::File`] if it cannot be read, [`Error::Unheard`] with the [`Problem`] if its content
+/// cannot be decoded.
 pub fn read(path: &Path) -> Result<(Audio, Vec<Notice>), Error> {
     read_all(path).map(|(audio, notices, _)| (audio, notices))
 }
 
-/// [`read()`], with the number of channels that there are.
+/// [`read()`], also with the number of channels in the file.
 fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
     let file_error = |source| Error::File { action: Action::Read, path: path.to_owned(), source };
     let file = File::open(path).map_err(file_error)?;
@@ -84,7 +84,7 @@ fn read_all(path: &Path) -> Result<(Audio, Vec<Notice>, usize), Error> {
     })
 }
 
-/// What can happen to a source that has no name.
+/// An error of a source without a name.
 #[derive(Debug)]
 enum Failure {
     Io(io::Error),
@@ -148,9 +148,9 @@ fn heard(
 
 fn unreadable_header(error: Decoding) -> Failure {
     match error {
-        // Symphonia's words if no container knows the first bytes.
+        // Symphonia's message if no container matches the first bytes.
         Decoding::Unsupported(why) if why.starts_with("core (probe)") => Problem::Unknown.into(),
-        // A song without an index: the index is at the end.
+        // An MP4 without an index: the index is at the end, so the file is cut.
         Decoding::Unsupported(why) if why.contains("missing moov") => {
             Problem::CutShort { seconds: 0.0 }.into()
         }
@@ -161,10 +161,10 @@ fn unreadable_header(error: Decoding) -> Failure {
     }
 }
 
-/// An error of the disk stays one; any other is a problem of the content.
+/// Keeps an error of the disk; turns any other error into a problem of the content.
 fn unless_io(error: Decoding, problem: impl FnOnce(String) -> Problem) -> Failure {
     match error {
-        // The end of the file within a header: symphonia has no other name for it.
+        // The file ends within a header; symphonia reports that as an I/O error.
         Decoding::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
             Failure::Io(source)
         }

@@ -1,14 +1,14 @@
-//! Where to compute: the one place that turns a choice into a concrete backend.
+//! Devices: the only place that turns a choice into a concrete backend.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`listing`] | what this machine has, backend by backend |
-//! | [`choice`] | which of it is taken |
-//! | [`dtype`] | in what numbers |
-//! | [`kernels`] | where compiled and tuned kernels are kept between runs |
-//! | [`memory`] | what a request needs, stage by stage, and what there is |
+//! | [`listing`] | the devices of this machine, by backend |
+//! | [`choice`] | the device to use |
+//! | [`dtype`] | the type of weights |
+//! | [`kernels`] | the folder that keeps compiled and tuned kernels between runs |
+//! | [`memory`] | the memory that each stage of a request needs, and the available memory |
 //! | `trial` | work that may fail for lack of memory |
-//! | [`panics`] | why it failed |
+//! | [`panics`] | the reason of a failure |
 
 pub mod choice;
 #[cfg(feature = "cuda")]
@@ -38,20 +38,20 @@ pub use trial::free;
 /// A device of one of the backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
-    /// This machine's processor, by Flex.
+    /// The CPU of this machine, with the Flex backend.
     Cpu,
-    /// A Vulkan or Metal card: its place in [`Listing::wgpu`], the best first.
+    /// A GPU with Vulkan or Metal: its index in [`Listing::wgpu`], the best first.
     Wgpu(usize),
-    /// An NVIDIA card, by the driver's number.
+    /// An NVIDIA GPU, by the driver's number.
     Cuda(usize),
 }
 
 /// Work that is generic over the backend.
 pub trait Job {
-    /// What it gives.
+    /// The result.
     type Output;
 
-    /// Does the work at `place`.
+    /// Runs the work at `place`.
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output;
 }
 
@@ -65,7 +65,7 @@ pub const BUILT_IN: &[&str] = &[
     "cpu",
 ];
 
-/// Where something runs, as far as its failures and its memory are concerned.
+/// A device and its memory; they decide how failures are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
     /// The device.
@@ -75,19 +75,19 @@ pub struct Site {
 }
 
 impl Site {
-    /// What is behind a backend's device.
+    /// The site of a backend's device.
     pub fn of<B: Backend>(device: &B::Device) -> Self {
         let device = Device::behind::<B>(device);
         Self { device, room: memory::Room::of(device) }
     }
 }
 
-/// A device that is there, and the type of its numbers, which it can compute with.
+/// An available device, and a type of weights that it supports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Engine {
-    /// Where.
+    /// The device.
     pub device: Device,
-    /// The type that weights are kept in.
+    /// The type of the weights.
     pub dtype: DType,
 }
 
@@ -102,7 +102,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Bytes of the numbers of its networks.
+    /// Bytes per number of its networks.
     pub fn widths(self) -> memory::Widths {
         match self.device {
             #[cfg(feature = "cpu")]
@@ -116,7 +116,7 @@ impl Engine {
 }
 
 impl fmt::Display for Engine {
-    /// `cpu`, `cuda:0 in bf16`: f32 goes without saying.
+    /// Writes `cpu`, or `cuda:0 in bf16`; f32 is not mentioned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.dtype {
             DType::F32 => self.device.fmt(f),
@@ -126,10 +126,10 @@ impl fmt::Display for Engine {
 }
 
 impl Device {
-    /// The device that `--device` names, if it is there; nothing is started.
+    /// The device that `--device` names, if it is available. It is not started.
     ///
     /// # Errors
-    /// [`Error::BadValue`] for what is no device; [`Error::NoDevice`] with what there is instead.
+    /// [`Error::BadValue`] for an unknown name; [`Error::NoDevice`] with the available devices.
     pub fn open(name: &str) -> Result<(Self, Vec<Notice>), Error> {
         let mut notices = Vec::new();
         let device = match name {
@@ -140,35 +140,34 @@ impl Device {
         Ok((device, notices))
     }
 
-    /// The best device of this build that can be used: see [`choice::best`].
+    /// The best usable device of this build: see [`choice::best`].
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if none is.
+    /// [`Error::NoDevice`] if there is none.
     pub fn auto(notices: &mut Vec<Notice>) -> Result<Self, Error> {
         let mut listing = Listing { cpu: cfg!(feature = "cpu"), cuda: listing::cuda(), wgpu: None };
         if listing.cuda.as_ref().is_none_or(|cuda| cuda.best().is_none()) {
-            // Not before: to list the other cards takes a while.
+            // Only if it is needed, because listing these GPUs takes a while.
             listing.wgpu = listing::wgpu();
         }
         choice::best(&listing, notices)
     }
 
-    /// Whether it is there and can be used, as far as can be told without starting it.
+    /// Checks that the device is available and usable, as far as possible without starting it.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], which says what there is.
+    /// [`Error::NoDevice`] with the available devices.
     pub fn check(self) -> Result<(), Error> {
         choice::check(self, &Listing::of(self))
     }
 
-    /// Whether it is a card: its memory is its own, and what it has no memory for fails there, not
-    /// here.
+    /// True for a GPU: it has its own memory, and a lack of it is an error of the device.
     pub fn is_card(self) -> bool {
         self != Self::Cpu
     }
 
-    /// Which device a backend's device is. Of a backend that is none of ours nothing is known but
-    /// that its panics are nobody's lack of memory: it counts as the processor.
+    /// The device of a backend's device. An unknown backend counts as the CPU, because its panics
+    /// are never out-of-memory errors.
     pub(crate) fn behind<B: Backend>(device: &B::Device) -> Self {
         let device: &dyn Any = device;
         #[cfg(feature = "cuda")]
@@ -226,7 +225,7 @@ impl fmt::Display for Device {
 impl FromStr for Device {
     type Err = Error;
 
-    /// Reads `cpu`, `wgpu`, `wgpu:1`, `cuda`, `cuda:1`, whether it is there or not.
+    /// Reads `cpu`, `wgpu`, `wgpu:1`, `cuda` or `cuda:1`; the device may be absent.
     fn from_str(text: &str) -> Result<Self, Error> {
         let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         let unknown = || Error::BadValue {
@@ -235,7 +234,7 @@ impl FromStr for Device {
             why: "expected auto, cpu, cuda, cuda:N, wgpu or wgpu:N".into(),
             near: near(text, name).map(str::to_owned),
         };
-        // More cards than any machine has would overflow further down.
+        // No machine has more GPUs, and larger numbers would overflow later.
         let number = || index.parse::<u8>().map(usize::from).map_err(|_| unknown());
         match name {
             "cpu" if text == "cpu" => Ok(Self::Cpu),
@@ -246,10 +245,10 @@ impl FromStr for Device {
     }
 }
 
-/// What of this build was probably meant by `text`, which has `name` before its colon.
+/// The device name of this build that `text` probably means; `name` is the part before its colon.
 fn near(text: &str, name: &str) -> Option<&'static str> {
     let near = nearest(text, ["auto"].into_iter().chain(BUILT_IN.iter().copied()));
-    // Whoever wants a card means no processor, however alike the words are.
+    // "gpu" is similar to "cpu", but the user wants a GPU.
     let wants_card = name.eq_ignore_ascii_case("gpu");
     if wants_card && matches!(near, None | Some("cpu")) { Some("auto") } else { near }
 }

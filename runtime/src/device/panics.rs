@@ -1,9 +1,9 @@
-//! The reason of a panic, also where it was another thread's.
+//! The reason of a panic, also if another thread panicked first.
 //!
-//! The backends of cards (CubeCL 0.10) work on a thread of their own. A panic there ends a task and not the
-//! thread, and whoever waits for the task panics in turn, with `CallError` and no reason. Only the panic hook
-//! hears the reason. So a program passes on what its hook hears, by [`hear`], and [`caught`] finds it
-//! there; a program without such a hook is told no more than the waiting thread knows.
+//! The backends of GPUs (CubeCL 0.10) work on their own thread. A panic there ends a task, not the
+//! thread. The thread that waits for the task then panics with `CallError`, without the reason.
+//! Only the panic hook gets the reason. So a program's hook should pass each panic to [`hear`], and
+//! [`caught`] finds it there. Without such a hook, only the message of the waiting thread is known.
 
 use std::{
     panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind},
@@ -11,10 +11,10 @@ use std::{
     thread::{self, ThreadId},
 };
 
-/// The words of a thread that waited for a card's.
+/// The message of a thread that waited for a GPU's thread.
 const WAITED: &str = "CallError";
 
-/// Panics that are remembered: a first one may have many after it.
+/// The number of panics to remember: a first one may have many after it.
 const MOST: usize = 64;
 
 /// The newest panics.
@@ -22,7 +22,7 @@ static HEARD: Mutex<Heard> = Mutex::new(Heard { panics: Vec::new(), next: 0 });
 
 struct Heard {
     panics: Vec<Panic>,
-    /// The number of the next one.
+    /// The number of the next panic.
     next: u64,
 }
 
@@ -36,7 +36,7 @@ fn heard() -> MutexGuard<'static, Heard> {
     HEARD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers what a panic says; to be called by a program's panic hook.
+/// Remembers the message of a panic; a program's panic hook should call it.
 pub fn hear(panic: &PanicHookInfo<'_>) {
     let text = panic.payload_as_str().unwrap_or("unknown").to_owned();
     let mut heard = heard();
@@ -48,16 +48,16 @@ pub fn hear(panic: &PanicHookInfo<'_>) {
     heard.panics.push(Panic { number, thread: thread::current().id(), text });
 }
 
-/// Forgets what was heard: it was said, or it does not matter any more.
+/// Forgets all messages: they were reported or are no longer relevant.
 pub(super) fn forget() {
     heard().panics.clear();
 }
 
-/// Does `work`.
+/// Runs `work` and catches a panic in it.
 ///
 /// # Errors
-/// The reason of a panic in it, in one line: its own words, or, of one that waited for another thread, the first
-/// that other threads said since `work` began.
+/// The reason of the panic, in one line: its own message. If it waited for another thread: the
+/// first message of other threads since `work` began.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let begin = heard().next;
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
@@ -69,8 +69,8 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// What other threads said first since panic number `begin`, or last before it: a task may have been
-/// waiting for its turn.
+/// The first message of other threads since panic number `begin`, or else the last one before it,
+/// because the task may have been queued before.
 fn reason(begin: u64) -> Option<String> {
     let (heard, this) = (heard(), thread::current().id());
     let mut others = heard.panics.iter().filter(|panic| panic.thread != this);
@@ -78,8 +78,8 @@ fn reason(begin: u64) -> Option<String> {
     first.or_else(|| others.next_back()).map(|panic| panic.text.clone())
 }
 
-/// `text` without line ends and without what only fills them. A backend's error may hold a whole kernel, and a
-/// list of calls.
+/// `text` as one line, without empty lines and backtrace, and cut to a maximum length. A backend's
+/// error may contain a whole kernel and a backtrace.
 fn one_line(text: &str) -> String {
     const LONGEST: usize = 300;
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Backtrace"));
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// What wgpu 29 says of a kernel that Mesa's driver refused.
+    /// The message of wgpu 29 for a kernel that Mesa's driver refused.
     const WGPU: &str = "wgpu error: Validation Error\n\nCaused by:\n  In ComputePipeline::get_bind_group_layout\n    \
                         ComputePipeline with 'elemwise_fuse' label is invalid\n\n\n";
 
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(of("no memory"), "no memory");
     }
 
-    /// The hook belongs to the whole process: one test has it.
+    /// The panic hook belongs to the whole process, so only one test sets it.
     #[test]
     fn whoever_waited_is_told_what_the_other_thread_said() {
         let before = panic::take_hook();
@@ -128,10 +128,10 @@ mod tests {
             })
         };
         let found = waited();
-        // What was heard before and belongs to nothing that failed since.
+        // An earlier panic that does not belong to a later failure.
         other("of long ago");
         let again = waited();
-        // A task that was waiting when the work began.
+        // A task that was queued before the work began.
         other("of the task before");
         let late = caught::<()>(|| panic!("CallError"));
         let own = caught::<()>(|| {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(late, Err("of the task before".into()));
         assert_eq!(own, Err("three is no even number".into()));
         assert_eq!(fine, Ok(1));
-        // Without a hook, or with nothing heard, the words of whoever waited.
+        // Without a hook or earlier messages: the message of the waiting thread.
         forget();
         assert_eq!(caught::<()>(|| panic!("CallError")), Err("CallError".into()));
     }

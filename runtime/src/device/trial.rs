@@ -1,14 +1,14 @@
-//! Work that a device may fail at for lack of memory, and that is then tried in smaller pieces.
+//! Work that may fail for lack of memory and is then tried again in smaller tiles.
 //!
-//! How the backends of cards report it (CubeCL 0.10): an allocation that fails ends the task on the
-//! device's own thread in a panic, which is caught there; the tensor stays without memory, and
-//! whoever reads a result that depends on it is told so, by an error or by a panic of its own. So
-//! success is only known once the values have been read. A program's panic hook is called for such a panic, though
-//! it is mended or becomes an error: a hook had better keep what it hears until a panic reaches `main`, and
-//! pass it on to [`panics::hear`](super::panics::hear), which is where the reason is found.
+//! The backends of GPUs (CubeCL 0.10) report failures late. A failed allocation panics on the
+//! device's own thread, which catches it, and the tensor stays without memory. Reading a result
+//! that depends on it fails with an error or another panic. So success is certain only after the
+//! values have been read. A program's panic hook is called for such a panic, although the panic is
+//! handled. So the hook should keep messages until a panic reaches `main`, and pass them to
+//! [`panics::hear`](super::panics::hear), which finds the reason.
 //!
-//! A Vulkan driver that refuses memory, in place of the backend's own limits, takes the device with
-//! it for the rest of the process: then smaller pieces fail too, and the error says what to change.
+//! If a Vulkan driver refuses memory (not the backend's own limits), the device is lost for the
+//! rest of the process. Then smaller tiles fail too, and the error has a remedy.
 
 use acestep_model::Backend;
 
@@ -19,11 +19,11 @@ use crate::{
     vae::Tiling,
 };
 
-/// Does `work`, and turns a panic in it into [`Error::DeviceFailed`] if it was on a card. A processor
-/// that has no memory left does not come back from it: there a panic is a bug, and stays one.
+/// Runs `work`. On a GPU, a panic in it becomes [`Error::DeviceFailed`]. On the CPU a lack of
+/// memory ends the process, so a panic is a bug and stays one.
 ///
 /// # Errors
-/// Those of `work`.
+/// The errors of `work`.
 pub(crate) fn attempt<T>(
     device: Device,
     stage: Stage,
@@ -38,11 +38,11 @@ pub(crate) fn attempt<T>(
     })
 }
 
-/// Does `work`, which is cut into tiles, and where a card fails at it, perhaps for lack of memory, again in
-/// tiles of half the size, and so on. `free` gives the card's unused memory back before that.
+/// Runs `work` in tiles. If a GPU fails, perhaps for lack of memory, runs it again with tiles of
+/// half the size, and so on. `free` releases the GPU's unused memory before each retry.
 ///
 /// # Errors
-/// Those of `work`; [`Error::DeviceFailed`] where the smallest tiles did not help either.
+/// The errors of `work`; [`Error::DeviceFailed`] if the smallest tiles fail too.
 pub(crate) fn in_tiles<T>(
     device: Device,
     stage: Stage,
@@ -66,13 +66,13 @@ pub(crate) fn in_tiles<T>(
     }
 }
 
-/// Gives back what `device` keeps of memory that is no longer used, once it is done with what was asked of it.
+/// Waits for the work on `device` and releases its unused memory.
 pub fn free<B: Backend>(device: &B::Device) {
     if !Device::behind::<B>(device).is_card() {
         return;
     }
-    // Tensors that were let go of still wait in a queue with the work before them. What fails in it
-    // has been said to whoever read a result, or will be to whoever reads the next.
+    // Dropped tensors wait in a queue behind earlier work. A failure of that work has been reported
+    // to the reader of its result, or the next reader will get it.
     let _ = panics::caught(|| {
         let _ = B::sync(device);
         B::memory_cleanup(device);
@@ -108,7 +108,7 @@ mod tests {
         assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
     }
 
-    /// Writes down what was tried again, and why.
+    /// Records the retries and their reasons.
     #[derive(Default)]
     struct Diary(RefCell<Vec<(usize, String)>>);
 
@@ -120,8 +120,8 @@ mod tests {
         }
     }
 
-    /// Tiles that `work` got, and what was told, of a song of `frames` on a card with room for
-    /// `room` of them at once.
+    /// The result, the tiles that `work` got, and the tiles of retry events, for a song of `frames`
+    /// on a GPU with memory for `room` frames at once.
     fn tried(frames: usize, room: usize) -> (Result<usize, String>, Vec<usize>, Vec<usize>) {
         let (diary, freed, tiles) = (Diary::default(), Cell::new(0), RefCell::default());
         let free = || freed.set(freed.get() + 1);
@@ -145,7 +145,7 @@ mod tests {
     fn tiles_are_halved_until_the_card_has_room_and_no_work_is_done_twice() {
         assert_eq!(tried(6000, 512), (Ok(512), vec![512], vec![]));
         assert_eq!(tried(6000, 200), (Ok(128), vec![512, 256, 128], vec![256, 128]));
-        // A song that is shorter than a tile: a smaller tile that still holds it is the same work.
+        // The song is shorter than a tile; smaller tiles that still hold it would be the same work.
         assert_eq!(tried(200, 100), (Ok(100), vec![200, 100], vec![100]));
         let (result, tiles, _) = tried(150, 10);
         assert_eq!(tiles, [150, 75]);
@@ -166,7 +166,7 @@ mod tests {
         assert!(!error.hint().expect("a remedy").contains("memory"));
     }
 
-    /// Needs a driver, be it a program: `--ignored` runs it.
+    /// Needs a driver, which may be a software driver: `--ignored` runs it.
     #[cfg(feature = "wgpu")]
     #[test]
     #[ignore = "needs a driver of Vulkan or Metal"]

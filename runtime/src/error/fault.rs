@@ -67,12 +67,12 @@ impl Fault {
         }
     }
 
-    /// Whether the same work in smaller pieces may go through.
+    /// True if the same work may succeed in smaller tiles.
     pub(crate) fn may_need_less(self) -> bool {
         matches!(self, Self::Memory | Self::Unknown)
     }
 
-    /// How to mend it.
+    /// Returns the remedy.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Memory => {
@@ -101,7 +101,7 @@ impl Fault {
 mod tests {
     use super::*;
 
-    /// What wgpu 29, CubeCL 0.10 and CUDA's driver say.
+    /// Messages of wgpu 29, CubeCL 0.10 and CUDA's driver.
     #[test]
     fn the_words_of_a_backend_tell_what_kind_of_failure_it_is() {
         for (why, fault) in [

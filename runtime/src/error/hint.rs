@@ -1,4 +1,4 @@
-//! How to mend what has gone wrong.
+//! Remedies for errors.
 
 use burn::tensor::DType;
 
@@ -6,7 +6,7 @@ use super::Fault;
 use super::{Action, Error};
 
 impl Error {
-    /// How to mend it, one sentence, where that is known.
+    /// Returns the remedy in one sentence, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NothingAsked => "say what it should sound like, e.g. \"calm piano, rain\"".into(),
@@ -133,11 +133,11 @@ impl Error {
             Self::Snapshot { .. } => "let the language model read it anew".into(),
             Self::Picture(_) => "leave --plot out, and please report it".into(),
             Self::BadValue { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            // Other programs write these for "decide yourself".
+            // Other programs write these values for "decide yourself".
             Self::OutOfRange { flag, value, .. } if ["-1", "0"].contains(&value.as_str()) => {
                 format!("leave --{flag} out, and the program decides")
             }
-            // Their messages end in what can be used instead.
+            // These messages end with the values that can be used.
             Self::OutOfRange { .. }
             | Self::BadValue { near: None, .. }
             | Self::Conflict(_)

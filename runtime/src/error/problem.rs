@@ -4,58 +4,58 @@
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Nothing that this program knows.
+    /// The file has no known format.
     #[error("it is no sound file that this program knows")]
     Unknown,
-    /// A known container with something unknown in it, as a noun.
+    /// The container is known, its codec is not supported. The value is a noun.
     #[error("its sound is {0}, which this program does not decode")]
     Codec(String),
     /// Opus, which this program was built without.
     #[error("its sound is Opus, which this program was built without")]
     NotBuiltIn,
-    /// A container that is known by its first bytes, and no more.
+    /// The container is known by its first bytes, but its header cannot be read.
     #[error("its header cannot be read: {0}")]
     Header(String),
-    /// There is nothing in it.
+    /// The file has no sound.
     #[error("there is no sound in it")]
     Empty,
-    /// It ends before it should.
+    /// The file ends too early.
     #[error("it ends after {seconds:.2} s, before its end")]
     CutShort {
-        /// What was there.
+        /// Length of the sound in the file.
         seconds: f64,
     },
-    /// It goes on at another rate.
+    /// The sample rate changes.
     #[error("its rate changes from {from} Hz to {to} Hz after {seconds:.2} s")]
     OtherRate {
-        /// Samples a second before.
+        /// Samples per second before.
         from: u32,
-        /// And after.
+        /// Samples per second after.
         to: u32,
-        /// The place of the change.
+        /// The time of the change.
         seconds: f64,
     },
-    /// Nothing can be heard in it.
+    /// The sound is silent.
     #[error("{}", silent(*.channels))]
     Silent {
-        /// Channels that there are; the first two are read.
+        /// Channels in the file; the first two are read.
         channels: usize,
     },
-    /// It is shorter than a frame of latents.
+    /// The sound is shorter than a frame of latents.
     #[error("it lasts {seconds:.3} s, but one frame of latents is {least:.3} s")]
     TooShort {
-        /// Its length.
+        /// Length of the sound.
         seconds: f64,
-        /// The length of a frame.
+        /// Length of a frame.
         least: f64,
     },
-    /// It cannot be what was written.
+    /// The content is damaged.
     #[error("it is damaged: {0}")]
     Damaged(String),
 }
 
 impl Problem {
-    /// How to mend it.
+    /// Returns the remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unknown | Self::Codec(_) => {

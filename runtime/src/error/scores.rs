@@ -1,16 +1,16 @@
-//! Scores of tokens that cannot be used.
+//! Logits of tokens that cannot be used.
 
-/// Scores from which no token can be chosen.
+/// A reason why no token can be chosen from logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
-    /// A score is NaN.
+    /// A logit is NaN.
     #[error("the score of token {token} is not a number")]
     NotANumber {
         /// The token.
         token: u32,
     },
-    /// A score is infinite, or becomes infinite when divided by the temperature.
+    /// A logit is infinite, or becomes infinite when divided by the temperature.
     #[error("the score of token {token} is infinite")]
     Infinite {
         /// The token.

@@ -1,13 +1,13 @@
-//! A language model that stays in memory from one request to the next.
+//! A language model that stays in memory between requests.
 
 use std::cell::RefCell;
 
 use acestep_model::{Backend, LanguageCheckpoint, Place, Tokenizer, qwen3};
 use burn::tensor::DType;
 
-/// A checkpoint whose network is read once, however often it is asked for, until this value is gone.
+/// A checkpoint that loads its network only once and then keeps it.
 ///
-/// In another float type it is read again, and the first is let go.
+/// If another float type is requested, the network is loaded again and the first one is dropped.
 #[derive(Debug)]
 pub struct Held<'a, B: Backend, C> {
     checkpoint: &'a C,
@@ -15,7 +15,7 @@ pub struct Held<'a, B: Backend, C> {
 }
 
 impl<'a, B: Backend, C> Held<'a, B, C> {
-    /// Nothing is read yet.
+    /// Loads nothing yet.
     pub fn new(checkpoint: &'a C) -> Self {
         Self { checkpoint, model: RefCell::new(None) }
     }
@@ -42,7 +42,7 @@ impl<B: Backend, C: LanguageCheckpoint<B>> LanguageCheckpoint<B> for Held<'_, B,
             // The weights are shared, not copied.
             return Ok(model.clone());
         }
-        // Two of them may be more than there is room for.
+        // Drop the old network first: there may not be enough memory for two.
         *held = None;
         let model = self.checkpoint.language_model(place)?;
         *held = Some((place.dtype, model.clone()));

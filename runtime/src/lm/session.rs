@@ -1,4 +1,4 @@
-//! A language model in memory, ready to write.
+//! Loads a language model for one task.
 
 use std::{cell::Cell, time::Instant};
 
@@ -17,12 +17,12 @@ use crate::{
     plan::MOST_SECONDS,
 };
 
-/// Reads the model, lets `work` write with it, and drops it; where its scores overflow, once more in
-/// f32.
+/// Loads the model, runs `work` with it, and drops it. If its logits overflow, runs `work` once
+/// more in f32.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if it cannot be read or its file changes, [`Error::DeviceFailed`] if a card fails,
-/// [`Error::NoRoomForF32`], and those of `work`.
+/// [`Error::Checkpoint`] if the model cannot be read or its file changes, [`Error::DeviceFailed`]
+/// if a GPU fails, [`Error::NoRoomForF32`], and the errors of `work`.
 pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
     language: &C,
     place: &Place<B>,
@@ -34,7 +34,7 @@ pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
     open_at(Site::of::<B>(&place.device), language, place, settings, stage, observe, work)
 }
 
-/// The same as if it ran at `site`, which decides what becomes of a failure.
+/// As [`open`], but failures are treated as on `site`.
 fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
     site: Site,
     language: &C,
@@ -79,11 +79,11 @@ fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
     };
     let written = overflow::repeated_in_f32(who, place, observe, widened, |place| {
         let written = trial::attempt(site.device, stage, || write(place));
-        // First: what was stopped, or is no number, may be so because its weights are gone.
+        // Check this first: a changed file may be the reason of a cancellation or of NaN logits.
         language.unchanged().map_err(Error::checkpoint)?;
         written
     });
-    // What it had is for the networks of the song.
+    // Free its memory for the song's networks.
     trial::free::<B>(&place.device);
     written
 }
@@ -105,7 +105,7 @@ mod tests {
         test_goldens::{self, Json},
     };
 
-    /// A language model that the device has room for, or has not.
+    /// A language model that does or does not fit into the device's memory.
     struct Language {
         tokenizer: Json,
         config: qwen3::Config,
@@ -183,7 +183,7 @@ mod tests {
         let error = opened(site(Device::Cuda(0), Some(1)), DType::F16, true, overflows);
         assert!(matches!(error, Err(Error::NoRoomForF32 { free: 1, .. })), "{error:?}");
         assert_eq!(asked.replace(0), 1);
-        // With room it is, and the error knows what was asked for.
+        // With enough memory it runs again, and the error has the requested type.
         let error = opened(site(Device::Cuda(0), Some(1 << 30)), DType::F16, true, overflows);
         assert!(matches!(error, Err(Error::Scores { dtype: DType::F16, .. })), "{error:?}");
         assert_eq!(asked.get(), 2);

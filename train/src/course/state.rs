@@ -1,4 +1,4 @@
-//! What a course goes on from.
+//! The saved state of a training run.
 
 use std::{
     fs,
@@ -19,18 +19,18 @@ use crate::{
     learner::{Habits, Learner},
 };
 
-/// What a saved state begins with.
+/// The first line of a saved state.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) step: usize,
     seed: u64,
     of: String,
     habits: Habits,
-    /// Seconds that were spent on learning.
+    /// Seconds of training so far.
     seconds: f64,
-    /// Bytes of network, mean and optimizer, which follow.
+    /// Sizes of the blobs that follow: weights, averaged weights and optimizer, in bytes.
     sizes: [usize; 3],
-    /// SHA-256 of all three.
+    /// SHA-256 of all three blobs.
     checksum: String,
 }
 
@@ -39,7 +39,7 @@ impl Course {
         self.folder.join("state.bin")
     }
 
-    /// The learner as the folder's state has it, if there is one, and the seconds it has learned.
+    /// Restores the learner from the folder's state, if there is one. Also returns its seconds.
     pub(super) fn start<B: AutodiffBackend, M: AutodiffModule<B>>(
         &self,
         learner: Learner<B, M>,
@@ -62,7 +62,7 @@ impl Course {
         Ok((learner, seconds))
     }
 
-    /// The folder's state, if there is one: what it begins with, and the rest, which is whole.
+    /// The folder's state, if there is one: its header and the complete blobs.
     pub(super) fn state(&self) -> Result<Option<(Header, Vec<u8>)>, Error> {
         let path = self.state_path();
         let mut bytes = match fs::read(&path) {
@@ -132,16 +132,16 @@ impl Course {
     }
 }
 
-/// The most names of facts that are listed.
+/// The largest number of names of facts to list.
 const LISTED: usize = 8;
 
-/// Names of facts that are in one of two lists and not in the other, in their order.
+/// Names of facts that are only in one of two lists, in their order.
 fn others(old: &str, new: &str) -> Vec<String> {
     let facts = |of: &str| of.lines().map(str::to_owned).collect::<Vec<_>>();
     let (old, new) = (facts(old), facts(new));
     let only = |these: &[String], those: &[String]| -> Vec<String> {
         let new = these.iter().filter(|fact| !those.contains(fact));
-        // A line without a name is as it was written before there were names.
+        // Older states have lines without a name.
         new.filter_map(|fact| Some(fact.split_once(": ")?.0.to_owned())).collect()
     };
     let mut names = only(&new, &old);

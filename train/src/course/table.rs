@@ -1,4 +1,4 @@
-//! What a course writes of its losses.
+//! The table of losses of a training run.
 
 use std::{
     fs::{self, OpenOptions},
@@ -8,20 +8,20 @@ use std::{
 
 use crate::{Error, curves};
 
-/// The means of some steps; after a stop in the middle of a row, of those since.
+/// The means over some steps; after a stop within a row, over the steps since then.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<const N: usize> {
-    /// Steps that were taken.
+    /// Steps so far.
     pub step: usize,
-    /// Of how many.
+    /// All steps of the run.
     pub steps: usize,
-    /// Seconds since the beginning, pauses left out.
+    /// Seconds of training since the beginning, without pauses.
     pub seconds: f64,
-    /// The rate of the last of them.
+    /// The learning rate of the last of these steps.
     pub rate: f64,
-    /// How long gradients were.
+    /// The mean norm of the gradients.
     pub gradient: f32,
-    /// Parts of the loss.
+    /// The recorded values, such as parts of the loss.
     pub parts: [f32; N],
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Begins a table, or cuts one to the rows of the first `step` steps.
+    /// Creates a table, or cuts an existing one to the rows of the first `step` steps.
     pub(super) fn open(path: &Path, names: &[&str], step: usize) -> Result<Self, Error> {
         let heading = format!("step,seconds,rate,gradient,{}", names.join(","));
         let kept = match fs::read_to_string(path) {
@@ -66,7 +66,7 @@ impl Table {
         append().map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
-    /// Writes the picture of it beside it.
+    /// Draws the table as a picture beside it.
     pub(super) fn draw(&self) -> Result<(), Error> {
         let text = fs::read_to_string(&self.path)
             .map_err(|source| Error::Read { path: self.path.clone(), source })?;

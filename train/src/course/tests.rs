@@ -1,4 +1,4 @@
-//! Courses that are stopped, and states that are refused.
+//! Training runs that are stopped, and states that are refused.
 
 use std::{cell::Cell, fs, path::Path, time::Duration};
 
@@ -26,11 +26,11 @@ fn course(folder: &Path) -> Course {
     Course { folder: folder.to_owned(), seed: 3, of, habits, save_every, at_once: Some(DType::F32) }
 }
 
-/// Weights after a course that learns to turn vectors round, stopped after each of `stops`.
+/// The last loss and the weights of a run that learns to negate vectors, stopped at `stops`.
 fn learned(folder: &Path, stops: &[usize]) -> (f32, Vec<f32>) {
     let device = Default::default();
     let start = Linear::<Learning>::init(4, 4, &device);
-    // The same beginning every time.
+    // The same initial weights every time.
     let mut weight = 0.0;
     let start = start.map(&mut Counted(&mut weight));
     let (taken, last) = (Cell::new(0), Cell::new(0.0));
@@ -54,7 +54,7 @@ fn learned(folder: &Path, stops: &[usize]) -> (f32, Vec<f32>) {
     (last.get(), values.unwrap_or_default())
 }
 
-/// Fills parameters with numbers that count on.
+/// Fills each parameter with the next multiple of 0.1.
 struct Counted<'a>(&'a mut f32);
 
 impl burn::module::ModuleMapper<Learning> for Counted<'_> {
@@ -79,7 +79,7 @@ fn a_course_that_is_stopped_ends_where_one_does_that_is_not() {
     assert_eq!(learned(parts.path(), &[]).1, expected);
     let table = |folder: &Path| {
         let text = fs::read_to_string(folder.join("losses.csv")).expect("a table");
-        // All but the seconds.
+        // All columns except the seconds.
         let row = |row: &str| {
             row.split(',')
                 .enumerate()

@@ -1,9 +1,9 @@
-//! A folder of songs with what is said of them.
+//! A folder of songs with their texts.
 //!
 //! ```text
 //! song.flac                 the song
 //! song.json                 caption, lyrics, bpm, keyscale, timesignature, language: all optional
-//! song.caption.txt          the caption, if it stands in no `song.json`
+//! song.caption.txt          the caption, if `song.json` has none
 //! song.lyrics.txt, song.txt the lyrics, likewise
 //! ```
 //!
@@ -23,41 +23,41 @@ use acestep_runtime::{
 use super::sidecar::{self, Said};
 use crate::Error;
 
-/// A song of the folder, not read yet.
+/// A song of the folder; its sound is not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The file.
+    /// The sound file.
     pub audio: PathBuf,
-    /// What it is like.
+    /// Description of the sound.
     pub caption: String,
-    /// What is sung.
+    /// The sung text.
     pub lyrics: String,
-    /// In which language.
+    /// The language of the lyrics.
     pub language: String,
-    /// Tempo, key and metre where they are known; the length is that of the file.
+    /// Tempo, key and metre, if known; the length comes from the file.
     pub metas: Metas,
 }
 
 impl Entry {
-    /// The metadata of a song so long.
+    /// The metadata of a song that lasts `seconds`.
     pub fn metas_of(&self, seconds: f64) -> Metas {
         Metas { duration: Some(duration_text(seconds)), ..self.metas.clone() }
     }
 }
 
-/// Names of sound files that are looked for.
+/// Extensions of sound files.
 const SOUNDS: [&str; 8] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "aac", "aiff"];
 
-/// Most of a text that is read, in bytes: lyrics are a few thousand.
+/// The largest size of a text file in bytes; lyrics have a few thousand.
 const LONGEST: u64 = 1 << 20;
 
-/// The songs of a folder, by name. `tag` is put before every caption: the word that calls the
-/// adapter later. `caption` is that of songs without one. The notices are of single files, which
-/// they name.
+/// Reads the songs of a folder, sorted by name. `tag` is put before every caption; it is the word
+/// that activates the adapter later. `caption` is used for songs without one. Each notice names its
+/// file.
 ///
 /// # Errors
-/// [`Error::Read`]; [`Error::Dataset`] if there is no song, one has no caption, or a file beside one
-/// says nothing that can be used.
+/// [`Error::Read`]; [`Error::Dataset`] if there is no song, a song has no caption, or a file beside
+/// a song is unusable.
 pub fn read(
     folder: &Path,
     tag: Option<&str>,
@@ -68,7 +68,7 @@ pub fn read(
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let extension = path.extension().and_then(|of| of.to_str()).unwrap_or_default();
-        // What macOS keeps about `a.wav` on other file systems is called `._a.wav`.
+        // macOS stores metadata of `a.wav` on other file systems in `._a.wav`.
         let is_hidden =
             path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         let is_sound = SOUNDS.contains(&extension.to_ascii_lowercase().as_str());
@@ -108,7 +108,7 @@ pub fn read(
     }
 }
 
-/// What is said of one song.
+/// Reads the texts of one song.
 fn of_song(
     audio: PathBuf,
     tag: Option<&str>,
@@ -158,7 +158,7 @@ pub(super) fn bad(path: &Path, reason: &str) -> Error {
     Error::Dataset { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// The text of a file, if there is one.
+/// The text of a file, if the file exists.
 fn text(path: &Path) -> Result<Option<String>, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     match path.metadata() {

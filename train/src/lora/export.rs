@@ -1,4 +1,4 @@
-//! What was learned, as PEFT writes adapters: `adapter_config.json` and `adapter_model.safetensors`.
+//! Writes an adapter in PEFT's format: `adapter_config.json` and `adapter_model.safetensors`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
     release::{Tensors, Values, write as write_file, write_exactly},
 };
 
-/// Writes an adapter into `folder`, which is there.
+/// Writes an adapter into `folder`, which must exist.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -47,8 +47,8 @@ pub fn write<B: Backend>(
     });
     let text = serde_json::to_string_pretty(&config)
         .map_err(|error| Error::State { path: folder.to_owned(), reason: error.to_string() })?;
-    // Weights first: without a configuration they are no adapter, and old settings never lie beside
-    // new weights.
+    // Weights first: without a configuration they are no adapter. An old configuration must never
+    // be beside new weights.
     let settings = folder.join("adapter_config.json");
     match std::fs::remove_file(&settings) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

@@ -1,7 +1,7 @@
-//! What is learned in a step: the velocity of a song between noise and itself.
+//! The loss of a step: the error of the velocity between noise and a song.
 //!
-//! As upstream trains adapters: nothing of the song is shown, times are those at which the model is
-//! used, and for models with guidance the condition is left out now and then.
+//! As in upstream's training of adapters, the context is silence and times are the ones of
+//! inference. For models with guidance the condition is sometimes dropped.
 
 use acestep_model::{Backend, acestep::Dit};
 use burn::tensor::{Tensor, TensorData, backend::AutodiffBackend};
@@ -11,34 +11,34 @@ use rand_pcg::Pcg64;
 use super::{Addition, Song, song::Common};
 use crate::{random::normal, times};
 
-/// At which times is learned.
+/// The times to train at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Times {
-    /// The eight of a turbo model with shift 3.
+    /// The eight times of a turbo model with shift 3.
     Turbo,
-    /// Any, drawn as the model's were when it learned.
+    /// Any time, drawn as in the model's own training.
     Any(times::Times),
 }
 
 /// The schedule of turbo models with shift 3.
 const TURBO: [f32; 8] = [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3];
 
-/// How often the condition is left out of models with guidance.
+/// Probability to drop the condition, for models with guidance.
 const UNTOLD: f64 = 0.15;
 
-/// What does not change from step to step.
+/// The inputs that are the same in all steps.
 pub struct Lessons<'a, B: Backend> {
-    /// The model, which learns nothing itself.
+    /// The model, which is not trained itself.
     pub dit: &'a Dit<B>,
     /// The songs.
     pub songs: &'a [Song],
-    /// What they have in common.
+    /// The data that all songs share.
     pub common: &'a Common,
-    /// When is learned.
+    /// The times to train at.
     pub times: Times,
-    /// Songs of a step, one after the other.
+    /// Songs per step, computed one after the other.
     pub batch: usize,
-    /// Where it is computed.
+    /// The device to compute on.
     pub device: B::Device,
 }
 
@@ -46,7 +46,7 @@ impl<B> Lessons<'_, B>
 where
     B: AutodiffBackend + Backend,
 {
-    /// The loss of a step, `[1]`: the mean square of what is wrong in the velocity.
+    /// The loss of a step, `[1]`: the mean squared error of the velocity.
     pub fn loss(&self, addition: &Addition<B>, seed: u64) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
         let dit = addition.added_to(self.dit);

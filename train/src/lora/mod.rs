@@ -1,7 +1,8 @@
-//! LoRA: a small addition to a diffusion transformer, learned from a few songs.
+//! LoRA: trains a small adapter of a diffusion transformer with a few songs.
 //!
-//! Songs become latents and their texts conditions once; then only the addition learns, while the
-//! model stays as it is. It is written as a PEFT adapter, which every engine of these models reads.
+//! Songs are encoded to latents and their texts to conditions once. Then only the adapter is
+//! trained, while the model is frozen. It is written as a PEFT adapter, which all engines of these
+//! models read.
 //!
 //! Source: upstream `acestep/training`; Hu et al. 2021, arXiv:2106.09685.
 
@@ -26,22 +27,22 @@ pub use lesson::{Lessons, Times};
 pub use song::{Common, Song, prepare};
 pub use twins::twins;
 
-/// What is learned.
+/// Settings of an adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
-    /// Width of the thin matrices.
+    /// The rank of the low-rank matrices.
     pub rank: usize,
-    /// How much they count: `alpha / rank`.
+    /// Determines the scale of the adapter: `alpha / rank`.
     pub alpha: f64,
-    /// Names of the maps that are added to: `q_proj`.
+    /// Names of the adapted linear layers, such as `q_proj`.
     pub targets: Vec<String>,
 }
 
-/// The maps of a layer that can be added to.
+/// The linear layers of a transformer layer that can be adapted.
 pub const TARGETS: [&str; 7] =
     ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];
 
-/// All that is added to a transformer.
+/// The adapter of a transformer.
 #[derive(Module, Debug)]
 pub struct Addition<B: Backend> {
     maps: Vec<LowRank<B>>,
@@ -50,7 +51,7 @@ pub struct Addition<B: Backend> {
 }
 
 impl<B: Backend> Addition<B> {
-    /// Nothing yet: the second of each two matrices is zero, the first random.
+    /// A new adapter without effect: in each pair the first matrix is random, the second is zero.
     pub fn init(dit: &mut Dit<B>, shape: &Shape, seed: u64, device: &B::Device) -> Self {
         let is_target = |path: &str| {
             let name = path.rsplit('.').next().unwrap_or_default();
@@ -78,7 +79,7 @@ impl<B: Backend> Addition<B> {
         Self { maps, paths }
     }
 
-    /// The transformer with what has been learned.
+    /// The transformer with the adapter.
     pub fn added_to(&self, dit: &Dit<B>) -> Dit<B> {
         let mut dit = dit.clone();
         let mut own = self.paths.iter().zip(&self.maps).peekable();
@@ -90,7 +91,7 @@ impl<B: Backend> Addition<B> {
         dit
     }
 
-    /// The maps by their paths.
+    /// The low-rank matrices, each with the path of its layer.
     pub fn maps(&self) -> impl Iterator<Item = (&str, &LowRank<B>)> {
         self.paths.iter().map(String::as_str).zip(&self.maps)
     }

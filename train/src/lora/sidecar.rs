@@ -1,7 +1,7 @@
-//! The JSON file beside a song: what is said of it, held to the same rules as a request.
+//! The JSON file beside a song: its texts and metadata, with the same rules as in a request.
 //!
-//! Keys are those of a request, in every spelling that one may have, and those that upstream's own
-//! data sets have besides.
+//! Keys are the keys of a request, in all accepted spellings, and additional keys of upstream's
+//! datasets.
 //!
 //! Source: upstream `LoRA_Training_Tutorial.md`, `dataset_builder_modules/models.py`.
 
@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 use super::dataset::bad;
 use crate::Error;
 
-/// Keys of upstream's data sets that teach nothing.
+/// Keys of upstream's datasets that are not needed for training.
 const NOTHING: [&str; 6] =
     ["id", "audio_path", "filename", "labeled", "raw_lyrics", "formatted_lyrics"];
 
-/// Keys of upstream's data sets that would change the caption, and what to do instead.
+/// Keys of upstream's datasets that would change the caption, and the alternatives.
 const UNREAD: [(&str, &str); 3] = [
     ("custom_tag", "give it with --custom-tag"),
     ("genre", "write it into the caption"),
@@ -27,15 +27,15 @@ const UNREAD: [(&str, &str); 3] = [
 /// The text and the metadata of one song.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// Caption, lyrics and whether there is a voice.
+    /// Caption, lyrics, and whether the song is instrumental.
     pub request: Request,
     /// Tempo, key, metre and language.
     pub metadata: SongMetadata,
-    /// What is to be said of the file.
+    /// Notices about the file.
     pub notices: Vec<Notice>,
 }
 
-/// Reads what `json`, the text of `file`, says of a song.
+/// Reads `json`, the content of `file`.
 ///
 /// # Errors
 /// [`Error::Dataset`] that names the file, the key and its value.
@@ -44,7 +44,7 @@ pub(super) fn read(file: &Path, json: &str) -> Result<Said, Error> {
     let (object, mut notices) = without_foreign_keys(object(json).map_err(wrong)?);
     let (mut request, said) = Request::from_object(object).map_err(wrong)?;
     notices.extend(said);
-    // Upstream writes it of a song that has no lyrics.
+    // For a song without lyrics, upstream writes an empty text.
     let has_words = request.lyrics.as_deref().is_some_and(|text| !text.trim().is_empty());
     if request.instrumental == Some(true) && has_words {
         return Err(bad(file, "it has lyrics and is said to be instrumental: leave one out"));
@@ -79,7 +79,7 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// An error of a request in words about a file beside a song.
+/// The message of a request's error, for a file beside a song.
 fn reason(error: Wrong) -> String {
     let key = |flag: &str| flag.replace('-', "_");
     match error {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(notices, ["`a.json`: `custom_tag` is not read: give it with --custom-tag"]);
     }
 
-    /// The default of upstream's `is_instrumental` is true, also beside words.
+    /// Upstream's `is_instrumental` is true by default, even beside lyrics.
     #[test]
     fn words_beside_upstreams_mark_of_a_silent_song_stay() {
         let song = said(r#"{"lyrics": "la", "is_instrumental": true}"#);

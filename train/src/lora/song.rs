@@ -1,4 +1,4 @@
-//! A song as it is learned from: latents and a condition.
+//! A song as training data: latents and a condition.
 
 use acestep_import::Folder;
 use acestep_model::Backend;
@@ -14,7 +14,7 @@ use burn::tensor::Tensor;
 use super::Entry;
 use crate::Error;
 
-/// Latents and condition, in memory.
+/// Latents and condition of a song, in memory.
 #[derive(Debug, Clone)]
 pub struct Song {
     /// `[T, C]`
@@ -23,25 +23,26 @@ pub struct Song {
     pub condition: Vec<f32>,
 }
 
-/// What songs have in common.
+/// The data that all songs share.
 #[derive(Debug, Clone)]
 pub struct Common {
-    /// Of the latents.
+    /// Channels of the latents.
     pub channels: usize,
-    /// Of the condition.
+    /// Width of the condition.
     pub width: usize,
-    /// What guidance steers away from, `[H]`.
+    /// The null condition of guidance, `[H]`.
     pub null: Vec<f32>,
-    /// Of silence, `[T, C]`.
+    /// Latents of silence, `[T, C]`.
     pub silence: Vec<f32>,
 }
 
-/// Reads songs and turns them, and what is said of them, into what the transformer learns from.
+/// Reads songs and encodes them and their texts as training data.
 ///
-/// Of a song longer than `longest` seconds the first so many are taken.
+/// A song longer than `longest` seconds is cut to them.
 ///
 /// # Errors
-/// [`Error::File`] if a song cannot be read, a network cannot be loaded or fails, or it is stopped.
+/// [`Error::File`] if a song cannot be read, a network cannot be loaded or fails, or the run is
+/// cancelled.
 pub fn prepare<B: Backend>(
     entries: &[Entry],
     longest: f64,
@@ -55,7 +56,7 @@ pub fn prepare<B: Backend>(
     let frames = parts.configs().dit.timbre_fix_frame;
     let frame = parts.configs().vae.frames_per_second().recip();
     let mut latents = Vec::with_capacity(entries.len());
-    // One network after the other, so that each is read once.
+    // All songs with one network before the next, so that each network is loaded once.
     for entry in entries {
         let (mut audio, mut notices) = read::song(&entry.audio, frame)?;
         let (whole, most) = (audio.seconds(), (longest * f64::from(audio.sample_rate)) as usize);

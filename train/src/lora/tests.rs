@@ -1,4 +1,4 @@
-//! An adapter that is learned on the built-in model.
+//! An adapter that is trained on the built-in model.
 
 use std::{fs, path::Path};
 
@@ -20,7 +20,7 @@ use crate::learner::{Habits, Learner};
 
 type Learning = Autodiff<Flex>;
 
-/// Two seconds of a falling chord, each of another root.
+/// Writes two seconds of a decaying chord on `root_hz`, with a caption.
 fn song(folder: &Path, name: &str, root_hz: f32) {
     let partial = |t: f32, ratio: f32| (std::f32::consts::TAU * root_hz * ratio * t).sin();
     let sample = |i: usize| {
@@ -73,7 +73,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
         device,
     };
     let mut learner = Learner::new(addition, habits);
-    // The same lesson every time, so that it must become easier.
+    // The same data in every step, so that the loss must fall.
     let mut losses = Vec::new();
     for _ in 0..8 {
         let loss = lessons.loss(&learner.model, 1);

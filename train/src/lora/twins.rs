@@ -6,8 +6,8 @@ use acestep_runtime::Notice;
 
 use super::Entry;
 
-/// Notices of songs whose names differ only in what follows the last dot: their texts are the
-/// same file, and often they are the same song.
+/// Notices about songs whose names differ only in their extension. They use the same text files,
+/// and are often the same song.
 pub fn twins(entries: &[Entry]) -> Vec<Notice> {
     let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for entry in entries {

@@ -1,5 +1,5 @@
-//! The reference's stored results on the device, set by set: a row a component, and one more for
-//! what of it is computed in bf16.
+//! Compares the reference's stored results with the device, set by set: one row per component, and
+//! another row for its bf16 results.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::commands::verify::{self, Case, Given};
 
-/// The set inside the program.
+/// The name of the built-in set.
 const BUILT_IN: &str = "built in";
 
-/// One item a set.
+/// One item per set.
 pub(super) fn items(goldens: Option<&Path>) -> Vec<Item> {
     let item = |set: &str| Item { name: format!("stored results, {set}"), group: 0 };
     match goldens {
@@ -24,7 +24,7 @@ pub(super) fn items(goldens: Option<&Path>) -> Vec<Item> {
     }
 }
 
-/// What is wrong with the goldens, before anything is computed.
+/// Checks that the goldens can be read, before anything is computed.
 ///
 /// # Errors
 /// If a set cannot be read.
@@ -50,7 +50,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let sets = goldens.map(verify::sets).unwrap_or_default();
     let folder = sets.get(index).map(std::path::PathBuf::as_path);
-    // The goldens' own checkpoints lie beside them.
+    // The goldens' checkpoints are in the folder beside them.
     let cases = verify::cases(Given { goldens: folder, ..Given::default() }, device)?;
     for case in cases.iter().filter(|case| case.pass == Some(false)) {
         let place = folder.map_or(String::new(), |set| format!("{}/", name(set)));
@@ -65,7 +65,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The cases counted by component and type.
+/// Counts the cases by component and type.
 fn rows(set: &str, cases: &[Case]) -> Vec<Verified> {
     let mut rows: Vec<Verified> = Vec::new();
     for case in cases {
@@ -111,7 +111,7 @@ mod tests {
             case("case0.velocity", Some(true), Some(0.001), None),
             case("case0.velocity_bf16", Some(true), None, Some(0.01)),
             case("case1.velocity_bf16", Some(false), None, None),
-            // Rounded on the host, and no network's.
+            // These are rounded on the host, not by a network.
             case("t1000_bf16", Some(true), Some(0.0), None),
             case("t_bf16", None, None, None),
         ];

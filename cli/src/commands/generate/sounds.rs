@@ -1,4 +1,4 @@
-//! The songs that a song is made from: their files, and what is said of them.
+//! The source and reference songs of a request: reading and describing their files.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ use crate::{
 };
 
 impl Editing {
-    /// Puts what was typed over `request`.
+    /// Overwrites values of `request` with values of the command line.
     ///
     /// # Errors
-    /// A path that is no text, which a request cannot hold.
+    /// If a path is not UTF-8, as a request cannot hold it.
     pub(super) fn put_over(&self, request: &mut Request) -> Result<()> {
         put(&mut request.task_type, self.task_type.as_ref());
-        // Of a song and its latents, what was typed drops what was not.
+        // A song or latents from the command line replace both kinds in the request.
         if self.src_audio.is_some() || self.src_latents.is_some() {
             (request.src_audio, request.src_latents) = (None, None);
         }
@@ -67,16 +67,17 @@ fn text(path: &Path) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Reads the songs that `request` names, as `model` hears them.
+/// Reads the songs that `request` names, in the form that `model` needs.
 ///
 /// # Errors
-/// The errors of [`read::song`] and [`latents::read`]; a song that is silent, too short or another model's.
+/// The errors of [`read::song`] and [`latents::read`], and an error if a song is silent, too
+/// short or encoded by another model.
 pub(super) fn read(
     request: &Request,
     model: &ModelInfo,
     notices: &mut Vec<Notice>,
 ) -> Result<Sounds> {
-    // What is not followed is not read: its plan says so.
+    // A source that the task does not use is not read; a notice says so.
     Task::of(request)?;
     let follows = request.follows_source() && !request.has_codes();
     let mut sounds = Sounds::default();
@@ -133,7 +134,7 @@ fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
     refusal.because(error).into()
 }
 
-/// Refuses to save a request whose source one of the songs in `outputs` would replace.
+/// Refuses to save a request if an output would overwrite one of its source songs.
 pub(super) fn check_saved<'a>(
     request: &Request,
     outputs: impl Iterator<Item = &'a Path>,
@@ -154,7 +155,7 @@ pub(super) fn check_saved<'a>(
     Ok(())
 }
 
-/// `task`, `source` and so on, as a person reads them.
+/// Lines about the task, the source and so on, for people.
 pub(super) fn lines(request: &Request, plan: &Plan) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if plan.task != Task::TextToMusic {

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::golden::Set;
 
-/// (Name, content) of the set's files.
+/// The (name, content) pairs of the set's files.
 macro_rules! files {
     ($($file:literal),+ $(,)?) => {
         [$((
@@ -14,7 +14,7 @@ macro_rules! files {
     };
 }
 
-/// The files: one for every component that `generate` runs, and the text on the way there.
+/// The built-in set: one file for every component that `generate` runs, and the text logic.
 pub(super) fn set() -> Result<Set> {
     let files = files![
         "manifest.json",

@@ -1,35 +1,35 @@
-//! One stored output, what became of it, and the line that says so.
+//! One stored output, the outcome of its comparison, and the printed line.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// One stored output and what became of it.
+/// One stored output and the outcome of its comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Case {
-    /// The file it is stored in.
+    /// The file that stores it.
     pub(crate) file: String,
-    /// Its name there.
+    /// Its name in that file.
     pub(crate) case: String,
-    /// The part of the program it tests.
+    /// The part of the program that it tests.
     pub(crate) component: Cow<'static, str>,
-    /// The largest difference; absent if there was none to measure.
+    /// The largest difference; absent if nothing could be compared.
     pub(crate) max_abs: Option<f64>,
-    /// The root of the mean square of the difference over that of what is stored: how results of a
-    /// narrow float type are compared, in place of the largest difference.
+    /// The root mean square of the difference, divided by the one of the stored values. Results in
+    /// a narrow float type are compared by it instead of by the largest difference.
     pub(crate) relative_rms: Option<f64>,
-    /// The most of it that is allowed; 0 = exact.
+    /// The largest allowed difference; 0 = exact.
     pub(crate) tolerance: Option<f64>,
     /// `None` = not run.
     pub(crate) pass: Option<bool>,
     /// Why it was not run.
     pub(crate) skipped: Option<String>,
-    /// Why it failed, where nothing came out that could be compared.
+    /// Why it failed, if there was no result to compare.
     pub(crate) failed: Option<String>,
 }
 
 impl Case {
-    /// One that nothing is known of yet.
+    /// A case without an outcome.
     pub(super) fn new(file: &str, case: &str, component: impl Into<Cow<'static, str>>) -> Self {
         Self {
             file: file.to_owned(),
@@ -44,23 +44,23 @@ impl Case {
         }
     }
 
-    /// The same, which was not run.
+    /// The same case, marked as skipped.
     pub(super) fn skipped(self, why: &str) -> Self {
         Self { skipped: Some(why.to_owned()), ..self }
     }
 
-    /// The same, of which nothing came out.
+    /// The same case, marked as failed without a result.
     pub(super) fn failed(self, why: &str) -> Self {
         Self { pass: Some(false), failed: Some(why.to_owned()), ..self }
     }
 
-    /// Whether a network computes it in bf16, where the device can; times that are only rounded to
+    /// True if a network computes it in bf16, if the device can. Times that are only rounded to
     /// bf16 are computed in f32.
     pub(crate) fn is_in_bf16(&self) -> bool {
         self.case.strip_suffix("_bf16").is_some_and(|name| !["t", "t1000"].contains(&name))
     }
 
-    /// A line of the table.
+    /// The case as a line of the table.
     pub(super) fn line(&self) -> String {
         let (mark, detail) = match (self.pass, &self.skipped, &self.failed) {
             (Some(true), ..) => ("pass", self.numbers()),

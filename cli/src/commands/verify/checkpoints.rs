@@ -1,4 +1,4 @@
-//! The checkpoints at hand.
+//! The available checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use acestep_import::{
 };
 use anyhow::{Context, Result};
 
-/// What the folders of language models begin with.
+/// The prefix of the folders of language models.
 pub(super) const LANGUAGE_MODELS: &str = "acestep-5Hz-lm";
 
-/// The checkpoints at hand; a set may need only some.
+/// The available checkpoints. A set may need only some.
 #[derive(Default)]
 pub(super) struct Networks {
     pub(super) turbo: Option<DitFolder>,
@@ -22,7 +22,7 @@ pub(super) struct Networks {
 }
 
 impl Networks {
-    /// Those that are part of the program.
+    /// The built-in checkpoints.
     pub(super) fn built_in() -> Result<Self> {
         let tiny =
             built_in(TINY).context("the model of the stored results is part of the program")?;
@@ -37,7 +37,7 @@ impl Networks {
         })
     }
 
-    /// Opens whatever of the released layout `models` holds, in directories or GGUF files.
+    /// Opens the models of the released layout in `models`: directories or GGUF files.
     pub(super) fn find(models: &Path) -> Result<Self> {
         let mut paths: Vec<PathBuf> = std::fs::read_dir(models)
             .with_context(|| format!("cannot list `{}`", models.display()))?
@@ -57,7 +57,7 @@ impl Networks {
         let has = |name: &str, kind| {
             names.iter().any(|own| own == name).then(|| at(name, kind)).transpose()
         };
-        // Where several fit, the one with the plain name is meant.
+        // If several fit, the one with the plain name is used.
         let one = |prefix: &str, plain: &str, fits: &dyn Fn(&str) -> bool| {
             let mut found = names.iter().filter(|name| name.starts_with(prefix));
             let exact = names.iter().find(|name| *name == plain);

@@ -1,8 +1,8 @@
-//! Cases that are computed by a process of their own, as a card that fails may take its process along, or stay in
-//! it without doing anything any more (wgpu 29 gives a device up whose driver refuses a kernel).
+//! Computes cases in child processes. A GPU failure may end its process, or leave the process
+//! unable to compute (wgpu 29 abandons a device whose driver refuses a kernel).
 //!
-//! The child says what it begins and finishes; where it ends too early, what it was at has failed, and another
-//! one does the rest.
+//! The child reports which cases it begins and finishes. If it ends too early, the cases that it
+//! had begun have failed, and another child computes the rest.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::{error::Refusal, interrupt};
 
-/// What a child was at.
+/// The cases that a child is computing.
 struct At {
     file: String,
     component: String,
     cases: Vec<String>,
 }
 
-/// Runs children that `command` makes until everything is finished, and passes on what they say.
+/// Runs children made by `command` until everything is finished, and passes on their messages.
 ///
 /// # Errors
-/// If a child cannot be started, or says that the run cannot go on, or finishes nothing.
+/// If a child cannot be started, reports that the run cannot go on, or finishes nothing.
 pub(super) fn run(mut command: impl FnMut() -> Command, tell: &Tell<'_>) -> Result<Vec<Case>> {
     let (mut done, mut cases) = (Done::default(), Vec::new());
     loop {
@@ -45,7 +45,7 @@ pub(super) fn run(mut command: impl FnMut() -> Command, tell: &Tell<'_>) -> Resu
         let mut child = start(command(), &before)?;
         let followed = follow(&mut child, &mut take);
         if followed.is_err() {
-            // One that has ended meanwhile cannot be killed, and need not be.
+            // A child that has already ended cannot be killed, and need not be.
             let _ = child.kill();
         }
         let status = child.wait().context("cannot wait for this program's own process")?;
@@ -75,7 +75,7 @@ pub(super) fn run(mut command: impl FnMut() -> Command, tell: &Tell<'_>) -> Resu
     }
 }
 
-/// How a child ended.
+/// Describes how a child ended.
 fn how(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("its process ended with exit code {code}"),
@@ -83,7 +83,7 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// Starts a child, and tells it what is finished.
+/// Starts a child and sends it the finished cases.
 fn start(mut command: Command, done: &Done) -> Result<Child> {
     let mut child = command
         .stdin(Stdio::piped())
@@ -91,13 +91,13 @@ fn start(mut command: Command, done: &Done) -> Result<Child> {
         .spawn()
         .context("this program cannot be started a second time")?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A child that is gone by now says nothing, which is seen below.
+        // If the child has already ended, it prints nothing, and the caller notices that.
         let _ = stdin.write_all(serde_json::to_string(done)?.as_bytes());
     }
     Ok(child)
 }
 
-/// Takes a child's words to the last; says whether it finished everything, and else what it was at.
+/// Reads all messages of a child. Returns (everything was finished, cases that it was computing).
 fn follow(
     child: &mut Child,
     take: &mut impl FnMut(Word) -> Result<()>,
@@ -105,7 +105,7 @@ fn follow(
     let (mut ended, mut at) = (false, None::<At>);
     let Some(stdout) = child.stdout.take() else { return Ok((false, None)) };
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        // Libraries and drivers may print there too.
+        // Libraries and drivers may also print to stdout.
         let Ok(word) = serde_json::from_str(&line) else { continue };
         match word {
             Word::Begin { file, component, cases } => at = Some(At { file, component, cases }),
@@ -135,7 +135,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs shells with these scripts, one after the other; what they printed, and the cases as (name, reason).
+    /// Runs these shell scripts as children, one after the other. Returns the cases as
+    /// (name, reason) and the number of messages.
     fn ran(scripts: &[&str]) -> (Result<Vec<(String, Option<String>)>>, usize) {
         let (told, mut next) = (RefCell::new(0), 0);
         let tell = |_: &Word| {
@@ -144,7 +145,7 @@ mod tests {
         };
         let command = || {
             let mut command = Command::new("sh");
-            // The words of the test stand where the program's own would.
+            // The script prints what the program itself would print.
             command.args(["-c", &format!("cat > /dev/null; {}", scripts[next])]);
             next += 1;
             command
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(told, 4);
     }
 
-    /// Such a process has told the case that took the device along.
+    /// This process has reported the case that made the device unusable.
     #[test]
     fn a_process_without_a_device_leaves_the_rest_to_another() {
         let gone = [begin(&["a"]), case("a"), begin(&["b"])].concat();

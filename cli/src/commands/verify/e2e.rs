@@ -1,4 +1,4 @@
-//! Whole songs: prompts to latents to sound, with stored noise.
+//! Whole songs with stored noise: prompts to latents to sound.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use super::{networks::every_nth, sheet::Sheet};
 
-/// `e2e`: every case whose note is in the manifest.
+/// `e2e`: every case that the manifest describes.
 pub(super) fn run<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &Folder,
@@ -163,7 +163,7 @@ fn sound_cases<B: Backend>(
     Ok(())
 }
 
-/// The ids of the prompts, and the caption's hidden states, where they are stored.
+/// The token ids of the prompts and the caption's hidden states, if they are stored.
 fn tokens<B: Backend>(
     sheet: &mut Sheet<'_>,
     parts: &Built<'_, B>,
@@ -215,19 +215,19 @@ fn prompts(note: &Value, batch: usize, with_plain: bool) -> Result<Vec<Prompt>> 
         .collect()
 }
 
-/// What a song is made from.
+/// The source of a song.
 #[derive(Default)]
 struct Source<B: Backend> {
     target: Option<Tensor<B, 3>>,
-    /// What it follows in place of the target: that through audio codes.
+    /// Latents from audio codes; the song follows them instead of the target.
     hints: Option<Tensor<B, 3>>,
 }
 
-/// What upstream's `service_generate` takes where it is not told: the manifest has no word of it.
+/// Default of upstream's `service_generate`; the manifest does not contain it.
 const INJECTION: f64 = 0.5;
 const CROSSFADE: usize = 10;
 
-/// The frames that are made anew, if it is a part: as upstream found them.
+/// The frames of the region to repaint, computed as upstream does; `None` without a region.
 fn anew(note: &Value) -> Option<Range<usize>> {
     let start = note["repainting_start"][0].as_f64()?;
     let end = note["repainting_end"][0].as_f64()?;
@@ -235,7 +235,7 @@ fn anew(note: &Value) -> Option<Range<usize>> {
     Some(frame(start)..frame(end))
 }
 
-/// The reference sound of the generator: a second of 333 Hz.
+/// The reference sound of the goldens' generator: one second of 333 Hz.
 fn reference_wave<B: Backend>(note: &Value, parts: &Built<'_, B>) -> Result<Option<Tensor<B, 3>>> {
     if note["refer_audios"].is_null() {
         return Ok(None);
@@ -273,7 +273,7 @@ fn source_of<B: Backend>(
     Ok(Source { target: Some(target), hints: Some(hints) })
 }
 
-/// The source sound that the manifest describes: a sine of 180 Hz on a staircase.
+/// The source sound that the manifest describes: a sine of 180 Hz plus a staircase.
 fn source_wave<B: Backend>(sheet: &Sheet<'_>, parts: &Built<'_, B>) -> Result<Tensor<B, 3>> {
     let text = sheet.golden.note("srcwav").as_str().unwrap_or_default().to_owned();
     let digits = text.split("N=").nth(1).and_then(|rest| rest.split(';').next());

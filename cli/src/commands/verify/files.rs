@@ -1,4 +1,4 @@
-//! The function that computes each file of a set.
+//! Selects the function that computes each file of a set.
 
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
@@ -31,7 +31,7 @@ pub(super) struct Verify<'a> {
     pub(super) networks: &'a Networks,
     pub(super) real: Option<&'a Real>,
     pub(super) tell: &'a Tell<'a>,
-    /// What need not be computed again.
+    /// The cases that are already finished.
     pub(super) known: &'a Done,
 }
 
@@ -53,7 +53,7 @@ impl Job for Verify<'_> {
     }
 }
 
-/// Whether a device still computes, some of whose work has failed.
+/// True if a device still computes after some of its work has failed.
 fn still_works<B: Backend>(device: &B::Device) -> bool {
     free::<B>(device);
     let doubled = || to_host(Tensor::<B, 1>::from_floats([1.5], device) * 2.0);
@@ -160,7 +160,7 @@ impl Verify<'_> {
             "constrained_decoding.json" => rules::runs(language_page, content, vocabularies),
             "prefix_trees_tiny.json" => rules::trees(language_page, content, "tiny", vocabularies),
             "prefix_trees_full.json" => rules::trees(language_page, content, "full", vocabularies),
-            // A protocol of the goldens' making, not an output.
+            // It describes how the goldens were made; it is not an output.
             "xcheck_diffusers.json" => Ok(()),
             _ => {
                 text_page.skip_entries(content, "this version does not know this file");
@@ -170,7 +170,7 @@ impl Verify<'_> {
     }
 }
 
-/// What a file of goldens tests.
+/// The component that a file of goldens tests.
 fn component(kind: &str) -> &'static str {
     match kind {
         "vae_decode" | "vae_tiled" => "VAE decoder",

@@ -1,4 +1,4 @@
-//! Files of the goldens' format: tensors the reference computed, and a manifest about them.
+//! Files of the goldens' format: tensors that the reference computed, and their manifest.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
-/// A directory of goldens, read whole: they are small.
+/// A directory of goldens, read completely into memory: they are small.
 #[derive(Debug)]
 pub(super) struct Set {
     files: BTreeMap<String, Vec<u8>>,
@@ -42,7 +42,7 @@ enum Values {
     Other(Dtype),
 }
 
-/// Whether `folder` holds goldens.
+/// True if `folder` holds goldens.
 pub(super) fn is_set(folder: &Path) -> bool {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     files.map(|file| file.path()).any(|path| path.extension().is_some_and(|e| e == "safetensors"))
@@ -86,12 +86,12 @@ impl Set {
         Ok(Self { files, manifest })
     }
 
-    /// The names of all files but the manifest.
+    /// The names of all files except the manifest.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// A file of tensors.
+    /// Reads a file of tensors.
     pub(super) fn tensors(&self, file: &str) -> Result<Golden> {
         let bytes = self.files.get(file).ok_or_else(|| anyhow!("no file {file}"))?;
         let parsed = SafeTensors::deserialize(bytes)
@@ -105,7 +105,7 @@ impl Set {
         Ok(Golden { file: file.to_owned(), tensors, manifest })
     }
 
-    /// A JSON file.
+    /// Reads a JSON file.
     pub(super) fn json(&self, file: &str) -> Result<Value> {
         let bytes = self.files.get(file).ok_or_else(|| anyhow!("no file {file}"))?;
         serde_json::from_slice(bytes).with_context(|| format!("{file} is not JSON"))
@@ -135,7 +135,7 @@ impl Golden {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// Whether a tensor exists.
+    /// True if a tensor of this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
@@ -163,7 +163,7 @@ impl Golden {
         })
     }
 
-    /// The values of a tensor of whole numbers.
+    /// The values of a tensor of integers.
     pub(super) fn whole(&self, name: &str) -> Result<&[i64]> {
         match &self.stored(name)?.values {
             Values::Whole(values) => Ok(values),
@@ -198,12 +198,12 @@ impl Golden {
         &self.manifest["notes"][name]
     }
 
-    /// Whether the manifest calls a tensor an argument of its case, not an output.
+    /// True if the manifest marks a tensor as an argument of its case, not an output.
     pub(super) fn is_argument(&self, name: &str) -> bool {
         self.manifest["tensors"][name]["how"] == "kwarg"
     }
 
-    /// The measured distance of the reference's f32 from its f64, for this tensor.
+    /// The measured largest difference between the reference's f32 and f64 for this tensor.
     pub(super) fn f32_vs_f64(&self, name: &str) -> Option<f64> {
         self.manifest["tensors"][name]["f32_vs_f64_max_abs"].as_f64()
     }

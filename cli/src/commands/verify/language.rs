@@ -1,4 +1,4 @@
-//! The language model: scores of stored tokens, and whole runs of both phases.
+//! The language model: logits of stored tokens, and whole runs of both phases.
 
 use acestep_import::LanguageFolder;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
@@ -20,13 +20,13 @@ use super::{
     sheet::{Activations, Sheet, in_bf16},
 };
 
-/// What a case of it is filed under.
+/// The component name of its cases.
 pub(super) const COMPONENT: &str = "language model";
 
-/// Why nothing can be computed without it.
+/// The reason for skipping if there is no language model.
 pub(super) const NO_CHECKPOINT: &str = "no language model among the checkpoints";
 
-/// `lm`: scores of the next token, of whole texts and of one token after the other.
+/// `lm`: logits of the next token, for whole texts and for one token after the other.
 pub(super) fn scores<B: Backend>(
     sheet: &mut Sheet<'_>,
     language: &LanguageFolder,
@@ -63,7 +63,7 @@ struct Reader<'a, B: Backend> {
 }
 
 impl<B: Backend> Reader<'_, B> {
-    /// All tokens at once, without a cache.
+    /// Reads all tokens at once, without a cache.
     fn whole(&self, sheet: &mut Sheet<'_>, case: &str) -> Result<()> {
         let name = format!("{case}.input_ids");
         let shape: [usize; 2] = sheet.golden.shape(&name)?.try_into()?;
@@ -76,15 +76,15 @@ impl<B: Backend> Reader<'_, B> {
         Ok(())
     }
 
-    /// The prompt into the cache, and one token after the other behind it.
+    /// Reads the prompt into the cache, then one token after the other.
     fn continued(&self, sheet: &Sheet<'_>, case: &str) -> Result<Tensor<B, 3>> {
         let prompt = self.ids(sheet.golden.whole(&format!("{case}.input_ids"))?)?;
         let next = self.ids(sheet.golden.whole(&format!("{case}.next_ids"))?)?;
         Ok(self.read(&[prompt], &next).narrow(1, 1, next.len()))
     }
 
-    /// Two prompts of one batch. The reference pads the shorter one on the left, we do not; what
-    /// comes out is the same, as positions are relative.
+    /// Reads two prompts as one batch. The reference pads the shorter one on the left, this program
+    /// does not. The result is the same because positions are relative.
     fn batch(&self, sheet: &mut Sheet<'_>, case: &str) -> Result<()> {
         let name = format!("{case}.input_ids");
         let width = sheet.golden.shape(&name)?.last().copied().unwrap_or(1).max(1);
@@ -114,7 +114,7 @@ impl<B: Backend> Reader<'_, B> {
         Ok(())
     }
 
-    /// Tokens that the network can read.
+    /// The stored token ids, all of which must be in the model's vocabulary.
     fn ids(&self, stored: &[i64]) -> Result<Vec<u32>> {
         let rows = self.model.vocabulary();
         let known = |&id: &i64| u32::try_from(id).ok().filter(|&id| (id as usize) < rows);
@@ -124,7 +124,7 @@ impl<B: Backend> Reader<'_, B> {
         Ok(ids)
     }
 
-    /// Scores after each prompt and after each of `next`, which all rows read.
+    /// Logits after each prompt and after each token of `next`. All rows read the same `next`.
     ///
     /// # Shapes
     /// - output: `[rows, 1 + next, vocabulary]`
@@ -144,7 +144,7 @@ impl<B: Backend> Reader<'_, B> {
     }
 }
 
-/// `lm_e2e`: prompts to tokens to metadata and codes, greedy.
+/// `lm_e2e`: greedy runs from prompts to tokens to metadata and codes.
 pub(super) fn runs<B: Backend>(
     page: Page<'_>,
     content: &Value,
@@ -167,7 +167,7 @@ pub(super) fn runs<B: Backend>(
     Ok(())
 }
 
-/// The cases of one stored run.
+/// The names of the cases of one stored run.
 fn names(name: &str, entry: &Value) -> Vec<String> {
     let calls = entry["calls"].as_array().map_or(0, Vec::len);
     let of_call = |k| ["prompt_ids", "generated"].map(|part| format!("{name}.call{k}.{part}"));
@@ -189,7 +189,7 @@ fn run(page: Page<'_>, name: &str, entry: &Value, composed: &Composed, tokenizer
     page.equal(format!("{name}.result"), &result, &entry["result"]);
 }
 
-/// The prompts of a call as the reference records them: the shorter of a pair padded on the left.
+/// The prompts of a call as the reference records them: the shorter one padded on the left.
 fn padded(call: &Call, tokenizer: &impl Tokenizer) -> Vec<Vec<u32>> {
     let longest = call.prompts.iter().map(Vec::len).max().unwrap_or(0);
     let pad = tokenizer.id_of("<|endoftext|>").unwrap_or_default();

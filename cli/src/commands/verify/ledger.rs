@@ -1,4 +1,4 @@
-//! The cases of a run, each told when it is finished, and work that may fail without ending the run.
+//! The cases of a run, each reported when it is finished; a failed case does not end the run.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{interrupt, report::Stdout};
 
-/// Takes what is finished or begins.
+/// Receives messages about cases that begin or finish.
 pub(super) type Tell<'a> = dyn Fn(&Word) -> Result<(), Stdout> + 'a;
 
-/// A failure took the device along: what is left needs another process.
+/// The device is unusable after a failure; the remaining cases need another process.
 #[derive(Debug, thiserror::Error)]
 #[error("the device does nothing any more")]
 pub(super) struct Gone;
@@ -22,12 +22,12 @@ pub(super) struct Gone;
 /// The cases so far.
 pub(super) struct Ledger<'a> {
     cases: RefCell<Vec<Case>>,
-    /// What an earlier process has finished.
+    /// The cases that an earlier process has finished.
     known: &'a Done,
     tell: &'a Tell<'a>,
-    /// Why nothing can be told any more.
+    /// The error that ended reporting.
     deaf: Cell<Option<Stdout>>,
-    /// Lets a device come to rest, part of whose work has failed, and asks whether it still computes.
+    /// Frees memory of a device after a failure and checks that it still computes.
     still_works: &'a dyn Fn() -> bool,
     is_gone: Cell<bool>,
 }
@@ -48,7 +48,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Adds a case, and tells it.
+    /// Adds a case and reports it.
     pub(super) fn add(&self, case: Case) {
         if !self.known.has(&case.file, &case.case) {
             self.say(&Word::Case(case.clone()));
@@ -56,25 +56,26 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Whether all these cases of a file are finished by an earlier process.
+    /// True if an earlier process has finished all these cases of a file.
     pub(super) fn knows<'n>(&self, file: &str, mut cases: impl Iterator<Item = &'n str>) -> bool {
         !self.known.is_empty() && cases.all(|case| self.known.has(file, case))
     }
 
-    /// Whether all of a file is finished by an earlier process.
+    /// True if an earlier process has finished the whole file.
     pub(super) fn knows_file(&self, file: &str) -> bool {
         self.known.has_file(file)
     }
 
-    /// Says that nothing more comes of a file.
+    /// Reports that a file is finished.
     pub(super) fn end_file(&self, file: &str) {
         self.say(&Word::File(file.to_owned()));
     }
 
-    /// Does the work of some cases of a file, unless the run is to end.
+    /// Computes some cases of a file, unless the run is to end.
     ///
     /// # Errors
-    /// What ends the run; else, inside, why this work failed: by a panic, or by an error that is about it.
+    /// The error that ends the run. The inner error is why this work failed: by a panic or by an
+    /// error of its own.
     pub(super) fn attempt(
         &self,
         file: &str,
@@ -105,10 +106,10 @@ impl<'a> Ledger<'a> {
         Ok(Err(why))
     }
 
-    /// All cases.
+    /// Returns all cases.
     ///
     /// # Errors
-    /// If one could not be told.
+    /// If a case could not be reported.
     pub(super) fn finish(self) -> Result<Vec<Case>, Stdout> {
         self.deaf.take().map_or(Ok(self.cases.into_inner()), Err)
     }

@@ -1,4 +1,4 @@
-//! Text logic stored as JSON: prompts, tokens, audio codes as text. All of it exact.
+//! Text logic stored as JSON: prompts, tokens, audio codes as text. All of it must be equal.
 
 use acestep_import::TextTokenizer;
 use acestep_model::Tokenizer;
@@ -15,10 +15,10 @@ use super::{
     vocabularies::Vocabularies,
 };
 
-/// What a case of these is filed under.
+/// The component name of these cases.
 pub(super) const COMPONENT: &str = "text";
 
-/// `dit_prompts`: the texts of the condition encoder and what leads to them.
+/// `dit_prompts`: the texts of the condition encoder and the functions that build them.
 pub(super) fn prompts(
     page: Page<'_>,
     content: &Value,
@@ -93,7 +93,7 @@ fn ids(tokenizer: &TextTokenizer, text: &str, most: usize) -> Result<Vec<u32>> {
     tokenizer.token_ids(text, most).map_err(|reason| anyhow!(reason))
 }
 
-/// `tokenizer_cases`: texts to ids, and back.
+/// `tokenizer_cases`: texts to ids and back.
 pub(super) fn tokens(
     page: Page<'_>,
     content: &Value,
@@ -143,7 +143,7 @@ pub(super) fn tokens(
     Ok(())
 }
 
-/// What the language model's tokenizer says about itself.
+/// A property of the language model's tokenizer.
 fn about(tokenizer: &impl Tokenizer, key: &str, stored: &Value) -> Option<Value> {
     Some(match key {
         "len" => json!(tokenizer.vocabulary()),

@@ -1,8 +1,8 @@
-//! `acestep verify`: stored results of the reference against this machine's.
+//! `acestep verify`: compares stored results of the reference with results of this machine.
 //!
 //! Every stored output is one case. A case runs through the code that `generate` uses, or it is
-//! reported as skipped with the reason; it is never passed without being computed. One that panics has
-//! failed, and the others go on. Each is printed as soon as it is finished.
+//! reported as skipped with the reason; it never passes without being computed. A case that panics
+//! has failed, and the others go on. Each case is printed as soon as it is finished.
 
 mod built_in;
 mod case;
@@ -123,7 +123,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-/// What to compare with; nothing = the built-in set.
+/// The files to compare with; by default the built-in set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Given<'a> {
     /// The directory of the goldens.
@@ -134,7 +134,7 @@ pub(super) struct Given<'a> {
     pub(super) tokenizer: Option<&'a Path>,
 }
 
-/// The sets of goldens in a directory: the folders in it that are sets, unless it is one itself.
+/// The sets of goldens in a directory: its subfolders that are sets, or the directory itself.
 pub(super) fn sets(goldens: &Path) -> Vec<PathBuf> {
     let listing = std::fs::read_dir(goldens).into_iter().flatten();
     let mut sets: Vec<_> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -143,15 +143,15 @@ pub(super) fn sets(goldens: &Path) -> Vec<PathBuf> {
     if sets.is_empty() || golden::is_set(goldens) { vec![goldens.to_owned()] } else { sets }
 }
 
-/// Whether a set of goldens can be read.
+/// Checks that a set of goldens can be read.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If it cannot be read.
 pub(super) fn readable(goldens: &Path) -> Result<()> {
     Set::read(goldens).map(drop)
 }
 
-/// Computes every case of the goldens without the real vocabulary.
+/// Computes every case of the goldens that needs no real vocabulary.
 ///
 /// # Errors
 /// If they or the checkpoints cannot be read, or the device is absent.
@@ -159,7 +159,7 @@ pub(super) fn cases(given: Given<'_>, device: Device) -> Result<Vec<Case>> {
     compare(given, device, &|_| Ok(()))
 }
 
-/// Computes every case: on a card in processes of their own, which may not outlive a failure.
+/// Computes every case. On a GPU it uses child processes, because a failure may end a process.
 fn compare(given: Given<'_>, device: Device, tell: &Tell<'_>) -> Result<Vec<Case>> {
     let read = Read::new(given)?;
     if !device.is_card() {
@@ -183,12 +183,12 @@ fn compare(given: Given<'_>, device: Device, tell: &Tell<'_>) -> Result<Vec<Case
     child::run(command, tell)
 }
 
-/// The process that computes: says what it finishes, and nothing else.
+/// The child process: computes, and reports each finished case on stdout.
 fn work(given: Given<'_>, device: Device) -> Result<ExitCode> {
     let known: Done = serde_json::from_reader(std::io::stdin().lock())
         .context("standard input does not say what is finished")?;
     let tell = |word: &Word| {
-        // Names, numbers and texts: all of it can be JSON.
+        // A word holds names, numbers and texts, so conversion to JSON cannot fail.
         let line = serde_json::to_string(word).unwrap_or_default();
         report::bytes(format!("{line}\n").as_bytes())
     };
@@ -200,7 +200,7 @@ fn work(given: Given<'_>, device: Device) -> Result<ExitCode> {
     if interrupt::was_pressed() {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    // Without a device the rest is another process's.
+    // If the device is unusable, another process computes the rest.
     if !error.chain().any(|cause| cause.is::<Gone>()) {
         let hint = error::hint(&error);
         tell(&Word::Error { message: format!("{error:#}"), hint })?;
@@ -208,7 +208,7 @@ fn work(given: Given<'_>, device: Device) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is compared, and with what.
+/// The goldens and the checkpoints to compute them with.
 struct Read {
     set: Set,
     networks: Networks,
@@ -222,7 +222,7 @@ impl Read {
             Some(goldens) => {
                 let networks = match models_dir(goldens, given.models)? {
                     Some(models) => Networks::find(&models)?,
-                    // Some sets need none; cases of the others say what is missing.
+                    // Some sets need no checkpoints; other cases report what is missing.
                     None => Networks::default(),
                 };
                 (Set::read(goldens)?, networks)
@@ -235,12 +235,12 @@ impl Read {
     fn compare(&self, device: Device, known: &Done, tell: &Tell<'_>) -> Result<Vec<Case>> {
         let Self { set, networks, real } = self;
         let verify = Verify { set, networks, real: real.as_ref(), tell, known };
-        // What is stored is the reference's f32, but for some cases, which change the type themselves.
+        // The stored values are f32, except for some cases, which set the type themselves.
         device.run(DType::F32, verify)?
     }
 }
 
-/// The checkpoints' directory: what was typed, or what lies beside the goldens.
+/// The checkpoints' directory: the one of `--models`, or the one beside the goldens.
 fn models_dir(goldens: &Path, typed: Option<&Path>) -> Result<Option<PathBuf>> {
     if let Some(models) = typed {
         return Ok(Some(models.to_owned()));

@@ -1,4 +1,4 @@
-//! Networks: autoencoder, transformer, encoders, codes, each fed with stored inputs.
+//! Networks with stored inputs: autoencoder, transformer, encoders, audio codes.
 
 use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
 use acestep_model::{
@@ -101,7 +101,7 @@ pub(super) fn vae_tiled<B: Backend>(
         let wave: Tensor<B, 3> = sheet.golden.tensor(&format!("{case}.wave"), device)?;
         let tiling = Tiling { chunk, overlap };
         let latents = vae::encode(&encoder, wave, hop, tiling, &Unobserved)?.swap_dims(1, 2);
-        // The reference's two ways of keeping tiles are one here.
+        // The reference has two ways of keeping tiles in memory; here there is only one.
         for name in names.iter().filter(|name| sheet.golden.has(name)) {
             sheet.close(name, latents.clone());
         }
@@ -123,7 +123,7 @@ pub(super) fn every_nth<B: Backend>(sound: Tensor<B, 3>, n: usize) -> (Vec<usize
     (vec![batch, channels, samples.div_ceil(n)], kept)
 }
 
-/// `dit_time`: the embeddings of time.
+/// `dit_time`: the timestep embeddings.
 pub(super) fn dit_time<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
@@ -143,7 +143,7 @@ pub(super) fn dit_time<B: Backend>(
     Ok(())
 }
 
-/// `bf16_time`: what rounding the time does, computed in f32, and the embeddings in bf16.
+/// `bf16_time`: the effect of rounding the time, computed in f32, and the embeddings in bf16.
 pub(super) fn bf16_time<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
@@ -184,7 +184,7 @@ pub(super) fn bf16_time<B: Backend>(
     Ok(())
 }
 
-/// `dit_forward`: velocities, and the steps of the first layers.
+/// `dit_forward`: velocities, and the activations of the first layers.
 pub(super) fn dit_forward<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
@@ -345,12 +345,12 @@ fn codebook<B: Backend>(
     Ok(())
 }
 
-/// Whole numbers on the host.
+/// Copies integers to the host.
 fn whole<B: Backend>(x: Tensor<B, 2, Int>) -> Vec<i64> {
     to_host(x.float()).into_iter().map(|value| value as i64).collect()
 }
 
-/// `silence`: the start of the latent of silence.
+/// `silence`: the first frames of the silence latent.
 pub(super) fn silence<B: Backend>(
     sheet: &mut Sheet<'_>,
     model: &DitFolder,
@@ -364,7 +364,7 @@ pub(super) fn silence<B: Backend>(
     Ok(())
 }
 
-/// `text_encoder`: hidden states and table rows of given ids.
+/// `text_encoder`: hidden states and embeddings of stored ids.
 pub(super) fn text_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
     text: &TextEncoderFolder,

@@ -1,4 +1,4 @@
-//! `rng`: the number streams of the reference.
+//! `rng`: the random number streams of the reference.
 
 use acestep_runtime::{
     flow::noise::{NoiseSource, mt19937_uniforms},
@@ -30,11 +30,11 @@ pub(super) fn streams(sheet: &mut Sheet<'_>) -> Result<()> {
 
 /// Tokens drawn one after the other from the same probabilities.
 fn draws(sheet: &mut Sheet<'_>) -> Result<()> {
-    /// What the reference's generator began with.
+    /// The seed of the reference's generator.
     const SEED: u64 = 99;
     let probabilities = sheet.golden.floats("multinomial.probs")?;
     let count = sheet.golden.shape("multinomial.draws")?.iter().product();
-    // What is drawn from are scores, whose softmax is the probabilities again.
+    // The sampler takes logits; the softmax of these logits gives the probabilities again.
     let logits: Vec<f32> = probabilities.iter().map(|p| p.ln()).collect();
     let sampler = Sampler { temperature: 1.0, top_k: None, top_p: None, repetition_penalty: 1.0 };
     let mut chance = Draws::new(SEED, logits.len());

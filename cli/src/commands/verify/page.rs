@@ -1,4 +1,4 @@
-//! The comparisons of one file of text: what was computed equals what is stored, or the case fails.
+//! The comparisons of one file of text: computed values must equal the stored values.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -22,10 +22,10 @@ impl<'a> Page<'a> {
         Case::new(self.file, &case, self.component)
     }
 
-    /// Does the work of some cases, unless they are known: see [`Ledger::attempt`].
+    /// Computes some cases unless they are already finished: see [`Ledger::attempt`].
     ///
     /// # Errors
-    /// What ends the run.
+    /// The error that ends the run.
     pub(super) fn attempt(
         &self,
         cases: Vec<String>,
@@ -51,20 +51,20 @@ impl<'a> Page<'a> {
         self.ledger.add(Case { tolerance: Some(0.0), pass, ..self.case(case) });
     }
 
-    /// Compares scores, which must be equal to the last bit; `null` is stored for minus infinity.
+    /// Compares logits, which must be equal to the last bit; `null` is stored for minus infinity.
     ///
-    /// As JSON they would not be: a parser of decimals may be off by the last bit of its f64.
+    /// They are compared as f32, because a JSON parser may be wrong in the last bit of an f64.
     pub(super) fn equal_scores(&self, case: String, ours: &[f32], stored: &Value) {
         let pass = Some(scores(stored).is_some_and(|stored| ours == stored));
         self.ledger.add(Case { tolerance: Some(0.0), pass, ..self.case(case) });
     }
 
-    /// Compares probabilities, each of which may be `units` of its own last place away; the
-    /// tolerance that is reported is that of the largest.
+    /// Compares probabilities. Each may differ by `units` in its own last place. The reported
+    /// tolerance is the one of the largest probability.
     pub(super) fn near(&self, case: String, ours: &[f32], stored: &Value, units: u32) {
         let stored = scores(stored).filter(|stored| stored.len() == ours.len()).unwrap_or_default();
         let pairs = || ours.iter().zip(&stored);
-        // Neighbouring numbers of one sign have neighbouring bits.
+        // Adjacent floats of one sign have adjacent bit patterns.
         let is_near = |(a, b): (&f32, &f32)| a.to_bits().abs_diff(b.to_bits()) <= units;
         let pass = Some(!stored.is_empty() && pairs().all(is_near));
         let worst = pairs().map(|(a, b)| f64::from((a - b).abs())).reduce(f64::max);
@@ -79,12 +79,12 @@ impl<'a> Page<'a> {
         self.ledger.add(self.case(case).skipped(why));
     }
 
-    /// Reports what is stored under a name that nobody here knows.
+    /// Reports a stored case that this version does not know.
     pub(super) fn unknown(&self, case: String) {
         self.skip(case, "this version does not know this case");
     }
 
-    /// One case an entry, none of which this version computes.
+    /// Reports every entry as skipped.
     pub(super) fn skip_entries(&self, content: &Value, why: &str) {
         match content {
             Value::Object(sections) => {
@@ -98,7 +98,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Numbers as f32; `null` is minus infinity.
+/// Reads numbers as f32; `null` is minus infinity.
 fn scores(stored: &Value) -> Option<Vec<f32>> {
     let score = |value: &Value| value.as_f64().map_or(f32::NEG_INFINITY, |value| value as f32);
     Some(stored.as_array()?.iter().map(score).collect())

@@ -1,4 +1,4 @@
-//! What the language model is asked, and how its answer is written, read and drawn: text and
+//! Prompts of the language model, and formatting, parsing and sampling of its answers: text and
 //! numbers that need no weights.
 
 use acestep_model::Tokenizer;
@@ -17,7 +17,7 @@ use super::{
     vocabularies::Vocabularies,
 };
 
-/// `lm_prompts`: upstream's functions by name, to text and to ids.
+/// `lm_prompts`: upstream's prompt functions by name, compared as text and as ids.
 pub(super) fn prompts(
     page: Page<'_>,
     content: &Value,
@@ -76,7 +76,7 @@ pub(super) fn texts(page: Page<'_>, content: &Value) -> Result<()> {
     Ok(())
 }
 
-/// `lm_sampling`: what stays in the draw, and how long an answer may be.
+/// `lm_sampling`: the filters before sampling, and the largest length of an answer.
 pub(super) fn sampling(page: Page<'_>, content: &Value) {
     for (section, case, entry) in entries(content) {
         match (section, length_of_model(section)) {
@@ -87,7 +87,8 @@ pub(super) fn sampling(page: Page<'_>, content: &Value) {
     }
 }
 
-/// The filters of one entry, each alone on the same scores; the name of each ends with its number.
+/// Applies the filters of one entry, each alone to the same logits. Each name ends with the
+/// filter's number.
 fn filters(page: Page<'_>, case: &str, entry: &Value) {
     let number = |key: &str| entry[key].as_u64().unwrap_or_default();
     let scores = replay::scores(number("seed") as u32, 0, number("n") as usize);
@@ -110,7 +111,7 @@ fn filters(page: Page<'_>, case: &str, entry: &Value) {
             Some(("top_k", Ok(k))) => after(&|scores| keep_top_k(scores, k as usize)),
             Some(("top_p", Ok(p))) => after(&|scores| keep_top_p(scores, p)),
             Some(("probs", Err(_))) => match probabilities(name, &scores) {
-                // torch's exponential is good to two units, and its sum is in f32.
+                // torch's `exp` is accurate to two units in the last place, and it sums in f32.
                 Some(ours) => page.near(case, &ours, stored, 4),
                 None => page.unknown(case),
             },
@@ -119,7 +120,7 @@ fn filters(page: Page<'_>, case: &str, entry: &Value) {
     }
 }
 
-/// What `probs_tT` names: the probabilities at temperature `T`.
+/// The probabilities at temperature `T` for a case named `probs_tT`.
 fn probabilities(name: &str, scores: &Scores) -> Option<Vec<f32>> {
     softmax(&scores.logits, name.strip_prefix("probs_t")?.parse().ok()?)
 }
@@ -128,13 +129,13 @@ fn id(value: &Value) -> Option<u32> {
     value.as_u64().map(|id| id as u32)
 }
 
-/// The model's length, which stands in the section's name.
+/// The model's maximum length, which is in the section's name.
 fn length_of_model(section: &str) -> Option<usize> {
     section.strip_prefix("compute_max_new_tokens(max_model_len=")?.strip_suffix(')')?.parse().ok()
 }
 
 fn length(page: Page<'_>, case: String, entry: &Value, longest: usize) {
-    /// What upstream allows on a machine without a GPU, as that of the goldens was.
+    /// Upstream's limit on a machine without a GPU; the goldens were made on one.
     const MOST_SECONDS: u32 = 240;
     let phase = if entry["phase"] == "codes" { Phase::Codes } else { Phase::Cot };
     let fallback = entry["fallback"].as_u64().map(|tokens| tokens as usize);

@@ -1,4 +1,4 @@
-//! Constrained decoding: stored runs of the state machine, and the trees of values behind it.
+//! Constrained decoding: stored runs of the state machine, and the prefix trees of values.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{page::Page, vocabularies::Vocabularies};
 
-/// `constrained_decoding`: what was written, step by step, and what was allowed.
+/// `constrained_decoding`: written tokens, step by step, and the allowed tokens.
 pub(super) fn runs(page: Page<'_>, content: &Value, vocabularies: Vocabularies<'_>) -> Result<()> {
     const OUTPUTS: [&str; 5] = ["tokens", "finite_counts", "state_path", "final_state", "text"];
     let runs: Runs = serde_json::from_value(content.clone()).context("they are not stored runs")?;
@@ -42,14 +42,14 @@ pub(super) fn runs(page: Page<'_>, content: &Value, vocabularies: Vocabularies<'
     Ok(())
 }
 
-/// `prefix_trees_tiny`, `prefix_trees_full`: every beginning of a value, and what may follow it.
+/// `prefix_trees_tiny`, `prefix_trees_full`: every prefix of a value and its allowed next tokens.
 pub(super) fn trees(
     page: Page<'_>,
     content: &Value,
     name: &str,
     vocabularies: Vocabularies<'_>,
 ) -> Result<()> {
-    // A tree that is null was left out, as its size is stored.
+    // A tree that is null was left out; its size is stored.
     let stored = content.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let Some(tokenizer) = vocabularies.language(name)? else {
         let why = vocabularies.why_absent(name);

@@ -28,7 +28,7 @@ use super::{
     sheet::{Activations, Sheet},
 };
 
-/// The arguments of upstream's `generate_audio` that this version computes, and harmless ones.
+/// The known arguments of upstream's `generate_audio`: computed ones and those without effect.
 const KNOWN: [&str; 15] = [
     "shift",
     "infer_method",
@@ -132,7 +132,7 @@ fn run<B: Backend>(
     let device = noise.device();
     let step_noise = |step: usize| -> Tensor<B, 3> {
         let stored = golden.tensor(&case.own(&format!("sde_noise{step}")), &device);
-        // A missing noise makes the case fail instead of ending the run.
+        // A missing noise makes the case fail; it does not end the run.
         stored.unwrap_or_else(|_| noise.zeros_like() + f32::NAN)
     };
     let source = (kept > 0.0)
@@ -154,7 +154,7 @@ fn run<B: Backend>(
     Ok(())
 }
 
-/// The stretch that is made anew, if one is; upstream gives it as a mask of frames.
+/// The region to repaint, if there is one; upstream gives it as a mask of frames.
 fn region<B: Backend>(
     golden: &Golden,
     case: &Case<'_>,
@@ -282,7 +282,7 @@ fn track<B: Backend>(
     Ok(Track { condition, context: Tensor::cat(vec![source, mask], 2) })
 }
 
-/// What upstream's `prepare_condition` gave for one of the inputs.
+/// `context`: the outputs of upstream's `prepare_condition` for stored inputs.
 fn context<B: Backend>(sheet: &mut Sheet<'_>, networks: &Networks<B>) -> Result<()> {
     let golden = sheet.golden;
     for name in golden.tags(".context_latents") {
@@ -298,7 +298,7 @@ fn context<B: Backend>(sheet: &mut Sheet<'_>, networks: &Networks<B>) -> Result<
     Ok(())
 }
 
-/// `guidance`: adaptive projected guidance over a few steps, and guidance by angle.
+/// `guidance`: adaptive projected guidance (APG) over a few steps, and guidance by angle (ADG).
 pub(super) fn guidance<B: Backend>(sheet: &mut Sheet<'_>, device: &B::Device) -> Result<()> {
     const SCALE: f32 = 7.0;
     /// The times of upstream's three cases of ADG, which are not stored.
@@ -307,7 +307,7 @@ pub(super) fn guidance<B: Backend>(sheet: &mut Sheet<'_>, device: &B::Device) ->
     sheet.inputs(|name| !name.ends_with(".out"));
     let mut momentum = Momentum::<B>::default();
     let tensor = |case: &str, part: &str| golden.tensor::<B, 3>(&format!("{case}.{part}"), device);
-    // All in one, as each takes over the momentum of the one before.
+    // One attempt for all, because each case uses the momentum of the case before.
     sheet.attempt("apg", |sheet| {
         for case in golden.tags(".out").iter().filter(|case| case.starts_with("apg")) {
             let (cond, uncond) = (tensor(case, "cond")?, tensor(case, "uncond")?);

@@ -1,4 +1,4 @@
-//! The comparisons of one file: what was computed beside what is stored.
+//! The comparisons of one file of tensors: computed values and stored values.
 
 use std::{collections::BTreeSet, fmt::Arguments};
 
@@ -17,7 +17,7 @@ use crate::report::Stdout;
 
 /// The cases of one file of tensors, filled one by one.
 pub(super) struct Sheet<'a> {
-    /// What is compared with.
+    /// The stored tensors.
     pub(super) golden: &'a Golden,
     component: &'static str,
     done: BTreeSet<String>,
@@ -29,7 +29,7 @@ impl<'a> Sheet<'a> {
         Self { golden, component, done: BTreeSet::new(), ledger }
     }
 
-    /// Names tensors that are inputs and no cases.
+    /// Marks tensors as inputs, which are not cases.
     pub(super) fn inputs(&mut self, is_input: impl Fn(&str) -> bool) {
         let names = self.golden.names().filter(|name| is_input(name)).map(str::to_owned);
         self.done.extend(names);
@@ -41,14 +41,14 @@ impl<'a> Sheet<'a> {
         self.close_values(name, &shape, &to_host(ours));
     }
 
-    /// Compares values within the stored tensor's tolerance; a name that is not stored is no case.
+    /// Compares values within the stored tensor's tolerance; does nothing if `name` is not stored.
     pub(super) fn close_values(&mut self, name: &str, shape: &[usize], ours: &[f32]) {
         let allowed = tolerance::of(self.golden, name);
         self.compare(name, shape, ours.iter().map(|&x| f64::from(x)), allowed);
     }
 
-    /// Compares a result of a network in bf16 with what the reference gives in bf16: not number by
-    /// number, as the sums of both are rounded differently.
+    /// Compares a bf16 result of a network with the reference's bf16 result by the relative RMS
+    /// error, because the sums of both are rounded differently.
     pub(super) fn near<B: Backend, const D: usize>(&mut self, name: &str, ours: Tensor<B, D>) {
         let theirs = match self.golden.floats(name) {
             Ok(theirs) => theirs,
@@ -69,7 +69,7 @@ impl<'a> Sheet<'a> {
         });
     }
 
-    /// Compares whole numbers, all of which must be equal.
+    /// Compares integers, all of which must be equal.
     pub(super) fn exact(&mut self, name: &str, shape: &[usize], ours: &[i64]) {
         self.compare(name, shape, ours.iter().map(|&x| x as f64), 0.0);
     }
@@ -96,7 +96,7 @@ impl<'a> Sheet<'a> {
             Err(unreadable) => return self.skip(name, &unreadable.to_string()),
         };
         let same_shape = self.golden.shape(name).is_ok_and(|stored| stored == shape);
-        // `max` would swallow a NaN.
+        // `f64::max` would ignore a NaN.
         let worst = ours
             .zip(&theirs)
             .map(|(a, &b)| (a - f64::from(b)).abs())
@@ -117,29 +117,29 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Reports everything whose name the test accepts, and is not reported yet, as not run.
+    /// Reports every unreported case whose name passes `test` as not run.
     pub(super) fn skip_all(&mut self, why: &str, test: impl Fn(&str) -> bool) {
         for name in self.golden.names().filter(|name| test(name)) {
             self.skip(name, why);
         }
     }
 
-    /// Reports everything whose name the test accepts, and is not reported yet, as failed.
+    /// Reports every unreported case whose name passes `test` as failed.
     fn fail_all(&mut self, why: &str, test: impl Fn(&str) -> bool) {
         for name in self.left(test) {
             self.push(self.case(&name).failed(why));
         }
     }
 
-    /// Everything whose name the test accepts, and that is not reported yet.
+    /// The unreported cases whose name passes `test`.
     fn left(&self, test: impl Fn(&str) -> bool) -> Vec<String> {
         let left = self.golden.names().filter(|&name| test(name) && !self.done.contains(name));
         left.map(str::to_owned).collect()
     }
 
-    /// Computes what is stored under `prefix`. What the goldens lack for it makes the rest of these
-    /// cases skipped, with the reason; what fails while they are computed makes them fail; what the
-    /// program or a checkpoint lacks is an error.
+    /// Computes the cases stored under `prefix`. If the goldens lack something for them, the rest
+    /// is skipped with the reason. If computing fails, they fail. If the program or a checkpoint
+    /// lacks something, that is an error.
     pub(super) fn attempt(
         &mut self,
         prefix: &str,
@@ -154,7 +154,7 @@ impl<'a> Sheet<'a> {
         in_bf16: bool,
         compute: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        // What one case has in bf16 is computed apart from the rest.
+        // The bf16 outputs of a case are computed separately.
         let is_own = |name: &str| name.starts_with(prefix) && name.ends_with("_bf16") == in_bf16;
         let (ledger, file) = (self.ledger, &self.golden.file);
         let left = self.left(is_own);
@@ -189,7 +189,7 @@ impl<'a> Sheet<'a> {
         Ok(())
     }
 
-    /// Computes the whole file by `compute`; what nobody named is not known to this version.
+    /// Computes the whole file with `compute`. Cases that it did not name are unknown and skipped.
     pub(super) fn fill(mut self, compute: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let (ledger, golden, component) = (self.ledger, self.golden, self.component);
         let whole = || compute(&mut self);
@@ -211,8 +211,8 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Whether an error is none of the program, nor of a checkpoint, nor of the device, nor of who listens: then the
-/// goldens lack something.
+/// True if the goldens lack something: the error is not from the program, a checkpoint, the device
+/// or standard output.
 fn is_of_goldens(error: &anyhow::Error) -> bool {
     let is_ours = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<acestep_import::Error>()
@@ -223,13 +223,13 @@ fn is_of_goldens(error: &anyhow::Error) -> bool {
     !error.chain().any(is_ours)
 }
 
-/// The same place in bf16, where its device can compute in that.
+/// The same place in bf16, if its device supports it.
 pub(super) fn in_bf16<B: Backend>(place: &Place<B>) -> Option<Place<B>> {
     let device = place.device.clone();
     B::supports_dtype(&device, DType::BF16).then_some(Place { device, dtype: DType::BF16 })
 }
 
-/// Compares activations as a network shows them, under a prefix.
+/// Compares activations of a network, stored under a prefix.
 pub(super) struct Activations<'s, 'a> {
     pub(super) sheet: &'s mut Sheet<'a>,
     pub(super) prefix: String,

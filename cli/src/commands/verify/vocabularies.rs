@@ -1,6 +1,6 @@
-//! The tokenizers at hand, by the vocabulary that goldens of text are made with.
+//! The available tokenizers, by the vocabulary of the goldens of text.
 //!
-//! There are two: `tiny` is that of the goldens' checkpoints, `full` that of the released models.
+//! There are two vocabularies: `tiny` of the goldens' checkpoints, `full` of the released models.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use anyhow::Result;
 use super::checkpoints::LANGUAGE_MODELS;
 use crate::error::Refusal;
 
-/// The least that a released vocabulary has, without any special token; the tiny one has hundreds.
+/// The size of the released vocabulary without special tokens; the tiny one has hundreds.
 const FULL_VOCABULARY: usize = 151_643;
 
-/// The released vocabulary, without its networks; one of the two may be absent.
+/// The released tokenizers, without their networks; one of the two may be absent.
 #[derive(Debug)]
 pub(super) struct Real {
     text: Option<TextTokenizer>,
@@ -25,7 +25,7 @@ pub(super) struct Real {
 }
 
 impl Real {
-    /// Reads a directory of one tokenizer, or of the folders of both.
+    /// Reads a directory of one tokenizer, or a directory that holds the folders of both.
     pub(super) fn open(root: &Path) -> Result<Self> {
         if !root.is_dir() {
             return Err(refusal(format!("`{}` is not a directory", root.display())));
@@ -48,7 +48,7 @@ impl Real {
 
     fn of_one(directory: &Directory) -> Result<Self> {
         let language = open_language(directory);
-        // A tokenizer.json says whose it is; vocab.json and merges.txt are the same for both.
+        // A tokenizer.json belongs to one model; vocab.json and merges.txt are the same for both.
         let text = match &language {
             Ok(_) if directory.has("tokenizer.json") => None,
             _ => Some(TextTokenizer::open(directory)),
@@ -79,7 +79,7 @@ impl Real {
     }
 }
 
-/// There is no network here whose rows would limit the ids.
+/// Opens a tokenizer without a limit for ids, as there is no network with a limited table.
 fn open_language(directory: &Directory) -> Result<LanguageTokenizer, Error> {
     LanguageTokenizer::open(directory, usize::MAX)
 }
@@ -96,7 +96,7 @@ fn refusal(problem: String) -> anyhow::Error {
     Refusal::new(problem).hint(hint).into()
 }
 
-/// Where tokenizers come from: the real vocabulary if it was passed, and the checkpoints.
+/// The sources of tokenizers: the real vocabulary if it was passed, and the checkpoints.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vocabularies<'a> {
     pub(super) real: Option<&'a Real>,
@@ -125,7 +125,7 @@ impl<'a> Vocabularies<'a> {
         })
     }
 
-    /// Why there is no tokenizer with the vocabulary of this name.
+    /// The reason why there is no tokenizer with the vocabulary of this name.
     pub(super) fn why_absent(&self, vocabulary: &str) -> &'static str {
         match (vocabulary, self.real) {
             ("full", None) => "needs the real vocabulary: pass --tokenizer DIR",
@@ -135,7 +135,7 @@ impl<'a> Vocabularies<'a> {
     }
 }
 
-/// The vocabulary of a network whose table has so many rows.
+/// The vocabulary of a network with `rows` rows in its embedding table.
 fn of_rows(rows: usize) -> &'static str {
     if rows >= FULL_VOCABULARY { "full" } else { "tiny" }
 }

@@ -1,4 +1,4 @@
-//! What a process that computes cases says to the one that prints them, a line of JSON each.
+//! Messages from the process that computes cases to the one that prints them: JSON lines.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::case::Case;
 
-/// One line.
+/// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Word {
-    /// These cases are computed next; none are named where it is not known how many there are.
+    /// These cases are computed next; the list is empty if they are not known yet.
     Begin { file: String, component: String, cases: Vec<String> },
     /// A case is finished.
     Case(Case),
-    /// All of a file is finished.
+    /// A whole file is finished.
     File(String),
     /// Everything is finished.
     End,
@@ -22,16 +22,16 @@ pub(super) enum Word {
     Error { message: String, hint: Option<String> },
 }
 
-/// What need not be computed again.
+/// The finished files and cases.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Done {
     files: BTreeSet<String>,
-    /// Files and names.
+    /// (File, case) pairs.
     cases: BTreeSet<(String, String)>,
 }
 
 impl Done {
-    /// Remembers what is finished by a word.
+    /// Adds the file or case that a message reports as finished.
     pub(super) fn note(&mut self, word: &Word) {
         match word {
             Word::Case(case) => drop(self.cases.insert((case.file.clone(), case.case.clone()))),
@@ -40,17 +40,17 @@ impl Done {
         }
     }
 
-    /// Whether a case is finished.
+    /// True if a case is finished.
     pub(super) fn has(&self, file: &str, case: &str) -> bool {
         self.has_file(file) || self.cases.contains(&(file.to_owned(), case.to_owned()))
     }
 
-    /// Whether all of a file is.
+    /// True if a whole file is finished.
     pub(super) fn has_file(&self, file: &str) -> bool {
         self.files.contains(file)
     }
 
-    /// Whether nothing is.
+    /// True if nothing is finished.
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.cases.is_empty()
     }

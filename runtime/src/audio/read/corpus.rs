@@ -1,11 +1,11 @@
-//! Small sounds of every width, rate and layout, written here byte by byte.
+//! Small WAV files of every sample format, rate and layout, made here byte by byte.
 
 use std::{f64::consts::TAU, fs};
 
 use super::*;
 use crate::audio::resample::to_stereo;
 
-/// How a sample is stored in a WAV file: its code, its bits, its bytes.
+/// A sample format of WAV: (codec number, bits, function that returns a sample's bytes).
 type Store = (u16, u16, fn(f64) -> Vec<u8>);
 
 const STORES: [Store; 6] = [
@@ -17,7 +17,7 @@ const STORES: [Store; 6] = [
     (3, 64, |x| x.to_le_bytes().to_vec()),
 ];
 
-/// A sine of 300 Hz, in every channel at half the height of the one before.
+/// A sine of 300 Hz; each channel has half the amplitude of the one before.
 fn value(i: usize, channel: usize, rate: u32) -> f64 {
     0.8 / f64::from(1u32 << channel) * (TAU * 300.0 * i as f64 / f64::from(rate)).sin()
 }
@@ -40,7 +40,7 @@ fn wav(store: Store, rate: u32, channels: u16, samples: usize) -> Vec<u8> {
     file
 }
 
-/// Read under a name that says nothing true.
+/// Reads `bytes` from a file with a possibly wrong extension.
 fn heard(bytes: &[u8], name: &str) -> Result<(Audio, Vec<Notice>), Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -62,7 +62,7 @@ fn every_width_rate_and_layout_becomes_the_same_sound() {
                 let stereo = to_stereo(&audio, 48_000).expect(&what);
                 let wanted = (samples * 48_000).div_ceil(rate as usize);
                 assert_eq!((stereo.channels.len(), stereo.samples()), (2, wanted), "{what}");
-                // A step of eight bits, and what the filter does to 300 Hz.
+                // The quantisation step of 8 bits, or the resampler's effect on 300 Hz.
                 let most = if store.1 == 8 { 8e-3 } else { 1.5e-3 };
                 let second = usize::from(channels > 1);
                 for (channel, source) in stereo.channels.iter().zip([0, second]) {
@@ -91,7 +91,7 @@ fn a_cut_file_is_heard_and_said_in_every_width() {
     }
 }
 
-/// Ten minutes of the least that there is, and what they become.
+/// Ten minutes at the lowest rate and width, also after resampling.
 #[test]
 fn ten_minutes_are_heard_to_their_end() {
     let bytes = wav(STORES[0], 8_000, 1, 600 * 8_000);
@@ -103,7 +103,7 @@ fn ten_minutes_are_heard_to_their_end() {
     assert!((f64::from(stereo.channels[1][i]) - value(i, 0, 48_000)).abs() < 8e-3);
 }
 
-/// The rate is a float of 80 bits: 44 100 is 0xAC44 shifted to the top, with an exponent of 15.
+/// The rate is an 80-bit float: 44 100 is 0xAC44 shifted to the top, with an exponent of 15.
 #[test]
 fn an_aiff_is_heard() {
     let samples: Vec<u8> = (0..4_410)

@@ -1,4 +1,4 @@
-//! FLACs of three seconds with a byte that is another: 33 packets of 4096 samples, the last shorter.
+//! FLACs of three seconds with changed bytes: 33 packets of 4096 samples, the last one shorter.
 
 use std::{f64::consts::TAU, fs};
 
@@ -8,9 +8,9 @@ use crate::audio::flac;
 const RATE: u32 = 44_100;
 const SAMPLES: usize = 132_300;
 const BLOCK: usize = 4096;
-/// The total of samples in its header, of which the first four bits belong to what is before.
+/// The number of samples in the header. The first four bits belong to the field before it.
 const TOTAL: std::ops::Range<usize> = 21..26;
-/// The checksum of all samples in its header.
+/// The checksum of all samples in the header.
 const CHECKSUM: std::ops::Range<usize> = 26..42;
 
 fn song() -> Audio {
@@ -25,7 +25,7 @@ fn whole() -> Vec<u8> {
     flac::to_bytes(&song(), 16).expect("a FLAC")
 }
 
-/// Without a total and a checksum, as ffmpeg writes to a pipe.
+/// Without a number of samples and a checksum, as ffmpeg writes to a pipe.
 fn of_a_pipe() -> Vec<u8> {
     let mut bytes = whole();
     bytes[TOTAL.start] &= 0xf0;
@@ -62,7 +62,7 @@ fn a_damaged_packet_is_silent_and_what_follows_stays_where_it_was() {
     assert_eq!((ideal.samples(), notices.len()), (SAMPLES, 0));
     for (place, packet) in [(0.5, None), (0.0, Some(0))] {
         let mut bytes = whole();
-        // Behind the header and the first packet's own.
+        // After the stream's header and the first packet's header.
         let at = 42 + 600 + ((bytes.len() - 42) as f64 * place) as usize;
         bytes[at] ^= 0x55;
         let (audio, notices) = heard(&bytes).expect("nearly whole");
@@ -74,7 +74,7 @@ fn a_damaged_packet_is_silent_and_what_follows_stays_where_it_was() {
     }
 }
 
-/// Two of 33 are more than one in twenty.
+/// Two of 33 packets are more than one in twenty.
 #[test]
 fn more_damaged_packets_are_an_error() {
     let mut bytes = whole();
@@ -95,7 +95,7 @@ fn a_last_packet_that_is_missing_is_an_error() {
     assert!((seconds - (32 * BLOCK) as f64 / f64::from(RATE)).abs() < 1e-9, "{seconds}");
 }
 
-/// Every packet has a checksum of its own, so it is the one in the header that is wrong.
+/// Every packet has its own checksum, so the checksum in the header must be wrong.
 #[test]
 fn other_samples_than_those_of_the_checksum_are_said() {
     let mut bytes = whole();

@@ -1,7 +1,7 @@
-//! The decoder of a track, and another one where the sound changes its form.
+//! The decoder of a track, which is replaced if the sound changes its format.
 //!
-//! An MP3 may begin in mono and go on in stereo: then another decoder goes on. A single frame that looks so
-//! is damage.
+//! An MP3 may begin in mono and continue in stereo; then a new decoder continues. A single frame of
+//! another format is treated as damage.
 
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ use super::{
     Failure, Problem, heard::Heard, listening::is_mpeg, mend::mpeg::Frame, sbr, unless_io,
 };
 
-/// Frames in a row of another form that are no damage.
+/// Consecutive frames of another format that are accepted as a change, not as damage.
 const SURE: usize = 3;
 
 /// The decoder of a track.
@@ -32,7 +32,7 @@ pub(super) struct Decoder {
     options: AudioDecoderOptions,
     /// The rate and the channels of MPEG audio.
     form: Option<(u32, u8)>,
-    /// Frames of another form, not decoded yet.
+    /// Frames of another format that are not decoded yet.
     held: Vec<Packet>,
     is_mpeg: bool,
     is_aac: bool,
@@ -46,7 +46,7 @@ impl Decoder {
         if is_aac && sbr::is_named(config(track)) {
             return Err(sbr::problem().into());
         }
-        // Without a LAME tag the length of an MP3 is a guess, and trimming to it would cut music off.
+        // Without a LAME tag an MP3's length is a guess, and trimming to it would cut off music.
         let trims = !is_mpeg || track.delay.is_some();
         let options = AudioDecoderOptions::default().gapless(trims).verify(true);
         let inner = make(track, options)?;
@@ -62,7 +62,7 @@ impl Decoder {
         })
     }
 
-    /// Decodes `packet` to the end of `heard`, or keeps it until its form is sure.
+    /// Decodes `packet` and appends it to `heard`, or keeps it until its format is certain.
     pub(super) fn take(&mut self, packet: Packet, heard: &mut Heard) -> Result<(), Failure> {
         if self.is_aac {
             self.upper.look(&packet.data);
@@ -93,7 +93,7 @@ impl Decoder {
         Frame::of(&packet.data).map(|frame| (frame.rate, frame.channels))
     }
 
-    /// Silence for what is kept: it was damage.
+    /// Replaces the kept frames by silence: they were damage.
     pub(super) fn give_up(&mut self, heard: &mut Heard) {
         self.held.drain(..).for_each(|packet| heard.push_silence(&packet));
     }
@@ -102,18 +102,18 @@ impl Decoder {
         match self.inner.decode(packet) {
             Ok(sound) => heard.push(&sound)?,
             Err(Decoding::DecodeError(_) | Decoding::IoError(_)) => heard.push_silence(packet),
-            // Some features show themselves only in the middle.
+            // Some unsupported features appear only in the middle of a file.
             Err(error) => return Err(unless_io(error, |why| undecoded(&self.track, &why))),
         }
         Ok(())
     }
 
-    /// True if the samples are those of the file's checksum, if it has one.
+    /// True if the samples match the file's checksum, or if it has none.
     pub(super) fn is_verified(&mut self) -> bool {
         self.inner.finalize().verify_ok != Some(false)
     }
 
-    /// True if it is AAC whose upper half is not decoded.
+    /// True if the track is HE-AAC, whose upper frequencies are not decoded.
     pub(super) fn lacks_upper_half(&self) -> bool {
         self.is_aac && self.upper.are_upper()
     }
@@ -129,7 +129,7 @@ fn make(track: &Track, options: AudioDecoderOptions) -> Result<Box<dyn AudioDeco
     })
 }
 
-/// The sound of `track` as what it is, if that can be said.
+/// The problem of a track that cannot be decoded, with the codec's name if it is known.
 fn undecoded(track: &Track, why: &str) -> Problem {
     let parameters = track.codec_params.as_ref().and_then(|c| c.audio());
     match parameters.map(|audio| audio.codec) {
@@ -152,7 +152,7 @@ pub(super) fn is_aac(track: &Track) -> bool {
     parameters.is_some_and(|audio| audio.codec == CODEC_ID_AAC)
 }
 
-/// Every decoder of this build.
+/// All decoders of this build.
 fn codecs() -> &'static CodecRegistry {
     static CODECS: OnceLock<CodecRegistry> = OnceLock::new();
     CODECS.get_or_init(|| {

@@ -1,31 +1,31 @@
-//! What has been decoded of a file so far, and silence where a packet could not be.
+//! The sound decoded so far, with silence in place of packets that could not be decoded.
 
 use symphonia::core::{audio::GenericAudioBufferRef, packet::Packet};
 
 use super::{MOST_SECONDS, Problem};
 use crate::audio::Audio;
 
-/// Rates between a bad telephone and the best converters; anything else is a damaged header.
+/// The plausible sample rates; any other rate means a damaged header.
 const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
 
-/// Of so many packets one may be damaged.
+/// At most one packet in this many may be damaged.
 const DAMAGE: usize = 20;
 
-/// What has been decoded.
+/// The decoded sound.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) audio: Audio,
-    /// Channels that there are, of which two at most are kept.
+    /// Channels of the file; at most two are kept.
     pub(super) channels: usize,
-    /// One packet's channels.
+    /// The channels of one packet.
     scratch: Vec<Vec<f32>>,
     pub(super) packets: usize,
     pub(super) damaged: usize,
-    /// Samples of damaged packets before the first whole one.
+    /// Samples of damaged packets before the first intact one.
     silence_before: usize,
-    /// Its changes between mono and stereo, in samples.
+    /// Positions of changes between mono and stereo, in samples.
     changed: Vec<usize>,
-    /// Channels of the last packet that are kept.
+    /// Kept channels of the last packet.
     planes: usize,
 }
 
@@ -70,7 +70,7 @@ impl Heard {
             self.changed.push(samples);
         }
         self.planes = planes;
-        // What was mono is heard on both sides.
+        // Mono sound so far is copied to both channels.
         if planes > self.audio.channels.len()
             && let Some(mono) = self.audio.channels.first().cloned()
         {
@@ -85,7 +85,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Takes off the first `samples`, which are no sound.
+    /// Removes the first `samples`, which are padding.
     pub(super) fn skip(&mut self, samples: u64) {
         let samples = usize::try_from(samples).unwrap_or(usize::MAX);
         for channel in &mut self.audio.channels {
@@ -93,7 +93,7 @@ impl Heard {
         }
     }
 
-    /// Makes all louder by `gain`, in 256 parts of a decibel.
+    /// Amplifies the sound by `gain`, in 1/256 dB.
     pub(super) fn amplify(&mut self, gain: i16) {
         if gain != 0 {
             let factor = 10f32.powf(f32::from(gain) / 256.0 / 20.0);
@@ -101,7 +101,7 @@ impl Heard {
         }
     }
 
-    /// A notice of changes between mono and stereo.
+    /// A notice about changes between mono and stereo.
     pub(super) fn changes(&self) -> Option<String> {
         let first = *self.changed.first()? as f64 / f64::from(self.audio.sample_rate.max(1));
         let [before, after] = match (self.planes == 1) == self.changed.len().is_multiple_of(2) {
@@ -119,17 +119,17 @@ impl Heard {
         })
     }
 
-    /// Silence in place of a packet, so that what follows stays where it was.
+    /// Appends silence in place of a packet, so that later sound stays in its place.
     pub(super) fn push_silence(&mut self, packet: &Packet) {
         self.damaged += 1;
-        // More than any packet lasts; what is damaged may claim anything.
+        // This is longer than any packet; a damaged packet may state any duration.
         self.extend_silent(packet.dur.get().min(1 << 16));
     }
 
-    /// Silence of `samples` in place of packets that the container kept to itself; one lasts `each`.
+    /// Appends `samples` of silence in place of missing packets, which last `each`.
     ///
     /// # Errors
-    /// If that is more than could ever be made up for: then the place is as wrong as the packets.
+    /// If `samples` is more than any readable file may lack: then the position is damaged too.
     pub(super) fn push_gap(&mut self, samples: u64, each: u64) -> Result<(), Problem> {
         let most = u64::from(MOST_SECONDS) * u64::from(*RATES.end()) / DAMAGE as u64;
         if samples > most {
@@ -157,7 +157,7 @@ impl Heard {
         MOST_SECONDS as usize * self.audio.sample_rate as usize
     }
 
-    /// Cuts what is too long.
+    /// Cuts the sound to [`MOST_SECONDS`]. Returns true if it was longer.
     pub(super) fn is_long(&mut self) -> bool {
         let most = self.most_samples();
         let is_long = self.audio.samples() > most;
@@ -167,7 +167,7 @@ impl Heard {
         is_long
     }
 
-    /// What is to be said about damaged packets.
+    /// Notices about damaged packets.
     pub(super) fn check(&self) -> Result<Vec<String>, Problem> {
         let Self { packets, damaged, .. } = *self;
         if damaged > packets / DAMAGE {

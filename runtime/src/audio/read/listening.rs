@@ -1,4 +1,4 @@
-//! A file being decoded, packet by packet, and what its end tells.
+//! Decodes a file packet by packet and checks its end.
 
 use std::io;
 
@@ -22,38 +22,38 @@ use super::{
     sbr, unless_io,
 };
 
-/// A difference in length that is a habit of encoders and no loss, in parts of a second.
+/// A difference in length, in seconds, that encoders cause and that is not a loss.
 const SLACK: f64 = 0.1;
 
-/// Samples of a frame of MPEG: encoders count the one that holds the tag, or do not.
+/// Samples of an MPEG frame. Encoders may or may not count the frame that holds the tag.
 const MPEG_FRAME: u64 = 1152;
 
-/// Why nothing more is read.
+/// The reason why decoding has stopped.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ending {
-    /// The container says so.
+    /// The container has ended.
     Whole,
-    /// The file ends where the container does not.
+    /// The file has ended before the container.
     Cut,
-    /// [`MOST_SECONDS`].
+    /// [`MOST_SECONDS`] are decoded.
     Long,
     /// Another stream with a header of its own begins.
     Chained,
 }
 
-/// A file being decoded.
+/// A file that is being decoded.
 pub(super) struct Listening<'a> {
     format: Box<dyn FormatReader + 'a>,
     decoder: Decoder,
     track: Track,
-    /// The claims of the file's own headers.
+    /// The statements of the file's own headers.
     known: Known,
     pub(super) heard: Heard,
     /// The file's last bytes.
     tail: Vec<u8>,
-    /// Whether those are the last packet's.
+    /// True if the last packet contains these bytes.
     reaches_tail: bool,
-    /// Where the last packet ends, in samples, and how long the longest was.
+    /// The end of the last packet and the duration of the longest one, in samples.
     end: i64,
     longest: u64,
 }
@@ -100,7 +100,7 @@ impl<'a> Listening<'a> {
                 Err(Decoding::IoError(e)) if e.kind() == io::ErrorKind::UnexpectedEof => {
                     return Ok(Ending::Cut);
                 }
-                // An MP4 whose sound ends before its index says so.
+                // An MP4 whose sound ends earlier than its index says.
                 Err(Decoding::DecodeError(why)) if why.contains("no atom pending read") => {
                     return Ok(Ending::Cut);
                 }
@@ -118,8 +118,8 @@ impl<'a> Listening<'a> {
         }
     }
 
-    /// Follows where packets lie. Those of a FLAC whose checksum is wrong are never given out: only
-    /// the next one tells that they are missing.
+    /// Follows the positions of packets. Symphonia drops FLAC packets with a wrong checksum; only
+    /// the position of the next packet shows that they are missing.
     fn place(&mut self, packet: &Packet) -> Result<(), Problem> {
         let (begin, lasts) = (packet.pts.get(), packet.dur.get());
         self.longest = self.longest.max(lasts);
@@ -135,7 +135,7 @@ impl<'a> Listening<'a> {
         self.format.format_info().format
     }
 
-    /// What is to be said of sound that is read as it is.
+    /// Notices about properties of sound that is read as it is.
     pub(super) fn habits(&self) -> Vec<String> {
         let mut notices = vec![];
         let (channels, rate) = (self.heard.channels, self.heard.audio.sample_rate);
@@ -158,13 +158,13 @@ impl<'a> Listening<'a> {
         notices
     }
 
-    /// What is to be said of the file's end.
+    /// Checks the file's end.
     pub(super) fn check_end(&mut self, ending: Ending) -> Result<Option<String>, Problem> {
         let container = self.container();
         let (samples, rate) = (self.heard.audio.samples() as u64, self.heard.audio.sample_rate);
         let (promised, exact) = promised(&self.track, container);
         let promised = self.known.promised.or(promised.filter(|_| !self.known.is_open));
-        // Without a single packet there is no rate either.
+        // Without any packet the rate is 0.
         let in_seconds = |samples: u64| samples as f64 / f64::from(rate.max(1));
         let cut = Err(Problem::CutShort { seconds: in_seconds(samples) });
         match ending {
@@ -176,7 +176,7 @@ impl<'a> Listening<'a> {
             Ending::Chained => {
                 return Ok(Some("holds several streams: only the first is read".into()));
             }
-            // One of more than 4 GiB cannot know its own length.
+            // A WAV of more than 4 GiB cannot state its own length.
             Ending::Cut if promised.is_none() && container == FORMAT_ID_WAVE => return Ok(None),
             Ending::Cut => return cut,
             Ending::Whole => (),
@@ -184,7 +184,7 @@ impl<'a> Listening<'a> {
         let is_flac = container == FORMAT_ID_FLAC;
         let ends = samples + self.known.begins + self.known.skip;
         if let Some(promised) = promised.filter(|&of| ends + slack(container, rate) < of) {
-            // A copy that is not whole ends within a packet; what was cut by a program ends with one.
+            // An incomplete copy ends within a packet; a file cut by a program ends with one.
             let is_whole = is_flac && self.reaches_tail;
             if exact && !is_whole {
                 return cut;
@@ -197,14 +197,14 @@ impl<'a> Listening<'a> {
         if let Some(promised) = self.known.promised.filter(|&of| ends > of) {
             return Ok(Some(goes_on(in_seconds(promised), in_seconds(ends))));
         }
-        // Of samples that are missing, or silent, the checksum is another.
+        // Missing or silent samples change the checksum.
         let is_whole = self.heard.damaged == 0 && self.known.begins == 0;
         let notice = "has other samples than its checksum is of, but each of its packets is whole";
         Ok((is_whole && !self.decoder.is_verified()).then(|| notice.into()))
     }
 }
 
-/// How many samples of a channel a file says it has, and whether that is sure.
+/// The number of samples per channel that a file states, and true if it is exact.
 fn promised(track: &Track, format: FormatId) -> (Option<u64>, bool) {
     let guessed = format == FORMAT_ID_ADTS || is_mpeg(format) && track.delay.is_none();
     (track.num_frames.filter(|_| !guessed), !is_mpeg(format))
@@ -214,7 +214,7 @@ pub(super) fn is_mpeg(format: FormatId) -> bool {
     [FORMAT_ID_MP1, FORMAT_ID_MP2, FORMAT_ID_MP3].contains(&format)
 }
 
-/// How many samples too few are no loss.
+/// The number of missing samples that is not a loss.
 fn slack(format: FormatId, rate: u32) -> u64 {
     match format {
         FORMAT_ID_FLAC | FORMAT_ID_WAVE | FORMAT_ID_AIFF => 0,

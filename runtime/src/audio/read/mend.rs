@@ -1,8 +1,8 @@
-//! Mends a file's headers before the sound is decoded.
+//! Repairs a file's headers before the sound is decoded.
 //!
-//! Headers are believed only as far as the sound that follows them agrees, and what says nothing of the
-//! sound (tags, pictures, cue points) is not read at all: what is decoded is a new header of ours and the
-//! sound as it stands in the file. Every container has a file here, which gives those parts.
+//! Headers are used only as far as they agree with the sound that follows. Data that does not
+//! describe the sound (tags, pictures, cue points) is never read. The decoder gets a new header and
+//! the file's unchanged sound. Each container has its own module, which returns these parts.
 
 mod aiff;
 mod chunks;
@@ -20,10 +20,10 @@ use super::{
     source::{Bytes, Part},
 };
 
-/// The sound begins so far into the file at most.
+/// The largest distance of the sound from the beginning of the file.
 const FAR: u64 = 1 << 20;
 
-/// The bytes that are read in the place of a file.
+/// The bytes that are read instead of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mended {
     pub(super) parts: Vec<Part>,
@@ -32,18 +32,18 @@ pub(super) struct Mended {
     pub(super) known: Known,
 }
 
-/// Claims of a file's headers that are not in what is read in its place.
+/// Statements of a file's headers that are not in the repaired file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Samples of a channel.
+    /// Samples per channel.
     pub(super) promised: Option<u64>,
-    /// Samples of its stream before the first.
+    /// Samples of the original stream before the first sample.
     pub(super) begins: u64,
-    /// Samples at its beginning that are no sound.
+    /// Padding samples at the beginning.
     pub(super) skip: u64,
-    /// The gain of the decoded sound, in 256 parts of a decibel.
+    /// The gain to apply to the decoded sound, in 1/256 dB.
     pub(super) gain: i16,
-    /// True if the length that its container names cannot be.
+    /// True if the length that the container states is impossible.
     pub(super) is_open: bool,
 }
 
@@ -52,13 +52,13 @@ impl Mended {
         Self { parts, notices: vec![], known: Known::default() }
     }
 
-    /// The file as it is.
+    /// The file unchanged.
     fn nothing(region: Range<u64>) -> Self {
         Self::of(vec![Part::File(region)])
     }
 }
 
-/// The kind of a file, by its first bytes.
+/// The container of a file, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Wav,
@@ -70,10 +70,10 @@ enum Kind {
     Adts,
 }
 
-/// Boxes that an MP4 may begin with.
+/// Boxes that may be the first of an MP4.
 const BOXES: [&[u8; 4]; 7] = [b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"];
 
-/// The kind of file that begins at `position`.
+/// The container that begins at `position`.
 fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> {
     let head = bytes.at(position, 12)?;
     let form = head.get(8..12).unwrap_or_default();
@@ -91,10 +91,10 @@ fn kind(bytes: &mut Bytes, position: u64, end: u64) -> io::Result<Option<Kind>> 
     }))
 }
 
-/// The parts that are read in the place of `bytes`.
+/// Returns the parts that are read instead of `bytes`.
 ///
 /// # Errors
-/// Sound of a kind that is not decoded, with its name; a header that says too little; the disk's.
+/// If the codec is not supported, a header lacks something, or reading from disk fails.
 pub(super) fn mend(bytes: &mut Bytes) -> Result<Mended, Failure> {
     let region = 0..bytes.length();
     let Some((kind, start)) = tags::beginning(bytes, &region)? else {
@@ -112,12 +112,12 @@ pub(super) fn mend(bytes: &mut Bytes) -> Result<Mended, Failure> {
     }
 }
 
-/// The notice of a file that promises more than it holds, in seconds.
+/// The notice for a file that is shorter than it states, in seconds.
 pub(super) fn ends_early(promised: f64, has: f64) -> String {
     format!("says that it is {promised:.2} s long, but ends after {has:.2} s")
 }
 
-/// The notice of a file that holds more than it promises, in seconds.
+/// The notice for a file that is longer than it states, in seconds.
 pub(super) fn goes_on(promised: f64, has: f64) -> String {
     format!("says that it is {promised:.2} s long, but goes on to {has:.2} s: all of it is read")
 }
@@ -138,7 +138,7 @@ fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|x| u32::from_le_bytes(*x))
 }
 
-/// The first place in `range` of one of `sought`.
+/// The first position in `range` of one of `sought`.
 fn find(bytes: &mut Bytes, range: Range<u64>, sought: &[&[u8]]) -> io::Result<Option<u64>> {
     const STEP: u64 = 1 << 16;
     let longest = sought.iter().map(|of| of.len()).max().unwrap_or(1) as u64;

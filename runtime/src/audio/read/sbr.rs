@@ -1,29 +1,29 @@
-//! HE-AAC: AAC whose upper half is described beside it (SBR), and its second channel too (PS).
+//! Detects HE-AAC: AAC whose upper frequencies are stored separately (SBR), and perhaps also its
+//! second channel (PS).
 //!
-//! The decoder knows only the lower half, which sounds dull. Some files say in their headers what they are,
-//! others only in every frame: its last element but one is a filling element with a description of the
-//! upper half.
+//! The decoder decodes only the lower frequencies, which sounds dull. Some files have SBR in their
+//! headers, others only in every frame: the last element before the end is a fill element with it.
 //!
 //! Source: ISO/IEC 14496-3, 1.6.2.1 (`AudioSpecificConfig`), 4.4.2.1 (`raw_data_block`).
 
 use super::Problem;
 
-/// Kinds of filling elements that describe an upper half.
+/// Types of fill elements with SBR data.
 const KINDS: [u32; 2] = [13, 14];
 
-/// Elements: a filling one, and the end.
+/// Ids of elements: a fill element, and the end.
 const FILL: u32 = 6;
 const END: u32 = 7;
 
-/// Frames that are looked at.
+/// The number of frames to examine.
 const ENOUGH: usize = 100;
 
-/// The error that names it.
+/// The error for HE-AAC.
 pub(super) fn problem() -> Problem {
     Problem::Codec("HE-AAC (AAC with SBR)".into())
 }
 
-/// The number of frames that were looked at, and of those with an upper half.
+/// The number of examined frames, and the number of those with SBR.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Frames {
     all: usize,
@@ -31,7 +31,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Looks at one more.
+    /// Examines one more frame.
     pub(super) fn look(&mut self, frame: &[u8]) {
         if self.all < ENOUGH {
             self.all += 1;
@@ -39,21 +39,21 @@ impl Frames {
         }
     }
 
-    /// True if it is no chance: of a hundred frames of plain AAC some two look like it.
+    /// True if most frames have SBR. By chance about 2 % of the frames of plain AAC look like it.
     pub(super) fn are_upper(self) -> bool {
         self.with > self.all / 2
     }
 }
 
-/// True if a header says that there is an upper half.
+/// True if the decoder's configuration says that there is SBR.
 pub(super) fn is_named(config: &[u8]) -> bool {
     let kind = bits(config, 0, 5);
-    // Behind the kind, the rate, the channels and three flags of plain AAC.
+    // After the object type, the rate, the channels and three flags of plain AAC.
     let more = (bits(config, 16, 11), bits(config, 27, 5), bits(config, 32, 1));
     kind == Some(5) || kind == Some(29) || more == (Some(0x2b7), Some(5), Some(1))
 }
 
-/// `count` bits from bit `at` on.
+/// Reads `count` bits from bit `at`.
 fn bits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     (at..at + count).try_fold(0, |sum, place| {
         let byte = bytes.get(place / 8)?;
@@ -61,15 +61,15 @@ fn bits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     })
 }
 
-/// True if a frame ends with a filling element that describes an upper half.
+/// True if a frame ends with a fill element that contains SBR.
 fn has_upper_half(frame: &[u8]) -> bool {
-    // Behind the end are only zeros, and its last bit is one.
+    // After the end element there are only zeros, and its last bit is 1.
     let Some(last) = frame.iter().rposition(|byte| *byte != 0) else { return false };
     let end = last * 8 + 8 - frame[last].trailing_zeros() as usize;
     let Some(end) = end.checked_sub(3).filter(|&end| bits(frame, end, 3) == Some(END)) else {
         return false;
     };
-    // The element has 3 bits of name, 4 of length, and 8 more from 15 bytes on.
+    // The element has 3 bits of id and 4 of length, and 8 more bits of length from 15 bytes on.
     let short = (1..15).map(|count| (7, count));
     let long = (15..270).map(|count| (15, count));
     short.chain(long).any(|(before, count)| {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::audio::read::tests::{fixture, noticed, problem};
 
-    /// A frame of `filling` bits that mean nothing, then an element of `count` bytes of `kind`.
+    /// A frame with `filling` arbitrary bits, then a fill element of `count` bytes of type `kind`.
     fn frame(filling: usize, count: u32, kind: u32) -> Vec<u8> {
         let mut all: Vec<bool> = (0..filling).map(|i| i % 3 == 0).collect();
         let bits = |value: u32, count: u32| (0..count).rev().map(move |bit| value >> bit & 1 == 1);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_header_says_it_in_two_ways() {
-        // LC of 44.1 kHz in stereo, alone and with what it says of an upper half: that there is none, one.
+        // LC in stereo: without an extension, with one that says no SBR, with one that says SBR.
         assert!(!is_named(&[0x12, 0x10]));
         assert!(!is_named(&[0x12, 0x10, 0x56, 0xe5, 0x00]));
         assert!(is_named(&[0x13, 0x90, 0x56, 0xe5, 0xa0]));
@@ -135,8 +135,8 @@ mod tests {
         assert!(is_named(&[0xeb, 0x8a, 0x08, 0x00]));
     }
 
-    /// The frames of `sine.m4a`, whose sizes are in its index, as a stream of AAC; each ends with a filling
-    /// element of `kind`.
+    /// The frames of `sine.m4a`, whose sizes are in its index, as an AAC stream. Each frame ends
+    /// with a fill element of type `kind`.
     fn aac(kind: u8) -> Vec<u8> {
         let bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
         let place = |name: &[u8]| bytes.windows(4).position(|w| w == name).expect("a box") + 4;
@@ -149,7 +149,7 @@ mod tests {
             let frame = &bytes[at..at + size];
             at += size;
             let mut bits: String = frame.iter().map(|byte| format!("{byte:08b}")).collect();
-            // The end is three ones, and what fills the last byte up.
+            // The end is three ones and the padding of the last byte.
             bits.truncate(bits.rfind("111").expect("an end"));
             bits += &format!("1100010{kind:04b}0000111100001111");
             bits.truncate(bits.len() - 4);
@@ -165,7 +165,7 @@ mod tests {
         stream
     }
 
-    /// Plain AAC has fillings that mean nothing.
+    /// Plain AAC also has fill elements, without SBR.
     #[test]
     fn he_aac_without_a_header_that_says_so_is_named() {
         let (audio, notices) = noticed("a.aac", &aac(0));
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(problem("a.aac", &aac(14)).to_string(), text);
     }
 
-    /// The description of the decoder says that there is an upper half.
+    /// The decoder's configuration says that there is SBR.
     #[test]
     fn he_aac_with_a_header_that_says_so_is_named() {
         let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");

@@ -1,5 +1,5 @@
-//! A sound that a network is to hear, wherever it enters: a source, a reference, a song to be understood,
-//! encoded or learned from. One set of rules holds for all of them.
+//! Reads sound for a network: a source, a reference, or a song to describe, encode or train on. The
+//! same rules apply to all of them.
 
 use std::path::Path;
 
@@ -9,25 +9,26 @@ use crate::{
     audio::{Audio, loudness::peak},
 };
 
-/// A peak below this is silence, as upstream has it.
+/// A peak below this is silence, as in upstream.
 pub(crate) const SILENT: f32 = 1e-6;
 
-/// A peak below this is said: -60 dB.
+/// A peak below this gives a notice: -60 dB.
 const QUIET: f32 = 1e-3;
 
-/// A sample as far from zero as samples of 16 bits go, or nearly.
+/// Absolute values from here on are at full scale, also for 16-bit samples.
 const FULL: f32 = 0.9999;
 
-/// So many samples in a row at full scale are no peak of a sound, but its flat top.
+/// This many consecutive samples at full scale are clipped; fewer may be a real peak.
 const FLAT: usize = 3;
 
-/// So many samples of flat tops can be heard: one in a thousand.
+/// The audible share of clipped samples: one in a thousand.
 const CLIPPED: f64 = 1e-3;
 
-/// Reads a song of at least `least` seconds, a frame of latents, as [`read`](super::read()) does.
+/// Reads a song as [`read`](super::read()) does. It must last at least `least` seconds, the
+/// duration of a latent frame.
 ///
 /// # Errors
-/// As [`read`](super::read()); [`Error::Unheard`] with [`Problem::Silent`] if nothing can be heard in it, and with
+/// The errors of [`read`](super::read()); [`Error::Unheard`] with [`Problem::Silent`] or
 /// [`Problem::TooShort`].
 pub fn song(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
     let (audio, mut notices, channels) = read_all(path)?;
@@ -46,7 +47,7 @@ pub fn song(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
         notices.push(Notice(format!("`{path}` is very quiet: its peak is at {decibels:.0} dB")));
     }
     let clipped = clipped(&audio);
-    // Of samples above full scale is said already that they will be clipped.
+    // For samples above full scale there is already a notice that they will be clipped.
     if clipped > CLIPPED && peak <= 1.0 {
         let (path, share) = (path.display(), 100.0 * clipped);
         let text = format!("`{path}` is clipped: {share:.1} % of its samples lie at full scale");
@@ -55,7 +56,7 @@ pub fn song(path: &Path, least: f64) -> Result<(Audio, Vec<Notice>), Error> {
     Ok((audio, notices))
 }
 
-/// The share of samples that lie in flat tops.
+/// The share of clipped samples.
 fn clipped(audio: &Audio) -> f64 {
     let side = |x: &f32| if x.abs() >= FULL { x.signum() } else { 0.0 };
     let of_channel = |channel: &Vec<f32>| -> usize {
@@ -87,7 +88,7 @@ mod tests {
         }
     }
 
-    /// A square of ten samples up and ten down.
+    /// A square wave with a period of twenty samples.
     fn square(height: f32, samples: usize) -> Vec<f32> {
         (0..samples).map(|i| if i / 10 % 2 == 0 { height } else { -height }).collect()
     }
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(heard(vec![square(0.01, 100)]), Ok(vec![]));
     }
 
-    /// A film in which only the centre speaks.
+    /// For example a film with sound only in the centre channel.
     #[test]
     fn two_silent_channels_of_six_are_refused_with_a_remedy() {
         let mut channels = vec![vec![0.0; 100]; 6];

@@ -1,4 +1,4 @@
-//! A file's bytes as they are read: all of them at hand, and others in the place of what is wrong.
+//! A file's bytes: random access, and a reader that replaces parts of them.
 
 use std::{
     fs::File,
@@ -8,21 +8,21 @@ use std::{
 
 use symphonia::core::io::MediaSource;
 
-/// The most that is read of a pipe: ten minutes of 192 kHz in floats are less.
+/// The largest pipe that is read; it holds more than ten minutes of floats at 192 kHz.
 const MOST_PIPED: u64 = 1 << 30;
 
-/// How many of the last bytes are kept.
+/// The number of last bytes to keep.
 const TAIL: u64 = 64;
 
-/// The bytes of a file, at any place.
+/// The bytes of a file, with random access.
 pub(super) struct Bytes {
     inner: Box<dyn MediaSource>,
     length: u64,
 }
 
 impl Bytes {
-    /// Of a file or a pipe. A pipe is read to its end first: containers say what they hold at either
-    /// end.
+    /// Opens a file or a pipe. A pipe is first read to its end, because containers may store their
+    /// description at either end.
     pub(super) fn open(file: File) -> io::Result<Self> {
         if file.metadata()?.is_file() {
             return Self::new(Box::new(file));
@@ -51,7 +51,7 @@ impl Bytes {
         self.length
     }
 
-    /// The bytes from `position` on, `most` of them or all that there are.
+    /// Reads at most `most` bytes from `position` on.
     pub(super) fn at(&mut self, position: u64, most: u64) -> io::Result<Vec<u8>> {
         self.inner.seek(SeekFrom::Start(position))?;
         let mut bytes = Vec::new();
@@ -59,16 +59,16 @@ impl Bytes {
         Ok(bytes)
     }
 
-    /// The bytes of `range`, or fewer where the file ends.
+    /// Reads the bytes of `range`, or fewer if the file ends.
     pub(super) fn of_range(&mut self, range: &Range<u64>) -> io::Result<Vec<u8>> {
         self.at(range.start, range.end.saturating_sub(range.start))
     }
 }
 
-/// A stretch of what is read.
+/// A part of the bytes to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Bytes that do not stand in the file.
+    /// Bytes that are not in the file.
     Own(Vec<u8>),
     /// Bytes of the file.
     File(Range<u64>),
@@ -83,7 +83,7 @@ impl Part {
     }
 }
 
-/// The bytes that are read: parts, one after the other.
+/// A reader of consecutive parts.
 pub(super) struct Source {
     bytes: Bytes,
     parts: Vec<Part>,
@@ -93,7 +93,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// `parts` of `bytes`.
+    /// A reader of `parts` of `bytes`.
     pub(super) fn new(bytes: Bytes, parts: Vec<Part>) -> io::Result<Self> {
         let length = parts.iter().map(Part::length).sum();
         let mut source = Self { bytes, parts, tail: vec![], position: 0, length };
@@ -105,7 +105,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Its last bytes.
+    /// The last bytes.
     pub(super) fn tail(&self) -> &[u8] {
         &self.tail
     }

@@ -7,7 +7,7 @@ use std::{
 use super::*;
 use crate::audio::wav::{self, WavFormat};
 
-/// A file with two sines of 0.3 s at 44.1 kHz: 441 Hz at 0.5 on the left, 882 Hz at 0.25 on the right.
+/// A file with two sines of 0.3 s at 44.1 kHz: 441 Hz at 0.5 left, 882 Hz at 0.25 right.
 pub(super) fn fixture(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/sound")).join(name)
 }
@@ -25,8 +25,8 @@ fn ideal() -> Audio {
     Audio { channels: vec![channel(0), channel(1)], sample_rate: RATE }
 }
 
-/// The root mean square of the difference from the sines that begin `late` samples late, between
-/// 0.05 and 0.25 s.
+/// The root mean square of the difference from the sines delayed by `late` samples, from 0.05 to
+/// 0.25 s.
 fn difference(audio: &Audio, late: f64) -> f32 {
     let middle = RATE as usize / 20..RATE as usize / 4;
     let square = |c: usize, i: usize| (audio.channels[c][i] - sine(c, i as f64 - late)).powi(2);
@@ -34,7 +34,7 @@ fn difference(audio: &Audio, late: f64) -> f32 {
     (sum / (2 * middle.len()) as f32).sqrt()
 }
 
-/// A file of `bytes`, which is kept as long as the folder.
+/// Writes `bytes` to a file, which exists as long as the folder.
 fn file(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
@@ -57,7 +57,7 @@ pub(super) fn problem(name: &str, bytes: &[u8]) -> Problem {
     }
 }
 
-/// The sound and what was said, without the file's name.
+/// The sound and the notices without the file's name.
 pub(super) fn noticed(name: &str, bytes: &[u8]) -> (Audio, Vec<String>) {
     let (_folder, path) = file(name, bytes);
     let (audio, notices) = read(&path).expect("a sound");
@@ -68,7 +68,7 @@ pub(super) fn noticed(name: &str, bytes: &[u8]) -> (Audio, Vec<String>) {
 
 #[test]
 fn every_format_is_heard() {
-    // Half a step of 16 bits is 1.5e-5; the other two are lossy.
+    // Half a quantisation step of 16 bits is 1.5e-5; the other two formats are lossy.
     for (name, noise, late) in
         [("sine.flac", 1e-5, 0.0), ("sine.ogg", 3e-3, 0.0), ("sine.mp3", 3e-3, 0.0)]
     {
@@ -91,7 +91,7 @@ fn an_m4a_begins_with_the_delay_of_its_encoder() {
     assert!((SAMPLES..SAMPLES + 3 * 1024).contains(&audio.samples()), "{}", audio.samples());
     let difference = difference(&audio, 1024.0);
     assert!(difference < 2e-2, "{difference}");
-    // The sines repeat every 200 samples, but only here do they begin.
+    // The sines repeat every 200 samples; this checks where they begin.
     let loudest = |range: std::ops::Range<usize>| {
         audio.channels[0][range].iter().fold(0.0f32, |most, x| most.max(x.abs()))
     };
@@ -168,7 +168,7 @@ fn an_mp3_that_is_cut_is_heard_and_said() {
     assert!(notice.starts_with("says that it is 0.30 s long, but ends after 0."), "{notice}");
 }
 
-/// What `ffmpeg ... -f wav -` writes: lengths of 2^32 - 1.
+/// The output of `ffmpeg ... -f wav -`: lengths of 2^32 - 1.
 #[test]
 fn a_wav_from_a_pipe_ends_where_the_file_ends() {
     let mut bytes = wav_bytes(WavFormat::Int16);
@@ -191,13 +191,13 @@ fn a_wav_from_a_pipe_ends_where_the_file_ends() {
 #[test]
 fn an_mp3_that_lacks_three_frames_is_said() {
     let whole = fs::read(fixture("sine.mp3")).expect("a fixture");
-    // Of the last three frames; some of their samples are what the encoder filled up with.
+    // The last three frames are cut off; some of their samples are the encoder's padding.
     let (audio, notices) = noticed("cut.mp3", &whole[..2_891]);
     assert!((2 * 1152..3 * 1152).contains(&(SAMPLES - audio.samples())), "{}", audio.samples());
     assert!(notices.len() == 1 && notices[0].contains("but ends after 0.2"), "{notices:?}");
 }
 
-/// The second one's tag is no sound; what its encoder put before the sound is.
+/// The tag of the second file is not decoded as sound, but its encoder delay is.
 #[test]
 fn two_joined_mp3s_are_both_heard_and_that_is_said() {
     let one = fs::read(fixture("sine.mp3")).expect("a fixture");
@@ -210,11 +210,11 @@ fn two_joined_mp3s_are_both_heard_and_that_is_said() {
     assert_eq!(notice, text);
 }
 
-/// Main, as its header says, in place of LC.
+/// The header says AAC Main instead of LC.
 #[test]
 fn another_aac_is_named() {
     let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
-    // What describes the decoder: LC, 44.1 kHz, two channels, no SBR.
+    // The decoder's configuration: LC, 44.1 kHz, two channels, no SBR.
     let place = bytes.windows(4).position(|w| w == [0x12, 0x10, 0x56, 0xe5]);
     bytes[place.expect("a description")] = 0x0a;
     let text = "its sound is AAC other than LC with one or two channels, which this program does not \
@@ -257,7 +257,7 @@ fn opus_is_named_with_the_feature_that_reads_it() {
     assert!(error.hint().expect("a hint").contains("--features opus"));
 }
 
-/// Opus is heard at 48 kHz, whatever it was made of.
+/// Opus always decodes to 48 kHz.
 #[cfg(feature = "opus")]
 #[test]
 fn opus_is_heard_at_its_own_rate() {
@@ -268,7 +268,7 @@ fn opus_is_heard_at_its_own_rate() {
     let ideal = super::super::resample::to_stereo(&ideal(), 48_000).expect("sound");
     let middle = 1_200..3_600;
     for (channel, ideal) in audio.channels.iter().zip(&ideal.channels) {
-        // Its low tones are coded at a lower rate, and come some samples late or early.
+        // Low frequencies are coded at a lower rate and are shifted by some samples.
         let off = |place: usize| {
             let pairs = channel[middle.clone()].iter().zip(&ideal[place..]);
             let square: f32 = pairs.map(|(a, b)| (a - b).powi(2)).sum();
@@ -280,7 +280,7 @@ fn opus_is_heard_at_its_own_rate() {
     }
 }
 
-/// Every byte of a header, at its least, its most and between.
+/// Replaces each of the first 48 bytes with small, large and middle values.
 #[test]
 fn any_byte_of_a_header_may_be_another() {
     for name in ["a.wav", "sine.flac", "sine.ogg", "sine.mp3", "sine.m4a"] {
@@ -350,7 +350,7 @@ fn of_a_long_file_ten_minutes_are_read() {
     assert_eq!(notices, ["is long: its first 600 s of 605 s are read"]);
 }
 
-/// A bit in every hundredth byte, at each of its places: nothing may panic or run forever.
+/// Flips one bit in every n-th byte, for many n: nothing may panic or run forever.
 #[test]
 fn damage_anywhere_is_an_error_or_a_notice() {
     for name in ["sine.flac", "sine.ogg", "sine.mp3", "sine.m4a"] {

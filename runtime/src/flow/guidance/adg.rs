@@ -1,11 +1,12 @@
-//! Angle-based dynamic guidance (ADG): the predicted music is turned instead of pushed.
+//! Angle-based dynamic guidance (ADG): rotates the predicted latents instead of adding a
+//! difference.
 //!
-//! Each velocity predicts music, `a = x - t v_c` with the condition and `b = x - t v_u` without. In
-//! each frame `a` is turned further away from `b`, in the plane of the two, by `w` times their angle,
-//! `w = g - 1`, but by no more than a bound; so the music hardly grows louder.
+//! Each velocity predicts clean latents: `a = x - t v_c` with the condition and `b = x - t v_u`
+//! without. In each frame `a` is rotated away from `b`, in the plane of both, by `w` times their
+//! angle, with `w = g - 1`, up to a bound. So the music hardly becomes louder.
 //!
-//! Upstream takes the angle's cosine in f64, because near 1 it says little about the angle. Here the
-//! angle is taken from the part of `a` at a right angle to `b`, which says as much in f32.
+//! Upstream computes the angle's cosine in f64, because near 1 it determines the angle poorly. Here
+//! the angle comes from the component of `a` orthogonal to `b`, which is precise enough in f32.
 //!
 //! Source: upstream `adg_forward` and its variants in `acestep/models/common/apg_guidance.py`.
 
@@ -16,32 +17,32 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::host::to_host;
 
-/// What the variants differ in.
+/// Settings of a variant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adg {
-    /// The most that is turned, in radians; `None` = any angle.
+    /// The largest rotation in radians; `None` = unlimited.
     pub most: Option<f32>,
-    /// Whether the result is brought back to the norm of `a`, for each channel over time.
+    /// True if the result is rescaled to the norm of `a`, for each channel over time.
     pub keeps_norm: bool,
 }
 
-/// Upstream writes 3.14 where it says pi.
+/// Upstream uses 3.14 as pi.
 #[expect(clippy::approx_constant, reason = "upstream's own number")]
 const UPSTREAMS_PI: f64 = 3.14;
 
 impl Adg {
-    /// Upstream's `adg`: at most a sixth of a half turn.
+    /// Upstream's `adg`: at most pi / 6.
     pub const CLIPPED: Self = Self { most: Some((UPSTREAMS_PI / 6.0) as f32), keeps_norm: false };
-    /// Upstream's `adg_w_norm`: at most a third, and the norm is kept.
+    /// Upstream's `adg_w_norm`: at most pi / 3, and the norm is kept.
     pub const WITH_NORM: Self = Self { most: Some((UPSTREAMS_PI / 3.0) as f32), keeps_norm: true };
-    /// Upstream's `adg_wo_clip`: any angle.
+    /// Upstream's `adg_wo_clip`: unlimited.
     pub const UNCLIPPED: Self = Self { most: None, keeps_norm: false };
 }
 
-/// Upstream keeps the cosine of the angle within `1 - 1e-6` of zero: this angle's.
+/// The smallest angle. Upstream limits the cosine's absolute value to `1 - 1e-6`, its cosine.
 const LEAST_ANGLE: f32 = 1.414_213_7e-3;
 
-/// Guidance at `x` and time `t`, which is not 0.
+/// Applies guidance at `x` and time `t`, which must not be 0.
 ///
 /// # Shapes
 /// - `x`, `conditional`, `unconditional`, output: `[B, T, C]`
@@ -71,11 +72,11 @@ pub fn adg<B: Backend>(
 }
 // ANCHOR_END: adg
 
-/// The turn of each frame by `weight` times its angle, of which `across` is as the sine and `along` as the cosine:
-/// the turn's cosine, and its sine over that of the angle.
+/// Rotates each frame by `weight` times its angle. `across` is proportional to the angle's sine and
+/// `along` to its cosine. Returns the rotation's cosine, and its sine divided by the angle's sine.
 ///
-/// These few numbers are computed on the host, as a driver of Vulkan may be off by `2^-11` in a sine, and by
-/// 4096 units of the last place in an arc tangent.
+/// These few values are computed on the host, because a Vulkan driver may have an error of `2^-11`
+/// in a sine, and of 4096 units in the last place in an arc tangent.
 ///
 /// # Shapes
 /// - `across`, `along`, outputs: `[B, T, 1]`
@@ -97,7 +98,7 @@ fn turns<B: Backend>(
     [cosines, sines].map(|values| Tensor::from_data(TensorData::new(values, shape), &device))
 }
 
-/// Frame by frame: `[B, T, C] -> [B, T, 1]`.
+/// The dot product of each frame: `[B, T, C] -> [B, T, 1]`.
 fn dot<B: Backend>(a: &Tensor<B, 3>, b: &Tensor<B, 3>) -> Tensor<B, 3> {
     (a.clone() * b.clone()).sum_dim(2)
 }

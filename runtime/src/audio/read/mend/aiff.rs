@@ -14,10 +14,10 @@ use super::{
     wav::said,
 };
 
-/// Bytes of the chunk of the sound that come before it.
+/// Bytes of the sound chunk before the samples.
 const BEFORE: u64 = 8;
 
-/// An AIFF with a format and a sound, and nothing else.
+/// Returns an AIFF with only a format and the sound.
 pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
     let reader = Reader { order: Order::Big, sound: b"SSND", before: BEFORE, long: None };
     let form = bytes.at(region.start + 8, 4)?;
@@ -69,7 +69,7 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     Ok(mended)
 }
 
-/// All that comes before `length` bytes of sound.
+/// The header before `length` bytes of sound.
 fn header(form: &[u8], common: &[u8], length: u64) -> Vec<u8> {
     let sound = u32::try_from(length + BEFORE).unwrap_or(u32::MAX);
     let common_length = common.len() as u32;
@@ -86,7 +86,7 @@ fn header(form: &[u8], common: &[u8], length: u64) -> Vec<u8> {
     header
 }
 
-/// A rate as a float of 80 bits.
+/// Reads a sample rate, an 80-bit float.
 fn rate_of(bytes: &[u8]) -> f64 {
     let exponent = i32::from(be16(bytes, 0).unwrap_or(0) & 0x7fff) - 16_383 - 63;
     let mantissa =
@@ -102,7 +102,7 @@ mod tests {
         [name, &length.to_be_bytes(), body].concat()
     }
 
-    /// Half a second of a saw in 16 bits and one channel at 8 kHz, behind eight bytes.
+    /// Half a second of a 16-bit mono sawtooth at 8 kHz, after eight bytes.
     fn sound() -> Vec<u8> {
         let samples = (0..4_000i32).flat_map(|i| ((i * 37 % 20_000 - 10_000) as i16).to_be_bytes());
         [0; 8].into_iter().chain(samples).collect()

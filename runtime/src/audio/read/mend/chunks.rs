@@ -1,13 +1,13 @@
-//! Chunks of a WAV or an AIFF: a name, a length, and so many bytes, filled up to an even number.
+//! Chunks of WAV and AIFF: a name, a length, and the content, padded to an even length.
 //!
-//! Programs forget the byte of filling, write wrong lengths into what they add, and leave the length of the
-//! sound open while they still record. So what follows a chunk is looked at before its length is believed.
+//! Programs forget the padding byte, write wrong lengths into chunks that they add, and leave the
+//! sound's length open while they record. So a length is used only if a chunk or the end follows.
 
 use std::{io, ops::Range};
 
 use super::{super::source::Bytes, find};
 
-/// In which order the bytes of a length stand.
+/// The byte order of a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// WAV.
@@ -20,20 +20,20 @@ pub(super) enum Order {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) name: [u8; 4],
-    /// The length that it names.
+    /// The length that its header states.
     pub(super) said: u64,
-    /// Its place, as far as the file goes.
+    /// The position of its content, at most to the end of the file.
     pub(super) body: Range<u64>,
 }
 
-/// The way a length agrees with the file.
+/// Agreement of a stated length with the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// It does, or is one that stands for an unknown one.
+    /// The length is right, or a placeholder for an unknown length.
     Believed,
-    /// The file ends before.
+    /// The file ends earlier.
     TooLong,
-    /// The sound goes on.
+    /// The sound continues after it.
     TooShort,
 }
 
@@ -41,27 +41,27 @@ pub(super) enum Length {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
     pub(super) order: Order,
-    /// The name of the chunk with the sound, and how many of its bytes come before that.
+    /// The name of the sound chunk, and the number of its bytes before the samples.
     pub(super) sound: &'static [u8; 4],
     pub(super) before: u64,
-    /// The length of a sound whose chunk has no room for it.
+    /// The length of a sound that is too long for the chunk's length field.
     pub(super) long: Option<u64>,
 }
 
-/// Names of chunks that stand behind the sound, or before it.
+/// Names of chunks that may be before or after the sound.
 const KNOWN: [&[u8; 4]; 24] = [
     b"data", b"fmt ", b"fact", b"LIST", b"bext", b"iXML", b"id3 ", b"ID3 ", b"cue ", b"smpl",
     b"inst", b"PEAK", b"JUNK", b"junk", b"_PMX", b"axml", b"chna", b"afsp", b"COMM", b"SSND",
     b"NAME", b"ANNO", b"AUTH", b"MARK",
 ];
 
-/// The chunk of the sound lies so far behind one that is damaged at most.
+/// The largest distance to search for the sound chunk after a damaged chunk.
 const FAR: u64 = 1 << 24;
 
-/// The most chunks of a file that are read.
+/// The largest number of chunks to read.
 const MOST: usize = 10_000;
 
-/// Chunks behind the sound lie so far from the end at most.
+/// The largest distance of chunks after the sound from the end of the file.
 const BEHIND: u64 = 1 << 16;
 
 fn is_known(name: &[u8]) -> bool {
@@ -85,7 +85,7 @@ impl Reader {
         Ok((head.len() == 8).then_some((*name, length.into())))
     }
 
-    /// All chunks of `region`.
+    /// Returns all chunks of `region`.
     pub(super) fn all(&self, bytes: &mut Bytes, region: Range<u64>) -> io::Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         let mut at = region.start;
@@ -122,7 +122,7 @@ impl Reader {
         Ok(chunks)
     }
 
-    /// The next chunk behind one that ends at `end`, filled up or not.
+    /// The next chunk after one that ends at `end`, with or without padding.
     fn after(&self, bytes: &mut Bytes, end: u64, last: u64) -> io::Result<Option<u64>> {
         if end >= last {
             return Ok(None);
@@ -140,13 +140,13 @@ impl Reader {
         })
     }
 
-    /// The chunk of the sound, or of its format, behind one whose length is wrong.
+    /// The next sound or format chunk after a chunk with a wrong length.
     fn lost(&self, bytes: &mut Bytes, range: Range<u64>) -> io::Result<Option<u64>> {
         let far = range.start..range.end.min(range.start.saturating_add(FAR));
         find(bytes, far, &[b"fmt ", b"COMM", self.sound])
     }
 
-    /// The end of the sound of `range` that says it is `said` long, and the way that agrees.
+    /// The end of the sound in `range`, whose stated length is `said`, and the agreement of both.
     pub(super) fn sound_of(
         &self,
         bytes: &mut Bytes,
@@ -167,20 +167,20 @@ impl Reader {
         }
         let end = range.start + said;
         let rest = range.end - end;
-        // What was still recorded when the length was written.
+        // The program went on recording after it wrote the length.
         if rest > said && !self.reaches(bytes, end, range.end)? {
             return Ok((self.before_last(bytes, range)?, Length::TooShort));
         }
         Ok((end, Length::Believed))
     }
 
-    /// True if chunks lie from `at` to the end.
+    /// True if there are only chunks from `at` to the end.
     fn reaches(&self, bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
         let Some(mut at) = self.after(bytes, at, end)? else { return Ok(at >= end) };
         for _ in 0..MOST {
             let Some((name, said)) = self.head(bytes, at)?.filter(|_| at + 8 <= end) else { break };
             let next = at + 8 + said;
-            // One that was cut is believed if its name is known.
+            // A cut chunk is accepted if its name is known.
             if next + 1 >= end {
                 return Ok(next <= end || is_known(&name));
             }
@@ -192,7 +192,7 @@ impl Reader {
         Ok(end.saturating_sub(at) < 8)
     }
 
-    /// The end of a sound of unknown length: before the chunks behind it, or with the file.
+    /// The end of a sound of unknown length: before the chunks after it, or the end of the file.
     fn before_last(&self, bytes: &mut Bytes, range: &Range<u64>) -> io::Result<u64> {
         let from = range.end.saturating_sub(BEHIND).max(range.start);
         let tail = bytes.of_range(&(from..range.end))?;
@@ -212,8 +212,8 @@ impl Reader {
     }
 }
 
-/// True if a length stands for an unknown one, in a file that has so many bytes from there on: ffmpeg
-/// writes 2^32 - 1, sox and arecord write what is near 2^31, others 0.
+/// True if `said` is a placeholder for an unknown length, with `has` bytes left in the file.
+/// ffmpeg writes 2^32 - 1, sox and arecord write values near 2^31, others 0.
 fn is_open(said: u64, has: u64) -> bool {
     let near = [0x7fff_0000..=0x8000_0000, 0xffff_0000..=u64::from(u32::MAX)];
     said == 0 || near.iter().any(|range| range.contains(&said)) && said > has

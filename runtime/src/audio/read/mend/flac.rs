@@ -1,4 +1,4 @@
-//! FLAC: the block that describes the stream, and the frames.
+//! FLAC: the STREAMINFO block and the frames.
 //!
 //! Source: RFC 9639.
 
@@ -12,17 +12,17 @@ use super::{
     FAR, Mended,
 };
 
-/// Bytes of the block that describes the stream.
+/// Bytes of the STREAMINFO block.
 const STREAM: usize = 34;
 
 /// The longest header of a frame.
 const LONGEST: u64 = 16;
 
-/// The header of a frame; a value that it leaves to the stream is `None`.
+/// The header of a frame; a value that STREAMINFO defines is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frame {
     is_variable: bool,
-    /// Of a frame, or of its first sample.
+    /// The number of the frame, or of its first sample if `is_variable`.
     number: u64,
     block: u32,
     rate: Option<u32>,
@@ -30,15 +30,15 @@ struct Frame {
     bits: Option<u8>,
 }
 
-/// A FLAC with the description of its stream and its frames, and nothing else. How long it is stays
-/// open there: that is compared with what was decoded.
+/// Returns a FLAC with only STREAMINFO and the frames. Its length is left unknown; the stated
+/// length is compared with the decoded sound later.
 pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
     let (stream, frames) = blocks(bytes, &region)?;
     let from = region.start + 4;
     let until = region.end.min(from + (1 << 24) + FAR);
     let (first, is_damaged) = match frames {
         Some(frames) if frame(bytes, frames)?.is_some() => (Some(frames), false),
-        // A block that says too much hides frames; else the first one is damaged.
+        // A block with a too large length hides frames; otherwise the first frame is damaged.
         _ => {
             let found = search(bytes, from..until, stream.as_ref())?;
             (found, found.zip(frames).is_some_and(|(found, frames)| found > frames))
@@ -57,7 +57,7 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     Ok(mended)
 }
 
-/// The description of the stream, and where blocks say that frames begin.
+/// The STREAMINFO block, and the position of the first frame according to the blocks.
 fn blocks(
     bytes: &mut Bytes,
     region: &Range<u64>,
@@ -77,7 +77,7 @@ fn blocks(
     Ok((stream, None))
 }
 
-/// The first frame in `range`.
+/// The position of the first frame in `range`.
 fn search(
     bytes: &mut Bytes,
     range: Range<u64>,
@@ -94,7 +94,7 @@ fn search(
     Ok(None)
 }
 
-/// The header of the frame that begins at `at`, if its checksum is right.
+/// The header of the frame at `at`, if its checksum is right.
 fn frame(bytes: &mut Bytes, at: u64) -> io::Result<Option<Frame>> {
     Ok(Frame::of(&bytes.at(at, LONGEST)?))
 }
@@ -105,7 +105,7 @@ impl Frame {
         if second & 0xfe != 0xf8 || form & 1 != 0 {
             return None;
         }
-        // The number of the frame is written as UTF-8 is.
+        // The frame number is coded like UTF-8.
         let lead = *head.get(4)?;
         let (count, bits) = match lead.leading_ones() {
             0 => (1, lead),
@@ -161,12 +161,12 @@ impl Frame {
         })
     }
 
-    /// Samples before it.
+    /// The number of samples before the frame.
     fn begins(self) -> u64 {
         if self.is_variable { self.number } else { self.number * u64::from(self.block) }
     }
 
-    /// True if it is one of a stream.
+    /// True if the frame matches a STREAMINFO block.
     fn is_of(self, stream: &[u8; STREAM]) -> bool {
         let form = u32::from_be_bytes([stream[10], stream[11], stream[12], stream[13]]);
         let (rate, channels) = (form >> 12, (form >> 9 & 7) + 1);
@@ -181,17 +181,17 @@ fn crc8(bytes: &[u8]) -> u8 {
     })
 }
 
-/// Samples of a channel in 36 bits.
+/// The number of samples per channel, a field of 36 bits.
 fn total(stream: &[u8; STREAM]) -> u64 {
     stream[13..18].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)) & 0xf_ffff_ffff
 }
 
-/// Writes into the description of the stream what its first frame says, and leaves open what can be
-/// wrong: sizes of frames, and how long it is.
+/// Copies the format of the first frame into STREAMINFO and clears fields that may be wrong: the
+/// sizes of frames and the length.
 fn describe(stream: &mut [u8; STREAM], frame: Frame) -> Result<(), Problem> {
     let (least, most) = match frame.is_variable {
         true => (16, u16::MAX),
-        // A single block may be shorter than there is a number for.
+        // A single block may be shorter than 16, the smallest size that the field allows.
         false => {
             let size = u16::try_from(frame.block.max(16)).unwrap_or(u16::MAX);
             (size, size)
@@ -200,7 +200,7 @@ fn describe(stream: &mut [u8; STREAM], frame: Frame) -> Result<(), Problem> {
     stream[0..2].copy_from_slice(&least.to_be_bytes());
     stream[2..4].copy_from_slice(&most.to_be_bytes());
     stream[4..10].fill(0);
-    // 20 bits of rate, 3 of channels, 5 of bits, 36 of samples.
+    // 20 bits of rate, 3 of channels, 5 of bits per sample, 36 of samples.
     let own = u32::from_be_bytes([stream[10], stream[11], stream[12], stream[13]]);
     let rate = frame.rate.unwrap_or(own >> 12);
     let bits = frame.bits.map_or(own >> 4 & 31, |bits| u32::from(bits) - 1);

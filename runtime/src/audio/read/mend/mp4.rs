@@ -1,4 +1,4 @@
-//! MP4 and M4A: boxes with tags, whose content and length may be wrong, are stepped over.
+//! MP4 and M4A: hides boxes with tags, whose content and length may be wrong.
 //!
 //! Source: ISO/IEC 14496-12.
 
@@ -12,24 +12,24 @@ use super::{
 /// A box, or atom.
 struct Atom {
     name: [u8; 4],
-    /// Its beginning, that of its content, and its end.
+    /// The start of the box, the start of its content, and its end.
     start: u64,
     content: u64,
     end: u64,
-    /// True if it says that it is longer than what it lies in.
+    /// True if the box states a length that exceeds its parent.
     is_too_long: bool,
 }
 
-/// Boxes that may be left out.
+/// Boxes that can be left out.
 const TAGS: [&[u8; 4]; 4] = [b"udta", b"meta", b"free", b"skip"];
 
-/// Boxes that may lie beside them.
+/// Boxes that may be beside them.
 const BESIDE: [&[u8; 4]; 17] = [
     b"mvhd", b"trak", b"mvex", b"iods", b"uuid", b"cprt", b"pssh", b"tkhd", b"mdia", b"edts",
     b"tref", b"load", b"ftyp", b"moov", b"moof", b"mdat", b"wide",
 ];
 
-/// Boxes of one box; they end where one says too much or too little.
+/// The boxes in `range`, up to the first one with an impossible length.
 fn boxes(bytes: &mut Bytes, range: Range<u64>) -> io::Result<Vec<Atom>> {
     let (mut all, mut start) = (Vec::new(), range.start);
     while range.end.saturating_sub(start) >= 8 {
@@ -50,7 +50,7 @@ fn boxes(bytes: &mut Bytes, range: Range<u64>) -> io::Result<Vec<Atom>> {
         if end < content && !is_tag {
             break;
         }
-        // The rest of what it lies in cannot be told apart from a tag whose length is wrong.
+        // The end of a tag with a wrong length is unknown: the rest of its parent is skipped too.
         let is_wrong = end < content || is_tag && end < range.end && !follows(bytes, end)?;
         let end = if is_wrong { u64::MAX } else { end };
         let is_too_long = end > range.end;
@@ -60,14 +60,14 @@ fn boxes(bytes: &mut Bytes, range: Range<u64>) -> io::Result<Vec<Atom>> {
     Ok(all)
 }
 
-/// True if a box begins at `at` that may lie beside tags.
+/// True if a box that may be beside tags begins at `at`.
 fn follows(bytes: &mut Bytes, at: u64) -> io::Result<bool> {
     let head = bytes.at(at, 8)?;
     let is = |name: &&[u8; 4]| head.get(4..8) == Some(&name[..]);
     Ok(TAGS.iter().chain(&BESIDE).any(is))
 }
 
-/// The file without its tags.
+/// Returns the file without its tags.
 pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> {
     let mut changes = Vec::new();
     let all = boxes(bytes, region.clone())?;
@@ -92,7 +92,8 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> 
     Ok(Mended::of(parts))
 }
 
-/// The new length, with its place, of a sound that is longer than the file: as far as it goes, it is decoded.
+/// The position and the new length of an `mdat` box that is longer than the file, so that the
+/// rest of it can be decoded.
 fn ends_with_file(of: &Atom) -> Option<(u64, Vec<u8>)> {
     let length = of.end - of.start;
     match of.content - of.start {
@@ -102,13 +103,13 @@ fn ends_with_file(of: &Atom) -> Option<(u64, Vec<u8>)> {
     }
 }
 
-/// The new head, with its place, of a box that is stepped over.
+/// The position and the new head of a box to skip.
 fn left_out(of: &Atom) -> Option<(u64, Vec<u8>)> {
     if !TAGS.contains(&&of.name) {
         return None;
     }
     let length = u32::try_from(of.end - of.start).ok()?;
-    // One that is whole and long keeps its length.
+    // A box with a 64-bit length that fits keeps its length.
     let is_short = of.is_too_long || of.content - of.start == 8;
     let head = match is_short {
         true => [&length.to_be_bytes()[..], b"free"].concat(),
@@ -126,7 +127,7 @@ mod tests {
         tests::{fixture, noticed, problem},
     };
 
-    /// The fixture, whose index is its last box, with `tags` at the index's end.
+    /// The fixture, whose index is its last box, with `tags` at the end of the index.
     fn with(tags: &[u8]) -> Vec<u8> {
         let mut bytes = fs::read(fixture("sine.m4a")).expect("a fixture");
         let index = bytes.windows(4).position(|w| w == b"moov").expect("an index") - 4;
@@ -162,7 +163,7 @@ mod tests {
         }
     }
 
-    /// With the index before the sound, as files for the web have it.
+    /// The index is before the sound, as in files for the web.
     #[test]
     fn of_a_cut_file_it_is_said_how_much_is_there() {
         let mut bytes = with(b"");

@@ -1,4 +1,4 @@
-//! MPEG audio (MP1, MP2, MP3) and the tag of its first frame, which says how long it is.
+//! MPEG audio (MP1, MP2, MP3) and the tag in its first frame, which states the length.
 //!
 //! Source: ISO/IEC 11172-3, 13818-3; Xing's and LAME's tag: gabriel.mp3-tech.org/mp3infotag.html.
 
@@ -10,19 +10,19 @@ use super::{
 };
 use crate::audio::read::MOST_SECONDS;
 
-/// The first four bytes of a frame.
+/// The header of a frame, its first four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Frame {
-    /// Version and layer, as they are stored.
+    /// Version and layer, as stored.
     form: u8,
-    /// Bytes, these four among them.
+    /// Bytes of the frame with its header.
     size: u64,
     samples: u64,
     pub(in super::super) rate: u32,
     pub(in super::super) channels: u8,
 }
 
-/// Kilobits a second by MPEG 1 and later, and layer 1 to 3.
+/// Kilobits per second, by version (MPEG 1 and later) and layer 1 to 3.
 const KILOBITS: [[[u16; 14]; 3]; 2] = [
     [
         [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
@@ -36,7 +36,7 @@ const KILOBITS: [[[u16; 14]; 3]; 2] = [
     ],
 ];
 
-/// Frames in a row that are no chance.
+/// This many consecutive frames cannot be a coincidence.
 const CHAIN: usize = 4;
 
 /// The longest frame, in bytes.
@@ -69,7 +69,7 @@ impl Frame {
         Some(Self { form: form & 0x1e, size, samples, rate, channels })
     }
 
-    /// The place of a tag in the frame: behind the description of the sound of layer 3.
+    /// The position of a tag in the frame: after the side information of layer 3.
     fn tag_place(self) -> usize {
         4 + match (self.form >> 3 == 3, self.channels) {
             (true, 1) | (false, 2) => 17,
@@ -87,7 +87,8 @@ fn frame(bytes: &mut Bytes, at: u64) -> io::Result<Option<Frame>> {
     Ok(Frame::of(&bytes.at(at, 4)?))
 }
 
-/// The number of frames that follow each other from `at` on, at most [`CHAIN`]; all of them if they reach the end.
+/// The number of consecutive frames from `at` on, at most [`CHAIN`]. Also [`CHAIN`] if they reach
+/// the end.
 fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
     let Some(first) = frame(bytes, at)? else { return Ok(0) };
     let mut at = at + first.size;
@@ -103,17 +104,17 @@ fn chain(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<usize> {
     Ok(CHAIN)
 }
 
-/// True if a frame begins at `at`, and another behind it.
+/// True if a frame begins at `at` and another one follows it.
 pub(super) fn begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(chain(bytes, at, end)? > 1)
 }
 
-/// True if the frames from `at` on are enough to be no chance.
+/// True if [`CHAIN`] frames follow from `at` on.
 pub(super) fn goes_on(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(chain(bytes, at, end)? == CHAIN || adts_chain(bytes, at, end)? == CHAIN)
 }
 
-/// True if a frame of AAC begins at `at`, and another behind it.
+/// True if an AAC frame begins at `at` and another one follows it.
 pub(super) fn adts_begins(bytes: &mut Bytes, at: u64, end: u64) -> io::Result<bool> {
     Ok(adts_chain(bytes, at, end)? > 1)
 }
@@ -134,7 +135,7 @@ fn adts_chain(bytes: &mut Bytes, mut at: u64, end: u64) -> io::Result<usize> {
     Ok(CHAIN)
 }
 
-/// The file, with a tag that counts its frames as they are.
+/// Returns the file, with a corrected frame count in its tag if it has more frames than stated.
 pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> {
     let mut mended = Mended::nothing(region.clone());
     let Some(first) = frame(bytes, region.start)? else { return Ok(mended) };
@@ -143,13 +144,13 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> io::Result<Mended> 
     let (true, Some(said)) = (is_tag(&head, place), be32(&head, place + 8)) else {
         return Ok(mended);
     };
-    // A flag says that there is a count at all.
+    // A flag says whether the tag has a frame count.
     if head[place + 7] & 1 == 0 {
         return Ok(mended);
     }
     let begin = region.start + head.len() as u64;
     let has = count(bytes, begin..region.end, first)?;
-    // Encoders count the frame with the tag, or do not.
+    // Encoders may or may not count the frame with the tag.
     if has <= u64::from(said) + 1 {
         return Ok(mended);
     }
@@ -168,8 +169,8 @@ fn is_tag(head: &[u8], place: usize) -> bool {
     head.get(place..place + 4).is_some_and(|name| name == b"Xing" || name == b"Info")
 }
 
-/// Takes out of LAME's part of the tag how much of the last frame is no sound: that is said of another
-/// frame. Its checksum is made anew.
+/// Clears the end padding in LAME's part of the tag, because it is about another last frame.
+/// Updates the checksum of the tag.
 fn fill_nothing_up(head: &mut [u8], place: usize) {
     let flags = head[place + 7];
     let sizes = [4, 4, 100, 4];
@@ -193,7 +194,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Frames of sound in `range`, as far as the file is read.
+/// The number of sound frames in `range`, at most as many as are read.
 fn count(bytes: &mut Bytes, range: Range<u64>, like: Frame) -> io::Result<u64> {
     const WINDOW: u64 = 1 << 18;
     let most = u64::from(MOST_SECONDS) * u64::from(like.rate) / like.samples + CHAIN as u64;

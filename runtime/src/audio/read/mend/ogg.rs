@@ -1,4 +1,4 @@
-//! Ogg: the pages of headers, of which the comments are written anew, and the last page.
+//! Ogg: replaces the comments in the header pages and corrects the last page.
 //!
 //! Source: RFC 3533; Vorbis I specification, section 4.2; RFC 7845 (Opus).
 
@@ -12,31 +12,31 @@ use super::{
     Known, Mended, find, le16, le32,
 };
 
-/// The most of a page: its header and 255 segments of 255 bytes.
+/// The largest page: its header and 255 segments of 255 bytes.
 const MOST: u64 = 27 + 255 + 255 * 255;
 
-/// The most of headers, which pictures are in.
+/// The largest size of all headers; they may hold pictures.
 const MOST_HEADERS: u64 = 1 << 26;
 
-/// Flags of a page: it goes on with a packet, its stream begins, its stream ends.
+/// Flags of a page: continues a packet, begins its stream, ends its stream.
 const GOES_ON: u8 = 1;
 const BEGINS: u8 = 2;
 const ENDS: u8 = 4;
 
-/// The fewest bits of a second of sound, and a rate that is high for it.
+/// The fewest bits per second of sound, and a high sample rate.
 const LEAST_BITS: u64 = 200;
 const FAST: u64 = 48_000;
 
-/// A time after all sound that is read.
+/// A position after all sound that is read.
 const LATE: i64 = 1 << 40;
 
-/// The place in the header of Opus of the number of samples that are no sound.
+/// The position of the pre-skip in the Opus header.
 const SKIP: usize = 10;
 
-/// The place of the gain.
+/// The position of the gain in the Opus header.
 const GAIN: usize = 16;
 
-/// Comments that say nothing, and how many headers there are with them after the first.
+/// An empty comment packet, and the number of headers after the first one.
 fn comments(first: &[u8]) -> Option<(Vec<u8>, usize)> {
     let nothing = [0; 8];
     match () {
@@ -48,7 +48,7 @@ fn comments(first: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// A page: its header with the lengths of its segments, and where its body lies.
+/// A page: its header with the segment lengths, and the position of its body.
 struct Page {
     header: Vec<u8>,
     body: Range<u64>,
@@ -83,17 +83,18 @@ impl Page {
         self.body.start - self.header.len() as u64
     }
 
-    /// Samples of the stream to its end.
+    /// The number of samples of the stream up to the end of the page.
     fn time(&self) -> i64 {
         self.header[6..].first_chunk().map_or(-1, |of| i64::from_le_bytes(*of))
     }
 
-    /// True if a file of `length` bytes can be as long as its last page says.
+    /// True if a file of `length` bytes can be as long as its last page states.
     fn has_time(&self, length: u64) -> bool {
         u64::try_from(self.time()).is_ok_and(|time| time / FAST * LEAST_BITS <= 8 * length)
     }
 
-    /// The same as the last of its stream; one that `is_open` ends later than any sound.
+    /// Returns the page marked as the last of its stream. If `is_open`, its position is after all
+    /// sound.
     fn closed(&self, bytes: &mut Bytes, is_open: bool) -> Result<Vec<u8>, Failure> {
         let mut page = self.header.clone();
         page[5] |= ENDS;
@@ -106,7 +107,7 @@ impl Page {
     }
 }
 
-/// The file with comments that say nothing, and with an end.
+/// Returns the file with empty comments and with an end mark.
 pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
     let as_it_is = Mended::nothing(region.clone());
     let Some(first) = Page::at(bytes, region.start, region.end)? else { return Ok(as_it_is) };
@@ -115,7 +116,7 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
         return Err(Problem::Codec("Speex in an Ogg".into()).into());
     }
     let second = Page::at(bytes, first.body.end, region.end)?;
-    // Several streams side by side are as they are.
+    // Several multiplexed streams are left unchanged.
     if second.is_some_and(|page| page.flags() & BEGINS != 0) {
         return Ok(as_it_is);
     }
@@ -152,8 +153,8 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     Ok(Mended { notices, parts, known })
 }
 
-/// The first page of Opus without samples to be skipped: the decoder takes them off its first packet, where
-/// there may be fewer.
+/// The first page of Opus with a pre-skip of 0. The decoder would remove the pre-skip from its
+/// first packet only, which may be shorter.
 fn unskipped(first: &Page, head: &[u8]) -> Vec<u8> {
     let mut page = [&first.header[..], head].concat();
     let skip = first.header.len() + SKIP;
@@ -162,10 +163,10 @@ fn unskipped(first: &Page, head: &[u8]) -> Vec<u8> {
     page
 }
 
-/// Headers, and where the sound behind them begins.
+/// Headers, and the position of the sound after them.
 type Headers = (Vec<Vec<u8>>, u64);
 
-/// The headers behind the comments, and where the sound begins; none if they are not as they must be.
+/// The headers after the comments, and the position of the sound; `None` if they are malformed.
 fn headers(
     bytes: &mut Bytes,
     first: &Page,
@@ -177,7 +178,7 @@ fn headers(
     let most = range.end.min(range.start + MOST_HEADERS);
     while at < most {
         let Some(page) = Page::at(bytes, at, range.end)? else {
-            // What lies between is damaged.
+            // Damaged bytes are skipped.
             match find(bytes, at + 1..most, &[b"OggS"])? {
                 Some(found) => at = found,
                 None => return Ok(None),
@@ -208,7 +209,7 @@ fn headers(
     Ok(None)
 }
 
-/// Pages of the stream of `first` with `packets`.
+/// Builds pages of the stream of `first` from `packets`.
 fn pages(first: &Page, packets: &[Vec<u8>]) -> Vec<u8> {
     let body = packets.concat();
     let lengths: Vec<u8> = packets
@@ -221,7 +222,7 @@ fn pages(first: &Page, packets: &[Vec<u8>]) -> Vec<u8> {
         let length = lengths.iter().map(|of| usize::from(*of)).sum();
         let (own, after) = rest.split_at(length);
         rest = after;
-        // No packet ends on a page that has no time.
+        // A page on which no packet ends has the position -1.
         let time = if lengths.iter().any(|of| *of < 255) { 0 } else { u64::MAX };
         let mut page = b"OggS\0".to_vec();
         page.push(if goes_on { GOES_ON } else { 0 });
@@ -239,7 +240,7 @@ fn pages(first: &Page, packets: &[Vec<u8>]) -> Vec<u8> {
     all
 }
 
-/// The last page, if the file ends with it and it is of the stream of `first`.
+/// The last page, if it is at the end of the file and belongs to the stream of `first`.
 fn last(bytes: &mut Bytes, first: &Page, range: &Range<u64>) -> Result<Option<Page>, Failure> {
     let mut at = range.end.saturating_sub(MOST).max(range.start);
     while let Some(found) = find(bytes, at..range.end, &[b"OggS"])? {
@@ -253,7 +254,7 @@ fn last(bytes: &mut Bytes, first: &Page, range: &Range<u64>) -> Result<Option<Pa
     Ok(None)
 }
 
-/// Writes the checksum of a page into it: CRC-32 with the polynomial 0x04c11db7, from the top.
+/// Writes the checksum of a page: CRC-32 with the polynomial 0x04c11db7, not reflected.
 fn seal(page: &mut [u8]) {
     page[22..26].fill(0);
     let sum = page.iter().fold(0u32, |sum, byte| {

@@ -1,4 +1,4 @@
-//! WAV, and its long forms RF64 and BW64.
+//! WAV, and its 64-bit forms RF64 and BW64.
 //!
 //! Source: Microsoft, `mmreg.h`; EBU Tech 3306 (RF64); ITU-R BS.2088 (BW64).
 
@@ -14,10 +14,10 @@ use super::{
     ends_early, goes_on, le16, le32, mpeg,
 };
 
-/// The most channels that are told apart.
+/// The largest number of channels that is supported.
 const MOST_CHANNELS: u16 = 26;
 
-/// The most of a format that is read.
+/// The largest part of a format chunk that is read.
 const MOST_FORMAT: u64 = 1 << 12;
 
 /// The format of samples.
@@ -26,11 +26,11 @@ struct Format {
     tag: u16,
     channels: u16,
     rate: u32,
-    /// Bytes of a sample.
+    /// Bytes per sample.
     width: u16,
 }
 
-/// A WAV with a format and a sound, and nothing else.
+/// Returns a WAV with only a format and the sound.
 pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Failure> {
     let reader =
         Reader { order: Order::Little, sound: b"data", before: 0, long: long(bytes, &region)? };
@@ -59,7 +59,7 @@ pub(super) fn mend(bytes: &mut Bytes, region: Range<u64>) -> Result<Mended, Fail
     Ok(mended)
 }
 
-/// A notice of the length that a chunk of sound names.
+/// A notice if a sound chunk states a wrong length.
 pub(super) fn said(
     reader: &Reader,
     bytes: &mut Bytes,
@@ -78,7 +78,7 @@ pub(super) fn said(
     })
 }
 
-/// The length of the sound of an RF64, which stands in a chunk of its own.
+/// The length of the sound of an RF64, which is in a separate chunk.
 fn long(bytes: &mut Bytes, region: &Range<u64>) -> Result<Option<u64>, Failure> {
     let head = bytes.at(region.start, 36)?;
     let is_long = !head.starts_with(b"RIFF") && head.get(12..16) == Some(b"ds64");
@@ -86,7 +86,7 @@ fn long(bytes: &mut Bytes, region: &Range<u64>) -> Result<Option<u64>, Failure> 
     Ok(length.filter(|_| is_long))
 }
 
-/// The number of the samples' codec: of the extensible form, the first two bytes of the long name.
+/// The codec number: in the extensible form, the first two bytes of the subformat's GUID.
 fn tag(format: &[u8]) -> Option<u16> {
     match le16(format, 0)? {
         0xfffe => le16(format, 24),
@@ -107,7 +107,7 @@ impl Format {
         if channels > MOST_CHANNELS {
             return Err(Problem::Codec(format!("in {channels} channels")));
         }
-        // Samples of 20 bits lie in three bytes or four, at their upper end.
+        // Samples of 20 bits use the upper bits of three or four bytes.
         let of_frame = frame / channels;
         let of_bits = bits.div_ceil(8);
         let is_wider = (of_bits.max(1)..=4).contains(&of_frame);
@@ -122,17 +122,17 @@ impl Format {
         Ok(Self { tag, channels, rate, width })
     }
 
-    /// Bytes of all channels.
+    /// Bytes per sample of all channels.
     fn frame(self) -> u16 {
         self.channels * self.width
     }
 
-    /// All that comes before `length` bytes of sound.
+    /// The header before `length` bytes of sound.
     fn header(self, length: u64) -> Vec<u8> {
-        // The laws of telephones have a length for what else there is: nothing.
+        // A-law and mu-law need the size of a format extension, which is 0.
         let more: &[u8] = if self.tag > 3 { &[0, 0] } else { &[] };
         let format = 16 + more.len() as u32;
-        // A length that has no room is unknown.
+        // A length that does not fit into 32 bits is written as unknown.
         let sound = u32::try_from(length).unwrap_or(u32::MAX);
         let all = sound.saturating_add(20 + format);
         let sound = if all == u32::MAX { all } else { sound };
@@ -152,7 +152,7 @@ impl Format {
     }
 }
 
-/// The codec of a format that is not decoded.
+/// The name of an unsupported codec.
 fn name(tag: u16) -> String {
     let name = match tag {
         0x02 => "Microsoft ADPCM",

@@ -13,7 +13,7 @@ fn song() -> Audio {
     Audio { channels: vec![channel(3), channel(5)], sample_rate: RATE }
 }
 
-/// The description of its stream, and its frames.
+/// The STREAMINFO block and the frames.
 fn parts() -> (Vec<u8>, Vec<u8>) {
     let bytes = flac::to_bytes(&song(), 16).expect("a FLAC");
     let (_, frames) = blocks(&mut Bytes::of(&bytes), &(0..bytes.len() as u64)).expect("in memory");
@@ -35,7 +35,7 @@ fn flac(blocks: &[Vec<u8>], frames: &[u8]) -> Vec<u8> {
     [b"fLaC", &blocks.concat()[..], frames].concat()
 }
 
-/// The places of all frames.
+/// The positions of all frames.
 fn starts(frames: &[u8]) -> Vec<usize> {
     let is_start = |&at: &usize| Frame::of(&frames[at..]).is_some();
     (0..frames.len()).filter(is_start).collect()
@@ -68,7 +68,7 @@ fn blocks_beside_the_description_may_say_anything() {
     assert_eq!(noticed("a.flac", &bytes), whole, "a tag behind");
 }
 
-/// Sizes of blocks and frames, the rate, channels, bits: every frame says them too.
+/// Every frame also states its block size, rate, channels and bits.
 #[test]
 fn a_description_that_its_frames_contradict_is_mended() {
     let (stream, frames) = parts();
@@ -101,7 +101,7 @@ fn a_length_is_believed_as_far_as_the_file_agrees() {
     }
 }
 
-/// As `ffmpeg -ss 1 -t 1 -c copy` cuts: the description is that of the whole.
+/// As `ffmpeg -ss 1 -t 1 -c copy` cuts: STREAMINFO still describes the whole stream.
 #[test]
 fn a_piece_of_a_longer_stream_is_heard_and_said() {
     let (stream, frames) = parts();
@@ -121,13 +121,13 @@ fn a_piece_of_a_longer_stream_is_heard_and_said() {
     ];
     assert_eq!(notices, texts);
     assert_eq!(piece(0, 22).1, texts[1..]);
-    // A copy that is not whole ends within a frame.
+    // An incomplete copy ends within a frame.
     let cut = &frames[..starts[22] + 100];
     let found = problem("a.flac", &flac(&[block(0x80, 34, &stream)], cut));
     assert!(matches!(found, Problem::CutShort { .. }), "{found}");
 }
 
-/// The checksum of "123456789", by which the kinds of CRC-8 are told apart.
+/// The checksum of "123456789", which identifies the variant of CRC-8.
 #[test]
 fn the_checksum_of_a_header_is_crc_8() {
     assert_eq!(crc8(b"123456789"), 0xf4);

@@ -10,7 +10,7 @@ fn mp3() -> Vec<u8> {
     fs::read(fixture("sine.mp3")).expect("a fixture")
 }
 
-/// The place of the fixture's tag.
+/// The position of the fixture's tag.
 fn tag(bytes: &[u8]) -> usize {
     bytes.windows(4).position(|w| w == b"Xing" || w == b"Info").expect("a tag")
 }
@@ -34,17 +34,17 @@ fn a_count_of_frames_is_believed_as_far_as_the_file_agrees() {
         let place = tag(&bytes) + 8;
         bytes[place..place + 4].copy_from_slice(&said.to_be_bytes());
         let (audio, notices) = noticed("a.mp3", &bytes);
-        // How much of the last frame is no sound is not known then.
+        // Then the padding of the last frame is unknown.
         let more = audio.samples() - whole.samples();
         assert!(more < 2 * 1152, "{said}: {more}");
-        // But for what LAME's tag, whose checksum was right, says of the beginning.
+        // The start is equal, because LAME's tag states the delay and its checksum is right.
         assert_eq!(audio.channels[1][..9_000], whole.channels[1][..9_000], "{said}");
         assert_eq!(notices.len(), usize::from(said > 0), "{said}: {notices:?}");
         assert!(notices.iter().all(|of| of.contains("all of it is read")), "{notices:?}");
     }
 }
 
-/// Fraunhofer's tag in the place of Xing's.
+/// Fraunhofer's tag instead of Xing's.
 #[test]
 fn another_tag_that_counts_no_frames_stops_no_sound() {
     let mut bytes = mp3();
@@ -116,7 +116,7 @@ fn a_change_of_the_rate_is_said_with_a_remedy() {
     assert!(found.hint().contains("ffmpeg -i FILE song.flac"));
 }
 
-/// The checksum of "123456789", by which the kinds of CRC-16 are told apart.
+/// The checksum of "123456789", which identifies the variant of CRC-16.
 #[test]
 fn the_checksum_of_a_tag_is_crc_16_arc() {
     assert_eq!(crc16(b"123456789"), 0xbb3d);

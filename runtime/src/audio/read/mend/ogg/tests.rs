@@ -9,7 +9,7 @@ fn whole() -> Vec<u8> {
     fs::read(fixture("sine.ogg")).expect("a fixture")
 }
 
-/// The fixture's first page, its headers without comments, and its sound.
+/// The fixture's first page, its headers without comments, and the position of its sound.
 fn parts(file: &[u8]) -> (Page, Vec<Vec<u8>>, u64) {
     let mut bytes = Bytes::of(file);
     let end = bytes.length();
@@ -22,7 +22,7 @@ fn parts(file: &[u8]) -> (Page, Vec<Vec<u8>>, u64) {
     (first, headers, sound)
 }
 
-/// `file` with other comments.
+/// Returns `file` with other comments.
 fn with(file: &[u8], comments: &[u8]) -> Vec<u8> {
     let (first, headers, sound) = parts(file);
     let packets: Vec<_> = std::iter::once(comments.to_vec()).chain(headers).collect();
@@ -30,7 +30,7 @@ fn with(file: &[u8], comments: &[u8]) -> Vec<u8> {
     [&file[..begin], &pages(&first, &packets), &file[sound..]].concat()
 }
 
-/// A picture of 17 MB is more than a packet may have.
+/// Comments of several sizes and faults. A picture of 17 MB is too large for one packet.
 fn comments_of(name: &[u8], end: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let picture = |length: u32| {
         let begin = [&b"\x03\0\0\0abc\x01\0\0\0"[..], &length.to_le_bytes()].concat();
@@ -52,14 +52,14 @@ fn comments_may_be_of_any_length_and_damaged() {
     for (what, comments) in comments_of(b"\x03vorbis", &[1]) {
         assert_eq!(noticed("a.ogg", &with(&whole(), &comments)), sound, "{what}");
     }
-    // The checksum of their page is wrong then.
+    // Now the checksum of their page is wrong.
     let mut bytes = whole();
     let place = bytes.windows(7).position(|w| w == b"\x03vorbis").expect("comments");
     bytes[place + 12] ^= 0xff;
     assert_eq!(noticed("a.ogg", &bytes), sound);
 }
 
-/// The last page of `file`, with another end.
+/// Returns `file` with a changed last page.
 fn ending(file: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     let (first, _, sound) = parts(file);
     let mut bytes = Bytes::of(file);
@@ -85,7 +85,7 @@ fn an_end_that_is_not_said_or_cannot_be_is_not_believed() {
         assert!(audio.samples() >= sound.samples(), "{time}: {}", audio.samples());
         assert_eq!(audio.channels[0][..13_000], sound.channels[0][..13_000], "{time}");
     }
-    // One that is earlier cuts the last block.
+    // An earlier position cuts the last block.
     let time = 13_000i64;
     let bytes = ending(&whole(), |page| page[6..14].copy_from_slice(&time.to_le_bytes()));
     assert_eq!(noticed("a.ogg", &bytes).0.samples(), 13_000);
@@ -99,7 +99,7 @@ fn speex_is_named() {
     assert_eq!(problem("a.ogg", &bytes).to_string(), text);
 }
 
-/// Opus: what is skipped may be more than a packet, of which one here has 960 samples.
+/// The pre-skip may be longer than a packet, which has 960 samples here.
 #[cfg(feature = "opus")]
 #[test]
 fn opus_is_as_long_as_its_last_page_says_less_what_is_skipped() {

@@ -4,7 +4,7 @@ use crate::audio::read::tests::{fixture, noticed, problem};
 
 const RATE: u32 = 8_000;
 
-/// Half a second of a saw in 16 bits and one channel.
+/// Half a second of a 16-bit mono sawtooth.
 fn sound() -> Vec<u8> {
     (0..4_000i32).flat_map(|i| ((i * 37 % 20_000 - 10_000) as i16).to_le_bytes()).collect()
 }
@@ -28,7 +28,7 @@ fn riff(length: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
     [&b"RIFF"[..], &length.to_le_bytes(), b"WAVE", &chunks.concat()].concat()
 }
 
-/// Asserts that [`sound`] is heard, without a notice.
+/// Asserts that the file decodes to [`sound`] without a notice.
 fn is_whole(what: &str, bytes: &[u8]) {
     let (audio, notices) = noticed("a.wav", bytes);
     assert_eq!((audio.samples(), audio.sample_rate), (4_000, RATE), "{what}");
@@ -65,11 +65,11 @@ fn chunks_behind_a_sound_of_unknown_length_are_no_sound() {
         let bytes = riff(0, &[filled(b"fmt ", &format()), sound, behind]);
         is_whole(&format!("{length}"), &bytes);
     }
-    // Two chunks of sound follow each other.
+    // Two sound chunks are joined.
     let (first, second) = (sound()[..3_000].to_vec(), sound()[3_000..].to_vec());
     let sounds = [filled(b"data", &first), filled(b"data", &second)];
     is_whole("two", &riff(0, &[&[filled(b"fmt ", &format())][..], &sounds].concat()));
-    // One of no length before other chunks is empty.
+    // A sound of length 0 before other chunks is empty.
     let nothing = [filled(b"fmt ", &format()), filled(b"data", b""), filled(b"LIST", b"INFO")];
     assert_eq!(problem("a.wav", &riff(0, &nothing)).to_string(), "there is no sound in it");
 }
@@ -106,7 +106,7 @@ fn what_is_wrong_before_the_sound_does_not_hide_it() {
     assert!(none.to_string().contains("nothing says how its samples are stored"), "{none}");
 }
 
-/// A length of 64 bits stands in a chunk of its own, or nowhere.
+/// A 64-bit length is in a separate chunk; it may be absent.
 #[test]
 fn long_forms_are_heard() {
     for name in [b"RF64", b"BW64"] {
@@ -157,7 +157,7 @@ fn an_mp3_in_a_wav_is_heard() {
     assert_eq!(noticed("a.wav", &bytes), noticed("a.mp3", &mp3));
 }
 
-/// Twenty bits lie at the upper end of three bytes.
+/// Twenty bits use the upper bits of three bytes.
 #[test]
 fn samples_of_twenty_bits_are_heard() {
     let mut format = format();
