@@ -1,5 +1,5 @@
-//! A directory of checkpoint files: on disk, built into the program, or what another program's file
-//! holds of one.
+//! A directory of checkpoint files: on disk, built into the program, or backed by another program's
+//! file.
 
 use std::{
     fs, io,
@@ -10,19 +10,19 @@ use std::{
 
 use crate::{Error, Format, foreign::Foreign, mapped::Mapped, pointer};
 
-/// Where files are read from.
+/// Source of files.
 #[derive(Debug, Clone)]
 pub enum Directory {
     /// A directory of the file system.
     Disk(PathBuf),
-    /// Files that the program carries: a name for messages, then (file name, content).
+    /// Files inside the program: a name for messages, then (file name, content).
     Embedded(&'static str, &'static [(&'static str, &'static [u8])]),
-    /// What another program's file holds, under the names of the released layout.
+    /// Content of another program's file, under the names of the released layout.
     Foreign(Arc<Foreign>),
 }
 
 impl Directory {
-    /// The path of `file` in this directory, for messages.
+    /// Returns the path of `file` in this directory, for messages.
     pub fn path(&self, file: &str) -> PathBuf {
         match self {
             Self::Disk(_) | Self::Embedded(..) => self.root().join(file),
@@ -30,7 +30,7 @@ impl Directory {
         }
     }
 
-    /// The directory itself, for messages.
+    /// Returns the path of the directory itself, for messages.
     pub fn root(&self) -> &Path {
         match self {
             Self::Disk(path) => path,
@@ -39,7 +39,7 @@ impl Directory {
         }
     }
 
-    /// Whose layout it has.
+    /// Returns the format of its layout.
     pub fn format(&self) -> Format {
         match self {
             Self::Disk(_) => Format::Released,
@@ -48,7 +48,7 @@ impl Directory {
         }
     }
 
-    /// What is worth saying when it is used: lower case, no full stop.
+    /// Returns notices to print when it is used: lower case, no full stop.
     pub fn notices(&self) -> &[String] {
         match self {
             Self::Disk(_) | Self::Embedded(..) => &[],
@@ -56,7 +56,7 @@ impl Directory {
         }
     }
 
-    /// Whether `file` is here.
+    /// True if the directory has `file`.
     pub fn has(&self, file: &str) -> bool {
         match self {
             Self::Disk(path) => path.join(file).is_file(),
@@ -65,7 +65,7 @@ impl Directory {
         }
     }
 
-    /// The content of `file`, mapped into memory rather than read.
+    /// Maps the content of `file` into memory.
     ///
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Io`].
@@ -83,7 +83,7 @@ impl Directory {
         }
     }
 
-    /// The content of the file at `path`, mapped into memory rather than read.
+    /// Maps the content of the file at `path` into memory.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -92,10 +92,10 @@ impl Directory {
         mapped.map(Bytes::Mapped).map_err(|source| Error::Io { path: path.to_owned(), source })
     }
 
-    /// The content of a text file.
+    /// Reads the content of a text file.
     ///
     /// # Errors
-    /// As [`Directory::open`]; [`Error::NotJson`] if it is not UTF-8 (all our text files are JSON
+    /// As [`Directory::open`]; [`Error::NotJson`] if it is not UTF-8 (all these text files are JSON
     /// or lists of merges).
     pub fn text(&self, file: &str) -> Result<String, Error> {
         let path = self.path(file);
@@ -111,15 +111,15 @@ impl Directory {
         };
         pointer::refuse(&path, &content)?;
         let text = String::from_utf8(content);
-        // Some editors put a mark before it.
+        // Some editors write a byte order mark first.
         text.map(|text| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
             .map_err(|error| Error::NotJson { path, reason: format!("not UTF-8: {error}") })
     }
 
-    /// Whether the directory exists at all; an embedded one does.
+    /// Checks that the directory exists; an embedded one always does.
     ///
     /// # Errors
-    /// [`Error::NotADirectory`] for a file, [`Error::Io`] for nothing.
+    /// [`Error::NotADirectory`] for a file, [`Error::Io`] if nothing is there.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::Disk(path) if path.is_dir() => Ok(()),
@@ -138,12 +138,12 @@ impl Directory {
 pub enum Bytes {
     /// A mapped file.
     Mapped(Mapped),
-    /// A part of the program.
+    /// Static data of the program.
     Static(&'static [u8]),
 }
 
 impl Bytes {
-    /// Everything.
+    /// Returns all bytes.
     pub fn all(&self) -> &[u8] {
         match self {
             Self::Mapped(mapped) => mapped,
@@ -151,10 +151,10 @@ impl Bytes {
         }
     }
 
-    /// Checks that the file at `path`, this one, is still what it was when it was opened.
+    /// Checks that the file at `path`, which is this one, has not changed since it was opened.
     ///
     /// # Errors
-    /// [`Error::Changed`]; [`Error::Io`] where the file can no longer be asked.
+    /// [`Error::Changed`]; [`Error::Io`] if the file can no longer be queried.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Mapped(mapped) => mapped.check(path),
@@ -162,7 +162,7 @@ impl Bytes {
         }
     }
 
-    /// Gives the pages of `range` back to the system: they are in the file if needed again.
+    /// Releases the pages of `range`. The system reads them from the file again if needed.
     pub(crate) fn forget(&self, range: Range<usize>) {
         if let Self::Mapped(mapped) = self {
             mapped.forget(range);
@@ -174,7 +174,7 @@ impl Bytes {
 mod tests {
     use super::*;
 
-    /// A file with a byte order mark, as some editors on Windows write it, is read.
+    /// A file with a byte order mark, as some editors on Windows write it, is accepted.
     #[test]
     fn a_mark_before_a_text_is_no_part_of_it() -> Result<(), Error> {
         let folder = tempfile::tempdir().expect("a folder");
