@@ -1,31 +1,31 @@
-//! Names of an adapter's tensors: which module, and what of it.
+//! Names of an adapter's tensors: the module and the tensor's role in it.
 //!
-//! A key is the module's name, as the tool spells it, and one of the endings below; what may follow
-//! is the name of the adapter, which PEFT writes in some versions, and `.weight`.
+//! A key is the module's name, as the tool spells it, and one of the endings below. The name of the
+//! adapter (some versions of PEFT write it) and `.weight` may follow.
 //!
 //! Source of the endings: PEFT `get_peft_model_state_dict`; LyCORIS `custom_state_dict`; kohya-ss
 //! `networks/lora.py`; ComfyUI `comfy/lora.py`.
 
-/// What a tensor is to its module.
+/// Role of a tensor in its module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
     /// `A` of LoRA, `[rank, in]`.
     Down,
     /// `B` of LoRA, `[out, rank]`.
     Up,
-    /// A factor of LoKr: the first or second side of the Kronecker product, whole.
+    /// A factor of LoKr: the first or second factor of the Kronecker product, as one matrix.
     Kron(Side),
-    /// The same side as a product: its left or right factor.
+    /// The same factor as a product of two: its left or right matrix.
     KronPart(Side, Side),
-    /// A factor of LoHa: of the first or second product, the left or right one.
+    /// A factor of LoHa: the left or right matrix of the first or second product.
     Hada(Side, Side),
-    /// What is added to the weight as it stands.
+    /// A difference that is added to the weight.
     Difference,
-    /// What is added to the bias.
+    /// A difference that is added to the bias.
     BiasDifference,
     /// The numerator of the scale.
     Alpha,
-    /// DoRA's lengths of rows, as PEFT trains them.
+    /// DoRA's row lengths, as PEFT trains them.
     Magnitude,
     /// DoRA's lengths, as LyCORIS trains them.
     DoraScale,
@@ -40,14 +40,14 @@ pub(super) enum Side {
 
 use Side::{First, Second};
 
-/// A key, read.
+/// A parsed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key<'a> {
-    /// Something of a module.
+    /// A tensor of a module.
     Of(&'a str, Role),
-    /// A change of a kind that is not built, as a noun phrase.
+    /// An unsupported kind of change, as a noun phrase.
     Refused(String),
-    /// No name of an adapter's tensor.
+    /// Not the name of an adapter's tensor.
     Unknown,
 }
 
@@ -77,14 +77,14 @@ const ENDINGS: &[(&str, Role)] = &[
     (".dora_scale", Role::DoraScale),
     (".diff", Role::Difference),
     (".diff_b", Role::BiasDifference),
-    // What LyCORIS calls them where the module is a norm.
+    // LyCORIS's names in a norm.
     (".w_norm", Role::Difference),
     (".b_norm", Role::BiasDifference),
     (".alpha", Role::Alpha),
 ];
 
-/// (Ending in small letters, what it is). They would change the sound: to leave them out silently
-/// would be wrong.
+/// (Ending in lower case, description). These would change the sound, so they must not be ignored
+/// silently.
 const REFUSED: &[(&str, &str)] = &[
     (".lora_mid", "a Tucker decomposition"),
     (".lokr_t2", "a Tucker decomposition"),
@@ -104,7 +104,7 @@ const REFUSED: &[(&str, &str)] = &[
     (".on_input", "an IA3"),
 ];
 
-/// (What a part of the name begins with, in small letters, what it is).
+/// (Start of a part of the name, in lower case; description).
 const REFUSED_FAMILIES: &[(&str, &str)] = &[
     (".modules_to_save.", "a module that was trained as a whole"),
     (".oft_", "an OFT"),
@@ -128,7 +128,7 @@ const REFUSED_FAMILIES: &[(&str, &str)] = &[
     (".ln_tuning_", "a trained norm"),
 ];
 
-/// Reads `key`.
+/// Parses `key`.
 pub(super) fn read(key: &str) -> Key<'_> {
     for &(ending, role) in ENDINGS {
         if let Some((module, rest)) = split(key, ending) {
@@ -139,7 +139,7 @@ pub(super) fn read(key: &str) -> Key<'_> {
             };
         }
     }
-    // PEFT writes `oft_R`, LyCORIS has written `oft_blocks`: capitals tell nothing apart.
+    // PEFT writes `oft_R` and LyCORIS has written `oft_blocks`, so the case is ignored.
     let small = key.to_ascii_lowercase();
     let ending = |(ending, what): &(&str, &'static str)| {
         let (module, rest) = split(&small, ending)?;
@@ -156,19 +156,19 @@ pub(super) fn read(key: &str) -> Key<'_> {
     }
 }
 
-/// Whether `key` names what an adapter does to a module; a strength alone does nothing.
+/// True if `key` names a change of a module. An alpha alone is not a change.
 pub(crate) fn is_change(key: &str) -> bool {
     matches!(read(key), Key::Of(_, role) if role != Role::Alpha)
 }
 
-/// The module before `ending`, and what follows: nothing, or something that begins with a dot.
+/// Returns the module before `ending`, and the rest: empty, or something that begins with a dot.
 fn split<'a>(key: &'a str, ending: &str) -> Option<(&'a str, &'a str)> {
     let at = key.rfind(ending)?;
     let (module, rest) = (&key[..at], &key[at + ending.len()..]);
     (!module.is_empty() && (rest.is_empty() || rest.starts_with('.'))).then_some((module, rest))
 }
 
-/// `.weight`, `.NAME`, `.NAME.weight` or nothing.
+/// True for `.weight`, `.NAME`, `.NAME.weight` and the empty string.
 fn is_rest(rest: &str) -> bool {
     let name = rest.strip_suffix(".weight").unwrap_or(rest);
     name.is_empty() || !name[1..].contains('.')

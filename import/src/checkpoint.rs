@@ -14,7 +14,7 @@ use crate::{
     origin::notices,
 };
 
-/// A model's networks, read from the released directory layout or from what stands for it.
+/// A model's networks, read from the released directory layout or an equivalent of it.
 #[derive(Debug)]
 pub struct Folder {
     name: String,
@@ -25,10 +25,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the directories that `paths` names.
+    /// Opens the directories in `paths`.
     ///
     /// # Errors
-    /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
+    /// If something is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(paths: &ModelPaths) -> Result<Self, Error> {
         let at = |path, kind| foreign::directory(path, kind, &paths.pieces);
         Self::from_directories(
@@ -81,27 +81,27 @@ impl Folder {
         Ok(Self { name, configs, dit, vae, text_encoder })
     }
 
-    /// What the model is called: its short name where it has one, else its directory's.
+    /// Returns the short name of the model if it has one, else the name of its directory.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its networks look like.
+    /// Returns the configurations of its networks.
     pub fn configs(&self) -> &Configs {
         &self.configs
     }
 
-    /// The directory of the diffusion transformer.
+    /// Returns the directory of the diffusion transformer.
     pub fn path(&self) -> &Path {
         self.dit.directory().root()
     }
 
-    /// Whose layout the diffusion model's files have, and in what types its weights are.
+    /// Returns the format of the diffusion model's files and the types of its weights.
     pub fn origin(&self) -> Origin {
         self.dit.origin()
     }
 
-    /// What is worth saying when it is used: lower case, no full stop.
+    /// Returns notices to print when it is used: lower case, no full stop.
     pub fn notices(&self) -> Vec<String> {
         let text = self.text_encoder.weights();
         notices([
@@ -111,17 +111,17 @@ impl Folder {
         ])
     }
 
-    /// Every file of weights, in the order text encoder, diffusion transformer, VAE.
+    /// Returns every file of weights, in the order text encoder, diffusion transformer, VAE.
     pub fn files(&self) -> Vec<PathBuf> {
         let text_encoder = self.text_encoder.weights().files();
         let rest = self.dit.files().chain(self.vae.files());
         text_encoder.chain(rest).map(Path::to_owned).collect()
     }
 
-    /// How many numbers and file bytes `part` has here: none of the language model.
+    /// Returns the number of parameters and file bytes of `part`; 0 for the language model.
     ///
     /// # Errors
-    /// None after a successful [`Folder::open`], which has checked the same.
+    /// None after a successful [`Folder::open`], which checks the same.
     pub fn size(&self, part: Part) -> Result<PartSize, Error> {
         match part {
             Part::TextEncoder => self.text_encoder.weights().size(part),
@@ -131,28 +131,28 @@ impl Folder {
         }
     }
 
-    /// Refuses a model that does without `part`: see [`DitFolder::require`].
+    /// Returns an error if the model does not have `part`: see [`DitFolder::require`].
     ///
     /// # Errors
-    /// [`Error::MissingPiece`], which says what can be made without it.
+    /// [`Error::MissingPiece`], which tells what works without it.
     pub fn require(&self, part: Part) -> Result<(), Error> {
         self.dit.require(part)
     }
 
-    /// Compares the headers of all files with the networks of `parts`, so that what does not fit is
-    /// found before the first network is read or run; the tokenizer and the latent of silence are read.
-    /// No weight is read or initialised.
+    /// Compares the headers of all files with the networks of `parts`, so that errors are found
+    /// before the first network is read or run. It reads the tokenizer and the latent of silence,
+    /// but does not read or initialise weights.
     ///
     /// # Errors
-    /// Names the tensors that are missing, unused or of another shape, or the piece that is nowhere.
+    /// Names the missing, unused or mismatched tensors, or the missing part.
     pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
         self.text_encoder.check::<B>(device, parts)?;
         self.dit.check::<B>(device, parts)?;
         self.vae.check::<B>(device, parts)
     }
 
-    /// Lets `adapters`, each with its scale, change the diffusion transformer whenever it is read, in
-    /// place of those that did before. No weight is read now.
+    /// Applies `adapters`, each with its scale, to the diffusion transformer whenever it is read.
+    /// They replace earlier adapters. No weight is read now.
     ///
     /// # Errors
     /// [`Error::Adapter`] if one of them does not fit this model.
@@ -160,8 +160,8 @@ impl Folder {
         self.dit.adapt(adapters, &self.name)
     }
 
-    /// Reads the weights that adapters change and measures by how much, in a network of type `dtype`;
-    /// reading the network does the same.
+    /// Reads the weights that adapters change and measures the changes in a network of type
+    /// `dtype`. Reading the network does the same.
     ///
     /// # Errors
     /// If a weight cannot be read, or does not fit into `dtype` with its change.
@@ -169,12 +169,12 @@ impl Folder {
         self.dit.measure_adapters(dtype)
     }
 
-    /// What changes the diffusion transformer, if anything does.
+    /// Returns the adapters of the diffusion transformer, if there are any.
     pub fn adapters(&self) -> Option<&Adapters> {
         self.dit.adapters()
     }
 
-    /// Whether the model was distilled to few steps without guidance; see [`DitFolder::is_turbo`].
+    /// True if the model was distilled to few steps without guidance; see [`DitFolder::is_turbo`].
     pub fn is_turbo(&self) -> bool {
         self.dit.is_turbo()
     }

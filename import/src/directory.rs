@@ -1,5 +1,5 @@
-//! A directory of checkpoint files: on disk, built into the program, or what another program's file
-//! holds of one.
+//! A directory of checkpoint files: on disk, built into the program, or backed by another program's
+//! file.
 
 use std::{
     fmt, fs, io,
@@ -79,19 +79,19 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     fn silence(&self, channels: usize) -> Result<TensorData, Error>;
 }
 
-/// Where files are read from.
+/// Source of files.
 #[derive(Debug, Clone)]
 pub enum Directory {
     /// A directory of the file system.
     Disk(PathBuf),
-    /// Files that the program carries: a name for messages, then (file name, content).
+    /// Files inside the program: a name for messages, then (file name, content).
     Embedded(&'static str, &'static [(&'static str, &'static [u8])]),
     /// What another program's file holds, under the names of the released layout.
     Foreign(Arc<dyn StandIn>),
 }
 
 impl Directory {
-    /// The path of `file` in this directory, for messages.
+    /// Returns the path of `file` in this directory, for messages.
     pub fn path(&self, file: &str) -> PathBuf {
         match self {
             Self::Disk(_) | Self::Embedded(..) => self.root().join(file),
@@ -99,7 +99,7 @@ impl Directory {
         }
     }
 
-    /// The directory itself, for messages.
+    /// Returns the path of the directory itself, for messages.
     pub fn root(&self) -> &Path {
         match self {
             Self::Disk(path) => path,
@@ -108,7 +108,7 @@ impl Directory {
         }
     }
 
-    /// Whose layout it has.
+    /// Returns the format of its layout.
     pub fn format(&self) -> Format {
         match self {
             Self::Disk(_) => Format::Released,
@@ -117,7 +117,7 @@ impl Directory {
         }
     }
 
-    /// What is worth saying when it is used: lower case, no full stop.
+    /// Returns notices to print when it is used: lower case, no full stop.
     pub fn notices(&self) -> &[String] {
         match self {
             Self::Disk(_) | Self::Embedded(..) => &[],
@@ -125,7 +125,7 @@ impl Directory {
         }
     }
 
-    /// Whether `file` is here.
+    /// True if the directory has `file`.
     pub fn has(&self, file: &str) -> bool {
         match self {
             Self::Disk(path) => path.join(file).is_file(),
@@ -134,7 +134,7 @@ impl Directory {
         }
     }
 
-    /// The content of `file`, mapped into memory rather than read.
+    /// Maps the content of `file` into memory.
     ///
     /// # Errors
     /// [`Error::MissingFile`], [`Error::Io`].
@@ -152,7 +152,7 @@ impl Directory {
         }
     }
 
-    /// The content of the file at `path`, mapped into memory rather than read.
+    /// Maps the content of the file at `path` into memory.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -161,10 +161,10 @@ impl Directory {
         mapped.map(Bytes::Mapped).map_err(|source| Error::Io { path: path.to_owned(), source })
     }
 
-    /// The content of a text file.
+    /// Reads the content of a text file.
     ///
     /// # Errors
-    /// As [`Directory::open`]; [`Error::NotJson`] if it is not UTF-8 (all our text files are JSON
+    /// As [`Directory::open`]; [`Error::NotJson`] if it is not UTF-8 (all these text files are JSON
     /// or lists of merges).
     pub fn text(&self, file: &str) -> Result<String, Error> {
         let path = self.path(file);
@@ -180,15 +180,15 @@ impl Directory {
         };
         pointer::refuse(&path, &content)?;
         let text = String::from_utf8(content);
-        // Some editors put a mark before it.
+        // Some editors write a byte order mark first.
         text.map(|text| text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
             .map_err(|error| Error::NotJson { path, reason: format!("not UTF-8: {error}") })
     }
 
-    /// Whether the directory exists at all; an embedded one does.
+    /// Checks that the directory exists; an embedded one always does.
     ///
     /// # Errors
-    /// [`Error::NotADirectory`] for a file, [`Error::Io`] for nothing.
+    /// [`Error::NotADirectory`] for a file, [`Error::Io`] if nothing is there.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::Disk(path) if path.is_dir() => Ok(()),
@@ -206,7 +206,7 @@ impl Directory {
 mod tests {
     use super::*;
 
-    /// A file with a byte order mark, as some editors on Windows write it, is read.
+    /// A file with a byte order mark, as some editors on Windows write it, is accepted.
     #[test]
     fn a_mark_before_a_text_is_no_part_of_it() -> Result<(), Error> {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,6 @@
-//! What can go wrong between a directory of files and a network, and how to mend it.
+//! Errors between a directory of files and a network, with their remedies.
 //!
-//! Every message names the file and, where there is one, the tensor; [`Error::hint`] is the remedy.
+//! Every message names the file and, if there is one, the tensor; [`Error::hint`] is the remedy.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -11,7 +11,7 @@ pub use adapter::AdapterError;
 
 mod adapter;
 
-/// A list of names for a message: the first eight, then how many more there are.
+/// A list of names for a message: the first eight, then the number of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(pub Vec<String>);
 
@@ -29,7 +29,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// Directories that were searched, one a line.
+/// Searched directories, one per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places(pub Vec<PathBuf>);
 
@@ -42,7 +42,7 @@ impl fmt::Display for Places {
     }
 }
 
-/// Files with what is wrong with each, one a line.
+/// Formats files with the problem of each, one per line.
 fn listed(files: &[(PathBuf, String)]) -> String {
     let line = |(path, reason): &(PathBuf, String)| {
         format!("\n  found `{}`, but it does not fit: {reason}", path.display())
@@ -50,21 +50,21 @@ fn listed(files: &[(PathBuf, String)]) -> String {
     files.iter().map(line).collect()
 }
 
-/// Files, one a line.
+/// Formats files, one per line.
 fn paths(files: &[PathBuf]) -> String {
     files.iter().map(|path| format!("\n  found `{}`", path.display())).collect()
 }
 
-/// A name that none has, and those that there are.
+/// An unknown name, and the known names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// As it was asked for.
+    /// The name as given.
     pub name: String,
-    /// Those that it could have been.
+    /// The known names.
     pub names: Vec<&'static str>,
 }
 
-/// Why a checkpoint could not be found, read or turned into a network.
+/// An error while a checkpoint is found, read or turned into a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -73,93 +73,93 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A model, or a network that it needs, is nowhere on this machine.
+    /// A model, or a network that it needs, is not on this machine.
     #[error("{what} is not on this machine{looked_for}")]
     Absent {
-        /// What was asked for, as a noun phrase.
+        /// The requested item, as a noun phrase.
         what: String,
-        /// Where it was looked for.
+        /// The searched places.
         looked_for: Places,
-        /// How to get it.
+        /// The remedy.
         remedy: String,
-        /// What it is, if it is published.
+        /// The model, if it is a published one.
         known: Option<&'static KnownModel>,
-        /// What was asked for, if it is no name that is known.
+        /// The name, if it is unknown.
         unknown: Option<Box<Unknown>>,
     },
     /// A directory lacks a file.
     #[error("`{}` is missing{}", path.display(), alternatives)]
     MissingFile {
-        /// The file that was looked for.
+        /// The searched file.
         path: PathBuf,
-        /// What would have done as well, as text that follows "is missing"; may be empty.
+        /// Alternative files, as text that follows "is missing"; may be empty.
         alternatives: String,
     },
-    /// A file stands where a directory was expected.
+    /// A file in place of a directory.
     #[error("`{}` is not a directory", path.display())]
     NotADirectory {
         /// The path as given.
         path: PathBuf,
     },
-    /// The directory holds something else than what was asked for.
+    /// The directory holds something other than the requested network.
     #[error("`{}` holds {found}, not {wanted}", path.display())]
     WrongDirectory {
         /// The directory.
         path: PathBuf,
-        /// What was wanted there.
+        /// The requested kind.
         wanted: &'static str,
-        /// What `config.json` says that it is.
+        /// The kind according to `config.json`.
         found: String,
     },
-    /// Another program's file, of a kind or in a form that is not read.
+    /// Another program's file, of an unsupported kind or form.
     #[error("`{}` cannot be read: {reason}", path.display())]
     Foreign {
         /// The file or directory.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the file.
         reason: String,
-        /// What to take instead.
+        /// The remedy.
         remedy: String,
     },
-    /// Another program's file lacks a piece that a release has.
+    /// Another program's file lacks a part that a release has.
     #[error("`{}` holds no {piece}, and none that fits was found{}{looked_for}",
         path.display(), listed(tried))]
     MissingPiece {
         /// The file or directory.
         path: PathBuf,
-        /// What is missing, as a noun.
+        /// The missing part, as a noun.
         piece: &'static str,
-        /// Where it was looked for.
+        /// The searched places.
         looked_for: Places,
-        /// What was found, and why each does not fit.
+        /// The files found, and the reason why each does not fit.
         tried: Vec<(PathBuf, String)>,
-        /// How to get it.
+        /// The remedy.
         remedy: String,
     },
     /// Several files could be a network that a model needs.
     #[error("{what} can be any of several files{}", paths(found))]
     Ambiguous {
-        /// What was looked for, as a noun phrase.
+        /// The searched item, as a noun phrase.
         what: String,
         /// The files.
         found: Vec<PathBuf>,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
-    /// The file ends before its header says.
+    /// The file is shorter than its header says.
     #[error("`{}` is cut: it has {found} bytes and its header speaks of {needed}", path.display())]
     Cut {
         /// The safetensors file.
         path: PathBuf,
-        /// Bytes that the header needs.
+        /// Bytes required by the header.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes in the file.
         found: u64,
     },
-    /// The file is not any more what it was when it was opened.
+    /// The file has changed since it was opened.
     #[error("`{}` {how} while it was in use", path.display())]
     Changed {
         /// The file.
@@ -172,12 +172,12 @@ pub enum Error {
     TooLong {
         /// The safetensors file.
         path: PathBuf,
-        /// Bytes that the header needs.
+        /// Bytes required by the header.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes in the file.
         found: u64,
     },
-    /// The header claims a size that no header has.
+    /// The header claims an impossible size.
     #[error("`{}` claims a header of {claimed} bytes, the limit is {limit}", path.display())]
     HugeHeader {
         /// The safetensors file.
@@ -187,15 +187,15 @@ pub enum Error {
         /// Bytes allowed.
         limit: u64,
     },
-    /// The header cannot be understood.
+    /// The header is malformed.
     #[error("the header of `{}` is broken: {reason}", path.display())]
     BadHeader {
         /// The safetensors file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A tensor is of a type that is not a weight's.
+    /// A tensor has a type that weights cannot have.
     #[error("tensor `{tensor}` of `{}` is {found}, weights are F32, F16 or BF16", path.display())]
     WrongDtype {
         /// The safetensors file.
@@ -218,49 +218,49 @@ pub enum Error {
     MissingTensors {
         /// The safetensors file or index.
         path: PathBuf,
-        /// Which network.
+        /// The network.
         part: &'static str,
-        /// Names as they would stand in the file.
+        /// Names as they would be in the file.
         names: Names,
     },
-    /// The file has tensors that no network takes.
+    /// The file has tensors that no network uses.
     #[error("`{}` has {count} {} that the {part} does not use: {names}", path.display(),
         if *count == 1 { "tensor" } else { "tensors" })]
     UnusedTensors {
         /// The safetensors file or index.
         path: PathBuf,
-        /// Which network.
+        /// The network.
         part: &'static str,
-        /// How many there are.
+        /// Number of tensors.
         count: usize,
-        /// Names as they stand in the file.
+        /// Names as they are in the file.
         names: Names,
     },
-    /// Two tensors of the file lead to the same parameter.
+    /// Two tensors of the file belong to the same parameter.
     #[error("`{first}` and `{second}` of `{}` are the same parameter", path.display())]
     SameParameter {
         /// The safetensors file or index.
         path: PathBuf,
         /// A tensor.
         first: String,
-        /// Another one.
+        /// The other one.
         second: String,
     },
-    /// A tensor has other sizes than what describes the network implies.
+    /// A tensor has another shape than the description of the network implies.
     #[error("tensor `{tensor}` of `{}` is {found:?}, but by {by} it is {expected:?}", path.display())]
     WrongShape {
         /// The safetensors file.
         path: PathBuf,
         /// The tensor's name in the file.
         tensor: String,
-        /// What says so.
+        /// The description that gives the expected shape.
         by: &'static str,
-        /// What the network has.
+        /// The shape in the network.
         expected: Vec<usize>,
-        /// What the file has.
+        /// The shape in the file.
         found: Vec<usize>,
     },
-    /// The index names a file that is not there.
+    /// The index names a missing file.
     #[error("`{}` names the shard `{shard}`, which is missing", index.display())]
     MissingShard {
         /// The index file.
@@ -268,7 +268,7 @@ pub enum Error {
         /// The shard's file name.
         shard: String,
     },
-    /// The index promises a tensor that its shard does not have.
+    /// The index lists a tensor that its shard does not have.
     #[error("`{}` says that tensor `{tensor}` is in `{shard}`, but it is not", index.display())]
     NotInShard {
         /// The index file.
@@ -285,15 +285,15 @@ pub enum Error {
         tensor: String,
         /// A shard.
         first: PathBuf,
-        /// Another one.
+        /// The other one.
         second: PathBuf,
     },
-    /// The shard index is not one.
+    /// The shard index is malformed.
     #[error("`{}` is not a shard index: {reason}", path.display())]
     BadIndex {
         /// The index file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// `config.json` does not describe a network that this program knows.
@@ -301,7 +301,7 @@ pub enum Error {
     BadConfig {
         /// The file.
         path: PathBuf,
-        /// Which key, and why.
+        /// The key and the problem.
         source: ConfigError,
     },
     /// A text file is not JSON, or not UTF-8.
@@ -309,7 +309,7 @@ pub enum Error {
     NotJson {
         /// The file.
         path: PathBuf,
-        /// Where it goes wrong.
+        /// The position of the problem.
         reason: String,
     },
     /// Two networks do not fit together.
@@ -334,27 +334,27 @@ pub enum Error {
     BadSilence {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The tokenizer cannot be read, or is another network's.
+    /// The tokenizer cannot be read, or belongs to another network.
     #[error("`{}` is not the tokenizer of the {part}: {reason}", path.display())]
     BadTokenizer {
         /// The file or directory.
         path: PathBuf,
-        /// Which network.
+        /// The network.
         part: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// One half of a weight-norm pair is alone.
+    /// One half of a weight-norm pair is missing.
     #[error("`{}` has tensor `{found}` but not `{missing}`", path.display())]
     HalfWeightNorm {
         /// The safetensors file.
         path: PathBuf,
-        /// The half that is there.
+        /// The half in the file.
         found: String,
-        /// The half that is not.
+        /// The missing half.
         missing: String,
     },
     /// Folding a weight-norm pair gave a value that is not finite.
@@ -371,7 +371,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The remedy, where one is known: a sentence without a full stop.
+    /// Returns the remedy, if one is known: a sentence without a full stop.
     pub fn hint(&self) -> Option<String> {
         let again = "the download is probably incomplete or damaged: fetch the file again";
         let text = match self {

@@ -13,7 +13,7 @@ use crate::{
     single::Single,
 };
 
-/// What the head is called in a file.
+/// The head's name in a file.
 const HEAD: &str = "lm_head.weight";
 
 /// The directory of a 5 Hz language model, with its tokenizer.
@@ -26,17 +26,17 @@ pub struct LanguageFolder {
 
 impl LanguageFolder {
     /// Opens the directory of a language model: parses the configuration and the headers. The
-    /// tokenizer and the weights are read when they are asked for.
+    /// tokenizer and the weights are read on first use.
     ///
     /// # Errors
-    /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
+    /// If something is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let name = match &directory {
             Directory::Disk(_) | Directory::Foreign(_) => language::name_of(directory.root()),
             Directory::Embedded(root, _) => built_in::owner(root).to_owned(),
         };
         let kind = (Kind::LanguageModel, Part::LanguageModel.name());
-        // transformers may save the embedding table a second time, as the head that it is.
+        // transformers may save tied embeddings a second time as the head.
         let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
         let parts = [Part::LanguageModel];
         let weights =
@@ -44,46 +44,46 @@ impl LanguageFolder {
         Ok(Self { name, weights, tokenizer: OnceLock::new() })
     }
 
-    /// What the model is called: its short name where it has one, else its directory's.
+    /// Returns the short name of the model if it has one, else the name of its directory.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Directory {
         self.weights.directory()
     }
 
-    /// The parsed `config.json`.
+    /// Returns the parsed `config.json`.
     pub fn config(&self) -> &qwen3::Config {
         self.weights.config()
     }
 
-    /// Its files of weights.
+    /// Returns its files of weights.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.weights.files()
     }
 
-    /// Whose layout the files have, and in what types its weights are.
+    /// Returns the format of its files and the types of its weights.
     pub fn origin(&self) -> Origin {
         self.weights.origin()
     }
 
-    /// What is worth saying when it is used: lower case, no full stop.
+    /// Returns notices to print when it is used: lower case, no full stop.
     pub fn notices(&self) -> Vec<String> {
         notices([("language model", &self.origin(), self.directory())])
     }
 
-    /// How many numbers and file bytes the network has.
+    /// Returns the number of parameters and file bytes of the network.
     ///
     /// # Errors
-    /// None after a successful opening, which has checked the same.
+    /// None after a successful opening, which checks the same.
     pub fn size(&self) -> Result<PartSize, Error> {
         self.weights.size(Part::LanguageModel)
     }
 
-    /// Compares the headers with the network: every tensor there, of its shape, and none left over.
-    /// No weight is read or initialised.
+    /// Compares the headers with the network: every tensor must exist with its shape, and there
+    /// must be no others. No weight is read or initialised.
     ///
     /// # Errors
     /// Names the tensors.
@@ -92,17 +92,17 @@ impl LanguageFolder {
         self.weights.compare::<B, _>(&module, Part::LanguageModel)
     }
 
-    /// The network.
+    /// Reads the network.
     ///
     /// # Errors
-    /// If a tensor is missing, left over or of another shape.
+    /// If a tensor is missing, unused or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         let module = qwen3::Causal::init(self.config(), &place.device);
         self.weights.load(module, Part::LanguageModel, place)
     }
 
-    /// The tokenizer, whose ids all have a row in the network's table; the first call reads it,
-    /// which takes half a second for a released one.
+    /// Returns the tokenizer, whose ids all have a row in the embedding table. The first call reads
+    /// it, which takes half a second for a released one.
     ///
     /// # Errors
     /// [`Error::MissingFile`], [`Error::BadTokenizer`].

@@ -1,29 +1,29 @@
-//! From released checkpoint directories to the parts of a model.
+//! Reads released checkpoint directories into the networks of a model.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `layout` | where a model's directories are, and how to get them |
-//! | `kind`, `origin` | what a directory holds, by its config.json; whose files they are |
-//! | `single` | one directory alone: [`DitFolder`], [`VaeFolder`] |
-//! | `text_encoder` | the same with a tokenizer: [`TextEncoderFolder`] |
+//! | `layout` | the places of a model's directories, and their sources |
+//! | `kind`, `origin` | the kind of a directory, by its config.json; the format of its files |
+//! | `single` | one directory: [`DitFolder`], [`VaeFolder`] |
+//! | `text_encoder` | one directory with a tokenizer: [`TextEncoderFolder`] |
 //! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageFolder`]: a language model as one `acestep_model::LanguageCheckpoint` |
 //! | `built_in` | the checkpoints that are built into the program |
-//! | `names` | which tensors belong to which network |
-//! | `apply` | tensors into a module, all or nothing |
-//! | `fold` | weight-norm pairs into plain weights |
+//! | `names` | the tensors of each network |
+//! | `apply` | loads tensors into a module, all or nothing |
+//! | `fold` | folds weight-norm pairs into plain weights |
 //! | `foreign` | other programs' files, as directories of the released layout |
-//! | `safetensors`, `header`, `convert`, `blocks` | files, headers, numbers |
+//! | `safetensors`, `header`, `convert`, `blocks` | files, headers, conversion of values |
 //! | `directory` | files on disk or in the program |
-//! | `adapter` | LoRA and its kin on the weights of the transformer: [`Adapter`], [`Adapters`] |
-//! | `hub` | models of the Hugging Face hub: pulled, found, verified, taken away |
-//! | `silence`, `pickle` | the latent of silence, as torch saves a tensor |
-//! | `pointer` | what stands for a file in a clone without its large files |
-//! | `tokenizer`, `language_tokenizer` | text to token ids, and back |
+//! | `adapter` | LoRA and similar changes of the transformer's weights: [`Adapter`], [`Adapters`] |
+//! | `hub` | models of the Hugging Face hub: pulled, found, verified, removed |
+//! | `silence`, `pickle` | the latent of silence, in the format of `torch.save` |
+//! | `pointer` | Git LFS pointers in place of large files |
+//! | `tokenizer`, `language_tokenizer` | text to token ids and back |
 //! | `error` | every message and its remedy |
 //!
-//! Strictness is the rule: a tensor that is missing, left over, of another shape or type, a cut
-//! file, a directory of another kind each end with one message; nothing is guessed.
+//! The crate is strict and never guesses. A missing or unused tensor, another shape or type, a cut
+//! file, or a directory of another kind each gives one error message.
 
 use std::path::Path;
 
@@ -81,11 +81,11 @@ pub use single::{DitFolder, Single, VaeFolder};
 pub use text_encoder::TextEncoderFolder;
 pub use tokenizer::TextTokenizer;
 
-/// Opens the model that `choice` names: one [inside the program](built_in), or whatever
-/// [`Layout::resolve`] finds.
+/// Opens the model called `choice`: one [inside the program](built_in), or the result of
+/// [`Layout::resolve`].
 ///
 /// # Errors
-/// Those of [`Layout::resolve`] and [`Folder::open`].
+/// Errors of [`Layout::resolve`] and [`Folder::open`].
 pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
     match built_in(choice) {
         Some(model) => model.open(),
@@ -93,25 +93,26 @@ pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
     }
 }
 
-/// What the model at `path` is called: its directory's name, or its file's without ending and type.
+/// Returns the name of the model at `path`: the directory's name, or the file's without ending and
+/// type.
 pub fn name_of(path: &Path) -> String {
     layout::files::stem(path)
 }
 
-/// What lies at `path`, which has to be of the kind `wanted`: a released directory, or what another
-/// program's file or directory holds of one. Its missing pieces are looked for in `layout`.
+/// Opens the directory or file at `path`, which must be of the kind `wanted`: a released directory,
+/// or another program's file or directory. Missing parts are searched in `layout`.
 ///
 /// # Errors
-/// Whatever is cut, contradictory, of another kind or not read; the message names the file.
+/// If something is cut, contradictory, of another kind or unsupported; the message names the file.
 pub fn directory(path: &Path, wanted: Kind, layout: &Layout) -> Result<Directory, Error> {
     foreign::directory(path, wanted, layout.dirs())
 }
 
-/// Opens the language model that `choice` names: one [inside the program](built_in), or whatever
-/// [`Layout::resolve_language_model`] finds.
+/// Opens the language model called `choice`: one [inside the program](built_in), or the result of
+/// [`Layout::resolve_language_model`].
 ///
 /// # Errors
-/// Those of [`Layout::resolve_language_model`] and [`LanguageFolder::open`].
+/// Errors of [`Layout::resolve_language_model`] and [`LanguageFolder::open`].
 pub fn open_language_model(choice: Option<&str>, layout: &Layout) -> Result<LanguageFolder, Error> {
     match choice.and_then(built_in) {
         Some(model) => model.open_language_model(),

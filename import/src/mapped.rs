@@ -1,14 +1,15 @@
-//! A file in memory that other programs may write to meanwhile.
+//! A memory-mapped file that other programs may write to at the same time.
 //!
-//! A map shows the file as it is now: what is written into the file is seen in it, and where the file
-//! was cut there is nothing behind the page, so that reading there ends the process (SIGBUS). Weights
-//! are used where they are mapped, for minutes. So
+//! A map shows the current content of the file. If the file is cut, the pages after its new end do
+//! not exist, and a read there ends the process (SIGBUS). Weights are used in the map for minutes.
+//! Therefore:
 //!
-//! - what reads behind the end of a file finds zeros instead, and it is noted: [`guard`];
-//! - [`Mapped::check`] compares length and time of writing with those at opening. It is asked before and
-//!   after each tensor is read, and after each stage of a song, whose result is then thrown away.
+//! - a read after the end of the file gives zeros instead, and is recorded: [`guard`];
+//! - [`Mapped::check`] compares the length and modification time with their values at opening. It
+//!   is called before and after each tensor is read, and after each stage of a song. If it fails,
+//!   the result of the stage is discarded.
 //!
-//! A file that is renamed over another one changes nothing: the open file is the old one.
+//! A file that replaces this one by a rename changes nothing: the handle keeps the old file.
 
 use std::{
     fs::File,
@@ -24,21 +25,21 @@ use crate::Error;
 
 mod guard;
 
-/// A mapped file; the handle stays so that it can be asked again what it is now.
+/// A mapped file, with its handle, so that its length and time can be read again.
 #[derive(Debug)]
 pub struct Mapped {
-    /// Let go before the map is: what lies at its place then may be something else.
+    /// Dropped before the map: afterwards its addresses may belong to something else.
     guard: guard::Guard,
     map: Mmap,
     file: File,
     stamp: Stamp,
 }
 
-/// Length and time of writing, which tell that a file was written to.
+/// Length and modification time, which show that a file was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     len: u64,
-    /// `None` where the system does not know.
+    /// `None` if the system does not know it.
     modified: Option<SystemTime>,
 }
 
@@ -58,15 +59,15 @@ impl Mapped {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let stamp = Stamp::of(&file)?;
-        // SAFETY: the map is read-only and private to this process. Another process may write to the
-        // file or cut it: then numbers change under references to them, which are read as numbers of
-        // any value and nothing else, and `check` finds it before they are used for anything.
+        // SAFETY: the map is read-only and private to this process. Another process may write to
+        // the file or cut it. Then values change under references to them, but any bytes are valid
+        // for the types that are read, and `check` finds the change before the values are used.
         let map = unsafe { Mmap::map(&file)? };
         let guard = guard::Guard::of(&map)?;
         Ok(Self { guard, map, file, stamp })
     }
 
-    /// Checks that the file at `path`, this one, is still what it was when it was opened.
+    /// Checks that the file at `path`, which is this one, has not changed since it was opened.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Io`].
@@ -84,14 +85,14 @@ impl Mapped {
         Err(Error::Changed { path: path.to_owned(), how })
     }
 
-    /// Gives the pages of `range` back to the system: they are in the file if needed again.
+    /// Releases the pages of `range`. The system reads them from the file again if needed.
     ///
-    /// Without it a process that has read a file of 4.8 GB counts those as its own memory.
+    /// Without this, a process that has read a file of 4.8 GB counts those pages as its own memory.
     #[cfg_attr(unix, expect(unsafe_code, reason = "giving pages back is an unchecked advice"))]
     pub(crate) fn forget(&self, range: Range<usize>) {
         #[cfg(unix)]
         {
-            // The page that the next tensor shares is left to it; the first one is rounded down.
+            // Keeps the last page, which the next tensor shares; rounds the first one down.
             const PAGE: usize = 4096;
             let is_last = range.end >= self.map.len();
             let end = if is_last { self.map.len() } else { range.end / PAGE * PAGE };
@@ -103,7 +104,7 @@ impl Mapped {
                     let advice = memmap2::UncheckedAdvice::DontNeed;
                     self.map.unchecked_advise_range(advice, start, end - start)
                 };
-                // It is only advice: a system that refuses it keeps more pages, nothing else.
+                // This is only advice: a system that refuses it keeps more pages.
                 drop(given);
             }
         }

@@ -1,13 +1,13 @@
-//! The tensors of one network: a safetensors file, or several that an index ties together, or what
-//! a `Foreign` has of them.
+//! The tensors of one network: from a safetensors file, from several shards with an index, or from
+//! a `Foreign`.
 //!
-//! Files are mapped and their headers parsed once. A tensor of the type that the network wants stays
-//! where it is in the map, and its pages are given back when the network lets go of it. Every other is
-//! converted straight from the map, by all cores, and its pages are given back on the way, so that
-//! reading costs the memory of the parameters and some 4 MiB a core.
+//! Files are mapped and their headers parsed once. A tensor that already has the requested type is
+//! used in the map, and its pages are released when the network drops it. Every other tensor is
+//! converted from the map by all CPU cores, and its pages are released during that. Reading
+//! therefore costs the memory of the parameters and about 4 MiB per core.
 //!
-//! Which file: `model.safetensors`; else all shards of `model.safetensors.index.json`; else
-//! `diffusion_pytorch_model.safetensors`, else the shards of its index.
+//! Searched files, in this order: `model.safetensors`; all shards of
+//! `model.safetensors.index.json`; `diffusion_pytorch_model.safetensors`; the shards of its index.
 //!
 //! Source of the index: Hugging Face transformers, `{"weight_map": {tensor: file name}}`.
 
@@ -32,10 +32,10 @@ use crate::{
 /// What describes a released network.
 pub(crate) const CONFIG: &str = "config.json";
 
-/// Bytes that a core converts before their pages are given back.
+/// Bytes that a core converts before it releases their pages.
 const CHUNK: usize = 4 << 20;
 
-/// The tensors of one or several files, by name. A copy shares the maps.
+/// The tensors of one or several files, by name. Clones share the maps.
 #[derive(Debug, Clone)]
 pub struct Tensors {
     /// What messages call the whole: the only file, or the index.
@@ -60,10 +60,10 @@ impl Tensors {
         Self { files, path, entries, loose: true, described_by: CONFIG }
     }
 
-    /// These tensors under the names that `rename` gives them.
+    /// Renames all tensors with `rename`.
     ///
     /// # Errors
-    /// [`Error::SameParameter`] for two that get one name.
+    /// [`Error::SameParameter`] if two get the same name.
     pub(crate) fn renamed(mut self, rename: impl Fn(&str) -> String) -> Result<Self, Error> {
         let mut names = BTreeMap::<String, String>::new();
         for (name, at) in std::mem::take(&mut self.entries) {
@@ -76,7 +76,7 @@ impl Tensors {
         Ok(self)
     }
 
-    /// The tensors of `all` as one, which messages call `path`.
+    /// Combines the tensors of `all`, with `path` for messages.
     ///
     /// # Errors
     /// [`Error::InTwoShards`].
@@ -98,24 +98,24 @@ impl Tensors {
         Ok(Self { path, files, entries, loose: true, described_by: CONFIG })
     }
 
-    /// The same tensors of a network whose sizes `what` says, instead of a config.json.
+    /// Sets the source of the expected shapes, instead of config.json.
     pub(crate) fn described_by(self, what: &'static str) -> Self {
         Self { described_by: what, ..self }
     }
 
-    /// The error for tensor `name`, which is not of the sizes `expected`.
+    /// Returns the error for tensor `name`, which does not have the shape `expected`.
     pub(crate) fn wrong_shape(&self, name: &str, expected: Vec<usize>) -> Error {
         let found = self.shape(name).map(<[usize]>::to_vec).unwrap_or_default();
         let (path, tensor) = (self.file_of(name).to_owned(), name.to_owned());
         Error::WrongShape { path, tensor, by: self.described_by, expected, found }
     }
 
-    /// The type of tensor `name` as its file spells it.
+    /// Returns the type of tensor `name`, as its file spells it.
     pub(crate) fn dtype(&self, name: &str) -> Option<&str> {
         self.entries.get(name).map(|(_, entry)| entry.dtype.as_str())
     }
 
-    /// Whether tensor `name` is of the sizes `expected`.
+    /// True if tensor `name` has the shape `expected`.
     ///
     /// # Errors
     /// [`Error::MissingTensors`].
@@ -127,7 +127,7 @@ impl Tensors {
         Ok(found == expected || self.loose && long(found) == long(expected))
     }
 
-    /// The types of the tensors as the file spells them, that of the most bytes first.
+    /// Returns the types of the tensors as the file spells them, the one with the most bytes first.
     pub fn types(&self) -> Vec<String> {
         let mut bytes = BTreeMap::<&str, usize>::new();
         for (_, entry) in self.entries.values() {
@@ -138,37 +138,37 @@ impl Tensors {
         types.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
 
-    /// Takes no notice of tensor `name`, if there is one.
+    /// Ignores tensor `name`, if there is one.
     pub(crate) fn leave_out(&mut self, name: &str) {
         self.entries.remove(name);
     }
 
-    /// What messages call these files.
+    /// Returns the path of these files in messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The files, in alphabetical order.
+    /// Returns the files, in alphabetical order.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
     }
 
-    /// The names of all tensors, in alphabetical order.
+    /// Returns the names of all tensors, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Whether there is a tensor `name`.
+    /// True if there is a tensor `name`.
     pub fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// The file that holds tensor `name`, for messages.
+    /// Returns the file that holds tensor `name`, for messages.
     pub fn file_of(&self, name: &str) -> &Path {
         self.entries.get(name).map_or(&self.path, |(file, _)| &self.files[*file].0)
     }
 
-    /// The sizes of tensor `name`.
+    /// Returns the shape of tensor `name`.
     ///
     /// # Errors
     /// [`Error::MissingTensors`].
@@ -176,12 +176,12 @@ impl Tensors {
         Ok(&self.entry(name)?.1.shape)
     }
 
-    /// The bytes that tensor `name` takes in its file; 0 if there is none.
+    /// Returns the bytes that tensor `name` takes in its file; 0 if there is none.
     pub fn bytes(&self, name: &str) -> u64 {
         self.entries.get(name).map_or(0, |(_, entry)| entry.range.len() as u64)
     }
 
-    /// Checks that tensor `name` is of a weight's type.
+    /// Checks that tensor `name` has a type that weights can have.
     ///
     /// # Errors
     /// [`Error::MissingTensors`], [`Error::WrongDtype`].
@@ -189,11 +189,12 @@ impl Tensors {
         self.element(name).map(drop)
     }
 
-    /// Reads tensor `name` of `shape`, as [`Self::fits`] allows it, as `dtype`: F32, F16, BF16 or any other float that Burn can convert to.
+    /// Reads tensor `name` with the shape `shape` ([`Self::fits`] must accept it), as `dtype`: F32,
+    /// F16, BF16 or any other float type that Burn can convert to.
     ///
     /// # Errors
-    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or written
-    /// to since it was opened; [`Error::BeyondF16`].
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or
+    /// overwritten since it was opened; [`Error::BeyondF16`].
     pub(crate) fn read_as(
         &self,
         name: &str,
@@ -211,18 +212,18 @@ impl Tensors {
         })
     }
 
-    /// Reads tensor `name` in the sizes that the file gives it as `dtype`: F32, F16, BF16 or any other
-    /// float that Burn can convert to.
+    /// Reads tensor `name` with its shape in the file, as `dtype`: F32, F16, BF16 or any other
+    /// float type that Burn can convert to.
     ///
     /// # Errors
-    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or written
-    /// to since it was opened; [`Error::BeyondF16`].
+    /// [`Error::MissingTensors`], [`Error::WrongDtype`]; [`Error::Changed`] if the file was cut or
+    /// overwritten since it was opened; [`Error::BeyondF16`].
     pub fn read(&self, name: &str, dtype: DType) -> Result<TensorData, Error> {
         self.read_as(name, self.shape(name)?.to_vec(), dtype)
     }
 
-    /// The bytes of tensor `name` where they lie in the file, if they are numbers of `dtype` as this
-    /// machine has them.
+    /// Returns the mapped bytes of tensor `name`, if they are already `dtype` in this machine's
+    /// byte order.
     fn mapped(&self, name: &str, dtype: DType) -> Result<Option<burn::tensor::Bytes>, Error> {
         let (bytes, range, from) = self.whole(name)?;
         let is_same = match from {
@@ -232,7 +233,7 @@ impl Tensors {
             FileType::Block(_) => false,
         };
         let part = Part { bytes: Arc::clone(bytes), range };
-        // Kernels read bf16 in words of two.
+        // Kernels read bf16 in pairs of 4 bytes.
         let is_aligned = part.as_ref().as_ptr().addr().is_multiple_of(size_of::<u32>());
         let fits = is_same && is_aligned && cfg!(target_endian = "little");
         Ok(fits.then(|| {
@@ -241,7 +242,7 @@ impl Tensors {
         }))
     }
 
-    /// Checks that all files are still what they were when they were opened.
+    /// Checks that no file has changed since it was opened.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Io`].
@@ -249,7 +250,7 @@ impl Tensors {
         self.files.iter().try_for_each(|(path, bytes)| bytes.check(path))
     }
 
-    /// The file of tensor `name`, still as it was opened, and where and as what it lies there.
+    /// Returns the file, range and type of tensor `name`, after a check that the file is unchanged.
     fn whole(&self, name: &str) -> Result<(&Arc<Bytes>, Range<usize>, FileType), Error> {
         let (file, Entry { range, .. }) = self.entry(name)?;
         let from = self.element(name)?;
@@ -258,11 +259,11 @@ impl Tensors {
         Ok((bytes, range.clone(), from))
     }
 
-    /// The values of tensor `name` as f16, none of which became infinite by that.
+    /// Returns the values of tensor `name` as f16. No finite value may become infinite.
     fn f16_values(&self, name: &str) -> Result<Vec<f16>, Error> {
         let values = self.values::<f16>(name)?;
         let infinite = || values.iter().any(|value| value.is_infinite());
-        // What is infinite in the file stays so in every type.
+        // A value that is infinite in the file stays infinite in every type.
         if self.element(name)? != FileType::F16
             && infinite()
             && self.values::<f32>(name)?.into_iter().any(is_beyond_f16)
@@ -272,12 +273,12 @@ impl Tensors {
         Ok(values)
     }
 
-    /// The error for a value of tensor `name` that f16 cannot hold.
+    /// Returns the error for a value of tensor `name` that f16 cannot hold.
     pub(crate) fn beyond_f16(&self, name: &str) -> Error {
         Error::BeyondF16 { path: self.file_of(name).to_owned(), tensor: name.to_owned() }
     }
 
-    /// The values of tensor `name`, row-major.
+    /// Returns the values of tensor `name`, row-major.
     ///
     /// # Errors
     /// As [`Tensors::read`].
@@ -292,12 +293,12 @@ impl Tensors {
             convert(&bytes.all()[chunk.clone()], from, values);
             bytes.forget(chunk);
         });
-        // What was read while the file changed is of both.
+        // If the file changed during the read, the values may mix both versions.
         bytes.check(self.file_of(name))?;
         Ok(values)
     }
 
-    /// The one number of tensor `name`, a float or a whole number; `None` if there are more.
+    /// Returns the single value of tensor `name`, a float or an integer; `None` if there are more.
     ///
     /// # Errors
     /// As [`Tensors::read`].
@@ -337,7 +338,7 @@ impl Tensors {
     }
 }
 
-/// A part of a file that is in use.
+/// A range of a file that a tensor uses.
 struct Part {
     bytes: Arc<Bytes>,
     range: Range<usize>,
@@ -355,7 +356,7 @@ impl Drop for Part {
     }
 }
 
-/// Whether `value` is a number that f16 has none for.
+/// True if `value` is finite but too large for f16.
 pub(crate) fn is_beyond_f16(value: f32) -> bool {
     value.is_finite() && f16::from_f32(value).is_infinite()
 }

@@ -1,7 +1,7 @@
-//! One directory of a model alone: the diffusion model's, the autoencoder's.
+//! One directory of a model: the diffusion model's or the autoencoder's.
 //!
-//! Opening parses the configuration and the header and checks what can be checked without reading
-//! a weight; each network is read when it is asked for.
+//! Opening parses the configuration and the header, and checks everything that does not need the
+//! weights. Each network is read on request.
 
 use std::{path::Path, sync::Arc};
 
@@ -25,7 +25,7 @@ pub struct Single<C> {
     directory: Directory,
     config: C,
     tensors: Arc<Tensors>,
-    /// What is added to the weights of the diffusion transformer.
+    /// Changes of the diffusion transformer's weights.
     adapters: Option<Shared>,
 }
 
@@ -36,7 +36,8 @@ pub type DitFolder = Single<acestep::Config>;
 pub type VaeFolder = Single<oobleck::Config>;
 
 impl<C> Single<C> {
-    /// Opens a directory of that kind, which messages call so, with exactly the tensors of `parts`.
+    /// Opens a directory of `kind` (with its name for messages), which must have exactly the
+    /// tensors of `parts`.
     pub(crate) fn open_as(
         directory: Directory,
         kind: (Kind, &'static str),
@@ -46,7 +47,7 @@ impl<C> Single<C> {
         Self::open_without(directory, kind, parts, parse, |_| None)
     }
 
-    /// As [`Self::open_as`], but takes no notice of the tensor that `spare` names by the configuration.
+    /// As [`Self::open_as`], but ignores the tensor that `spare` names for this configuration.
     pub(crate) fn open_without(
         directory: Directory,
         (kind, what): (Kind, &'static str),
@@ -71,27 +72,27 @@ impl<C> Single<C> {
         Ok(Self { directory, config, tensors, adapters: None })
     }
 
-    /// The parsed `config.json`.
+    /// Returns the parsed `config.json`.
     pub fn config(&self) -> &C {
         &self.config
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Its files of weights.
+    /// Returns its files of weights.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.tensors.files()
     }
 
-    /// Whose layout the files have, and in what types the weights are.
+    /// Returns the format of its files and the types of its weights.
     pub fn origin(&self) -> Origin {
         Origin::of(&self.directory, &self.tensors)
     }
 
-    /// Checks that its files are still what they were when they were opened: networks use them in place.
+    /// Checks that its files have not changed since they were opened: networks use them in place.
     ///
     /// # Errors
     /// [`Error::Changed`], [`Error::Io`].
@@ -99,15 +100,16 @@ impl<C> Single<C> {
         self.tensors.unchanged()
     }
 
-    /// How many numbers and file bytes `part`, one of this directory's, has.
+    /// Returns the number of parameters and file bytes of `part`, which must belong to this
+    /// directory.
     ///
     /// # Errors
-    /// None after a successful opening, which has checked the same.
+    /// None after a successful opening, which checks the same.
     pub fn size(&self, part: Part) -> Result<PartSize, Error> {
         apply::size(&self.tensors, part)
     }
 
-    /// Refuses a directory that does without `part`, as a pipeline of diffusers may do without the
+    /// Returns an error if the directory does not have `part`: a pipeline of diffusers may have no
     /// audio codec.
     ///
     /// # Errors
@@ -143,25 +145,25 @@ impl DitFolder {
     /// Opens the directory of a diffusion model.
     ///
     /// # Errors
-    /// Whatever is missing, cut, contradictory or of another kind; the message names the file.
+    /// If something is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::Dit, "diffusion model");
         Self::open_as(directory, kind, &Part::OF_DIT_FILE, acestep::Config::from_json)
     }
 
-    /// What the VAE encodes silence to, `[1, T, C]`, in f32.
+    /// Returns the VAE's latent of silence, `[1, T, C]`, in f32.
     ///
     /// # Errors
-    /// If its file is absent or malformed.
+    /// If its file is missing or malformed.
     pub fn silence_latent<B: Backend>(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
         let data = silence::read(&self.directory, self.config.audio_acoustic_hidden_dim)?;
         Ok(Tensor::from_data(data, (device, DType::F32)))
     }
 
-    /// The encoders of text, lyrics and timbre.
+    /// Reads the encoders of text, lyrics and timbre.
     ///
     /// # Errors
-    /// If a tensor is missing, left over or of another shape.
+    /// If a tensor is missing, unused or of another shape.
     pub fn conditioner<B: Backend>(
         &self,
         place: &Place<B>,
@@ -170,7 +172,7 @@ impl DitFolder {
         self.load(module, Part::Conditioner, place)
     }
 
-    /// Latents to audio codes and back.
+    /// Reads the codec between latents and audio codes.
     ///
     /// # Errors
     /// As [`Self::conditioner`].
@@ -182,7 +184,7 @@ impl DitFolder {
         self.load(module, Part::AudioCodec, place)
     }
 
-    /// The diffusion transformer.
+    /// Reads the diffusion transformer.
     ///
     /// # Errors
     /// As [`Self::conditioner`].
@@ -190,8 +192,8 @@ impl DitFolder {
         self.load(acestep::Dit::init(&self.config, &place.device), Part::Dit, place)
     }
 
-    /// Lets `adapters`, each with its scale, change the diffusion transformer of `model`, in place of
-    /// those that did before. No weight is read.
+    /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They
+    /// replace earlier adapters. No weight is read.
     ///
     /// # Errors
     /// [`Error::Adapter`] if one of them does not fit.
@@ -215,19 +217,19 @@ impl DitFolder {
         apply::measure(&self.tensors, Part::Dit, dtype, adapters)
     }
 
-    /// What changes the diffusion transformer.
+    /// Returns the adapters of the diffusion transformer.
     pub(crate) fn adapters(&self) -> Option<&Adapters> {
         self.adapters.as_deref()
     }
 
-    /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every
-    /// tensor there, of its shape, and none left over; and reads the latent of silence, without which
-    /// none of them can be used. No weight is read or initialised.
+    /// Compares the headers with those networks of `parts` that are in this directory: every tensor
+    /// must exist with its shape, and there must be no others. It also reads the latent of silence,
+    /// which all of them need. No weight is read or initialised.
     ///
-    /// An audio codec that the directory does without is no error here: [`Self::require`] asks for it.
+    /// A missing audio codec is not an error here: [`Self::require`] reports it.
     ///
     /// # Errors
-    /// Names the tensors, or where the latent of silence was looked for.
+    /// Names the tensors, or the searched places of the latent of silence.
     pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
         let config = &self.config;
         if parts.iter().any(|part| Part::OF_DIT_FILE.contains(part)) {
@@ -246,8 +248,8 @@ impl DitFolder {
         })
     }
 
-    /// Whether the model was distilled to few steps without guidance: `is_turbo` of config.json; in
-    /// older files its `model_version`; without that the directory's name.
+    /// True if the model was distilled to few steps without guidance: by `is_turbo` of config.json,
+    /// else by its `model_version` (older files), else by the directory's name.
     pub fn is_turbo(&self) -> bool {
         let says_turbo = |text: &str| text.to_lowercase().contains("turbo");
         match (self.config.is_turbo, &self.config.model_version) {
@@ -271,16 +273,16 @@ impl VaeFolder {
         Self::open_as(directory, kind, &Part::OF_VAE_FILE, oobleck::Config::from_json)
     }
 
-    /// Latents to sound.
+    /// Reads the decoder from latents to audio.
     ///
     /// # Errors
-    /// If a tensor is missing, left over or of another shape.
+    /// If a tensor is missing, unused or of another shape.
     pub fn decoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
         let module = oobleck::Decoder::init(&self.config, &place.device);
         self.load(module, Part::VaeDecoder, place)
     }
 
-    /// Sound to latents.
+    /// Reads the encoder from audio to latents.
     ///
     /// # Errors
     /// As [`Self::decoder`].
@@ -289,8 +291,8 @@ impl VaeFolder {
         self.load(module, Part::VaeEncoder, place)
     }
 
-    /// Compares the headers with the networks of `parts`, of which it takes those that lie here: every
-    /// tensor there, of its shape, and none left over. No weight is read or initialised.
+    /// Compares the headers with those networks of `parts` that are in this directory: every tensor
+    /// must exist with its shape, and there must be no others. No weight is read or initialised.
     ///
     /// # Errors
     /// Names the tensors.

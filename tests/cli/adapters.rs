@@ -1,4 +1,4 @@
-//! LoRA and its kin: what they do to a song, what is said of them, and what is refused.
+//! LoRA and similar adapters: their effect on a song, their messages, and refused ones.
 
 use serde_json::{Map, json};
 
@@ -7,13 +7,13 @@ use crate::{
     foreign::{Weights, write_comfy_checkpoint, write_gguf_models},
 };
 
-/// A safetensors file of f32.
+/// Returns a safetensors file of f32.
 fn file(tensors: &[(&str, &[usize], f32)]) -> Vec<u8> {
     let mut header = Map::new();
     let mut values = Vec::<u8>::new();
     for &(name, shape, size) in tensors {
         let begin = values.len();
-        // A single number is as it is given, a matrix looks like noise.
+        // A scalar has the given value; a matrix looks like noise.
         let noise = |i: usize| size * (((i as f32 + 1.0) * 0.618_034).fract() * 2.0 - 1.0);
         let number = |i| if shape.is_empty() { size } else { noise(i) };
         values.extend((0..shape.iter().product()).flat_map(|i| number(i).to_le_bytes()));
@@ -31,13 +31,13 @@ const ALPHA: &str = "base_model.model.layers.0.self_attn.q_proj.alpha";
 
 const QKV: &str = "base_model.model.layers.0.self_attn.qkv_proj";
 
-/// A LoRA of queries, keys and values in one layer, of 64, 32 and 32 rows.
+/// Returns a LoRA of a fused layer of queries, keys and values with 64, 32 and 32 rows.
 fn lora_of_several() -> Vec<u8> {
     let [a, b, alpha] = ["lora_A.weight", "lora_B.weight", "alpha"].map(|r| format!("{QKV}.{r}"));
     file(&[(&a, &[4, 64], 0.3), (&b, &[128, 4], 0.3), (&alpha, &[], 16.0)])
 }
 
-/// A LoRA of rank 4 whose `B` is as large as `size`.
+/// Returns a LoRA of rank 4 with a `B` of magnitude `size`.
 fn lora(size: f32) -> Vec<u8> {
     file(&[(A, &[4, 64], 0.3), (B, &[64, 4], size), (ALPHA, &[], 16.0)])
 }
@@ -65,7 +65,7 @@ fn an_adapter_changes_the_song_and_one_of_zeros_does_not() {
         .says("adapter zeros: 1 weight not changed at all")
         .says("note: the adapter zeros changes nothing: all its changes are zero");
     assert_eq!(place.sound("zeros.wav"), place.sound("plain.wav"));
-    // Two halves are a whole, up to the last bit of a sum.
+    // Two halves add up to the whole, up to the last bit of a sum.
     let halves = ["--adapter", "voice.safetensors:0.5"];
     song("halves.wav", &[halves, halves].concat());
     let samples = |name: &str| -> Vec<i32> {
@@ -175,7 +175,7 @@ fn an_adapter_does_the_same_to_other_peoples_files_of_a_model() {
     let own = song("tiny", "models", "own.wav");
     assert_eq!(song("turbo", "models", "gguf.wav"), own);
     assert_eq!(song("comfy/tiny_turbo_aio.safetensors", "models", "comfy.wav"), own);
-    // Coarser weights, and the same change.
+    // Coarser weights with the same change.
     assert_ne!(song("turbo", "quantised", "quantised.wav"), own);
 }
 
@@ -194,7 +194,7 @@ fn a_dry_run_says_what_an_adapter_would_change() {
             (up, &[64, 4], 0.1),
         ]),
     );
-    // By its name among the models.
+    // By its name in the models directory.
     let args = ["rain", "--adapter", "voice", "--models-dir", "models", "--dry-run"];
     place
         .tiny(&args)

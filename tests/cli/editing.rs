@@ -1,10 +1,10 @@
-//! Songs that are made from songs, as they are typed.
+//! Songs made from other songs, on the command line.
 
 use std::f32::consts::TAU;
 
 use crate::{Place, Run};
 
-/// Five and a half seconds of two tones in 16 bits.
+/// Writes five and a half seconds of two tones with 16 bits.
 fn source(place: &Place, name: &str) {
     let spec = hound::WavSpec {
         channels: 2,
@@ -31,7 +31,7 @@ fn generate(place: &Place, args: &[&str]) -> Run {
     place.run(&[&["generate", "--model", "tiny", "--seed", "7"], args].concat())
 }
 
-/// Also in 16 bits: what is read is what is written.
+/// Also with 16 bits: reading and writing must be exact.
 #[test]
 fn a_repaint_leaves_every_sample_outside_as_it_was() {
     let place = Place::new();
@@ -68,7 +68,7 @@ fn a_saved_cover_can_be_made_again_from_another_folder() {
     assert_eq!(place.read("b.wav"), place.read("c.wav"));
 }
 
-/// As a request of upstream's server names them: beside the file, not beside the shell.
+/// As in requests of upstream's server: relative to the request file, not to the working directory.
 #[test]
 fn names_in_a_request_are_those_of_files_beside_it() {
     let place = Place::new();
@@ -162,7 +162,7 @@ fn thinking_has_no_part_in_a_song_that_follows_another() {
         .says("note: --thinking has no effect: the song follows its source");
 }
 
-/// What a saved song knows of itself stands in the way of no other task.
+/// The settings stored in a saved song do not prevent another task.
 #[test]
 fn a_saved_song_is_the_start_of_another_task() {
     let place = Place::new();

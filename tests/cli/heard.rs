@@ -1,10 +1,11 @@
-//! Sound that is silent, quiet, clipped, short or of many channels: the same is said wherever it enters.
+//! Input audio that is silent, quiet, clipped, short or has many channels: every command prints the
+//! same messages.
 
 use std::fs;
 
 use crate::{DRAWS, Place, Run};
 
-/// A WAV of floats at 48 kHz: `value` of the sample and the channel.
+/// Writes a WAV of floats at 48 kHz: `value` of sample and channel.
 fn write(place: &Place, name: &str, channels: u16, samples: u32, value: fn(u32, u16) -> f32) {
     let spec = hound::WavSpec {
         channels,
@@ -25,7 +26,7 @@ fn square(sample: u32) -> f32 {
     if (sample / 50).is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
-/// Every command to which `song` is a sound that a network hears.
+/// Runs every command that passes the audio file `song` to a network.
 fn doors(place: &Place, song: &str) -> [Run; 5] {
     let tiny = ["--model", "tiny", "--seed", "1"];
     let understand = [&["understand", song], &tiny[..], &DRAWS].concat();
@@ -92,7 +93,7 @@ fn what_is_heard_otherwise_is_said_at_every_door() {
     }
 }
 
-/// As a recorder leaves it that was switched off: neither length is known.
+/// A recorder that was switched off leaves such a file: neither length is known.
 #[test]
 fn a_recording_without_a_length_is_heard() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `acestep model`: from a hub to a song and back, with everything that can break on the way.
+//! `acestep model`: from a hub to a song and back, with all the failures in between.
 
 use std::{
     ffi::OsStr,
@@ -15,7 +15,7 @@ use super::{
 
 const WEIGHTS: &str = "acestep-v15-turbo/model.safetensors";
 
-/// A place whose models come from `hub`.
+/// A user whose models come from `hub`.
 pub(crate) struct User<'a> {
     pub(crate) place: Place,
     hub: &'a Hub,
@@ -44,7 +44,7 @@ impl<'a> User<'a> {
         self.place.path("hf/hub/models--ACE-Step--Ace-Step1.5").join(below)
     }
 
-    /// The parts of files that are begun.
+    /// Returns the lengths of partly downloaded files.
     fn parts(&self) -> Vec<u64> {
         let blobs = self.cache("blobs");
         let names = super::names(&blobs).into_iter().filter(|name| name.ends_with(".part"));
@@ -68,7 +68,7 @@ fn from_nothing_to_a_song_and_back() {
     let run = user.run(&["model", "pull", "turbo"]).succeeded().says("to fetch");
     let path = std::path::PathBuf::from(run.text().trim_end());
     assert!(path.ends_with(format!("snapshots/{}/acestep-v15-turbo", "a".repeat(40))), "{path:?}");
-    // Code and pages are left where they are.
+    // Code and documentation are not fetched.
     assert!(hub.asked().iter().all(|(path, _)| !path.ends_with(".py") && !path.ends_with(".md")));
     assert!(!path.join("modeling.py").exists() && path.join("model.safetensors").is_file());
     let main = std::fs::read_to_string(user.cache("refs/main")).expect("a reference");
@@ -87,7 +87,7 @@ fn from_nothing_to_a_song_and_back() {
     assert_eq!((&show["revision"], &show["pulled"]), (&"a".repeat(40).into(), &true.into()));
     let text = user.run(&["model", "show", "turbo"]).succeeded();
     assert!(text.text().contains("aaaa, pulled") && text.text().contains("model.safetensors"));
-    // By the names that the other commands take.
+    // The names that the other commands accept.
     assert!(text.text().contains("needs    vae, text-encoder\n"), "{}", text.text());
     assert_eq!(show["needs"], serde_json::json!(["vae", "text-encoder"]));
 
@@ -99,7 +99,7 @@ fn from_nothing_to_a_song_and_back() {
 
     user.run(&["model", "remove", "turbo"]).failed(2).says("pass --yes");
     let removed = user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
-    // With it goes what nothing else needs.
+    // Dependencies that no other model needs are removed too.
     assert!(removed.stderr.contains("text-encoder") && removed.stderr.contains("are free again"));
     assert!(!is_here("turbo") && !is_here("vae") && !user.cache("").exists());
 }
@@ -117,7 +117,7 @@ fn a_program_is_told_how_far_a_transfer_is() {
     let pulled = told(&["pull", "turbo"]);
     let done: Vec<_> = pulled.iter().map(|event| event["done_bytes"].as_u64()).collect();
     assert!(done.is_sorted() && done.len() >= 2 && done[0] > Some(0), "{done:?}");
-    // What is checked is counted for each model.
+    // The verified bytes are counted for each model.
     let verified = told(&["verify"]);
     let last = |model: &str| verified.iter().rfind(|event| event["file"] == model).expect("events");
     for last in [pulled.last().expect("events"), last("turbo"), last("vae")] {
@@ -133,7 +133,7 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
     let song = ["generate", "--lyrics", "@-", "--no-thinking", "--duration", "1", "-o", "a.wav"];
-    // Nobody is there to be asked.
+    // Without a terminal, the program cannot ask.
     user.run(&song).failed(1).says("hint: run `acestep model pull turbo`");
     user.run(&[&song[..], &["--yes", "--offline"]].concat()).failed(2).says("cannot be used with");
     let run = user.run(&[&song[..], &["--offline"]].concat()).failed(1);
@@ -143,7 +143,7 @@ fn a_command_pulls_what_it_lacks_if_it_may() {
     run.says("model pull turbo` without HF_HUB_OFFLINE");
     assert_eq!(hub.asked(), []);
 
-    // What came from standard input is not lost on the way.
+    // The standard input survives the download.
     let flags = ["--yes", "--save-request"];
     let mut command = user.command(&[&song[..], &flags].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -177,7 +177,7 @@ fn a_transfer_that_never_works_ends_and_can_be_taken_up_later() {
     let run = user.run(&["model", "pull", "turbo"]).failed(1);
     run.says("broke off 5 times").says("hint: run it again: it goes on where it stopped");
     assert_eq!(user.parts(), [5000]);
-    // What is there in part is not there.
+    // A partly downloaded model counts as missing.
     user.run(&["generate", "a", "--no-thinking"]).failed(1).says("model pull turbo");
     hub.asked();
     user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at 5.00 kB");
@@ -255,7 +255,7 @@ fn what_is_built_in_is_listed_and_needs_no_pull() {
         let model = models.iter().find(|model| model["name"] == name).expect("it");
         model["bytes"].as_u64().expect("bytes")
     };
-    // 1.2 million weights in f32 and a tokenizer; 10 million in bf16.
+    // 1.2 million weights in f32 and a tokenizer; 10 million weights in bf16.
     assert!((4_000_000..8_000_000).contains(&bytes("tiny")), "{list}");
     assert!((15_000_000..=20_000_000).contains(&bytes("demo")), "{list}");
     let text = user.run(&["model", "list"]).succeeded();
@@ -288,13 +288,13 @@ fn room_is_looked_for_before_anything_is_fetched() {
     assert_eq!(hub.asked(), []);
 }
 
-/// A file that may not grow stands for a disk that is full.
+/// A limit on the file size simulates a full disk.
 #[cfg(unix)]
 #[test]
 fn a_disk_that_becomes_full_keeps_what_came() {
     let hub = Hub::with_turbo();
     let user = User::of(&hub);
-    // In blocks of 512 or 1024 bytes; weights are larger, all else is smaller.
+    // In blocks of 512 or 1024 bytes: only the weights are larger than the limit.
     let script = "trap '' XFSZ; ulimit -f 60; exec \"$0\" model pull turbo";
     let mut shell = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_acestep");
@@ -312,7 +312,7 @@ fn a_disk_that_becomes_full_keeps_what_came() {
     user.run(&["model", "pull", "turbo"]).succeeded().says("goes on at");
 }
 
-/// As ordinary users of a machine have the cache of all: root is not held to it.
+/// As with a shared cache and an ordinary user; the permissions do not apply to root.
 #[cfg(unix)]
 #[test]
 fn a_cache_that_may_only_be_read_is_used_as_it_is() {
@@ -411,7 +411,7 @@ fn names_that_are_none_are_told_with_the_nearest() {
     user.run(&["model", "remove", "turbo", "--yes"]).failed(1).says("`turbo` is not in");
 }
 
-/// Upstream may change a branch: a song does not, until the model is pulled again.
+/// Upstream may change a branch, but a song does not change until the model is pulled again.
 #[test]
 fn what_was_pulled_stays_until_it_is_pulled_again() {
     let hub = Hub::with_turbo();
@@ -423,7 +423,7 @@ fn what_was_pulled_stays_until_it_is_pulled_again() {
     };
     let newer = hub.commit("b");
     hub.file(MAIN, "acestep-v15-turbo/README.json", "{\"new\": true}");
-    // Another program fetches some of it.
+    // Another program fetches a part of it.
     std::fs::write(user.cache("refs/main"), &newer).expect("a file");
     let of_other = user.cache("snapshots").join(&newer).join("acestep-v15-turbo");
     std::fs::create_dir_all(&of_other).expect("a folder");
@@ -432,7 +432,7 @@ fn what_was_pulled_stays_until_it_is_pulled_again() {
     hub.asked();
     std::fs::remove_file(of_other.join("config.json")).expect("a file");
     user.run(&["model", "pull", "turbo"]).succeeded();
-    // Only what changed is fetched.
+    // Only the changed file is fetched.
     assert_eq!(hub.asked(), [("acestep-v15-turbo/README.json".to_owned(), 0)]);
     assert_eq!(revision(), newer);
     user.run(&["model", "pull", "turbo", "--revision", "v1"]).succeeded();
@@ -455,7 +455,7 @@ fn what_lies_among_the_models_is_not_fetched_and_not_deleted() {
     let song = ["generate", "a", "--model", "base", "--no-thinking", "--inference-steps", "1"];
     user.run(&[&song[..], &["--duration", "1", "-o", "a.wav"]].concat()).succeeded();
     user.run(&["model", "remove", "vae", "--yes"]).failed(1).says("delete it by hand");
-    // Its checksums are those of the hub; without it they are not known.
+    // The checksums come from the hub; without it they are not known.
     let verify = user.run(&["model", "verify", "vae"]).succeeded();
     assert!(verify.text().starts_with("ok "), "{}", verify.text());
     let verify = user.run(&["model", "verify", "vae", "--offline"]).succeeded();
@@ -479,7 +479,7 @@ fn a_server_without_ranges_and_one_without_measure_do_no_harm() {
     user.run(&["model", "pull", "turbo"]).succeeded();
 }
 
-/// A token is for the hub, and for nobody that it leads to; and for those that want one.
+/// The token is sent to the hub, but not to its redirects, and only if it is required.
 #[test]
 fn a_token_is_sent_only_where_it_is_wanted() {
     let hub = Hub::with_turbo();
@@ -487,7 +487,7 @@ fn a_token_is_sent_only_where_it_is_wanted() {
     let mut command = user.command(&["model", "pull", "turbo"]);
     Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
     assert_eq!(hub.strays(), [""; 0]);
-    // As with those that everybody may list and not everybody fetch.
+    // A repository that everybody may list but not everybody may fetch.
     let hub = Hub::with_turbo();
     hub.wants("secret");
     hub.fails("", Fault::Gated, usize::MAX);
@@ -497,7 +497,7 @@ fn a_token_is_sent_only_where_it_is_wanted() {
     Run::from(command.env("HF_TOKEN", "secret").output().expect("starts")).succeeded();
 }
 
-/// What is fetched, or waits for the rest of it, is not what another model leaves behind.
+/// A complete or partial download is not a leftover of another model.
 #[test]
 fn taking_one_model_away_leaves_what_is_begun_of_another() {
     let hub = Hub::with_turbo();
@@ -533,7 +533,7 @@ fn of_half_an_update_nothing_is_used() {
     song("c.wav");
 }
 
-/// As Python's program keeps them where there are no links.
+/// Python's program stores files this way on systems without links.
 #[test]
 fn files_without_links_are_taken_over_and_mended() {
     let hub = Hub::with_turbo();
@@ -564,7 +564,7 @@ fn what_another_program_fetched_at_another_commit_stays_in_sight() {
     hub.publish(MAIN, "acestep-5Hz-lm-1.7B/", "acestep-5Hz-lm-0.6B");
     let user = User::of(&hub);
     user.run(&["model", "pull", "lm-1.7b"]).succeeded();
-    // What this program knows of it is forgotten: it is another's now.
+    // Without its pins, this program treats the files as another program's.
     std::fs::remove_file(user.place.path("data/acestep/pulled.json")).expect("pins");
     hub.commit("b");
     user.run(&["model", "pull", "turbo"]).succeeded();
@@ -587,7 +587,7 @@ fn what_other_models_need_is_not_taken_from_them() {
     user.run(&[&song[..], &["-o", "a.wav"]].concat()).succeeded();
     user.run(&["model", "remove", "turbo", "--yes"]).succeeded();
     user.run(&[&song[..], &["-o", "b.wav"]].concat()).succeeded();
-    // What lies there already is not fetched beside it.
+    // A model that is already in the models directory is not fetched again.
     let to = user.place.path("models/acestep-v15-turbo");
     std::fs::rename(user.place.path("models/my-own"), to).expect("a folder");
     hub.asked();

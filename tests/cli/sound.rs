@@ -1,8 +1,8 @@
-//! What is written besides a plain WAV: formats, loudness, fades, tags; and latents.
+//! Outputs other than a plain WAV: formats, loudness, fades, tags, latents.
 
 use crate::{Place, Run};
 
-/// The samples of a WAV file of floats, both channels in turn.
+/// Returns the interleaved samples of a WAV file of floats.
 fn floats(place: &Place, name: &str) -> Vec<f32> {
     let bytes = place.read(name);
     let reader = hound::WavReader::new(&bytes[..]).expect("a WAV");
@@ -13,7 +13,7 @@ fn peak(samples: &[f32]) -> f32 {
     samples.iter().fold(0.0, |peak, x| peak.max(x.abs()))
 }
 
-/// A WAV file of 16 bits at 48 kHz, in both channels a sine of 480 Hz.
+/// Writes a WAV file with 16 bits at 48 kHz: a sine of 480 Hz in both channels.
 fn write_wav(place: &Place, name: &str, samples: usize) {
     let spec = hound::WavSpec {
         channels: 2,
@@ -48,7 +48,7 @@ fn the_name_says_the_format_and_the_flag_may_not_contradict_it() {
     place.tiny(&["rain", "--audio-format", "aac"]).failed(2).says("AAC is not written");
     let args = ["rain", "-o", "-", "--audio-format", "flac", "--seed", "7"];
     assert_eq!(place.tiny(&args).succeeded().stdout, place.read("a.flac"));
-    // A file's wish gives way to a name.
+    // The file name has priority over the request's format.
     place.write("a.json", r#"{"caption": "rain", "output_format": "mp3", "duration": 1}"#);
     let args = ["generate", "--model", "tiny", "--request", "a.json", "-o", "c.wav"];
     let run = place.run(&args).succeeded();
@@ -61,7 +61,7 @@ fn a_format_that_is_not_built_in_names_its_feature() {
     for (name, feature) in [("a.mp3", "mp3"), ("a.opus", "opus")] {
         let run = place.tiny(&["rain", "-o", name]);
         if run.code == Some(0) {
-            // It is.
+            // It is built in.
             assert!(place.read(name).len() > 1000, "{name}");
             continue;
         }
@@ -82,7 +82,7 @@ fn a_song_is_made_again_from_its_own_tags() {
         let again = format!("again.{extension}");
         let args = ["generate", "--request", &second, "-o", &again, "--json"];
         let object = place.run(&args).succeeded().json();
-        // The second song alone.
+        // Only the second song.
         assert_eq!(object["outputs"][0]["seed"], 8);
         assert_eq!(place.read(&again), place.read(&second), "{name}");
     }
@@ -99,7 +99,7 @@ fn a_song_is_made_again_from_its_own_tags() {
         .says("the song `plain.wav` has no request in its tags");
 }
 
-/// -6 dB, then a quarter of a second up and half a second down.
+/// -6 dB, then a fade-in of a quarter of a second and a fade-out of half a second.
 #[test]
 fn loudness_and_fades_are_what_was_asked_for() {
     let place = Place::new();
@@ -121,7 +121,7 @@ fn loudness_and_fades_are_what_was_asked_for() {
     let run = song("d.wav", &["--lufs", "-30", "--json"]);
     assert_eq!(run.json()["plan"]["lufs"], -30.0);
     assert!(peak(&floats(&place, "d.wav")) < peak(&plain));
-    // Noise cannot be as loud as this without going over.
+    // Noise cannot reach this loudness without clipping.
     let run = song("e.wav", &["--lufs", "-5", "--json"]);
     let notices = run.json()["notices"].to_string();
     assert!(
@@ -157,7 +157,7 @@ fn a_sound_goes_through_the_codec_and_back() {
     let object = run.json();
     assert_eq!((&object["frames"], &object["samples"]), (&25.into(), &48_000.into()));
     assert_eq!(place.read("b.flac")[..4], *b"fLaC");
-    // The same latents in acestep.cpp's files: 16 numbers here, 64 in the released models.
+    // The same latents in acestep.cpp's formats: 16 channels here, 64 in the released models.
     for (name, bytes) in [("a.vae", 25 * 64), ("a.nac8", 8 + 25 * 18), ("a.nac4", 8 + 25 * 10)] {
         codec(&place, &["encode", "a.wav", "-o", name]).succeeded();
         assert_eq!(place.read(name).len(), bytes, "{name}");
@@ -169,7 +169,7 @@ fn a_sound_goes_through_the_codec_and_back() {
     assert_ne!(floats(&place, "c.wav"), floats(&place, "a.nac8.wav"));
     let to_stdout = codec(&place, &["encode", "a.wav", "--format", "nac8", "-o", "-"]);
     assert_eq!(to_stdout.succeeded().stdout, place.read("a.nac8"));
-    // In tiles it is the same up to rounding.
+    // Tiled processing gives the same result up to rounding.
     let tiles = ["encode", "a.wav", "-o", "d.vae", "--vae-chunk", "22", "--vae-overlap", "9"];
     codec(&place, &tiles).succeeded();
     let values = |name: &str| -> Vec<f32> {
@@ -197,7 +197,7 @@ fn latents_are_drawn_by_a_seed() {
     codec(&place, &["encode", "a.wav", "--seed", "1", "-o", "e.vae"]).failed(2);
 }
 
-/// What `generate` keeps of a song is what its sound was decoded from.
+/// The latents that `generate` saves decode to the same song.
 #[test]
 fn the_latents_of_a_song_are_decoded_to_it() {
     let place = Place::new();
@@ -207,7 +207,7 @@ fn the_latents_of_a_song_are_decoded_to_it() {
     assert_eq!(run.text(), "a.wav\na.safetensors\n");
     let args = ["decode", "a.safetensors", "-o", "b.wav", "--format", "wav32"];
     codec(&place, &args).succeeded();
-    // Less what lies after the song: it is sampled with 128 frames.
+    // Without the samples after the song: it is generated with 128 frames.
     let (song, decoded) = (floats(&place, "a.wav"), floats(&place, "b.wav"));
     assert_eq!(song.len(), decoded.len());
     let (song, decoded) = (&song[..2 * 15 * 1920], &decoded[..2 * 15 * 1920]);
@@ -317,7 +317,7 @@ fn a_sound_may_come_through_a_pipe() {
     }
 }
 
-/// 4000 samples are two frames of 1920, and 160 more.
+/// 4000 samples are two frames of 1920 samples, with a rest of 160.
 #[test]
 fn what_the_codec_drops_is_counted_and_too_little_is_said_at_once() {
     let place = Place::new();
@@ -325,7 +325,7 @@ fn what_the_codec_drops_is_counted_and_too_little_is_said_at_once() {
     let object = codec(&place, &["encode", "a.wav", "--json"]).succeeded().json();
     assert_eq!((&object["samples"], &object["dropped"]), (&4_000.into(), &160.into()));
     write_wav(&place, "b.wav", 480);
-    // Before the device is opened, of which there is none.
+    // The error comes before the missing device is opened.
     codec(&place, &["encode", "b.wav", "--device", "cuda:99"])
         .failed(1)
         .says("it lasts 0.010 s, but one frame of latents is 0.040 s")
@@ -343,7 +343,7 @@ fn tiles_of_the_codec_that_can_be_heard_are_said() {
     codec(&place, &tiles).succeeded().says("a VAE overlap of 4 frames can be heard where chunks");
 }
 
-/// Latents far beyond those of a song make a sound far above full scale.
+/// Latents far beyond the usual range decode to audio far above full scale.
 #[test]
 fn sound_above_full_scale_is_divided_by_its_peak_and_that_is_said() {
     let place = Place::new();
@@ -362,9 +362,9 @@ fn sound_above_full_scale_is_divided_by_its_peak_and_that_is_said() {
     );
     codec(&place, &["decode", "a.vae", "-o", "b.wav"]).succeeded().says(&text);
     let largest = place.sound("b.wav").into_iter().map(|x| i32::from(x).abs()).max();
-    // Full scale below zero is one step more than above.
+    // The negative full scale is one step larger than the positive one.
     assert!(matches!(largest, Some(32_767 | 32_768)), "{largest:?}");
-    // What goes in above full scale is clipped.
+    // Input above full scale is clipped.
     let run = codec(&place, &["encode", "a.wav", "-o", "c.vae"]).succeeded();
     let above = floats(&place, "a.wav").iter().filter(|x| x.abs() > 1.0).count();
     run.says(&format!("`a.wav` has {above} samples above full scale: they are clipped"));

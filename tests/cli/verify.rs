@@ -1,4 +1,4 @@
-//! `acestep verify`: the goldens pass, and what is wrong is not passed.
+//! `acestep verify`: the goldens pass, and errors are found.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ fn goldens(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens").join(name)
 }
 
-/// The report of a set, and the exit code.
+/// Returns the report of a set, and the exit code.
 fn verify(place: &Place, set: &Path, models: &Path) -> (Value, Option<i32>) {
     let [set, models] = [set, models].map(|path| path.display().to_string());
     let run = place.run(&["verify", "--goldens", &set, "--models", &models, "--json"]);
@@ -31,7 +31,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Changes the first value of a tensor by its exponent.
+/// Changes the exponent of a tensor's first value.
 fn harm(file: &Path, tensor: &str) {
     let mut bytes = fs::read(file).expect("a file of tensors");
     let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
@@ -45,12 +45,12 @@ fn failed(report: &Value) -> Vec<&Value> {
     report["cases"].as_array().expect("cases").iter().filter(|case| case["pass"] == false).collect()
 }
 
-/// How many cases passed, failed and were skipped.
+/// Returns the number of cases that passed, failed and were skipped.
 fn counts(report: &Value) -> [u64; 3] {
     ["passed", "failed", "skipped"].map(|key| report[key].as_u64().expect("a count"))
 }
 
-/// Goldens: `tests/goldens/a` and `xl`, made by the reference in f32, and some of them in bf16.
+/// Goldens: `tests/goldens/a` and `xl`, created by the reference in f32, and some of them in bf16.
 #[test]
 fn every_computed_case_of_the_public_sets_equals_the_reference() {
     let place = Place::new();
@@ -59,12 +59,12 @@ fn every_computed_case_of_the_public_sets_equals_the_reference() {
     {
         let (report, code) = verify(&place, &goldens(set), &goldens(models));
         assert_eq!(failed(&report), Vec::<&Value>::new(), "set {set}");
-        // A case that is skipped instead of computed must not go unseen.
+        // A skipped case must not pass unnoticed.
         assert_eq!((counts(&report), code), (expected, Some(0)), "set {set}");
     }
 }
 
-/// Each case knows the type that it was computed in.
+/// Each case stores its own type.
 #[test]
 fn a_type_cannot_be_asked_for() {
     for dtype in ["f32", "bf16"] {
@@ -117,8 +117,8 @@ fn a_changed_golden_fails_with_exit_code_1() {
     assert_eq!(names, ["case0.velocity"]);
 }
 
-/// The source of the second case has twice the frames, and half the channels, of its noise: no network can put
-/// them side by side.
+/// The source of the second case has twice the frames and half the channels of its noise, so no
+/// network can concatenate them.
 #[test]
 fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
     let place = Place::new();
@@ -146,7 +146,7 @@ fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
     let velocity = failed.iter().find(|case| case["case"] == "case1.velocity").expect("it failed");
     let why = velocity["failed"].as_str().expect("a reason");
     assert!(why.starts_with("it panicked: ") && !why.contains('\n'), "{why}");
-    // As many as of the whole set, in `every_computed_case_of_the_public_sets_equals_the_reference`.
+    // As many cases as in `every_computed_case_of_the_public_sets_equals_the_reference`.
     let [passed, failed, skipped] = counts(&report);
     assert_eq!((passed + failed, skipped), (82, 3));
     assert!(failed < 20, "{failed}");
@@ -158,7 +158,7 @@ fn a_case_that_panics_fails_with_its_reason_and_the_others_go_on() {
     assert!(line.starts_with("FAIL  DiT ") && line.contains("  it panicked: "), "{line}");
 }
 
-/// The second file is cut, which ends the run; what was computed before it is printed by then.
+/// The second file is cut, which ends the run. The results before it must be printed by then.
 #[test]
 fn each_result_is_printed_when_it_is_there() {
     let place = Place::new();
@@ -227,7 +227,7 @@ fn one_changed_word_or_number_fails_and_nothing_else() {
     let place = Place::new();
     let set = place.path("set");
     fs::create_dir_all(set.join("logic")).expect("a folder");
-    // A set has tensors, if only a few.
+    // A set must have some tensors.
     fs::copy(goldens("a").join("silence.safetensors"), set.join("silence.safetensors"))
         .expect("a golden");
     for (file, pointer, _) in changes {
@@ -243,7 +243,7 @@ fn one_changed_word_or_number_fails_and_nothing_else() {
     assert_eq!(names, changes.map(|(_, _, case)| case));
 }
 
-/// A vocabulary as large as the real one: the tiny one and words that occur nowhere.
+/// Creates a vocabulary as large as the real one: the tiny one with additional unused words.
 fn large_vocabulary(folder: &Path) {
     let tiny = goldens("checkpoints_a").join("acestep-5Hz-lm-0.6B");
     let text = fs::read_to_string(tiny.join("vocab.json")).expect("a vocabulary");
@@ -257,8 +257,8 @@ fn large_vocabulary(folder: &Path) {
     fs::copy(tiny.join("merges.txt"), folder.join("merges.txt")).expect("merges");
 }
 
-/// The real one is not part of the project. Of a wrong one the special tokens are right and the
-/// words are not.
+/// The real vocabulary is not part of the project. This replacement has the right special tokens
+/// and wrong words.
 #[test]
 fn a_vocabulary_that_is_passed_is_computed_with_and_only_the_full_goldens_are() {
     let place = Place::new();
@@ -287,7 +287,7 @@ fn a_vocabulary_that_is_passed_is_computed_with_and_only_the_full_goldens_are() 
     large_vocabulary(&place.path("alone"));
     large_vocabulary(&place.path("both/acestep-5Hz-lm-4B"));
     large_vocabulary(&place.path("both/Qwen3-Embedding-0.6B"));
-    // Without a tokenizer.json a vocabulary serves the language model and the text encoder.
+    // Without a tokenizer.json, one vocabulary serves the language model and the text encoder.
     for tokenizer in ["alone", "both"] {
         let cases = cases(tokenizer);
         assert_eq!(outcomes(&cases, "tiny"), [122, 0, 0]);

@@ -1,7 +1,7 @@
-//! The program with the backends for cards, on whatever Vulkan or Metal there is: a card, or a driver
-//! in software such as lavapipe.
+//! The program with the GPU backends, on any available Vulkan or Metal: a GPU, or a software driver
+//! such as lavapipe.
 //!
-//! Built only with the feature `wgpu`. Kernels one by one are tested beside their source.
+//! Built only with the feature `wgpu`. Tests of single kernels are beside their source.
 
 mod options;
 
@@ -12,8 +12,8 @@ use std::{
 
 use serde_json::Value;
 
-/// All of the reference's stored results that are public, kernels against the processor, and songs from a
-/// request to sound.
+/// All public stored results of the reference, kernels compared with the CPU, and songs from
+/// request to audio.
 #[test]
 fn a_quick_check_of_everything_but_speed_passes() {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens");
@@ -34,13 +34,13 @@ fn a_quick_check_of_everything_but_speed_passes() {
 
     let report: Value = serde_json::from_str(&read("check.json")).expect("a report");
     let [verify, kernels, lengths] = [0, 1, 2].map(|part| report["parts"][part]["passed"].as_u64());
-    // Those of the three sets that need no real vocabulary, but for results in bf16.
+    // The cases of the three sets that need no real vocabulary, without results in bf16.
     assert!(verify >= Some(1400), "{report:#}");
-    // In f32 at least; most drivers have f16 as well.
+    // At least those in f32; most drivers have f16 as well.
     assert!(kernels >= Some(16), "{report:#}");
     assert_eq!(lengths, Some(2));
     let song = &report["lengths"][1];
-    // The processor's song was made too, and compared.
+    // The CPU also made this song, and the two were compared.
     let distance = song["sound"]["relative_rms"].as_f64().expect("a distance");
     assert!(distance < 1e-3, "{distance}");
 }

@@ -1,5 +1,5 @@
-//! Every way to make a song on a card: each solver, guidance, correction, task and noise once, short and with a
-//! tiny network. What is compared are the latents, with the processor's.
+//! Every option of generation on a GPU: each solver, guidance, correction, task and noise once,
+//! short and with a tiny network. The test compares the latents with the CPU's.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Name, and what of a request makes it; with `base`, where nothing else is said.
+/// (Name, settings of a request), for the model `base`.
 const FROM_NOTHING: [(&str, &str); 25] = [
     ("euler", ""),
     ("heun", r#""sampler_mode": "heun""#),
@@ -49,7 +49,7 @@ const FROM_NOTHING: [(&str, &str); 25] = [
     ("a reference", r#""reference_audio": "short.wav""#),
 ];
 
-/// The same, from a song.
+/// The same for tasks that start from a song.
 const FROM_A_SONG: [(&str, &str); 9] = [
     (
         "cover for a while",
@@ -82,7 +82,7 @@ const TURBO: [(&str, &str); 2] = [
     ("turbo with heun", r#""sampler_mode": "heun""#),
 ];
 
-/// A request in the folder, with its name.
+/// Writes a request with these settings to the folder and returns its path.
 fn request(place: &Path, name: &str, settings: &str, source: bool) -> PathBuf {
     let mut request: Value = serde_json::from_str(&format!("{{{settings}}}")).expect(name);
     let mut default = |key: &str, value: Value| {
@@ -106,7 +106,7 @@ fn request(place: &Path, name: &str, settings: &str, source: bool) -> PathBuf {
     path
 }
 
-/// Two tones, one of which beats.
+/// Writes two channels, each with two tones.
 fn sound(path: &Path, seconds: f64) {
     let format = hound::WavSpec {
         channels: 2,
@@ -125,7 +125,7 @@ fn sound(path: &Path, seconds: f64) {
     file.finalize().expect("a whole file");
 }
 
-/// The latents of every song of these requests, by their files' names, and what the program said.
+/// Returns the latents of every song of these requests, by file name, and the program's messages.
 fn made(
     place: &Path,
     model: &str,
@@ -160,7 +160,7 @@ fn made(
     (latents.map(read).collect(), said)
 }
 
-/// How far songs are from those that were expected, as a share of their power.
+/// Returns the relative error of the latents: the RMS of the difference by the RMS of `expected`.
 fn share(expected: &[f32], got: &[f32]) -> f64 {
     let power = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
     if expected.len() != got.len() {
@@ -172,7 +172,7 @@ fn share(expected: &[f32], got: &[f32]) -> f64 {
 
 #[test]
 fn every_option_of_sampling_gives_the_processors_latents() {
-    /// Some ten times what the worst of them is off by on Vulkan in software.
+    /// About ten times the largest error with a software Vulkan driver.
     const MOST: f64 = 3e-5;
     let place = tempfile::tempdir().expect("a folder");
     let place = place.path();
@@ -191,7 +191,7 @@ fn every_option_of_sampling_gives_the_processors_latents() {
         for (name, expected) in &expected {
             let share = got.get(name).map_or(f64::NAN, |got| share(expected, got));
             println!("{name}: off by {share:.1e}");
-            // NaN is no small share, nor is a song that is not there.
+            // NaN counts as too large, and so does a missing song.
             if !(share < MOST) {
                 problems.push(format!("{name} with {model} is off by {share:.1e}"));
             }

@@ -1,8 +1,7 @@
-//! The arithmetic of adapters: what is added to one weight.
+//! Arithmetic of adapters: the change of one weight.
 //!
-//! Everything is row-major and in f32; norms are summed in f64. Rows are shared out to the
-//! processor's cores, each of which computes its rows from beginning to end, so that the result does
-//! not depend on how many there are.
+//! Everything is row-major and in f32; norms are summed in f64. Rows are distributed over the CPU
+//! cores. One core computes a whole row, so the result does not depend on the number of cores.
 //!
 //! | kind | change of `W`, `[out, in]` |
 //! |---|---|
@@ -13,7 +12,8 @@
 //! | DoRA of PEFT | `m (W + D) / |W + D| - W`, rows |
 //! | DoRA of LyCORIS | `(W + D) (u m / (|W + D| + eps) + 1 - u) - W`, rows or columns |
 //!
-//! `s` is `alpha / rank` times the user's scale `u`; LyCORIS's DoRA has `u` in its own place.
+//! `s` is `alpha / rank` times the user's scale `u`. LyCORIS's DoRA applies `u` in its own formula
+//! instead.
 //!
 //! Source: LoRA, Hu et al. 2021, arXiv:2106.09685; LoKr and LoHa, Yeh et al. 2023,
 //! arXiv:2309.14859; DoRA, Liu et al. 2024, arXiv:2402.09353; PEFT `DoraLinearLayer`; LyCORIS
@@ -23,11 +23,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-/// LyCORIS adds the resolution of the weight's type to a length before it divides by it; the
-/// released weights are bf16.
+/// LyCORIS's epsilon: the resolution of the weight's type (bf16 for the released weights). It is
+/// added to a norm before the division by it.
 pub(super) const LYCORIS_EPSILON: f64 = 7.8125e-3;
 
-/// `scale a b`, where `a` is `[rows, inner]` and `b` `[inner, columns]`.
+/// Returns `scale a b`, where `a` is `[rows, inner]` and `b` is `[inner, columns]`.
 pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize, scale: f32) -> Vec<f32> {
     let mut result = vec![0.0; a.len() / inner.max(1) * columns];
     if columns == 0 || inner == 0 {
@@ -36,7 +36,7 @@ pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize, scale:
     // ANCHOR: product
     result.par_chunks_mut(columns).zip(a.par_chunks(inner)).for_each(|(row, factors)| {
         for (&factor, other) in factors.iter().zip(b.chunks_exact(columns)) {
-            // Rows of zeros are common: `B` begins as zeros.
+            // Rows of zeros are common: training initialises `B` with zeros.
             if factor != 0.0 {
                 row.iter_mut().zip(other).for_each(|(x, &y)| *x += factor * y);
             }
@@ -47,7 +47,8 @@ pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize, scale:
     result
 }
 
-/// `rows` of `scale (first ⊗ second)`, where `first` has `columns.0` columns and `second` `columns.1`.
+/// Returns `rows` of `scale (first ⊗ second)`. `first` has `columns.0` columns, `second` has
+/// `columns.1`.
 pub(super) fn kronecker(
     first: &[f32],
     second: &[f32],
@@ -71,26 +72,26 @@ pub(super) fn kronecker(
     result
 }
 
-/// `scale first ∘ second`, into `first`.
+/// Computes `scale first ∘ second` in place, into `first`.
 pub(super) fn hadamard(first: &mut [f32], second: &[f32], scale: f32) {
     first.iter_mut().zip(second).for_each(|(x, &y)| *x *= scale * y);
 }
 
-/// What DoRA's lengths do to a sum of weight and change.
+/// Variant of DoRA: how its lengths rescale the sum of weight and change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Lengths {
     /// PEFT: each row gets its length.
     Peft,
-    /// LyCORIS: each row, or each column, gets its length, blended by the user's scale.
+    /// LyCORIS: each row or column gets its length, blended by the user's scale.
     Lycoris {
-        /// Columns instead of rows, or groups of neighbouring ones: as many as there are lengths.
+        /// Columns instead of rows, or groups of adjacent columns: one group per length.
         of_columns: bool,
         /// The user's scale.
         user: f64,
     },
 }
 
-/// Makes of the change `delta` of `weight`, `[out, columns]`, the change with DoRA's `lengths`.
+/// Turns the change `delta` of `weight`, `[out, columns]`, into the change with DoRA's `lengths`.
 pub(super) fn decompose(
     weight: &[f32],
     delta: &mut [f32],
@@ -135,7 +136,7 @@ pub(super) fn decompose(
                 let norm = row.iter().zip(&*change).map(square).sum::<f64>().sqrt();
                 let factor = match how {
                     Lengths::Lycoris { user, .. } => blended(length, norm, user),
-                    // A row of zeros has no direction: no length can be given to it.
+                    // A row of zeros has no direction, so it cannot get a length.
                     Lengths::Peft if norm == 0.0 => 1.0,
                     Lengths::Peft => f64::from(length) / norm,
                 };
@@ -149,14 +150,14 @@ fn blended(length: f32, norm: f64, user: f64) -> f64 {
     user * f64::from(length) / (norm + LYCORIS_EPSILON) + (1.0 - user)
 }
 
-/// The change of `w` that `factor (w + d)` is.
+/// Returns the change of `w` that gives `factor (w + d)`.
 fn scaled(w: f32, d: f32, factor: f64) -> f32 {
     (f64::from(w + d) * factor - f64::from(w)) as f32
 }
 
-/// The sum of the squares.
+/// Returns the sum of the squares.
 pub(super) fn energy(values: &[f32]) -> f64 {
-    // Pieces of a fixed size, so that the sum is the same on every machine.
+    // Chunks of a fixed size make the sum the same on every machine.
     const PIECE: usize = 1 << 16;
     let piece = |values: &[f32]| values.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
     values.par_chunks(PIECE).map(piece).collect::<Vec<_>>().iter().sum()
@@ -201,7 +202,7 @@ mod tests {
         for (user, factor) in [(0.0, 1.0), (1.0, 10.0 / 5.0078125), (0.5, 5.0 / 5.0078125 + 0.5)] {
             for of_columns in [false, true] {
                 let mut delta = [2.0, 2.0];
-                // The same two numbers as a row of two and as a column of two.
+                // The same two numbers, as a row of two and as a column of two.
                 let columns = if of_columns { 1 } else { 2 };
                 let how = Lengths::Lycoris { of_columns, user };
                 decompose(&weight, &mut delta, columns, &[10.0], how);

@@ -1,7 +1,7 @@
-//! The file of an adapter: its modules, each with what is added to its weight.
+//! The file of an adapter: its modules, each with the change of its weight.
 //!
-//! Everything that can be said without a model is checked when it is opened: that each module is
-//! whole and its shapes agree, and that every number is one.
+//! Opening a file checks everything that does not need a model: each module is complete, its shapes
+//! agree, and every value is finite.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,30 +21,30 @@ use super::{
 };
 use crate::{Directory, Error, Layout, Tensors, error::Names};
 
-/// An adapter: changes for the weights of a diffusion transformer, whichever has them.
+/// An adapter: changes for the weights of any diffusion transformer that has them.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     path: PathBuf,
     tensors: Arc<Tensors>,
     modules: Vec<Module>,
-    /// Tensors that are no adapter's.
+    /// Tensors that do not belong to an adapter.
     spare: Vec<String>,
     unknown_settings: Vec<String>,
-    /// What else is worth saying of its settings and its place, a sentence each.
+    /// Notices about its settings and its location, one sentence each.
     notices: Vec<String>,
 }
 
 impl Adapter {
-    /// Opens the adapter at `path`: a safetensors file, or a directory as PEFT writes it.
+    /// Opens the adapter at `path`: a safetensors file, or a directory in PEFT's layout.
     ///
     /// # Errors
-    /// [`Error::Adapter`] for what is absent, foreign, incomplete, contradictory or not built;
-    /// those of a safetensors file that is cut or malformed.
+    /// [`Error::Adapter`] if it is absent, of another kind, incomplete, contradictory or
+    /// unsupported; an error of the safetensors file if it is cut or malformed.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let Location { directory, file, settings, lacks_settings } = location::locate(path)?;
         let tensors = Tensors::open_file(&directory, &file)?;
         let path = tensors.path().to_owned();
-        // A VAE has tensors called alpha too.
+        // A VAE also has tensors called alpha.
         if !tensors.names().any(key::is_change)
             && let Some(other) = other::by_names(&tensors)
         {
@@ -66,7 +66,7 @@ impl Adapter {
         for (name, group) in groups {
             let of_group = Module::of_group(name, &group, &tensors, &settings)?;
             if !of_group.iter().any(Module::is_product) {
-                // ComfyUI reads none beside a difference either.
+                // ComfyUI ignores an alpha beside a difference too.
                 spare.extend(group.get(&Role::Alpha).cloned());
             }
             modules.extend(of_group);
@@ -102,8 +102,8 @@ impl Adapter {
         Ok(this)
     }
 
-    /// Opens the adapter that `name` names: a path, or a file or directory of `adapters/` in the models
-    /// directory, whose `.safetensors` need not be written.
+    /// Opens the adapter called `name`: a path, or a file or directory in `adapters/` of the models
+    /// directory. The ending `.safetensors` is optional there.
     ///
     /// # Errors
     /// As [`Adapter::open`].
@@ -114,18 +114,18 @@ impl Adapter {
         Ok(this)
     }
 
-    /// What it is called: its file without the ending, or the directory around it where a tool gives
+    /// Returns its name: the file name without the ending, or the directory name if the tool gives
     /// all files the same name.
     pub fn name(&self) -> String {
         name::name(&self.path)
     }
 
-    /// The file of its tensors.
+    /// Returns the file of its tensors.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// `LoRA`, `LoKr`, `LoHa`, `differences`, several of them, and whether with DoRA.
+    /// Returns `LoRA`, `LoKr`, `LoHa`, `differences` or a combination, with a note on DoRA.
     pub fn kind(&self) -> String {
         let kinds: BTreeSet<_> = self.modules.iter().map(|module| module.kind()).collect();
         let kinds = kinds.into_iter().collect::<Vec<_>>().join(" and ");
@@ -137,31 +137,30 @@ impl Adapter {
         }
     }
 
-    /// The smallest and the largest rank, of the modules that have one.
+    /// Returns the smallest and the largest rank of the modules that have one.
     pub fn ranks(&self) -> Option<(usize, usize)> {
         let ranks = || self.modules.iter().filter_map(|module| module.rank);
         ranks().min().zip(ranks().max())
     }
 
-    /// The smallest and the largest alpha, of the modules that have one.
+    /// Returns the smallest and the largest alpha of the modules that have one.
     pub fn alphas(&self) -> Option<(f64, f64)> {
         let alphas = || self.modules.iter().filter_map(|module| module.alpha);
         alphas().min_by(f64::total_cmp).zip(alphas().max_by(f64::total_cmp))
     }
 
-    /// What the file calls what it changes, and the sizes: of a product `[out, in]`, of a difference
-    /// its own.
+    /// Returns the names of the changed parameters in the file, with shapes: `[out, in]` for a
+    /// product, the tensor's own shape for a difference.
     pub fn modules(&self) -> impl Iterator<Item = (String, &[usize])> {
         self.modules.iter().map(|module| (module.title(), module.shape.as_slice()))
     }
 
-    /// True if it changes nothing by its own settings, whatever scale it is given: the alpha of all its
-    /// modules is 0.
+    /// True if it changes nothing at any user scale, because the alpha of all its modules is 0.
     pub fn is_silent(&self) -> bool {
         self.modules.iter().all(Module::is_silent)
     }
 
-    /// The note on modules whose alpha is 0.
+    /// Returns the notice about modules whose alpha is 0.
     fn without_effect(&self) -> Option<String> {
         let silent = self.modules.iter().filter(|module| module.is_silent()).count();
         let name = self.path.display();
@@ -184,16 +183,16 @@ impl Adapter {
         }
     }
 
-    /// How many numbers its tensors have.
+    /// Returns the number of elements of its tensors.
     pub fn parameters(&self) -> u64 {
-        // An empty tensor may have sizes whose product is beyond every number.
+        // An empty tensor may have sizes whose product overflows.
         let size = |shape: &[usize]| shape.iter().copied().fold(1, usize::saturating_mul);
         let size = |name: &str| self.tensors.shape(name).map_or(0, size);
         self.tensors.names().map(|name| size(name) as u64).sum()
     }
 
-    /// Notes on parts of the file or its settings that are not used or have no effect, and on other files of
-    /// its name, one sentence each.
+    /// Returns notices about unused parts of the file or its settings, settings without effect, and
+    /// other files of the same name. One sentence each.
     pub fn unused(&self) -> Vec<String> {
         let mut said = self.notices.clone();
         said.extend(self.without_effect());
@@ -214,7 +213,7 @@ impl Adapter {
         said
     }
 
-    /// Tensors that are no known kind of change.
+    /// Returns the tensors that are not a known kind of change.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
         let names = self.spare.iter().map(String::as_str);
         names.filter(|name| key::read(name) == Key::Unknown)
@@ -228,7 +227,7 @@ impl Adapter {
         &self.tensors
     }
 
-    /// Reads every tensor once: a number that is none spoils a song.
+    /// Reads every tensor once: a NaN or infinite value would break the song.
     fn check_values(&self) -> Result<(), Error> {
         for name in self.modules.iter().flat_map(Module::tensors) {
             if !self.tensors.values::<f32>(name)?.iter().all(|x| x.is_finite()) {
@@ -240,14 +239,14 @@ impl Adapter {
     }
 }
 
-/// Tensors of modules, by their roles, and those that are no adapter's.
+/// Tensors of modules by their roles, and the tensors that do not belong to an adapter.
 type Grouped<'a> = (BTreeMap<&'a str, BTreeMap<Role, String>>, Vec<String>);
 
-/// Sorts `tensors` by the modules that they change.
+/// Groups `tensors` by the modules that they change.
 ///
 /// # Errors
-/// [`AdapterError::NotSupported`], [`AdapterError::Broken`] if one is there twice; a type that no
-/// weight has.
+/// [`AdapterError::NotSupported`]; [`AdapterError::Broken`] for a duplicate; an error if no weight
+/// has the tensor's type.
 fn grouped(tensors: &Tensors) -> Result<Grouped<'_>, Error> {
     let path = || tensors.path().to_owned();
     let mut groups = BTreeMap::<&str, BTreeMap<Role, String>>::new();
@@ -275,7 +274,7 @@ fn grouped(tensors: &Tensors) -> Result<Grouped<'_>, Error> {
     Ok((groups, spare))
 }
 
-/// The text pairs in the header of a safetensors file that is known to be well-formed.
+/// Returns the metadata (pairs of strings) in the header of a well-formed safetensors file.
 fn metadata(directory: &Directory, file: &str) -> Result<BTreeMap<String, String>, Error> {
     let bytes = directory.open(file)?;
     let header = bytes.all().split_first_chunk::<8>().and_then(|(length, rest)| {

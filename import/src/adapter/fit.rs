@@ -1,4 +1,4 @@
-//! An adapter on one model: which of its modules changes which parameter, and what is to be said.
+//! An adapter on one model: maps its modules to parameters, and collects notices.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,13 +22,14 @@ use crate::{Error, error::Names};
 pub struct Fitted {
     adapter: Adapter,
     scale: f64,
-    /// Paths of parameters to what changes them.
+    /// Paths of parameters to their changes.
     places: HashMap<String, Place>,
-    /// Weights of the network that could be changed.
+    /// Number of the network's weights that an adapter could change.
     targets: usize,
-    /// Modules that the model does not have, and what they seem to be of.
+    /// Modules that the model does not have, and the network that they seem to belong to.
     unmatched: Vec<(String, &'static str)>,
-    /// Parameters to the sums of squares of the change and of the weight, once they were read.
+    /// Parameters to the sums of squares of the change and of the weight. Filled when they are
+    /// read.
     measured: Mutex<BTreeMap<String, [f64; 2]>>,
 }
 
@@ -37,8 +38,8 @@ impl Fitted {
     ///
     /// # Errors
     /// [`AdapterError::NoMatch`], [`AdapterError::WrongShape`], [`AdapterError::Twice`],
-    /// [`AdapterError::NotSupported`] for what it has beside its changes,
-    /// [`AdapterError::NotAnAdapter`] of this model but of another kind.
+    /// [`AdapterError::NotSupported`] for tensors that are not changes,
+    /// [`AdapterError::NotAnAdapter`] for an adapter of a language model.
     pub(super) fn new(
         adapter: Adapter,
         scale: f64,
@@ -87,8 +88,8 @@ impl Fitted {
                 what: of(&unmatched),
             });
         }
-        // No transformer of the family has the same widths and more layers: these are a language
-        // model's, whose modules have the same names.
+        // No transformer of the family has the same widths and more layers. These modules belong to
+        // a language model, whose modules have the same names.
         if let Some((module, _)) = unmatched.iter().find(|(_, what)| *what == LAYERS_BEYOND) {
             return Err(AdapterError::NotAnAdapter {
                 path: path(),
@@ -109,33 +110,33 @@ impl Fitted {
         Ok(Self { adapter, scale, places, targets, unmatched, measured })
     }
 
-    /// The adapter.
+    /// Returns the adapter.
     pub fn adapter(&self) -> &Adapter {
         &self.adapter
     }
 
-    /// Its file.
+    /// Returns its file.
     pub fn path(&self) -> &Path {
         self.adapter.path()
     }
 
-    /// The user's scale: 1 = as it was trained, 0 = not at all.
+    /// Returns the user's scale: 1 = as trained, 0 = no effect.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// How many weights it changes, and how many there are that one could.
+    /// Returns the number of weights that it changes, and the number that it could change.
     pub fn matched(&self) -> (usize, usize) {
         (self.places.len(), self.targets)
     }
 
-    /// How many of its modules the model does not have.
+    /// Returns the number of its modules that the model does not have.
     pub fn unmatched(&self) -> usize {
         self.unmatched.len()
     }
 
-    /// The length of the change by that of the weights it changes, once they were read: `|D| / |W|`,
-    /// all of them as one long row.
+    /// Returns the relative size of the change, `|D| / |W|`, over all changed weights together.
+    /// `None` until all of them were read.
     pub fn change(&self) -> Option<f64> {
         if self.scale == 0.0 {
             return Some(0.0);
@@ -149,7 +150,7 @@ impl Fitted {
         Some(if change == 0.0 { 0.0 } else { (change / weight).sqrt() })
     }
 
-    /// What is worth saying before it is used, one sentence each.
+    /// Returns the notices to print before its use, one sentence each.
     pub fn notices(&self) -> Vec<String> {
         let mut said = self.adapter.unused();
         let name = self.path().display();
@@ -175,7 +176,7 @@ impl Fitted {
         said
     }
 
-    /// The note on modules that are several of the model's in one.
+    /// Returns the notice about modules that combine several of the model's modules.
     fn of_several(&self) -> Option<String> {
         let (count, first, order) = place::of_several(self.places.values())?;
         let (are, have) = if count == 1 { ("is", "its") } else { ("are each", "their") };
@@ -188,7 +189,7 @@ impl Fitted {
         ))
     }
 
-    /// What is to be said of modules without an alpha.
+    /// Returns the notice about modules without an alpha.
     fn without_alpha(&self) -> Option<String> {
         let name = self.path().display();
         let has = |with: bool| {
@@ -213,16 +214,16 @@ impl Fitted {
         }
     }
 
-    /// Whether it changes the parameter at `path`.
+    /// True if it changes the parameter at `path`.
     pub(super) fn changes(&self, path: &str) -> bool {
         self.place(path).is_some()
     }
 
-    /// The change of the parameter at `path`, if there is one, whose own values are `weight`; `read`
-    /// gives those of others. It is measured on the way.
+    /// Returns the change, if any, of the parameter at `path` with the values `weight`, and records
+    /// its size. `read` returns the values of other parameters.
     ///
     /// # Errors
-    /// If its file has been cut since it was opened; those of `read`.
+    /// If its file has been cut since it was opened; errors of `read`.
     pub(super) fn change_of(
         &self,
         path: &str,
@@ -240,7 +241,7 @@ impl Fitted {
         Ok(Some(change))
     }
 
-    /// What changes the parameter at `path`; at scale 0 nothing does, whatever DoRA's lengths are.
+    /// Returns the change of the parameter at `path`. None at scale 0, even with DoRA's lengths.
     fn place(&self, path: &str) -> Option<(&Place, &Module)> {
         let place = self.places.get(path).filter(|_| self.scale != 0.0)?;
         Some((place, self.adapter.list().get(place.module)?))
@@ -254,7 +255,7 @@ impl Fitted {
 /// Reads the values of the parameter at a path.
 pub(super) type Read<'a> = &'a dyn Fn(&str) -> Result<Vec<f32>, Error>;
 
-/// `the text encoder and the conditioner`
+/// Returns for example `the text encoder and the conditioner`.
 fn of(unmatched: &[(String, &'static str)]) -> String {
     let mut names: Vec<_> = unmatched.iter().map(|(_, other)| *other).collect();
     names.sort_unstable();
@@ -262,7 +263,7 @@ fn of(unmatched: &[(String, &'static str)]) -> String {
     names.join(" and ")
 }
 
-/// Why the shapes may differ.
+/// Returns the likely reason of different shapes.
 fn likely(expected: &[usize], found: &[usize]) -> &'static str {
     /// Hidden sizes of the released transformers, 2B and XL.
     const WIDTHS: [usize; 2] = [2048, 2560];
@@ -281,8 +282,8 @@ fn likely(expected: &[usize], found: &[usize]) -> &'static str {
     }
 }
 
-/// Refuses tensors of the model's modules that are no change of a known kind: to leave them out makes
-/// another song, and to replace a module, as PEFT does, is no matter of scale.
+/// Refuses unknown tensors of the model's modules. Without them the song would differ, and a
+/// replaced module (PEFT's `modules_to_save`) cannot be scaled.
 fn refuse_unknown(adapter: &Adapter, targets: &Targets) -> Result<(), AdapterError> {
     let names: Vec<_> =
         adapter.unknown().filter(|tensor| targets.has(tensor)).map(str::to_owned).collect();

@@ -1,10 +1,10 @@
-//! Layers of an adapter that are several of the model's in one, by rows.
+//! Fused layers: one layer of an adapter for several of the model's, stacked by rows.
 //!
-//! If a tool computes queries, keys and values by one product, its layer is their matrices one above
-//! the other, and so is an adapter of it: the rows of its change are those of the model's matrices, one
-//! after the other. With fewer heads of keys than of queries the first part is the largest.
+//! If a tool computes queries, keys and values by one product, its layer stacks their matrices. The
+//! change of such a layer stacks the changes of the model's matrices in the same way. If there are
+//! fewer key heads than query heads, the first part is the largest.
 //!
-//! | layer | rows | who calls it so |
+//! | layer | rows | used by |
 //! |---|---|---|
 //! | `to_qkv`, `to_kv` | q, k, v; k, v | diffusers `fuse_projections` |
 //! | `qkv_proj`, `gate_up_proj` | q, k, v; gate, up | vLLM, transformers (Phi-3) |
@@ -13,8 +13,9 @@
 //! | `c_attn` | q, k, v | Qwen 1 |
 //! | `linear_fc1`, `w13` | gate, up | Megatron, vLLM |
 //!
-//! A name that has the letters says the order. Megatron's and GPT-NeoX's layers of one row of heads after
-//! the other ([`MIXED`]) are not read: how many heads a group has is said nowhere in an adapter.
+//! A name with these letters tells the order. Megatron's and GPT-NeoX's layers, which interleave
+//! rows by groups of heads ([`MIXED`]), are not supported: an adapter does not store the number of
+//! heads in a group.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +24,7 @@ use std::{
 
 use super::AdapterError;
 
-/// (Modules one above the other, what the layer of all of them is called).
+/// (Stacked modules, names of the layer that combines them).
 const LAYERS: &[(&[&str], &[&str])] = &[
     (
         &["q_proj", "k_proj", "v_proj"],
@@ -54,10 +55,10 @@ const LAYERS: &[(&[&str], &[&str])] = &[
     (&["up_proj", "gate_proj"], &["up_gate_proj", "up_gate"]),
 ];
 
-/// Layers of queries, keys and values whose rows are in groups of heads, or in one order or the other.
+/// Layers of queries, keys and values whose rows may be interleaved by groups of heads.
 const MIXED: &[&str] = &["query_key_value", "linear_qkv"];
 
-/// The names of layers of several of the modules with a weight in `shapes`, and these modules.
+/// Returns the names of possible fused layers of the weights in `shapes`, and their modules.
 pub(super) fn layers(shapes: &BTreeMap<String, Vec<usize>>) -> Vec<(String, Vec<String>)> {
     let modules: BTreeSet<&str> =
         shapes.keys().filter_map(|path| path.strip_suffix(".weight")).collect();
@@ -74,14 +75,14 @@ pub(super) fn layers(shapes: &BTreeMap<String, Vec<usize>>) -> Vec<(String, Vec<
     found
 }
 
-/// True if `name`, with dots or with underscores, is a layer of attention whose rows are mixed; `has` knows
-/// the layers by name.
+/// True if `name`, with dots or with underscores, is an attention layer with interleaved rows.
+/// `has` tells if a layer of that name exists.
 pub(super) fn is_mixed(name: &str, has: impl Fn(&str) -> bool) -> bool {
     let parent = MIXED.iter().find_map(|leaf| name.strip_suffix(leaf));
     parent.is_some_and(|parent| has(&format!("{parent}q_proj")))
 }
 
-/// The error for a layer that cannot be taken apart.
+/// Returns the error for a layer that cannot be split.
 pub(super) fn mixed(path: PathBuf, module: &str) -> AdapterError {
     let what = format!(
         "a layer of queries, keys and values in one (`{module}`) whose rows may be in groups of heads, \

@@ -1,4 +1,4 @@
-//! From the path of an adapter to its file of tensors and the settings beside it.
+//! Finds an adapter's tensor file and its settings from a path.
 
 use std::path::{Path, PathBuf};
 
@@ -8,29 +8,29 @@ use crate::{
     error::{Names, Places},
 };
 
-/// PEFT's settings and tensors.
+/// File names of PEFT's settings and tensors.
 const PEFT: [&str; 2] = ["adapter_config.json", "adapter_model.safetensors"];
 
-/// What ACE-Step's training calls its file of LyCORIS.
+/// LyCORIS file names of ACE-Step's training.
 const LYCORIS: [&str; 2] = ["lokr_weights.safetensors", "lora_weights.safetensors"];
 
-/// Where ACE-Step's training puts what it has trained, the one inside the other.
+/// Directories, one in the other, that ACE-Step's training writes its result to.
 const INNER: [&str; 2] = ["adapter", "final"];
 
-/// The directory of adapters among the models.
+/// Subdirectory of the models directory for adapters.
 const AMONG_MODELS: &str = "adapters";
 
-/// Where a name leads.
+/// Path of a found adapter.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
-    /// What else has the name, a sentence each.
+    /// Notices about other adapters of the same name, one sentence each.
     pub(super) notices: Vec<String>,
 }
 
-/// Finds the adapter that `name` names: a path, or a file or directory of `adapters/` in the models
-/// directory, whose `.safetensors` need not be written. A directory without an adapter, such as the
-/// one with the recordings, does not stand in the way of one that has it.
+/// Finds the adapter called `name`: a path, or a file or directory in `adapters/` of the models
+/// directory. The ending `.safetensors` is optional there. A directory without an adapter, such as
+/// one with recordings, is passed over if another one has it.
 ///
 /// # Errors
 /// [`AdapterError::Absent`].
@@ -48,7 +48,7 @@ pub(super) fn find(name: &str, layout: &Layout) -> Result<Found, Error> {
             there.push(path.clone());
         }
     }
-    // If none holds one, what is wrong with the first is said when it is opened.
+    // If none holds an adapter, opening the first one reports the error.
     let holds_one = |path: &&PathBuf| !path.is_dir() || holds_adapter(path);
     let Some(path) = there.iter().find(holds_one).or(there.first()) else {
         let (name, looked_for) = (name.to_owned(), Places(candidates));
@@ -67,20 +67,20 @@ pub(super) fn find(name: &str, layout: &Layout) -> Result<Found, Error> {
     Ok(Found { path: path.clone(), notices })
 }
 
-/// A file of tensors, and the text of PEFT's settings where it has some.
+/// A file of tensors, and the text of PEFT's settings if there are any.
 #[derive(Debug)]
 pub(super) struct Location {
     pub(super) directory: Directory,
     pub(super) file: String,
     pub(super) settings: Option<(&'static str, String)>,
-    /// Whether settings should be there and are not, so that the tensors must say every alpha.
+    /// True if required settings are missing, so that the tensors must hold every alpha.
     pub(super) lacks_settings: bool,
 }
 
-/// Looks at `path`, a file or a directory.
+/// Locates the adapter at `path`, a file or a directory.
 ///
 /// # Errors
-/// If there is nothing there, or no adapter.
+/// If nothing exists there, or it is not an adapter.
 pub(super) fn locate(path: &Path) -> Result<Location, Error> {
     if path.is_dir() {
         return of_directory(path);
@@ -90,7 +90,7 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
         let (name, looked_for) = (path.display().to_string(), Places(vec![path.to_owned()]));
         return Err(AdapterError::Absent { name, looked_for }.into());
     };
-    // `Path::parent` of a bare name is empty, which is no directory.
+    // `Path::parent` of a bare file name is empty, which is not a directory.
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     if [".pt", ".bin", ".pth", ".ckpt"].iter().any(|ending| file.ends_with(ending)) {
         return Err(other::pickle().refused(path).into());
@@ -102,21 +102,21 @@ pub(super) fn locate(path: &Path) -> Result<Location, Error> {
         return of_directory(parent);
     }
     let directory = Directory::Disk(parent.to_owned());
-    // Settings beside the only adapter of a directory are its own, whatever it was renamed to.
+    // Settings beside the only adapter of a directory belong to it, even if the file was renamed.
     let has_settings =
         directory.has(PEFT[0]) && (file == PEFT[1] || safetensors_in(parent).len() == 1);
     let settings = match has_settings {
         true => Some((PEFT[0], directory.text(PEFT[0])?)),
         false => None,
     };
-    // Without the dot of a bare name, so that messages say what was typed.
+    // Without the `.` of a bare name, so that messages show the path as the user typed it.
     let directory = Directory::Disk(path.parent().unwrap_or(parent).to_owned());
     let lacks_settings = file == PEFT[1] && settings.is_none();
     Ok(Location { directory, file, settings, lacks_settings })
 }
 
-/// Looks into the directory `path` and those in it where training puts an adapter: for a file that
-/// only adapters are called, then for any.
+/// Searches the directory `path` and the subdirectories that training writes to: first for a known
+/// file name of adapters, then for any safetensors file.
 fn of_directory(path: &Path) -> Result<Location, Error> {
     let has_any = |directory: &&PathBuf| !safetensors_in(directory).is_empty();
     let directories: Vec<_> = with_inner(path).collect();
@@ -137,33 +137,33 @@ fn of_directory(path: &Path) -> Result<Location, Error> {
     Ok(Location { directory, file, settings, lacks_settings })
 }
 
-/// The directory `path`, and those in it in which ACE-Step's training puts an adapter.
+/// Returns the directory `path` and its subdirectories that ACE-Step's training writes to.
 fn with_inner(path: &Path) -> impl Iterator<Item = PathBuf> {
     let [adapter, last] = INNER;
     let inner = [path.join(adapter), path.join(last), path.join(last).join(adapter)];
     std::iter::once(path.to_owned()).chain(inner)
 }
 
-/// Whether the directory `path`, or one in it where training puts it, seems to hold an adapter.
+/// True if the directory `path`, or a subdirectory of the training, seems to hold an adapter.
 fn holds_adapter(path: &Path) -> bool {
-    // One of several files is for the user to name, and settings without tensors are an error.
+    // Several files and settings without tensors also count: opening them reports a clear error.
     with_inner(path).any(|directory| is_known(&directory) || !safetensors_in(&directory).is_empty())
 }
 
-/// Whether the directory `path` has a file that only adapters are called.
+/// True if the directory `path` has a file with a name that only adapters have.
 fn is_known(path: &Path) -> bool {
     [PEFT[0], LYCORIS[0], LYCORIS[1], PEFT[1]].iter().any(|file| path.join(file).is_file())
 }
 
-/// The file of tensors in the directory `path`.
+/// Returns the name of the tensor file in the directory `path`.
 ///
 /// # Errors
-/// Why none can be told.
+/// The reason why there is not exactly one.
 fn file_of(path: &Path) -> Result<String, String> {
     let has = |file: &str| path.join(file).is_file();
     let named = match has(PEFT[0]) {
         true => vec![PEFT[1]],
-        // Without its settings it may be what is left of another training.
+        // Without settings, PEFT's file may be left over from another training, so it comes last.
         false => vec![LYCORIS[0], LYCORIS[1], PEFT[1]],
     };
     if let Some(file) = named.into_iter().find(|file| has(file)) {
@@ -185,14 +185,14 @@ fn file_of(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The names of the safetensors files in the directory `path`, in order.
+/// Returns the names of the safetensors files in the directory `path`, sorted.
 fn safetensors_in(path: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else { return vec![] };
     let mut names: Vec<_> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let name = path.file_name()?.to_string_lossy().into_owned();
-            // Other systems leave files with a dot before the name of the real one.
+            // macOS writes files with `._` before the name of the real file.
             let is_one = name.ends_with(".safetensors") && !name.starts_with('.');
             (is_one && path.is_file()).then_some(name)
         })

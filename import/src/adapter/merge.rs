@@ -1,13 +1,13 @@
-//! Adapters on the weights of one model, and the sum.
+//! Several adapters on the weights of one model, and their sum.
 //!
 //! Each adapter's change is computed from the checkpoint's own weight, and the changes are added:
-//! `W' = W + (D1 + D2 + ..)` in f32, rounded once to the type of the network. So their order means
-//! nothing but the last bit, and DoRA, whose change depends on the weight, sees the same weight
-//! wherever it stands.
+//! `W' = W + (D1 + D2 + ..)` in f32, rounded once to the type of the network. Their order therefore
+//! changes at most the last bit, and DoRA, whose change depends on the weight, sees the same weight
+//! at any position.
 //!
-//! acestep.cpp rounds the factors of a LoRA and each change to bf16 first, as PEFT does with a
-//! network in bf16. Here nothing is rounded before the sum: that costs no time, and small changes
-//! arrive better.
+//! acestep.cpp rounds the factors of a LoRA and each change to bf16 first, as PEFT does for a
+//! network in bf16. Here nothing is rounded before the sum: this costs no time and keeps small
+//! changes better.
 
 use std::{
     collections::BTreeMap,
@@ -24,19 +24,19 @@ use crate::{Error, safetensors::is_beyond_f16};
 #[derive(Debug, Default)]
 pub struct Adapters {
     list: Vec<Fitted>,
-    /// Parameters of the network to what became of them, once they were read.
+    /// Parameters of the network to their rounding statistics. Filled when they are read.
     rounded: Mutex<BTreeMap<String, Rounded>>,
 }
 
-/// How much of all changes is left in a narrow type.
+/// Share of the changes that remains after rounding to a narrow type.
 #[derive(Debug, Clone, Copy)]
 struct Rounded {
-    /// The change before rounding times that after it, and times itself.
+    /// The change before rounding times the change after it, and times itself.
     products: [f64; 2],
 }
 
 impl Adapters {
-    /// Fits `adapters`, each with its scale, to the parameters, path and shape, of the transformer
+    /// Fits `adapters`, each with its scale, to the parameters (path and shape) of the transformer
     /// of `model`.
     ///
     /// # Errors
@@ -54,21 +54,22 @@ impl Adapters {
         Ok(Self { list, rounded: Mutex::default() })
     }
 
-    /// Each of them, in the order in which they were given.
+    /// Returns the adapters in the order in which they were given.
     pub fn list(&self) -> &[Fitted] {
         &self.list
     }
 
-    /// Whether the parameter at `path` is changed.
+    /// True if an adapter changes the parameter at `path`.
     pub(crate) fn change(&self, path: &str) -> bool {
         self.list.iter().any(|fitted| fitted.changes(path))
     }
 
-    /// `weight`, the values of the parameter at `path` in f32, with all changes, as `dtype`; `read` gives
-    /// the values of others.
+    /// Returns `weight` (f32 values of the parameter at `path`) with all changes, as `dtype`.
+    /// `read` returns the values of other parameters.
     ///
     /// # Errors
-    /// If a value does not fit into `dtype`, or a file has been cut since it was opened; those of `read`.
+    /// If a value does not fit into `dtype`, or a file has been cut since it was opened; errors of
+    /// `read`.
     pub(crate) fn merge(
         &self,
         path: &str,
@@ -90,7 +91,7 @@ impl Adapters {
         let width = shape.last().copied().unwrap_or(1);
         let before = (dtype != DType::F32).then(|| as_type(&weight, width, dtype));
         for (w, &change) in weight.iter_mut().zip(&sum) {
-            // Minus zero plus zero would be another number.
+            // -0 + 0 would give +0.
             if change != 0.0 {
                 *w += change;
             }
@@ -112,15 +113,16 @@ impl Adapters {
         }
         self.rounded().insert(path.to_owned(), rounded);
         let data = TensorData::new(weight, shape);
-        // Eight bits are rounded to when the network is filled.
+        // The network rounds to int8 when it is filled.
         Ok(match dtype {
             DType::F32 | DType::I8 => data,
             narrow => data.convert_dtype(narrow),
         })
     }
 
-    /// How much of the changes arrived in the network, 1 = all: bf16, f16 and eight bits round small ones
-    /// away. `None` before it was read, if nothing changes, or in f32.
+    /// Returns the share of the changes that remains in the network, 1 = all: rounding to bf16, f16
+    /// and int8 removes small ones. `None` before the weights were read, if nothing changes, or in
+    /// f32.
     pub fn arrived(&self) -> Option<f64> {
         let [with, own] = self
             .rounded()
@@ -134,7 +136,7 @@ impl Adapters {
     }
 }
 
-/// What rows of `width` are once they are kept as `dtype`.
+/// Returns rows of `width` after rounding to `dtype`.
 fn as_type(values: &[f32], width: usize, dtype: DType) -> Vec<f32> {
     match dtype {
         DType::BF16 => values.iter().map(|&value| bf16::from_f32(value).to_f32()).collect(),
@@ -146,7 +148,7 @@ fn as_type(values: &[f32], width: usize, dtype: DType) -> Vec<f32> {
     }
 }
 
-/// Numbers under one scale, see [`acestep_model::kernel::eight_bits`].
+/// Values that share one scale, see [`acestep_model::kernel::eight_bits`].
 const BLOCK: usize = 32;
 
 fn eight(block: &[f32]) -> impl Iterator<Item = f32> {
@@ -155,5 +157,5 @@ fn eight(block: &[f32]) -> impl Iterator<Item = f32> {
     block.iter().map(round)
 }
 
-/// Shared by those who read the network's parameters.
+/// Adapters shared by all readers of the network's parameters.
 pub(crate) type Shared = Arc<Adapters>;

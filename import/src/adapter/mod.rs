@@ -1,25 +1,25 @@
 //! Adapters: LoRA, LoKr, LoHa, DoRA and whole differences, added to the weights of the diffusion
-//! transformer while it is read.
+//! transformer while they are read.
 //!
 //! | module | what |
 //! |---|---|
-//! | `location` | the path of an adapter to its files |
-//! | `name` | what it is called |
-//! | `other` | what a file is that is no adapter |
-//! | `key` | a tensor's name to module and role |
-//! | `settings` | rank, alpha, and what is not built |
+//! | `location` | finds the files of an adapter from its path |
+//! | `name` | the display name of an adapter |
+//! | `other` | recognises files that are not adapters |
+//! | `key` | splits a tensor's name into module and role |
+//! | `settings` | rank, alpha, and unsupported settings |
 //! | `file` | [`Adapter`]: the modules of a file, checked |
-//! | `module` | the tensors of one module, and what they add to its parameters |
-//! | `product` | the products that a change can be |
-//! | `target` | what tools call the transformer's modules |
-//! | `fused` | layers that are several of the transformer's in one |
+//! | `module` | the tensors of one module, and its change of a parameter |
+//! | `product` | the kinds of product that form a change |
+//! | `target` | the names that tools give to the transformer's modules |
+//! | `fused` | layers that combine several of the transformer's modules |
 //! | `fit` | [`Fitted`]: an adapter on a model, by module and parameter |
-//! | `place` | parameters, each with what changes it |
-//! | `merge` | [`Adapters`]: several on a model, and the sum |
+//! | `place` | parameters, each with the module that changes it |
+//! | `merge` | [`Adapters`]: several adapters on a model, and their sum |
 //! | `delta` | the arithmetic |
 //!
-//! An adapter costs nothing while a song is made: its network has the shapes it had, and one weight
-//! after the other is changed on its way from the file into the network.
+//! An adapter costs nothing during generation: the network keeps its shapes, and each weight is
+//! changed on its way from the file into the network.
 
 mod delta;
 mod file;

@@ -1,4 +1,4 @@
-//! The change of one parameter: its tensors in the file, how strongly they work, what is added.
+//! The change of one parameter: its tensors in the file, its scale and its values.
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
@@ -14,26 +14,26 @@ use crate::{Error, Tensors};
 /// The change of one parameter of a module.
 #[derive(Debug, Clone)]
 pub(super) struct Module {
-    /// What the file calls the module.
+    /// The module's name in the file.
     pub(super) name: String,
     pub(super) parameter: Parameter,
     product: Product,
-    /// DoRA's lengths: a tensor's name, and how they are meant.
+    /// DoRA's lengths: a tensor's name, and the variant.
     lengths: Option<(String, Dora)>,
-    /// `[out, in]`, what follows the first size flattened; of a difference its own shape.
+    /// `[out, in]` with the later sizes flattened; for a difference its own shape.
     pub(super) shape: Vec<usize>,
     pub(super) rank: Option<usize>,
     pub(super) alpha: Option<f64>,
-    /// `alpha / rank`; 1 of a difference.
+    /// `alpha / rank`; 1 for a difference.
     factor: f64,
 }
 
-/// What of a module is changed.
+/// The changed parameter of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parameter {
-    /// Its weight, which is a matrix or can be laid out as one.
+    /// Its weight, as a matrix or flattened to one.
     Matrix,
-    /// Its weight, of whatever shape, or the parameter that has the module's name itself.
+    /// Its weight of any shape, or the parameter that has the module's own name.
     Any,
     Bias,
 }
@@ -45,7 +45,7 @@ enum Dora {
 }
 
 impl Module {
-    /// From the tensors of module `name`, by their roles: what changes its weight, and its bias.
+    /// Builds the changes of weight and bias of module `name` from its tensors, by their roles.
     ///
     /// # Errors
     /// [`AdapterError::Broken`].
@@ -105,12 +105,12 @@ impl Module {
         Ok(found)
     }
 
-    /// `LoRA`, `LoKr`, `LoHa` or `differences`.
+    /// Returns `LoRA`, `LoKr`, `LoHa` or `differences`.
     pub(super) fn kind(&self) -> &'static str {
         self.product.kind()
     }
 
-    /// What of the model it changes, as the file spells it.
+    /// Returns the name of the changed parameter, as the file spells it.
     pub(super) fn title(&self) -> String {
         match self.parameter {
             Parameter::Matrix | Parameter::Any => self.name.clone(),
@@ -118,50 +118,50 @@ impl Module {
         }
     }
 
-    /// Whether it is a product, which has a scale, and no difference.
+    /// True if it is a product, which has a scale, and not a difference.
     pub(super) fn is_product(&self) -> bool {
         self.parameter == Parameter::Matrix
     }
 
-    /// The number of its rows.
+    /// Returns the number of its rows.
     pub(super) fn rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(1)
     }
 
-    /// Whether it is for a parameter of `shape`.
+    /// True if it fits a parameter of `shape`.
     pub(super) fn fits(&self, shape: &[usize]) -> bool {
         if let (true, [rows, rest @ ..]) = (self.is_product(), shape) {
             return self.shape == [*rows, rest.iter().product()];
         }
-        // A vector may be written as a matrix of one column.
+        // A vector may be stored as a matrix with one column.
         let sizes = |shape: &[usize]| -> Vec<usize> {
             shape.iter().copied().filter(|&size| size != 1).collect()
         };
         sizes(&self.shape) == sizes(shape)
     }
 
-    /// Whether DoRA gives it lengths.
+    /// True if it has DoRA's lengths.
     pub(super) fn has_lengths(&self) -> bool {
         self.lengths.is_some()
     }
 
-    /// The tensors that the change is made of.
+    /// Returns the tensors of the change.
     pub(super) fn tensors(&self) -> impl Iterator<Item = &str> {
         let lengths = self.lengths.as_ref().map(|(name, _)| name.as_str());
         self.product.tensors().into_iter().chain(lengths)
     }
 
-    /// True if it changes nothing, whatever the user's scale is: its alpha makes every product 0, and no
-    /// lengths are given to the sum.
+    /// True if it changes nothing at any user scale: its alpha makes every product 0, and it has no
+    /// lengths.
     pub(super) fn is_silent(&self) -> bool {
         self.is_product() && self.factor as f32 == 0.0 && !self.has_lengths()
     }
 
-    /// The change of `weight`, which is `rows` of the module, row-major, at the user's scale `user`.
-    /// Lengths of columns are those of all rows, which `whole` reads.
+    /// Returns the change of `weight`, the `rows` of the module (row-major), at the user's scale
+    /// `user`. Column lengths need all rows, which `whole` reads.
     ///
     /// # Errors
-    /// If the file has been cut since it was opened; those of `whole`.
+    /// If the file has been cut since it was opened; errors of `whole`.
     pub(super) fn change(
         &self,
         tensors: &Tensors,
@@ -174,7 +174,7 @@ impl Module {
             _ => user,
         };
         let [all, rest @ ..] = &self.shape[..] else {
-            // One number.
+            // A scalar.
             return self.product.values(tensors, 1, &(0..1), (self.factor * outer) as f32);
         };
         let columns = rest.iter().product();
@@ -202,18 +202,18 @@ impl Module {
     }
 }
 
-/// The module's own alpha, if it has one; the inner error is for one that is no number.
+/// Returns the module's own alpha, if it has one. The inner error is for an invalid value.
 fn alpha(
     group: &BTreeMap<Role, String>,
     tensors: &Tensors,
 ) -> Result<Option<Result<f64, String>>, Error> {
     let Some(tensor) = group.get(&Role::Alpha) else { return Ok(None) };
-    // torch makes whole numbers of Python's.
+    // torch stores Python's integers as integer tensors.
     let alpha = tensors.number(tensor)?.filter(|alpha| alpha.is_finite());
     Ok(Some(alpha.ok_or_else(|| "its alpha is not one number".to_owned())))
 }
 
-/// DoRA's lengths among the tensors of a module.
+/// Returns DoRA's lengths among the tensors of a module.
 fn lengths(
     group: &BTreeMap<Role, String>,
     tensors: &Tensors,
@@ -236,7 +236,7 @@ fn lengths(
         (false, &[1, width], &[_, columns]) if width == columns => {
             Dora::Lycoris { of_columns: true }
         }
-        // Of a convolution: one for each input, whose weights lie side by side.
+        // A convolution has one length per input channel, whose weights are adjacent columns.
         (false, &[1, inputs, ref taps @ ..], &[_, columns])
             if !taps.is_empty()
                 && taps.iter().all(|&size| size == 1)

@@ -1,8 +1,8 @@
-//! What an adapter is called: training tools give all of theirs the same file name.
+//! Display names of adapters. Training tools give the same file name to all of theirs.
 
 use std::path::Path;
 
-/// Names of files and directories that every training of some tool has.
+/// File and directory names that a tool uses in every training.
 const EVERYWHERES: &[&str] = &[
     "adapter",
     "adapter_model",
@@ -14,15 +14,15 @@ const EVERYWHERES: &[&str] = &[
     "pytorch_lora_weights",
 ];
 
-/// What directories begin with that are one state of a training out of many.
+/// Prefixes of directories that hold one checkpoint of a training.
 const STAGES: &[&str] = &["epoch_", "step_", "checkpoint-", "checkpoint_"];
 
-/// What the adapter in the file `path` is called: the file without its ending, or where that says
-/// nothing the directory around it, with the state of the training: `voice`, `voice/epoch_10`.
+/// Returns the display name of the adapter in the file `path`: the file name without the ending, or
+/// the directory name if the file name is generic. The checkpoint follows: `voice/epoch_10`.
 pub(super) fn name(path: &Path) -> String {
     let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
     let stem = path.file_stem().map(text).unwrap_or_default();
-    // The directories above a relative path have names too.
+    // A relative path has parent directories too.
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folders = whole.ancestors().skip(1).filter_map(|folder| folder.file_name().map(text));
     let mut telling = std::iter::once(stem.clone())

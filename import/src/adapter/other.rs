@@ -1,7 +1,7 @@
-//! Files and directories that are no adapter, called what they are.
+//! Recognises files and directories that are not adapters.
 //!
-//! A file is known by its first bytes, a safetensors file by the names of its tensors, a directory by
-//! the files that every model of its kind has.
+//! A file is recognised by its first bytes, a safetensors file by the names of its tensors, and a
+//! directory by the files that every model of its kind has.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     kind::{self, Kind},
 };
 
-/// A kind of file that is no adapter, and what to do with it.
+/// A kind of file that is not an adapter, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Other {
     /// A noun phrase.
@@ -26,7 +26,7 @@ impl Other {
         Self { what: what.into(), remedy }
     }
 
-    /// The error for the file or directory at `path`, which is this.
+    /// Returns the error for the file or directory at `path` of this kind.
     pub(super) fn refused(self, path: &Path) -> AdapterError {
         let reason = format!("it is {}", self.what);
         AdapterError::NotAnAdapter { path: path.to_owned(), reason, remedy: self.remedy }
@@ -48,12 +48,12 @@ const PAGE: &str = "the page about the file was saved, not the file: on the hub 
 const ONE_OF_THIS: &str =
     "take an adapter of ACE-Step 1.5: a LoRA, LoKr or LoHa as a .safetensors file";
 
-/// A file that PyTorch saves without safetensors.
+/// A file of `torch.save`.
 pub(super) fn pickle() -> Other {
     Other::new("a pickle of PyTorch, which can hold programs and is not read", PICKLE)
 }
 
-/// The kind of the file at `path` by its first bytes; none of one that may be safetensors.
+/// Returns the kind of the file at `path` by its first bytes; `None` if it may be safetensors.
 pub(super) fn by_bytes(path: &Path) -> Option<Other> {
     let mut first = Vec::new();
     File::open(path).and_then(|file| file.take(64).read_to_end(&mut first)).ok()?;
@@ -62,7 +62,7 @@ pub(super) fn by_bytes(path: &Path) -> Option<Other> {
         "an adapter is a file of weights; sound is given as --src-audio or --reference-audio",
     );
     Some(match &first[..] {
-        // The length of a safetensors header, then its JSON.
+        // Safetensors: the length of the header, then its JSON.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => return None,
         [b'G', b'G', b'U', b'F', ..] => gguf(path),
         // The zip of `torch.save`, and the pickle of older versions.
@@ -100,7 +100,7 @@ fn gguf(path: &Path) -> Other {
     }
 }
 
-/// A network of this family.
+/// A network of the ACE-Step family.
 fn of(kind: Kind) -> Other {
     let remedy = match kind {
         Kind::Dit => AS_MODEL,
@@ -110,7 +110,7 @@ fn of(kind: Kind) -> Other {
     Other::new(kind.name(), remedy)
 }
 
-/// The kind of a safetensors file by the names of its `tensors`, none of which is an adapter's.
+/// Returns the kind of a safetensors file by the names of its `tensors`, which hold no adapter.
 pub(super) fn by_names(tensors: &Tensors) -> Option<Other> {
     let any = |is: &dyn Fn(&str) -> bool| tensors.names().any(is);
     if any(&|name| name.contains("lyric_embs.") || name.contains("genre_embedder.")) {
@@ -122,12 +122,12 @@ pub(super) fn by_names(tensors: &Tensors) -> Option<Other> {
     })
 }
 
-/// The networks of this family among `tensors`.
+/// Returns the networks of the ACE-Step family among `tensors`.
 fn networks(tensors: &Tensors) -> Option<Other> {
     let held = foreign::networks(&|name| tensors.has(name));
     match held[..] {
         [] => None,
-        // Their tensors have the same names; how many tokens there are tells the released ones.
+        // Their tensors have the same names; only the size of the vocabulary differs.
         [Kind::TextEncoder, Kind::LanguageModel] => Some(Other::new(
             "a Qwen3 network: a text encoder or a language model",
             "a language model is passed as --lm-model; the text encoder is a part of a model, which \
@@ -142,10 +142,10 @@ fn networks(tensors: &Tensors) -> Option<Other> {
     }
 }
 
-/// (Whether a tensor of that name tells it, what the file is, what to do).
+/// (Predicate on a tensor's name, kind of the file, remedy).
 type Sign = (fn(&str) -> bool, &'static str, &'static str);
 
-/// Files whose networks have no marker that they are opened by.
+/// Kinds of files that `foreign` cannot recognise.
 const SIGNS: &[Sign] = &[
     (
         |name| name.contains(".res_unit1.") || name.ends_with(".snake1.alpha"),
@@ -197,7 +197,7 @@ const SIGNS: &[Sign] = &[
     ),
 ];
 
-/// The error for a file of `tensors` none of which is an adapter's, and of which no more is known.
+/// Returns the error for a file of unknown kind whose `tensors` hold no adapter.
 pub(super) fn unknown(tensors: &Tensors) -> AdapterError {
     let names: Vec<_> = tensors.names().map(str::to_owned).collect();
     let is_whole = names.iter().any(|name| name.ends_with("_proj.weight"));
@@ -210,7 +210,7 @@ pub(super) fn unknown(tensors: &Tensors) -> AdapterError {
     AdapterError::NotAnAdapter { path: tensors.path().to_owned(), reason, remedy }
 }
 
-/// The kind of the directory at `path`, in which no adapter was found.
+/// Returns the kind of the directory at `path`, which holds no adapter.
 pub(super) fn by_directory(path: &Path) -> Option<Other> {
     if path.join(foreign::PIPELINE).is_file() {
         return Some(Other::new("a pipeline of diffusers, a whole model", AS_MODEL));
@@ -223,7 +223,7 @@ pub(super) fn by_directory(path: &Path) -> Option<Other> {
     let config = serde_json::from_str(config.trim_start_matches('\u{feff}')).ok()?;
     let kind = kind::declared(&config).ok()?;
     Some(match kind {
-        // The language model declares the same.
+        // The language model has the same declaration.
         Kind::TextEncoder => Other {
             what: "a Qwen3 network: a text encoder or a language model".to_owned(),
             remedy: AS_LANGUAGE_MODEL,

@@ -1,4 +1,4 @@
-//! Parameters of the model, each with what changes it.
+//! Parameters of the model, each with the module that changes it.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -7,15 +7,16 @@ use super::module::Module;
 /// The module that changes a parameter.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The place in the adapter's list of modules.
+    /// The index in the adapter's list of modules.
     pub(super) module: usize,
-    /// The rows of that module that are the parameter's.
+    /// The rows of that module that belong to the parameter.
     pub(super) rows: Range<usize>,
     /// The parameters that share the module, in the order of their rows.
     pub(super) sharing: Arc<[String]>,
 }
 
-/// The shape of matrices or vectors one above the other; that of the first where they cannot be.
+/// Returns the shape of matrices or vectors stacked by rows. The shape of the first if they cannot
+/// be stacked.
 pub(super) fn together(found: &[(&str, &[usize])]) -> Vec<usize> {
     let mut shape = found.first().map(|(_, shape)| shape.to_vec()).unwrap_or_default();
     if let [rows, rest @ ..] = &mut shape[..]
@@ -26,7 +27,7 @@ pub(super) fn together(found: &[(&str, &[usize])]) -> Vec<usize> {
     shape
 }
 
-/// The parameters `found` of `module`, which is at `place` in its list, each with its rows.
+/// Returns the parameters `found` of `module`, which has the index `place`, each with its rows.
 pub(super) fn divided(
     place: usize,
     module: &Module,
@@ -36,7 +37,7 @@ pub(super) fn divided(
     let mut at = 0;
     let one = |(path, shape): &(&str, &[usize])| {
         let rows = match found {
-            // As the file lays it out, which may be another shape of as many numbers.
+            // The rows in the file, which may have another shape with the same number of elements.
             [_] => module.rows(),
             _ => shape.first().copied().unwrap_or(1),
         };
@@ -48,8 +49,8 @@ pub(super) fn divided(
     found.iter().map(one).collect()
 }
 
-/// Of the modules at `places` that are several of the model's in one: how many they are, the first, and
-/// what they are taken for, `q_proj, k_proj, v_proj`.
+/// Among `places`, finds modules that combine several of the model's. Returns their number, the
+/// first one, and the order of the parts, such as `q_proj, k_proj, v_proj`.
 pub(super) fn of_several<'a>(
     places: impl Iterator<Item = &'a Place>,
 ) -> Option<(usize, usize, String)> {
@@ -66,7 +67,7 @@ pub(super) fn of_several<'a>(
     Some((modules.len(), *first, orders.join("; or of ")))
 }
 
-/// `q_proj` of `layers.0.self_attn.q_proj.weight`.
+/// Returns `q_proj` for `layers.0.self_attn.q_proj.weight`.
 fn leaf(path: &str) -> &str {
     let module = path.strip_suffix(".weight").or_else(|| path.strip_suffix(".bias"));
     module.unwrap_or(path).rsplit('.').next().unwrap_or(path)

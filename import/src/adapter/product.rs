@@ -1,4 +1,4 @@
-//! What is added to one weight before DoRA: the tensors, and how they make a change of them.
+//! The change of one weight before DoRA: its tensors, and how they are multiplied.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -22,19 +22,19 @@ pub(super) enum Product {
     Difference(String),
 }
 
-/// A product with what its tensors say of it.
+/// A product, with the shape and rank of its tensors.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) product: Product,
-    /// `[out, in]`, what follows the first size flattened; of a difference its own shape.
+    /// `[out, in]` with the later sizes flattened; for a difference its own shape.
     pub(super) shape: Vec<usize>,
     pub(super) rank: Option<usize>,
 }
 
-/// One side of a Kronecker product.
+/// One factor of a Kronecker product.
 #[derive(Debug, Clone)]
 pub(super) struct Half {
-    /// One tensor, or two and the size between them.
+    /// One tensor, or two and their inner size.
     tensors: Parts,
     shape: [usize; 2],
 }
@@ -46,11 +46,11 @@ enum Parts {
 }
 
 pub(super) fn shape_of(tensors: &Tensors, name: &str) -> Vec<usize> {
-    // It is one of the file's own names.
+    // The name comes from the file itself.
     tensors.shape(name).map(<[usize]>::to_vec).unwrap_or_default()
 }
 
-/// Rows, and everything else as columns.
+/// Returns the shape with all sizes but the first flattened.
 fn matrix(tensors: &Tensors, name: &str) -> Result<[usize; 2], String> {
     match &shape_of(tensors, name)[..] {
         shape @ [] | shape @ [_] => Err(format!("`{name}` is {shape:?}, not a matrix")),
@@ -58,7 +58,7 @@ fn matrix(tensors: &Tensors, name: &str) -> Result<[usize; 2], String> {
     }
 }
 
-/// The shape of the product of two, and the size between them.
+/// Returns the shape of the product of two matrices, and their inner size.
 fn joined(tensors: &Tensors, left: &str, right: &str) -> Result<([usize; 2], usize), String> {
     let (a, b) = (matrix(tensors, left)?, matrix(tensors, right)?);
     if a[1] != b[0] || a[1] == 0 {
@@ -68,7 +68,7 @@ fn joined(tensors: &Tensors, left: &str, right: &str) -> Result<([usize; 2], usi
 }
 
 impl Product {
-    /// What the change of a weight is called.
+    /// Returns the name of this kind of change.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Lora { .. } => "LoRA",
@@ -78,10 +78,10 @@ impl Product {
         }
     }
 
-    /// From the tensors of a module to the change of its weight, if there is one.
+    /// Builds the change of a module's weight from its tensors, if there is one.
     ///
     /// # Errors
-    /// What is missing or contradicts itself.
+    /// The missing or contradictory part.
     pub(super) fn of_weight(
         group: &BTreeMap<Role, String>,
         tensors: &Tensors,
@@ -155,14 +155,14 @@ impl Product {
         }
     }
 
-    /// From the tensors of a module to the change of its bias, if there is one.
+    /// Builds the change of a module's bias from its tensors, if there is one.
     pub(super) fn of_bias(group: &BTreeMap<Role, String>, tensors: &Tensors) -> Option<Whole> {
         let name = group.get(&Role::BiasDifference)?;
         let product = Self::Difference(name.clone());
         Some(Whole { product, shape: shape_of(tensors, name), rank: None })
     }
 
-    /// The tensors that it is made of.
+    /// Returns the names of its tensors.
     pub(super) fn tensors(&self) -> Vec<&str> {
         match self {
             Self::Lora { down, up, .. } => vec![down, up],
@@ -178,7 +178,7 @@ impl Product {
         }
     }
 
-    /// `rows` of the product times `scale`, row-major, each of `columns`.
+    /// Returns `rows` of the product times `scale`, row-major, each with `columns` values.
     ///
     /// # Errors
     /// If the file has been cut since it was opened.
@@ -221,7 +221,7 @@ impl Product {
     }
 }
 
-/// `rows` of `values`, each of `width`.
+/// Returns `rows` of `values`, each with `width` values.
 pub(super) fn of_rows(mut values: Vec<f32>, rows: &Range<usize>, width: usize) -> Vec<f32> {
     values.truncate(rows.end * width);
     values.split_off(rows.start * width)

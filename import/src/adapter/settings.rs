@@ -1,8 +1,8 @@
-//! The settings of an adapter: how strongly it was trained to work.
+//! Settings of an adapter: the scale that it was trained with.
 //!
 //! A change is `alpha / rank` times a product (`alpha / sqrt(rank)` for rank-stabilised LoRA,
-//! arXiv:2312.03732). The rank is that of the tensors; alpha is, in this order, a tensor of the
-//! module, PEFT's adapter_config.json, the file's metadata; without any it is the rank.
+//! arXiv:2312.03732). The rank comes from the tensors. Alpha comes from a tensor of the module,
+//! else from PEFT's adapter_config.json, else from the file's metadata; otherwise it is the rank.
 //!
 //! Source: PEFT `LoraConfig`, `LoraLayer.update_layer`, `get_pattern_key`; diffusers
 //! `lora_adapter_metadata`; LyCORIS's and kohya's metadata.
@@ -20,27 +20,27 @@ use serde_json::{Map, Value};
 use self::number::{find, finite, natural, patterns, whole};
 use super::AdapterError;
 
-/// What the settings say.
+/// Parsed settings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
-    /// What PEFT calls the kind of adapter.
+    /// PEFT's name of the kind of adapter.
     peft_type: Option<String>,
     alpha: Option<f64>,
     rank: Option<usize>,
     alphas: Vec<(Regex, f64)>,
     ranks: Vec<(Regex, usize)>,
     is_rank_stabilised: bool,
-    /// Whether the weights were given lengths of their own.
+    /// True if the settings declare DoRA.
     pub(super) is_dora: bool,
-    /// The rank of LoKr modules none of whose sides is a product.
+    /// Rank of LoKr modules whose two factors are both whole matrices.
     lokr_rank: Option<usize>,
-    /// Settings that are not known and say something.
+    /// Unknown settings with a value that is not empty.
     pub(super) unknown: Vec<String>,
-    /// Settings that cannot be used and need not be, a clause each.
+    /// Invalid settings that are not needed, one clause each.
     pub(super) odd: Vec<String>,
 }
 
-/// The scale of one module's product, before the user's.
+/// Scale of one module's product, before the user's scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     pub(super) factor: f64,
@@ -48,10 +48,10 @@ pub(super) struct Scale {
 }
 
 impl Settings {
-    /// Of PEFT's adapter_config.json at `path`.
+    /// Parses PEFT's adapter_config.json at `path`.
     ///
     /// # Errors
-    /// What is malformed, or asks for something that is not built.
+    /// If the text is malformed or asks for something unsupported.
     pub(super) fn peft(path: &Path, text: &str) -> Result<Self, AdapterError> {
         let bad = |reason: String| AdapterError::BadSettings { path: path.to_owned(), reason };
         let object: Map<String, Value> =
@@ -65,7 +65,7 @@ impl Settings {
         Ok(this)
     }
 
-    /// Of the metadata of the safetensors file at `path`.
+    /// Parses the metadata of the safetensors file at `path`.
     ///
     /// # Errors
     /// As [`Settings::peft`].
@@ -87,7 +87,8 @@ impl Settings {
                     Some((key.strip_prefix("transformer.")?.to_owned(), value.clone()))
                 })
                 .collect();
-            // A pipeline saves the settings of each of its networks, a network its own.
+            // A pipeline saves the settings of each of its networks with a prefix, a single network
+            // without.
             let own = if prefixed.is_empty() { of_diffusers } else { prefixed };
             peft::refuse(path, &own)?;
             this = Self::from_object(&own, "`lora_adapter_metadata`: ").map_err(bad)?;
@@ -95,7 +96,7 @@ impl Settings {
         if let Some(text) = metadata.get("lokr_config") {
             this.read_lokr(text);
         }
-        // ComfyUI's trainers, kohya.
+        // Written by ComfyUI's trainers and kohya.
         for (alpha, rank) in [("lora_alpha", "lora_rank"), ("ss_network_alpha", "ss_network_dim")] {
             let value = |key: &str| Some(Value::from(metadata.get(key)?.as_str()));
             this.alpha = this.alpha.or(value(alpha).and_then(|value| finite(&value)));
@@ -104,8 +105,8 @@ impl Settings {
         Ok(this)
     }
 
-    /// Of what ACE-Step's training says of LyCORIS. Most files do not need it, so that what cannot be
-    /// read is no reason to refuse one.
+    /// Reads LyCORIS's settings of ACE-Step's training. Most files do not need them, so an
+    /// unreadable value is not an error.
     fn read_lokr(&mut self, text: &str) {
         match serde_json::from_str::<Map<String, Value>>(text) {
             Ok(of_lycoris) => match of_lycoris.get("linear_dim") {
@@ -121,7 +122,7 @@ impl Settings {
         }
     }
 
-    /// The numbers that PEFT's settings of `object` have.
+    /// Reads the values of PEFT's settings in `object`.
     fn from_object(object: &Map<String, Value>, of: &str) -> Result<Self, String> {
         let say = |why: String| format!("{of}{why}");
         let alpha = ["lora_alpha", "alpha"].into_iter().find_map(|key| object.get(key));
@@ -141,10 +142,10 @@ impl Settings {
         })
     }
 
-    /// Whether changes of these `kinds` are of the kind that the settings name, if they name one.
+    /// Checks that changes of these `kinds` match the kind in the settings, if they name one.
     ///
     /// # Errors
-    /// Both, where they differ.
+    /// If they differ; the message names both.
     pub(super) fn check_kind(
         &self,
         mut kinds: impl Iterator<Item = &'static str>,
@@ -158,13 +159,13 @@ impl Settings {
         }
     }
 
-    /// The scale of `module`, whose tensors have `rank` and, it may be, an alpha of their own.
+    /// Returns the scale of `module`, whose tensors have `rank` and possibly an alpha of their own.
     ///
-    /// A LoKr module without a product has no rank. LyCORIS gives it its nominal rank as alpha, so
-    /// that without a note of that rank the quotient is 1; PEFT takes the nominal one.
+    /// A LoKr module with two whole factors has no rank. LyCORIS gives it its nominal rank as
+    /// alpha, so the quotient is 1 if that rank is not recorded; PEFT uses the nominal rank.
     ///
     /// # Errors
-    /// If the settings speak of another rank than the tensors have.
+    /// If the settings give another rank than the tensors.
     pub(super) fn scale(
         &self,
         module: &str,

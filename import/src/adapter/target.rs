@@ -1,17 +1,17 @@
-//! Modules of the diffusion transformer as adapters call them.
+//! Names that adapters use for the modules of the diffusion transformer.
 //!
-//! | form | who writes it |
+//! | form | written by |
 //! |---|---|
 //! | `base_model.model.layers.0.self_attn.q_proj` | PEFT around the decoder: ACE-Step's own training |
 //! | `diffusion_model.`, `transformer.`, `decoder.` or nothing before it | ComfyUI, diffusers, others |
-//! | `layers.0.self_attn.to_q`, `to_out.0` | diffusers' names of the attention |
+//! | `layers.0.self_attn.to_q`, `to_out.0` | diffusers' names in the attention |
 //! | `lycoris_layers_0_self_attn_q_proj` | LyCORIS: ACE-Step's own LoKr training |
-//! | `lora_unet_`, `lora_transformer_`, also with `decoder_` after it | kohya's and OneTrainer's way |
+//! | `lora_unet_`, `lora_transformer_`, also with `decoder_` after it | kohya, OneTrainer |
 //!
-//! Several of the model's modules may be one layer of the adapter's: see [`fused`].
+//! One layer of an adapter may combine several of the model's modules: see [`fused`].
 //!
-//! Names with underscores cannot be taken apart (`self_attn` has one of its own), so they are made
-//! from the model's names and looked up.
+//! Names with underscores cannot be split (`self_attn` contains one itself), so they are built from
+//! the model's names and looked up.
 //!
 //! Source: PEFT; ComfyUI `model_lora_keys_unet` for `ACEStep15`; acestep.cpp
 //! `src/adapter-merge.h`; diffusers `AceStepTransformer1DModel`.
@@ -20,10 +20,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{fused, module::Parameter};
 
-/// What is said of modules in layers behind the last.
+/// Description of modules in layers after the model's last one.
 pub(super) const LAYERS_BEYOND: &str = "layers that a larger model has";
 
-/// What may stand before a name with dots, several times over and in any order.
+/// Possible prefixes of a name with dots. Several may occur, in any order.
 const PREFIXES: &[&str] = &[
     "base_model.model.",
     "model.diffusion_model.",
@@ -35,10 +35,10 @@ const PREFIXES: &[&str] = &[
     "module.",
 ];
 
-/// What may stand before a name with underscores.
+/// Possible prefixes of a name with underscores.
 const FLAT_PREFIXES: &[&str] = &["lycoris_", "lora_unet_", "lora_transformer_"];
 
-/// (Our name of a part of a module, diffusers').
+/// (Our name of a part of a module, diffusers' name).
 const DIFFUSERS: &[(&str, &str)] = &[
     ("_attn.q_proj", "_attn.to_q"),
     ("_attn.k_proj", "_attn.to_k"),
@@ -49,23 +49,24 @@ const DIFFUSERS: &[(&str, &str)] = &[
     ("_attn.k_norm", "_attn.norm_k"),
 ];
 
-/// The patch convolutions: our path, and what files call it. Their weights are laid out as matrices
-/// of `[first size, all others]`, as ComfyUI does that trains them; no other tool trains the second.
+/// The patch convolutions: our path, and the names in files. Their weights are flattened to
+/// matrices `[first size, all others]`, as ComfyUI does in training. No other tool trains
+/// `proj_out`.
 const PATCHES: [(&str, [&str; 2]); 2] =
     [("proj_in", ["proj_in.1", "proj_in_conv"]), ("proj_out", ["proj_out.1", "proj_out_conv"])];
 
-/// The parameters of a transformer, which an adapter may change.
+/// The parameters of a transformer that an adapter may change.
 #[derive(Debug)]
 pub(super) struct Targets {
     /// Paths to shapes.
     shapes: BTreeMap<String, Vec<usize>>,
-    /// Every spelling without prefixes to the paths of its modules, in the order of their rows: one, but
-    /// where a tool has several in one layer. A parameter without a module is taken for one.
+    /// Every spelling without prefixes to the paths of its modules, in the order of their rows.
+    /// There is one path, except for fused layers. A parameter without a module counts as one.
     spellings: HashMap<String, Vec<String>>,
 }
 
 impl Targets {
-    /// Of the parameters of the transformer, path to shape.
+    /// Creates the table from the parameters of the transformer (path to shape).
     pub(super) fn new(parameters: impl IntoIterator<Item = (String, Vec<usize>)>) -> Self {
         let mut this = Self { shapes: BTreeMap::new(), spellings: HashMap::new() };
         for (path, shape) in parameters {
@@ -88,24 +89,24 @@ impl Targets {
         this
     }
 
-    /// Lets `name`, with dots and with underscores, be that of `modules`.
+    /// Registers `name`, with dots and with underscores, as a spelling of `modules`.
     fn spell(&mut self, name: String, modules: Vec<String>) {
         self.spellings.insert(name.replace('.', "_"), modules.clone());
         self.spellings.insert(name, modules);
     }
 
-    /// How many can be changed by products.
+    /// Returns the number of weights that a product can change.
     pub(super) fn matrices(&self) -> usize {
         self.shapes.iter().filter(|(path, shape)| is_matrix(path, shape)).count()
     }
 
-    /// How many there are.
+    /// Returns the number of parameters.
     pub(super) fn all(&self) -> usize {
         self.shapes.len()
     }
 
-    /// The path and the shape of what `parameter` is of the module that an adapter calls `name`: one, or
-    /// all that are in one layer of the adapter's, in the order of their rows.
+    /// Finds `parameter` of the module that an adapter calls `name`. Returns path and shape: one
+    /// pair, or several for a fused layer, in the order of their rows.
     pub(super) fn find(&self, name: &str, parameter: Parameter) -> Option<Vec<(&str, &[usize])>> {
         let get = |path: &str| {
             let (path, shape) = self.shapes.get_key_value(path)?;
@@ -121,20 +122,19 @@ impl Targets {
         self.modules(name)?.iter().map(of_module).collect()
     }
 
-    /// True if `name` is that of several modules in one whose rows are in an order that is not known.
+    /// True if `name` is a fused layer whose order of rows is unknown.
     pub(super) fn is_mixed(&self, name: &str) -> bool {
         fused::is_mixed(bare(name), |name| self.spellings.contains_key(name))
     }
 
-    /// Whether `tensor` is called like something of a module of the transformer, or like one of its
-    /// parameters.
+    /// True if the name of `tensor` begins with a module or a parameter of the transformer.
     pub(super) fn has(&self, tensor: &str) -> bool {
         let mut name = tensor;
         loop {
             if self.modules(name).is_some() {
                 return true;
             }
-            // What follows the module may be of two parts: `default.weight`.
+            // The suffix after the module may have two parts: `default.weight`.
             match name.rsplit_once('.') {
                 Some((shorter, _)) => name = shorter,
                 None => return false,
@@ -142,12 +142,12 @@ impl Targets {
         }
     }
 
-    /// The paths of the modules that an adapter calls `name`.
+    /// Returns the paths of the modules that an adapter calls `name`.
     fn modules(&self, name: &str) -> Option<&[String]> {
         self.spellings.get(bare(name)).map(Vec::as_slice)
     }
 
-    /// What `name`, which is none of these, seems to belong to.
+    /// Returns the network that the unknown `name` seems to belong to.
     pub(super) fn other(&self, name: &str) -> &'static str {
         let bare = without_prefixes(name);
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| bare.starts_with(prefix));
@@ -164,7 +164,7 @@ impl Targets {
         } else if bare.contains("transformer_blocks") || bare.contains("speaker_embedder") {
             "ACE-Step 1 or another model"
         } else if self.modules(name).is_some() {
-            // Its parameter is not there, or is no matrix.
+            // The parameter is missing, or is not a matrix.
             "a network like this one with more parameters"
         } else if self.is_layer_beyond(bare) {
             LAYERS_BEYOND
@@ -173,7 +173,7 @@ impl Targets {
         }
     }
 
-    /// Whether `name` is the layer of a deeper transformer.
+    /// True if `name` is a layer of a deeper transformer.
     fn is_layer_beyond(&self, name: &str) -> bool {
         let Some((_, rest)) = name.split_once("layers") else { return false };
         let digits = rest.trim_start_matches(['.', '_']);
@@ -186,18 +186,18 @@ impl Targets {
     }
 }
 
-/// The module of the parameter at `path`; one that is of no module is taken for one.
+/// Returns the module of the parameter at `path`. A parameter without a module counts as one.
 fn module_of(path: &str) -> &str {
     path.strip_suffix(".weight").or_else(|| path.strip_suffix(".bias")).unwrap_or(path)
 }
 
-/// Whether the parameter at `path` is a weight that a product can be added to.
+/// True if the parameter at `path` is a weight that a product can change.
 fn is_matrix(path: &str, shape: &[usize]) -> bool {
     let module = path.strip_suffix(".weight");
     module.is_some_and(|module| shape.len() == 2 || PATCHES.iter().any(|(ours, _)| *ours == module))
 }
 
-/// `name` without what tools put before it, with dots or with underscores.
+/// Returns `name` without the prefixes of tools, with dots or with underscores.
 fn bare(name: &str) -> &str {
     let flat = FLAT_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     match flat {
@@ -206,7 +206,7 @@ fn bare(name: &str) -> &str {
     }
 }
 
-/// `name` without every known prefix.
+/// Returns `name` without every known prefix.
 pub(super) fn without_prefixes(mut name: &str) -> &str {
     while let Some(rest) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) {
         name = rest;

@@ -1,4 +1,4 @@
-//! Adapters on the built-in tiny model, against sums in double precision.
+//! Adapters on the built-in tiny model, compared with sums in double precision.
 
 mod broken;
 mod differences;
@@ -85,7 +85,7 @@ impl File {
     fn write(&self) -> PathBuf {
         let path = self.folder.path().join("style.safetensors");
         let bytes = self.bytes();
-        // An adapter that was opened from it is of the file as it was then.
+        // An open adapter may still map the file, so it is rewritten only if it changed.
         if std::fs::read(&path).ok().as_ref() != Some(&bytes) {
             std::fs::write(&path, bytes).expect("written");
         }
@@ -100,7 +100,7 @@ impl File {
         self.open().expect("an adapter")
     }
 
-    /// The values of a tensor.
+    /// Returns the values of a tensor.
     fn values(&self, ending: &str) -> Vec<f64> {
         let mut found = self.tensors.iter().filter(|(name, _)| name.ends_with(ending));
         let (_, tensor) = found.next().expect(ending);
@@ -139,7 +139,7 @@ fn refused(file: &File) -> String {
     folder.adapt(vec![(file.adapter(), 1.0)]).expect_err("it does not fit").to_string()
 }
 
-/// That `module` is `wanted` and nothing else has changed.
+/// Asserts that `module` is `wanted` and that nothing else has changed.
 #[track_caller]
 fn assert_only(found: &Weights, module: &str, wanted: &[f64]) {
     let own = weights(vec![]);
@@ -158,7 +158,7 @@ fn assert_only(found: &Weights, module: &str, wanted: &[f64]) {
     }
 }
 
-/// `W + scale B A`, in double precision.
+/// Returns `W + scale B A` in double precision.
 fn with_lora(w: &[f32], a: &[f64], b: &[f64], rank: usize, scale: f64) -> Vec<f64> {
     let columns = a.len() / rank;
     let cell = |i: usize| {

@@ -57,7 +57,7 @@ fn parameters_are_the_numbers_of_the_file() -> Result<(), Error> {
     assert_eq!(encoder.num_params() as u64, folder.size(Part::TextEncoder)?.parameters);
     let decoder: oobleck::Decoder<B> = folder.vae_decoder(&place)?;
     assert_eq!(decoder.num_params() as u64, folder.size(Part::VaeDecoder)?.parameters);
-    // Weight norm adds its lengths.
+    // Weight norm stores additional lengths.
     let size = folder.size(Part::VaeDecoder)?;
     assert!(size.file_bytes > 4 * size.parameters, "{size:?}");
     let total: u64 =

@@ -1,19 +1,19 @@
-//! Why an adapter cannot be used, and what to do about it.
+//! Errors of adapters, and their remedies.
 
 use std::path::PathBuf;
 
 use super::{Names, Places};
 
-/// What can go wrong between a file of an adapter and the weights that it changes.
+/// An error between the file of an adapter and the weights that it changes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdapterError {
-    /// There is nothing at that path.
+    /// Nothing exists at that path.
     #[error("the adapter `{name}` is not on this machine{looked_for}")]
     Absent {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Where it was looked for.
+        /// The searched paths.
         looked_for: Places,
     },
     /// A directory without an adapter.
@@ -21,46 +21,46 @@ pub enum AdapterError {
     NotADirectoryOfOne {
         /// The directory.
         path: PathBuf,
-        /// What is there, or what is missing.
+        /// The files found, or the missing ones.
         found: String,
     },
-    /// A file that is something else.
+    /// A file of another kind.
     #[error("`{}` is not an adapter: {reason}", path.display())]
     NotAnAdapter {
         /// The file.
         path: PathBuf,
-        /// What it is, as far as it can be told.
+        /// The kind of the file, if it is known.
         reason: String,
         /// The remedy.
         remedy: &'static str,
     },
-    /// The settings beside or in the file cannot be understood.
+    /// The settings in the file or next to it are invalid.
     #[error("the settings of the adapter in `{}` cannot be used: {reason}", path.display())]
     BadSettings {
         /// adapter_config.json, or the file whose metadata they are.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// The adapter changes weights in a way that is not built.
+    /// The adapter changes weights in an unsupported way.
     #[error("the adapter `{}` has {what}, which this version cannot apply", path.display())]
     NotSupported {
         /// The file.
         path: PathBuf,
-        /// What it has, as a noun phrase.
+        /// The unsupported feature, as a noun phrase.
         what: String,
     },
-    /// The tensors for one module are not a whole, or contradict each other.
+    /// The tensors of one module are incomplete or contradict each other.
     #[error("the adapter `{}` is broken at `{module}`: {reason}", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
         /// The module, as the file spells it.
         module: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// A number that is none.
+    /// A value that is NaN or infinite.
     #[error("tensor `{tensor}` of the adapter `{}` has values that are not finite", path.display())]
     NotFinite {
         /// The file.
@@ -75,10 +75,10 @@ pub enum AdapterError {
         path: PathBuf,
         /// A spelling of the module.
         first: String,
-        /// Another one.
+        /// Another spelling.
         second: String,
     },
-    /// It does not fit the weight.
+    /// The shape does not fit the weight.
     #[error(
         "the adapter `{}` changes `{module}` as {found:?}, but the model has it as {expected:?}{likely}",
         path.display()
@@ -90,24 +90,24 @@ pub enum AdapterError {
         module: String,
         /// The weight's shape.
         expected: Vec<usize>,
-        /// What the adapter is for.
+        /// The shape that the adapter expects.
         found: Vec<usize>,
-        /// The likely reason, as text that follows; may be empty.
+        /// The likely reason, as text that follows the message; may be empty.
         likely: &'static str,
     },
-    /// None of its modules is one of the model's.
+    /// The model has none of the adapter's modules.
     #[error("the adapter `{}` changes nothing of {model}, which has none of its {count}: {names}; \
              they seem to be of {what}", path.display())]
     NoMatch {
         /// The file.
         path: PathBuf,
-        /// What the model is called.
+        /// The name of the model.
         model: String,
-        /// How many there are, with the noun.
+        /// The number of modules, with the noun.
         count: String,
         /// The modules, as the file spells them.
         names: Names,
-        /// What they seem to belong to.
+        /// The network that they seem to belong to.
         what: String,
     },
     /// The change makes a weight that f16 cannot hold.
@@ -116,7 +116,7 @@ pub enum AdapterError {
         /// The weight.
         tensor: String,
     },
-    /// The change makes a weight that is no number.
+    /// The change makes a weight NaN or infinite.
     #[error("with its adapters, `{tensor}` has values that are not finite")]
     NotFiniteTogether {
         /// The weight.
@@ -125,7 +125,7 @@ pub enum AdapterError {
 }
 
 impl AdapterError {
-    /// The remedy: a sentence without a full stop.
+    /// Returns the remedy: a sentence without a full stop.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Absent { .. } => {

@@ -1,4 +1,4 @@
-//! What the hub calls files by: SHA-256 of large ones, Git's SHA-1 of small ones.
+//! Checksums of files on the hub: SHA-256 of large ones, Git's SHA-1 of small ones.
 
 use std::{
     fmt,
@@ -15,14 +15,14 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Checksum {
-    /// Of the content.
+    /// SHA-256 of the content.
     Sha256(String),
     /// Git's: SHA-1 of the word `blob`, the length, a zero byte and the content.
     Git(String),
 }
 
 impl Checksum {
-    /// That which a file of the cache is named by: 64 digits or 40.
+    /// Parses the name of a file in the cache: 64 or 40 digits.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         if !name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return None;
@@ -34,16 +34,17 @@ impl Checksum {
         }
     }
 
-    /// The digits, by which the file is named in the cache.
+    /// Returns the digits, which are the file's name in the cache.
     pub fn name(&self) -> &str {
         let (Self::Sha256(name) | Self::Git(name)) = self;
         name
     }
 
-    /// Whether the file at `path` has this checksum; `read` is told of every piece that was read.
+    /// True if the file at `path` has this checksum. `read` receives the length of every chunk
+    /// read.
     ///
     /// # Errors
-    /// If the file cannot be read, or `read` wants no more.
+    /// If the file cannot be read, or `read` stops it.
     pub fn matches(
         &self,
         path: &Path,
@@ -52,7 +53,7 @@ impl Checksum {
         Ok(self.like(path, read)? == *self)
     }
 
-    /// The checksum of the file at `path`, of the same sort as this.
+    /// Returns the checksum of the file at `path`, with the same algorithm as this one.
     fn like(&self, path: &Path, read: &mut dyn FnMut(u64) -> io::Result<()>) -> io::Result<Self> {
         let file = File::open(path)?;
         Ok(match self {

@@ -1,4 +1,4 @@
-//! Files of the cache: their lengths, their second names, errors with their place.
+//! Files of the cache: lengths, links, and errors with a path.
 
 use std::{
     fs::{self, TryLockError},
@@ -8,15 +8,15 @@ use std::{
 
 use super::HubError;
 
-/// The length of a file, if it is one.
+/// Returns the length of the file at `path`; `None` if it is not a file.
 pub(super) fn length(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.len())
 }
 
-/// Gives `blob` the name `link`, by a path that holds wherever the cache is; where there are no links,
-/// by a second name of the file, or a copy.
+/// Links `link` to `blob` by a relative path, which stays valid if the cache is moved. Without
+/// symbolic links: a hard link, or a copy.
 pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
-    // A name that leads nowhere would be worse than none.
+    // A dangling link would be worse than none.
     fs::metadata(blob)?;
     let leads = |path: &Path| path.canonicalize().ok();
     if leads(link).is_some_and(|target| Some(target) == leads(blob)) {
@@ -24,14 +24,14 @@ pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
     }
     let Some(directory) = link.parent() else { return Ok(()) };
     fs::create_dir_all(directory)?;
-    // Another file, or nothing any more.
+    // The link leads to another file, or to nothing.
     if link.symlink_metadata().is_ok() {
         fs::remove_file(link)?;
     }
     let second = || fs::hard_link(blob, link).or_else(|_| fs::copy(blob, link).map(drop));
     #[cfg(unix)]
     {
-        // Both lie below the repository's directory.
+        // Both are inside the repository's directory.
         let above = directory.ancestors().take_while(|above| !blob.starts_with(above)).count();
         let mut target = std::path::PathBuf::from_iter(std::iter::repeat_n("..", above));
         target.extend(blob.components().skip(directory.components().count() - above));
@@ -41,14 +41,14 @@ pub(super) fn name(link: &Path, blob: &Path) -> io::Result<()> {
     second()
 }
 
-/// An error of the disk with its place.
+/// Adds the path to an error of the disk.
 pub(super) fn on<T>(path: &Path, result: io::Result<T>) -> Result<T, HubError> {
     result.map_err(|source| HubError::Disk { path: path.to_owned(), source })
 }
 
-/// True if another run has the file that was to be locked. Some file systems, those of networks above all,
-/// know no locks and say so in one of several ways: there nobody else is expected, and two at once are damage
-/// that the checksum finds.
+/// True if another run holds the lock. Some file systems, mostly of networks, have no locks and
+/// report this with different errors. There, a second run is not expected; the checksum would find
+/// its damage.
 pub(super) fn is_of_another(locked: Result<(), TryLockError>) -> bool {
     match locked {
         Ok(()) | Err(TryLockError::Error(_)) => false,
@@ -69,7 +69,7 @@ mod tests {
         ] {
             assert!(!is_of_another(Err(TryLockError::Error(kind.into()))), "{kind}");
         }
-        // ENOSYS, ENOLCK and EOPNOTSUPP of Linux: no such call, no locks left, not here.
+        // ENOSYS, ENOLCK and EOPNOTSUPP of Linux: no such call, no locks left, not supported.
         for number in [38, 37, 95] {
             let error = io::Error::from_raw_os_error(number);
             assert!(!is_of_another(Err(TryLockError::Error(error))), "{number}");

@@ -1,27 +1,27 @@
-//! What can go wrong between the hub and this machine.
+//! Errors between the hub and this machine.
 
 use std::{io, path::PathBuf};
 
-/// Why models could not be pulled, verified or taken away.
+/// An error while models are pulled, verified or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HubError {
-    /// The server cannot be reached, or what it says is not HTTP.
+    /// The server cannot be reached, or its answer is not HTTP.
     #[error("`{endpoint}` cannot be reached")]
     Unreachable {
         /// The address of the hub.
         endpoint: String,
-        /// What happened.
+        /// The underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The connection broke, again and again.
+    /// The connection broke repeatedly.
     #[error("the transfer of `{file}` broke off {attempts} times")]
     Broken {
         /// The file in its repository.
         file: String,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
-        /// What happened the last time.
+        /// The last error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No such repository, commit or file.
@@ -29,20 +29,20 @@ pub enum HubError {
     NotFound {
         /// The repository.
         repo: String,
-        /// What was asked for.
+        /// The requested item.
         what: String,
     },
-    /// The server wants to know who asks.
+    /// The server requires a token, or another one.
     #[error("`{repo}` may not be read: the server answered {status}")]
     Forbidden {
         /// The repository.
         repo: String,
         /// 401 or 403.
         status: u16,
-        /// Whether a token was sent.
+        /// True if a token was sent.
         says_who: bool,
     },
-    /// The server has another word for no.
+    /// The server answered with another status.
     #[error("`{endpoint}` answered {status}")]
     Answered {
         /// The address of the hub.
@@ -50,25 +50,25 @@ pub enum HubError {
         /// The status of the answer.
         status: u16,
     },
-    /// The server answered with something that is no answer.
+    /// The answer of the server is invalid.
     #[error("`{endpoint}` is not a hub that can be used: {reason}")]
     NoHub {
         /// The address.
         endpoint: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// What was received is not what was published.
+    /// The received file is not the published one.
     #[error("`{file}` of `{repo}` was damaged on its way: its checksum is not {expected}")]
     Damaged {
         /// The repository.
         repo: String,
         /// The file.
         file: String,
-        /// What it should be.
+        /// The expected checksum.
         expected: String,
     },
-    /// Another run of this program fetches or deletes the same.
+    /// Another run of this program fetches or deletes the same file.
     #[error("another run is fetching or taking away `{file}`")]
     Locked {
         /// The file.
@@ -79,29 +79,29 @@ pub enum HubError {
     Disk {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The operating system refused where the program notes what it pulls and who is pulling.
+    /// The operating system refused access to the data directory with the pins and locks.
     #[error("cannot write to or read from `{}`", path.display())]
     Data {
         /// The file or directory.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file of the pins is something else.
+    /// The file of the pins is invalid.
     #[error("`{}` does not say what was pulled: {reason}", path.display())]
     BadPins {
         /// The file.
         path: PathBuf,
-        /// Where it goes wrong.
+        /// The problem.
         reason: String,
     },
 }
 
 impl HubError {
-    /// The remedy, where one is known: a sentence without a full stop.
+    /// Returns the remedy, if one is known: a sentence without a full stop.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Unreachable { .. } => {

@@ -1,4 +1,4 @@
-//! What is here: whole or not, verified, taken away.
+//! Installed files: state, verification, removal.
 
 use std::{
     collections::HashSet,
@@ -18,45 +18,45 @@ pub struct Installed {
     pub path: PathBuf,
     /// Its commit.
     pub revision: String,
-    /// Whether this program pulled it, and not another one.
+    /// True if this program pulled it, false if another one did.
     pub pinned: bool,
 }
 
-/// Whether a directory is here.
+/// State of a directory in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It is not.
+    /// It is not there.
     Absent,
-    /// It was pulled, and is not whole any more: these files are gone or of another length.
+    /// It was pulled, but these files are missing or have another length.
     Broken(Installed, Vec<String>),
-    /// It is.
+    /// It is complete.
     Whole(Installed),
 }
 
-/// What became of one file when it was compared with its checksum.
+/// Result of the verification of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The file.
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
-    /// `None` where no checksum is known.
+    /// `None` if no checksum is known.
     pub checksum: Option<Checksum>,
-    /// Whether it is what was published.
+    /// True if it matches the published file.
     pub is_whole: bool,
 }
 
-/// What was taken away.
+/// Statistics of a removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Names of files.
+    /// Number of removed file names.
     pub files: usize,
-    /// Bytes that are free again.
+    /// Freed bytes.
     pub bytes: u64,
 }
 
 impl Hub {
-    /// Whether `piece` is here.
+    /// Returns the state of `piece`.
     pub fn state(&self, piece: &Piece) -> State {
         let pins = Pins::read(self).unwrap_or_default();
         if let Some(pin) = pins.of(piece) {
@@ -77,11 +77,11 @@ impl Hub {
         self.of_others(piece).map_or(State::Absent, State::Whole)
     }
 
-    /// Compares every file of `piece` with the checksum that it was published with; `read` is told
-    /// of bytes.
+    /// Compares every file of `piece` with its published checksum. `read` receives numbers of
+    /// bytes.
     ///
     /// # Errors
-    /// [`HubError::Disk`] for what cannot be read; [`HubError::BadPins`].
+    /// [`HubError::Disk`] if a file cannot be read; [`HubError::BadPins`].
     pub fn verify(
         &self,
         piece: &Piece,
@@ -99,9 +99,9 @@ impl Hub {
         files.into_iter().map(|(path, checksum)| one(path, checksum, read)).collect()
     }
 
-    /// Takes `piece` away, at every commit, with the files that no other name leads to. Where nothing of
-    /// it has a name, that is what was begun in its repository and never finished. What cannot be looked
-    /// at, or is being fetched, is an error before anything is gone.
+    /// Removes `piece` at every commit, with the files that no other name links to. If the piece
+    /// has no names, it removes the unfinished downloads of its repository. If a file is unreadable
+    /// or a download is running, it returns an error before it deletes anything.
     ///
     /// # Errors
     /// [`HubError::Disk`]; [`HubError::Data`]; [`HubError::BadPins`]; [`HubError::Locked`].
@@ -124,7 +124,7 @@ impl Hub {
                 }
             }
         }
-        // A name that is no link does not say which blob it is of: what was pulled does.
+        // A name that is not a link does not identify its blob, but the pin does.
         let blobs_of = |pin: &Pin| -> Vec<PathBuf> {
             let blobs = pin.files.values().map(|file| self.blob(piece.repo, &file.checksum));
             blobs.filter_map(|blob| blob.canonicalize().ok()).collect()
@@ -133,7 +133,7 @@ impl Hub {
         used.extend(pins.others(piece).flat_map(blobs_of));
         let all_blobs = entries(&blobs)?;
         let mut removed = Removed { files: own.len(), bytes: 0 };
-        // A second name of a file is no second file.
+        // A hard link does not count as a second file.
         let mut lengths: Vec<u64> = Vec::new();
         for link in &own {
             if link.symlink_metadata().is_ok_and(|of| of.is_file()) {
@@ -147,7 +147,7 @@ impl Hub {
         }
         for blob in all_blobs {
             let target = blob.canonicalize().unwrap_or_else(|_| blob.clone());
-            // A file without a name is of a pull that is not over, perhaps of another model.
+            // A blob without a name belongs to an unfinished pull, perhaps of another model.
             if !used.contains(&target) && (own.is_empty() || led.contains(&target)) {
                 let bytes = length(&blob);
                 lengths.retain(|length| *length != bytes);
@@ -168,7 +168,7 @@ impl Hub {
         Ok(removed)
     }
 
-    /// Keeps other runs of this program from changing what is here of `repo`.
+    /// Locks `repo`, so that other runs of this program cannot change its files.
     pub(super) fn lock(&self, repo: &str) -> Result<fs::File, HubError> {
         let path = self.data.join("locks").join(repo.replace('/', "--"));
         let open = || {
@@ -182,7 +182,7 @@ impl Hub {
         }
     }
 
-    /// Bytes of files of `repo` that were begun and are not whole.
+    /// Returns the bytes in partly downloaded files of `repo`.
     pub fn begun(&self, repo: &str) -> u64 {
         let blobs = entries(&self.repository(repo).join("blobs")).unwrap_or_default();
         let is_part = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "part");
@@ -191,10 +191,10 @@ impl Hub {
 }
 
 impl Published {
-    /// Compares every file of `directory` that was published; `read` is told of bytes.
+    /// Compares every published file of `directory`. `read` receives numbers of bytes.
     ///
     /// # Errors
-    /// [`HubError::Disk`] for what cannot be read.
+    /// [`HubError::Disk`] if a file cannot be read.
     pub fn verify(
         &self,
         directory: &Path,
@@ -211,7 +211,7 @@ impl Published {
     }
 }
 
-/// Every file that was pulled, with its checksum.
+/// Returns every pulled file, with its checksum.
 fn of_pin(pin: &Pin, directory: &Path) -> Vec<(PathBuf, Option<Checksum>)> {
     let file = |(name, file): (&String, &super::pins::PinnedFile)| {
         (directory.join(name), Some(file.checksum.clone()))
@@ -219,12 +219,12 @@ fn of_pin(pin: &Pin, directory: &Path) -> Vec<(PathBuf, Option<Checksum>)> {
     pin.files.iter().map(file).collect()
 }
 
-/// Every file of a directory that another program fetched: a link says by its target what it should
-/// be.
+/// Returns every file of a directory that another program fetched. The target of a link is named by
+/// the checksum.
 fn of_links(directory: &Path) -> Result<Vec<(PathBuf, Option<Checksum>)>, HubError> {
     let mut files = Vec::new();
     for path in links(directory)? {
-        // A link that leads nowhere says what it should lead to as well.
+        // A dangling link also names its target.
         let target = fs::read_link(&path).unwrap_or_else(|_| path.clone());
         let name = target.file_name().and_then(|name| name.to_str());
         let checksum = name.and_then(Checksum::from_name);
@@ -247,7 +247,7 @@ fn one(
     Ok(Verified { path, size, checksum, is_whole })
 }
 
-/// What lies in `directory`, in alphabetical order; nothing, if it is not there.
+/// Returns the entries of `directory`, sorted; empty if it does not exist.
 pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -260,11 +260,11 @@ pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
     Ok(paths)
 }
 
-/// Every name of a file below `directory`.
+/// Returns every file name below `directory`.
 fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
     let mut files = Vec::new();
     for path in entries(directory)? {
-        // A link to a directory is a name as any other, and not followed.
+        // A link to a directory counts as a file name and is not followed.
         match on(&path, path.symlink_metadata())?.is_dir() {
             true => files.extend(links(&path)?),
             false => files.push(path),
@@ -273,7 +273,7 @@ fn links(directory: &Path) -> Result<Vec<PathBuf>, HubError> {
     Ok(files)
 }
 
-/// Takes a directory away if there is nothing in it.
+/// Removes a directory if it is empty.
 fn remove_empty(directory: &Path) {
     drop(fs::remove_dir(directory));
 }

@@ -1,7 +1,8 @@
-//! Which commit of each directory was pulled, with the size and checksum of every file.
+//! Pins: the pulled commit of each directory, with the size and checksum of every file.
 //!
-//! The file is in the user's directory of data, and has the pins of every cache. The cache is shared, and another program may fetch a newer commit, or half of one: a song is made
-//! with what was pulled until something else is.
+//! The file is in the user's data directory and has the pins of every cache. The cache is shared:
+//! another program may fetch a newer commit, or only a part of it. Songs use the pinned commit
+//! until the next pull.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -9,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Checksum, Hub, HubError, Piece};
 
-/// The file of the pins in the directory of data.
+/// The file of the pins in the data directory.
 const FILE: &str = "pulled.json";
 
 // ANCHOR: pin
-/// What was pulled of one directory.
+/// The pulled commit of one directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// Its repository.
@@ -29,7 +30,7 @@ pub struct Pin {
 pub struct PinnedFile {
     /// Bytes.
     pub size: u64,
-    /// What they add up to.
+    /// The checksum of the content.
     pub checksum: Checksum,
 }
 // ANCHOR_END: pin
@@ -39,23 +40,23 @@ pub struct PinnedFile {
 #[serde(transparent)]
 pub struct Pins(BTreeMap<String, Pin>);
 
-/// The pins of every cache by its place.
+/// The pins of every cache, by its path.
 type Caches = BTreeMap<String, Pins>;
 
 impl Pins {
-    /// The pins of `hub`; none, if there is no file.
+    /// Reads the pins of `hub`; empty if there is no file.
     ///
     /// # Errors
-    /// If the file cannot be read, or is something else.
+    /// If the file cannot be read or is invalid.
     pub fn read(hub: &Hub) -> Result<Self, HubError> {
         Ok(read(&hub.data)?.remove(&key(hub)).unwrap_or_default())
     }
 
-    /// Changes the pins of `hub` and writes them beside their place and then into it. They are read
-    /// just before: another run may have pulled something meanwhile.
+    /// Changes the pins of `hub`. Reads them first, because another run may have changed them, and
+    /// writes a temporary file that replaces the old one.
     ///
     /// # Errors
-    /// As [`Pins::read`]; if the disk does not take them.
+    /// As [`Pins::read`]; if the file cannot be written.
     pub(super) fn change(hub: &Hub, change: impl FnOnce(&mut Self)) -> Result<(), HubError> {
         let mut caches = read(&hub.data)?;
         let pins = caches.entry(key(hub)).or_default();
@@ -76,12 +77,12 @@ impl Pins {
         whole().map_err(|source| HubError::Data { path: path.clone(), source })
     }
 
-    /// The pin of `piece`, if that directory was pulled from that repository.
+    /// Returns the pin of `piece`, if that directory was pulled from that repository.
     pub fn of(&self, piece: &Piece) -> Option<&Pin> {
         self.0.get(piece.directory).filter(|pin| pin.repo == piece.repo)
     }
 
-    /// The pins of the other directories of its repository.
+    /// Returns the pins of the other directories of its repository.
     pub(super) fn others(&self, piece: &Piece) -> impl Iterator<Item = &Pin> {
         let is_other = |(directory, pin): &(&String, &Pin)| {
             *directory != piece.directory && pin.repo == piece.repo
@@ -108,7 +109,7 @@ fn read(data: &Path) -> Result<Caches, HubError> {
     }
 }
 
-/// A cache by its place.
+/// Returns the key of a cache: its path.
 fn key(hub: &Hub) -> String {
     hub.cache.to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! All files of some models: planned, fetched, checked, pinned at once.
+//! The download of whole models: planned, fetched, checked, and pinned together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,66 +9,67 @@ use super::{
 };
 use crate::KnownModel;
 
-/// What is to be fetched.
+/// A planned download.
 #[derive(Debug)]
 pub struct Pull {
-    /// By directory.
+    /// The files to fetch, by directory.
     pub wanted: Vec<Wanted>,
-    /// What is here already, and stays as it is.
+    /// Directories that exist already and stay unchanged.
     pub kept: Vec<Piece>,
 }
 
-/// Whether a directory is on this machine.
+/// Location of a directory on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Here {
-    /// It is not, or not whole.
+    /// It is absent or incomplete.
     No,
-    /// In the cache.
+    /// It is in the cache.
     InCache,
-    /// Put somewhere by hand, where it is found first.
+    /// The user installed it in a place that is searched before the cache.
     Elsewhere,
 }
 
-/// What happens while files are fetched.
+/// Progress events of a download.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A file is begun, of which some bytes are here.
+    /// A file begins; some of its bytes may be here already.
     Begun {
         /// Its path in the repository.
         file: &'a RemoteFile,
         /// Bytes that an earlier run received.
         here: u64,
     },
-    /// So many bytes more were received.
+    /// More bytes were received.
     Received(u64),
-    /// It is tried again.
+    /// The file is tried again.
     Again {
         /// The file.
         file: &'a RemoteFile,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A file is here, and is now compared with its checksum.
+    /// A file is complete and is now compared with its checksum.
     Checking(&'a RemoteFile),
-    /// So many bytes more were compared.
+    /// More bytes were compared.
     Compared(u64),
-    /// A file was here, but damaged: it is fetched anew.
+    /// A file was damaged and is fetched again.
     WasDamaged(&'a RemoteFile),
-    /// A file is here and whole.
+    /// A file is here and matches its checksum.
     Whole {
         /// The file.
         file: &'a RemoteFile,
-        /// Whether it was fetched now.
+        /// True if it was fetched now.
         fetched: bool,
     },
 }
 
 impl Pull {
-    /// Asks the hub what `models` are made of. `revision` is that of the models themselves; what
-    /// they share is of the main branch. What `here` says is elsewhere is left there.
+    /// Asks the hub for the files of `models`. `revision` applies to the models' own repositories;
+    /// shared directories come from the main branch. Directories that `here` reports as elsewhere
+    /// stay there.
     ///
     /// # Errors
-    /// Those of the connection; [`HubError::NotFound`] for a repository without the directory.
+    /// Errors of the connection; [`HubError::NotFound`] if a repository has no such directory.
     pub fn plan(
         remote: &Remote,
         models: &[&KnownModel],
@@ -76,17 +77,18 @@ impl Pull {
         here: &dyn Fn(&Piece) -> Here,
     ) -> Result<Self, HubError> {
         let mut pull = Self { wanted: vec![], kept: vec![] };
-        // What was asked for by name is not what only comes along.
+        // The user named this model; it is not only a dependency.
         let is_own = |piece: &Piece| {
             models.iter().any(|model| model.piece() == *piece)
                 && matches!(here(piece), Here::InCache | Here::No)
         };
-        // A repository is asked once for all its directories, so that they are of one commit.
+        // One query per repository, so that all its directories come from one commit.
         let mut repositories: BTreeMap<(&str, &str), Vec<Piece>> = BTreeMap::new();
         for model in models {
             let own = model.piece();
             for piece in model.pieces() {
-                // One commit for all that is of one repository; and nothing for what lies elsewhere.
+                // Directories of one repository must share a commit. Directories elsewhere are not
+                // fetched.
                 let stays = match here(&piece) {
                     Here::Elsewhere => true,
                     Here::InCache => piece != own && piece.repo != own.repo,
@@ -121,36 +123,36 @@ impl Pull {
                 pull.wanted.push(Wanted { piece, revision, files, is_main });
             }
         }
-        // What one model brings anew is not kept for another.
+        // A directory that is fetched for one model is not kept for another.
         pull.kept.retain(|piece| pull.wanted.iter().all(|wanted| wanted.piece != *piece));
-        // The models in the order in which they were asked for.
+        // The models in the order of the request.
         let order: Vec<_> = models.iter().flat_map(|model| model.pieces()).collect();
         pull.wanted.sort_by_key(|wanted| order.iter().position(|piece| *piece == wanted.piece));
         Ok(pull)
     }
 
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub fn size(&self) -> u64 {
         total(self.wanted.iter().map(Wanted::size))
     }
 
-    /// Bytes that are not in the cache yet.
+    /// Returns the bytes that are not in the cache yet.
     pub fn missing(&self, hub: &Hub) -> u64 {
         total(self.wanted.iter().map(|wanted| wanted.missing(hub)))
     }
 
-    /// Fetches what is missing, checks everything, and pins it. What was received before an error
-    /// or a kill is kept, and the next run goes on there.
+    /// Fetches missing files, checks everything and pins it. After an error or a kill the received
+    /// bytes are kept, and the next run continues there.
     ///
     /// # Errors
-    /// Those of the connection and of the disk; [`HubError::Damaged`].
+    /// Errors of the connection and of the disk; [`HubError::Damaged`].
     pub fn run(
         &self,
         hub: &Hub,
         remote: &Remote,
         watch: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), HubError> {
-        // What cannot be read or written is told before hours of fetching.
+        // Report an unusable data directory before hours of downloading.
         Pins::change(hub, |_| ())?;
         let repos: BTreeSet<_> = self.wanted.iter().map(|wanted| wanted.piece.repo).collect();
         let _locks = repos.into_iter().map(|repo| hub.lock(repo)).collect::<Result<Vec<_>, _>>()?;
@@ -159,7 +161,7 @@ impl Pull {
                 wanted.file(file, hub, remote, watch)?;
             }
         }
-        // Nothing is used before all of it is here: of half an update nothing is.
+        // Link only when everything is here, so that half an update is never used.
         for wanted in &self.wanted {
             wanted.name(hub)?;
         }

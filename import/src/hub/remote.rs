@@ -1,4 +1,4 @@
-//! What the hub has of a repository: hf-hub asks, and its errors are told apart.
+//! Queries to the hub with hf-hub, and the meaning of its errors.
 
 use std::{cell::Cell, path::PathBuf, thread, time::Duration};
 
@@ -11,20 +11,20 @@ use ureq::{Agent, config::RedirectAuthHeaders};
 
 use super::{Checksum, HubError, Piece};
 
-/// The hub itself.
+/// The address of the Hugging Face hub.
 const ENDPOINT: &str = "https://huggingface.co";
-/// How long a server may say nothing.
+/// Timeout for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a list is asked for, and the first pause between.
+/// Number of attempts to get a list, and the first pause between two attempts.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Which server is asked, and as whom.
+/// Server and token.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Another server than huggingface.co.
+    /// A server other than huggingface.co.
     pub endpoint: Option<String>,
-    /// Who asks. The released models are for everybody: it is sent only if the server wants it.
+    /// The token. The released models are public, so it is sent only if the server requires it.
     pub token: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Remote {
     anonymous: Api,
     known: Option<Api>,
     token: Option<String>,
-    /// Whether the server wanted to know who asks.
+    /// True once the server has required the token.
     says_who: Cell<bool>,
     agent: Agent,
     endpoint: String,
@@ -47,11 +47,11 @@ pub struct RemoteFile {
     pub path: String,
     /// Bytes.
     pub size: u64,
-    /// What they add up to.
+    /// The checksum of the content.
     pub checksum: Checksum,
 }
 
-/// The files of a directory by name, with their checksums; none, if they are not known.
+/// The files of a directory by name, with their checksums; empty if they are not known.
 #[derive(Debug, Clone, Default)]
 pub struct Published(pub(super) Vec<(String, Checksum)>);
 
@@ -62,7 +62,7 @@ pub(super) struct Listing {
     pub(super) files: Vec<RemoteFile>,
 }
 
-/// What the server says of a repository.
+/// The server's description of a repository.
 #[derive(Deserialize)]
 struct Answer {
     sha: String,
@@ -78,7 +78,7 @@ struct Sibling {
     lfs: Option<Large>,
 }
 
-/// What it says of a file that Git does not hold itself.
+/// A file in Git LFS.
 #[derive(Deserialize)]
 struct Large {
     sha256: String,
@@ -86,10 +86,10 @@ struct Large {
 }
 
 impl Remote {
-    /// A connection. Nothing is asked yet.
+    /// Creates a connection. It sends nothing yet.
     ///
     /// # Errors
-    /// [`HubError::NoHub`] for an address that is none.
+    /// [`HubError::NoHub`] for an invalid address.
     pub fn new(access: &Access) -> Result<Self, HubError> {
         let endpoint = access.endpoint.as_deref().unwrap_or(ENDPOINT);
         let endpoint = endpoint.trim_end_matches('/').to_owned();
@@ -98,7 +98,7 @@ impl Remote {
             return Err(no_hub("its address does not begin with https:// or http://".to_owned()));
         }
         let api = |token: Option<String>| {
-            // Its cache is not used: see `transfer`.
+            // hf-hub's cache is not used: see `transfer`.
             ApiBuilder::from_cache(Cache::new(PathBuf::new()))
                 .with_endpoint(endpoint.clone())
                 .with_token(token)
@@ -121,32 +121,32 @@ impl Remote {
         Ok(Self { anonymous, known, token, says_who, agent, endpoint })
     }
 
-    /// The address.
+    /// Returns the address of the hub.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// What fetches content.
+    /// Returns the HTTP client for file contents.
     pub(super) fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Sends the token from now on, if there is one and it was not sent so far; whether it will be.
+    /// Sends the token from now on. True if there is a token and it was not sent before.
     pub(super) fn tells_who(&self) -> bool {
         self.known.is_some() && !self.says_who.replace(true)
     }
 
-    /// The token, if the server wants it.
+    /// Returns the token, if the server requires it.
     pub(super) fn token(&self) -> Option<&str> {
         self.token.as_deref().filter(|_| self.says_who.get())
     }
 
-    /// The address of a file.
+    /// Returns the address of a file.
     pub(super) fn url(&self, repo: &str, commit: &str, path: &str) -> String {
         at(&self.anonymous, repo, commit).url(path)
     }
 
-    /// Those files of `repo` at `revision`, a branch, a tag or a commit, that are `wanted`.
+    /// Lists the files of `repo` at `revision` (a branch, a tag or a commit) that are `wanted`.
     pub(super) fn list(
         &self,
         repo: &str,
@@ -179,17 +179,17 @@ impl Remote {
         Ok(Listing { commit: answer.sha, files })
     }
 
-    /// What the newest commit has of `piece`.
+    /// Returns the files and checksums of `piece` at the newest commit.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Errors of the connection.
     pub fn published(&self, piece: &Piece) -> Result<Published, HubError> {
         let listing = self.list(piece.repo, "main", |path| piece.name_of(path).is_some())?;
         let file = |file: RemoteFile| Some((piece.name_of(&file.path)?.to_owned(), file.checksum));
         Ok(Published(listing.files.into_iter().filter_map(file).collect()))
     }
 
-    /// The list of `repo`, as text: without a word about who asks, unless the server wants it.
+    /// Returns the list of `repo` as text. Sends no token unless the server requires it.
     fn ask(&self, repo: &str, revision: &str) -> Result<String, HubError> {
         let what = format!("revision `{revision}`");
         let (mut attempt, mut pause) = (1, PAUSE);
@@ -214,7 +214,7 @@ impl Remote {
         }
     }
 
-    /// What `error` means.
+    /// Converts `error` to the matching [`HubError`].
     pub(super) fn refused(&self, error: ureq::Error, repo: &str, what: String) -> HubError {
         let (repo, endpoint) = (repo.to_owned(), self.endpoint.clone());
         match error {
@@ -232,7 +232,7 @@ fn at(api: &Api, repo: &str, revision: &str) -> ApiRepo {
     api.repo(Repo::with_revision(repo.to_owned(), RepoType::Model, revision.to_owned()))
 }
 
-/// Whether it may work the next time.
+/// True if another attempt may succeed.
 pub(super) fn is_passing(error: &ureq::Error) -> bool {
     matches!(
         error,

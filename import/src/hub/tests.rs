@@ -1,11 +1,11 @@
-//! What is found in a cache, and what is taken from it; the hub itself is in the tests of the program.
+//! Files found in a cache and removed from it. The tests of the program cover the hub itself.
 
 use super::{pins::PinnedFile, *};
 use crate::{KNOWN_COMPANIONS, KNOWN_MODELS, Layout};
 
 const REPO: &str = "ACE-Step/Ace-Step1.5";
 
-/// A cache and a directory of models.
+/// A cache and a models directory.
 struct Place {
     directory: tempfile::TempDir,
 }
@@ -19,7 +19,7 @@ impl Place {
         Hub::new(self.directory.path().join("hub"), self.directory.path().join("data"))
     }
 
-    /// A file of the cache with its name in a commit.
+    /// Writes a file of the cache with its name in a commit.
     fn file(&self, repo: &str, commit: &str, path: &str, content: &str) {
         let hub = self.hub();
         let blob = hub.repository(repo).join("blobs").join(checksum(content).name());
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// Git's, of a few letters: what it is does not matter, but for `verify`.
+/// Returns Git's checksum of a short content. Only `verify` depends on its value.
 fn checksum(content: &str) -> Checksum {
     use sha1::{Digest, Sha1};
     let digest = Sha1::digest(format!("blob {}\0{content}", content.len()));
@@ -62,7 +62,7 @@ fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
     let (hub, vae) = (place.hub(), vae.piece());
     assert_eq!((hub.find(&vae), hub.state(&vae)), (None, State::Absent));
 
-    // Another program's: whole with its configuration and weights.
+    // Fetched by another program: complete once it has configuration and weights.
     place.file(REPO, "aaa", "vae/config.json", "{}");
     place.main(REPO, "aaa");
     assert_eq!(hub.find(&vae), None);
@@ -71,7 +71,7 @@ fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
     let theirs = Installed { path: path.clone(), revision: "aaa".into(), pinned: false };
     assert_eq!(hub.find(&vae), Some(theirs));
 
-    // Ours.
+    // Pulled by this program.
     place.pin(&vae, "aaa", &[("config.json", "{}"), ("model.safetensors", "weights")]);
     let ours = Installed { path, revision: "aaa".into(), pinned: true };
     assert_eq!(hub.state(&vae), State::Whole(ours.clone()));
@@ -129,7 +129,7 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     place.pin(&vae, "aaa", &[("config.json", "{}")]);
     place.pin(&text, "aaa", &[("config.json", "{}")]);
     let removed = hub.remove(&vae).expect("removes");
-    // The configuration is the other's too.
+    // The other directory uses the same configuration.
     assert_eq!(removed, Removed { files: 4, bytes: 6 });
     assert_eq!(hub.state(&vae), State::Absent);
     let State::Whole(found) = hub.state(&text) else { panic!("the other is gone") };
@@ -140,7 +140,7 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
     assert_eq!(hub.remove(&text).expect("nothing"), Removed::default());
 }
 
-/// As on systems without links, where a second name is as good as the first.
+/// Systems without symbolic links use a second name of the file.
 #[test]
 fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them() {
     let (place, [vae, text]) = (Place::new(), KNOWN_COMPANIONS);
@@ -228,7 +228,7 @@ fn a_place_that_may_not_be_written_to_has_the_remedy_for_that_place() {
     assert!(cache.contains("HF_HOME") && !cache.contains("XDG"), "{cache}");
     let data = hint(HubError::Data { path, source: denied() });
     assert!(data.contains("XDG_DATA_HOME") && !data.contains("HF_HOME"), "{data}");
-    // A file stands where the directory of data should be.
+    // A file at the path of the data directory.
     let place = Place::new();
     std::fs::write(place.directory.path().join("data"), "").expect("a file");
     let hub = place.hub();

@@ -1,8 +1,8 @@
-//! One file from the hub: from where its part ends, no more than was announced, by nobody else at the
-//! same time.
+//! Download of one file: it continues after the received part, takes no more than the announced
+//! size, and locks out other runs.
 //!
-//! hf-hub's own transfer takes the places on the disk from what the server answers, appends whatever
-//! comes, waits for ever, and sends the token along to wherever it is led: see ADR 0011.
+//! hf-hub's own transfer takes paths on the disk from the server's answer and appends everything
+//! that arrives. It also has no timeout, and sends the token to every redirect: see ADR 0011.
 
 use std::{
     error::Error,
@@ -13,18 +13,18 @@ use std::{
 
 use super::{HubError, Remote, RemoteFile, disk::is_of_another, remote::is_passing};
 
-/// Why one attempt at a file failed.
+/// Reason why one attempt at a file failed.
 pub(super) enum Failure {
-    /// It may work the next time.
+    /// Another attempt may succeed.
     Passing(Box<dyn Error + Send + Sync>),
     /// The disk refused.
     Disk(io::Error),
-    /// It will not.
+    /// Another attempt would fail too.
     Final(HubError),
 }
 
 impl Remote {
-    /// Receives what `part` lacks of `file`, one of `repo` at `commit`.
+    /// Downloads the missing rest of `file`, a file of `repo` at `commit`, into `part`.
     pub(super) fn fetch(
         &self,
         repo: &str,
@@ -40,7 +40,7 @@ impl Remote {
         }
         let url = self.url(repo, commit, &file.path);
         let ask = || {
-            // A range of what is packed is no range of the file.
+            // A range of compressed content is not a range of the file.
             let range = format!("bytes={here}-");
             let request = self.agent().get(&url).header("Range", range);
             let request = request.header("Accept-Encoding", "identity");
@@ -64,7 +64,7 @@ impl Remote {
         let begins = range.and_then(|range| range.strip_prefix("bytes ")?.split('-').next());
         let continues = begins.and_then(|begin| begin.parse().ok()) == Some(here);
         if !continues {
-            // All of it, from a server that knows no ranges.
+            // The server does not support ranges and sends the whole file.
             out.set_len(0).map_err(Failure::Disk)?;
         }
         let here = if continues { here } else { 0 };
@@ -94,7 +94,7 @@ impl Remote {
             };
             here += count as u64;
             if here > file.size {
-                // None of it can be what was published.
+                // The content cannot be the published file.
                 out.set_len(0).map_err(Failure::Disk)?;
                 let reason = format!("it sends more of `{}` than it announced", file.path);
                 let endpoint = self.endpoint().to_owned();
@@ -106,7 +106,7 @@ impl Remote {
     }
 }
 
-/// The part of `file`, for this program alone.
+/// Opens and locks the part of `file`.
 fn open(part: &Path, file: &RemoteFile) -> Result<File, Failure> {
     let open = || {
         part.parent().map_or(Ok(()), std::fs::create_dir_all)?;

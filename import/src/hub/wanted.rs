@@ -1,4 +1,4 @@
-//! The files of one directory: each received, checked, named.
+//! The files of one directory: received, checked and linked.
 
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -9,13 +9,13 @@ use super::{
     transfer::Failure,
 };
 
-/// The branch that is pulled unless another is named.
+/// The branch that is pulled by default.
 pub(super) const MAIN: &str = "main";
-/// How often one file is tried before nothing more of it comes.
+/// Maximum number of attempts at one file without progress.
 const ATTEMPTS: u32 = 5;
-/// The first pause between two attempts; each is twice as long as the one before.
+/// The first pause between two attempts; each pause is twice as long as the last.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What an attempt has to receive to count as the first.
+/// Received bytes after which the attempts are counted again from the start.
 const PROGRESS: u64 = 1 << 20;
 
 /// The files of one directory at one commit.
@@ -25,37 +25,37 @@ pub struct Wanted {
     pub piece: Piece,
     /// The commit.
     pub revision: String,
-    /// What it holds that is read.
+    /// The files that are needed.
     pub files: Vec<RemoteFile>,
-    /// Whether that is the newest of the branch that everybody takes.
+    /// True if this is the newest commit of the main branch.
     pub(super) is_main: bool,
 }
 
-/// A sum that a hub with nonsense for sizes does not make small.
+/// Returns the sum, without overflow if the hub sends absurd sizes.
 pub(super) fn total(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }
 
 impl Wanted {
-    /// Bytes of its files.
+    /// Returns the bytes of its files.
     pub fn size(&self) -> u64 {
         total(self.files.iter().map(|file| file.size))
     }
 
-    /// Bytes of it that are not in the cache yet.
+    /// Returns the bytes that are not in the cache yet.
     pub fn missing(&self, hub: &Hub) -> u64 {
         let repo = self.piece.repo;
         let named = |file: &RemoteFile| hub.snapshot(repo, &self.revision).join(&file.path);
         let here = |file: &RemoteFile| match length(&hub.blob(repo, &file.checksum)) {
             Some(here) if here == file.size => here,
-            // Of programs without links.
+            // Fetched by a program that does not use links.
             None if length(&named(file)) == Some(file.size) => file.size,
             _ => length(&hub.part(repo, &file.checksum)).unwrap_or(0).min(file.size),
         };
         total(self.files.iter().map(|file| file.size - here(file)))
     }
 
-    /// Makes sure that `file` is here and whole.
+    /// Makes sure that `file` is here and complete.
     pub(super) fn file(
         &self,
         file: &RemoteFile,
@@ -66,7 +66,7 @@ impl Wanted {
         let repo = self.piece.repo;
         let (blob, part) = (hub.blob(repo, &file.checksum), hub.part(repo, &file.checksum));
         let link = hub.snapshot(repo, &self.revision).join(&file.path);
-        // Programs without links keep the file itself under its name.
+        // Programs that do not use links store the file itself under its name.
         let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|of| of.is_file());
         if !blob.exists() && is_file(&link) && is_whole(file, &link, watch)? {
             on(&blob, blob.parent().map_or(Ok(()), fs::create_dir_all))?;
@@ -97,7 +97,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Names every file in its commit, and the commit as the newest, as all programs expect it.
+    /// Links every file into its commit and records the newest commit, as other programs expect it.
     pub(super) fn name(&self, hub: &Hub) -> Result<(), HubError> {
         let repo = self.piece.repo;
         for file in &self.files {
@@ -114,7 +114,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// Fetches `file`, as often as it takes and makes sense.
+    /// Fetches `file`, with repeated attempts.
     fn receive(
         &self,
         file: &RemoteFile,
@@ -153,7 +153,7 @@ impl Wanted {
         let file = |file: &RemoteFile| {
             let name = self.piece.name_of(&file.path)?.to_owned();
             let checksum = file.checksum.clone();
-            // What is here: a list may be wrong about a length.
+            // The actual length: a list may contain a wrong one.
             let size = length(&hub.blob(self.piece.repo, &checksum)).unwrap_or(file.size);
             Some((name, PinnedFile { size, checksum }))
         };
@@ -165,8 +165,8 @@ impl Wanted {
     }
 }
 
-/// Whether the file at `path` is what was published. Its checksum alone says it: a list may be wrong
-/// about a length.
+/// True if the file at `path` matches its published checksum. The length is not compared, because a
+/// list may contain a wrong one.
 fn is_whole(
     file: &RemoteFile,
     path: &Path,

@@ -1,12 +1,12 @@
-//! Pages of a map that lie behind the end of its file, or that the disk does not give, read as zeros
-//! instead of ending the process by SIGBUS; that it happened is noted.
+//! Guard of a map: unreadable pages (after the end of a cut file, or from a failing disk) read as
+//! zeros instead of ending the process by SIGBUS, and the event is recorded.
 //!
-//! The handler is installed with the first map and looks at the address of the fault: at one within a
-//! map of ours it puts pages of zeros from there to the end of the map, and the instruction is done
-//! again. Every other fault goes to whoever had the signal before. It takes no lock and asks for no
-//! memory: maps are listed in nodes that are never given back, and used again.
+//! The handler is installed with the first map and checks the address of the fault. Within one of
+//! our maps, it maps pages of zeros from there to the end of the map, and the instruction runs
+//! again. It passes every other fault to the previous handler. It takes no lock and allocates no
+//! memory: maps are listed in leaked nodes, which are reused.
 //!
-//! Windows does not let a file be cut while it is mapped.
+//! Windows does not allow a mapped file to be cut.
 //!
 //! Source: POSIX `sigaction`; libwayland guards the memory that it shares with clients in this way
 //! (`wl_shm_buffer_begin_access`).
@@ -21,10 +21,10 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Catches the faults of `map`, which must not be let go before the guard is.
+    /// Catches the faults of `map`, which must live longer than the guard.
     ///
     /// # Errors
-    /// If the system does not let the signal be caught.
+    /// If the system refuses the signal handler.
     pub(super) fn of(map: &[u8]) -> io::Result<Self> {
         #[cfg(unix)]
         {
@@ -38,7 +38,7 @@ impl Guard {
         }
     }
 
-    /// True if a page could not be read since.
+    /// True if a page could not be read since then.
     pub(super) fn is_hit(&self) -> bool {
         #[cfg(unix)]
         return self.node.is_some_and(unix::Node::is_hit);
@@ -69,24 +69,24 @@ mod unix {
 
     use libc::{c_int, c_void, siginfo_t};
 
-    /// A map, or room for one.
+    /// A map, or a free entry for one.
     #[derive(Debug)]
     pub(super) struct Node {
-        /// Its first address; [`FREE`] or [`TAKEN`].
+        /// The first address of the map; [`FREE`] or [`TAKEN`].
         start: AtomicUsize,
         end: AtomicUsize,
         is_hit: AtomicBool,
         next: Option<&'static Self>,
     }
 
-    /// No map begins at these addresses.
+    /// Markers instead of an address; no map begins there.
     const FREE: usize = 0;
     const TAKEN: usize = 1;
 
-    /// The node that was made last.
+    /// The newest node.
     static LAST: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
-    /// The handler before ours, and the size of a page; or the number of an error.
+    /// The previous handler and the page size, or the number of an error.
     static BEFORE: OnceLock<Result<(libc::sigaction, usize), i32>> = OnceLock::new();
 
     impl Node {
@@ -102,18 +102,18 @@ mod unix {
             let start = map.as_ptr().addr();
             self.is_hit.store(false, Ordering::Relaxed);
             self.end.store(start + map.len(), Ordering::Release);
-            // Only now does the handler see it.
+            // This makes the node visible to the handler.
             self.start.store(start, Ordering::Release);
         }
     }
 
     fn nodes() -> impl Iterator<Item = &'static Node> {
-        // SAFETY: what was put there is never given back.
+        // SAFETY: nodes are never freed.
         let last = unsafe { LAST.load(Ordering::Acquire).as_ref() };
         std::iter::successors(last, |node| node.next)
     }
 
-    /// A node for `map`.
+    /// Returns a node for `map`.
     pub(super) fn listed(map: &[u8]) -> io::Result<&'static Node> {
         if let Err(number) = BEFORE.get_or_init(install) {
             return Err(io::Error::from_raw_os_error(*number));
@@ -128,7 +128,7 @@ mod unix {
         Ok(node)
     }
 
-    /// One node more, which is taken.
+    /// Adds a node, marked as taken.
     fn another() -> &'static Node {
         loop {
             let last = LAST.load(Ordering::Acquire);
@@ -141,19 +141,19 @@ mod unix {
             }));
             let own: *mut Node = node;
             if LAST.compare_exchange(last, own, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                // SAFETY: it is leaked, and nobody writes but through atomics.
+                // SAFETY: it is leaked, and all later writes go through atomics.
                 return unsafe { &*own };
             }
-            // SAFETY: it was not listed, so that nobody else knows of it.
+            // SAFETY: it was not listed, so no other reference exists.
             drop(unsafe { Box::from_raw(own) });
         }
     }
 
-    /// Takes the signal.
+    /// Installs the signal handler.
     fn install() -> Result<(libc::sigaction, usize), i32> {
         let number = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
-        // SAFETY: all of these are plain C structures, for which zeros are a value; the handler keeps
-        // to what a handler may do. Threads of Rust have a stack for it.
+        // SAFETY: these are plain C structures, for which zeros are valid; the handler only calls
+        // functions that are allowed in a handler. Rust threads have a signal stack for it.
         unsafe {
             let mut before: libc::sigaction = mem::zeroed();
             let mut own: libc::sigaction = mem::zeroed();
@@ -169,43 +169,44 @@ mod unix {
     }
 
     extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        // Nothing is mapped before this is known, so nothing of ours can fault.
+        // The first map is created after this is set, so a fault before that is not ours.
         let Some(Ok((before, page))) = BEFORE.get() else { return default(signal) };
-        // SAFETY: the system gives a handler of this kind a whole structure.
+        // SAFETY: the system passes a complete structure to a handler of this kind.
         let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
-        // A fault of the memory itself, which has another code, is no matter of files.
+        // A memory error has another code and has nothing to do with files.
         if code == libc::BUS_ADRERR && put_zeros(address, *page) {
             return;
         }
         match before.sa_sigaction {
             libc::SIG_DFL | libc::SIG_IGN => default(signal),
             handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-                // SAFETY: it was registered as a function of this kind.
+                // SAFETY: it was registered as a function of this type.
                 let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
                     unsafe { mem::transmute(handler) };
                 handler(signal, info, context);
             }
             handler => {
-                // SAFETY: it was registered as a function of this kind.
+                // SAFETY: it was registered as a function of this type.
                 let handler: extern "C" fn(c_int) = unsafe { mem::transmute(handler) };
                 handler(signal);
             }
         }
     }
 
-    /// Lets the system do what it does without a handler, when the instruction is done again.
+    /// Restores the default action of the system for the repeated instruction.
     fn default(signal: c_int) {
-        // SAFETY: a call that a handler may make.
+        // SAFETY: this call is allowed in a handler.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 
-    /// Puts pages of zeros from that of `address` to the end of its map, if it is in one.
+    /// Maps pages of zeros from the page of `address` to the end of its map, if it is in one.
     fn put_zeros(address: usize, page: usize) -> bool {
         let of = |node: &'static Node| {
             let start = node.start.load(Ordering::Acquire);
             let end = node.end.load(Ordering::Acquire);
             let is_of = start > TAKEN && (start..end).contains(&address);
-            // Another thread may give the node to another map: then the two are of different ones.
+            // Another thread may reuse the node meanwhile; then start and end do not belong
+            // together.
             let is_one = node.start.load(Ordering::Acquire) == start;
             (is_of && is_one).then_some((node, end))
         };
@@ -213,8 +214,8 @@ mod unix {
         let start = address / page * page;
         let length = end.next_multiple_of(page) - start;
         node.is_hit.store(true, Ordering::Release);
-        // SAFETY: these pages are of a map of ours, which lives at least until this thread, which reads
-        // it, goes on; they go away with it.
+        // SAFETY: these pages belong to one of our maps. It lives at least as long as this thread
+        // reads it, and they are unmapped together with it.
         let zeros = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let place = ptr::with_exposed_provenance_mut(start);

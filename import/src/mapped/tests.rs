@@ -43,19 +43,19 @@ fn a_file_that_is_cut_while_it_is_mapped_reads_as_zeros_and_is_an_error() {
     assert!(mapped[PAGE..].iter().all(|&byte| byte == 0));
     let says = format!("`weights` was cut from {} bytes to {PAGE} while it was in use", 4 * PAGE);
     assert_eq!(message(&mapped), says);
-    // From several threads, at once, and nothing is left of it.
+    // Several threads read at once, and the file is empty.
     file.set_len(0).expect("cut");
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| assert!(mapped.iter().all(|&byte| byte == 0)));
         }
     });
-    // Whole again by its length: what was read meanwhile is not.
+    // The length is right again, but values that were read meanwhile are not.
     fs::write(&path, whole()).expect("written");
     assert!(message(&mapped).ends_with("was written to while it was in use"));
 }
 
-/// Maps come and go, and their places are used again.
+/// Maps are created and dropped, and their nodes are reused.
 #[cfg(unix)]
 #[test]
 fn only_the_map_that_was_cut_is_touched() {
@@ -79,14 +79,14 @@ fn a_file_that_is_overwritten_while_it_is_mapped_is_an_error() {
     let (_folder, path, mapped) = written();
     let mut other = whole();
     other[5] = 0;
-    // Where the clock of the file system is coarse.
+    // The clock of the file system may be coarse.
     std::thread::sleep(std::time::Duration::from_millis(20));
     if fs::write(&path, other).is_ok() {
         assert!(message(&mapped).ends_with("`weights` was written to while it was in use"));
     }
 }
 
-/// As downloaders do.
+/// Downloaders replace files like this.
 #[test]
 fn a_file_that_is_renamed_over_it_changes_nothing() {
     let (folder, path, mapped) = written();

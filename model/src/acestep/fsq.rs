@@ -22,22 +22,22 @@ pub struct Fsq {
 }
 
 impl Fsq {
-    /// A codebook with these levels, each two or more.
+    /// Creates a codebook with these levels, each at least two.
     pub fn new(levels: Vec<u32>) -> Self {
         Self { levels }
     }
 
-    /// Levels per dimension.
+    /// Returns the number of levels per dimension.
     pub(crate) fn levels(&self) -> &[u32] {
         &self.levels
     }
 
-    /// Number of codes (64000).
+    /// Returns the number of codes (64000).
     pub fn codes(&self) -> u32 {
         self.levels.iter().product()
     }
 
-    /// The weight of each dimension in an index: `[1, 8, 64, 512, 2560, 12800]`.
+    /// Returns the weight of each dimension in an index: `[1, 8, 64, 512, 2560, 12800]`.
     pub fn basis(&self) -> Vec<u32> {
         let step = |before: &mut u32, &levels: &u32| {
             let weight = *before;
@@ -47,7 +47,7 @@ impl Fsq {
         self.levels.iter().scan(1, step).collect()
     }
 
-    /// The values of a code, one per dimension in `[-1, 1]`. The index must be below
+    /// Returns the values of a code, one per dimension, in `[-1, 1]`. The index must be below
     /// [`Self::codes`].
     pub fn values(&self, index: u32) -> Vec<f32> {
         // ANCHOR: code_values
@@ -64,7 +64,7 @@ impl Fsq {
         Tensor::from_data(TensorData::new(values, [self.levels.len()]), (device, DType::F32))
     }
 
-    /// Bounds values softly, as they leave `project_in`.
+    /// Bounds the output of `project_in` softly.
     ///
     /// # Shapes
     /// - `x`, output: `[B, N, levels]`
@@ -73,7 +73,7 @@ impl Fsq {
         kernel::soft_clamp(x, bound)
     }
 
-    /// The nearest levels of bounded values, counted from 0.
+    /// Returns the nearest levels of bounded values, counted from 0.
     ///
     /// # Shapes
     /// - `x`, output: `[B, N, levels]`
@@ -84,7 +84,7 @@ impl Fsq {
     }
     // ANCHOR_END: fsq
 
-    /// Quantises bounded values: the values of the nearest code, and its index.
+    /// Quantises bounded values; returns the values of the nearest codes and their indices.
     ///
     /// # Shapes
     /// - `x`: `[B, N, levels]`
@@ -97,14 +97,14 @@ impl Fsq {
         let basis: Vec<f32> = self.basis().iter().map(|&weight| weight as f32).collect();
         let basis = TensorData::new(basis, [1, 1, self.levels.len()]);
         let basis = Tensor::<B, 3>::from_data(basis, (&device, DType::F32));
-        // Every sum is a whole number below 2^24, exact in f32.
+        // Every sum is an integer below 2^24, exact in f32.
         let [batch, count, _] = level.dims();
         let index = (level * basis).sum_dim(2).reshape([batch, count]).int();
         (values, index)
     }
 }
 
-/// Vectors to codes and back.
+/// Quantizer between vectors and codes.
 #[derive(Module, Debug)]
 pub struct Quantizer<B: Backend> {
     project_in: Linear<B>,
@@ -114,7 +114,7 @@ pub struct Quantizer<B: Backend> {
 }
 
 impl<B: Backend> Quantizer<B> {
-    /// A quantizer of vectors `width` wide.
+    /// Creates a quantizer for vectors with `width` values.
     pub fn init(width: usize, fsq: Fsq, device: &B::Device) -> Self {
         let dimensions = fsq.levels.len();
         Self {
@@ -124,17 +124,17 @@ impl<B: Backend> Quantizer<B> {
         }
     }
 
-    /// The codebook.
+    /// Returns the codebook.
     pub fn fsq(&self) -> &Fsq {
         &self.fsq
     }
 
-    /// The map from a code's values to its vector.
+    /// Returns the map from a code's values to its vector.
     pub(super) fn projection(&self) -> kernel::Map<B> {
         self.project_out.parts()
     }
 
-    /// Values of vectors before they are bounded.
+    /// Projects vectors to values, before these are bounded.
     ///
     /// # Shapes
     /// - `x`: `[B, N, H]`
@@ -143,19 +143,20 @@ impl<B: Backend> Quantizer<B> {
         self.project_in.enter(x).cast(DType::F32)
     }
 
-    /// Rounds vectors to their codes.
+    /// Quantises vectors: returns the vectors of their codes, and the indices.
     ///
     /// # Shapes
     /// - `x`: `[B, N, H]`
     /// - output: `[B, N, H]` and indices `[B, N]`
     pub fn forward(&self, x: Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 2, Int>) {
-        // In bf16 the bounds between levels would move; later upstream computes this in f32 too.
+        // In bf16 the boundaries between levels would move; newer upstream versions also use f32
+        // here.
         let bounded = self.fsq.bound(self.project_in(x));
         let (values, index) = self.fsq.quantize(bounded);
         (self.project_out(values), index)
     }
 
-    /// [`Self::forward`] to learn from: gradients pass the rounding as if there were none.
+    /// [`Self::forward`] for training: gradients ignore the rounding.
     ///
     /// Source: Bengio et al. 2013, arXiv:1308.3432 (straight-through estimator).
     ///
@@ -169,10 +170,10 @@ impl<B: Backend> Quantizer<B> {
         // ANCHOR_END: straight
     }
 
-    /// Vectors of codes given by index; every index must be below the codebook's size.
+    /// Returns the vectors of codes; every index must be below the codebook's size.
     ///
     /// # Shapes
-    /// - `codes`: `B` rows of `N` each
+    /// - `codes`: `B` rows with `N` codes each
     /// - output: `[B, N, H]`
     pub fn vectors(&self, codes: &[Vec<u32>], device: &B::Device) -> Tensor<B, 3> {
         let count = codes.first().map_or(0, Vec::len);
@@ -182,7 +183,7 @@ impl<B: Backend> Quantizer<B> {
         self.project_out(Tensor::from_data(values, (device, DType::F32)))
     }
 
-    /// Vectors of values.
+    /// Projects values to vectors.
     fn project_out(&self, values: Tensor<B, 3>) -> Tensor<B, 3> {
         self.project_out.enter(values).cast(DType::F32)
     }

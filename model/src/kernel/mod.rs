@@ -1,11 +1,11 @@
-//! Every operation the networks are made of.
+//! The operations of the networks.
 //!
-//! Every matrix product, convolution, attention, norm and activation of the networks goes through a
-//! function of this module; model code itself only adds (residuals, learned tables) and, in FSQ and
-//! in the VAE's distribution, scales and rounds. A function here is the *front*. It runs the
-//! *reference* of the same name in [`mod@reference`], which is plain Burn operations and the
-//! definition of correctness, unless [`Backend`] has a *kernel* for the backend at hand; that
-//! touches no model file.
+//! Every matrix product, convolution, attention, norm and activation of the networks calls a
+//! function of this module. The models themselves only add (residuals, learned embeddings) and, in
+//! FSQ and in the VAE's distribution, scale and round. A function here is the *front*. It runs the
+//! *reference* of the same name in [`mod@reference`], which consists of plain Burn operations and
+//! defines correctness, unless [`Backend`] has a *kernel* for the current backend. A new kernel
+//! changes no model file.
 
 pub mod reference;
 
@@ -35,27 +35,27 @@ use burn::tensor::{
     ops::{BoolTensor, FloatTensor, IntTensor},
 };
 
-/// Burn's backend plus this project's own operations.
+/// Burn's backend with this project's own operations.
 ///
-/// Models are generic over this trait. An operation that has a kernel somewhere is a method here
-/// with the reference as its default body.
+/// Models are generic over this trait. An operation with a kernel on any backend is a method here,
+/// and its default body is the reference.
 pub trait Backend: burn::tensor::backend::Backend {
-    /// The type in which a network of such weights computes: that of the weights, unless the backend
-    /// has kernels that read narrower weights than the numbers they are applied to.
+    /// Returns the computing type of a network with these weights. It is the type of the weights,
+    /// unless the backend has kernels that read weights in a narrower type than their input.
     ///
-    /// Of weights these are the matrices, filters and tables of tokens; biases, norms and whatever
-    /// else is added or multiplied number by number are of the computing type.
+    /// "Weights" means matrices, filters and embedding tables. Biases, norms and other parameters
+    /// that are applied element by element have the computing type.
     fn computes_in(weights: DType) -> DType {
         weights
     }
 
-    /// Runs many operations that follow each other, as those of a token or of a step, where the threads are
-    /// that share them.
+    /// Runs `work` inside the thread pool, so that the consecutive operations of a token or a step
+    /// do not wake it again.
     fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         work()
     }
 
-    /// See [`eight_bits`]. Only backends that compute with such weights have it.
+    /// See [`eight_bits`]. Only backends that compute with int8 weights implement it.
     fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {
         panic!("{} keeps no weights in eight bits", std::any::type_name_of_val(&weight));
     }
@@ -66,7 +66,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::embedding::<Self>(tensor(weight), ids))
     }
 
-    /// `x W^T`, the matrix product of [`linear`], in the type of `x`.
+    /// Returns `x W^T`, the matrix product of [`linear`], in the type of `x`.
     ///
     /// # Shapes
     /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
@@ -86,7 +86,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         Self::swiglu(Self::product(x.clone(), gate), Self::product(x, up))
     }
 
-    /// See [`linear_added`], which keeps its result finite besides.
+    /// See [`linear_added`], which also keeps its result finite.
     fn product_added(
         residual: FloatTensor<Self>,
         gate: Option<FloatTensor<Self>>,
@@ -126,7 +126,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::ada_norm::<Self>(tensor(x), tensor(weight), epsilon, shift, scale))
     }
 
-    /// See [`add_gated`], which keeps its result finite besides.
+    /// See [`add_gated`], which also keeps its result finite.
     fn add_gated(
         x: FloatTensor<Self>,
         gate: FloatTensor<Self>,
@@ -202,7 +202,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         reference::add_snake::<Self>(tensor(x), tensor(y), alpha, beta).map(primitive)
     }
 
-    /// See [`code_tokens`]; maps are weight and bias.
+    /// See [`code_tokens`]; the maps are (weight, bias).
     fn code_tokens(
         codes: IntTensor<Self>,
         levels: &[u32],
@@ -294,7 +294,8 @@ pub trait Backend: burn::tensor::backend::Backend {
         [primitive(of_x), primitive(of_weight)]
     }
 
-    /// See [`reference::ada_norm_gradients`]: those of input, weight, shift and scale.
+    /// See [`reference::ada_norm_gradients`]; returns the gradients of input, weight, shift and
+    /// scale.
     fn ada_norm_gradients(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -390,8 +391,8 @@ pub trait Backend: burn::tensor::backend::Backend {
     }
 }
 
-/// Every tensor of an operation has the same type; else it panics deep inside a backend, or a card
-/// reads one type's bytes as another's.
+/// Checks in debug builds that all tensors of an operation have the same type. Otherwise a backend
+/// panics deep inside, or a GPU reads the bytes of one type as another.
 #[track_caller]
 fn debug_assert_same_dtype(operation: &str, first: DType, others: impl IntoIterator<Item = DType>) {
     if cfg!(debug_assertions) {
@@ -401,7 +402,8 @@ fn debug_assert_same_dtype(operation: &str, first: DType, others: impl IntoItera
     }
 }
 
-/// The same of a matrix or filter, which may be narrower: see [`Backend::computes_in`].
+/// The same check for an operation with a matrix or filter, which may be narrower: see
+/// [`Backend::computes_in`].
 #[track_caller]
 fn debug_assert_applies<B: Backend>(
     operation: &str,
@@ -416,24 +418,24 @@ fn debug_assert_applies<B: Backend>(
     }
 }
 
-/// Every axis but the last as one.
+/// Flattens all axes except the last.
 fn rows<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 2> {
     let width = x.dims()[D - 1];
     let rows = x.shape().num_elements() / width.max(1);
     x.reshape([rows, width])
 }
 
-/// A backend's own tensor as Burn's.
+/// Wraps a backend's tensor as Burn's.
 fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
-/// Burn's tensor as the backend's own.
+/// Unwraps Burn's tensor to the backend's.
 fn primitive<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
     x.into_primitive().tensor()
 }
 
-/// `x W^T + b`.
+/// Returns `x W^T + b`.
 ///
 /// # Shapes
 /// - `x`: `[.., in]`
@@ -448,7 +450,7 @@ pub fn linear<B: Backend, const D: usize>(
     debug_assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
-    // One plain matrix product whatever the rank: a broadcast weight would be a batch of small ones.
+    // One matrix product for any rank: a broadcast weight would become a batch of small ones.
     let y: Tensor<B, 2> = tensor(B::product(primitive(rows(x)), primitive(weight)));
     match bias {
         Some(bias) => y + bias.unsqueeze(),
@@ -457,20 +459,21 @@ pub fn linear<B: Backend, const D: usize>(
     .reshape(shape)
 }
 
-/// How a convolution moves over its input, in samples.
+/// Stride, padding and dilation of a convolution, in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Samples between two outputs (or, transposed, between two inputs).
+    /// Samples between two outputs (in a transposed convolution: between two inputs).
     pub stride: usize,
-    /// Zeros put before and after.
+    /// Zeros added before and after the input.
     pub padding: usize,
     /// Samples between two taps of the filter.
     pub dilation: usize,
 }
 
-/// The weights of a convolution in the order in which this backend's kernel reads them, where it has one:
-/// once, and not at every call. Only [`conv1d`] and [`residual_units`] can read them then, or
-/// [`conv_transpose1d`] if `is_transposed`, at the same stride; of another order only the count of words is noticed.
+/// Prepacks the weights of a convolution for this backend's kernel, if it has one, once and not in
+/// every call. Afterwards only [`conv1d`] and [`residual_units`] can read them, or
+/// [`conv_transpose1d`] if `is_transposed`, with the same stride. The packing is not checked beyond
+/// the number of elements.
 ///
 /// # Shapes
 /// - `weight`, output: `[out, in, k]`, or `[in, out, k]`
@@ -518,7 +521,7 @@ pub fn conv_transpose1d<B: Backend>(
     tensor(<B as Backend>::conv_transpose1d(primitive(x), primitive(weight), bias, geometry))
 }
 
-/// Rows of a table: `weight[ids]`.
+/// Looks up rows of a table: `weight[ids]`.
 ///
 /// # Shapes
 /// - `weight`: `[V, H]`
@@ -528,11 +531,12 @@ pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Te
     tensor(<B as Backend>::embedding(primitive(weight), ids.into_primitive()))
 }
 
-/// A matrix or table rounded to eight bits: 32 neighbours of a row share a scale, the largest of them
-/// being 127 of it. Its type is `I8`, and only this module's functions can read it.
+/// Quantises a matrix or table to int8: 32 adjacent values of a row share a scale, which maps the
+/// largest magnitude to 127. The result has the type `I8`, and only this module's functions can
+/// read it.
 ///
 /// # Panics
-/// If `B` does not compute with such weights, or this is no matrix.
+/// If `B` does not compute with int8 weights, or `weight` is not a matrix.
 ///
 /// # Shapes
 /// - `weight`, output: `[out, in]`
@@ -556,7 +560,7 @@ pub fn rms_norm<B: Backend, const D: usize>(
     y.reshape(shape)
 }
 
-/// Adaptive norm's second half: `x (1 + scale) + shift`.
+/// Second half of the adaptive norm: `x (1 + scale) + shift`.
 ///
 /// # Shapes
 /// - `x`, output: `[B, P, H]`
@@ -570,7 +574,7 @@ pub fn modulate<B: Backend>(
     reference::modulate(x, shift, scale)
 }
 
-/// [`rms_norm`], then [`modulate`]: the norm whose scale and shift the time decides.
+/// [`rms_norm`], then [`modulate`]: the norm with a scale and shift that depend on the timestep.
 ///
 /// # Shapes
 /// - `x`, output: `[B, P, H]`
@@ -589,13 +593,13 @@ pub fn ada_norm<B: Backend>(
     tensor(B::ada_norm(primitive(x), primitive(weight), epsilon, shift, scale))
 }
 
-/// [`rms_norm`] of every head, then [`rotate`] where positions count: queries and keys as attention
-/// wants them.
+/// [`rms_norm`] of every head, then [`rotate`]: queries and keys in the layout that attention
+/// reads.
 ///
 /// # Shapes
 /// - `x`: `[B, L, heads, D]`
 /// - `weight`: `[D]`
-/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` where `L` is 1 and each item has its own position
+/// - `cos`, `sin`: `[L, D / 2]`, or `[B, D / 2]` if `L` is 1 and each item has its own position
 /// - output: `[B, heads, L, D]`
 pub fn norm_rotate<B: Backend>(
     x: Tensor<B, 4>,
@@ -610,7 +614,7 @@ pub fn norm_rotate<B: Backend>(
     tensor(B::norm_rotate(primitive(x), primitive(weight), epsilon, cos, sin))
 }
 
-/// A residual branch: `x + y`, kept finite as [`keep_finite`] does.
+/// Adds a residual branch: `x + y`, kept finite by [`keep_finite`].
 ///
 /// # Shapes
 /// - `x`, `y`, output: any, equal
@@ -619,19 +623,19 @@ pub fn add<B: Backend, const D: usize>(x: Tensor<B, D>, y: Tensor<B, D>) -> Tens
     keep_finite(x + y)
 }
 
-/// In f16 the largest number in place of infinity; elsewhere `x` itself, of any shape.
+/// Replaces infinity in f16 by the largest f16 value; returns other types unchanged, in any shape.
 ///
-/// Weights that were trained in bf16 may carry a residual stream beyond 65504, where f16 ends. A norm
-/// follows every use of the stream, so that the direction is what counts, which a cut value keeps
-/// better than one that turns the next sum to NaN. What is NaN stays NaN, so that a network whose
-/// result means nothing is found out.
+/// The residual stream of weights trained in bf16 may exceed 65504, the maximum of f16. A norm
+/// follows every use of the stream, so only the direction matters. A clipped value keeps it better
+/// than infinity, which turns the next sum into NaN. NaN stays NaN, so that a broken network is
+/// detected.
 ///
 /// Source: Hugging Face `modeling_t5.py`, which does the same after each block.
 pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     if x.dtype() == DType::F16 { reference::keep_finite(x) } else { x }
 }
 
-/// A residual branch behind a gate: `x + gate y`, kept finite as [`keep_finite`] does.
+/// Adds a gated residual branch: `x + gate y`, kept finite by [`keep_finite`].
 ///
 /// # Shapes
 /// - `x`, `y`, output: `[B, P, H]`
@@ -641,7 +645,7 @@ pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3
     keep_finite(tensor(B::add_gated(primitive(x), primitive(gate), primitive(y))))
 }
 
-/// Rotary positions, halves rotated against each other (not neighbouring pairs).
+/// Rotary position embedding; rotates the two halves against each other (not adjacent pairs).
 ///
 /// # Shapes
 /// - `x`, output: `[B, heads, L, D]`
@@ -651,12 +655,12 @@ pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>)
     tensor(B::rotate(primitive(x), primitive(cos), primitive(sin)))
 }
 
-/// `x sigmoid(x)`, of any shape.
+/// Returns `x sigmoid(x)`, for any shape.
 pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     reference::silu(x)
 }
 
-/// `silu(gate) up`, all three of the same shape.
+/// Returns `silu(gate) up`; all three have the same shape.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
     debug_assert_same_dtype("swiglu", gate.dtype(), [up.dtype()]);
     let shape = gate.dims();
@@ -674,7 +678,7 @@ pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3
     tensor(B::snake(primitive(x), primitive(alpha), primitive(beta)))
 }
 
-/// [`add`], then [`snake`] of the sum: both.
+/// [`add`], then [`snake`] of the sum; returns both.
 ///
 /// # Shapes
 /// - `x`, `y`, outputs: `[B, channels, S]`
@@ -690,16 +694,16 @@ pub fn add_snake<B: Backend>(
     B::add_snake(primitive(x), primitive(y), alpha, beta).map(tensor)
 }
 
-/// `least` for what is below it, `most` for what is above, else `x` itself, of any shape. NaN stays NaN.
+/// Clamps `x`, of any shape, to `least` and `most`. NaN stays NaN.
 ///
-/// It takes the place of Burn's `clamp`, which fails on cards in two ways (Burn 0.21): some give a bound
-/// for NaN; and recorded with a product that repeats `x` along its last axis, it becomes a kernel whose
-/// bounds are vectors where `x` is a number, which no driver has to accept.
+/// It replaces Burn's `clamp`, which fails on GPUs in two ways (Burn 0.21). Some GPUs return a
+/// bound for NaN. If it is fused with a product that repeats `x` along its last axis, the kernel
+/// compares vectors of bounds with scalars of `x`, which a driver may reject.
 pub fn clamp<B: Backend, const D: usize>(x: Tensor<B, D>, least: f32, most: f32) -> Tensor<B, D> {
     reference::clamp(x, least, most)
 }
 
-/// `bound tanh(x / bound)`: how far FSQ lets a value leave its outermost level.
+/// Returns `bound tanh(x / bound)`: the soft limit of FSQ beyond the outermost level.
 ///
 /// # Shapes
 /// - `x`, output: `[.., levels]`
@@ -711,12 +715,12 @@ pub fn soft_clamp<B: Backend, const D: usize>(
     reference::soft_clamp(x, bound)
 }
 
-/// `ln(1 + e^x)` of any shape, with `x` itself above 20 as PyTorch has it.
+/// Returns `ln(1 + e^x)` for any shape, and `x` itself above 20, as PyTorch does.
 pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     reference::softplus(x)
 }
 
-/// `[B, L]` of flags as a tensor; `None` when every flag is set, which needs no mask at all.
+/// Returns the flags `[B, L]` as a tensor; `None` if every flag is set, because no mask is needed.
 pub fn flags<B: Backend>(rows: &[Vec<bool>], device: &B::Device) -> Option<Tensor<B, 2, Bool>> {
     if rows.iter().flatten().all(|&set| set) {
         return None;
@@ -740,7 +744,7 @@ mod tests {
         x.into_data().convert::<f32>().to_vec().expect("f32")
     }
 
-    /// f16 ends at 65504 = 2047 * 32; NaN is no large number and stays what it is.
+    /// The maximum of f16 is 65504 = 2047 * 32; NaN stays NaN.
     #[test]
     fn a_residual_stream_ends_where_f16_does_and_not_in_infinity() {
         let x = || [60_000.0, -60_000.0, 1.0, f32::NAN];
@@ -749,7 +753,7 @@ mod tests {
         assert_eq!(f16[..3], [65_504.0, -65_504.0, 2.0]);
         assert!(f16[3].is_nan());
         assert_eq!(sum(DType::F32)[..3], [120_000.0, -120_000.0, 2.0]);
-        // Steps of 512 there.
+        // bf16 has steps of 512 there.
         assert_eq!(sum(DType::BF16)[..2], [119_808.0, -119_808.0]);
 
         let rows = |x: Tensor<Flex, 1>| x.reshape([1, 4, 1]);

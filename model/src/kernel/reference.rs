@@ -1,6 +1,6 @@
-//! Each operation in plain Burn operations: the definition of correctness on every backend.
+//! Every operation in plain Burn operations: the definition of correctness on every backend.
 //!
-//! What each computes, and its shapes, stand at the front of the same name in [`super`].
+//! The functions of the same names in [`super`] document the computation and the shapes.
 
 use burn::tensor::{
     DType, Int, Tensor, activation, f16, module,
@@ -21,14 +21,15 @@ pub use super::{
     residual::reference as residual_units,
 };
 
-/// Up to here the product is taken the other way round, weight first.
+/// Up to this number of rows, the product is computed transposed, with the weight first.
 ///
-/// A CPU's product packs its right side, and packing a few rows is cheaper than packing a weight:
-/// on two cores 70 rows of 1024 values take 2.8 instead of 6.4 ms, 125 rows of 2048 17.8 instead of
-/// 37 ms, the result's transposition included; from 750 rows on that costs what it gains.
+/// A CPU's matrix product packs its right side, and packing a few rows is cheaper than packing a
+/// weight. On two cores 70 rows of 1024 values take 2.8 instead of 6.4 ms, and 125 rows of 2048
+/// values 17.8 instead of 37 ms, with the transposition of the result. From 750 rows on it saves
+/// nothing.
 const FEW_ROWS: usize = 512;
 
-/// Reference of [`super::Backend::product`], of the same shapes.
+/// Reference of [`super::Backend::product`], with the same shapes.
 pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2> {
     let weight = weight.cast(x.dtype());
     if x.dims()[0] <= FEW_ROWS {
@@ -38,7 +39,7 @@ pub fn product<B: Backend>(x: Tensor<B, 2>, weight: Tensor<B, 2>) -> Tensor<B, 2
     }
 }
 
-/// Reference of [`super::conv1d`], of the same shapes.
+/// Reference of [`super::conv1d`], with the same shapes.
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
@@ -49,7 +50,7 @@ pub fn conv1d<B: Backend>(
     module::conv1d(x, weight, bias, ConvOptions::new([stride], [padding], [dilation], 1))
 }
 
-/// Reference of [`super::conv_transpose1d`], of the same shapes.
+/// Reference of [`super::conv_transpose1d`], with the same shapes.
 pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
@@ -61,26 +62,26 @@ pub fn conv_transpose1d<B: Backend>(
     module::conv_transpose1d(x, weight, bias, options)
 }
 
-/// Reference of [`super::embedding`], of the same shapes.
+/// Reference of [`super::embedding`], with the same shapes.
 pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
     let dtype = B::computes_in(weight.dtype());
     module::embedding(weight, ids).cast(dtype)
 }
 
-/// Reference of [`super::rms_norm`], of the same shapes.
+/// Reference of [`super::rms_norm`], with the same shapes.
 pub fn rms_norm<B: Backend, const D: usize>(
     x: Tensor<B, D>,
     weight: Tensor<B, 1>,
     epsilon: f64,
 ) -> Tensor<B, D> {
-    // The reference reduces in f32 and casts back before it multiplies by the weight.
+    // The upstream code reduces in f32 and casts back before it multiplies by the weight.
     let dtype = x.dtype();
     let x = x.cast(DType::F32);
     let inverse_rms = (x.clone().square().mean_dim(D - 1) + epsilon).sqrt().recip();
     (x * inverse_rms).cast(dtype) * weight.unsqueeze()
 }
 
-/// Reference of [`super::ada_norm`], of the same shapes.
+/// Reference of [`super::ada_norm`], with the same shapes.
 pub fn ada_norm<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 1>,
@@ -91,7 +92,7 @@ pub fn ada_norm<B: Backend>(
     modulate(super::rms_norm(x, weight, epsilon), shift, scale)
 }
 
-/// Reference of [`super::norm_rotate`], of the same shapes.
+/// Reference of [`super::norm_rotate`], with the same shapes.
 pub fn norm_rotate<B: Backend>(
     x: Tensor<B, 4>,
     weight: Tensor<B, 1>,
@@ -102,14 +103,15 @@ pub fn norm_rotate<B: Backend>(
     let [batch, length, _, _] = x.dims();
     let x = super::rms_norm(x, weight, epsilon).swap_dims(1, 2); // [B, heads, L, D]
     if length == 1 && batch > 1 && cos.dims()[0] == batch {
-        // Positions run along the batch, which takes the place of the length.
+        // Each item of the batch has its own position, so the batch axis takes the place of the
+        // length.
         super::rotate(x.swap_dims(0, 2), cos, sin).swap_dims(0, 2)
     } else {
         super::rotate(x, cos, sin)
     }
 }
 
-/// Reference of [`super::modulate`], of the same shapes.
+/// Reference of [`super::modulate`], with the same shapes.
 pub fn modulate<B: Backend>(
     x: Tensor<B, 3>,
     shift: Tensor<B, 3>,
@@ -118,24 +120,24 @@ pub fn modulate<B: Backend>(
     x * (scale + 1.0) + shift
 }
 
-/// Reference of [`super::add_gated`], of the same shapes.
+/// Reference of [`super::add_gated`], with the same shapes.
 pub fn add_gated<B: Backend>(x: Tensor<B, 3>, gate: Tensor<B, 3>, y: Tensor<B, 3>) -> Tensor<B, 3> {
     x + y * gate
 }
 
-/// Reference of [`super::keep_finite`], of the same shapes.
+/// Reference of [`super::keep_finite`], with the same shapes.
 pub fn keep_finite<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     let most = f16::MAX.to_f32();
     super::clamp(x, -most, most)
 }
 
-/// Reference of [`super::clamp`], of the same shapes.
+/// Reference of [`super::clamp`], with the same shapes.
 pub fn clamp<B: Backend, const D: usize>(x: Tensor<B, D>, least: f32, most: f32) -> Tensor<B, D> {
     let (below, above) = (x.clone().lower_elem(least), x.clone().greater_elem(most));
     x.mask_fill(below, least).mask_fill(above, most)
 }
 
-/// Reference of [`super::rotate`], of the same shapes.
+/// Reference of [`super::rotate`], with the same shapes.
 pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>) -> Tensor<B, 4> {
     let half = cos.dims()[1];
     let (cos, sin) = (cos.unsqueeze::<4>(), sin.unsqueeze::<4>());
@@ -145,17 +147,17 @@ pub fn rotate<B: Backend>(x: Tensor<B, 4>, cos: Tensor<B, 2>, sin: Tensor<B, 2>)
     Tensor::cat(vec![turned, second * cos + first * sin], 3)
 }
 
-/// Reference of [`super::silu`], of the same shapes.
+/// Reference of [`super::silu`], with the same shapes.
 pub fn silu<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
     activation::silu(x)
 }
 
-/// Reference of [`super::swiglu`], of the same shapes.
+/// Reference of [`super::swiglu`], with the same shapes.
 pub fn swiglu<B: Backend, const D: usize>(gate: Tensor<B, D>, up: Tensor<B, D>) -> Tensor<B, D> {
     activation::silu(gate) * up
 }
 
-/// Reference of [`super::snake`], of the same shapes.
+/// Reference of [`super::snake`], with the same shapes.
 // ANCHOR: snake
 pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3>) -> Tensor<B, 3> {
     let sine = (x.clone() * alpha.exp()).sin();
@@ -163,7 +165,7 @@ pub fn snake<B: Backend>(x: Tensor<B, 3>, alpha: Tensor<B, 3>, beta: Tensor<B, 3
 }
 // ANCHOR_END: snake
 
-/// Reference of [`super::add_snake`], of the same shapes.
+/// Reference of [`super::add_snake`], with the same shapes.
 pub fn add_snake<B: Backend>(
     x: Tensor<B, 3>,
     y: Tensor<B, 3>,
@@ -174,7 +176,7 @@ pub fn add_snake<B: Backend>(
     [sum.clone(), super::snake(sum, alpha, beta)]
 }
 
-/// Reference of [`super::soft_clamp`], of the same shapes.
+/// Reference of [`super::soft_clamp`], with the same shapes.
 pub fn soft_clamp<B: Backend, const D: usize>(
     x: Tensor<B, D>,
     bound: Tensor<B, 1>,
@@ -183,9 +185,9 @@ pub fn soft_clamp<B: Backend, const D: usize>(
     (x / bound.clone()).tanh() * bound
 }
 
-/// Reference of [`super::softplus`], of the same shapes.
+/// Reference of [`super::softplus`], with the same shapes.
 pub fn softplus<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, D> {
-    // PyTorch's threshold: above 20 the logarithm is the identity in f32 and `exp` may overflow.
+    // PyTorch's threshold: above 20 `softplus(x)` equals `x` in f32, and `exp` may overflow.
     let large = x.clone().greater_elem(20.0);
     let small = x.clone().clamp_max(20.0).exp().log1p();
     small.mask_where(large, x)

@@ -1,9 +1,9 @@
-//! Numbers of settings. Tools write them as numbers, whole or with a point, and as text.
+//! Numbers in settings. Tools write them as integers, as floats and as text.
 
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// Whether `value` says nothing.
+/// True if `value` is empty, null or false.
 pub(super) fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -14,7 +14,7 @@ pub(super) fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// A finite number, also as text.
+/// Returns a finite number, also from text.
 pub(super) fn finite(value: &Value) -> Option<f64> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok(),
@@ -23,9 +23,9 @@ pub(super) fn finite(value: &Value) -> Option<f64> {
     number.filter(|x| x.is_finite())
 }
 
-/// A number that counts something: whole and more than 0, also with a point.
+/// Returns an integer above 0, also from a float or from text.
 pub(super) fn whole(value: &Value) -> Option<usize> {
-    // Every f64 up to here is exact, and no rank is near it.
+    // Every f64 integer up to here is exact, and no rank is near it.
     const MOST: f64 = 4_294_967_295.0;
     let is_count = |x: &f64| x.fract() == 0.0 && (1.0..=MOST).contains(x);
     finite(value).filter(is_count).map(|x| x as usize)
@@ -40,8 +40,8 @@ pub(super) fn natural(object: &Map<String, Value>, key: &str) -> Result<Option<u
     }
 }
 
-/// Patterns of modules and a number for each. PEFT takes the first that is the end of the module's
-/// name, from a dot on, as a regular expression.
+/// Reads regular expressions for modules, with a number for each. PEFT takes the first one that
+/// matches the end of the module's name, starting after a dot.
 pub(super) fn patterns<T>(
     object: &Map<String, Value>,
     key: &str,

@@ -1,4 +1,4 @@
-//! PEFT's settings by name: which are read, which say something that is not built.
+//! Names of PEFT's settings: known ones, and unsupported ones.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::number::is_nothing;
 use crate::adapter::AdapterError;
 
-/// PEFT's settings that ask for something that is not built.
+/// Refuses PEFT's settings that ask for something unsupported.
 pub(super) fn refuse(path: &Path, object: &Map<String, Value>) -> Result<(), AdapterError> {
     let refuse = |what: String| {
         let path = path.to_owned();
@@ -22,7 +22,7 @@ pub(super) fn refuse(path: &Path, object: &Map<String, Value>) -> Result<(), Ada
     if let Some(bias) = text("bias").filter(|bias| *bias != "none") {
         return refuse(format!("trained biases (`bias`: {bias})"));
     }
-    // These take a part of the weights away before they add theirs, and do not keep what they took.
+    // Other initialisations subtract from the model's weights and do not store the subtracted part.
     if let Some(start) = text("init_lora_weights").filter(|start| !HARMLESS.contains(start)) {
         return refuse(format!(
             "a start that changes the model's own weights (`init_lora_weights`: {start})"
@@ -36,10 +36,10 @@ pub(super) fn refuse(path: &Path, object: &Map<String, Value>) -> Result<(), Ada
     Ok(())
 }
 
-/// Ways to start the training that leave the model's weights as they are.
+/// Initialisations that leave the model's weights unchanged.
 const HARMLESS: &[&str] = &["gaussian", "eva", "orthogonal", "true", "false"];
 
-/// PEFT's settings that change what is computed; null, false and empty say nothing.
+/// PEFT's settings that change the computation; null, false and empty values have no effect.
 const REFUSED: &[&str] = &[
     "modules_to_save",
     "fan_in_fan_out",
@@ -54,7 +54,7 @@ const REFUSED: &[&str] = &[
     "use_effective_conv2d",
 ];
 
-/// Those of `object` that are not known and say something.
+/// Returns the unknown settings of `object` with a value that is not empty.
 pub(super) fn unknown(object: &Map<String, Value>) -> Vec<String> {
     object
         .iter()
@@ -63,7 +63,7 @@ pub(super) fn unknown(object: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// PEFT's settings that are read, or that only the training needs.
+/// PEFT's settings that are read here, or matter only in training.
 const KNOWN: &[&str] = &[
     "alpha",
     "alpha_pattern",

@@ -1,4 +1,4 @@
-//! Settings as tools write them, and what is refused.
+//! Settings as tools write them, and refused settings.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn the_scale_is_alpha_over_the_rank_or_over_its_root() {
     assert_eq!(factor(&plain, Q, 4), 1.5);
     let root = peft(r#"{"r": 4, "lora_alpha": 6, "use_rslora": true}"#).expect("settings");
     assert_eq!(factor(&root, Q, 4), 3.0);
-    // An alpha of the module's own goes before them.
+    // The module's own alpha has priority.
     assert_eq!(root.scale(Q, Some(4), Some(2.0)).expect("a scale").factor, 0.5);
     // Nothing is known: alpha is the rank.
     let nothing = Settings::default().scale(Q, Some(4), None).expect("a scale");
@@ -89,7 +89,7 @@ fn metadata_of_other_tools_is_read() {
     assert_eq!(factor(&of(&[("lora_adapter_metadata", diffusers)]), Q, 4), 2.0);
     assert_eq!(factor(&of(&[("lora_alpha", "128"), ("lora_rank", "64")]), Q, 64), 2.0);
     assert_eq!(factor(&of(&[("ss_network_alpha", "2.0")]), Q, 4), 0.5);
-    // As a network of diffusers saves its own, without the pipeline around it.
+    // A single network of diffusers saves its settings without the prefix of a pipeline.
     let own = r#"{"r": 4, "lora_alpha": 8, "alpha_pattern": {"k_proj": 2}}"#;
     let own = of(&[("lora_adapter_metadata", own)]);
     assert_eq!(factor(&own, Q, 4), 2.0);
@@ -117,7 +117,7 @@ fn the_rank_of_a_lokr_is_read_as_it_comes_and_is_no_reason_to_refuse_it() {
         let settings = of(text);
         let scale = |rank| settings.scale(Q, rank, Some(16.0)).expect("a scale").factor;
         assert_eq!(scale(None), factor, "{text}");
-        // A product has its own.
+        // A product has its own rank.
         assert_eq!(scale(Some(8)), 2.0, "{text}");
         assert_eq!(settings.odd.iter().map(String::as_str).next(), odd, "{text}");
     }
@@ -138,6 +138,6 @@ fn the_kind_that_is_named_must_be_that_of_the_tensors() {
         let error = settings.expect("settings").check_kind(found.into_iter()).err();
         assert_eq!(error.as_deref(), says);
     }
-    // Files of other tools name none.
+    // Files of other tools name no kind.
     Settings::default().check_kind(["LoKr"].into_iter()).expect("nothing is said");
 }

@@ -1,4 +1,4 @@
-//! Files that are refused when they are opened.
+//! Files that are refused on opening.
 
 use super::*;
 
@@ -93,7 +93,7 @@ fn a_broken_file_is_refused_when_it_is_opened() {
     assert!(matches!(absent, Err(Error::Adapter(AdapterError::Absent { .. }))));
 }
 
-/// A size of 0 makes every other one possible: their product is no number that fits.
+/// With a size of 0 the other sizes can be anything: their product may overflow.
 #[test]
 fn an_empty_tensor_is_refused_whatever_its_other_sizes_are() {
     let empty = |shape: &[usize]| stored(Dtype::F32, shape, &[]);
@@ -112,7 +112,7 @@ fn an_empty_tensor_is_refused_whatever_its_other_sizes_are() {
         let error = message(file.open());
         assert!(error.ends_with(&format!("`{key}` is {shape:?}: it is empty")), "{error}");
     }
-    // One that is not the adapter's own is only counted.
+    // A tensor that is not the adapter's own is only counted.
     let file = File::lora(Q, 64, 0.1).with("note", empty(&[0, huge, huge]));
     assert_eq!(file.adapter().parameters(), 4 * 64 + 64 * 4);
 }

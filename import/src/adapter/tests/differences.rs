@@ -1,13 +1,13 @@
-//! Whole differences of weights and biases, as ComfyUI's own training writes them beside its products.
+//! Whole differences of weights and biases, as ComfyUI's training writes them beside its products.
 
 use super::*;
 
-/// `[64]`; of the attention `[64]` and of the head `[16]`; `[64, 16, 2]` and its bias.
+/// A norm of `[64]`, a linear layer, and a patch convolution of `[64, 16, 2]` with its bias.
 const NORM: &str = "layers.0.self_attn_norm";
 const TIME: &str = "time_embed.linear_1";
 const OUT: &str = "proj_out";
 
-/// As ComfyUI calls them, around everything that it trains.
+/// ComfyUI's name of a module: a prefix of all that it trains.
 fn comfy(module: &str) -> String {
     format!("diffusion_model.decoder.{module}")
 }
@@ -21,7 +21,7 @@ fn shape(path: &str) -> Vec<usize> {
     found.shape.to_vec()
 }
 
-/// That the parameters at `wanted` are these, and all others are the model's own.
+/// Asserts that the parameters in `wanted` have these values and that all others are unchanged.
 #[track_caller]
 fn assert_are(found: &Weights, wanted: &[(String, Vec<f64>)]) {
     for (path, own) in &weights(vec![]) {
@@ -38,7 +38,7 @@ fn assert_are(found: &Weights, wanted: &[(String, Vec<f64>)]) {
     }
 }
 
-/// `W + scale D`.
+/// Returns `W + scale D`.
 fn with(path: &str, difference: &[f64], scale: f64) -> (String, Vec<f64>) {
     let own = weights(vec![]).remove(path).expect(path);
     assert_eq!(own.len(), difference.len(), "{path}");
@@ -46,7 +46,7 @@ fn with(path: &str, difference: &[f64], scale: f64) -> (String, Vec<f64>) {
     (path.to_owned(), sum.collect())
 }
 
-/// A matrix gets a product, whose alpha is beside it, all else a difference, at the user's scale alone.
+/// A matrix has a product with its own alpha. Everything else has a difference at the user's scale.
 #[test]
 fn a_file_of_comfyuis_training_changes_weights_norms_and_biases() {
     let (q, norm, time) = (comfy(Q), comfy(NORM), comfy(TIME));
@@ -101,7 +101,7 @@ fn a_file_of_comfyuis_training_changes_weights_norms_and_biases() {
     assert_eq!(bias.expect("there").1, out_bias);
 }
 
-/// LyCORIS's names, a parameter that is of no module, and a difference of a matrix, in f16.
+/// LyCORIS's names, a parameter without a module, and a difference of a matrix, in f16.
 #[test]
 fn a_difference_may_be_of_any_parameter() {
     let table = "layers.0.scale_shift_table";
@@ -128,7 +128,7 @@ fn a_difference_that_does_not_fit_is_an_error_or_named() {
     let file = File::new([(&*format!("{}.diff", comfy(NORM)), tensor(&[48], 0.3))]);
     let error = refused(&file);
     assert!(error.contains(".self_attn_norm` as [48], but the model has it as [64]"), "{error}");
-    // Laid on its side it has as many numbers.
+    // The transposed shape has the same number of elements.
     let sideways = File::new([(&*format!("{}.diff", comfy(UP)), tensor(&[64, 96], 0.3))]);
     let error = refused(&sideways);
     assert!(error.contains("as [64, 96], but the model has it as [96, 64]"), "{error}");
@@ -166,7 +166,7 @@ fn a_difference_beside_a_product_of_the_same_weight_is_refused() {
     assert!(error.ends_with("it has no change beside its alpha or lengths"), "{error}");
 }
 
-/// Nothing is divided by it.
+/// Alpha scales only products.
 #[test]
 fn an_alpha_beside_a_difference_is_left_out_and_said() {
     let file = File::new([

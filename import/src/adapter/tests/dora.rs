@@ -29,7 +29,7 @@ fn dora_of_peft_gives_each_row_its_length() {
     }
 }
 
-/// `(W + D) (u m / (|W + D| + eps) + 1 - u)`, of rows or of columns by the shape of the lengths.
+/// `(W + D) (u m / (|W + D| + eps) + 1 - u)`; the shape of the lengths decides: rows or columns.
 #[test]
 fn dora_of_lycoris_is_blended_by_the_scale() {
     for of_columns in [false, true] {
@@ -54,7 +54,7 @@ fn dora_of_lycoris_is_blended_by_the_scale() {
     }
 }
 
-/// `[64, 48, 2]`: a length for each of the 48 inputs, whose weights are two neighbouring columns.
+/// `[64, 48, 2]`: one length for each of the 48 inputs, whose weights are two adjacent columns.
 #[test]
 fn dora_of_lycoris_by_the_inputs_of_a_convolution_takes_their_columns_together() {
     let of = |role: &str| format!("diffusion_model.decoder.proj_in.1.{role}");

@@ -1,4 +1,4 @@
-//! Adapters that are for something else, as a whole or in part.
+//! Adapters that belong to another network, entirely or in part.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn a_wrong_shape_says_both_shapes() {
         );
     let error = refused(&twice);
     assert!(error.contains("changes one weight twice, as `layers.0.self_attn.q_proj` and as"));
-    // As between the released sizes.
+    // The same mismatch as between the released sizes.
     let mut folder = crate::Adapters::fit(
         vec![(
             File::new([
@@ -72,7 +72,7 @@ fn a_wrong_shape_says_both_shapes() {
     );
 }
 
-/// PEFT keeps modules that it trained as a whole under their plain names.
+/// PEFT stores modules that it trained entirely under their plain names.
 #[test]
 fn a_trained_module_beside_the_products_is_refused_and_a_foreign_tensor_is_not() {
     for (tensor_name, shape) in [

@@ -1,13 +1,14 @@
-//! Layers of an adapter that are several of the model's in one.
+//! Layers of an adapter that combine several of the model's.
 
 use super::*;
 
-/// Of the built-in model: 4 heads of queries and 2 of keys of 16 numbers each; 96 hidden ones.
+/// The built-in model has 4 query heads and 2 key heads of 16 values, and 96 hidden units.
 const SELF: &str = "layers.0.self_attn";
 const CROSS: &str = "layers.1.cross_attn";
 const MLP: &str = "layers.0.mlp";
 
-/// That the weights of `parts` of `parent` are the rows of `wanted`, and nothing else has changed.
+/// Asserts that the weights of `parts` of `parent` are the rows of `wanted` and nothing else
+/// changed.
 #[track_caller]
 fn assert_split(found: &Weights, parent: &str, parts: &[&str], wanted: &[f64]) {
     let own = weights(vec![]);
@@ -28,7 +29,7 @@ fn assert_split(found: &Weights, parent: &str, parts: &[&str], wanted: &[f64]) {
     }
 }
 
-/// The weights of `parts` of `parent`, one above the other.
+/// Returns the weights of `parts` of `parent`, stacked by rows.
 fn stacked(parent: &str, parts: &[&str]) -> Vec<f32> {
     parts.iter().flat_map(|part| own(&format!("{parent}.{part}_proj"))).collect()
 }
@@ -77,8 +78,8 @@ fn every_tools_name_of_a_layer_of_several_is_split_by_rows() {
     }
 }
 
-/// `[128, 64]` of queries, keys and values of 64, 32 and 32 rows: as LoKr of `[4, 8]` and `[32, 8]`, as
-/// LoHa, as a difference.
+/// `[128, 64]` for queries, keys and values of 64, 32 and 32 rows: as LoKr of `[4, 8]` and `[32,
+/// 8]`, as LoHa, and as a difference.
 #[test]
 fn every_kind_of_change_of_several_is_split_by_rows() {
     let weight = stacked(SELF, QKV);
@@ -116,7 +117,7 @@ fn every_kind_of_change_of_several_is_split_by_rows() {
     assert_split(&weights(vec![(difference.adapter(), -0.5)]), SELF, QKV, &wanted);
 }
 
-/// Lengths of rows are those of the part; lengths of columns go through all parts.
+/// Row lengths belong to a part; column lengths span all parts.
 #[test]
 fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() {
     let weight = stacked(SELF, QKV);
@@ -144,7 +145,7 @@ fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() 
         }
         let folder = adapted(vec![(file.adapter(), 1.0)]);
         assert_split(&weights_in(&folder, &place()), SELF, QKV, &wanted);
-        // Measured without the network, it is the same.
+        // Measuring without the network gives the same result.
         let change = folder.adapters().expect("one").list()[0].change();
         let again = adapted(vec![(file.adapter(), 1.0)]);
         again.measure_adapters(DType::F32).expect("measured");
@@ -154,7 +155,7 @@ fn dora_of_several_has_its_lengths_of_rows_by_part_and_of_columns_through_all() 
 
 #[test]
 fn a_layer_of_several_that_does_not_fit_or_comes_twice_is_an_error() {
-    // As with as many heads of keys as of queries.
+    // The number of rows if there were as many key heads as query heads.
     let error = refused(&File::lora(&format!("{SELF}.qkv_proj"), 192, 0.3));
     assert!(
         error.ends_with(

@@ -1,9 +1,9 @@
-//! Files that are no adapter, called what they are.
+//! Files that are not adapters, recognised by kind.
 
 use super::*;
 use crate::testing::goldens;
 
-/// The message and the remedy for what lies at `path`.
+/// Returns the message and the remedy for the file at `path`.
 fn refusal(path: &std::path::Path) -> (String, String) {
     let error = Adapter::open(path).expect_err("no adapter");
     assert!(

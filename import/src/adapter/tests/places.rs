@@ -16,13 +16,13 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
         (r#"{"r": 4, "lora_alpha": 8, "alpha_pattern": {"self_attn.q_proj": 2}}"#, 0.5),
     ] {
         std::fs::write(&settings, text).expect("written");
-        // The directory, the one around it as ACE-Step's training writes it, and the file in it.
+        // The directory, its parent as ACE-Step's training writes it, and the file in it.
         for path in [&folder, file.folder.path(), &folder.join("adapter_model.safetensors")] {
             let found = weights(vec![(Adapter::open(path).expect("an adapter"), 1.0)]);
             assert_only(&found, Q, &with_lora(&own(Q), &a, &b, 4, scale));
         }
     }
-    // Renamed, with nothing but its settings beside it.
+    // Renamed, with only its settings beside it.
     let renamed = file.folder.path().join("renamed");
     std::fs::create_dir(&renamed).expect("a folder");
     std::fs::write(renamed.join("voice.safetensors"), file.bytes()).expect("written");
@@ -61,7 +61,7 @@ fn a_directory_of_peft_has_its_alpha_in_its_settings() {
     );
 }
 
-/// Writes `file` to `path` in its folder, which is given back.
+/// Writes `file` to `path` in its folder and returns the full path.
 fn put(file: &File, path: &str) -> PathBuf {
     let path = file.folder.path().join(path);
     std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
@@ -76,7 +76,7 @@ fn a_directory_of_peft_without_settings_may_have_its_alphas_in_its_tensors() {
     let (a, b) = (file.values("lora_A.weight"), file.values("lora_B.weight"));
     let voice = Adapter::open(path.parent().expect("it")).expect("an adapter");
     assert_only(&weights(vec![(voice, 1.0)]), Q, &with_lora(&own(Q), &a, &b, 4, 0.5));
-    // One module of two has none.
+    // One of the two modules has no alpha.
     let half = file
         .with(&format!("{K}.lora_A.weight"), tensor(&[4, 64], 0.1))
         .with(&format!("{K}.lora_B.weight"), tensor(&[32, 4], 0.1));
@@ -97,7 +97,7 @@ fn the_only_file_of_a_directory_is_found_and_so_is_what_training_puts_in_it() {
         let file = File::lora(Q, 64, 0.3);
         let path_of_file = put(&file, path);
         let outer = file.folder.path().join(path.split('/').next().expect("a part"));
-        // Left behind by another system.
+        // macOS leaves such files behind.
         std::fs::write(outer.join("._style.safetensors"), "x").expect("written");
         let adapter = Adapter::open(&outer).expect(path);
         assert_eq!((adapter.path(), adapter.name().as_str()), (&*path_of_file, called), "{path}");

@@ -1,4 +1,4 @@
-//! LoRA, LoKr and LoHa: what they add.
+//! Changes by LoRA, LoKr and LoHa.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn an_alpha_may_be_a_whole_number_and_must_be_one() {
 fn a_lokr_adds_the_kronecker_product_whole_or_of_products() {
     let alpha = || stored(Dtype::F32, &[], &[2.0]);
     let kron = |w1: &[f64], w2: &[f64], scale: f64| -> Vec<f64> {
-        // 96 x 64 of 6 x 8 and 16 x 8.
+        // 96 x 64 from 6 x 8 and 16 x 8.
         let base = own(UP);
         let cell = |i: usize| {
             let (row, column) = (i / 64, i % 64);
@@ -44,7 +44,7 @@ fn a_lokr_adds_the_kronecker_product_whole_or_of_products() {
         (&format!("{name}.alpha"), alpha()),
     ]);
     let (w1, w2) = (whole.values("w1"), whole.values("w2"));
-    // Without a note of its rank LyCORIS's quotient is 1.
+    // Without a recorded rank LyCORIS's quotient is 1.
     assert_only(&weights(vec![(whole.adapter(), 3.0)]), UP, &kron(&w1, &w2, 3.0));
     let noted = whole.metadata("lokr_config", r#"{"linear_dim": 8}"#);
     assert_only(&weights(vec![(noted.adapter(), 1.0)]), UP, &kron(&w1, &w2, 2.0 / 8.0));
@@ -73,7 +73,7 @@ fn a_loha_adds_the_product_of_two_products_number_by_number() {
     assert_only(&weights(vec![(file.adapter(), 1.0)]), Q, &with_loha(&file));
 }
 
-/// `W + (w1_a w1_b) ∘ (w2_a w2_b) / 2` for `Q`.
+/// Returns `W + (w1_a w1_b) ∘ (w2_a w2_b) / 2` for `Q`.
 fn with_loha(file: &File) -> Vec<f64> {
     let product = |n: u8| {
         let (a, b) = (file.values(&format!("w{n}_a")), file.values(&format!("w{n}_b")));
@@ -83,8 +83,8 @@ fn with_loha(file: &File) -> Vec<f64> {
     sum.map(|((w, x), y)| f64::from(w) + x * y / 2.0).collect()
 }
 
-/// The factors are read to the last bit that bf16 has of them, and nothing is rounded to it on the way:
-/// bf16 would be off by a part in 256 after each of the three products.
+/// The bf16 factors are read exactly, and nothing is rounded to bf16 before the sum. Rounding would
+/// give an error of 1/256 after each of the three products.
 #[test]
 fn a_loha_in_bf16_is_multiplied_out_in_f32() {
     let narrow = |shape: &[usize], seed: f64| {

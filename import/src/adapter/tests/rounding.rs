@@ -1,4 +1,4 @@
-//! Zeros, and what is left in the types of a network.
+//! Zeros, and the share of the changes that remains in each type of weights.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn an_adapter_of_zeros_or_at_scale_zero_changes_no_bit() {
     }
 }
 
-/// The sum is rounded once: f32 to bf16.
+/// The sum is rounded once: from f32 to bf16.
 #[test]
 fn in_bf16_the_sum_is_rounded_and_the_change_is_not() {
     let file = File::lora(K, 32, 0.2);

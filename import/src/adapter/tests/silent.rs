@@ -1,8 +1,8 @@
-//! Adapters that change nothing by their own settings.
+//! Adapters that change nothing because of their own settings.
 
 use super::*;
 
-/// A file of PEFT with these settings.
+/// Creates a file of PEFT with these settings.
 fn peft(settings: &str) -> (File, Adapter) {
     let file = File::lora(Q, 64, 0.3)
         .with(&format!("{K}.lora_A.weight"), tensor(&[4, 64], 0.1))
@@ -61,7 +61,7 @@ fn modules_with_an_alpha_of_zero_beside_others_are_counted() {
     assert!(notice.starts_with("the alpha of 1 of the 2 modules of the adapter"), "{notice}");
 }
 
-/// The lengths are given whatever is added before.
+/// DoRA's lengths apply even if the product is 0.
 #[test]
 fn an_alpha_of_zero_beside_lengths_still_changes_the_weight() {
     let file = File::lora(Q, 64, 0.3)

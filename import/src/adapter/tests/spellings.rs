@@ -91,8 +91,8 @@ fn a_tensor_is_the_models_by_its_name() {
     }
 }
 
-/// PEFT around a causal language model has one `model.` more than around the decoder, and its
-/// layers have the same names.
+/// PEFT adds one `model.` more around a causal language model than around the decoder. The layers
+/// have the same names.
 #[test]
 fn modules_of_other_networks_are_not_taken_for_ours() {
     let targets = targets();

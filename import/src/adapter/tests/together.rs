@@ -1,4 +1,4 @@
-//! Several adapters at scales below and above zero, in every type of weights.
+//! Several adapters at positive and negative scales, in every type of weights.
 
 use acestep_model::{Checkpoint, acestep::Dit};
 use burn::{
@@ -9,7 +9,7 @@ use burn::{
 use super::*;
 use crate::testing::{Copy, rewrite};
 
-/// A LoRA, a LoKr, a LoHa and a difference, of several weights.
+/// A LoRA, a LoKr, a LoHa and a difference of several weights.
 fn files() -> [File; 4] {
     let lokr = "lycoris_layers_0_mlp_up_proj";
     let loha = format!("diffusion_model.{Q}");
@@ -31,7 +31,7 @@ fn files() -> [File; 4] {
     ]
 }
 
-/// The parameters as they are kept, bytes and all: eight bits are no float that could be read.
+/// Returns the stored bytes of the parameters: int8 weights cannot be read as floats.
 fn kept(folder: &Folder, dtype: DType) -> BTreeMap<String, Vec<u8>> {
     #[derive(Default)]
     struct Kept(Vec<String>, BTreeMap<String, Vec<u8>>);
@@ -71,8 +71,8 @@ fn an_adapter_and_its_opposite_leave_every_weight_as_it_was() {
     }
 }
 
-/// Eight bits are rounded to from bf16 where nothing changes, and from f32 where something does: of the
-/// same numbers both make the same.
+/// int8 weights are rounded from bf16 if unchanged and from f32 if changed. The same values must
+/// give the same result.
 #[test]
 fn a_file_in_bf16_with_an_adapter_and_its_opposite_is_the_same_in_eight_bits() {
     let copy = Copy::new();
@@ -94,7 +94,7 @@ fn a_file_in_bf16_with_an_adapter_and_its_opposite_is_the_same_in_eight_bits() {
     }
 }
 
-/// The sum of two numbers is the same in any order, that of three to the last bit of f32.
+/// The sum of two numbers is the same in any order, the sum of three up to the last bit of f32.
 #[test]
 fn the_order_of_adapters_at_any_scale_does_not_matter() {
     let files = files();

@@ -27,7 +27,7 @@ use crate::{
 
 type B = CubeBackend<PaperRuntime, f32, i32, u8>;
 
-/// Compiles every source of `kernel` that was launched on `card`, and returns their number.
+/// Compiles every source of `kernel` that the fake GPU launched, and returns their number.
 ///
 /// # Panics
 /// If the compiler rejects one, with its message.

@@ -1,8 +1,9 @@
-//! Kernels for cards, in CubeCL: one text for CUDA, Vulkan and Metal.
+//! GPU kernels in CubeCL: one source for CUDA, Vulkan and Metal.
 //!
 //! Each file holds one operation: the kernel, and the launch function of the same name. A launch
-//! function takes and gives tensors of the runtime at hand, of any float type; sums and
-//! exponentials are f32. What an operation computes stands at its front in [`super`].
+//! function takes and returns tensors of the current runtime, of any float type; sums and
+//! exponentials are computed in f32. The front of the same name in [`super`] documents the
+//! computation.
 
 mod ada_norm;
 mod add_snake;

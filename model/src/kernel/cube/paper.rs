@@ -74,7 +74,7 @@ pub(super) struct PaperRuntime;
 /// Kernel names by capability and source; a kernel has one source per type and size.
 static SOURCES: Mutex<BTreeMap<(u16, String), String>> = Mutex::new(BTreeMap::new());
 
-/// Returns the kernels launched on `card` so far: `(name, CUDA C++)`.
+/// Returns the kernels that the fake GPU launched so far: `(name, CUDA C++)`.
 pub(super) fn sources(card: &Paper) -> Vec<(String, String)> {
     let sources = SOURCES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let of_card = sources.iter().filter(|((capability, _), _)| *capability == card.0);

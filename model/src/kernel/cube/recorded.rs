@@ -1,4 +1,4 @@
-//! Plain operations that are recorded one after the other become one kernel: it equals the processor's result.
+//! Fusion of plain operations into one kernel, compared with the CPU's result.
 
 use burn::tensor::DType;
 
