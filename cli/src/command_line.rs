@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Generate(Box<args::generate::Args>),
     /// Let the language model plan a song: metadata, text, audio codes.
     Plan(Box<args::plan::Plan>),
-    /// Let the language model write lyrics and metadata from a description.
+    /// Let the language model write a song's text from a description.
     Inspire(Box<args::plan::Inspire>),
     /// Let the language model rewrite caption and lyrics in its own form.
     Format(Box<args::plan::Format>),

@@ -86,7 +86,7 @@ pub enum Directory {
     Disk(PathBuf),
     /// Files inside the program: a name for messages, then (file name, content).
     Embedded(&'static str, &'static [(&'static str, &'static [u8])]),
-    /// What another program's file holds, under the names of the released layout.
+    /// Contents of another program's file, under the names of the released layout.
     Foreign(Arc<dyn StandIn>),
 }
 

@@ -29,7 +29,7 @@ use crate::{
     mapped::Bytes,
 };
 
-/// What describes a released network.
+/// The file that describes a released network.
 pub(crate) const CONFIG: &str = "config.json";
 
 /// Bytes that a core converts before it releases their pages.
@@ -38,13 +38,13 @@ const CHUNK: usize = 4 << 20;
 /// The tensors of one or several files, by name. Clones share the maps.
 #[derive(Debug, Clone)]
 pub struct Tensors {
-    /// What messages call the whole: the only file, or the index.
+    /// Name of the whole in messages: the only file, or the index.
     pub(crate) path: PathBuf,
     pub(crate) files: Vec<(PathBuf, Arc<Bytes>)>,
     pub(crate) entries: BTreeMap<String, (usize, Entry)>,
-    /// Whether sizes of 1 may be there or not: other programs drop and add them.
+    /// True if dimensions of size 1 may be missing or added, as other programs do.
     pub(crate) loose: bool,
-    /// What says which sizes the network has, for messages.
+    /// The file that declares the sizes of the network, for messages.
     pub(crate) described_by: &'static str,
 }
 

@@ -28,7 +28,9 @@ fn asked(
         settings.seeds = vec![seed];
         let (ask, settings) = (ask.clone(), &settings);
         let job = Job { request: &request, ask, writes_codes: true, settings, genres: None };
-        compose::<Cpu, _>(&job, &language, &place(), &Unobserved).ok()
+        let composed = compose::<Cpu, _>(&job, &language, &place(), &Unobserved).ok()?;
+        let is_whole = composed.text.is_empty() || composed.text.contains("\nlanguage:");
+        is_whole.then_some(composed)
     });
     let composed = composed.expect("an answer that ends");
     let encode = move |text: &str| {

@@ -27,7 +27,7 @@ impl Tensors {
     /// Maps the weights that lie in `directory` and parses their headers.
     ///
     /// # Errors
-    /// Names the file for whatever is missing, cut or contradictory.
+    /// Errors that name the file: it is missing, truncated or contradictory.
     pub fn open(directory: &Directory) -> Result<Self, Error> {
         if let Directory::Foreign(foreign) = directory {
             return Ok(foreign.tensors().clone());

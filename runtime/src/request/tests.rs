@@ -391,7 +391,13 @@ fn what_is_written_is_read_in_both_spellings() {
 }
 
 #[test]
-fn what_would_change_the_sound_and_is_not_built_is_an_error() {}
+fn what_would_change_the_sound_and_is_not_built_is_an_error() {
+    let (error, hint) = refusal(r#"{"global_caption": "a whole album"}"#);
+    assert!(error.contains("`global_caption` \"a whole album\""), "{error}");
+    assert!(hint.expect("a hint").contains("remove"));
+    // Empty, as upstream writes it, it asks for nothing.
+    assert_eq!(read(r#"{"global_caption": ""}"#).0, Request::default());
+}
 
 /// Upstream always writes the strengths, and the model decides if they are used.
 #[test]

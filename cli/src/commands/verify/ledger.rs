@@ -16,7 +16,7 @@ pub(super) type Tell<'a> = dyn Fn(&Word) -> Result<(), Stdout> + 'a;
 
 /// The device is unusable after a failure; the remaining cases need another process.
 #[derive(Debug, thiserror::Error)]
-#[error("the device does nothing any more")]
+#[error("the device is unusable after a failure")]
 pub(super) struct Gone;
 
 /// The cases so far.

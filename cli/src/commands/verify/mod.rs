@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Computes what standard input does not say to be finished, for the process above it.
+    /// Compute the cases that are missing in the list on standard input, for the parent process.
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -186,7 +186,7 @@ fn compare(given: Given<'_>, device: Device, tell: &Tell<'_>) -> Result<Vec<Case
 /// The child process: computes, and reports each finished case on stdout.
 fn work(given: Given<'_>, device: Device) -> Result<ExitCode> {
     let known: Done = serde_json::from_reader(std::io::stdin().lock())
-        .context("standard input does not say what is finished")?;
+        .context("standard input has no list of finished cases")?;
     let tell = |word: &Word| {
         // A word holds names, numbers and texts, so conversion to JSON cannot fail.
         let line = serde_json::to_string(word).unwrap_or_default();
