@@ -11,7 +11,7 @@ use acestep_import::{Unknown, hub::HubError};
 use acestep_runtime::{device::panics, nearest};
 use serde_json::json;
 
-pub(crate) use crate::refusal::Refusal;
+pub(crate) use crate::cli_error::CliError;
 use crate::{
     environment,
     exit::{BUG, FAILED, INTERRUPTED, OK, USAGE, exit},
@@ -57,7 +57,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     // Only the outermost error counts: below a context it is about the content of a file.
     let Some(outermost) = error.chain().next() else { return FAILED };
-    match (outermost.downcast_ref::<Refusal>(), outermost.downcast_ref::<Error>()) {
+    match (outermost.downcast_ref::<CliError>(), outermost.downcast_ref::<Error>()) {
         (Some(refusal), _) => refusal.code,
         (_, Some(error)) if is_usage(error) => USAGE,
         _ => FAILED,
@@ -98,7 +98,7 @@ pub(crate) fn causes(error: &anyhow::Error) -> Vec<String> {
 /// The hint that helps with `error`.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
-        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+        if let Some(refusal) = cause.downcast_ref::<CliError>() {
             return refusal.hint.clone();
         }
         if let Some(error) = cause.downcast_ref::<acestep_import::Error>() {
@@ -140,7 +140,7 @@ static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 ///
 /// Panics are printed at the end, not when they happen. A panic of a GPU backend's thread may mean
 /// a lack of memory: a smaller tile may solve it, or an error may describe it better.
-pub(crate) fn bugs_told(work: impl FnOnce() -> ExitCode) -> ExitCode {
+pub(crate) fn with_bug_report(work: impl FnOnce() -> ExitCode) -> ExitCode {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         if environment::wants_backtrace() {
@@ -209,11 +209,11 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("outer: {0}")]
-    struct Outer(#[source] Refusal);
+    struct Outer(#[source] CliError);
 
     #[test]
     fn a_cause_that_was_just_said_is_not_said_again() {
-        let refusal = || Refusal::new("inner").hint("mend it");
+        let refusal = || CliError::new("inner").hint("mend it");
         let error = anyhow::Error::new(Outer(refusal()));
         assert!(causes(&error).is_empty());
         let error = anyhow::Error::new(refusal()).context("outer");
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_wrong_usage_unless_it_is_the_content_of_a_file() {
-        assert_eq!(code_of(&Refusal::new("no").into()), 1);
-        assert_eq!(code_of(&Refusal::usage("no").into()), 2);
+        assert_eq!(code_of(&CliError::new("no").into()), 1);
+        assert_eq!(code_of(&CliError::usage("no").into()), 2);
         let wrong = || anyhow::Error::new(acestep_runtime::Error::NothingAsked);
         assert_eq!(code_of(&wrong()), 2);
         assert_eq!(code_of(&wrong().context("the request `r.json` cannot be used")), 1);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_refusal_is_its_cause() {
-        let error = Refusal::new("no").because(io::Error::other("since it rains"));
+        let error = CliError::new("no").because(io::Error::other("since it rains"));
         assert_eq!(causes(&error.into()), ["since it rains"]);
     }
 
@@ -261,7 +261,7 @@ mod tests {
     #[ignore = "it ends the process"]
     #[expect(clippy::exit, reason = "a test has no exit code of its own")]
     fn panics_with_our_hook() {
-        let code = bugs_told(|| {
+        let code = with_bug_report(|| {
             let caught = std::thread::spawn(|| panic!("a wheel came off")).join();
             assert!(caught.is_err());
             if std::env::var_os("MENDED").is_some() {

@@ -16,6 +16,7 @@
 #![recursion_limit = "256"]
 
 mod args;
+mod cli_error;
 mod command_line;
 mod commands;
 mod environment;
@@ -24,7 +25,6 @@ mod exit;
 mod interrupt;
 mod process;
 mod progress;
-mod refusal;
 mod report;
 mod settings;
 mod version;
@@ -36,7 +36,7 @@ use command_line::{Cli, Command};
 use settings::Loaded;
 
 fn main() -> ExitCode {
-    error::bugs_told(serve)
+    error::with_bug_report(serve)
 }
 
 /// Parses the command line and runs the command.
@@ -59,7 +59,7 @@ fn serve() -> ExitCode {
         settings::set_up(loaded);
     }
     let report = cli.global.report();
-    settings::loaded().strangers.iter().for_each(|text| report.note(text));
+    settings::loaded().unknown_variables.iter().for_each(|text| report.note(text));
     interrupt::install(&report);
     let pins = || settings::hub().filter(|_| cli.command.uses_models());
     if let Some(Err(error)) = pins().map(|hub| Pins::read(&hub)) {

@@ -27,11 +27,11 @@ pub fn kept_as<B: Backend>(name: &str, layer: &str, weights: DType) -> DType {
 }
 
 /// Converts `weight`, of any shape, to `dtype`, a type from [`kept_as`]; `I8` is
-/// [`kernel::eight_bits`].
+/// [`kernel::quantize_q8`].
 pub fn kept<B: Backend, const D: usize>(weight: Tensor<B, D>, dtype: DType) -> Tensor<B, D> {
     debug_assert!(weight.dtype().is_float() || weight.dtype() == DType::I8, "words in order");
     match dtype {
-        DType::I8 => kernel::eight_bits(weight),
+        DType::I8 => kernel::quantize_q8(weight),
         float => weight.cast(float),
     }
 }

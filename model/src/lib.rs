@@ -31,7 +31,7 @@
 //! A network computes in the type of its weights: f32, bf16 or f16. [`Place`] decides it at load
 //! time. On a CPU, bf16 is only the storage type (and the type to which the time is rounded, as in
 //! the reference); the computation is f32 ([`Backend::computes_in`]). There, weights may also be
-//! quantised to int8, written as `I8` ([`kernel::eight_bits`]). Public functions take tensors of
+//! quantised to int8, written as `I8` ([`kernel::quantize_q8`]). Public functions take tensors of
 //! any float type and return f32. Norm sums, the softmax, the angles of time and position, and the
 //! rounding to codes are always f32, as in the reference.
 //!
@@ -57,7 +57,7 @@ pub use checkpoint::{Checkpoint, Configs, LanguageCheckpoint, Tokenizer};
 pub use config::ConfigError;
 pub use kernel::Backend;
 pub use place::Place;
-pub use tap::{Quiet, Tap};
+pub use tap::{NoTap, Tap};
 
 /// Latent frames per second.
 pub const LATENT_HZ: u32 = 25;

@@ -9,7 +9,7 @@ use crate::Backend;
 pub struct Place<B: Backend> {
     /// The device that computes.
     pub device: B::Device,
-    /// The type of the weights: `F32`, `BF16`, `F16`, or `I8` for [`crate::kernel::eight_bits`].
+    /// The type of the weights: `F32`, `BF16`, `F16`, or `I8` for [`crate::kernel::quantize_q8`].
     pub dtype: DType,
 }
 

@@ -20,9 +20,9 @@ pub trait Tap<B: Backend> {
 
 /// A tap that reads nothing and costs nothing.
 #[derive(Debug, Clone, Copy)]
-pub struct Quiet;
+pub struct NoTap;
 
-impl<B: Backend> Tap<B> for Quiet {
+impl<B: Backend> Tap<B> for NoTap {
     const LOOKS: bool = false;
 
     fn tap<const D: usize>(&mut self, _name: Arguments<'_>, _activation: &Tensor<B, D>) {}

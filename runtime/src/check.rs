@@ -1,6 +1,6 @@
 //! Checks of ranges and choices; errors state the option, the value and the allowed values.
 
-use crate::{Error, error::shortened, near::nearest};
+use crate::{Error, error::shortened, suggest::nearest};
 
 /// Most characters of a text: a hundred times what any network reads, but few enough for the
 /// tokenizer, whose word search fails on tens of millions.

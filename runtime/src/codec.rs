@@ -14,7 +14,7 @@ use crate::{
     Error,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     device::{
-        memory::{self, Need, Widths},
+        memory::{self, MemoryNeed, Widths},
         trial::in_tiles,
     },
     exchange::Array3,
@@ -109,13 +109,13 @@ pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
     let config = &parts.configs().vae;
     let (stage, hop) = (Stage::Vae, config.hop());
     let [batch, frames, _] = latents.dims();
-    let songs = parts.guarded(Network::VaeDecoder, observe, |observe| {
+    let songs = parts.run_with_f32_retry(Network::VaeDecoder, observe, |observe| {
         observe.event(Event::Loading(stage));
         let decoder = parts.vae_decoder()?;
         let site = parts.site();
         let widths = Widths::at(&parts.place(Network::VaeDecoder));
         let parameters = decoder.num_params() as u64;
-        let need = |tiling| Need::vae(config, parameters, batch, frames, tiling, widths);
+        let need = |tiling| MemoryNeed::vae(config, parameters, batch, frames, tiling, widths);
         let of_memory = || memory::tiling(Tiling::default(), frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let free = || parts.free();

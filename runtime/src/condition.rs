@@ -96,7 +96,7 @@ pub fn listen<B: Backend, C: Checkpoint<B>>(
     let Read { caption, plain, lyrics } = read;
     check(observe)?;
     let start = Instant::now();
-    let heard = parts.guarded(Network::Conditioner, observe, |observe| {
+    let heard = parts.run_with_f32_retry(Network::Conditioner, observe, |observe| {
         observe.event(Event::Loading(Stage::Condition));
         let conditioner = parts.conditioner()?;
         let advanced = |done| Event::Advanced { stage: Stage::Condition, done, total: 1 };
@@ -168,7 +168,7 @@ pub fn read<B: Backend, C: Checkpoint<B>>(
     };
 
     let device = parts.device();
-    let read = parts.guarded(Network::TextEncoder, observe, |observe| {
+    let read = parts.run_with_f32_retry(Network::TextEncoder, observe, |observe| {
         observe.event(Event::Loading(stage));
         let encoder = parts.text_encoder()?;
         observe.event(Event::Advanced { stage, done: 0, total: 1 });

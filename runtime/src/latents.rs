@@ -34,7 +34,7 @@ use crate::{
     Action, Error,
     exchange::{Array3, foreign},
     files::{Existing, write_whole},
-    near::nearest,
+    suggest::nearest,
 };
 
 /// Values per frame; the same for every released VAE.

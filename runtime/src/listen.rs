@@ -14,7 +14,7 @@ use crate::{
     Error,
     audio::{Audio, loudness::require_finite, resample::to_stereo},
     device::{
-        memory::{self, Need, Widths},
+        memory::{self, MemoryNeed, Widths},
         trial::in_tiles,
     },
     host::to_host,
@@ -87,13 +87,13 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     // [1, 2, S]
     let stage = Stage::VaeEncoder;
     let sound = parts.attempt(stage, || Ok(Tensor::from_data(values, parts.device())))?;
-    let latents = parts.guarded(Network::VaeEncoder, observe, |observe| {
+    let latents = parts.run_with_f32_retry(Network::VaeEncoder, observe, |observe| {
         observe.event(Event::Loading(stage));
         let encoder = parts.vae_encoder()?;
         let (frames, site) = (samples / hop, parts.site());
         let widths = Widths::at(&parts.place(Network::VaeEncoder));
         let parameters = encoder.num_params() as u64;
-        let need = |tiling| Need::vae_encoder(config, parameters, frames, tiling, widths);
+        let need = |tiling| MemoryNeed::vae_encoder(config, parameters, frames, tiling, widths);
         let of_memory = || memory::tiling(Tiling::ENCODE, frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
         let free = || parts.free();
@@ -129,7 +129,7 @@ pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
     let frames = latents.dims()[1];
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
     let total = starts.len();
-    let codes = parts.guarded(Network::AudioCodec, observe, |observe| {
+    let codes = parts.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
         let codec = parts.audio_codec()?;
         observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });

@@ -11,7 +11,7 @@ use burn::tensor::DType;
 use crate::{
     Error,
     device::{
-        Site, dtype,
+        DeviceTarget, dtype,
         memory::{bytes_of, usable},
     },
     error::Notice,
@@ -55,7 +55,7 @@ pub(crate) fn check_room(
     dtype: DType,
     parameters: u64,
     others: u64,
-    site: &Site,
+    site: &DeviceTarget,
 ) -> Result<(), Error> {
     let Some(free) = site.room.free else { return Ok(()) };
     let needed = others + parameters * bytes_of(DType::F32);
@@ -77,13 +77,13 @@ pub fn notice(who: &str, dtype: DType) -> Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Device, memory::Room};
+    use crate::device::{Device, memory::MemoryInfo};
 
     #[test]
     fn what_is_known_not_to_fit_in_f32_is_refused_before_it_is_read() {
         let check = |free| {
-            let room = Room { free, ..Room::default() };
-            let site = Site { device: Device::Cuda(0), room };
+            let room = MemoryInfo { free, ..MemoryInfo::default() };
+            let site = DeviceTarget { device: Device::Cuda(0), room };
             check_room("the diffusion transformer", DType::F16, 2_000_000_000, 500_000_000, &site)
         };
         assert!(check(None).is_ok());

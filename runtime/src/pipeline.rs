@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 
 use crate::{
     Error, Notice, Plan,
-    align::{self, Aligned, Wants},
+    align::{self, Aligned, Extras},
     audio::{
         Audio,
         fade::fade,
@@ -68,7 +68,7 @@ pub fn render<B: Backend, C: Checkpoint<B>>(
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
-    let rendered = render_and_align(plan, Wants::default(), parts, prepared, observe)?;
+    let rendered = render_and_align(plan, Extras::default(), parts, prepared, observe)?;
     Ok(rendered.songs)
 }
 
@@ -89,7 +89,7 @@ pub struct Rendered {
 /// As [`generate`].
 pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    wants: Wants,
+    wants: Extras,
     parts: &Parts<'_, B, C>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
@@ -99,14 +99,14 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
     // Before decoding, because the transformer may still be in memory.
     let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
-    let songs = sing(plan, parts, latents.clone(), observe)?;
+    let songs = decode_songs(plan, parts, latents.clone(), observe)?;
     // ANCHOR_END: render
-    let latents = heard(plan, latents, parts)?;
+    let latents = trim_to_host(plan, latents, parts)?;
     Ok(Rendered { songs, latents, aligned })
 }
 
 /// Copies latents `[B, T, C]` to the host without padding frames, one array per song.
-fn heard<B: Backend, C: Checkpoint<B>>(
+fn trim_to_host<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     latents: Tensor<B, 3>,
     parts: &Parts<'_, B, C>,
@@ -122,7 +122,7 @@ fn heard<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// As [`generate`].
-pub fn sing<B: Backend, C: Checkpoint<B>>(
+pub fn decode_songs<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     parts: &Parts<'_, B, C>,
     latents: Tensor<B, 3>,
@@ -151,7 +151,7 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
         from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, parts.device())
     };
     let sampling = plan.sampling();
-    let latents = parts.guarded(Network::Dit, observe, |observe| {
+    let latents = parts.run_with_f32_retry(Network::Dit, observe, |observe| {
         observe.event(Event::Loading(Stage::Diffusion));
         let dit = parts.dit()?;
         let latents = match (&plan.flow_edit, &edited) {

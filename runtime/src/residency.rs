@@ -14,7 +14,7 @@ use burn::{
 
 use crate::{
     Error,
-    device::{Site, dtype::of_others, memory::bytes_of_weights, trial},
+    device::{DeviceTarget, dtype::of_others, memory::bytes_of_weights, trial},
     observe::{Observe, Stage, WhileUnchanged},
     overflow,
 };
@@ -91,7 +91,7 @@ impl Network {
 pub struct Parts<'a, B: Backend, C> {
     checkpoint: &'a C,
     device: B::Device,
-    site: Site,
+    site: DeviceTarget,
     /// The place of each [`Network`].
     places: RefCell<[Place<B>; Network::COUNT]>,
     /// The number of parameters of each loaded [`Network`]; 0 for others.
@@ -114,7 +114,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
         Self {
             checkpoint,
             device: place.device.clone(),
-            site: Site::of::<B>(&place.device),
+            site: DeviceTarget::of::<B>(&place.device),
             parameters: RefCell::default(),
             places: RefCell::new(std::array::from_fn(|network| Place {
                 device: place.device.clone(),
@@ -140,7 +140,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     }
 
     /// Treats failures as on `site`.
-    pub fn at(self, site: Site) -> Self {
+    pub fn at(self, site: DeviceTarget) -> Self {
         Self { site, ..self }
     }
 
@@ -150,7 +150,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     }
 
     /// The device and its memory, which decide how failures are handled.
-    pub fn site(&self) -> &Site {
+    pub fn site(&self) -> &DeviceTarget {
         &self.site
     }
 
@@ -169,7 +169,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
     /// # Errors
     /// The errors of `work`; [`Error::Checkpoint`] if a file changed meanwhile;
     /// [`Error::DeviceFailed`] if a GPU fails; [`Error::NoRoomForF32`].
-    pub fn guarded<T>(
+    pub fn run_with_f32_retry<T>(
         &self,
         network: Network,
         observe: &dyn Observe,

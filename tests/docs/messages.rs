@@ -13,7 +13,7 @@ const ELSEWHERE: [&str; 2] = ["no vocabulary could be learned", "srcwav"];
 /// Patterns of the source code directly before the text of a message.
 const BEGINNINGS: [&str; 8] = [
     r"#\[error\([ \n]*",
-    r"Refusal::(?:new|usage)\([ \n]*(?:format!\([ \n]*)?",
+    r"CliError::(?:new|usage)\([ \n]*(?:format!\([ \n]*)?",
     r"Notice\([ \n]*(?:format!\([ \n]*)?",
     r"let message =[ \n]*(?:format!\([ \n]*)?",
     r"\.note\([ \n]*(?:&format!\([ \n]*)?",

@@ -8,7 +8,7 @@ use acestep_model::{
 };
 use acestep_runtime::{
     Parts, Request, Residency, Unobserved,
-    align::{Aligned, Wants},
+    align::{Aligned, Extras},
     host::to_host,
     lm::pmi::{LanguageScore, mean, read},
     lm::{
@@ -118,7 +118,7 @@ fn a_head_looks_the_same_whoever_else_is_asked() {
     assert_ne!(all[1][..each], all[1][each..]);
 }
 
-fn aligned(request: &Request, wants: Wants) -> Vec<Aligned> {
+fn aligned(request: &Request, wants: Extras) -> Vec<Aligned> {
     let model = turbo();
     let plan = plan(request, &model);
     let parts = Parts::new(&model, place(), Residency::WhileUsed);
@@ -136,7 +136,7 @@ fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
         seed: Some(vec![3, 4]),
         ..request()
     };
-    let wants = Wants { lines: true, score: true };
+    let wants = Extras { lines: true, score: true };
     let songs = aligned(&request, wants);
     assert_eq!(songs.len(), 2);
     for song in &songs {
@@ -155,14 +155,14 @@ fn every_line_of_the_lyrics_is_found_in_order_and_within_the_song() {
     // The result does not depend on the rest of the batch.
     let alone = aligned(&Request { seed: Some(vec![4]), ..request.clone() }, wants);
     assert_eq!(alone[0].lines, songs[1].lines);
-    let without = aligned(&request, Wants { lines: true, score: false });
+    let without = aligned(&request, Extras { lines: true, score: false });
     assert_eq!((&without[0].lines, without[0].score), (&songs[0].lines, None));
 }
 
 /// A song below 128 frames is sampled with 128 and cut. Lines must end before the cut.
 #[test]
 fn no_line_is_after_the_end_of_a_short_song() {
-    let songs = aligned(&request(), Wants { lines: true, score: false });
+    let songs = aligned(&request(), Extras { lines: true, score: false });
     assert_eq!(songs[0].lines.len(), 2);
     assert!(songs[0].lines.iter().all(|line| line.end <= 2.0), "{songs:?}");
 }
@@ -171,7 +171,7 @@ fn no_line_is_after_the_end_of_a_short_song() {
 fn a_song_without_words_has_no_lines() {
     for lyrics in ["[Instrumental]", ""] {
         let request = Request { lyrics: Some(lyrics.into()), ..request() };
-        let wants = Wants { lines: true, score: true };
+        let wants = Extras { lines: true, score: true };
         assert_eq!(aligned(&request, wants), [Aligned::default()]);
     }
 }
@@ -182,7 +182,7 @@ fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
     let plan = plan(&Request { inference_steps: Some(2), ..request() }, &model);
     let parts = Parts::new(&model, place(), Residency::WhileUsed);
     let prepared = pipeline::prepare(&plan, &parts, &Unobserved).expect("prepared");
-    let wants = Wants { lines: true, score: false };
+    let wants = Extras { lines: true, score: false };
     let rendered = pipeline::render_and_align(&plan, wants, &parts, prepared, &Unobserved);
     let rendered = rendered.expect("songs");
     assert_eq!(rendered.songs.len(), 1);

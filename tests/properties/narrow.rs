@@ -12,7 +12,7 @@ use acestep_model::{
 };
 use acestep_runtime::{
     Device, Error, Event, Network, Observe, Parts, Request, Residency, Song,
-    device::{Site, memory::Room},
+    device::{DeviceTarget, memory::MemoryInfo},
     flow::noise::NoiseSource,
     generate,
     host::to_host,
@@ -275,10 +275,10 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
     let model = Altered::new(Louder { part: Part::Dit, factor: 100.0 });
     let plan = plan(&covering(), &model.model);
     let song = |free| {
-        let room = Room { free: Some(free), ..Room::default() };
+        let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
         let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
             .with(Network::Dit, DType::F16)
-            .at(Site { device: Device::Cuda(0), room });
+            .at(DeviceTarget { device: Device::Cuda(0), room });
         let watch = Watch::default();
         (generate(&plan, &parts, &watch).map(drop), watch.0.take().len())
     };

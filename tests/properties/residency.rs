@@ -8,8 +8,8 @@ use std::{
 use acestep_import::Part;
 use acestep_runtime::{
     Device, Error, Event, Observe, Parts, Request, Residency, Stage, Unobserved,
-    align::Wants,
-    device::{Site, memory::Room},
+    align::Extras,
+    device::{DeviceTarget, memory::MemoryInfo},
     generate,
     pipeline::{Wanted, generate_all, prepare_all},
 };
@@ -67,7 +67,7 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
-    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default(), observe: &observer });
+    let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &observer });
     let prepared = prepare_all(&wanted, &last);
     assert_eq!(read.get(), 2, "of three prompts two are the same");
     let mut songs = Vec::new();
@@ -101,7 +101,7 @@ fn a_song_that_fails_stops_no_other() {
     bad.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
     let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
-    let wanted = plans.map(|plan| Wanted { plan, wants: Wants::default(), observe: &Unobserved });
+    let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &Unobserved });
     let prepared = prepare_all(&wanted, &parts);
     let mut made = Vec::new();
     generate_all(&wanted, &parts, prepared, |_, rendered| {
@@ -186,7 +186,7 @@ fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_b
         let model = Altered::new(Refused(part));
         let plan = plan(&request, &model.model);
         let song = |device| {
-            let site = Site { device, room: Room::default() };
+            let site = DeviceTarget { device, room: MemoryInfo::default() };
             let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(site);
             generate(&plan, &parts, &Unobserved)
         };

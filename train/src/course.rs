@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Error,
-    learner::{Habits, Learner},
+    learner::{Learner, OptimizerConfig},
 };
 pub use table::Row;
 use table::Table;
@@ -40,7 +40,7 @@ pub struct Course {
     /// `name: value`, so that an error can name the facts that differ.
     pub of: String,
     /// Settings of the optimizer.
-    pub habits: Habits,
+    pub optimizer_config: OptimizerConfig,
     /// Time between two saved states.
     pub save_every: Duration,
     /// The type of the matrices if the parts of a step are computed in parallel; `None` = one after
@@ -68,7 +68,7 @@ impl Course {
     /// # Errors
     /// [`Error`] if the folder's state cannot be read, or belongs to another run.
     pub fn is_finished(&self) -> Result<bool, Error> {
-        Ok(self.state()?.is_some_and(|(header, _)| header.step >= self.habits.steps))
+        Ok(self.state()?.is_some_and(|(header, _)| header.step >= self.optimizer_config.steps))
     }
 
     /// Trains `model`, or resumes from the folder's state. Returns the moving average of its
@@ -144,7 +144,7 @@ impl Course {
             .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
         let device = model.devices().into_iter().next().unwrap_or_default();
         let (mut learner, mut seconds) =
-            self.start(Learner::new(model, self.habits.clone()), &device)?;
+            self.start(Learner::new(model, self.optimizer_config.clone()), &device)?;
         let mut table = Table::open(&self.folder.join("losses.csv"), &names, learner.step())?;
         table.draw()?;
         let mut saved = Instant::now();
@@ -164,9 +164,9 @@ impl Course {
             counted += 1;
             if (step + 1).is_multiple_of(ROW) || learner.is_done() {
                 row.parts.iter_mut().for_each(|sum| *sum /= counted as f32);
-                let rate = self.habits.rate_at(step);
+                let rate = self.optimizer_config.rate_at(step);
                 let gradient = row.gradient / counted as f32;
-                let steps = self.habits.steps;
+                let steps = self.optimizer_config.steps;
                 row = Row { step: step + 1, steps, seconds, rate, gradient, ..row };
                 table.add(&row)?;
                 report(&row);

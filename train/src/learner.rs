@@ -26,7 +26,7 @@ use walks::{Cast, Length, Mean, Shorten, Weights};
 
 /// Optimizer configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Habits {
+pub struct OptimizerConfig {
     /// Total number of steps.
     pub steps: usize,
     /// Learning rate after the warm-up.
@@ -45,7 +45,7 @@ pub struct Habits {
     pub average: f64,
 }
 
-impl Habits {
+impl OptimizerConfig {
     /// Returns the learning rate of a step, counted from 0: linear up, then half a cosine down.
     pub fn rate_at(&self, step: usize) -> f64 {
         if step < self.warm_up {
@@ -63,7 +63,7 @@ pub struct Learner<B: AutodiffBackend, M: AutodiffModule<B>> {
     pub model: M,
     averaged: M::InnerModule,
     optimizer: OptimizerAdaptor<AdamW, M, B>,
-    habits: Habits,
+    optimizer_config: OptimizerConfig,
     step: usize,
 }
 
@@ -75,15 +75,15 @@ where
     M::InnerModule: Module<B::InnerBackend>,
 {
     /// Starts with an untrained network.
-    pub fn new(model: M, habits: Habits) -> Self {
+    pub fn new(model: M, optimizer_config: OptimizerConfig) -> Self {
         let optimizer = AdamWConfig::new()
-            .with_beta_1(habits.betas[0])
-            .with_beta_2(habits.betas[1])
+            .with_beta_1(optimizer_config.betas[0])
+            .with_beta_2(optimizer_config.betas[1])
             .with_epsilon(1e-8)
-            .with_weight_decay(habits.decay)
+            .with_weight_decay(optimizer_config.decay)
             .init();
         let averaged = model.valid();
-        Self { model, averaged, optimizer, habits, step: 0 }
+        Self { model, averaged, optimizer, optimizer_config, step: 0 }
     }
 
     /// Returns the number of completed steps.
@@ -93,12 +93,12 @@ where
 
     /// True if all steps are completed.
     pub fn is_done(&self) -> bool {
-        self.step >= self.habits.steps
+        self.step >= self.optimizer_config.steps
     }
 
     /// Returns the optimizer configuration.
-    pub fn habits(&self) -> &Habits {
-        &self.habits
+    pub fn optimizer_config(&self) -> &OptimizerConfig {
+        &self.optimizer_config
     }
 
     /// Returns the mean of the weights.
@@ -177,15 +177,15 @@ where
         self.model.visit(&mut length);
         let length = length.square.sqrt() as f32;
         let mut gradients = gradients;
-        if length.is_finite() && length > self.habits.longest {
-            let factor = self.habits.longest / length;
+        if length.is_finite() && length > self.optimizer_config.longest {
+            let factor = self.optimizer_config.longest / length;
             let mut shorten =
                 Shorten::<B> { gradients: &mut gradients, factor, _backend: Default::default() };
             self.model.visit(&mut shorten);
         }
         // Skip the step if the gradient is NaN or infinite; the next step has other data.
         if length.is_finite() {
-            let rate = self.habits.rate_at(self.step);
+            let rate = self.optimizer_config.rate_at(self.step);
             self.model = self.optimizer.step(rate, self.model.clone(), gradients);
         }
         self.step += 1;
@@ -198,7 +198,7 @@ where
     fn average(&mut self) {
         // The first means give the new weights a larger share: 9 / (10 + n) for mean n.
         let counted = self.step as f64 / AVERAGED_EVERY as f64;
-        let keep = self.habits.average.powi(AVERAGED_EVERY as i32);
+        let keep = self.optimizer_config.average.powi(AVERAGED_EVERY as i32);
         let keep = keep.min((1.0 + counted) / (10.0 + counted));
         let mut weights = Weights::<B::InnerBackend>(HashMap::new());
         self.model.valid().visit(&mut weights);

@@ -37,7 +37,7 @@ use crate::{
         Global,
         codec::{Codec, Common, Decode, Encode, Way},
     },
-    error::Refusal,
+    error::CliError,
     interrupt,
     progress::{self, Progress},
     report::{self, Report},
@@ -236,7 +236,7 @@ fn destination(common: &Common, input: &Path, extension: &str) -> Result<Option<
     if is_stdout(&path) {
         if common.json {
             let message = "`--output -` and `--json` both want standard output";
-            return Err(Refusal::usage(message).hint("name a file with --output").into());
+            return Err(CliError::usage(message).hint("name a file with --output").into());
         }
         return Ok(None);
     }

@@ -13,7 +13,7 @@ use crate::{
         config::{Args, Command, Show},
     },
     environment,
-    error::Refusal,
+    error::CliError,
     report,
     report::Report,
     settings::{
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
             if let Some(directory) = path.parent() {
                 std::fs::create_dir_all(directory).map_err(|error| {
                     let message = format!("cannot make the directory `{}`", directory.display());
-                    Refusal::new(message).because(error).hint("name another file with --config")
+                    CliError::new(message).because(error).hint("name another file with --config")
                 })?;
             }
             write_text(&path, &template(), existing)?;
@@ -48,9 +48,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Returns the path of the configuration file, even if it does not exist.
-fn file(global: &Global) -> Result<PathBuf, Refusal> {
+fn file(global: &Global) -> Result<PathBuf, CliError> {
     global.config.clone().or_else(settings::config_file).ok_or_else(|| {
-        Refusal::new("there is no home directory for a configuration")
+        CliError::new("there is no home directory for a configuration")
             .hint("name a file with --config or ACESTEP_CONFIG")
     })
 }

@@ -5,7 +5,7 @@ use acestep_runtime::{
     device::{
         Dtype, dtype,
         kernels::{self, Kernels},
-        memory::Room,
+        memory::MemoryInfo,
     },
 };
 use anyhow::Result;
@@ -82,10 +82,10 @@ pub(crate) fn remember(kernels: &Kernels, engine: Engine, models: &[impl AsRef<s
 }
 
 /// Returns the memory of `device`.
-pub(crate) fn room(device: Device) -> Room {
+pub(crate) fn room(device: Device) -> MemoryInfo {
     match device {
-        Device::Cpu => Room { total: Some(machine().total), ..Room::default() },
-        card => Room::of(card),
+        Device::Cpu => MemoryInfo { total: Some(machine().total), ..MemoryInfo::default() },
+        card => MemoryInfo::of(card),
     }
 }
 

@@ -52,13 +52,13 @@ use describe::Resources;
 pub(crate) use describe::counted;
 use inputs::Inputs;
 use outputs::Outputs;
-use request::Asked;
-use together::Together;
+use request::ResolvedRequest;
+use together::BatchRun;
 use written::Written;
 
 /// All decisions before the first network is loaded.
 struct Job {
-    asked: Asked,
+    asked: ResolvedRequest,
     /// The song's plan; it lacks the language model's decisions until that model has run.
     plan: Plan,
     /// Task of the language model.
@@ -110,7 +110,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         return plan_only(&mut jobs, &args, &requests, &report);
     }
     check_memory(&jobs, &args, &requests)?;
-    let mut run = Together::new(jobs, &args, report);
+    let mut run = BatchRun::new(jobs, &args, report);
     let ended = run.run();
     run.report(ended)
 }

@@ -168,7 +168,7 @@ pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
     if genres.is_empty() {
         let message = format!("`{}` names no genre", path.display());
         let hint = "write one genre a line, such as lo-fi hip hop";
-        return Err(crate::error::Refusal::new(message).hint(hint).into());
+        return Err(crate::error::CliError::new(message).hint(hint).into());
     }
     Ok(Arc::new(genres))
 }

@@ -3,7 +3,7 @@
 use acestep_import::{Error, Folder, LanguageFolder, Part};
 use acestep_runtime::{
     Device, Engine, Stage,
-    device::memory::{self, Need},
+    device::memory::{self, MemoryNeed},
     listen::CODES_AT_ONCE,
     lm::settings::Settings,
     vae::Tiling,
@@ -24,12 +24,18 @@ pub(crate) fn language(
     seconds: Option<f64>,
     writes_codes: bool,
     engine: Engine,
-) -> Result<Vec<Need>, Error> {
+) -> Result<Vec<MemoryNeed>, Error> {
     let parameters = folder.size()?.parameters;
     let [text, codes] = settings.token_limits(seconds);
-    let need = |stage, rows, limit| Need {
+    let need = |stage, rows, limit| MemoryNeed {
         stage,
-        ..Need::language_model(folder.config(), parameters, rows, prompt + limit, engine.widths())
+        ..MemoryNeed::language_model(
+            folder.config(),
+            parameters,
+            rows,
+            prompt + limit,
+            engine.widths(),
+        )
     };
     let mut needs = vec![need(Stage::LmText, 1, text)];
     if writes_codes {
@@ -54,22 +60,22 @@ pub(crate) fn listening(
     folder: &Folder,
     frames: usize,
     engine: Engine,
-) -> Result<Vec<Need>, Error> {
+) -> Result<Vec<MemoryNeed>, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::AudioCodec)?.parameters;
     let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
-    let codec = Need::conditioner(&configs.dit, size, at_once, widths);
-    Ok(vec![encoder(folder, frames, engine)?, Need { stage: Stage::Codes, ..codec }])
+    let codec = MemoryNeed::conditioner(&configs.dit, size, at_once, widths);
+    Ok(vec![encoder(folder, frames, engine)?, MemoryNeed { stage: Stage::Codes, ..codec }])
 }
 
 /// Returns the need of the VAE encoder for `frames` latent frames of sound.
 ///
 /// # Errors
 /// None after the model was opened.
-pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<Need, Error> {
+pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeEncoder)?.parameters;
-    let need = |tiling| Need::vae_encoder(&configs.vae, size, frames, tiling, widths);
+    let need = |tiling| MemoryNeed::vae_encoder(&configs.vae, size, frames, tiling, widths);
     // Use the same tiling as the run.
     Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
 }
@@ -78,10 +84,14 @@ pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<
 ///
 /// # Errors
 /// None after the model was opened.
-pub(crate) fn sounding(folder: &Folder, frames: usize, engine: Engine) -> Result<Need, Error> {
+pub(crate) fn sounding(
+    folder: &Folder,
+    frames: usize,
+    engine: Engine,
+) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeDecoder)?.parameters;
-    let decoder = |tiling| Need::vae(&configs.vae, size, 1, frames, tiling, widths);
+    let decoder = |tiling| MemoryNeed::vae(&configs.vae, size, 1, frames, tiling, widths);
     let room = engine::room(engine.device);
     Ok(decoder(memory::tiling(Tiling::default(), frames, &room, 0, decoder)))
 }
@@ -90,7 +100,7 @@ pub(crate) fn sounding(folder: &Folder, frames: usize, engine: Engine) -> Result
 ///
 /// # Errors
 /// Too little memory: the error names the need, the available memory, and a remedy.
-pub(crate) fn check(needs: &[Need], kept: bool, engine: Engine) -> Result<()> {
+pub(crate) fn check(needs: &[MemoryNeed], kept: bool, engine: Engine) -> Result<()> {
     let name = match engine.device {
         Device::Cpu => "this machine".to_owned(),
         device => device.to_string(),
@@ -101,7 +111,7 @@ pub(crate) fn check(needs: &[Need], kept: bool, engine: Engine) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use acestep_import::{Layout, TINY};
-    use acestep_runtime::{Request, device::memory::Room};
+    use acestep_runtime::{Request, device::memory::MemoryInfo};
     use burn::tensor::DType;
 
     use super::*;
@@ -135,7 +145,7 @@ mod tests {
         let needs = listening(&folder, 10_000, ENGINE).expect("built in");
         let stages: Vec<_> = needs.iter().map(|need| need.stage).collect();
         assert_eq!(stages, [Stage::VaeEncoder, Stage::Codes]);
-        let room = Room { free: Some(1000), ..Room::default() };
+        let room = MemoryInfo { free: Some(1000), ..MemoryInfo::default() };
         let error = memory::check(&needs, false, &room, "cuda:0").expect_err("too little");
         assert!(error.to_string().starts_with("the VAE encoder stage needs about"), "{error}");
     }

@@ -11,7 +11,7 @@ use std::{process::ExitCode, time::Instant};
 use acestep_import::{LanguageFolder, TINY};
 use acestep_runtime::{
     Engine, Error, Notice, Request,
-    device::memory::Need,
+    device::memory::MemoryNeed,
     lm::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
@@ -33,7 +33,7 @@ use crate::{
         language::put,
         plan::{Common, Format, Inspire, Plan},
     },
-    error::Refusal,
+    error::CliError,
     progress::{self, Progress},
     settings as environment,
 };
@@ -73,7 +73,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
 pub(crate) fn inspire(args: &Inspire, global: &Global) -> Result<ExitCode> {
     if args.words.lyrics.is_some() {
         let hint = "acestep plan plans a song of your lyrics, acestep format puts them in order";
-        return Err(Refusal::usage("`--lyrics` has no place: inspire writes the lyrics")
+        return Err(CliError::usage("`--lyrics` has no place: inspire writes the lyrics")
             .hint(hint)
             .into());
     }
@@ -120,7 +120,7 @@ fn run(
     if writes_codes && kind.has_source() {
         let message =
             format!("`{}` follows a song, and has no use for a plan's codes", kind.name());
-        return Err(Refusal::usage(message).hint("pass --no-codes, or leave --codes out").into());
+        return Err(CliError::usage(message).hint("pass --no-codes, or leave --codes out").into());
     }
     // Text and metadata are sampled once for all songs.
     let drawn = if writes_codes { &seeds[..] } else { seeds.get(..1).unwrap_or_default() };
@@ -241,7 +241,7 @@ impl Task<'_> {
         settings: &Settings,
         writes_codes: bool,
         engine: Engine,
-    ) -> Result<Vec<Need>, acestep_import::Error> {
+    ) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
         let Request { caption, lyrics, duration, .. } = &self.request;
         let own = match &self.ask {
             Ask::Custom { system, user } => system.len() + user.len(),
@@ -264,7 +264,7 @@ impl Task<'_> {
         match self.ask {
             Ask::Custom { .. } => Ok(()),
             Ask::Inspire if is_blank(caption) => {
-                Err(Refusal::usage("there is no description to be inspired by")
+                Err(CliError::usage("there is no description to be inspired by")
                     .hint("write acestep inspire \"a soft love song for a quiet evening\"")
                     .into())
             }

@@ -39,5 +39,5 @@ fn play(
         "build it with --features play, which on Linux wants ALSA's headers, or run `{other} {}`",
         song.display()
     );
-    Err(crate::error::Refusal::new(message).hint(hint).into())
+    Err(crate::error::CliError::new(message).hint(hint).into())
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     args::{Global, after::Plot},
     environment,
-    error::Refusal,
+    error::CliError,
     interrupt, report,
     report::Report,
 };
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Plot, global: &Global) -> Result<ExitCode> {
             let lines = lrc::parse(&text);
             if lines.is_empty() {
                 let message = format!("`{}` has no line with a time", file.display());
-                return Err(Refusal::new(message).hint("lines look like [00:12.34]words").into());
+                return Err(CliError::new(message).hint("lines look like [00:12.34]words").into());
             }
             lines
         }

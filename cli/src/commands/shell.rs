@@ -19,7 +19,7 @@ use crate::{
         Global,
         config::{Completions, Man, ManFormat},
     },
-    error::Refusal,
+    error::CliError,
     report,
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Resul
     if let Some(directory) = &args.output {
         fs::create_dir_all(directory).map_err(|error| {
             let message = format!("cannot make the directory `{}`", directory.display());
-            Refusal::new(message).because(error).hint("name another with --output")
+            CliError::new(message).because(error).hint("name another with --output")
         })?;
         let mut count = 0;
         write_all(&root, "acestep", (directory, args.format), &mut count)?;
@@ -61,7 +61,7 @@ pub(crate) fn man(args: &Man, global: &Global, mut root: clap::Command) -> Resul
                 (None, true) => format!("leave it out: `{title}` has no commands below it"),
                 (None, false) => format!("it is one of {}", names.join(", ")),
             };
-            Refusal::usage(format!("there is no command `{name}`")).hint(hint)
+            CliError::usage(format!("there is no command `{name}`")).hint(hint)
         })?;
         title = format!("{title}-{}", command.get_name());
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use acestep_runtime::files::{Existing, check_target};
 use anyhow::Result;
 
-use crate::error::Refusal;
+use crate::error::CliError;
 
 /// Refuses a file that cannot be written, or that is also an input.
 ///
@@ -14,26 +14,26 @@ use crate::error::Refusal;
 pub(crate) fn check(path: &Path, inputs: &[&Path], existing: Existing) -> Result<()> {
     if inputs.iter().any(|input| is_same(input, path)) {
         let message = format!("`{}` would be written over itself", path.display());
-        return Err(Refusal::usage(message).hint("name another file with --output").into());
+        return Err(CliError::usage(message).hint("name another file with --output").into());
     }
     Ok(check_target(path, existing)?)
 }
 
 /// Refuses a picture name without the extension of a PNG; `flag` is the flag that gave it.
-pub(crate) fn check_png(flag: &str, path: &Path) -> Result<(), Refusal> {
+pub(crate) fn check_png(flag: &str, path: &Path) -> Result<(), CliError> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png")) {
         return Ok(());
     }
     let message = format!("`--{flag} {}` is no name of a PNG file", path.display());
     let instead = path.with_extension("png");
-    Err(Refusal::usage(message).hint(format!("name it `{}`", instead.display())))
+    Err(CliError::usage(message).hint(format!("name it `{}`", instead.display())))
 }
 
 /// Refuses an output beside an input that has no folder, such as a pipe.
-pub(crate) fn check_place(input: &Path) -> Result<(), Refusal> {
+pub(crate) fn check_place(input: &Path) -> Result<(), CliError> {
     if input.metadata().is_ok_and(|of| !of.is_file() && !of.is_dir()) {
         let message = format!("`{}` is a pipe, and no file can lie beside it", input.display());
-        return Err(Refusal::usage(message).hint("name the file that is written with --output"));
+        return Err(CliError::usage(message).hint("name the file that is written with --output"));
     }
     Ok(())
 }

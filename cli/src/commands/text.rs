@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     args::{generate::Words, language::put},
-    error::Refusal,
+    error::CliError,
     interrupt, settings,
 };
 
@@ -32,7 +32,7 @@ impl Stdin {
     pub(crate) fn check(&self) -> Result<()> {
         if let [first, second, ..] = self.users[..] {
             let message = format!("`{first}` and `{second}` both read standard input");
-            return Err(Refusal::usage(message).hint("put one of them into a file").into());
+            return Err(CliError::usage(message).hint("put one of them into a file").into());
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ impl Typed {
             [path] => from_file(path, stdin)?,
             [_, _, ..] => {
                 let message = "`--request` is given several times, which only generate takes";
-                return Err(Refusal::usage(message).hint("run it once for each file").into());
+                return Err(CliError::usage(message).hint("run it once for each file").into());
             }
         };
         if let Some(value) = &words.lyrics {
@@ -108,7 +108,7 @@ fn from_file(path: &Path, stdin: &mut Stdin) -> Result<(Request, Vec<Notice>)> {
         Found::Request(text) if !text.is_empty() => text.into_bytes(),
         Found::Request(_) | Found::None => {
             let message = format!("the song `{}` has no request in its tags", path.display());
-            return Err(Refusal::new(message)
+            return Err(CliError::new(message)
                 .hint("only songs that this program made from a request have one")
                 .into());
         }
@@ -157,7 +157,7 @@ pub(crate) fn all_anywhere(paths: &[String]) -> Vec<String> {
 pub(crate) fn text_or_file(flag: &'static str, value: &str, stdin: &mut Stdin) -> Result<String> {
     let Some(name) = value.strip_prefix('@') else { return Ok(unix_lines(value)) };
     match name {
-        "" => Err(Refusal::usage(format!("`{flag} @` names no file"))
+        "" => Err(CliError::usage(format!("`{flag} @` names no file"))
             .hint(format!("write {flag} @FILE, or @- for standard input"))
             .into()),
         "-" => {
@@ -205,7 +205,7 @@ fn read_most(from: impl Read) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn too_large(what: &str) -> anyhow::Error {
-    Refusal::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20))
+    CliError::new(format!("{what} is larger than {} MiB", MOST_BYTES >> 20))
         .hint("check the path: no text or request is that long")
         .into()
 }
@@ -242,7 +242,7 @@ pub(crate) fn check_new_folder(folder: &Path) -> Result<(), Error> {
 /// Decodes bytes as text: see [`texts::decode`].
 pub(crate) fn utf8(bytes: Vec<u8>, what: &str) -> Result<String> {
     texts::decode(&bytes).map_err(|NotText { line }| {
-        Refusal::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
+        CliError::new(format!("{what} is not UTF-8 text: line {line} has a byte that is none"))
             .hint("save it as UTF-8")
             .into()
     })

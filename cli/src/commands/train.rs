@@ -14,7 +14,7 @@ use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
     course::{Course, Lesson, Row, digest, seed_of},
-    learner::Habits,
+    learner::OptimizerConfig,
     lora::{self, Addition, Entry, Lessons, Shape, Times},
     times,
 };
@@ -28,7 +28,7 @@ use crate::{
         Global,
         train::{Lora, Train, What},
     },
-    error::Refusal,
+    error::CliError,
     progress::{self, Progress},
     report::{self, Report},
     settings,
@@ -66,7 +66,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         _ => None,
     };
     if let Some(message) = narrow {
-        return Err(Refusal::usage(message).hint("choose --dtype bf16 or f32").into());
+        return Err(CliError::usage(message).hint("choose --dtype bf16 or f32").into());
     }
     said.extend(notices);
     said.iter().for_each(|notice: &Notice| report.note(&notice.0));
@@ -77,7 +77,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         folder: output.join("training"),
         seed: args.seed,
         of: identity(args, folder.name(), &entries, engine.dtype).map_err(known)?,
-        habits: Habits {
+        optimizer_config: OptimizerConfig {
             steps,
             rate: args.learning_rate,
             warm_up: (args.warmup_steps as usize).min(steps / 4),
@@ -94,7 +94,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
         remove(&course.folder.join("state.bin"))?;
     }
     fs::create_dir_all(&course.folder).map_err(|error| {
-        Refusal::new(format!("`{}` cannot be made", output.display()))
+        CliError::new(format!("`{}` cannot be made", output.display()))
             .hint("name another folder with --output")
             .because(error)
     })?;
@@ -173,7 +173,7 @@ fn output(args: &Lora) -> Result<PathBuf> {
             let nameless = || {
                 let message =
                     format!("`{}` has no name that one beside it could take", songs.display());
-                Refusal::usage(message).hint("name the folder of the adapter with --output")
+                CliError::usage(message).hint("name the folder of the adapter with --output")
             };
             let mut name = songs.file_name().ok_or_else(nameless)?.to_owned();
             name.push("-lora");
@@ -183,7 +183,7 @@ fn output(args: &Lora) -> Result<PathBuf> {
     if output.join(ADAPTER).exists() && !args.force {
         let message = format!("`{}` holds an adapter already", output.display());
         let hint = "name another folder with --output, or replace it with --force";
-        return Err(Refusal::new(message).hint(hint).into());
+        return Err(CliError::new(message).hint(hint).into());
     }
     Ok(output)
 }
@@ -222,7 +222,7 @@ fn identity(
 fn remove(file: &Path) -> Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Refusal::new(format!("`{}` cannot be removed", file.display()))
+            Err(CliError::new(format!("`{}` cannot be removed", file.display()))
                 .because(error)
                 .hint("check its permissions, or name another folder with --output")
                 .into())
@@ -242,25 +242,25 @@ fn known(error: acestep_train::Error) -> anyhow::Error {
         Learning::File(error) => error.into(),
         Learning::Checkpoint(error) => error.into(),
         Learning::State { .. } => {
-            Refusal::new(error.to_string()).hint("begin anew with --force").into()
+            CliError::new(error.to_string()).hint("begin anew with --force").into()
         }
         Learning::Diverged { .. } => {
-            Refusal::new(error.to_string()).hint("use a smaller --learning-rate").into()
+            CliError::new(error.to_string()).hint("use a smaller --learning-rate").into()
         }
-        Learning::Dataset { .. } => Refusal::new(error.to_string()).hint(SONGS).into(),
+        Learning::Dataset { .. } => CliError::new(error.to_string()).hint(SONGS).into(),
         Learning::Read { path, source } => {
             let hint = match source.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory => SONGS,
                 _ => "check its permissions, and the disk",
             };
             let message = format!("cannot read `{}`", path.display());
-            Refusal::new(message).because(source).hint(hint).into()
+            CliError::new(message).because(source).hint(hint).into()
         }
         Learning::Write { path, source } => {
             let hint =
                 "check its permissions and the free space, or name another folder with --output";
             let message = format!("cannot write `{}`", path.display());
-            Refusal::new(message).because(source).hint(hint).into()
+            CliError::new(message).because(source).hint(hint).into()
         }
         other => other.into(),
     }
@@ -303,7 +303,7 @@ impl acestep_runtime::Job for Learn<'_> {
         let device_of = device.clone();
         let lessons =
             Lessons { dit: &dit, songs: &songs, common: &common, times, batch, device: device_of };
-        let total = course.habits.steps;
+        let total = course.optimizer_config.steps;
         let (first, last) = (Cell::new(None), Cell::new(None));
         progress.event(Event::Advanced { stage, done: 0, total });
         let learned = course.run::<Autodiff<B>, _, 1>(

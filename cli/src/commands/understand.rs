@@ -12,7 +12,7 @@ use acestep_runtime::{
     Engine, Error, Notice, Observe, Parts, Request, Residency,
     audio::{Audio, read},
     codes,
-    device::memory::Need,
+    device::memory::MemoryNeed,
     files::{Existing, check_target},
     listen,
     lm::{compose::Understood, settings::Settings},
@@ -119,7 +119,7 @@ impl Source {
             let text = text_or_file("--audio-codes", value, &mut Stdin::default())?;
             let codes = codes::parse(&text)?;
             if codes.is_empty() {
-                let refusal = crate::error::Refusal::usage("`--audio-codes` has no codes in it");
+                let refusal = crate::error::CliError::usage("`--audio-codes` has no codes in it");
                 return Err(refusal.hint("give codes as 17,4 or a file as @codes.txt").into());
             }
             return Ok(Self::Codes(codes));
@@ -141,7 +141,7 @@ impl Source {
     }
 
     /// The memory needed to make the codes, and the number of codes.
-    fn needs(&self, engine: Engine) -> Result<(Vec<Need>, usize), acestep_import::Error> {
+    fn needs(&self, engine: Engine) -> Result<(Vec<MemoryNeed>, usize), acestep_import::Error> {
         match self {
             Self::Codes(codes) => Ok((vec![], codes.len())),
             Self::Sound { audio, folder } => {

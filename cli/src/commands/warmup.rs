@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     args::{self, Global, doctor::Warmup},
-    error::Refusal,
+    error::CliError,
     progress, settings,
 };
 
@@ -65,11 +65,11 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
 }
 
 /// Returns the folder of kernels. Without one, minutes of work would be lost.
-fn folder(kernels: &Kernels) -> Result<&Path, Refusal> {
+fn folder(kernels: &Kernels) -> Result<&Path, CliError> {
     kernels.folder.as_deref().ok_or_else(|| {
         let why =
             kernels.notice.as_ref().map_or("compiled kernels are not kept", |why| why.0.as_str());
-        Refusal::new(why).hint("set ACESTEP_CACHE_DIR to a folder you may write to")
+        CliError::new(why).hint("set ACESTEP_CACHE_DIR to a folder you may write to")
     })
 }
 

@@ -16,7 +16,7 @@ use super::{
     keys::{KEYS, Key, Kind, OF_OTHERS, PREFIX, flag, variable},
     ours, set,
 };
-use crate::refusal::Refusal;
+use crate::cli_error::CliError;
 
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct Loaded {
     /// The defaults of every request.
     request: BTreeMap<&'static str, Value<Json>>,
     /// Notes about variables that look like settings but are unknown, with suggestions.
-    pub(crate) strangers: Vec<String>,
+    pub(crate) unknown_variables: Vec<String>,
 }
 
 /// Flags that concern the settings.
@@ -150,13 +150,13 @@ impl Loaded {
             Err(error) if !is_named && is_absent(&error) => return Ok(()),
             Err(error) => {
                 let hint = "name another with --config, or leave it out with --no-config";
-                return Err(Refusal::new(named()).because(error).hint(hint).into());
+                return Err(CliError::new(named()).because(error).hint(hint).into());
             }
         };
         let refuse = |reason: String| {
             let hint = "mend it there, or leave the file out with --no-config; \
                         `acestep config init` writes one with every key";
-            Refusal::new(named()).because(Reason(reason)).hint(hint)
+            CliError::new(named()).because(Reason(reason)).hint(hint)
         };
         let table: toml::Table =
             content.parse().map_err(|error: toml::de::Error| refuse(shown(&error, &content)))?;
@@ -200,11 +200,11 @@ impl Loaded {
         Ok(())
     }
 
-    fn take_environment(&mut self) -> Result<(), Refusal> {
+    fn take_environment(&mut self) -> Result<(), CliError> {
         let value = |name: &str| {
             let value = set(name)?;
             Some(value.into_string().map_err(|_| {
-                Refusal::usage(format!("the variable {name} is not UTF-8")).hint("set it anew")
+                CliError::usage(format!("the variable {name} is not UTF-8")).hint("set it anew")
             }))
         };
         for key in &KEYS {
@@ -212,7 +212,7 @@ impl Loaded {
             let text = text?;
             let text = key.read(&text).map_err(|reason| {
                 let message = format!("the variable {} is `{text}`: {reason}", key.variable);
-                Refusal::usage(message).hint("set it to another value, or unset it")
+                CliError::usage(message).hint("set it to another value, or unset it")
             })?;
             self.put(key.name, text, Origin::Variable(key.variable.to_owned()));
         }
@@ -232,7 +232,7 @@ impl Loaded {
             };
             self.request.insert(name, Value { text, origin: Origin::Variable(variable) });
         }
-        self.strangers = strangers();
+        self.unknown_variables = unknown_variables();
         Ok(())
     }
 }
@@ -248,7 +248,7 @@ const OF_UPSTREAM: [(&str, &str); 6] = [
 ];
 
 /// Returns notes about unknown variables with our prefix, so that a typing error is not silent.
-fn strangers() -> Vec<String> {
+fn unknown_variables() -> Vec<String> {
     let settings = KEYS.iter().map(|key| key.variable.to_owned());
     let known: Vec<_> = settings.chain(request_keys().map(variable)).collect();
     let mut found: Vec<_> = ours()

@@ -148,7 +148,7 @@ fn as_type(values: &[f32], width: usize, dtype: DType) -> Vec<f32> {
     }
 }
 
-/// Values that share one scale, see [`acestep_model::kernel::eight_bits`].
+/// Values that share one scale, see [`acestep_model::kernel::quantize_q8`].
 const BLOCK: usize = 32;
 
 fn eight(block: &[f32]) -> impl Iterator<Item = f32> {

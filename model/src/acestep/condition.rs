@@ -11,7 +11,7 @@ use burn::{
 
 use super::{Config, Packed, encoder::Encoder, pack};
 use crate::{
-    Backend, Quiet, Tap, kernel,
+    Backend, NoTap, Tap, kernel,
     nn::{Linear, random},
 };
 
@@ -76,7 +76,7 @@ impl<B: Backend> Conditioner<B> {
     /// # Shapes
     /// - output: `[B, Ll + timbres + Lt, H]`
     pub fn forward(&self, inputs: ConditionInputs<B>) -> Packed<B> {
-        self.forward_tapped(inputs, &mut Quiet)
+        self.forward_tapped(inputs, &mut NoTap)
     }
 
     /// [`Self::forward`] that taps `text_projector.out`, `lyric_encoder.out`, `timbre.unpacked` and

@@ -17,8 +17,8 @@ use burn::{
 
 use super::Config;
 use crate::{
-    Backend, Quiet, Tap,
-    kernel::{self, Geometry, Mask, Visibility},
+    Backend, NoTap, Tap,
+    kernel::{self, ConvGeometry, Mask, Visibility},
     nn::{
         Attention, Conv1d, ConvTranspose1d, KeysValues, LayerShape, Linear, Mlp, RmsNorm, Rope,
         TimestepEmbedding, place_of, random, rounded,
@@ -77,7 +77,7 @@ impl<B: Backend> Dit<B> {
     pub fn init(config: &Config, device: &B::Device) -> Self {
         let shape = config.dit_shape();
         let (hidden, patch) = (shape.hidden, config.patch_size);
-        let patches = Geometry { stride: patch, padding: 0, dilation: 1 };
+        let patches = ConvGeometry { stride: patch, padding: 0, dilation: 1 };
         let layers = 0..config.num_hidden_layers;
         Self {
             proj_in: Conv1d::init_with_bias([config.in_channels, hidden], patch, patches, device),
@@ -125,7 +125,7 @@ impl<B: Backend> Dit<B> {
     /// # Shapes
     /// - `condition`: `[B, L, encoder width]`
     pub fn attend_to(&self, condition: Tensor<B, 3>) -> CrossAttended<B> {
-        self.attend_to_tapped(condition, &mut Quiet)
+        self.attend_to_tapped(condition, &mut NoTap)
     }
 
     /// [`Self::attend_to`] that taps `condition_embedder.out`.
@@ -182,7 +182,7 @@ impl<B: Backend> Dit<B> {
         [t, r]: [&[f32]; 2],
         condition: &CrossAttended<B>,
     ) -> Tensor<B, 3> {
-        B::in_company(|| self.forward_tapped(xt, context, [t, r], condition, &mut Quiet))
+        B::on_pool(|| self.forward_tapped(xt, context, [t, r], condition, &mut NoTap))
     }
 
     /// [`Self::forward`] that taps `proj_in.out` and the steps of each layer.

@@ -4,7 +4,7 @@
 
 use burn::tensor::{DType, Tensor, activation};
 
-use super::{Backend, Geometry, Mask, attention};
+use super::{Backend, ConvGeometry, Mask, attention};
 
 /// Gradients of a product with weights, `y = x W^T`, for its input and its weights: `dx = g W`,
 /// `dW = g^T x`. Only the `wanted` ones are computed.
@@ -184,7 +184,7 @@ pub fn filter_gradient<B: Backend>(
     x: Tensor<B, 3>,
     gradient: Tensor<B, 3>,
     taps: usize,
-    Geometry { stride, padding, dilation }: Geometry,
+    ConvGeometry { stride, padding, dilation }: ConvGeometry,
 ) -> Tensor<B, 3> {
     let [batch, channels, samples] = x.dims();
     let [_, outputs, length] = gradient.dims();

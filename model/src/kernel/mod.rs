@@ -28,7 +28,7 @@ pub use cache::{Slot, cache_write};
 pub use codes::{Map, code_tokens};
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
 pub use products::{gated_linear, linear_added};
-pub use residual::{Convolution, Unit, Wave, residual_units};
+pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
 
 use burn::tensor::{
     Bool, DType, Int, Tensor, TensorPrimitive,
@@ -51,12 +51,12 @@ pub trait Backend: burn::tensor::backend::Backend {
 
     /// Runs `work` inside the thread pool, so that the consecutive operations of a token or a step
     /// do not wake it again.
-    fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    fn on_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         work()
     }
 
-    /// See [`eight_bits`]. Only backends that compute with int8 weights implement it.
-    fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {
+    /// See [`quantize_q8`]. Only backends that compute with int8 weights implement it.
+    fn quantize_q8(weight: FloatTensor<Self>) -> FloatTensor<Self> {
         panic!("{} keeps no weights in eight bits", std::any::type_name_of_val(&weight));
     }
 
@@ -228,7 +228,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
@@ -239,7 +239,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         [alpha, beta]: [FloatTensor<Self>; 2],
     ) -> FloatTensor<Self> {
         <Self as Backend>::snake(<Self as Backend>::conv1d(x, weight, bias, geometry), alpha, beta)
@@ -251,7 +251,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         [alpha, beta]: [FloatTensor<Self>; 2],
     ) -> [FloatTensor<Self>; 2] {
         let y = <Self as Backend>::conv1d(x, weight, bias, geometry);
@@ -263,7 +263,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
@@ -357,7 +357,7 @@ pub trait Backend: burn::tensor::backend::Backend {
         x: FloatTensor<Self>,
         gradient: FloatTensor<Self>,
         taps: usize,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         primitive(reference::filter_gradient::<Self>(tensor(x), tensor(gradient), taps, geometry))
     }
@@ -365,8 +365,8 @@ pub trait Backend: burn::tensor::backend::Backend {
     /// See [`residual_units`].
     fn residual_units(
         x: Tensor<Self, 3>,
-        units: Vec<Unit<Self>>,
-        next: Wave<Self>,
+        units: Vec<UnitTensors<Self>>,
+        next: SnakeParams<Self>,
         seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
     ) -> Tensor<Self, 3> {
         reference::residual_units(x, units, next, seen)
@@ -461,7 +461,7 @@ pub fn linear<B: Backend, const D: usize>(
 
 /// Stride, padding and dilation of a convolution, in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Geometry {
+pub struct ConvGeometry {
     /// Samples between two outputs (in a transposed convolution: between two inputs).
     pub stride: usize,
     /// Zeros added before and after the input.
@@ -495,7 +495,7 @@ pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
     bias: Option<Tensor<B, 1>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
@@ -513,7 +513,7 @@ pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
     bias: Option<Tensor<B, 1>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
@@ -540,8 +540,8 @@ pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Te
 ///
 /// # Shapes
 /// - `weight`, output: `[out, in]`
-pub fn eight_bits<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Tensor<B, D> {
-    tensor(B::eight_bits(primitive(weight)))
+pub fn quantize_q8<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Tensor<B, D> {
+    tensor(B::quantize_q8(primitive(weight)))
 }
 
 /// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.

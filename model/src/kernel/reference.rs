@@ -7,7 +7,7 @@ use burn::tensor::{
     ops::{ConvOptions, ConvTransposeOptions},
 };
 
-use super::{Backend, Geometry};
+use super::{Backend, ConvGeometry};
 
 pub use super::{
     attention::reference as attention,
@@ -44,7 +44,7 @@ pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
     bias: Option<Tensor<B, 1>>,
-    Geometry { stride, padding, dilation }: Geometry,
+    ConvGeometry { stride, padding, dilation }: ConvGeometry,
 ) -> Tensor<B, 3> {
     let weight = weight.cast(x.dtype());
     module::conv1d(x, weight, bias, ConvOptions::new([stride], [padding], [dilation], 1))
@@ -55,7 +55,7 @@ pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
     weight: Tensor<B, 3>,
     bias: Option<Tensor<B, 1>>,
-    Geometry { stride, padding, dilation }: Geometry,
+    ConvGeometry { stride, padding, dilation }: ConvGeometry,
 ) -> Tensor<B, 3> {
     let options = ConvTransposeOptions::new([stride], [padding], [0], [dilation], 1);
     let weight = weight.cast(x.dtype());

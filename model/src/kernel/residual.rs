@@ -4,23 +4,23 @@
 
 use burn::tensor::Tensor;
 
-use super::{Backend, Geometry, primitive, snake, tensor};
+use super::{Backend, ConvGeometry, primitive, snake, tensor};
 
 /// Parameters of a snake: `alpha` and `beta`, each `[1, channels, 1]`.
-pub type Wave<B> = [Tensor<B, 3>; 2];
+pub type SnakeParams<B> = [Tensor<B, 3>; 2];
 
 /// A convolution: weight `[out, in, k]`, bias `[out]`.
-pub type Convolution<B> = (Tensor<B, 3>, Option<Tensor<B, 1>>, Geometry);
+pub type Convolution<B> = (Tensor<B, 3>, Option<Tensor<B, 1>>, ConvGeometry);
 
 /// `x + conv2(snake2(conv1(snake1(x))))`; both convolutions keep channels and length.
 #[derive(Debug, Clone)]
-pub struct Unit<B: Backend> {
+pub struct UnitTensors<B: Backend> {
     /// The first snake.
-    pub snake1: Wave<B>,
+    pub snake1: SnakeParams<B>,
     /// The wide filter.
     pub conv1: Convolution<B>,
     /// The second snake.
-    pub snake2: Wave<B>,
+    pub snake2: SnakeParams<B>,
     /// The 1x1 convolution.
     pub conv2: Convolution<B>,
 }
@@ -32,8 +32,8 @@ pub struct Unit<B: Backend> {
 /// - `x`, sums, output: `[B, channels, S]`
 pub fn residual_units<B: Backend>(
     x: Tensor<B, 3>,
-    units: Vec<Unit<B>>,
-    next: Wave<B>,
+    units: Vec<UnitTensors<B>>,
+    next: SnakeParams<B>,
     mut seen: impl FnMut(usize, &Tensor<B, 3>),
 ) -> Tensor<B, 3> {
     B::residual_units(x, units, next, &mut seen)
@@ -42,12 +42,12 @@ pub fn residual_units<B: Backend>(
 /// Reference of [`residual_units`], of the same shapes: each sum is fused with the snake after it.
 pub fn reference<B: Backend>(
     x: Tensor<B, 3>,
-    units: Vec<Unit<B>>,
-    next: Wave<B>,
+    units: Vec<UnitTensors<B>>,
+    next: SnakeParams<B>,
     seen: &mut dyn FnMut(usize, &Tensor<B, 3>),
 ) -> Tensor<B, 3> {
     let [alpha, beta] = units.first().map_or_else(|| next.clone(), |unit| unit.snake1.clone());
-    let after: Vec<Wave<B>> =
+    let after: Vec<SnakeParams<B>> =
         units.iter().skip(1).map(|unit| unit.snake1.clone()).chain([next]).collect();
     let mut active = snake(x.clone(), alpha, beta);
     let mut x = x;
@@ -63,7 +63,7 @@ pub fn reference<B: Backend>(
 fn conv1d_snake<B: Backend>(
     x: Tensor<B, 3>,
     (weight, bias, geometry): Convolution<B>,
-    wave: Wave<B>,
+    wave: SnakeParams<B>,
 ) -> Tensor<B, 3> {
     let (bias, wave) = (bias.map(primitive), wave.map(primitive));
     tensor(B::conv1d_snake(primitive(x), primitive(weight), bias, geometry, wave))
@@ -74,7 +74,7 @@ fn conv1d_add_snake<B: Backend>(
     residual: Tensor<B, 3>,
     x: Tensor<B, 3>,
     (weight, bias, geometry): Convolution<B>,
-    wave: Wave<B>,
+    wave: SnakeParams<B>,
 ) -> [Tensor<B, 3>; 2] {
     let (bias, wave) = (bias.map(primitive), wave.map(primitive));
     let [residual, x, weight] = [primitive(residual), primitive(x), primitive(weight)];

@@ -10,7 +10,7 @@ use burn::{
 use super::random;
 use crate::{
     Backend,
-    kernel::{self, Geometry},
+    kernel::{self, ConvGeometry},
 };
 
 /// Convolution `[B, in, S] -> [B, out, S']`.
@@ -28,10 +28,10 @@ impl<B: Backend> Conv1d<B> {
     pub fn init(
         [input, output]: [usize; 2],
         kernel: usize,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         device: &B::Device,
     ) -> Self {
-        let Geometry { stride, padding, dilation } = geometry;
+        let ConvGeometry { stride, padding, dilation } = geometry;
         let std = ((input * kernel) as f64).powf(-0.5);
         Self {
             weight: random([output, input, kernel], std, device),
@@ -46,7 +46,7 @@ impl<B: Backend> Conv1d<B> {
     pub fn init_with_bias(
         channels: [usize; 2],
         kernel: usize,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         device: &B::Device,
     ) -> Self {
         let bias = Some(random([channels[1]], 0.02, device));
@@ -86,7 +86,7 @@ impl<B: Backend> Conv1d<B> {
     /// Returns weight, bias and geometry, for a kernel that fuses several layers.
     pub(crate) fn parts(&self) -> kernel::Convolution<B> {
         let geometry =
-            Geometry { stride: self.stride, padding: self.padding, dilation: self.dilation };
+            ConvGeometry { stride: self.stride, padding: self.padding, dilation: self.dilation };
         (self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
     }
 }
@@ -128,7 +128,7 @@ impl<B: Backend> ConvTranspose1d<B> {
     /// - `x`: `[B, in, S]`
     /// - output: `[B, out, S']`
     pub fn forward(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
-        let geometry = Geometry { stride: self.stride, padding: self.padding, dilation: 1 };
+        let geometry = ConvGeometry { stride: self.stride, padding: self.padding, dilation: 1 };
         kernel::conv_transpose1d(x, self.weight.val(), self.bias.as_ref().map(Param::val), geometry)
     }
 }

@@ -9,7 +9,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::{Attention, Mlp, RmsNorm, Rope};
 use crate::{
-    Backend, Quiet, Tap,
+    Backend, NoTap, Tap,
     kernel::{self, LayerWeights, Mask},
 };
 
@@ -55,7 +55,7 @@ impl<B: Backend> Layer<B> {
     /// # Shapes
     /// - `x`, output: `[B, L, H]`
     pub fn forward(&self, x: Tensor<B, 3>, rope: &Rope<B>, mask: &Mask<B>) -> Tensor<B, 3> {
-        self.forward_tapped(x, rope, mask, format_args!(""), &mut Quiet)
+        self.forward_tapped(x, rope, mask, format_args!(""), &mut NoTap)
     }
 
     /// [`Self::forward`] that taps `{name}.self_attn.out` and `{name}.out`.

@@ -34,7 +34,7 @@ impl<B: Backend> Snake<B> {
     }
 
     /// Returns `alpha` and `beta`, for a kernel that fuses several layers.
-    pub(crate) fn parts(&self) -> kernel::Wave<B> {
+    pub(crate) fn parts(&self) -> kernel::SnakeParams<B> {
         [self.alpha.val(), self.beta.val()]
     }
 }

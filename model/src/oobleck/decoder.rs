@@ -15,7 +15,7 @@ use super::{
     residual::{ResidualUnit, residual_units, same},
 };
 use crate::{
-    Backend, Quiet, Tap,
+    Backend, NoTap, Tap,
     nn::{Conv1d, ConvTranspose1d, Snake},
 };
 
@@ -83,7 +83,7 @@ impl<B: Backend> Decoder<B> {
     /// - `latents`: `[B, C, T]`
     /// - output: `[B, 2, 1920 T]`
     pub fn forward(&self, latents: Tensor<B, 3>) -> Tensor<B, 3> {
-        self.forward_tapped(latents, &mut Quiet)
+        self.forward_tapped(latents, &mut NoTap)
     }
 
     /// [`Self::forward`] that taps `conv1`, `block.i` and the parts of each block.

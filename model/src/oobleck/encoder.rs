@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Backend,
-    kernel::{self, Geometry},
+    kernel::{self, ConvGeometry},
     nn::{Conv1d, Snake},
 };
 
@@ -73,7 +73,7 @@ impl<B: Backend> Encoder<B> {
             conv1: Conv1d::init_with_bias(
                 [narrow, wide],
                 2 * ratio,
-                Geometry { stride: ratio, padding: ratio.div_ceil(2), dilation: 1 },
+                ConvGeometry { stride: ratio, padding: ratio.div_ceil(2), dilation: 1 },
                 device,
             ),
         };

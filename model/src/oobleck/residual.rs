@@ -6,7 +6,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use crate::{
     Backend,
-    kernel::{self, Geometry, Unit},
+    kernel::{self, ConvGeometry, UnitTensors},
     nn::{Conv1d, Snake},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct ResidualUnit<B: Backend> {
 
 impl<B: Backend> ResidualUnit<B> {
     pub(super) fn init(channels: usize, dilation: usize, device: &B::Device) -> Self {
-        let wide = Geometry { stride: 1, padding: 3 * dilation, dilation };
+        let wide = ConvGeometry { stride: 1, padding: 3 * dilation, dilation };
         Self {
             snake1: Snake::init(channels, device),
             conv1: Conv1d::init_with_bias([channels; 2], 7, wide, device),
@@ -34,8 +34,8 @@ impl<B: Backend> ResidualUnit<B> {
         Self { conv1: self.conv1.in_order(), conv2: self.conv2.in_order(), ..self }
     }
 
-    fn parts(&self) -> Unit<B> {
-        Unit {
+    fn parts(&self) -> UnitTensors<B> {
+        UnitTensors {
             snake1: self.snake1.parts(),
             conv1: self.conv1.parts(),
             snake2: self.snake2.parts(),
@@ -60,6 +60,6 @@ pub(super) fn residual_units<B: Backend>(
 }
 
 /// Returns the geometry of an undilated filter of `kernel` taps that keeps the length.
-pub(super) fn same(kernel: usize) -> Geometry {
-    Geometry { stride: 1, padding: kernel / 2, dilation: 1 }
+pub(super) fn same(kernel: usize) -> ConvGeometry {
+    ConvGeometry { stride: 1, padding: kernel / 2, dilation: 1 }
 }

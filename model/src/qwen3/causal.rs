@@ -11,7 +11,7 @@ use burn::{
 
 use super::{Config, Model};
 use crate::{
-    Backend, Place, Quiet, Tap,
+    Backend, NoTap, Place, Tap,
     kernel::{self, Slot},
     nn::{Cache, LayerShape, Linear},
 };
@@ -50,7 +50,7 @@ impl<B: Backend> Causal<B> {
     /// - `ids`: `[B, L]`
     /// - output: `[B, L, vocabulary]`
     pub fn forward(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-        self.forward_tapped(ids, &mut Quiet)
+        self.forward_tapped(ids, &mut NoTap)
     }
 
     /// [`Self::forward`] with the taps of [`Model::forward_tapped`].
@@ -121,7 +121,7 @@ impl<B: Backend> Causal<B> {
         cache: &mut Cache<B>,
         device: &B::Device,
     ) -> Tensor<B, 2> {
-        B::in_company(|| {
+        B::on_pool(|| {
             let ids = rows_of(ids, slots.len(), device);
             self.model.forward_cached(ids, slots, cache).squeeze_dim::<2>(1).cast(DType::F32)
         })
@@ -142,7 +142,7 @@ impl<B: Backend> Causal<B> {
             let rows = head.clone().narrow(0, range.start, range.len());
             kernel::linear(hidden.clone(), rows, None)
         };
-        let mut parts: Vec<_> = B::in_company(|| wanted.iter().map(part).collect());
+        let mut parts: Vec<_> = B::on_pool(|| wanted.iter().map(part).collect());
         let scores = if parts.len() == 1 { parts.remove(0) } else { Tensor::cat(parts, 1) };
         scores.cast(DType::F32)
         // ANCHOR_END: scores

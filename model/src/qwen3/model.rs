@@ -10,7 +10,7 @@ use burn::{
 
 use super::Config;
 use crate::{
-    Backend, Place, Quiet, Tap,
+    Backend, NoTap, Place, Tap,
     kernel::{self, Mask, Reading, Slot, Visibility, flags},
     nn::{Cache, Embedding, Layer, RmsNorm, Rope, STEP},
 };
@@ -70,7 +70,7 @@ impl<B: Backend> Model<B> {
     /// - `ids`: `[B, L]`
     /// - output: `[B, L, H]`
     pub fn forward(&self, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-        self.forward_tapped(ids, &mut Quiet)
+        self.forward_tapped(ids, &mut NoTap)
     }
 
     /// [`Self::forward`] that taps each layer's attention and output, and `norm.out`.

@@ -32,14 +32,14 @@ const SEED: u64 = 42;
 
 /// Requested results for a finished song.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct Extras {
     /// The times of each line.
     pub lines: bool,
     /// The scores of the alignment between words and song.
     pub score: bool,
 }
 
-impl Wants {
+impl Extras {
     /// True if any result is requested.
     pub fn anything(self) -> bool {
         self.lines || self.score
@@ -114,7 +114,7 @@ impl Lyrics {
 /// [`Error::Cancelled`].
 pub fn songs<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    wants: Wants,
+    wants: Extras,
     parts: &Parts<'_, B, C>,
     track: &Track<B>,
     latents: &Tensor<B, 3>,
@@ -139,7 +139,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let sung = score::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
-    let songs = parts.guarded(Network::Dit, observe, |observe| {
+    let songs = parts.run_with_f32_retry(Network::Dit, observe, |observe| {
         observe.event(Event::Loading(stage));
         let dit = parts.dit()?;
         let mut done = 0;

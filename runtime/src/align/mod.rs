@@ -18,7 +18,7 @@ pub mod lrc;
 pub mod score;
 pub mod times;
 
-pub use gaze::{Aligned, Wants};
+pub use gaze::{Aligned, Extras};
 pub use times::Line;
 
 /// Attention between each token and each frame, `[tokens, frames]`.

@@ -4,7 +4,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::{Error, error::shortened, near::nearest};
+use crate::{Error, error::shortened, suggest::nearest};
 
 /// A format of output sound files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

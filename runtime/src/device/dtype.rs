@@ -15,7 +15,7 @@ use burn::tensor::DType;
 
 use super::{Device, Job, listing};
 pub use crate::error::dtype_name as name;
-use crate::{Error, check::one_of, error::shortened, near::nearest};
+use crate::{Error, check::one_of, error::shortened, suggest::nearest};
 
 /// Value of `--dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

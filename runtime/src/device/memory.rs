@@ -18,7 +18,7 @@ pub(crate) const SCORED_AT_ONCE: usize = 32;
 
 /// Memory needs of one stage, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Need {
+pub struct MemoryNeed {
     /// The stage.
     pub stage: Stage,
     /// The weights of its network.
@@ -33,7 +33,7 @@ pub struct Need {
 
 /// Memory of a device, in bytes; `None` if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Room {
+pub struct MemoryInfo {
     /// Memory available now.
     pub free: Option<u64>,
     /// Maximum memory, including memory in use and swap space.
@@ -42,7 +42,7 @@ pub struct Room {
     pub largest: Option<u64>,
 }
 
-impl Room {
+impl MemoryInfo {
     /// Returns a GPU's memory at the first query. Later allocations of this program are not
     /// subtracted, because they are part of what it asks for. Memory of a CPU is not queried.
     pub fn of(device: Device) -> Self {
@@ -111,7 +111,7 @@ impl Widths {
     }
 }
 
-impl Need {
+impl MemoryNeed {
     /// Returns the sum of weights, work and cache.
     pub fn total(&self) -> u64 {
         self.weights + self.work + self.cache
@@ -336,12 +336,12 @@ fn product(sizes: &[usize]) -> u64 {
 
 /// Returns the peak memory. Networks are loaded one at a time, or `kept` after their stage. The
 /// language model is freed before the song's networks are loaded, and is loaded again after them.
-pub fn peak(needs: &[Need], kept: bool) -> u64 {
+pub fn peak(needs: &[MemoryNeed], kept: bool) -> u64 {
     if !kept {
-        return needs.iter().map(Need::total).max().unwrap_or(0);
+        return needs.iter().map(MemoryNeed::total).max().unwrap_or(0);
     }
     let is_language = |stage| matches!(stage, Stage::LmText | Stage::LmCodes | Stage::Score);
-    let (language, song): (Vec<&Need>, Vec<&Need>) =
+    let (language, song): (Vec<&MemoryNeed>, Vec<&MemoryNeed>) =
         needs.iter().partition(|need| is_language(need.stage));
     // Both stages use the same network, whose weights count once.
     let networks = song.iter().filter(|need| need.stage != Stage::Alignment);
@@ -352,14 +352,14 @@ pub fn peak(needs: &[Need], kept: bool) -> u64 {
 }
 
 /// Returns the largest tiling, at most `largest` and halved as often as needed, with which the VAE
-/// fits into `room` for `frames` frames; the smallest one if none fits. `need` is [`Need::vae`] or
-/// [`Need::vae_encoder`] for a tiling.
+/// fits into `room` for `frames` frames; the smallest one if none fits. `need` is [`MemoryNeed::vae`] or
+/// [`MemoryNeed::vae_encoder`] for a tiling.
 pub fn tiling(
     largest: Tiling,
     frames: usize,
-    room: &Room,
+    room: &MemoryInfo,
     others: u64,
-    need: impl Fn(Tiling) -> Need,
+    need: impl Fn(Tiling) -> MemoryNeed,
 ) -> Tiling {
     let mut tiling = largest;
     let fits = |tiling: Tiling| {
@@ -388,7 +388,12 @@ pub(crate) fn usable(free: u64) -> u64 {
 ///
 /// # Errors
 /// [`Error::OutOfMemory`], [`Error::TensorTooLarge`]
-pub fn check(needs: &[Need], kept: bool, room: &Room, device: &str) -> Result<(), Error> {
+pub fn check(
+    needs: &[MemoryNeed],
+    kept: bool,
+    room: &MemoryInfo,
+    device: &str,
+) -> Result<(), Error> {
     if let Some(most) = room.largest
         && let Some(need) = needs.iter().find(|need| need.largest > most)
     {
@@ -412,7 +417,7 @@ pub fn check(needs: &[Need], kept: bool, room: &Room, device: &str) -> Result<()
     match (room.free, room.total) {
         (Some(free), _) if needed > usable(free) => refuse(needed, free),
         (None, Some(total)) => {
-            let weights = |need: &Need| Need { work: 0, ..*need };
+            let weights = |need: &MemoryNeed| MemoryNeed { work: 0, ..*need };
             let alone: Vec<_> = needs.iter().map(weights).collect();
             let needed = peak(&alone, kept);
             if needed > total { refuse(needed, total) } else { Ok(()) }
@@ -427,8 +432,8 @@ mod tests {
 
     const HALF: Widths = Widths { weight: DType::BF16, number: 2 };
 
-    fn need(stage: Stage, weights: u64, work: u64) -> Need {
-        Need { stage, weights, work, cache: 0, largest: weights }
+    fn need(stage: Stage, weights: u64, work: u64) -> MemoryNeed {
+        MemoryNeed { stage, weights, work, cache: 0, largest: weights }
     }
 
     /// The released VAE.
@@ -444,20 +449,21 @@ mod tests {
     #[test]
     fn the_vae_needs_what_its_last_stage_holds() {
         let tiling = Tiling { chunk: 100, overlap: 16 };
-        let need = Need::vae(&vae(), 10, 2, 1000, tiling, HALF);
+        let need = MemoryNeed::vae(&vae(), 10, 2, 1000, tiling, HALF);
         let widest = 128 * 100 * 1920 * 2 * 2;
         let sound = 2 * 1000 * 1920 * 2 * 4;
         assert_eq!(need.work, 4 * widest + 2 * sound);
         assert_eq!((need.weights, need.largest), (20, 2 * widest));
         // A song shorter than a tile needs only memory for its own length.
-        let short = Need::vae(&vae(), 10, 1, 50, tiling, Widths::all(DType::F32));
+        let short = MemoryNeed::vae(&vae(), 10, 1, 50, tiling, Widths::all(DType::F32));
         assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
     }
 
     /// 30 s per tile; a song of a minute and a half takes three tiles.
     #[test]
     fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
-        let need = Need::vae_encoder(&vae(), 10, 2250, Tiling::ENCODE, Widths::all(DType::F32));
+        let need =
+            MemoryNeed::vae_encoder(&vae(), 10, 2250, Tiling::ENCODE, Widths::all(DType::F32));
         let (widest, sound) = (128 * 750 * 1920 * 4, 2 * 2250 * 1920 * 4);
         assert_eq!(need.work, 4 * widest + sound);
         assert_eq!((need.weights, need.largest), (40, 2 * widest));
@@ -470,32 +476,34 @@ mod tests {
             include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
         let config = acestep::Config::from_json(text).expect("a configuration");
         let heads = [Heads { layer: 1, heads: vec![0] }, Heads { layer: 2, heads: vec![1, 2] }];
-        let need = Need::alignment(&config, 10, &heads, 15_000, 300, Widths::all(DType::F32));
-        let song = Need::diffusion(&config, 10, 1, 15_000, 300, Widths::all(DType::F32));
+        let need = MemoryNeed::alignment(&config, 10, &heads, 15_000, 300, Widths::all(DType::F32));
+        let song = MemoryNeed::diffusion(&config, 10, 1, 15_000, 300, Widths::all(DType::F32));
         let streams = 3 * 7500 * config.hidden_size as u64 * 4;
         assert_eq!(need.work, song.work + streams + 8 * 9_000_000);
         assert_eq!((need.weights, need.cache), (song.weights, song.cache));
         assert_eq!(need.largest, song.largest.max(18_000_000));
         // One network; the language model is not loaded at the same time.
-        let judge = Need { stage: Stage::Score, weights: 1, ..song };
+        let judge = MemoryNeed { stage: Stage::Score, weights: 1, ..song };
         assert_eq!(peak(&[song, need, judge], true), need.total());
     }
 
     #[test]
     fn tiles_are_halved_until_they_fit() {
-        let choose = |room: Room| {
-            let need = |tiling| Need::vae(&vae(), 0, 1, 6000, tiling, Widths::all(DType::F32));
+        let choose = |room: MemoryInfo| {
+            let need =
+                |tiling| MemoryNeed::vae(&vae(), 0, 1, 6000, tiling, Widths::all(DType::F32));
             tiling(Tiling::default(), 6000, &room, 0, need)
         };
-        assert_eq!(choose(Room::default()), Tiling::default());
-        let free = |gigabytes: u64| Room { free: Some(gigabytes << 30), ..Room::default() };
+        assert_eq!(choose(MemoryInfo::default()), Tiling::default());
+        let free =
+            |gigabytes: u64| MemoryInfo { free: Some(gigabytes << 30), ..MemoryInfo::default() };
         assert_eq!(choose(free(16)), Tiling::default());
         assert_eq!(choose(free(2)), Tiling { chunk: 256, overlap: 64 });
         // lavapipe: no tensor above 128 MiB.
-        let room = Room { largest: Some(128 << 20), ..Room::default() };
+        let room = MemoryInfo { largest: Some(128 << 20), ..MemoryInfo::default() };
         assert_eq!(choose(room), Tiling { chunk: 64, overlap: 16 });
         // Even if nothing fits, tiles keep an overlap.
-        assert_eq!(choose(Room { free: Some(0), ..room }), Tiling { chunk: 64, overlap: 16 });
+        assert_eq!(choose(MemoryInfo { free: Some(0), ..room }), Tiling { chunk: 64, overlap: 16 });
     }
 
     #[test]
@@ -515,21 +523,21 @@ mod tests {
     #[test]
     fn what_cannot_fit_is_refused_with_what_is_needed_and_what_there_is() {
         let needs = [need(Stage::Diffusion, 50, 7), need(Stage::Vae, 5, 30)];
-        let refused = |room: Room, kept| match check(&needs, kept, &room, "cuda:0") {
+        let refused = |room: MemoryInfo, kept| match check(&needs, kept, &room, "cuda:0") {
             Err(Error::OutOfMemory { stage, needed, free, .. }) => Some((stage, needed, free)),
             Err(other) => panic!("{other}"),
             Ok(()) => None,
         };
-        let free = |free| Room { free: Some(free), ..Room::default() };
+        let free = |free| MemoryInfo { free: Some(free), ..MemoryInfo::default() };
         assert_eq!(refused(free(70), false), None);
         assert_eq!(refused(free(60), false), Some(("diffusion".into(), 57, 60)));
         assert_eq!(refused(free(70), true), Some(("diffusion".into(), 85, 70)));
         // Free memory of a CPU is not queried, and work memory can be swapped to disk.
-        let total = |total| Room { total: Some(total), ..Room::default() };
+        let total = |total| MemoryInfo { total: Some(total), ..MemoryInfo::default() };
         assert_eq!(refused(total(50), false), None);
         assert_eq!(refused(total(49), false), Some(("diffusion".into(), 50, 49)));
-        assert_eq!(refused(Room::default(), true), None);
-        let room = Room { largest: Some(49), ..Room::default() };
+        assert_eq!(refused(MemoryInfo::default(), true), None);
+        let room = MemoryInfo { largest: Some(49), ..MemoryInfo::default() };
         let error = check(&needs, false, &room, "wgpu:0").expect_err("too large");
         assert!(
             error.to_string().starts_with("the diffusion stage needs a tensor of 50 B"),
@@ -542,12 +550,12 @@ mod tests {
         assert_eq!(bytes_of_weights(3200, DType::I8), 3200 + 100 * 4);
         let widths = Widths { weight: DType::I8, number: 4 };
         let tiling = Tiling { chunk: 100, overlap: 16 };
-        assert_eq!(Need::vae(&vae(), 3200, 1, 50, tiling, widths).weights, 6400);
+        assert_eq!(MemoryNeed::vae(&vae(), 3200, 1, 50, tiling, widths).weights, 6400);
         let text =
             include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
         let config = acestep::Config::from_json(text).expect("a configuration");
-        assert_eq!(Need::diffusion(&config, 3200, 1, 100, 10, widths).weights, 3600);
-        assert_eq!(Need::conditioner(&config, 3200, 10, widths).weights, 6400);
+        assert_eq!(MemoryNeed::diffusion(&config, 3200, 1, 100, 10, widths).weights, 3600);
+        assert_eq!(MemoryNeed::conditioner(&config, 3200, 10, widths).weights, 6400);
     }
 
     /// Layers, heads and widths of the released 0.6B model.
@@ -560,7 +568,7 @@ mod tests {
             "tie_word_embeddings": true
         }"#;
         let config = qwen3::Config::from_json(text).expect("a configuration");
-        let need = Need::language_model(&config, 0, 2, 1000, HALF);
+        let need = MemoryNeed::language_model(&config, 0, 2, 1000, HALF);
         assert_eq!(need.cache, 2 * 28 * 8 * 128 * 1000 * 2 * 2);
         assert_eq!(need.largest, 217_204 * 1024 * 2);
     }

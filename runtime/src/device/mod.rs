@@ -30,7 +30,7 @@ use acestep_model::{Backend, Place};
 use burn::tensor::DType;
 
 pub use crate::error::Fault;
-use crate::{Error, Notice, near::nearest};
+use crate::{Error, Notice, suggest::nearest};
 pub use dtype::Dtype;
 pub use listing::Listing;
 pub use trial::free;
@@ -67,18 +67,18 @@ pub const BUILT_IN: &[&str] = &[
 
 /// A device and its memory; they decide how failures are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Site {
+pub struct DeviceTarget {
     /// The device.
     pub device: Device,
     /// Its memory.
-    pub room: memory::Room,
+    pub room: memory::MemoryInfo,
 }
 
-impl Site {
+impl DeviceTarget {
     /// The site of a backend's device.
     pub fn of<B: Backend>(device: &B::Device) -> Self {
         let device = Device::behind::<B>(device);
-        Self { device, room: memory::Room::of(device) }
+        Self { device, room: memory::MemoryInfo::of(device) }
     }
 }
 

@@ -178,7 +178,7 @@ mod tests {
         let device = super::super::wgpu::device(0, Device::Wgpu(0)).expect("a card");
         let sum = |bytes: usize| {
             let x = Tensor::<B, 1>::ones([bytes / 4], &device) + 1.0;
-            let data = x.slice([0..4]).into_data();
+            let data = x.narrow(0, 0, 4).into_data();
             Ok(data.to_vec::<f32>().expect("f32"))
         };
         let card = Device::Wgpu(0);

@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use acestep_model::{Backend, Quiet, acestep::Dit};
+use acestep_model::{Backend, NoTap, acestep::Dit};
 use burn::tensor::Tensor;
 
 use super::{
@@ -141,7 +141,7 @@ impl<'a, B: Backend> Path<'a, B> {
         let mut differences = Vec::new();
         let mut velocities = Vec::new();
         for x in places {
-            let prediction = self.velocity.predict(x, step.t, None, &mut Quiet);
+            let prediction = self.velocity.predict(x, step.t, None, &mut NoTap);
             if let Some(unconditional) = &prediction.unconditional {
                 differences.push(prediction.conditional.clone() - unconditional.clone());
             }

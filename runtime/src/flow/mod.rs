@@ -19,7 +19,7 @@ pub mod smoothing;
 pub mod solver;
 mod velocity;
 
-use acestep_model::{Backend, Quiet, Tap, acestep::Dit};
+use acestep_model::{Backend, NoTap, Tap, acestep::Dit};
 use burn::tensor::Tensor;
 
 use crate::{
@@ -106,7 +106,7 @@ pub fn sample<B: Backend>(
     step_noise: impl FnMut(usize) -> Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
-    sample_tapped(dit, tracks, start, sampling, step_noise, observe, &mut Quiet)
+    sample_tapped(dit, tracks, start, sampling, step_noise, observe, &mut NoTap)
 }
 
 /// [`sample`] with the same shapes, but taps the input `step{i}.xt` and the output `step{i}.vt` of

@@ -15,7 +15,7 @@ use std::{f64::consts::TAU, str::FromStr};
 use half::bf16;
 use rand_mt::Mt;
 
-use crate::{Error, near::nearest};
+use crate::{Error, suggest::nearest};
 pub use stream::NoiseStream;
 
 /// The generator of the noise.

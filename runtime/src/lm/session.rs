@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error,
-    device::{Site, trial},
+    device::{DeviceTarget, trial},
     observe::{Event, Observe, Stage, WhileUnchanged, check},
     overflow,
     plan::MOST_SECONDS,
@@ -31,12 +31,12 @@ pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
     observe: &dyn Observe,
     work: impl FnMut(&Writer<'_, B>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    open_at(Site::of::<B>(&place.device), language, place, settings, stage, observe, work)
+    open_at(DeviceTarget::of::<B>(&place.device), language, place, settings, stage, observe, work)
 }
 
 /// As [`open`], but failures are treated as on `site`.
 fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
-    site: Site,
+    site: DeviceTarget,
     language: &C,
     place: &Place<B>,
     settings: &Settings,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::{
         Request,
-        device::{Device, memory::Room},
+        device::{Device, memory::MemoryInfo},
         lm::sample::ScoreError,
         observe::Unobserved,
         test_goldens::{self, Json},
@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn opened(
-        site: Site,
+        site: DeviceTarget,
         dtype: DType,
         fits: bool,
         work: impl FnMut(&Writer<'_, Flex>) -> Result<(), Error>,
@@ -148,8 +148,8 @@ mod tests {
         open_at(site, &language, &place, &settings, stage, &Unobserved, work)
     }
 
-    fn site(device: Device, free: Option<u64>) -> Site {
-        Site { device, room: Room { free, ..Room::default() } }
+    fn site(device: Device, free: Option<u64>) -> DeviceTarget {
+        DeviceTarget { device, room: MemoryInfo { free, ..MemoryInfo::default() } }
     }
 
     #[test]

@@ -24,7 +24,7 @@ const MOST_REPETITION_PENALTY: f64 = 2.0;
 /// As acestep.cpp; upstream uses 4096, too few for the prompt and the codes of ten minutes.
 const MAX_SEQ: usize = 8192;
 const CODES_A_SECOND: f64 = 5.0;
-/// Room for the instructions with a short caption, and for a few words of answer.
+/// MemoryInfo for the instructions with a short caption, and for a few words of answer.
 const LEAST_SEQ: u32 = 128;
 
 /// Use of the language model for a song.

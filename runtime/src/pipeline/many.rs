@@ -2,10 +2,10 @@
 
 use acestep_model::{Backend, Checkpoint};
 
-use super::{Prepared, Rendered, denoise, heard, sing};
+use super::{Prepared, Rendered, decode_songs, denoise, trim_to_host};
 use crate::{
     Error, Plan,
-    align::{self, Wants},
+    align::{self, Extras},
     observe::Observe,
     residency::Parts,
 };
@@ -16,7 +16,7 @@ pub struct Wanted<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The additional results.
-    pub wants: Wants,
+    pub wants: Extras,
     /// Receives events for this plan only.
     pub observe: &'a dyn Observe,
 }
@@ -57,8 +57,8 @@ pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
     let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
     for (i, (&Wanted { plan, observe, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
         let rendered = latents.and_then(|(latents, aligned)| {
-            let songs = sing(plan, parts, latents.clone(), observe)?;
-            Ok(Rendered { songs, latents: heard(plan, latents, parts)?, aligned })
+            let songs = decode_songs(plan, parts, latents.clone(), observe)?;
+            Ok(Rendered { songs, latents: trim_to_host(plan, latents, parts)?, aligned })
         });
         made(i, rendered)?;
     }

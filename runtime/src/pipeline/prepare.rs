@@ -13,7 +13,7 @@ use burn::tensor::Tensor;
 use super::Wanted;
 use crate::{
     Error, Plan,
-    align::Wants,
+    align::Extras,
     condition::{self, Heard, Timbre},
     flow::{
         Start, Steering, Track, Tracks,
@@ -60,7 +60,7 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
     parts: &Parts<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Prepared<B>, Error> {
-    prepare_all(&[Wanted { plan, wants: Wants::default(), observe }], parts).remove(0)
+    prepare_all(&[Wanted { plan, wants: Extras::default(), observe }], parts).remove(0)
 }
 
 /// Like [`prepare`], for many plans, stage by stage; a plan that fails does not stop the others.

@@ -17,7 +17,7 @@ use super::{
         times, whole, word, wrong,
     },
 };
-use crate::{Error, Notice, codes, error::shortened, near};
+use crate::{Error, Notice, codes, error::shortened, suggest};
 
 /// See [`super::object`].
 pub(super) fn object(text: &str) -> Result<Map<String, Value>, Error> {
@@ -362,5 +362,5 @@ fn snake_case(key: &str) -> String {
 fn nearest(key: &str) -> Option<String> {
     let ours = OURS.iter().flat_map(|(name, _, aliases)| aliases.iter().chain([name]));
     let theirs = THEIRS.iter().map(|(name, ..)| name);
-    near::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
+    suggest::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
 }

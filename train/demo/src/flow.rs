@@ -55,13 +55,13 @@ impl<B: acestep_model::Backend> Singer<B> {
 
 /// Probabilities per step or item.
 #[derive(Debug, Clone, Copy)]
-pub struct Shares {
+pub struct TaskMix {
     /// Share of steps with a context of silence.
     pub from_text: f64,
     /// Share of steps with a context from the song's codes; the others use the song with a gap.
     pub from_codes: f64,
     /// Share of unconditional items.
-    pub untold: f64,
+    pub unconditional: f64,
     /// Share of items with the timbre of a moment of the song itself; the others use silence.
     pub timbre: f64,
     /// Share of items without tempo, metre or key, drawn separately for each.
@@ -70,10 +70,10 @@ pub struct Shares {
 
 /// Settings that change between phases of training.
 #[derive(Debug, Clone, Copy)]
-pub struct Emphasis {
+pub struct PhaseSettings {
     /// Distributions of times; successive items cycle through them.
     pub times: &'static [Times],
-    /// [`Shares::unknown`] of steps with audio codes, which can tell tempo, metre and key
+    /// [`TaskMix::unknown`] of steps with audio codes, which can tell tempo, metre and key
     /// themselves.
     pub unknown_with_codes: f64,
 }
@@ -97,7 +97,7 @@ where
     /// Frames of a timbre reference.
     pub timbre_frames: usize,
     /// Probabilities of the tasks and omissions.
-    pub shares: Shares,
+    pub shares: TaskMix,
     /// The device.
     pub device: B::Device,
 }
@@ -112,7 +112,7 @@ where
         &self,
         model: &Singer<B>,
         frames: usize,
-        emphasis: Emphasis,
+        emphasis: PhaseSettings,
         seed: u64,
     ) -> Tensor<B, 1> {
         let mut random = Pcg64::seed_from_u64(seed);
@@ -148,10 +148,10 @@ where
             prompts.push([example.labels.caption_prompt(instruction, &metas), lyrics]);
         }
 
-        let untold: Vec<bool> =
-            (0..items).map(|_| random.random_bool(self.shares.untold)).collect();
+        let unconditional: Vec<bool> =
+            (0..items).map(|_| random.random_bool(self.shares.unconditional)).collect();
         let timbre = self.timbre(&song, items, &mut random);
-        let condition = self.condition(model, &prompts, timbre, &untold);
+        let condition = self.condition(model, &prompts, timbre, &unconditional);
         let condition = model.dit.attend_to(condition);
 
         let noise = normal(&mut random, song.len());
@@ -180,7 +180,7 @@ where
     ) -> (&'static str, Tensor<B, 3>) {
         let (channels, items) = (self.channels, pieces.len());
         let length = song.len() / (items * channels);
-        let Shares { from_text, from_codes, .. } = self.shares;
+        let TaskMix { from_text, from_codes, .. } = self.shares;
         let kind = random.random::<f64>();
         if kind < from_text {
             let silence = self.silent(length).repeat(items);
@@ -264,7 +264,7 @@ where
         model: &Singer<B>,
         prompts: &[[String; 2]],
         timbre: Vec<f32>,
-        untold: &[bool],
+        unconditional: &[bool],
     ) -> Tensor<B, 3> {
         let [captions, lyrics] = [0, 1].map(|which| {
             let texts = prompts.iter().map(|prompt| prompt[which].as_str());
@@ -279,7 +279,8 @@ where
         let inputs = ConditionInputs { text, lyrics, timbre, timbre_item: (0..items).collect() };
         let told = model.conditioner.forward(inputs).hidden;
         let none = model.conditioner.null_condition().expand(told.dims());
-        let flags: Vec<f32> = untold.iter().map(|&untold| f32::from(u8::from(untold))).collect();
+        let flags: Vec<f32> =
+            unconditional.iter().map(|&unconditional| f32::from(u8::from(unconditional))).collect();
         let flags = TensorData::new(flags, [items, 1, 1]);
         let flags = Tensor::<B, 3>::from_data(flags, &self.device);
         told.clone() + (none - told) * flags

@@ -44,7 +44,7 @@ pub const SHARES: [(Ask, f64); 4] =
     [(Ask::Codes, 0.6), (Ask::Understand, 0.28), (Ask::Inspire, 0.08), (Ask::Format, 0.04)];
 
 /// Share of unconditional items, for guidance.
-const UNTOLD: f64 = 0.08;
+const UNCONDITIONAL: f64 = 0.08;
 
 /// Training data and constants of all steps.
 pub struct Texts<'a> {
@@ -94,10 +94,10 @@ impl<'a> Texts<'a> {
     }
 
     /// Builds an item of plan and codes from a caption.
-    fn generation(&self, song: &Coded, untold: bool, is_short: bool) -> Lesson {
+    fn generation(&self, song: &Coded, unconditional: bool, is_short: bool) -> Lesson {
         let labels = &song.labels;
         let plan = if is_short { labels.short_plan() } else { labels.plan() };
-        let (prompt, plan) = match untold {
+        let (prompt, plan) = match unconditional {
             false => (chat::plan(&labels.caption, &labels.lyrics), plan + "\n\n"),
             true => {
                 (chat::codes_unconditional("", "", None, chat::PromptStyle::Open), String::new())
@@ -124,8 +124,8 @@ impl<'a> Texts<'a> {
         let labels = &song.labels;
         match ask {
             Ask::Codes => {
-                let untold = random.random_bool(UNTOLD);
-                self.generation(song, untold, short > 0.0 && random.random_bool(short))
+                let unconditional = random.random_bool(UNCONDITIONAL);
+                self.generation(song, unconditional, short > 0.0 && random.random_bool(short))
             }
             Ask::Understand => self.description(&chat::understand(&song.codes), labels),
             Ask::Inspire => {

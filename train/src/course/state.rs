@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Course, digest};
 use crate::{
     Error,
-    learner::{Habits, Learner},
+    learner::{Learner, OptimizerConfig},
 };
 
 /// The first line of a saved state.
@@ -25,7 +25,7 @@ pub(super) struct Header {
     pub(super) step: usize,
     seed: u64,
     of: String,
-    habits: Habits,
+    optimizer_config: OptimizerConfig,
     /// Seconds of training so far.
     seconds: f64,
     /// Sizes of the blobs that follow: weights, averaged weights and optimizer, in bytes.
@@ -74,7 +74,10 @@ impl Course {
         let end = end.ok_or_else(|| self.bad("no state of a course"))?;
         let header: Header =
             serde_json::from_slice(&bytes[..end]).map_err(|_| self.bad("no state of a course"))?;
-        if header.seed != self.seed || header.habits != self.habits || header.of != self.of {
+        if header.seed != self.seed
+            || header.optimizer_config != self.optimizer_config
+            || header.of != self.of
+        {
             let others = others(&header.of, &self.of);
             let others = match others.is_empty() {
                 true => String::new(),
@@ -115,9 +118,10 @@ impl Course {
         };
         let blobs = learner.state().map_err(|error| bad(&error))?;
         let sizes = [0, 1, 2].map(|i: usize| blobs[i].len());
-        let (step, seed, habits) = (learner.step(), self.seed, self.habits.clone());
+        let (step, seed, optimizer_config) =
+            (learner.step(), self.seed, self.optimizer_config.clone());
         let (of, checksum) = (self.of.clone(), digest(blobs.iter().map(Vec::as_slice)));
-        let header = Header { step, seed, of, habits, seconds, sizes, checksum };
+        let header = Header { step, seed, of, optimizer_config, seconds, sizes, checksum };
         let header = serde_json::to_string(&header).map_err(|error| bad(&error))?;
         write_whole(&path, Existing::Replace, |file| {
             let written = writeln!(file, "{header}")

@@ -11,7 +11,7 @@ use super::*;
 type Learning = Autodiff<Flex>;
 
 fn course(folder: &Path) -> Course {
-    let habits = Habits {
+    let optimizer_config = OptimizerConfig {
         steps: 60,
         rate: 0.05,
         warm_up: 5,
@@ -23,7 +23,14 @@ fn course(folder: &Path) -> Course {
     };
     let save_every = Duration::from_secs(3600);
     let of = "a test".to_owned();
-    Course { folder: folder.to_owned(), seed: 3, of, habits, save_every, at_once: Some(DType::F32) }
+    Course {
+        folder: folder.to_owned(),
+        seed: 3,
+        of,
+        optimizer_config,
+        save_every,
+        at_once: Some(DType::F32),
+    }
 }
 
 /// The last loss and the weights of a run that learns to negate vectors, stopped at `stops`.
@@ -104,7 +111,7 @@ fn a_state_of_another_course_or_a_cut_one_is_refused() {
     let said = |course: &Course| {
         let model = Linear::<Learning>::init(4, 4, &Default::default());
         course
-            .start(Learner::new(model, course.habits.clone()), &Default::default())
+            .start(Learner::new(model, course.optimizer_config.clone()), &Default::default())
             .map(|_| ())
             .expect_err("refused")
             .to_string()

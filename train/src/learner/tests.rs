@@ -4,7 +4,7 @@ use burn::tensor::Distribution;
 use super::*;
 use crate::release::tensors_of;
 
-const HABITS: Habits = Habits {
+const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     steps: 3,
     rate: 1e-2,
     warm_up: 1,
@@ -49,7 +49,7 @@ fn parts_at_once_and_one_after_the_other_teach_what_their_mean_does() {
     };
     // Weights are drawn at first use: here, not separately in each learner.
     let start = weights(&map);
-    let learners = || Learner::new(map.clone(), HABITS);
+    let learners = || Learner::new(map.clone(), OPTIMIZER);
     let [mut whole, mut at_once, mut in_turn] = [learners(), learners(), learners()];
     for step in 0..3 {
         let items = [step as f32, 2.5, -1.0];
@@ -85,9 +85,9 @@ fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
     let loss = |shift: f32, map: &acestep_model::nn::Linear<Learning>| {
         ((map.forward(x.clone()) - shift).square().mean(), ())
     };
-    let habits = Habits { longest: 1e3, ..HABITS };
+    let optimizer_config = OptimizerConfig { longest: 1e3, ..OPTIMIZER };
     let learned = [DType::F32, DType::BF16].map(|dtype| {
-        let mut learner = Learner::new(map.clone(), habits.clone());
+        let mut learner = Learner::new(map.clone(), optimizer_config.clone());
         let (length, _) = learner.learn_from_all(vec![0.5, 1.0], Some(dtype), loss);
         (length, numbers(&learner.model))
     });
@@ -111,7 +111,7 @@ impl acestep_runtime::Job for ThreeSteps<'_> {
     fn run<B: acestep_model::Backend>(self, place: acestep_model::Place<B>) -> Vec<f32> {
         type Learning<B> = burn::backend::Autodiff<B>;
         let device = place.device;
-        let learner = Learner::new(small::<Learning<B>>(&device), HABITS);
+        let learner = Learner::new(small::<Learning<B>>(&device), OPTIMIZER);
         let mut learner = learner.restore(self.0.clone(), 0, &device).expect("a state");
         let step = |step: usize| {
             let ids = [[1 + step as i32, 5, 9, 2, 7]];
@@ -142,7 +142,7 @@ fn small<B: acestep_model::Backend>(device: &B::Device) -> acestep_model::qwen3:
 fn a_card_learns_what_the_processor_does() {
     use acestep_runtime::{Device, Engine};
     type Learning = burn::backend::Autodiff<burn_flex::Flex>;
-    let start = Learner::<Learning, _>::new(small(&Default::default()), HABITS);
+    let start = Learner::<Learning, _>::new(small(&Default::default()), OPTIMIZER);
     let state = start.state().expect("a state");
     let on = |device| {
         let engine = Engine { device, dtype: burn::tensor::DType::F32 };
@@ -157,7 +157,7 @@ fn a_card_learns_what_the_processor_does() {
 
 #[test]
 fn the_rate_rises_in_a_line_and_falls_in_half_a_cosine() {
-    let habits = Habits {
+    let optimizer_config = OptimizerConfig {
         steps: 110,
         rate: 2.0,
         warm_up: 10,
@@ -167,9 +167,9 @@ fn the_rate_rises_in_a_line_and_falls_in_half_a_cosine() {
         longest: 1.0,
         average: 0.99,
     };
-    assert_eq!(habits.rate_at(0), 0.2);
-    assert_eq!(habits.rate_at(9), 2.0);
-    assert_eq!(habits.rate_at(10), 2.0);
-    assert!((habits.rate_at(60) - 1.1).abs() < 1e-9);
-    assert!((habits.rate_at(110) - 0.2).abs() < 1e-9);
+    assert_eq!(optimizer_config.rate_at(0), 0.2);
+    assert_eq!(optimizer_config.rate_at(9), 2.0);
+    assert_eq!(optimizer_config.rate_at(10), 2.0);
+    assert!((optimizer_config.rate_at(60) - 1.1).abs() < 1e-9);
+    assert!((optimizer_config.rate_at(110) - 0.2).abs() < 1e-9);
 }

@@ -24,7 +24,7 @@ pub enum Times {
 const TURBO: [f32; 8] = [1.0, 21.0 / 22.0, 0.9, 5.0 / 6.0, 0.75, 9.0 / 14.0, 0.5, 0.3];
 
 /// Probability to drop the condition, for models with guidance.
-const UNTOLD: f64 = 0.15;
+const UNCONDITIONAL: f64 = 0.15;
 
 /// The inputs that are the same in all steps.
 pub struct Lessons<'a, B: Backend> {
@@ -64,7 +64,7 @@ where
             Times::Turbo => TURBO[random.random_range(0..TURBO.len())],
             Times::Any(times) => times.draw(random),
         };
-        let is_told = self.times == Times::Turbo || !random.random_bool(UNTOLD);
+        let is_told = self.times == Times::Turbo || !random.random_bool(UNCONDITIONAL);
         let noise = normal(random, song.latents.len());
         let pairs = || song.latents.iter().zip(&noise);
         let noisy = pairs().map(|(x, n)| time * n + (1.0 - time) * x).collect();

@@ -16,7 +16,7 @@ use burn::{backend::Autodiff, tensor::Tensor};
 use burn_flex::Flex;
 
 use super::*;
-use crate::learner::{Habits, Learner};
+use crate::learner::{Learner, OptimizerConfig};
 
 type Learning = Autodiff<Flex>;
 
@@ -54,7 +54,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
     let layers = model.configs().dit.num_hidden_layers;
     assert_eq!(addition.maps().count(), layers * 2 * 2);
 
-    let habits = Habits {
+    let optimizer_config = OptimizerConfig {
         steps: 30,
         rate: 1e-2,
         warm_up: 2,
@@ -72,7 +72,7 @@ fn what_was_learned_is_what_the_written_adapter_adds() {
         batch: 2,
         device,
     };
-    let mut learner = Learner::new(addition, habits);
+    let mut learner = Learner::new(addition, optimizer_config);
     // The same data in every step, so that the loss must fall.
     let mut losses = Vec::new();
     for _ in 0..8 {

@@ -37,7 +37,7 @@ use super::check::machine;
 use crate::{
     args::{Global, device::Where},
     commands::engine,
-    error::Refusal,
+    error::CliError,
     interrupt,
     report::{self, Report},
     settings,
@@ -141,7 +141,7 @@ fn measured(args: &Args, report: Report) -> Result<Results> {
             let message = format!("no network of these stages is kept in {name}");
             let others = dtype::name(dtype::of_others(engine.dtype));
             let hint = format!("pass --dtype {others}, in which they are then");
-            return Err(Refusal::usage(message).hint(hint).into());
+            return Err(CliError::usage(message).hint(hint).into());
         }
         report.note(&format!("only the networks that are kept in {name} are measured"));
     }
@@ -191,11 +191,11 @@ fn chosen(args: &Args) -> Result<Vec<Stage>> {
     let of_preset = stages::of(args.preset);
     if !(0.2..=600.0).contains(&args.duration) {
         let message = format!("`--duration {}` is out of range: 0.2 to 600 seconds", args.duration);
-        return Err(Refusal::usage(message).hint("a song of 10 to 60 seconds says most").into());
+        return Err(CliError::usage(message).hint("a song of 10 to 60 seconds says most").into());
     }
     if let Some(stage) = args.stage.iter().find(|stage| !of_preset.contains(stage)) {
         let message = format!("the preset has no stage {}", typed(*stage));
-        return Err(Refusal::usage(message).hint("leave out --stage, or choose turbo").into());
+        return Err(CliError::usage(message).hint("leave out --stage, or choose turbo").into());
     }
     let wanted = |stage: &&Stage| args.stage.is_empty() || args.stage.contains(stage);
     Ok(of_preset.iter().filter(wanted).copied().collect())

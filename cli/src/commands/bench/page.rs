@@ -7,7 +7,7 @@ use std::{io::ErrorKind, path::Path};
 use anyhow::{Context, Result};
 
 use super::{peers::Peer, results::Results, section};
-use crate::{error::Refusal, interrupt};
+use crate::{error::CliError, interrupt};
 
 const END: &str = "<!-- end of acestep bench -->";
 
@@ -38,7 +38,7 @@ pub(super) fn write(path: &Path, runs: &[Results], peers: &[Peer]) -> Result<()>
             runs.iter().filter(|run| section::name(run) == name).cloned().collect();
         let body = section::markdown(&own, peers);
         page = placed(&page, &name, &body).ok_or_else(|| {
-            Refusal::new(format!("`{shown}` has no end of the section `{name}`"))
+            CliError::new(format!("`{shown}` has no end of the section `{name}`"))
                 .hint(format!("put `{END}` behind it, or remove the section's first line"))
         })?;
     }

@@ -16,7 +16,7 @@ use super::{
     results::{self, Results},
     stages::Stage,
 };
-use crate::error::Refusal;
+use crate::error::CliError;
 
 /// Another program.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -48,7 +48,7 @@ impl Peer {
         let peer: Self = results::read(path, "a whole list of another program's times", hint)?;
         if let Some(row) = peer.rows.iter().find(|row| row.wall_s <= 0.0) {
             let message = format!("`{}` has a time of {} s", path.display(), row.wall_s);
-            return Err(Refusal::new(message).hint(hint).into());
+            return Err(CliError::new(message).hint(hint).into());
         }
         Ok(peer)
     }

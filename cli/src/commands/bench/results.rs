@@ -11,7 +11,7 @@ use super::{
     stages::{Measured, Stage},
     typed,
 };
-use crate::{commands::check::results::Machine, error::Refusal};
+use crate::{commands::check::results::Machine, error::CliError};
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Results {
         let results: Self = read(path, "a whole result of `acestep bench --json`", hint)?;
         if results.stages.is_empty() {
             let message = format!("`{}` has no stage in it", path.display());
-            return Err(Refusal::new(message).hint(hint).into());
+            return Err(CliError::new(message).hint(hint).into());
         }
         Ok(results)
     }
@@ -72,13 +72,13 @@ impl Results {
 ///
 /// # Errors
 /// The repeated measurement.
-pub(super) fn refuse_twice(results: &[Results]) -> Result<(), Refusal> {
+pub(super) fn refuse_twice(results: &[Results]) -> Result<(), CliError> {
     let mut keys: Vec<String> =
         results.iter().flat_map(|run| run.stages.iter().map(|stage| run.key(stage))).collect();
     keys.sort();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {
         None => Ok(()),
-        Some(pair) => Err(Refusal::usage(format!("the results have {} twice", pair[0]))
+        Some(pair) => Err(CliError::usage(format!("the results have {} twice", pair[0]))
             .hint("leave out one of the files")),
     }
 }
@@ -92,6 +92,6 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path, what: &str, hint: &str) -> 
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{name}`"))?;
     let parsed = serde_json::from_str(&text);
     Ok(parsed.map_err(|error| {
-        Refusal::new(format!("`{name}` is not {what}")).because(error).hint(hint)
+        CliError::new(format!("`{name}` is not {what}")).because(error).hint(hint)
     })?)
 }

@@ -233,7 +233,7 @@ impl acestep_runtime::Job for Sing<'_> {
             let prepared = pipeline::prepare(plan, &parts, &listener)?;
             let latents = pipeline::denoise(plan, &parts, prepared, &listener)?;
             let values = to_host(latents.clone());
-            let mut songs = pipeline::sing(plan, &parts, latents, &listener)?;
+            let mut songs = pipeline::decode_songs(plan, &parts, latents, &listener)?;
             let wall_s = start.elapsed().as_secs_f64();
             Ok(Sung { latents: values, song: songs.remove(0), wall_s, told: listener.0.take() })
         };

@@ -36,7 +36,7 @@ use clap::ValueHint;
 use crate::{
     args::{Global, device::Where},
     commands::engine,
-    error::Refusal,
+    error::CliError,
     exit, interrupt,
     report::{self, Report},
     settings,
@@ -128,14 +128,14 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Refuses a check of the CPU by default: it takes hours, and its report looks like one of a GPU.
-fn no_card(notices: &[Notice]) -> Refusal {
+fn no_card(notices: &[Notice]) -> CliError {
     let reasons: Vec<&str> = notices.iter().map(|notice| notice.0.as_str()).collect();
     let why = match &reasons[..] {
         [] if BUILT_IN == ["cpu"] => "this build has only cpu".to_owned(),
         [] => "none was found".to_owned(),
         reasons => reasons.join("; "),
     };
-    Refusal::new(format!("there is no card to check: {why}"))
+    CliError::new(format!("there is no card to check: {why}"))
         .hint("pass --device cpu to try the check itself")
 }
 
@@ -180,7 +180,7 @@ impl Check {
             return Err(Error::Cancelled.into());
         }
         if let Some(problem) = found.problems.into_iter().next() {
-            let refusal = Refusal::new(format!("{} cannot be used: {problem}", engine.device));
+            let refusal = CliError::new(format!("{} cannot be used: {problem}", engine.device));
             return Err(refusal.hint("pass --device cpu to try the check itself").into());
         }
         for part in wanted {

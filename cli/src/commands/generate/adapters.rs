@@ -8,13 +8,13 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::describe::counted;
-use crate::{args::generate::Compute, commands::adapter::kind, error::Refusal};
+use crate::{args::generate::Compute, commands::adapter::kind, error::CliError};
 
 /// Applies the typed flags to the request's adapters.
 ///
 /// # Errors
 /// If scales are given in two ways.
-pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), Refusal> {
+pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), CliError> {
     let Compute { adapter, adapter_scale, no_adapter, .. } = compute;
     if *no_adapter {
         (request.adapter, request.adapter_scale) = (None, None);
@@ -24,7 +24,7 @@ pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), Refusa
         let scales = pairs.iter().any(|(_, scale)| scale.is_some());
         if scales && adapter_scale.is_some() {
             let message = "`--adapter PATH:SCALE` and `--adapter-scale` both give a scale";
-            return Err(Refusal::usage(message).hint("use one of the two"));
+            return Err(CliError::usage(message).hint("use one of the two"));
         }
         request.adapter_scale =
             scales.then(|| pairs.iter().map(|(_, scale)| scale.unwrap_or(1.0)).collect());
@@ -32,7 +32,7 @@ pub(super) fn put(compute: &Compute, request: &mut Request) -> Result<(), Refusa
     }
     if let Some(scales) = adapter_scale {
         if request.adapter.is_none() {
-            return Err(Refusal::usage("`--adapter-scale` is given, but there is no adapter")
+            return Err(CliError::usage("`--adapter-scale` is given, but there is no adapter")
                 .hint("name one with --adapter"));
         }
         request.adapter_scale = Some(scales.clone());

@@ -16,7 +16,7 @@ use acestep_import::{Folder, LanguageFolder, Layout};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Action, Engine, Error, Notice, Plan, Request, Song,
-    align::{Aligned, Wants, gaze, lrc},
+    align::{Aligned, Extras, gaze, lrc},
     check,
     files::{Existing, write_whole},
     lm::pmi::{LanguageScore, SCALE},
@@ -31,14 +31,14 @@ use acestep_runtime::{
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::{Args, Job, request::Asked, together::Done};
-use crate::{commands::language, error::Refusal, interrupt, progress::Of};
+use super::{Args, Job, request::ResolvedRequest, together::Done};
+use crate::{commands::language, error::CliError, interrupt, progress::Of};
 pub(super) use files::{Files, Named};
 pub(super) use table::{ranking, table};
 
 /// The wanted extra outputs, and their files.
 pub(super) struct After {
-    pub(super) wants: Wants,
+    pub(super) wants: Extras,
     /// True if the language model scores the songs, if there is one.
     judges: bool,
     scale: f64,
@@ -66,12 +66,12 @@ impl After {
         let flags = &args.after;
         let scale = check::real("score-scale", flags.score_scale.unwrap_or(SCALE), 0.001, 100.0)?;
         let files = Files::decide(flags, named)?;
-        let mut wants = Wants { lines: flags.wants_lines(), score: flags.score };
+        let mut wants = Extras { lines: flags.wants_lines(), score: flags.score };
         if wants.anything() {
             if args.sampling.conditioning.is_some() {
                 let message = "where the lyrics stand in a conditioning from files is not known";
                 let hint = "leave --lrc, --output-lrc, --output-vtt and --score out";
-                return Err(Refusal::usage(message).hint(hint).into());
+                return Err(CliError::usage(message).hint(hint).into());
             }
             match gaze::heads(&folder.configs().dit) {
                 Err(unknown) if wants.lines => return Err(unknown.into()),
@@ -94,13 +94,13 @@ impl After {
     pub(super) fn find_judge(
         &mut self,
         args: &Args,
-        asked: &mut Asked,
+        asked: &mut ResolvedRequest,
         plan: &Plan,
         model: &str,
         layout: &Layout,
         engine: Engine,
     ) -> Result<()> {
-        let Asked { request, notices, .. } = asked;
+        let ResolvedRequest { request, notices, .. } = asked;
         if !self.judges || !request.has_codes() {
             return Ok(());
         }

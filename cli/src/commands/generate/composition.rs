@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acestep_import::{LanguageFolder, Layout, TINY};
 use acestep_runtime::{
     Engine, Error, Notice, Observe, Plan, Request,
-    device::memory::Need,
+    device::memory::MemoryNeed,
     lm::{
         compose::{Ask, Composed, Job},
         constrain::genres::GenreVocabulary,
@@ -14,10 +14,10 @@ use acestep_runtime::{
 };
 use anyhow::Result;
 
-use super::{Args, request::Asked};
+use super::{Args, request::ResolvedRequest};
 use crate::{
     commands::{language, memory},
-    error::Refusal,
+    error::CliError,
 };
 
 /// Task of the language model before the final plan.
@@ -40,13 +40,13 @@ impl Composition {
     /// that cannot be read.
     pub(super) fn decide(
         args: &Args,
-        asked: &mut Asked,
+        asked: &mut ResolvedRequest,
         plan: &Plan,
         model: &str,
         layout: &Layout,
         engine: Engine,
     ) -> Result<Option<Self>> {
-        let Asked { request, notices, .. } = asked;
+        let ResolvedRequest { request, notices, .. } = asked;
         let drawing = &args.language.drawing;
         let genres = drawing.genres.as_deref().map(language::read_genres).transpose()?;
         let thinking = match args.sampling.conditioning {
@@ -90,7 +90,7 @@ impl Composition {
         request: &Request,
         plan: &Plan,
         engine: Engine,
-    ) -> Result<Vec<Need>, acestep_import::Error> {
+    ) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
         let prompt = memory::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let (seconds, codes) = (request.duration, self.writes_codes);
         memory::language(&self.folder, &self.settings, prompt, seconds, codes, engine)
@@ -127,7 +127,7 @@ fn can_be_without(error: anyhow::Error) -> anyhow::Error {
         Ok(absent @ acestep_import::Error::Absent { .. }) => {
             let remedy = absent.hint().unwrap_or_default();
             let hint = format!("{remedy}\n      to make the song without it, pass --no-thinking");
-            Refusal::new(absent.to_string()).hint(hint).because(absent).into()
+            CliError::new(absent.to_string()).hint(hint).because(absent).into()
         }
         Ok(error) => error.into(),
         Err(error) => error,

@@ -20,7 +20,7 @@ use super::{
     inputs::Inputs,
     memory,
     outputs::{self, Outputs},
-    request::Asked,
+    request::ResolvedRequest,
     run, sounds,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
         engine::{self, Started},
         language,
     },
-    error::Refusal,
+    error::CliError,
     report::Report,
     settings,
 };
@@ -37,7 +37,7 @@ use crate::{
 /// Reads the request and checks it against the model, the files and the disk.
 pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     check_combination(args)?;
-    let mut asked = Asked::read(args)?;
+    let mut asked = ResolvedRequest::read(args)?;
     let format = outputs::format(
         args.sound.audio_format.as_deref(),
         args.output.output.as_deref(),
@@ -85,7 +85,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         if args.sampling.seed.is_some() {
             let hint =
                 "leave --seed out; with --infer-method sde it decides the noise of the steps";
-            return Err(Refusal::usage(text).hint(hint).into());
+            return Err(CliError::usage(text).hint(hint).into());
         }
         asked.notices.push(Notice(text.into()));
     }
@@ -104,11 +104,11 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         if plan.non_cover_prompt.is_some() {
             let message = "conditioning files hold one condition, but this song has a second one \
                            for the steps that leave its codes";
-            return Err(Refusal::usage(message).hint("pass --audio-cover-strength 1").into());
+            return Err(CliError::usage(message).hint("pass --audio-cover-strength 1").into());
         }
         if plan.region.is_some() || plan.flow_edit.is_some() || plan.cover_noise_strength > 0.0 {
             let message = "conditioning files hold nothing of the song that is started from";
-            return Err(Refusal::usage(message).hint("leave --dump-conditioning out").into());
+            return Err(CliError::usage(message).hint("leave --dump-conditioning out").into());
         }
         outputs::check_conditioning(folder, args.output.existing())?;
     }
@@ -165,28 +165,28 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
 }
 
 /// Refuses invalid combinations of flags that the parser does not detect.
-fn check_combination(args: &Args) -> Result<(), Refusal> {
+fn check_combination(args: &Args) -> Result<(), CliError> {
     let to_stdout = args.output.output.as_deref().is_some_and(outputs::is_stdout);
     if to_stdout && args.output.json {
-        return Err(Refusal::usage("`--output -` and `--json` both want standard output")
+        return Err(CliError::usage("`--output -` and `--json` both want standard output")
             .hint("name a file with --output"));
     }
     if to_stdout && args.output.save_request {
-        return Err(Refusal::usage("`--save-request` writes beside the song, which has no place")
+        return Err(CliError::usage("`--save-request` writes beside the song, which has no place")
             .hint("name a file with --output"));
     }
     if to_stdout && !args.output.dry_run && io::stdout().is_terminal() {
-        return Err(Refusal::usage("standard output is a terminal, which cannot play a song")
+        return Err(CliError::usage("standard output is a terminal, which cannot play a song")
             .hint("pipe it to a player, e.g. `| aplay`, or name a file with --output"));
     }
     if args.song.audio_codes.is_some() && args.thinking.typed() == Some(true) {
-        return Err(Refusal::usage("`--thinking` writes the codes that `--audio-codes` gives")
+        return Err(CliError::usage("`--thinking` writes the codes that `--audio-codes` gives")
             .hint("leave one of them out"));
     }
     let Sampling { noise, conditioning, .. } = &args.sampling;
     for (flag, input) in [("--noise", noise), ("--conditioning", conditioning)] {
         if input.is_some() && args.output.save_request {
-            return Err(Refusal::usage(format!("a request cannot hold what `{flag}` reads"))
+            return Err(CliError::usage(format!("a request cannot hold what `{flag}` reads"))
                 .hint("leave --save-request out, and keep those files"));
         }
     }

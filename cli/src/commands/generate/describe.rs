@@ -8,7 +8,7 @@ use acestep_runtime::{
     audio::loudness::Loudness,
     device::{
         dtype,
-        memory::{self, Need, Room, bytes_of_weights},
+        memory::{self, MemoryInfo, MemoryNeed, bytes_of_weights},
     },
     error::size,
     lm,
@@ -29,9 +29,9 @@ pub(super) struct Resources {
     /// Maximum bytes of weights in memory at the same time.
     weights_bytes: u64,
     /// Memory needs of each stage; the peak follows.
-    needs: Vec<Need>,
+    needs: Vec<MemoryNeed>,
     peak_bytes: u64,
-    room: Room,
+    room: MemoryInfo,
     caption_tokens: usize,
     lyric_tokens: usize,
 }
@@ -131,7 +131,7 @@ impl Resources {
 
 /// Returns a line such as `diffusion: 1.11 MB of weights, 2.00 MB of keys and values, 3.00 MB of
 /// work`.
-fn stage(need: &Need) -> String {
+fn stage(need: &MemoryNeed) -> String {
     let cache = match need.cache {
         0 => String::new(),
         bytes => format!("{} of keys and values, ", size(bytes)),
@@ -327,7 +327,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
 }
 
 fn memory_json(resources: &Resources) -> Value {
-    let stage = |need: &Need| {
+    let stage = |need: &MemoryNeed| {
         json!({
             "stage": need.stage.name(),
             "weights_bytes": need.weights,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     Args, Job, Resources, Written, after, describe, requests,
-    together::{Done, Made, Together},
+    together::{BatchRun, Done, Made},
 };
 use crate::{
     commands::engine,
@@ -22,7 +22,7 @@ use crate::{
     report::Report,
 };
 
-impl Together<'_> {
+impl BatchRun<'_> {
     /// Reports the run, which ended with `ended`. With several requests, the exit code is a failure
     /// if one of them failed.
     ///

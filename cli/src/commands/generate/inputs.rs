@@ -10,8 +10,8 @@ use acestep_runtime::{
 };
 use anyhow::Result;
 
-use super::{Args, request::Asked};
-use crate::error::Refusal;
+use super::{Args, request::ResolvedRequest};
+use crate::error::CliError;
 
 /// Inputs that were read instead of computed.
 pub(super) struct Inputs {
@@ -39,7 +39,7 @@ impl Inputs {
 
     /// Sets the length and the number of songs from a conditioning folder. Noise from a file sets
     /// the length, before the language model can.
-    pub(super) fn fill(&self, asked: &mut Asked, model: &ModelInfo) {
+    pub(super) fn fill(&self, asked: &mut ResolvedRequest, model: &ModelInfo) {
         let seconds = |frames: usize| (frames * model.hop) as f64 / f64::from(model.sample_rate);
         let request = &mut asked.request;
         if let (Some((path, noise)), None) = (&self.noise, &self.conditioning)
@@ -91,12 +91,12 @@ impl Inputs {
         if plan.retake.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
             let message =
                 "--retake-variance turns the noise of the seed, but the noise is from a file";
-            return Err(Refusal::usage(message).hint("leave one of them out").into());
+            return Err(CliError::usage(message).hint("leave one of them out").into());
         }
         if plan.flow_edit.is_some() && (self.noise.is_some() || self.conditioning.is_some()) {
             let message = "--flow-edit-morph draws its noise anew for each step, from a seed";
             let hint = "leave --noise and --conditioning out";
-            return Err(Refusal::usage(message).hint(hint).into());
+            return Err(CliError::usage(message).hint(hint).into());
         }
         if let Some((folder, conditioning)) = &self.conditioning {
             let frames = conditioning.initial_noise.shape[1];
@@ -107,7 +107,7 @@ impl Inputs {
                     plan.duration_s,
                     plan.frames
                 );
-                return Err(Refusal::new(message).hint("leave --duration out").into());
+                return Err(CliError::new(message).hint("leave --duration out").into());
             }
             plan.padded_frames = frames;
         }
@@ -122,7 +122,7 @@ impl Inputs {
                 );
                 let hint = "choose --duration and --batch-size to fit it; songs below 128 frames \
                             (5.12 s) are sampled with 128";
-                return Err(Refusal::new(message).hint(hint).into());
+                return Err(CliError::new(message).hint(hint).into());
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
     align::gaze,
-    device::memory::{self, Need, Room, Widths},
+    device::memory::{self, MemoryInfo, MemoryNeed, Widths},
     listen::CODES_AT_ONCE,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
     vae::Tiling,
@@ -19,7 +19,7 @@ use crate::commands::{engine, memory as common};
 ///
 /// # Errors
 /// None after the model was opened.
-pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
+pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error> {
     let Job { plan, folder, composition, engine, .. } = job;
     let widths = engine.widths();
     let guided = plan.guidance.is_some();
@@ -39,14 +39,14 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
     }
     if !conditioned {
         let size = parameters(Part::TextEncoder)?;
-        needs.push(Need::text_encoder(&configs.text_encoder, size, caption, widths));
+        needs.push(MemoryNeed::text_encoder(&configs.text_encoder, size, caption, widths));
     }
     if !conditioned || guided {
         // With a given condition, guidance still encodes the unconditional input.
         let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
         let size = parameters(Part::Conditioner)?;
-        needs.push(Need::conditioner(&configs.dit, size, heard, widths));
+        needs.push(MemoryNeed::conditioner(&configs.dit, size, heard, widths));
     }
     if plan.has_codes() || plan.is_cover() {
         let size = parameters(Part::AudioCodec)?;
@@ -55,24 +55,24 @@ pub(super) fn needs(job: &Job) -> Result<Vec<Need>, acestep_import::Error> {
             // Processed in pieces.
             false => plan.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
         };
-        let need = Need::conditioner(&configs.dit, size, frames, widths);
-        needs.push(Need { stage: Stage::Codes, ..need });
+        let need = MemoryNeed::conditioner(&configs.dit, size, frames, widths);
+        needs.push(MemoryNeed { stage: Stage::Codes, ..need });
     }
     let size = parameters(Part::Dit)?;
-    needs.push(Need::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
+    needs.push(MemoryNeed::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
     if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
         // A token has at least one byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
         let (frames, tokens) = (plan.padded_frames, heard.min(words));
-        needs.push(Need::alignment(&configs.dit, size, &heads, frames, tokens, widths));
+        needs.push(MemoryNeed::alignment(&configs.dit, size, &heads, frames, tokens, widths));
     }
     needs.push(sound(folder, configs, plan, plan.tiling, widths)?);
     if let Some((judge, _)) = job.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
-        needs.push(Need::judge(judge.config(), size, words + codes, widths));
+        needs.push(MemoryNeed::judge(judge.config(), size, words + codes, widths));
     }
     Ok(needs)
 }
@@ -83,9 +83,9 @@ fn sound(
     plan: &Plan,
     tiling: Tiling,
     widths: Widths,
-) -> Result<Need, acestep_import::Error> {
+) -> Result<MemoryNeed, acestep_import::Error> {
     let size = folder.size(Part::VaeDecoder)?.parameters;
-    Ok(Need::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
+    Ok(MemoryNeed::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
 }
 
 /// Chooses the VAE's tiles for the free memory of the device, unless the user chose them, and
@@ -119,7 +119,7 @@ pub(super) fn tiling(
     }
     let size = folder.size(Part::VaeDecoder)?.parameters;
     let (batch, frames) = (plan.batch_size(), plan.padded_frames);
-    let need = |tiling| Need::vae(&configs.vae, size, batch, frames, tiling, widths);
+    let need = |tiling| MemoryNeed::vae(&configs.vae, size, batch, frames, tiling, widths);
     let room = engine::room(engine.device);
     let chosen = memory::tiling(Tiling::default(), frames, &room, others, need);
     if chosen == Tiling::default() {
@@ -133,7 +133,7 @@ pub(super) fn tiling(
 }
 
 /// Returns the memory of the device.
-pub(super) fn room(job: &Job) -> Room {
+pub(super) fn room(job: &Job) -> MemoryInfo {
     engine::room(job.engine.device)
 }
 

@@ -17,7 +17,7 @@ use anyhow::Result;
 use crate::{
     args::generate::Output,
     commands::text::{check_new_folder, is_absent},
-    error::Refusal,
+    error::CliError,
 };
 
 /// Name of a song without `--output` and without extension; different seeds give different names.
@@ -100,7 +100,7 @@ impl Outputs {
         if is_stdout(template) {
             if count > 1 {
                 let message = format!("{count} songs cannot share standard output");
-                return Err(Refusal::usage(message).hint("name a file with --output").into());
+                return Err(CliError::usage(message).hint("name a file with --output").into());
             }
             return Ok(Self { songs: vec![Target::Stdout], latents, request: None });
         }
@@ -115,7 +115,7 @@ impl Outputs {
         for path in names.paths.iter().chain(&request).chain(more) {
             if !seen.insert(path) {
                 let message = format!("`{}` would be written twice", path.display());
-                return Err(Refusal::usage(message)
+                return Err(CliError::usage(message)
                     .hint(format!(
                         "put {{index}} into --output, and let it end in .{}",
                         format.extension()
@@ -187,7 +187,7 @@ pub(in crate::commands) fn format(
         let message = format!("`{}` is no name of a song", path.display());
         let instead = path.with_extension(typed.unwrap_or_default().extension());
         let hint = format!("name it `{}`", instead.display());
-        return Err(Refusal::usage(message).hint(hint).into());
+        return Err(CliError::usage(message).hint(hint).into());
     }
     let named = output.and_then(Format::of);
     let fits = |format: Format| named.is_none_or(|n| n.extension() == format.extension());
@@ -196,7 +196,7 @@ pub(in crate::commands) fn format(
         (Some(typed), _) if !fits(typed) => {
             let message = format!("`--audio-format {typed}` contradicts the name `{path}`");
             let hint = format!("name it .{}, or leave --audio-format out", typed.extension());
-            return Err(Refusal::usage(message).hint(hint).into());
+            return Err(CliError::usage(message).hint(hint).into());
         }
         (Some(typed), _) => typed,
         (None, named) => {
@@ -236,7 +236,7 @@ pub(in crate::commands) fn format(
 }
 
 /// Refuses an extension of another file type; a name without extension is a WAV.
-fn check_extension(path: &Path) -> Result<(), Refusal> {
+fn check_extension(path: &Path) -> Result<(), CliError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     // `{seed}` may follow the dot, and `No. 1` or `v1.5` are names without an extension.
@@ -264,7 +264,7 @@ fn check_extension(path: &Path) -> Result<(), Refusal> {
             format!("let it end in {endings}, or say with --audio-format what `{name}` is to be")
         }
     };
-    Err(Refusal::usage(message).hint(hint))
+    Err(CliError::usage(message).hint(hint))
 }
 
 fn ends_as(path: &Path, extensions: &[&str]) -> bool {
@@ -280,7 +280,7 @@ pub(in crate::commands) fn latents_format(
     flag: &str,
     typed: Option<latents::Format>,
     path: &Path,
-) -> Result<latents::Format, Refusal> {
+) -> Result<latents::Format, CliError> {
     let named = latents::Format::of(path);
     let is_sound = Format::of(path).is_some() || ends_as(path, &OTHER_FORMATS);
     let lies = is_sound || ends_as(path, &NO_SONGS);
@@ -288,12 +288,12 @@ pub(in crate::commands) fn latents_format(
         (Some(typed), named) if named != Some(typed) && lies => {
             let message = format!("`--format {typed}` contradicts the name `{}`", path.display());
             let hint = format!("name it .{typed}, or leave --format out");
-            Err(Refusal::usage(message).hint(hint))
+            Err(CliError::usage(message).hint(hint))
         }
         (Some(format), _) | (None, Some(format)) => Ok(format),
         (None, None) => {
             let message = format!("`--{flag} {}` does not say its format", path.display());
-            Err(Refusal::usage(message).hint("let it end in .safetensors, .vae, .nac8 or .nac4"))
+            Err(CliError::usage(message).hint("let it end in .safetensors, .vae, .nac8 or .nac4"))
         }
     }
 }
@@ -310,7 +310,7 @@ pub(super) fn names(
     template: &Path,
     count: usize,
     seeds: Option<&[u64]>,
-) -> Result<Names, Refusal> {
+) -> Result<Names, CliError> {
     let Some(text) = template.to_str() else {
         // A path that is not UTF-8 is taken without placeholders.
         return Ok(numbered(template, count));
@@ -321,7 +321,7 @@ pub(super) fn names(
     }
     if text.contains("{seed}") && seeds.is_none() {
         let message = format!("`--output {text}` has a seed, but the noise is from a file");
-        return Err(Refusal::usage(message).hint("leave {seed} out, or put {index} in its place"));
+        return Err(CliError::usage(message).hint("leave {seed} out, or put {index} in its place"));
     }
     let fill = |i: usize| {
         let text = text.replace("{index}", &(i + 1).to_string());
@@ -347,11 +347,11 @@ fn numbered(template: &Path, songs: usize) -> Names {
     Names { paths: (1..=songs).map(number).collect(), numbered: true }
 }
 
-fn check_placeholders(text: &str) -> Result<(), Refusal> {
+fn check_placeholders(text: &str) -> Result<(), CliError> {
     for rest in text.split('{').skip(1) {
         let Some((name, _)) = rest.split_once('}') else { continue };
         if !["seed", "index"].contains(&name) {
-            return Err(Refusal::usage(format!("`--output {text}` has an unknown `{{{name}}}`"))
+            return Err(CliError::usage(format!("`--output {text}` has an unknown `{{{name}}}`"))
                 .hint("{seed} and {index} are filled in"));
         }
     }

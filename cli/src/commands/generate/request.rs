@@ -16,12 +16,12 @@ use super::{
 use crate::{
     args::language::put,
     commands::text::{self, Stdin, Typed, text_or_file, write_text},
-    error::{Refusal, import_hint},
+    error::{CliError, import_hint},
     settings,
 };
 
 /// A request, its model, and notices about them.
-pub(super) struct Asked {
+pub(super) struct ResolvedRequest {
     pub(super) request: Request,
     pub(super) model: String,
     /// The request file, if it names the model.
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     pub(super) notices: Vec<Notice>,
 }
 
-impl Asked {
+impl ResolvedRequest {
     /// Reads the request file, if there is one, and applies the flags to it.
     pub(super) fn read(args: &Args) -> Result<Self> {
         let mut stdin = Stdin::default();
@@ -57,7 +57,7 @@ impl Asked {
         let other = "to make it with another model, pass --model".to_owned();
         let hint =
             import_hint(&error).map_or(other.clone(), |hint| format!("{hint}\n      {other}"));
-        Refusal::new(message).hint(hint).because(error).into()
+        CliError::new(message).hint(hint).because(error).into()
     }
 
     fn flags(&mut self, args: &Args, stdin: &mut Stdin) -> Result<()> {

@@ -5,13 +5,13 @@ use std::{collections::HashSet, path::PathBuf};
 use serde_json::Value;
 
 use super::{Args, Job, outputs::is_stdout};
-use crate::error::Refusal;
+use crate::error::CliError;
 
 /// Returns one set of flags for each request file.
 ///
 /// # Errors
 /// Flags that only work with one request.
-pub(super) fn of(args: &Args) -> Result<Vec<Args>, Refusal> {
+pub(super) fn of(args: &Args) -> Result<Vec<Args>, CliError> {
     let files = &args.song.words.request;
     if let [_, _, ..] = &files[..] {
         let sampling = &args.sampling;
@@ -26,7 +26,7 @@ pub(super) fn of(args: &Args) -> Result<Vec<Args>, Refusal> {
         ] {
             if is_given {
                 let message = format!("`{flag}` is for one request, but there are {}", files.len());
-                return Err(Refusal::usage(message).hint("run it once for each"));
+                return Err(CliError::usage(message).hint("run it once for each"));
             }
         }
     }
@@ -71,19 +71,19 @@ pub(super) fn named(error: anyhow::Error, args: &Args, all: &[Args]) -> anyhow::
 ///
 /// # Errors
 /// The conflicting file.
-pub(super) fn check(jobs: &[Job], args: &Args) -> Result<(), Refusal> {
+pub(super) fn check(jobs: &[Job], args: &Args) -> Result<(), CliError> {
     let files = &args.song.words.request;
     let requests: Vec<_> = files.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let mut seen = HashSet::new();
     for path in jobs.iter().flat_map(|job| job.outputs.all().chain(job.after.all())) {
         if !seen.insert(path) {
             let message = format!("`{}` would be written twice", path.display());
-            return Err(Refusal::usage(message).hint("put {name} into --output"));
+            return Err(CliError::usage(message).hint("put {name} into --output"));
         }
         if path.canonicalize().is_ok_and(|path| requests.contains(&path)) {
             let message = format!("`{}` is a request, and would be replaced", path.display());
             return Err(
-                Refusal::usage(message).hint("choose another --output, e.g. {name}-song.wav")
+                CliError::usage(message).hint("choose another --output, e.g. {name}-song.wav")
             );
         }
     }

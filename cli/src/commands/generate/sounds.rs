@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{editing::Editing, language::put},
-    error::Refusal,
+    error::CliError,
 };
 
 impl Editing {
@@ -62,7 +62,7 @@ fn texts(paths: &[PathBuf]) -> Result<Option<Vec<String>>> {
 fn text(path: &Path) -> Result<String> {
     let Some(text) = path.to_str() else {
         let message = format!("the name `{}` is not UTF-8 text", path.display());
-        return Err(Refusal::usage(message).hint("rename the file, or link to it").into());
+        return Err(CliError::usage(message).hint("rename the file, or link to it").into());
     };
     Ok(text.to_owned())
 }
@@ -126,7 +126,7 @@ fn encoded(path: &str, what: &str, model: &ModelInfo) -> Result<Sound> {
 }
 
 fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
-    let refusal = Refusal::new(format!("`{path}` cannot be used as the {what}"));
+    let refusal = CliError::new(format!("`{path}` cannot be used as the {what}"));
     let refusal = match error.hint() {
         Some(hint) => refusal.hint(hint),
         None => refusal,
@@ -138,7 +138,7 @@ fn unusable(path: &str, what: &str, error: Error) -> anyhow::Error {
 pub(super) fn check_saved<'a>(
     request: &Request,
     outputs: impl Iterator<Item = &'a Path>,
-) -> Result<(), Refusal> {
+) -> Result<(), CliError> {
     let real = |path: &Path| path.canonicalize().ok();
     let source = request.src_audio.iter().chain(&request.src_latents).map(String::as_str);
     let inputs: Vec<PathBuf> =
@@ -149,7 +149,7 @@ pub(super) fn check_saved<'a>(
                 "`{}` is both read and written: the saved request would not make the song again",
                 path.display()
             );
-            return Err(Refusal::usage(message).hint("choose another --output"));
+            return Err(CliError::usage(message).hint("choose another --output"));
         }
     }
     Ok(())

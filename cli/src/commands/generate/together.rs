@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// A run of all requests.
-pub(super) struct Together<'a> {
+pub(super) struct BatchRun<'a> {
     pub(super) jobs: Vec<Job>,
     pub(super) args: &'a Args,
     pub(super) report: Report,
@@ -70,7 +70,7 @@ pub(super) fn is_cancelled(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::Cancelled))
 }
 
-impl<'a> Together<'a> {
+impl<'a> BatchRun<'a> {
     pub(super) fn new(jobs: Vec<Job>, args: &'a Args, report: Report) -> Self {
         let made = jobs.iter().map(|_| Made::Open).collect();
         let progress = Progress::new(report);

@@ -22,7 +22,7 @@ use crate::{
         Global,
         model::{Args, Command},
     },
-    error::Refusal,
+    error::CliError,
     settings,
 };
 
@@ -53,7 +53,7 @@ fn all() -> impl Iterator<Item = &'static KnownModel> {
 ///
 /// # Errors
 /// The first unknown name, with the most similar known one.
-fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, Refusal> {
+fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, CliError> {
     let mut models: Vec<&KnownModel> = Vec::new();
     for name in names {
         let model = find(name, nothing)?;
@@ -64,7 +64,7 @@ fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, Re
     Ok(models)
 }
 
-fn find(name: &str, nothing: &str) -> Result<&'static KnownModel, Refusal> {
+fn find(name: &str, nothing: &str) -> Result<&'static KnownModel, CliError> {
     let is_it = |model: &&KnownModel| {
         let size = model.name.strip_prefix("lm-");
         [Some(model.name), size, Some(model.directory), Some(model.repo)]
@@ -78,23 +78,23 @@ fn find(name: &str, nothing: &str) -> Result<&'static KnownModel, Refusal> {
     if let Some(model) = built_in(name) {
         let hint = format!("`--model {0}` and `--lm-model {0}` use it", model.name);
         let what = format!("`{}` is part of the program: there is nothing {nothing}", model.name);
-        return Err(Refusal::usage(what).hint(hint));
+        return Err(CliError::usage(what).hint(hint));
     }
     let names: Vec<_> = all().map(|model| model.name).collect();
     let hint = match nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`? `acestep model list` has all"),
         None => format!("it is one of {}", names.join(", ")),
     };
-    Err(Refusal::usage(format!("no model is called `{name}`")).hint(hint))
+    Err(CliError::usage(format!("no model is called `{name}`")).hint(hint))
 }
 
 /// Returns the cache of the hub.
 ///
 /// # Errors
 /// If its place is unknown.
-fn hub() -> Result<Hub, Refusal> {
+fn hub() -> Result<Hub, CliError> {
     settings::hub().ok_or_else(|| {
-        Refusal::new("there is no home directory to keep models in")
+        CliError::new("there is no home directory to keep models in")
             .hint("name one with HF_HOME, and with ACESTEP_MODELS_DIR")
     })
 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use super::{bar::Bar, hub, named};
 use crate::{
-    args::model::Pull as Args, commands::disk, error::Refusal, interrupt, report, report::Report,
+    args::model::Pull as Args, commands::disk, error::CliError, interrupt, report, report::Report,
     settings,
 };
 
@@ -28,12 +28,12 @@ pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
         let is_plain = |letter: char| letter.is_alphanumeric() || "._-/".contains(letter);
         if revision.is_empty() || !revision.chars().all(is_plain) {
             let message = format!("`--revision {revision}` is no branch, tag or commit");
-            return Err(Refusal::usage(message).hint("leave it out for the newest").into());
+            return Err(CliError::usage(message).hint("leave it out for the newest").into());
         }
     }
     if args.revision.is_some() && models.len() > 1 {
         let message = "`--revision` is of one repository, but several models are named";
-        return Err(Refusal::usage(message).hint("run it once for each").into());
+        return Err(CliError::usage(message).hint("run it once for each").into());
     }
     pull(&models, args.revision.as_deref(), args.dry_run, report)?;
     if !args.dry_run {
@@ -58,7 +58,7 @@ pub(super) fn pull(
 ) -> Result<()> {
     if let Some(by) = settings::offline() {
         let message = format!("models are fetched from a server, which {by} forbids");
-        return Err(Refusal::usage(message).hint(format!("leave {by} out")).into());
+        return Err(CliError::usage(message).hint(format!("leave {by} out")).into());
     }
     let hub = hub()?;
     let remote = Remote::new(&settings::access())?;
@@ -118,7 +118,7 @@ fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) 
     }
 }
 
-fn check_room(hub: &Hub, missing: u64) -> Result<(), Refusal> {
+fn check_room(hub: &Hub, missing: u64) -> Result<(), CliError> {
     let free = disk::free_at(hub.cache());
     let Some(free) = free.filter(|&free| missing > 0 && free < missing.saturating_add(SPARE))
     else {
@@ -126,6 +126,6 @@ fn check_room(hub: &Hub, missing: u64) -> Result<(), Refusal> {
     };
     let place = hub.cache().display();
     let message = format!("{} do not fit: {} are free at {place}", size(missing), size(free));
-    Err(Refusal::new(message)
+    Err(CliError::new(message)
         .hint("free some space, or name another disk with HF_HOME or HF_HUB_CACHE"))
 }

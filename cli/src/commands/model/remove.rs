@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     args::{Global, model::Remove},
-    error::Refusal,
+    error::CliError,
     interrupt, settings,
 };
 
@@ -36,11 +36,11 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
             State::Absent => {
                 let message = format!("`{}` is not in {}", model.name, hub.cache().display());
                 let refusal = match layout.place(model) {
-                    Some(path) => Refusal::new(message).hint(format!(
+                    Some(path) => CliError::new(message).hint(format!(
                         "it is `{}`, which was put there by hand: delete it by hand",
                         path.display()
                     )),
-                    None => Refusal::new(message).hint("`acestep model list` says what is here"),
+                    None => CliError::new(message).hint("`acestep model list` says what is here"),
                 };
                 return Err(refusal.into());
             }
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     if !settings::yes() {
         if !can_ask(&report) {
             let message = "nobody is there to say whether that is to be deleted";
-            return Err(Refusal::usage(message).hint("pass --yes").into());
+            return Err(CliError::usage(message).hint("pass --yes").into());
         }
         if !ask(&report, &format!("Delete {}?", names.join(", ")))? {
             report.line("nothing was deleted");

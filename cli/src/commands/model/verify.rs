@@ -11,7 +11,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::{Here, all, bar::Bar, files, here, hub, named};
-use crate::{args::model::Verify, error::Refusal, exit, interrupt, report::Report, settings};
+use crate::{args::model::Verify, error::CliError, exit, interrupt, report::Report, settings};
 
 /// Runs the command: exit code 1 if a file differs from the published one.
 ///
@@ -28,11 +28,11 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     if let Some(absent) = models.iter().find(|model| !is_here(model)) {
         let message = format!("`{}` is not on this machine", absent.name);
         let hint = format!("run `acestep model pull {}`", absent.name);
-        return Err(Refusal::new(message).hint(hint).into());
+        return Err(CliError::new(message).hint(hint).into());
     }
     if models.is_empty() {
         let hint = "run `acestep model pull turbo`";
-        return Err(Refusal::new("no model is on this machine").hint(hint).into());
+        return Err(CliError::new("no model is on this machine").hint(hint).into());
     }
     let (mut objects, mut damaged) = (Vec::new(), Vec::new());
     for model in models {

@@ -15,7 +15,7 @@ use anyhow::Result;
 use crate::{
     args::plan::Common,
     commands::text::{check_new_folder, is_absent, write_text},
-    error::Refusal,
+    error::CliError,
     report,
 };
 
@@ -40,7 +40,7 @@ impl Outputs {
         let output = common.output.clone().unwrap_or_else(|| format!("{verb}.json").into());
         let to_stdout = output == Path::new("-");
         if to_stdout && common.json {
-            return Err(Refusal::usage("`--output -` and `--json` both want standard output")
+            return Err(CliError::usage("`--output -` and `--json` both want standard output")
                 .hint("name a file with --output")
                 .into());
         }
@@ -51,12 +51,12 @@ impl Outputs {
         ] {
             if path.as_deref() == Some(Path::new("-")) {
                 let message = format!("`{flag} -`: only the request goes to standard output");
-                return Err(Refusal::usage(message).hint("name a file; ./- is one").into());
+                return Err(CliError::usage(message).hint("name a file; ./- is one").into());
             }
         }
         let codes = match &common.output_codes {
             Some(_) if songs == 0 => {
-                return Err(Refusal::usage("`--output-codes` has nothing to write")
+                return Err(CliError::usage("`--output-codes` has nothing to write")
                     .hint("let codes be written: with plan leave out --no-codes, else pass --codes")
                     .into());
             }
@@ -81,7 +81,7 @@ impl Outputs {
             } else {
                 continue;
             };
-            return Err(Refusal::usage(message).hint("give each output a name").into());
+            return Err(CliError::usage(message).hint("give each output a name").into());
         }
         Ok(this)
     }

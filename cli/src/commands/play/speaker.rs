@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rodio::{DeviceSinkBuilder, Player, buffer::SamplesBuffer};
 
-use crate::{error::Refusal, interrupt, progress::Style, report::Report};
+use crate::{error::CliError, interrupt, progress::Style, report::Report};
 
 /// Plays a song to its end.
 ///
@@ -24,7 +24,7 @@ pub(super) fn play(audio: &Audio, song: &Path, report: &Report) -> Result<()> {
     let rate = NonZeroU32::new(audio.sample_rate)
         .with_context(|| format!("`{}` has no sample rate", song.display()))?;
     let mut sink = DeviceSinkBuilder::open_default_sink().map_err(|error| {
-        Refusal::new("no speaker can be used")
+        CliError::new("no speaker can be used")
             .because(error)
             .hint("check the sound settings of the system; the song is in its file all the same")
     })?;

@@ -17,7 +17,7 @@ use super::{
     ledger::Tell,
     word::{Done, Word},
 };
-use crate::{error::Refusal, interrupt};
+use crate::{error::CliError, interrupt};
 
 /// The cases that a child is computing.
 struct At {
@@ -69,7 +69,7 @@ pub(super) fn run(mut command: impl FnMut() -> Command, tell: &Tell<'_>) -> Resu
             }
         }
         if done == before {
-            let refusal = Refusal::new(format!("nothing can be computed there: {}", how(status)));
+            let refusal = CliError::new(format!("nothing can be computed there: {}", how(status)));
             return Err(refusal.hint("`acestep doctor` tests the device").into());
         }
     }
@@ -121,8 +121,8 @@ fn follow(
             }
             Word::End => ended = true,
             Word::Error { message, hint } => {
-                let refusal = Refusal::new(message);
-                return Err(hint.into_iter().fold(refusal, Refusal::hint).into());
+                let refusal = CliError::new(message);
+                return Err(hint.into_iter().fold(refusal, CliError::hint).into());
             }
         }
     }
@@ -135,9 +135,12 @@ mod tests {
 
     use super::*;
 
+    /// Name of a case, and the reason if it failed.
+    type Outcome = (String, Option<String>);
+
     /// Runs these shell scripts as children, one after the other. Returns the cases as
     /// (name, reason) and the number of messages.
-    fn ran(scripts: &[&str]) -> (Result<Vec<(String, Option<String>)>>, usize) {
+    fn ran(scripts: &[&str]) -> (Result<Vec<Outcome>>, usize) {
         let (told, mut next) = (RefCell::new(0), 0);
         let tell = |_: &Word| {
             *told.borrow_mut() += 1;

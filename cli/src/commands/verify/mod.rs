@@ -38,7 +38,7 @@ use serde_json::json;
 use crate::{
     args::{Global, device::OnDevice},
     commands::engine,
-    error::{self, Refusal},
+    error::{self, CliError},
     exit, interrupt, report, settings,
 };
 pub(super) use case::Case;
@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args, global: &Global) -> Result<ExitCode> {
         report::bytes(format!("{device}: {counts}\n").as_bytes())?;
     }
     if passed + failed == 0 {
-        let refusal = Refusal::new("nothing could be compared, so nothing is proved");
+        let refusal = CliError::new("nothing could be compared, so nothing is proved");
         return Err(refusal.hint("pass --models DIR, the checkpoints of these goldens").into());
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
@@ -246,7 +246,7 @@ fn models_dir(goldens: &Path, typed: Option<&Path>) -> Result<Option<PathBuf>> {
         return Ok(Some(models.to_owned()));
     }
     let name = goldens.canonicalize().map_err(|error| {
-        Refusal::new(format!("there are no goldens in `{}`", goldens.display()))
+        CliError::new(format!("there are no goldens in `{}`", goldens.display()))
             .because(error)
             .hint("--goldens names a directory such as tests/goldens/a of the source")
     })?;

@@ -12,7 +12,7 @@ use acestep_model::Tokenizer;
 use anyhow::Result;
 
 use super::checkpoints::LANGUAGE_MODELS;
-use crate::error::Refusal;
+use crate::error::CliError;
 
 /// The size of the released vocabulary without special tokens; the tiny one has hundreds.
 const FULL_VOCABULARY: usize = 151_643;
@@ -93,7 +93,7 @@ fn refusal(problem: String) -> anyhow::Error {
         "--tokenizer takes the folder of a released language model (`{LANGUAGE_MODELS}*`) or of \
          `{TEXT_ENCODER}`, or the folder that holds both"
     );
-    Refusal::new(problem).hint(hint).into()
+    CliError::new(problem).hint(hint).into()
 }
 
 /// The sources of tokenizers: the real vocabulary if it was passed, and the checkpoints.

@@ -14,7 +14,7 @@ use burn::tensor::{
 };
 use burn_autodiff::{Autodiff, checkpoint::strategy::CheckpointStrategy};
 
-use super::{Backend, Geometry, Visibility};
+use super::{Backend, ConvGeometry, Visibility};
 
 impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
     fn computes_in(weights: DType) -> DType {
@@ -85,7 +85,7 @@ impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         sound::convolve::<B, C>(sound::Filter { geometry, transposed: false }, x, weight, bias)
     }
@@ -94,7 +94,7 @@ impl<B: Backend, C: CheckpointStrategy> Backend for Autodiff<B, C> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         sound::convolve::<B, C>(sound::Filter { geometry, transposed: true }, x, weight, bias)
     }

@@ -8,7 +8,7 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use super::super::{Backend, Geometry, primitive, tensor};
+use super::super::{Backend, ConvGeometry, primitive, tensor};
 
 pub(super) fn snake<B: Backend, C: CheckpointStrategy>(
     x: FloatTensor<Autodiff<B, C>>,
@@ -51,7 +51,7 @@ impl<B: Backend> Backward<B, 3> for Snake {
 /// A convolution or a transposed convolution.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
-    pub(super) geometry: Geometry,
+    pub(super) geometry: ConvGeometry,
     pub(super) transposed: bool,
 }
 
@@ -75,7 +75,7 @@ impl Filter {
         gradient: FloatTensor<B>,
         samples: usize,
     ) -> FloatTensor<B> {
-        let Geometry { stride, padding, dilation } = self.geometry;
+        let ConvGeometry { stride, padding, dilation } = self.geometry;
         if self.transposed {
             // The gradient of a transposed convolution is a convolution; the weight already has its
             // layout.
@@ -86,12 +86,12 @@ impl Filter {
             // The filter is reversed, with inputs and outputs exchanged.
             let weight = tensor::<B, 3>(weight).swap_dims(0, 1).flip([2]);
             let padding = dilation * (taps - 1) - padding;
-            let geometry = Geometry { padding, ..self.geometry };
+            let geometry = ConvGeometry { padding, ..self.geometry };
             return <B as Backend>::conv1d(gradient, primitive(weight), None, geometry);
         }
         // Transposed convolution without padding; it may be shorter than the padded input, whose
         // last samples may belong to no output.
-        let whole = Geometry { padding: 0, ..self.geometry };
+        let whole = ConvGeometry { padding: 0, ..self.geometry };
         let spread = <B as Backend>::conv_transpose1d(gradient, weight, None, whole);
         let spread = tensor::<B, 3>(spread);
         let [batch, channels, reached] = spread.dims();

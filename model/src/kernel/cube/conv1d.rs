@@ -21,7 +21,7 @@ use burn_cubecl::{
 use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
-    super::{Geometry, primitive, tensor},
+    super::{ConvGeometry, primitive, tensor},
     matrix::{is_cut, is_tuned, matmul},
     rows::common_vector,
 };
@@ -33,7 +33,7 @@ const COLUMNS: usize = 64 << 20;
 pub(super) fn is_for<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> bool {
     let ([batch, input, samples], [output, _, taps]) = (x.shape().dims(), weight.shape().dims());
     // On Vulkan, matrix units take f16 and bf16 but not f32.
@@ -52,7 +52,7 @@ pub(super) fn conv1d<R, F, I, BT>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> CubeTensor<R>
 where
     R: CubeRuntime,
@@ -68,7 +68,7 @@ fn in_tiles<R, F, I, BT>(
     mut x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
     bytes: usize,
 ) -> CubeTensor<R>
 where
@@ -78,7 +78,7 @@ where
     BT: BoolElement,
 {
     let ([batch, input, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
     let dtype = x.dtype;
     let bias = bias.map(into_contiguous);
@@ -110,7 +110,7 @@ fn columns<R: CubeRuntime>(
     item: usize,
     range: std::ops::Range<usize>,
     taps: usize,
-    Geometry { stride, padding, dilation }: Geometry,
+    ConvGeometry { stride, padding, dilation }: ConvGeometry,
 ) -> CubeTensor<R> {
     let client = x.client.clone();
     let input = x.meta.shape()[2];
@@ -246,7 +246,7 @@ mod tests {
         channels: [usize; 2],
         samples: usize,
         taps: usize,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         bias: bool,
         channels_last: bool,
     }
@@ -262,7 +262,7 @@ mod tests {
             let weight = random::<B, 3>([output, input, taps], 2, dtype, device);
             let bias = self.bias.then(|| random::<B, 1>([output], 3, dtype, device));
             let y = kernel::conv1d(x, weight, bias, self.geometry);
-            let Geometry { stride, padding, dilation } = self.geometry;
+            let ConvGeometry { stride, padding, dilation } = self.geometry;
             let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
             assert_eq!(y.dims(), [batch, output, outputs]);
             read(y)
@@ -288,7 +288,7 @@ mod tests {
                     channels: [[16, 24], [16, 24], [6, 5]][index % 3],
                     samples: [40, 33, 36][index % 3],
                     taps,
-                    geometry: Geometry { stride, padding, dilation },
+                    geometry: ConvGeometry { stride, padding, dilation },
                     bias: index % 4 != 1,
                     channels_last,
                 };
@@ -310,7 +310,7 @@ mod tests {
                 primitive(x.clone()),
                 primitive(weight.clone()),
                 Some(primitive(bias.clone())),
-                Geometry { stride: 1, padding: 9, dilation: 3 },
+                ConvGeometry { stride: 1, padding: 9, dilation: 3 },
                 samples * 6 * 7 * size_of::<f32>(),
             );
             read::<Plain, 3>(tensor(y))

@@ -20,7 +20,7 @@ use burn_cubecl::{
 use cubecl::{calculate_cube_count_elemwise, prelude::*};
 
 use super::{
-    super::{Geometry, primitive, reference, tensor},
+    super::{ConvGeometry, primitive, reference, tensor},
     matrix::matmul,
     rows::common_vector,
 };
@@ -35,7 +35,7 @@ pub(super) fn conv_transpose1d<R, F, I, BT>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> CubeTensor<R>
 where
     R: CubeRuntime,
@@ -51,7 +51,7 @@ fn in_tiles<R, F, I, BT>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
     bytes: usize,
 ) -> CubeTensor<R>
 where
@@ -61,7 +61,7 @@ where
     BT: BoolElement,
 {
     let ([batch, _, frames], [input, channels, taps]) = (x.shape().dims(), weight.shape().dims());
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let samples = (frames.max(1) - 1) * stride + taps - 2 * padding;
     if dilation != 1 || batch * frames * channels * samples == 0 {
         return primitive(reference::conv_transpose1d::<CubeBackend<R, F, I, BT>>(
@@ -201,8 +201,8 @@ mod tests {
     }
 
     impl Transposed {
-        fn geometry(&self) -> Geometry {
-            Geometry { stride: self.stride, padding: self.padding, dilation: 1 }
+        fn geometry(&self) -> ConvGeometry {
+            ConvGeometry { stride: self.stride, padding: self.padding, dilation: 1 }
         }
 
         fn inputs<B: Backend>(

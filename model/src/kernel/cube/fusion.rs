@@ -16,7 +16,7 @@ use burn_fusion::{
 use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
 
 use super::{
-    super::{Backend, CachedLayer, Geometry, Reading, Slot, Visibility, primitive, tensor},
+    super::{Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility, primitive, tensor},
     decode::{self, Decodes, Decoding, TENSORS},
     matrix, matvec,
 };
@@ -87,9 +87,9 @@ fn floats<B: FusionBackend, const N: usize>(
 }
 
 /// Returns the output shape of a convolution.
-fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: Geometry) -> Shape {
+fn convolved<T: TensorMetadata>(x: &T, weight: &T, geometry: ConvGeometry) -> Shape {
     let ([batch, _, samples], [channels, _, taps]) = (x.shape().dims(), weight.shape().dims());
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let outputs = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
     [batch, channels, outputs].into()
 }
@@ -208,7 +208,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         let (shape, dtype) = (convolved(&x, &weight, geometry), x.dtype());
         let inputs = with_bias([x, weight], bias);
@@ -223,7 +223,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         [alpha, beta]: [FloatTensor<Self>; 2],
     ) -> FloatTensor<Self> {
         let (shape, dtype) = (convolved(&x, &weight, geometry), x.dtype());
@@ -240,7 +240,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         [alpha, beta]: [FloatTensor<Self>; 2],
     ) -> [FloatTensor<Self>; 2] {
         let output = (residual.shape(), residual.dtype());
@@ -259,7 +259,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         let ([batch, _, frames], [_, channels, taps]) = (x.shape().dims(), weight.shape().dims());
         let samples = (frames.max(1) - 1) * geometry.stride + taps - 2 * geometry.padding;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use burn::tensor::{DType, Int, Tensor, TensorData, ops::FloatTensor};
 
 use super::{
-    super::{Backend, Geometry, Map, Slot, primitive, reference, tensor},
+    super::{Backend, ConvGeometry, Map, Slot, primitive, reference, tensor},
     testing::{Plain, Recorded, random},
 };
 use crate::kernel;
@@ -205,8 +205,8 @@ impl<B: Backend> Table<'_, B> {
                 || joined(kernel::add_snake(x.clone(), x.clone(), a.clone(), a.clone())),
             );
         }
-        let wide = |dilation| Geometry { stride: 1, padding: 3 * dilation, dilation };
-        let strided = |stride, padding| Geometry { stride, padding, dilation: 1 };
+        let wide = |dilation| ConvGeometry { stride: 1, padding: 3 * dilation, dilation };
+        let strided = |stride, padding| ConvGeometry { stride, padding, dilation: 1 };
         for (channels, samples, taps, geometry) in [
             ([128, 128], 600, 7, wide(9)),
             ([128, 128], 600, 1, strided(1, 0)),
@@ -216,7 +216,7 @@ impl<B: Backend> Table<'_, B> {
             let x = self.x([1, samples, input]).swap_dims(1, 2);
             let (w, b) = (self.x([output, input, taps]), self.x([output]));
             let bias = || Some(b.clone());
-            let Geometry { stride, dilation, .. } = geometry;
+            let ConvGeometry { stride, dilation, .. } = geometry;
             self.row(
                 "conv1d",
                 &format!("{input} to {output}, k {taps} s {stride} d {dilation}, {samples}"),

@@ -41,7 +41,8 @@ use burn::tensor::{
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
 use super::{
-    Backend, CachedLayer, Geometry, Mask, Reading, Slot, Visibility, primitive, reference, tensor,
+    Backend, CachedLayer, ConvGeometry, Mask, Reading, Slot, Visibility, primitive, reference,
+    tensor,
 };
 use decode::{Decodes, Decoding, TENSORS};
 
@@ -101,7 +102,7 @@ where
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         #[cfg(feature = "cuda")]
         if cuda::takes_conv(&x, &weight, geometry, false) {
@@ -119,7 +120,7 @@ where
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         wave: [FloatTensor<Self>; 2],
     ) -> FloatTensor<Self> {
         #[cfg(feature = "cuda")]
@@ -136,7 +137,7 @@ where
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
         wave: [FloatTensor<Self>; 2],
     ) -> [FloatTensor<Self>; 2] {
         #[cfg(feature = "cuda")]
@@ -152,7 +153,7 @@ where
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         #[cfg(feature = "cuda")]
         if cuda::takes_conv(&x, &weight, geometry, true) {

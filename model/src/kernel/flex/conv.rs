@@ -26,7 +26,7 @@ use burn::tensor::{DType, TensorMetadata};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    super::{Geometry, primitive, reference, tensor},
+    super::{ConvGeometry, primitive, reference, tensor},
     contiguous, from_values,
 };
 use filter::{Filter, Form, Order, is_in_order};
@@ -46,9 +46,9 @@ pub(super) fn conv1d(
     x: FlexTensor,
     weight: FlexTensor,
     bias: Option<FlexTensor>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> FlexTensor {
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let ([batch, channels, samples], [outputs, _, taps]) = (dims(&x), dims(&weight));
     let reached = (samples + 2 * padding + 1).saturating_sub(dilation * (taps - 1) + 1);
     let length = reached.div_ceil(stride);
@@ -88,8 +88,8 @@ pub(super) fn conv1d(
 }
 
 /// Returns the filter of a convolution, and its reach; the weight is contiguous.
-fn filter1d(weight: &FlexTensor, geometry: Geometry) -> (Filter<'_>, Reach) {
-    let Geometry { stride, padding, dilation } = geometry;
+fn filter1d(weight: &FlexTensor, geometry: ConvGeometry) -> (Filter<'_>, Reach) {
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let order = Plain { shape: dims(weight), stride };
     let first = -(padding as isize);
     let reach = Reach { first, stride, step: dilation, taps: order.shape()[2] };
@@ -155,9 +155,9 @@ pub(super) fn conv_transpose1d(
     x: FlexTensor,
     weight: FlexTensor,
     bias: Option<FlexTensor>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> FlexTensor {
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let ([batch, channels, samples], [_, outputs, taps]) = (dims(&x), dims(&weight));
     let length = ((samples.max(1) - 1) * stride + taps).saturating_sub(2 * padding);
     if is_in_order(&weight) && (length == 0 || batch == 0) {

@@ -41,7 +41,7 @@ pub(super) const ZERO: u32 = 128;
 
 /// Contiguous rows in int8.
 #[derive(Clone, Copy)]
-pub(super) struct Eight<'a> {
+pub(super) struct Q8Rows<'a> {
     groups: &'a [Group],
     /// Groups per row.
     stride: usize,
@@ -52,11 +52,11 @@ pub(super) fn groups_of(width: usize) -> usize {
     width.div_ceil(GROUP)
 }
 
-impl<'a> Eight<'a> {
+impl<'a> Q8Rows<'a> {
     /// Returns the rows of a tensor, or of a view of some of its rows.
     ///
     /// # Panics
-    /// If the tensor is not from [`eight_bits`].
+    /// If the tensor is not from [`quantize_q8`].
     pub(super) fn of(weight: &'a FlexTensor) -> Self {
         let [rows, width] = [0, 1].map(|axis| weight.shape()[axis]);
         let stride = groups_of(width);
@@ -87,8 +87,8 @@ pub(super) fn parts(group: &Group) -> (&[u32; BLOCK], &[f32; BLOCKS]) {
     (words, scales.try_into().expect("as many"))
 }
 
-/// Kernel of [`super::super::Backend::eight_bits`].
-pub(super) fn eight_bits(weight: FlexTensor) -> FlexTensor {
+/// Kernel of [`super::super::Backend::quantize_q8`].
+pub(super) fn quantize_q8(weight: FlexTensor) -> FlexTensor {
     if weight.dtype() == DType::I8 {
         return weight;
     }
@@ -215,7 +215,7 @@ impl WithSimd for Widening<'_> {
 pub(super) fn widened(weight: &FlexTensor, rows: impl Iterator<Item = usize>) -> FlexTensor {
     let rows: Vec<usize> = rows.collect();
     let (width, arch) = (weight.shape()[1], Arch::new());
-    let eight = Eight::of(weight);
+    let eight = Q8Rows::of(weight);
     let mut values = vec![0.0; rows.len() * width];
     for (&row, to) in rows.iter().zip(values.chunks_mut(width.max(1))) {
         arch.dispatch(Widening { row: eight.row(row), to });
@@ -233,7 +233,7 @@ mod tests {
 
     fn back(weight: Tensor<Flex, 2>) -> Vec<f32> {
         let rows = weight.dims()[0];
-        let eight = eight_bits(primitive(weight));
+        let eight = quantize_q8(primitive(weight));
         widened(&eight, 0..rows).storage::<f32>().to_vec()
     }
 
@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn rows_of_a_part_are_those_of_the_whole() {
-        let eight = eight_bits(primitive(random([9, 200])));
-        let eight = eight_bits(eight);
+        let eight = quantize_q8(primitive(random([9, 200])));
+        let eight = quantize_q8(eight);
         let whole = widened(&eight, 3..5);
         let part = widened(&eight.narrow(0, 3, 2), 0..2);
         assert_eq!(whole.storage::<f32>(), part.storage::<f32>());

@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn rows_of_eight_bits_are_those_of_the_widened_table() {
         let table = super::super::tests::random([50, 200]);
-        let eight = kernel::eight_bits(table);
+        let eight = kernel::quantize_q8(table);
         let wide: Tensor<Flex, 2> = tensor(eight::widened(&primitive(eight.clone()), 0..50));
         let ids = Tensor::<Flex, 2, Int>::from_ints([[3, 49, 0], [3, 7, 8]], &Default::default());
         let expected = kernel::embedding(wide, ids.clone()).into_data();

@@ -22,7 +22,7 @@ use super::{
     eight::Group,
     product::{MOST_ROWS, streamed::Weight},
 };
-use layer::{Layer, Room};
+use layer::{Layer, Scratch};
 
 /// Kernel of [`super::super::Backend::cached_layers`], for one token per sequence.
 pub(super) fn cached_layers(
@@ -43,7 +43,7 @@ pub(super) fn cached_layers(
         real: real.as_ref().map(FlexTensor::storage),
         visibility: reading.mask.visibility,
     };
-    let mut room = Room::default();
+    let mut room = Scratch::default();
     let mut x = contiguous(primitive(x));
     for (weights, mut cache) in layers {
         let parts = Parts::of(weights);
@@ -67,7 +67,7 @@ fn through<W: Weight>(
     tokens: &Tokens<'_>,
     x: &mut FlexTensor,
     cache: &mut [&mut Tensor<Flex, 4>; 2],
-    room: &mut Room,
+    room: &mut Scratch,
 ) -> bool {
     let Some(layer) = Layer::<W>::of(parts) else { return false };
     let [keys, values] = cache;

@@ -70,7 +70,7 @@ fn tokens() {
     for dtype in [DType::BF16, DType::I8] {
         let map = |out: usize, width: usize| {
             let map = random([out, width]) * (width as f32).powf(-0.5);
-            if dtype == DType::I8 { kernel::eight_bits(map) } else { map.cast(dtype) }
+            if dtype == DType::I8 { kernel::quantize_q8(map) } else { map.cast(dtype) }
         };
         let layer = || LayerWeights::<Flex> {
             input_layernorm: random([1024]),
@@ -102,7 +102,7 @@ fn tokens() {
             let x = random([rows, 1, 1024]);
             let through = |is_ours: bool| {
                 let mut own = caches.take();
-                let x = Flex::in_company(|| {
+                let x = Flex::on_pool(|| {
                     let own = own.iter_mut().map(<[_; 2]>::each_mut);
                     let mut both = layers.iter().cloned().zip(own);
                     match is_ours {
@@ -173,7 +173,7 @@ fn products() {
         (1500, 2048, 6144),
     ] {
         let (x, weight) = (random([rows, width]), random([out, width]));
-        let narrow = [weight.clone().cast(DType::BF16), kernel::eight_bits(weight.clone())];
+        let narrow = [weight.clone().cast(DType::BF16), kernel::quantize_q8(weight.clone())];
         for weight in [weight].into_iter().chain(narrow) {
             let of = || [x.clone(), weight.clone()].map(primitive::<Flex, 2>);
             row(

@@ -25,8 +25,8 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, Geometry, Reading, Slot, Visibility,
-    residual::{Unit, Wave},
+    Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility,
+    residual::{SnakeParams, UnitTensors},
 };
 
 /// Number of elements below which one core finishes before another wakes up.
@@ -44,7 +44,7 @@ impl Backend for Flex {
 
     /// Runs on a thread of the pool. From outside the pool every product would be handed over and
     /// would wait for a thread to wake up.
-    fn in_company<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    fn on_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         rayon::scope(|_| work())
     }
 
@@ -52,8 +52,8 @@ impl Backend for Flex {
         conv::filter(weight, stride, is_transposed)
     }
 
-    fn eight_bits(weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        eight::eight_bits(weight)
+    fn quantize_q8(weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        eight::quantize_q8(weight)
     }
 
     fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
@@ -147,7 +147,7 @@ impl Backend for Flex {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         conv::conv1d(x, weight, bias, geometry)
     }
@@ -156,7 +156,7 @@ impl Backend for Flex {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: Option<FloatTensor<Self>>,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         conv::conv_transpose1d(x, weight, bias, geometry)
     }
@@ -227,15 +227,15 @@ impl Backend for Flex {
         x: FloatTensor<Self>,
         gradient: FloatTensor<Self>,
         taps: usize,
-        geometry: Geometry,
+        geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
         conv::filter_gradient(x, gradient, taps, geometry)
     }
 
     fn residual_units(
         x: Tensor<Self, 3>,
-        units: Vec<Unit<Self>>,
-        next: Wave<Self>,
+        units: Vec<UnitTensors<Self>>,
+        next: SnakeParams<Self>,
         seen: &mut dyn FnMut(usize, &Tensor<Self, 3>),
     ) -> Tensor<Self, 3> {
         conv::residual_units(x, units, next, seen)

@@ -31,7 +31,7 @@ use pulp::bytemuck::Pod;
 
 use super::{
     super::{primitive, reference, tensor},
-    eight::{self, Eight},
+    eight::{self, Q8Rows},
 };
 use streamed::Weight;
 
@@ -99,7 +99,7 @@ fn of_many(inputs: &[f32], weight: &FlexTensor, sizes: [usize; 3]) -> Option<Fle
 fn of_eight(x: FlexTensor, weight: FlexTensor, sizes: [usize; 3]) -> FlexTensor {
     let [rows, width, _] = sizes;
     let inputs: &[f32] = values(&x, rows * width);
-    let weights = Eight::of(&weight);
+    let weights = Q8Rows::of(&weight);
     if rows <= MOST_ROWS {
         return streamed::product(inputs, weights.groups(), sizes);
     }
@@ -181,7 +181,7 @@ mod tests {
     /// Returns the matrix in int8, and the values that this represents.
     fn eight(weight: Tensor<Flex, 2>) -> [Tensor<Flex, 2>; 2] {
         let rows = weight.dims()[0];
-        let eight = super::super::eight::eight_bits(primitive(weight));
+        let eight = super::super::eight::quantize_q8(primitive(weight));
         let wide = eight::widened(&eight, 0..rows);
         [eight, wide].map(tensor)
     }

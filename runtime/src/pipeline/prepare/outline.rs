@@ -22,7 +22,7 @@ pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let start = Instant::now();
-    let hints = parts.guarded(Network::AudioCodec, observe, |observe| {
+    let hints = parts.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
         let codec = parts.audio_codec()?;
         let advanced = |done| Event::Advanced { stage: Stage::Codes, done, total: 1 };
@@ -52,7 +52,7 @@ pub(super) fn coded<B: Backend, C: Checkpoint<B>>(
     let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
     let total = starts.len();
-    let coded = parts.guarded(Network::AudioCodec, observe, |observe| {
+    let coded = parts.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
         let codec = parts.audio_codec()?;
         observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });

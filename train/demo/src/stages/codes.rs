@@ -13,7 +13,7 @@ use acestep_import::Part;
 use acestep_model::{Backend, Place};
 use acestep_train::{
     course::{Course, Lesson},
-    learner::Habits,
+    learner::OptimizerConfig,
     release::{tensors_of, write_tensors},
 };
 
@@ -43,7 +43,7 @@ pub(super) fn run<B: Backend>(
             setting.pieces,
             setting.encoder()?.digest()?
         ),
-        habits: Habits {
+        optimizer_config: OptimizerConfig {
             steps: taught.steps.unwrap_or(STEPS),
             rate: 2e-3,
             warm_up: 200,

@@ -5,13 +5,13 @@ use std::time::Duration;
 use acestep_demo::{
     composer::REVISION,
     demo::{self, Sizes},
-    flow::{Emphasis, Lessons, Pieces, Shares, Singer},
+    flow::{Lessons, PhaseSettings, Pieces, Singer, TaskMix},
 };
 use acestep_import::Part;
 use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::{
     course::{Course, Lesson},
-    learner::Habits,
+    learner::OptimizerConfig,
     release::{Tensors, Values, tensors_of, write_tensors},
     times::Times,
 };
@@ -31,23 +31,24 @@ const EARLY: Times = Times { mu: 1.0, sigma: 1.4 };
 /// Late times, at which the nearly finished song becomes clean.
 const LATE: Times = Times { mu: -0.8, sigma: 1.6 };
 
-/// Emphasis of the last phase.
-pub(super) const LAST: Emphasis = Emphasis { times: &[EARLY, LATE], unknown_with_codes: 0.5 };
+/// PhaseSettings of the last phase.
+pub(super) const LAST: PhaseSettings =
+    PhaseSettings { times: &[EARLY, LATE], unknown_with_codes: 0.5 };
 
 /// First step and emphasis of each phase.
-const PHASES: &[(usize, Emphasis)] = &[
-    (0, Emphasis { times: &[ALL], unknown_with_codes: 0.08 }),
+const PHASES: &[(usize, PhaseSettings)] = &[
+    (0, PhaseSettings { times: &[ALL], unknown_with_codes: 0.08 }),
     // From here on codes must tell key and tempo too, which were left to the text before.
-    (3_500, Emphasis { times: &[EARLY], unknown_with_codes: 0.5 }),
+    (3_500, PhaseSettings { times: &[EARLY], unknown_with_codes: 0.5 }),
     // With early times alone, the last steps are badly trained: sustained notes tremble.
     (6_500, LAST),
 ];
 
 /// Probabilities of the tasks and omissions.
-pub(super) const SHARES: Shares =
-    Shares { from_text: 0.3, from_codes: 0.55, untold: 0.12, timbre: 0.15, unknown: 0.08 };
+pub(super) const SHARES: TaskMix =
+    TaskMix { from_text: 0.3, from_codes: 0.55, unconditional: 0.12, timbre: 0.15, unknown: 0.08 };
 
-pub(super) const HABITS: Habits = Habits {
+pub(super) const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     steps: 14_000,
     rate: 2.5e-3,
     warm_up: 500,
@@ -62,9 +63,9 @@ pub(super) const HABITS: Habits = Habits {
 pub(super) struct Plan {
     pub(super) folder: &'static str,
     pub(super) seed: u64,
-    pub(super) phases: &'static [(usize, Emphasis)],
-    pub(super) shares: Shares,
-    pub(super) habits: Habits,
+    pub(super) phases: &'static [(usize, PhaseSettings)],
+    pub(super) shares: TaskMix,
+    pub(super) optimizer_config: OptimizerConfig,
     /// Description of the weights it starts from; empty if random.
     pub(super) from: String,
     /// The released tensors that identify a finished run.
@@ -77,12 +78,13 @@ pub(super) fn run<B: Backend>(
     place: &Place<B>,
 ) -> anyhow::Result<bool> {
     let sizes = Sizes::demo()?;
-    let habits = Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS };
+    let optimizer_config =
+        OptimizerConfig { steps: taught.steps.unwrap_or(OPTIMIZER.steps), ..OPTIMIZER };
     let (folder, seed, from) = ("flow", setting.seed, String::new());
     // Not the whole file, because `polish` changes everything else in it.
     let product = setting.codes()?;
     let (phases, shares) = (PHASES, SHARES);
-    let plan = Plan { folder, seed, phases, shares, habits, from, product };
+    let plan = Plan { folder, seed, phases, shares, optimizer_config, from, product };
     learn(setting, place, &plan, || {
         Ok(Singer::init(&sizes.text_encoder, &sizes.dit, &place.device))
     })
@@ -111,7 +113,7 @@ pub(super) fn learn<B: Backend>(
             setting.codes()?.digest()?,
             plan.from,
         ),
-        habits: plan.habits.clone(),
+        optimizer_config: plan.optimizer_config.clone(),
         save_every: Duration::from_secs(300),
         at_once: setting.at_once(),
     };

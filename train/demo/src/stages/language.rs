@@ -15,7 +15,7 @@ use acestep_model::{
 };
 use acestep_train::{
     course::{Course, Lesson, digest},
-    learner::Habits,
+    learner::OptimizerConfig,
     release::{tensors_of, write_tensors},
 };
 use burn::{
@@ -34,7 +34,7 @@ const STEPS: usize = 14_000;
 /// Share of short plans.
 const SHORT: f64 = 0.4;
 
-const HABITS: Habits = Habits {
+const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     steps: STEPS,
     rate: 1e-3,
     warm_up: 300,
@@ -71,7 +71,7 @@ pub(super) fn run<B: Backend>(
             setting.pieces,
             digest([codes.as_slice()])
         ),
-        habits: Habits { steps: taught.steps.unwrap_or(STEPS), ..HABITS },
+        optimizer_config: OptimizerConfig { steps: taught.steps.unwrap_or(STEPS), ..OPTIMIZER },
         save_every: Duration::from_secs(300),
         at_once: setting.at_once(),
     };

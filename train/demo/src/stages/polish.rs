@@ -4,27 +4,27 @@
 //! separate stage, so that neither takes longer than a few hours, and each can run on another
 //! machine.
 
-use acestep_demo::flow::{Emphasis, Shares, Singer};
+use acestep_demo::flow::{PhaseSettings, Singer, TaskMix};
 use acestep_import::{Directory, DitFolder, TextEncoderFolder};
 use acestep_model::{Backend, Place};
-use acestep_train::learner::{Habits, awake};
+use acestep_train::learner::{OptimizerConfig, awake};
 use anyhow::{Context, ensure};
 use burn::backend::Autodiff;
 
 use super::{
     Setting, Taught,
-    flow::{HABITS, LAST, Plan, SHARES, learn},
+    flow::{LAST, OPTIMIZER, Plan, SHARES, learn},
     product::Product,
     words,
 };
 
 /// One phase, like the last phase of `flow`.
-const PHASES: &[(usize, Emphasis)] = &[(0, LAST)];
+const PHASES: &[(usize, PhaseSettings)] = &[(0, LAST)];
 
 /// More steps from text alone than in `flow`: the key is learned late, and codes may leave it open.
-const SHARED: Shares = Shares { from_text: 0.4, from_codes: 0.45, ..SHARES };
+const SHARED: TaskMix = TaskMix { from_text: 0.4, from_codes: 0.45, ..SHARES };
 
-const AGAIN: Habits = Habits { rate: 1.2e-3, warm_up: 300, ..HABITS };
+const AGAIN: OptimizerConfig = OptimizerConfig { rate: 1.2e-3, warm_up: 300, ..OPTIMIZER };
 
 /// Folder of this stage.
 const FOLDER: &str = "polish";
@@ -52,7 +52,7 @@ pub(super) fn run<B: Backend>(
         seed: setting.seed.wrapping_add(1),
         phases: PHASES,
         shares: SHARED,
-        habits: Habits { steps: taught.steps.unwrap_or(AGAIN.steps), ..AGAIN },
+        optimizer_config: OptimizerConfig { steps: taught.steps.unwrap_or(AGAIN.steps), ..AGAIN },
         from,
         product: whole,
     };

@@ -79,7 +79,7 @@ mod tests {
     use acestep_model::nn::Linear;
     use acestep_train::{
         course::Lesson,
-        learner::Habits,
+        learner::OptimizerConfig,
         release::{Tensors, Values, write_tensors},
     };
     use burn::{backend::Autodiff, tensor::Tensor};
@@ -90,9 +90,10 @@ mod tests {
     fn course(folder: &Path) -> Course {
         let (betas, save_every) = ([0.9, 0.99], Duration::from_secs(3600));
         let (rate, longest, last, decay, average) = (0.1, 1.0, 0.1, 0.0, 0.9);
-        let habits = Habits { steps: 1, rate, warm_up: 1, last, betas, decay, longest, average };
+        let optimizer_config =
+            OptimizerConfig { steps: 1, rate, warm_up: 1, last, betas, decay, longest, average };
         let (folder, of) = (folder.to_owned(), "a test".to_owned());
-        Course { folder, seed: 1, of, habits, save_every, at_once: None }
+        Course { folder, seed: 1, of, optimizer_config, save_every, at_once: None }
     }
 
     fn write(file: &Path, codes: f32, other: f32) {

@@ -11,7 +11,7 @@ use acestep_import::Part;
 use acestep_model::{Backend, Place};
 use acestep_train::{
     course::{Course, Lesson},
-    learner::Habits,
+    learner::OptimizerConfig,
     release::{Tensors, tensors_of, weight_normed, write_tensors},
 };
 use burn::{
@@ -28,7 +28,7 @@ pub(super) const ITEMS: usize = 4;
 pub(super) const FRAMES: usize = 160;
 
 /// Optimizer configuration of this stage and of `decoder`.
-const HABITS: Habits = Habits {
+const OPTIMIZER: OptimizerConfig = OptimizerConfig {
     steps: 8_000,
     rate: 5e-4,
     warm_up: 400,
@@ -95,7 +95,10 @@ pub(super) fn course(
         folder: setting.folder.join(folder),
         seed,
         of,
-        habits: Habits { steps: taught.steps.unwrap_or(HABITS.steps), ..HABITS },
+        optimizer_config: OptimizerConfig {
+            steps: taught.steps.unwrap_or(OPTIMIZER.steps),
+            ..OPTIMIZER
+        },
         save_every: Duration::from_secs(300),
         at_once: setting.at_once(),
     }

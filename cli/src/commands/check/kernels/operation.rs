@@ -2,7 +2,7 @@
 
 use acestep_model::{
     Backend, Place,
-    kernel::{self, Geometry, LayerWeights, Mask, Reading, Slot, Visibility, reference},
+    kernel::{self, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference},
 };
 use acestep_runtime::host::to_host;
 use burn::tensor::{DType, Int, Tensor, TensorData};
@@ -231,7 +231,7 @@ impl Operation {
                 let x = inputs.tensor([batch, input, samples], 1);
                 let weight = inputs.tensor([input, output, 2 * stride], 2);
                 let bias = inputs.tensor([output], 3);
-                let geometry = Geometry { stride, padding: stride.div_ceil(2), dilation: 1 };
+                let geometry = ConvGeometry { stride, padding: stride.div_ceil(2), dilation: 1 };
                 let ways = [kernel::conv_transpose1d::<B>, reference::conv_transpose1d::<B>];
                 both(ways, move |compute| {
                     let bias = Some(bias.clone());
@@ -243,7 +243,7 @@ impl Operation {
                 let weight = inputs.tensor([output, input, taps], 2);
                 let bias = inputs.tensor([output], 3);
                 let padding = dilation * (taps - 1) / 2;
-                let geometry = Geometry { stride: 1, padding, dilation };
+                let geometry = ConvGeometry { stride: 1, padding, dilation };
                 let ways = [kernel::conv1d::<B> as fn(_, _, _, _) -> _, reference::conv1d::<B>];
                 both(ways, move |compute| {
                     let bias = Some(bias.clone());

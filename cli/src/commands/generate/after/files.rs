@@ -9,7 +9,7 @@ use acestep_runtime::files::{Existing, check_target};
 use anyhow::Result;
 
 use super::super::outputs::{Outputs, Target, is_stdout, names};
-use crate::{args::after::After as Flags, commands::target, error::Refusal};
+use crate::{args::after::After as Flags, commands::target, error::CliError};
 
 /// Names that the songs already use.
 pub(in super::super) struct Named<'a> {
@@ -52,7 +52,7 @@ impl Files {
         for path in songs.chain(&outputs.request).chain(own()) {
             if !seen.insert(path) {
                 let message = format!("`{}` would be written twice", path.display());
-                return Err(Refusal::usage(message)
+                return Err(CliError::usage(message)
                     .hint("give each file a name of its own")
                     .into());
             }
@@ -84,7 +84,7 @@ fn of(
     if let Some(template) = template {
         if is_stdout(template) {
             let message = format!("only a song goes to standard output, not its .{extension}");
-            return Err(Refusal::usage(message).hint("name a file").into());
+            return Err(CliError::usage(message).hint("name a file").into());
         }
         return Ok(names(template, songs.len(), named.seeds)?.paths);
     }
@@ -96,7 +96,7 @@ fn of(
         Target::Stdout => {
             let flag = if extension == "png" { "plot" } else { "lrc" };
             let message = format!("`--{flag}` writes beside the song, which has no place");
-            Err(Refusal::usage(message).hint(format!("name a file with --output-{flag}")).into())
+            Err(CliError::usage(message).hint(format!("name a file with --output-{flag}")).into())
         }
     };
     songs.iter().map(path).collect()

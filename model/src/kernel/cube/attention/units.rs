@@ -1,6 +1,6 @@
 //! Attention on plain units, for any device and any float type.
 //!
-//! A cube has some rows of one key head. Eight lanes share four of its rows; a vector holds these
+//! A cube has some rows of one key head. Q8Rows lanes share four of its rows; a vector holds these
 //! four rows, so a score, weight or sum of four rows is one vector. Shared memory holds, in f32,
 //! the transposed queries, a tile of keys, then the same tile of values, and the tile's weights.
 //!

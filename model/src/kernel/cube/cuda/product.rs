@@ -8,7 +8,7 @@
 //! Limits: bf16, rows and channels aligned to 16 bytes; for convolutions a stride of 1; for
 //! transposed ones no dilation, and a number of taps that is a multiple of the stride.
 
-use burn::tensor::{DType, Shape, TensorMetadata};
+use burn::tensor::{DType, Shape};
 use burn_cubecl::{
     CubeRuntime, kernel::into_contiguous, ops::numeric::empty_device_contiguous_dtype,
     tensor::CubeTensor,
@@ -21,7 +21,7 @@ use super::{
 
 mod conv;
 
-pub(super) use conv::{
+pub(in super::super) use conv::{
     conv_transpose1d, conv1d, conv1d_add_snake, conv1d_snake, takes_conv, takes_snake,
 };
 

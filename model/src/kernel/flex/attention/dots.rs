@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use super::{
     Problem,
-    many::{Block, Meeting},
+    many::{Block, DotProducts},
 };
 use crate::kernel::flex::product::blocked::{
     COLUMNS, Dot, LANES, OfBf16, Panel, Vector, filled,
@@ -104,7 +104,7 @@ impl<'a> Pairs<'a> {
 
 /// Scratch memory of a core besides the scores.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct Scratch {
     /// Words of two columns: `[D / 2, V]`.
     queries: Vec<Vector>,
     /// Words of two keys: `[keys / 2, V]`.
@@ -112,9 +112,9 @@ pub(super) struct Room {
 }
 
 #[expect(unsafe_code, reason = "`Dots` is the proof that the processor has these instructions")]
-impl<'a> Meeting<'a> for Pairs<'a> {
+impl<'a> DotProducts<'a> for Pairs<'a> {
     type Number = bf16;
-    type Room = Room;
+    type Scratch = Scratch;
     const STEP: usize = 2;
 
     fn problem(&self) -> &Problem<'a, bf16> {
@@ -122,7 +122,7 @@ impl<'a> Meeting<'a> for Pairs<'a> {
     }
 
     #[inline(always)]
-    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Room) {
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Scratch) {
         let (vectors, width) = (lanes / LANES, self.problem.k.width);
         room.queries.clear();
         room.queries.resize(width / 2 * vectors, Vector::ZERO);
@@ -144,7 +144,7 @@ impl<'a> Meeting<'a> for Pairs<'a> {
         &self,
         _: S,
         block: &Block,
-        room: &Room,
+        room: &Scratch,
         scores: &mut [f32],
     ) {
         let &Problem { k, scale, .. } = &self.problem;
@@ -168,7 +168,7 @@ impl<'a> Meeting<'a> for Pairs<'a> {
         block: &Block,
         weights: &[S::f32s],
         shrink: [S::f32s; V],
-        room: &mut Room,
+        room: &mut Scratch,
         mixed: &mut [S::f32s],
     ) {
         let &Problem { kv_heads, keys, ref v, .. } = &self.problem;

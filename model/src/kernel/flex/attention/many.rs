@@ -18,12 +18,12 @@ const VECTORS: usize = 3;
 const TILE: usize = VECTORS * 16;
 
 /// The two products of a tile of queries with keys and values.
-pub(super) trait Meeting<'a>: Sync {
+pub(super) trait DotProducts<'a>: Sync {
     /// Element type of keys and values.
     type Number: Copy + Into<f32> + Sync + 'a;
 
     /// Scratch memory: the packed queries, and more if needed.
-    type Room: Default;
+    type Scratch: Default;
 
     /// Blocks begin at multiples of this many keys.
     const STEP: usize;
@@ -32,14 +32,14 @@ pub(super) trait Meeting<'a>: Sync {
     fn problem(&self) -> &Problem<'a, Self::Number>;
 
     /// Packs up to `lanes` queries side by side.
-    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Self::Room);
+    fn lay_out(&self, queries: &[&[f32]], lanes: usize, room: &mut Self::Scratch);
 
     /// Computes the scores of a block of keys, `[keys, V]`, in vectors of queries.
     fn scores<S: Simd, const V: usize>(
         &self,
         simd: S,
         block: &Block,
-        room: &Self::Room,
+        room: &Self::Scratch,
         scores: &mut [f32],
     );
 
@@ -51,7 +51,7 @@ pub(super) trait Meeting<'a>: Sync {
         block: &Block,
         weights: &[S::f32s],
         shrink: [S::f32s; V],
-        room: &mut Self::Room,
+        room: &mut Self::Scratch,
         mixed: &mut [S::f32s],
     );
 }
@@ -65,7 +65,7 @@ pub(super) struct Block {
 }
 
 /// Fills `mixed`, `[B, queries, heads, D]`.
-pub(super) fn attend<'a, M: Meeting<'a>>(meeting: &M, mixed: &mut [f32]) {
+pub(super) fn attend<'a, M: DotProducts<'a>>(meeting: &M, mixed: &mut [f32]) {
     let problem = meeting.problem();
     let &Problem { kv_heads, group, queries, .. } = problem;
     let width = problem.k.width;
@@ -82,7 +82,7 @@ pub(super) fn attend<'a, M: Meeting<'a>>(meeting: &M, mixed: &mut [f32]) {
         places[(item * kv_heads + head) * pieces + i / count].push(place);
     }
     let arch = Arch::new();
-    let work = |scratch: &mut Scratch<M::Room>, (index, places): (usize, Vec<&mut [f32]>)| {
+    let work = |scratch: &mut Scratch<M::Scratch>, (index, places): (usize, Vec<&mut [f32]>)| {
         let (head, first) = (index / pieces, index % pieces * count);
         let (item, head) = (head / kv_heads, head % kv_heads);
         arch.dispatch(Piece { problem, meeting, item, head, first, places, scratch });
@@ -106,7 +106,7 @@ struct Scratch<R> {
 }
 
 /// Neighbouring queries of one group of heads.
-struct Piece<'a, 'b, 'c, M: Meeting<'a>> {
+struct Piece<'a, 'b, 'c, M: DotProducts<'a>> {
     problem: &'c Problem<'a, M::Number>,
     meeting: &'c M,
     item: usize,
@@ -116,10 +116,10 @@ struct Piece<'a, 'b, 'c, M: Meeting<'a>> {
     first: usize,
     /// Outputs, `[group, D]` each.
     places: Vec<&'b mut [f32]>,
-    scratch: &'c mut Scratch<M::Room>,
+    scratch: &'c mut Scratch<M::Scratch>,
 }
 
-impl<'a, M: Meeting<'a>> WithSimd for Piece<'a, '_, '_, M> {
+impl<'a, M: DotProducts<'a>> WithSimd for Piece<'a, '_, '_, M> {
     type Output = ();
 
     #[inline(always)]
@@ -137,7 +137,7 @@ impl<'a, M: Meeting<'a>> WithSimd for Piece<'a, '_, '_, M> {
     }
 }
 
-impl<'a, M: Meeting<'a>> Piece<'a, '_, '_, M> {
+impl<'a, M: DotProducts<'a>> Piece<'a, '_, '_, M> {
     /// Computes `rows` of the work item in `V` vectors; a row is a query of one head, queries
     /// first.
     #[inline(always)]

@@ -9,16 +9,16 @@ use pulp::Simd;
 
 use super::{
     Problem, Rows,
-    many::{Block, Meeting},
+    many::{Block, DotProducts},
 };
 
 /// Keys and values in f32, in their own layout.
 pub(super) struct Plain<'a>(pub(super) Problem<'a>);
 
-impl<'a> Meeting<'a> for Plain<'a> {
+impl<'a> DotProducts<'a> for Plain<'a> {
     type Number = f32;
     /// `[D, V]`.
-    type Room = Vec<f32>;
+    type Scratch = Vec<f32>;
     const STEP: usize = 1;
 
     fn problem(&self) -> &Problem<'a> {

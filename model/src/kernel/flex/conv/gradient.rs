@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{
-        super::{Geometry, primitive, reference, tensor},
+        super::{ConvGeometry, primitive, reference, tensor},
         contiguous, from_values,
     },
     dims,
@@ -37,9 +37,9 @@ pub(in super::super) fn filter_gradient(
     x: FlexTensor,
     gradient: FlexTensor,
     taps: usize,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> FlexTensor {
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let ([batch, channels, samples], [_, outputs, length]) = (dims(&x), dims(&gradient));
     let is_ours = [&x, &gradient].iter().all(|of| of.dtype() == DType::F32)
         && (stride == 1 || dilation == 1)
@@ -214,7 +214,7 @@ mod tests {
             ([1, 3, 100], [2, 20], [10, 5, 1]),
             ([1, 13, 37], [10, 3], [1, 1, 1]),
         ] {
-            let geometry = Geometry { stride, padding, dilation };
+            let geometry = ConvGeometry { stride, padding, dilation };
             let x = random([batch, channels, samples]);
             let length = (samples + 2 * padding - dilation * (taps - 1) - 1) / stride + 1;
             let gradient = random([batch, outputs, length]);

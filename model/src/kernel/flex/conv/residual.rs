@@ -13,8 +13,8 @@ use pulp::bytemuck;
 use super::{
     super::{
         super::{
-            Geometry, primitive,
-            residual::{self, Convolution, Unit, Wave},
+            ConvGeometry, primitive,
+            residual::{self, Convolution, SnakeParams, UnitTensors},
             tensor,
         },
         contiguous, from_values,
@@ -26,7 +26,7 @@ use super::{
     finish::Finish,
     in_one_piece, is_ours, pairs,
     share::{cut, pieces, share_whole},
-    sound::{Room, Sound, with_rooms},
+    sound::{Scratch, Sound, with_rooms},
     tile::{SAMPLES, Window},
 };
 
@@ -39,8 +39,8 @@ const LEAST: usize = 2 * SAMPLES;
 /// Kernel of [`super::super::super::Backend::residual_units`], for f32 and for weights of bf16.
 pub(in super::super) fn residual_units(
     x: Tensor<Flex, 3>,
-    units: Vec<Unit<Flex>>,
-    next: Wave<Flex>,
+    units: Vec<UnitTensors<Flex>>,
+    next: SnakeParams<Flex>,
     seen: &mut dyn FnMut(usize, &Tensor<Flex, 3>),
 ) -> Tensor<Flex, 3> {
     if !units.iter().all(|unit| keeps_shape(&x, unit)) {
@@ -66,11 +66,11 @@ pub(in super::super) fn residual_units(
 }
 
 /// True if this kernel supports the unit.
-fn keeps_shape(x: &Tensor<Flex, 3>, unit: &Unit<Flex>) -> bool {
+fn keeps_shape(x: &Tensor<Flex, 3>, unit: &UnitTensors<Flex>) -> bool {
     let channels = x.dims()[1];
     let fits = |(weight, bias, geometry): &Convolution<Flex>| {
         let [outputs, inputs, taps] = weight.dims();
-        let Geometry { stride, padding, dilation } = *geometry;
+        let ConvGeometry { stride, padding, dilation } = *geometry;
         let [x, weight] = [x, weight].map(|of| primitive(of.clone()));
         let bias = bias.as_ref().map(|bias| primitive(bias.clone()));
         [outputs, inputs] == [channels; 2]
@@ -86,9 +86,10 @@ fn keeps_shape(x: &Tensor<Flex, 3>, unit: &Unit<Flex>) -> bool {
 }
 
 /// Computes one unit of `x` into `out`.
-fn residual_unit(x: &FlexTensor, unit: Unit<Flex>, out: &mut [f32]) {
+fn residual_unit(x: &FlexTensor, unit: UnitTensors<Flex>, out: &mut [f32]) {
     let [batch, channels, samples] = dims(x);
-    let curves = |[alpha, beta]: Wave<Flex>| Curve::of_channels(primitive(alpha), primitive(beta));
+    let curves =
+        |[alpha, beta]: SnakeParams<Flex>| Curve::of_channels(primitive(alpha), primitive(beta));
     let [curves1, curves2] = [unit.snake1, unit.snake2].map(curves);
     let parts = |(weight, bias, geometry): Convolution<Flex>| {
         let bias = bias.map(|bias| contiguous(primitive(bias)));
@@ -144,7 +145,7 @@ struct Second<'a> {
 }
 
 impl<'a> Second<'a> {
-    fn new(channels: usize, count: usize, form: Form, room: &'a mut Room) -> Self {
+    fn new(channels: usize, count: usize, form: Form, room: &'a mut Scratch) -> Self {
         let width = count.next_multiple_of(SAMPLES);
         room.words.resize(form.lines(channels) * width, 0);
         Self { words: &mut room.words, width, form }

@@ -50,11 +50,11 @@ impl Sound<'_> {
         (start, count): (usize, usize),
         reach: &Reach,
         form: Form,
-        into: &'a mut Room,
+        into: &'a mut Scratch,
     ) -> Window<'a> {
         let width = count.next_multiple_of(SAMPLES) + reach.span();
         let lines = self.channels * reach.stride;
-        let Room { words, low, high } = into;
+        let Scratch { words, low, high } = into;
         words.resize(form.lines(lines) * width, 0);
         for (index, to) in words.chunks_exact_mut(width).enumerate() {
             match form {
@@ -101,18 +101,18 @@ impl Sound<'_> {
 
 /// Buffers of a window; each core has its own.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Scratch {
     pub(super) words: Vec<u32>,
     low: Vec<f32>,
     high: Vec<f32>,
 }
 
 thread_local! {
-    static ROOMS: RefCell<[Room; 2]> = RefCell::default();
+    static ROOMS: RefCell<[Scratch; 2]> = RefCell::default();
 }
 
 /// Runs `work` with buffers for two windows.
-pub(super) fn with_rooms<T>(work: impl FnOnce(&mut [Room; 2]) -> T) -> T {
+pub(super) fn with_rooms<T>(work: impl FnOnce(&mut [Scratch; 2]) -> T) -> T {
     // The buffers are taken out of the cell, so that nested work gets its own.
     let mut rooms = ROOMS.take();
     let done = work(&mut rooms);

@@ -4,7 +4,7 @@ use burn::tensor::{Tensor, bf16};
 
 use super::{
     super::{
-        super::residual::{self, Unit},
+        super::residual::{self, UnitTensors},
         tests::{assert_close, random},
     },
     filter::Weight,
@@ -27,7 +27,7 @@ fn filters_are_the_reference() {
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = Geometry { stride: 1, padding, dilation };
+        let geometry = ConvGeometry { stride: 1, padding, dilation };
         for bias in [None, Some(bias)] {
             let expected = exact::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
             let [x, weight] = [&x, &weight].map(|of| primitive(of.clone()));
@@ -87,7 +87,7 @@ mod exact {
         x: Tensor<Flex, 3>,
         weight: Tensor<Flex, 3>,
         bias: Option<Tensor<Flex, 1>>,
-        Geometry { stride, padding, dilation }: Geometry,
+        ConvGeometry { stride, padding, dilation }: ConvGeometry,
     ) -> Tensor<Flex, 3> {
         let [x, weight] = [x, weight].map(|of| Sound::of(&of));
         let [outputs, inputs, taps] = weight.dims;
@@ -112,7 +112,7 @@ mod exact {
         x: Tensor<Flex, 3>,
         weight: Tensor<Flex, 3>,
         bias: Option<Tensor<Flex, 1>>,
-        Geometry { stride, padding, .. }: Geometry,
+        ConvGeometry { stride, padding, .. }: ConvGeometry,
     ) -> Tensor<Flex, 3> {
         let [x, weight] = [x, weight].map(|of| Sound::of(&of));
         let [inputs, outputs, taps] = weight.dims;
@@ -150,7 +150,7 @@ fn filters_that_leave_samples_out_are_the_reference() {
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([outputs, inputs, taps]), random([outputs]));
-        let geometry = Geometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding, dilation: 1 };
         let expected = exact::conv1d(x.clone(), weight.clone(), Some(bias.clone()), geometry);
         let ours = conv1d(primitive(x), primitive(weight), Some(primitive(bias)), geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
@@ -183,7 +183,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
     ] {
         let x = random([batch, inputs, samples]);
         let weight = random([outputs, inputs, taps]).cast(DType::BF16);
-        let geometry = Geometry { stride, padding, dilation };
+        let geometry = ConvGeometry { stride, padding, dilation };
         let expected = exact::conv1d(rounded(x.clone()), weight.clone(), None, geometry);
         let ours = conv1d(primitive(x), primitive(weight), None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
@@ -196,7 +196,7 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
     ] {
         let x = random([batch, inputs, samples]);
         let weight = random([inputs, outputs, taps]).cast(DType::BF16);
-        let geometry = Geometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding, dilation: 1 };
         let expected = exact::conv_transpose1d(rounded(x.clone()), weight.clone(), None, geometry);
         let ours = conv_transpose1d(primitive(x), primitive(weight), None, geometry);
         assert_sums(tensor(ours), expected, inputs * taps);
@@ -208,11 +208,11 @@ fn weights_of_bf16_are_the_reference_over_rounded_inputs() {
 fn exact_filters_are_the_reference() {
     let x = random([2, 3, 17]);
     for (stride, padding, dilation) in [(1, 3, 3), (2, 1, 1), (3, 0, 2)] {
-        let geometry = Geometry { stride, padding, dilation };
+        let geometry = ConvGeometry { stride, padding, dilation };
         let (weight, bias) = (random([5, 3, 4]), Some(random([5])));
         let expected = reference::conv1d(x.clone(), weight.clone(), bias.clone(), geometry);
         assert_close::<3>(exact::conv1d(x.clone(), weight, bias, geometry), expected, 1e-5);
-        let geometry = Geometry { dilation: 1, ..geometry };
+        let geometry = ConvGeometry { dilation: 1, ..geometry };
         let (weight, bias) = (random([3, 5, 8]), Some(random([5])));
         let expected =
             reference::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
@@ -225,15 +225,15 @@ fn exact_filters_are_the_reference() {
 }
 
 /// Returns a unit whose branch is about as large as its input.
-fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> Unit<Flex> {
+fn unit(channels: usize, taps: usize, dilation: usize, dtype: DType) -> UnitTensors<Flex> {
     let conv = |taps: usize, dilation: usize| {
         let scale = ((channels * taps) as f32).sqrt().recip();
         let weight = (random([channels, channels, taps]) * scale).cast(dtype);
         let padding = dilation * (taps / 2);
-        (weight, Some(random([channels])), Geometry { stride: 1, padding, dilation })
+        (weight, Some(random([channels])), ConvGeometry { stride: 1, padding, dilation })
     };
     let wave = || [random([1, channels, 1]) * 0.3, random([1, channels, 1]) * 0.3];
-    Unit { snake1: wave(), conv1: conv(taps, dilation), snake2: wave(), conv2: conv(1, 1) }
+    UnitTensors { snake1: wave(), conv1: conv(taps, dilation), snake2: wave(), conv2: conv(1, 1) }
 }
 
 /// Channels, samples, taps, dilation: those of the VAE; fewer samples than the filter reaches; more
@@ -335,7 +335,7 @@ fn transposed_filters_are_the_reference() {
     ] {
         let x = random([batch, inputs, samples]);
         let (weight, bias) = (random([inputs, outputs, taps]), random([outputs]));
-        let geometry = Geometry { stride, padding, dilation: 1 };
+        let geometry = ConvGeometry { stride, padding, dilation: 1 };
         for bias in [None, Some(bias)] {
             let expected =
                 exact::conv_transpose1d(x.clone(), weight.clone(), bias.clone(), geometry);
@@ -350,7 +350,7 @@ fn transposed_filters_are_the_reference() {
 fn views_are_read_as_they_are_seen() {
     let x: Tensor<Flex, 3> = random([1, 90, 8]).swap_dims(1, 2);
     let weight: Tensor<Flex, 3> = random([8, 6, 3]).swap_dims(0, 1);
-    let geometry = Geometry { stride: 1, padding: 1, dilation: 1 };
+    let geometry = ConvGeometry { stride: 1, padding: 1, dilation: 1 };
     let expected = exact::conv1d(x.clone(), weight.clone(), None, geometry);
     let ours = conv1d(primitive(x), primitive(weight), None, geometry);
     assert_close::<3>(tensor(ours), expected, 1e-5);
@@ -362,7 +362,7 @@ fn filters_in_order_give_the_same_to_the_bit() {
     for dtype in [DType::F32, DType::BF16] {
         for (stride, padding, dilation, taps) in [(1, 3, 1, 7), (1, 9, 3, 7), (4, 2, 1, 8)] {
             for [inputs, outputs] in [[1, 3], [24, 13], [64, 40]] {
-                let geometry = Geometry { stride, padding, dilation };
+                let geometry = ConvGeometry { stride, padding, dilation };
                 let x = random([2, inputs, 90]);
                 let bias = Some(primitive(random([outputs])));
                 for is_transposed in [false, true] {
@@ -387,7 +387,7 @@ fn filters_in_order_give_the_same_to_the_bit() {
         }
         let (mut unit, next) = (unit(24, 7, 3, dtype), unit(24, 1, 1, dtype).snake1);
         let x: Tensor<Flex, 3> = random([1, 24, 700]);
-        let of = |unit: &Unit<Flex>| {
+        let of = |unit: &UnitTensors<Flex>| {
             residual_units(x.clone(), vec![unit.clone()], next.clone(), &mut |_, _| {})
         };
         let plain = of(&unit);

@@ -35,7 +35,7 @@ pub(super) struct Layer<'a, W> {
 
 /// Buffers between operations.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct Scratch {
     normed: Vec<f32>,
     arranged: Vec<f32>,
     /// `[out, rows]`
@@ -87,7 +87,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         tokens: &Tokens<'_>,
         x: &mut [f32],
         (cache, capacity): ([&mut [f32]; 2], usize),
-        room: &mut Room,
+        room: &mut Scratch,
     ) {
         let rows = tokens.slots.len();
         assert!(tokens.seen <= capacity, "{} positions of {capacity}", tokens.seen);
@@ -115,14 +115,14 @@ impl<'a, W: Weight> Layer<'a, W> {
     }
 
     /// Normalises `x` and packs it for the maps.
-    fn enter(&self, x: &[f32], weight: &[f32], room: &mut Room) -> Lines {
+    fn enter(&self, x: &[f32], weight: &[f32], room: &mut Scratch) -> Lines {
         let normed = some(&mut room.normed, x.len());
         Arch::new().dispatch(Rows { x, weight, epsilon: self.epsilon, y: normed });
         arrange::<W>(normed, x.len() / weight.len(), &mut room.arranged)
     }
 
     /// Applies a map to the packed rows and adds the result to `x`.
-    fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Room) {
+    fn leave(&self, map: &[W], lines: Lines, x: &mut [f32], room: &mut Scratch) {
         let sums = some(&mut room.sums, x.len());
         products(&[map], &room.arranged, lines, sums);
         let turned = some(&mut room.turned, sums.len());
@@ -136,7 +136,7 @@ impl<'a, W: Weight> Layer<'a, W> {
         tokens: &Tokens<'_>,
         outs: [usize; 3],
         ([keys, values], capacity): ([&mut [f32]; 2], usize),
-        room: &mut Room,
+        room: &mut Scratch,
     ) {
         let rows = tokens.slots.len();
         let all = outs.iter().sum::<usize>();

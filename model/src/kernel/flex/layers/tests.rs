@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        super::{Mask, eight_bits, flags},
+        super::{Mask, flags, quantize_q8},
         tests::random,
     },
     *,
@@ -16,7 +16,7 @@ type Widths = [usize; 4];
 fn weights([hidden, queries, keys, inner]: Widths, dtype: DType) -> LayerWeights<Flex> {
     let map = |out, width: usize| {
         let map = random([out, width]) * (width as f32).powf(-0.5);
-        if dtype == DType::I8 { eight_bits(map) } else { map.cast(dtype) }
+        if dtype == DType::I8 { quantize_q8(map) } else { map.cast(dtype) }
     };
     LayerWeights {
         input_layernorm: random([hidden]),

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use super::{
     super::{
-        eight::{self, Eight},
+        eight::{self, Q8Rows},
         from_values,
     },
     pieces::pieces,
@@ -38,7 +38,7 @@ const STRETCH: usize = 16;
 pub(super) fn product(
     dot: Dot,
     x: &[f32],
-    weights: Eight,
+    weights: Q8Rows,
     [rows, width, out]: [usize; 3],
 ) -> FlexTensor {
     let groups = eight::groups_of(width);
@@ -69,7 +69,7 @@ fn stretch_of(groups: usize) -> usize {
 fn of_piece(
     dot: Dot,
     x: &[TileBlock],
-    weights: Eight,
+    weights: Q8Rows,
     [groups, first, out]: [usize; 3],
     panel: &mut [PanelBlock],
     to: &mut [&mut [f32]],

@@ -4,18 +4,18 @@ use burn::tensor::{DType, TensorMetadata};
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, ops::permute, tensor::CubeTensor};
 
 use super::{After, Problem, compute, empty, flat, readable};
-use crate::kernel::{Geometry, cube::cuda::is_hopper};
+use crate::kernel::{ConvGeometry, cube::cuda::is_hopper};
 
 /// True if [`conv1d`] or [`conv_transpose1d`] supports these: `x`: `[B, in, S]`.
 pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
     x: &CubeTensor<R>,
     weight: &CubeTensor<R>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
     is_transposed: bool,
 ) -> bool {
     let ([_, input, samples], [first, second, taps]) = (x.shape().dims(), weight.shape().dims());
     let output = if is_transposed { second } else { first };
-    let Geometry { stride, padding, dilation } = geometry;
+    let ConvGeometry { stride, padding, dilation } = geometry;
     let fits = if is_transposed {
         dilation == 1 && taps.is_multiple_of(stride) && output.is_multiple_of(8)
     } else {
@@ -31,8 +31,8 @@ pub(in super::super::super) fn takes_conv<R: CubeRuntime>(
 
 /// True if a filter reads adjacent pieces without overlap. It is then a product of rows that are
 /// `k` times as long.
-fn is_patches(geometry: Geometry, taps: usize) -> bool {
-    geometry == Geometry { stride: taps, padding: 0, dilation: 1 }
+fn is_patches(geometry: ConvGeometry, taps: usize) -> bool {
+    geometry == ConvGeometry { stride: taps, padding: 0, dilation: 1 }
 }
 
 /// # Shapes
@@ -42,7 +42,7 @@ pub(in super::super::super) fn conv1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> CubeTensor<R> {
     conv1d_and(x, weight, geometry, After::bias(bias))
 }
@@ -60,7 +60,7 @@ pub(in super::super::super) fn conv1d_snake<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
     wave: [CubeTensor<R>; 2],
 ) -> CubeTensor<R> {
     let snake = Some(wave.map(into_contiguous));
@@ -74,7 +74,7 @@ pub(in super::super::super) fn conv1d_add_snake<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
     wave: [CubeTensor<R>; 2],
 ) -> [CubeTensor<R>; 2] {
     let residual = into_contiguous(permute(residual, &[0, 2, 1])); // [B, S, out]
@@ -95,12 +95,12 @@ pub(in super::super::super) fn conv1d_add_snake<R: CubeRuntime>(
 fn conv1d_and<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
     after: After<R>,
 ) -> CubeTensor<R> {
     let ([batch, channels, samples], [columns, _, taps]) =
         (x.shape().dims(), weight.shape().dims());
-    let Geometry { padding, dilation, .. } = geometry;
+    let ConvGeometry { padding, dilation, .. } = geometry;
     let weight = into_contiguous(permute(weight, &[0, 2, 1])); // [out, k, in]
     let weight = flat(weight, [columns, taps * channels]);
     let x = permute(x, &[0, 2, 1]); // [B, S, in]
@@ -137,10 +137,10 @@ pub(in super::super::super) fn conv_transpose1d<R: CubeRuntime>(
     x: CubeTensor<R>,
     weight: CubeTensor<R>,
     bias: Option<CubeTensor<R>>,
-    geometry: Geometry,
+    geometry: ConvGeometry,
 ) -> CubeTensor<R> {
     let ([batch, channels, frames], [_, outputs, k]) = (x.shape().dims(), weight.shape().dims());
-    let Geometry { stride, padding, .. } = geometry;
+    let ConvGeometry { stride, padding, .. } = geometry;
     let samples = (frames - 1) * stride + k - 2 * padding;
     let taps = k / stride;
     let x = readable(permute(x, &[0, 2, 1])); // [B, S, in]

@@ -8,7 +8,7 @@ use burn_flex::FlexTensor;
 use pulp::{Arch, Simd};
 
 use super::{
-    super::super::eight::{BLOCK, BLOCKS, Eight, GROUP, Group, groups_of, parts},
+    super::super::eight::{BLOCK, BLOCKS, GROUP, Group, Q8Rows, groups_of, parts},
     Lines, Weight,
 };
 
@@ -20,7 +20,7 @@ const ZERO: f32 = 8_388_608.0 + 128.0;
 /// The word is a whole group.
 impl Weight for Group {
     fn of(weight: &FlexTensor) -> Option<&[Self]> {
-        (weight.dtype() == DType::I8).then(|| Eight::of(weight).groups())
+        (weight.dtype() == DType::I8).then(|| Q8Rows::of(weight).groups())
     }
 
     fn words(width: usize) -> usize {

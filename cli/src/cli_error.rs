@@ -5,7 +5,7 @@ use crate::exit::{FAILED, USAGE};
 /// An error that only the command line can see, with its remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Refusal {
+pub(crate) struct CliError {
     message: String,
     pub(crate) hint: Option<String>,
     pub(crate) code: u8,
@@ -13,7 +13,7 @@ pub(crate) struct Refusal {
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-impl Refusal {
+impl CliError {
     /// Returns an error for something that cannot be done.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: FAILED, cause: None }
