@@ -94,6 +94,13 @@ fn reason(error: Wrong) -> String {
             format!("an unknown key `{key}`; `{near}` is one")
         }
         Wrong::UnknownKey { key, near: None } => format!("an unknown key `{key}`"),
+        Wrong::UnknownLanguage { code, near } => {
+            let like = match near.first() {
+                Some(near) => format!(", such as {near}"),
+                None => " (en, zh, ja, .., or unknown)".to_owned(),
+            };
+            format!("the language `{code}` is not a code that the model knows{like}")
+        }
         Wrong::RequestSyntax(why) => {
             format!("not an object of caption, lyrics, bpm and so on: {why}")
         }
@@ -127,7 +134,11 @@ mod tests {
         for (json, why) in [
             (r#"{"bpm": 4294967416}"#, "`bpm` 4294967416 is out of range: a whole number from 30"),
             (r#"{"bpm": "fast"}"#, "`bpm` is \"fast\", but it must be a number"),
-            (r#"{"vocal_language": "English"}"#, "English"),
+            (
+                r#"{"language": "English"}"#,
+                "`English` is not a code that the model knows, such as en",
+            ),
+            (r#"{"vocal_language": "klingon"}"#, "knows (en, zh, ja, .., or unknown)"),
             (r#"{"timesignature": "4 beats"}"#, "`timesignature` 4 beats: use 2, 3, 4 or 6"),
             (r#"{"keyscale": "C\nmajor"}"#, "a key is a note and a mode"),
             (r#"{"captoin": "rain"}"#, "an unknown key `captoin`; `caption` is one"),
