@@ -42,7 +42,7 @@ use cubecl_runtime::kernel::CompiledKernel;
 type Cuda = CppCompiler<CudaDialect<CudaWmmaCompiler>>;
 
 /// Source text at the beginning of every kernel for Hopper.
-const HOPPER: &str = include_str!("hopper.cu");
+const HOPPER: &str = include_str!("cuda/hopper.cu");
 
 /// Unused parameters: after the maps, the runtime also passes the tensors of the three maps.
 const MAPPED_3: &str = "bf16*, bf16*, bf16*,";

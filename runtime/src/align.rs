@@ -76,7 +76,7 @@ pub(crate) mod expected {
 
     /// Reads the cases of one algorithm.
     pub(crate) fn cases(name: &str) -> Vec<Value> {
-        let text = include_str!("../../../tests/fixtures/align/expected.json");
+        let text = include_str!("../../tests/fixtures/align/expected.json");
         let all: Value = serde_json::from_str(text).expect("JSON");
         all[name].as_array().expect("cases").clone()
     }
