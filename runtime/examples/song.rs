@@ -16,7 +16,7 @@ use std::{
 use acestep_import::{Folder, LanguageFolder, Layout, built_in};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{
-    Device, Engine, Event, Job, ModelInfo, Observe, Parts, Plan, Request, Residency, Song,
+    Device, Engine, Event, Job, ModelInfo, Networks, Observe, Plan, Request, Residency, Song,
     audio::{
         format::{Encoding, Format},
         write,
@@ -82,7 +82,7 @@ impl Job for Make<'_> {
         let (plan, more) = Plan::resolve(&composed.request, &info)?;
         notices.extend(more);
         notices.iter().for_each(|notice| println!("note: {notice}"));
-        generate(&plan, &Parts::new(model, place, Residency::Last), &watcher)
+        generate(&plan, &Networks::new(model, place, Residency::Last), &watcher)
     }
 }
 // ANCHOR_END: job

@@ -22,7 +22,7 @@ use crate::{
     host::{audio_from_sound, from_host, to_host},
     listen::latents_with,
     observe::{Event, Observe, Stage, check},
-    residency::{Network, Parts},
+    residency::{Network, Networks},
     vae::{self, Tiling},
 };
 
@@ -45,21 +45,21 @@ pub struct Encode {
 pub fn encode<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
     how: Encode,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Array3, Error> {
-    let config = &parts.configs().vae;
+    let config = &networks.configs().vae;
     let audio = to_stereo(audio, config.sampling_rate)?;
     let (frames, channels) = (audio.samples() / config.hop(), config.decoder_input_channels);
     let noise = match how.draw {
         Some((source, seed)) if frames > 0 => {
             let values = source.initial_noise(seed, frames, channels);
-            let tensor = || Ok(from_host(values.clone(), frames, channels, parts.device()));
-            Some(parts.attempt(Stage::VaeEncoder, tensor)?)
+            let tensor = || Ok(from_host(values.clone(), frames, channels, networks.device()));
+            Some(networks.attempt(Stage::VaeEncoder, tensor)?)
         }
         _ => None,
     };
-    let latents = latents_with(&audio, how.tiling, noise, parts, observe)?;
+    let latents = latents_with(&audio, how.tiling, noise, networks, observe)?;
     Ok(Array3::new(latents.dims(), to_host(latents)))
 }
 
@@ -70,11 +70,11 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 pub fn decode<B: Backend, C: Checkpoint<B>>(
     latents: &Array3,
     tiling: Option<Tiling>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Audio, Error> {
     check(observe)?;
-    let config = &parts.configs().vae;
+    let config = &networks.configs().vae;
     let [batch, frames, channels] = latents.shape;
     if batch != 1 || frames == 0 || channels != config.decoder_input_channels {
         return Err(Error::Conflict(format!(
@@ -83,9 +83,9 @@ pub fn decode<B: Backend, C: Checkpoint<B>>(
         )));
     }
     let data = TensorData::new(latents.data.clone(), latents.shape);
-    let tensor = || Ok(Tensor::from_data(data.clone(), parts.device()));
-    let latents = parts.attempt(Stage::Vae, tensor)?;
-    let mut songs = sounds_of(latents, tiling, parts, observe, |song| {
+    let tensor = || Ok(Tensor::from_data(data.clone(), networks.device()));
+    let latents = networks.attempt(Stage::Vae, tensor)?;
+    let mut songs = sounds_of(latents, tiling, networks, observe, |song| {
         song.channels.iter().try_for_each(|channel| require_finite("the VAE", channel))
     })?;
     // The batch size is 1.
@@ -100,25 +100,25 @@ pub fn decode<B: Backend, C: Checkpoint<B>>(
 pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
     latents: Tensor<B, 3>,
     tiling: Option<Tiling>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
     finish: impl Fn(&mut Audio) -> Result<(), Error>,
 ) -> Result<Vec<Audio>, Error> {
     check(observe)?;
     let start = Instant::now();
-    let config = &parts.configs().vae;
+    let config = &networks.configs().vae;
     let (stage, hop) = (Stage::Vae, config.hop());
     let [batch, frames, _] = latents.dims();
-    let songs = parts.run_with_f32_retry(Network::VaeDecoder, observe, |observe| {
+    let songs = networks.run_with_f32_retry(Network::VaeDecoder, observe, |observe| {
         observe.event(Event::Loading(stage));
-        let decoder = parts.vae_decoder()?;
-        let site = parts.site();
-        let widths = Widths::at(&parts.place(Network::VaeDecoder));
+        let decoder = networks.vae_decoder()?;
+        let site = networks.site();
+        let widths = Widths::at(&networks.place(Network::VaeDecoder));
         let parameters = decoder.num_params() as u64;
         let need = |tiling| MemoryNeed::vae(config, parameters, batch, frames, tiling, widths);
         let of_memory = || memory::tiling(Tiling::default(), frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
-        let free = || parts.free();
+        let free = || networks.free();
         let work = |tiling| {
             let sound = vae::decode(&decoder, latents.clone(), hop, tiling, observe)?;
             // A device may fail late: only values that were read back are sure to be computed.

@@ -15,7 +15,7 @@ use crate::{
     audio::loudness::require_finite,
     host::to_host,
     observe::{Event, Observe, Stage, check},
-    residency::{Network, Parts},
+    residency::{Network, Networks},
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
 };
@@ -34,7 +34,7 @@ pub struct Prompt {
 
 /// Conditions of a batch.
 #[derive(Debug, Clone)]
-pub struct Heard<B: Backend> {
+pub struct Conditions<B: Backend> {
     /// The main condition, `[B, L, encoder width]`.
     pub first: Packed<B>,
     /// The condition with the plain caption, if every prompt has one.
@@ -75,33 +75,34 @@ impl<B: Backend> Timbre<B> {
 /// # Errors
 /// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
 pub fn encode<B: Backend, C: Checkpoint<B>>(
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     prompts: &[Prompt],
     timbre: &Timbre<B>,
     observe: &dyn Observe,
-) -> Result<Heard<B>, Error> {
-    listen(parts, &read(parts, prompts, observe)?, timbre, observe)
+) -> Result<Conditions<B>, Error> {
+    let texts = encode_text(networks, prompts, observe)?;
+    encode_condition(networks, &texts, timbre, observe)
 }
 
 /// Second half of [`encode`]: combines encoded texts and a timbre to one condition.
 ///
 /// # Errors
 /// The errors of [`encode`].
-pub fn listen<B: Backend, C: Checkpoint<B>>(
-    parts: &Parts<'_, B, C>,
-    read: &Read<B>,
+pub fn encode_condition<B: Backend, C: Checkpoint<B>>(
+    networks: &Networks<'_, B, C>,
+    texts: &TextStates<B>,
     timbre: &Timbre<B>,
     observe: &dyn Observe,
-) -> Result<Heard<B>, Error> {
-    let Read { caption, plain, lyrics } = read;
+) -> Result<Conditions<B>, Error> {
+    let TextStates { caption, plain, lyrics } = texts;
     check(observe)?;
     let start = Instant::now();
-    let heard = parts.run_with_f32_retry(Network::Conditioner, observe, |observe| {
+    let conditions = networks.run_with_f32_retry(Network::Conditioner, observe, |observe| {
         observe.event(Event::Loading(Stage::Condition));
-        let conditioner = parts.conditioner()?;
+        let conditioner = networks.conditioner()?;
         let advanced = |done| Event::Advanced { stage: Stage::Condition, done, total: 1 };
         observe.event(advanced(0));
-        let listen = |text: &Packed<B>| {
+        let condition = |text: &Packed<B>| {
             conditioner.forward(ConditionInputs {
                 text: text.clone(),
                 lyrics: lyrics.clone(),
@@ -109,19 +110,19 @@ pub fn listen<B: Backend, C: Checkpoint<B>>(
                 timbre_item: timbre.items.clone(),
             })
         };
-        let heard = Heard {
-            first: finite("the condition encoder", listen(caption))?,
-            later: match plain.as_ref().map(listen) {
+        let conditions = Conditions {
+            first: finite("the condition encoder", condition(caption))?,
+            later: match plain.as_ref().map(condition) {
                 Some(later) => Some(finite("the condition encoder", later)?),
                 None => None,
             },
             null: conditioner.null_condition(),
         };
         observe.event(advanced(1));
-        Ok(heard)
+        Ok(conditions)
     })?;
     observe.event(Event::Finished { stage: Stage::Condition, elapsed: start.elapsed() });
-    Ok(heard)
+    Ok(conditions)
 }
 
 /// Returns an error unless all of a stage's output is finite.
@@ -132,7 +133,7 @@ fn finite<B: Backend>(stage: &str, given: Packed<B>) -> Result<Packed<B>, Error>
 
 /// Texts after the text encoder.
 #[derive(Debug, Clone)]
-pub struct Read<B: Backend> {
+pub struct TextStates<B: Backend> {
     caption: Packed<B>,
     plain: Option<Packed<B>>,
     lyrics: Packed<B>,
@@ -142,11 +143,11 @@ pub struct Read<B: Backend> {
 ///
 /// # Errors
 /// The errors of [`encode`].
-pub fn read<B: Backend, C: Checkpoint<B>>(
-    parts: &Parts<'_, B, C>,
+pub fn encode_text<B: Backend, C: Checkpoint<B>>(
+    networks: &Networks<'_, B, C>,
     prompts: &[Prompt],
     observe: &dyn Observe,
-) -> Result<Read<B>, Error> {
+) -> Result<TextStates<B>, Error> {
     check(observe)?;
     let start = Instant::now();
     let stage = Stage::TextEncoder;
@@ -155,24 +156,24 @@ pub fn read<B: Backend, C: Checkpoint<B>>(
     let plain: Option<Vec<&str>> =
         prompts.iter().map(|prompt| prompt.plain_caption.as_deref()).collect();
 
-    let captions = Tokens::new(parts, &captions, CAPTION_TOKENS)?;
-    let lyrics = Tokens::new(parts, &lyrics, LYRIC_TOKENS)?;
+    let captions = Tokens::new(networks, &captions, CAPTION_TOKENS)?;
+    let lyrics = Tokens::new(networks, &lyrics, LYRIC_TOKENS)?;
     let plain = match plain {
         Some(texts) => {
-            let own = Tokens::new(parts, &texts, CAPTION_TOKENS)?;
+            let own = Tokens::new(networks, &texts, CAPTION_TOKENS)?;
             // Upstream truncates or pads this prompt to the length of the other.
             let ids = own.rows_without_padding();
-            Some(Tokens::fitted(ids, captions.length(), parts.pad_token_id()?))
+            Some(Tokens::fitted(ids, captions.length(), networks.pad_token_id()?))
         }
         None => None,
     };
 
-    let device = parts.device();
-    let read = parts.run_with_f32_retry(Network::TextEncoder, observe, |observe| {
+    let device = networks.device();
+    let read = networks.run_with_f32_retry(Network::TextEncoder, observe, |observe| {
         observe.event(Event::Loading(stage));
-        let encoder = parts.text_encoder()?;
+        let encoder = networks.text_encoder()?;
         observe.event(Event::Advanced { stage, done: 0, total: 1 });
-        let read = Read {
+        let read = TextStates {
             caption: finite("the text encoder", captions.encode(&encoder, device)?)?,
             plain: match &plain {
                 Some(plain) => Some(finite("the text encoder", plain.encode(&encoder, device)?)?),

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use acestep_model::{Checkpoint, Place};
-//! use acestep_runtime::{ModelInfo, Parts, Plan, Request, Residency, Unobserved, generate};
+//! use acestep_runtime::{ModelInfo, Networks, Plan, Request, Residency, Unobserved, generate};
 //! use burn_flex::{Flex, FlexDevice};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let model = acestep_import::open_tiny()?; // random weights; `open("turbo", &layout)` is a released one
@@ -13,7 +13,7 @@
 //! let caption = Some("a calm piano melody".to_owned());
 //! let request = Request { caption, duration: Some(1.0), ..Request::default() };
 //! let (plan, _notices) = Plan::resolve(&request, &info)?;
-//! let parts = Parts::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! let parts = Networks::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
 //! for song in generate(&plan, &parts, &Unobserved)? {
 //!     assert_eq!((song.audio.sample_rate, song.audio.samples()), (48_000, 48_000));
 //! }
@@ -26,7 +26,7 @@
 //! ```
 //! use acestep_model::{Checkpoint, Place};
 //! use acestep_runtime::{
-//!     Error, Event, ModelInfo, Observe, Parts, Plan, Request, Residency, generate,
+//!     Error, Event, ModelInfo, Observe, Networks, Plan, Request, Residency, generate,
 //! };
 //! use burn_flex::{Flex, FlexDevice};
 //!
@@ -47,7 +47,7 @@
 //! # let info = ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Flex>::configs(&model));
 //! # let request = Request { caption: Some("rain".to_owned()), duration: Some(1.0), ..Request::default() };
 //! # let (plan, _notices) = Plan::resolve(&request, &info)?;
-//! # let parts = Parts::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! # let parts = Networks::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
 //! let stopped = generate(&plan, &parts, &Watcher);
 //! assert!(matches!(stopped, Err(Error::Cancelled)));
 //! # Ok(())
@@ -123,5 +123,5 @@ pub use observe::{Event, Observe, Stage, Unobserved};
 pub use pipeline::{Song, generate};
 pub use plan::Plan;
 pub use request::Request;
-pub use residency::{Network, Parts, Residency};
+pub use residency::{Network, Networks, Residency};
 pub use suggest::nearest;

@@ -19,7 +19,7 @@ use crate::{
     },
     host::to_host,
     observe::{Event, Observe, Stage, check},
-    residency::{Network, Parts},
+    residency::{Network, Networks},
     vae::{self, Tiling},
 };
 
@@ -39,12 +39,12 @@ pub const CODES_AT_ONCE: usize = 500;
 // ANCHOR: codes_of
 pub fn codes_of<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
-    let audio = to_stereo(audio, parts.configs().vae.sampling_rate)?;
-    let latents = latents_of(&audio, parts, observe)?; // [1, T, C]
-    codes_of_latents(latents, parts, observe)
+    let audio = to_stereo(audio, networks.configs().vae.sampling_rate)?;
+    let latents = latents_of(&audio, networks, observe)?; // [1, T, C]
+    codes_of_latents(latents, networks, observe)
 }
 // ANCHOR_END: codes_of
 
@@ -57,10 +57,10 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 /// The errors of [`codes_of`].
 pub fn latents_of<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
-    latents_with(audio, None, None, parts, observe)
+    latents_with(audio, None, None, networks, observe)
 }
 
 /// Like [`latents_of`], with the user's tiles, or with a sample of the distribution by `noise`,
@@ -72,11 +72,11 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     audio: &Audio,
     tiling: Option<Tiling>,
     noise: Option<Tensor<B, 3>>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
-    let config = &parts.configs().vae;
+    let config = &networks.configs().vae;
     let (samples, hop) = (audio.samples(), config.hop());
     if samples < hop {
         let least = hop as f64 / f64::from(config.sampling_rate);
@@ -86,17 +86,17 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
     let values = TensorData::new(audio.channels.concat(), [1, audio.channels.len(), samples]);
     // [1, 2, S]
     let stage = Stage::VaeEncoder;
-    let sound = parts.attempt(stage, || Ok(Tensor::from_data(values, parts.device())))?;
-    let latents = parts.run_with_f32_retry(Network::VaeEncoder, observe, |observe| {
+    let sound = networks.attempt(stage, || Ok(Tensor::from_data(values, networks.device())))?;
+    let latents = networks.run_with_f32_retry(Network::VaeEncoder, observe, |observe| {
         observe.event(Event::Loading(stage));
-        let encoder = parts.vae_encoder()?;
-        let (frames, site) = (samples / hop, parts.site());
-        let widths = Widths::at(&parts.place(Network::VaeEncoder));
+        let encoder = networks.vae_encoder()?;
+        let (frames, site) = (samples / hop, networks.site());
+        let widths = Widths::at(&networks.place(Network::VaeEncoder));
         let parameters = encoder.num_params() as u64;
         let need = |tiling| MemoryNeed::vae_encoder(config, parameters, frames, tiling, widths);
         let of_memory = || memory::tiling(Tiling::ENCODE, frames, &site.room, 0, need);
         let tiling = tiling.unwrap_or_else(of_memory);
-        let free = || parts.free();
+        let free = || networks.free();
         let work = |tiling| {
             let (sound, noise) = (sound.clone(), noise.clone());
             let latents = vae::encode_with(&encoder, sound, noise, hop, tiling, observe)?;
@@ -119,19 +119,19 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
 /// The errors of [`codes_of`].
 pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
     latents: Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
     check(observe)?;
     let start = Instant::now();
-    let silence = parts.attempt(Stage::Codes, || parts.silence_latent())?; // [1, stored, C]
-    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
+    let silence = networks.attempt(Stage::Codes, || networks.silence_latent())?; // [1, stored, C]
+    let at_once = CODES_AT_ONCE * networks.configs().dit.pool_window_size;
     let frames = latents.dims()[1];
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
     let total = starts.len();
-    let codes = parts.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
+    let codes = networks.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
+        let codec = networks.audio_codec()?;
         observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
         let mut codes = Vec::new();
         for (index, &start) in starts.iter().enumerate() {

@@ -26,7 +26,7 @@ use crate::{
     },
     host::{from_host, to_host},
     observe::{Event, Observe, Stage, check},
-    residency::{Network, Parts},
+    residency::{Network, Networks},
 };
 
 pub use many::{Wanted, generate_all};
@@ -50,11 +50,11 @@ pub struct Song {
 // ANCHOR: generate
 pub fn generate<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
-    let prepared = prepare(plan, parts, observe)?; // [B, L, H], [B, T, C]
-    render(plan, parts, prepared, observe)
+    let prepared = prepare(plan, networks, observe)?; // [B, L, H], [B, T, C]
+    render(plan, networks, prepared, observe)
 }
 // ANCHOR_END: generate
 
@@ -64,11 +64,11 @@ pub fn generate<B: Backend, C: Checkpoint<B>>(
 /// As [`generate`].
 pub fn render<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
-    let rendered = render_and_align(plan, Extras::default(), parts, prepared, observe)?;
+    let rendered = render_and_align(plan, Extras::default(), networks, prepared, observe)?;
     Ok(rendered.songs)
 }
 
@@ -90,18 +90,18 @@ pub struct Rendered {
 pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     wants: Extras,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Rendered, Error> {
     let followed = prepared.tracks.first.clone();
     // ANCHOR: render
-    let latents = denoise(plan, parts, prepared, observe)?; // [B, T, C]
+    let latents = denoise(plan, networks, prepared, observe)?; // [B, T, C]
     // Before decoding, because the transformer may still be in memory.
-    let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
-    let songs = decode_songs(plan, parts, latents.clone(), observe)?;
+    let aligned = align::gaze::songs(plan, wants, networks, &followed, &latents, observe);
+    let songs = decode_songs(plan, networks, latents.clone(), observe)?;
     // ANCHOR_END: render
-    let latents = trim_to_host(plan, latents, parts)?;
+    let latents = trim_to_host(plan, latents, networks)?;
     Ok(Rendered { songs, latents, aligned })
 }
 
@@ -109,11 +109,11 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
 fn trim_to_host<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     latents: Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
 ) -> Result<Vec<Array3>, Error> {
     let heard = latents.narrow(1, 0, plan.frames);
     let [_, frames, channels] = heard.dims();
-    let values = parts.attempt(Stage::Diffusion, || Ok(to_host(heard)))?;
+    let values = networks.attempt(Stage::Diffusion, || Ok(to_host(heard)))?;
     let song = |song: &[f32]| Array3::new([1, frames, channels], song.to_vec());
     Ok(values.chunks(frames * channels).map(song).collect())
 }
@@ -124,11 +124,11 @@ fn trim_to_host<B: Backend, C: Checkpoint<B>>(
 /// As [`generate`].
 pub fn decode_songs<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
-    let songs = decode(plan, parts, latents, observe)?; // B times [2, S]
+    let songs = decode(plan, networks, latents, observe)?; // B times [2, S]
     Ok(finish(plan, songs, observe))
 }
 
@@ -138,7 +138,7 @@ pub fn decode_songs<B: Backend, C: Checkpoint<B>>(
 /// As [`generate`].
 pub fn denoise<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
@@ -148,12 +148,12 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
     let [_, frames, channels] = from.noise.dims();
     let step_noise = |step: usize| {
         let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
-        from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, parts.device())
+        from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, networks.device())
     };
     let sampling = plan.sampling();
-    let latents = parts.run_with_f32_retry(Network::Dit, observe, |observe| {
+    let latents = networks.run_with_f32_retry(Network::Dit, observe, |observe| {
         observe.event(Event::Loading(Stage::Diffusion));
-        let dit = parts.dit()?;
+        let dit = networks.dit()?;
         let latents = match (&plan.flow_edit, &edited) {
             (Some(settings), Some(Edited { song, source })) => {
                 let side = |track: &Track<B>| Side {
@@ -170,7 +170,7 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
                     settings.seeds.iter().map(|&seed| plan.noise.stream(seed)).collect();
                 let draw = || {
                     let noise = streams.iter_mut().flat_map(|it| it.draw(frames, channels));
-                    from_host(noise.collect(), frames, channels, parts.device())
+                    from_host(noise.collect(), frames, channels, networks.device())
                 };
                 flow::edit::edit(&dit, &edit, &sampling, draw, observe)?
             }
@@ -187,11 +187,11 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
 /// Decodes audible sound, one song per seed, cut to the requested length.
 fn decode<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Audio>, Error> {
-    sounds_of(latents, Some(plan.tiling), parts, observe, |song| {
+    sounds_of(latents, Some(plan.tiling), networks, observe, |song| {
         song.crop(plan.samples());
         require_sound("the VAE", song)
     })

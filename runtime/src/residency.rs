@@ -33,17 +33,17 @@ pub enum Residency {
 /// One of the networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// See [`Parts::text_encoder`].
+    /// See [`Networks::text_encoder`].
     TextEncoder,
-    /// See [`Parts::conditioner`].
+    /// See [`Networks::conditioner`].
     Conditioner,
-    /// See [`Parts::audio_codec`].
+    /// See [`Networks::audio_codec`].
     AudioCodec,
-    /// See [`Parts::dit`].
+    /// See [`Networks::dit`].
     Dit,
-    /// See [`Parts::vae_decoder`].
+    /// See [`Networks::vae_decoder`].
     VaeDecoder,
-    /// See [`Parts::vae_encoder`].
+    /// See [`Networks::vae_encoder`].
     VaeEncoder,
 }
 
@@ -88,7 +88,7 @@ impl Network {
 /// A handle that a method returns lives as long as its statement. Then the network is dropped, so
 /// only one is in memory at a time, unless they are [`Residency::Kept`].
 #[derive(Debug)]
-pub struct Parts<'a, B: Backend, C> {
+pub struct Networks<'a, B: Backend, C> {
     checkpoint: &'a C,
     device: B::Device,
     site: DeviceTarget,
@@ -107,7 +107,7 @@ pub struct Parts<'a, B: Backend, C> {
 
 type Slot<T> = RefCell<Option<Rc<T>>>;
 
-impl<'a, B: Backend, C: Checkpoint<B>> Parts<'a, B, C> {
+impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// All networks in `place`; those besides the diffusion transformer have the type of
     /// [`of_others`]. Nothing is loaded yet.
     pub fn new(checkpoint: &'a C, place: Place<B>, residency: Residency) -> Self {

@@ -24,7 +24,7 @@ use crate::{
     listen,
     observe::Observe,
     plan::{Added, MaskMode},
-    residency::Parts,
+    residency::Networks,
     sounds::Sound,
 };
 
@@ -34,15 +34,16 @@ use crate::{
 /// The errors of [`listen::latents_of`].
 pub fn latents<B: Backend, C: Checkpoint<B>>(
     sound: &Sound,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     match sound {
-        Sound::Audio(audio) => listen::latents_of(audio, parts, observe),
+        Sound::Audio(audio) => listen::latents_of(audio, networks, observe),
         Sound::Latents(latents) => {
             let Array3 { shape, data } = Array3::clone(latents);
             let data = TensorData::new(data, shape);
-            parts.attempt(crate::Stage::Condition, || Ok(Tensor::from_data(data, parts.device())))
+            networks
+                .attempt(crate::Stage::Condition, || Ok(Tensor::from_data(data, networks.device())))
         }
     }
 }
@@ -55,7 +56,7 @@ pub fn latents<B: Backend, C: Checkpoint<B>>(
 pub fn target<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     stored_silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Option<Tensor<B, 3>>, Error> {
     let Some(source) = &plan.source else { return Ok(None) };
@@ -66,7 +67,7 @@ pub fn target<B: Backend, C: Checkpoint<B>>(
         }
         source => source.clone(),
     };
-    let target = latents(&longer, parts, observe)?;
+    let target = latents(&longer, networks, observe)?;
     let before = match source {
         Sound::Audio(_) => 0,
         Sound::Latents(_) => plan.added.before / plan.hop,

@@ -7,7 +7,7 @@
 use acestep_model::{Backend, Checkpoint, acestep::Packed, qwen3};
 use burn::tensor::{Int, Tensor, TensorData};
 
-use crate::{Error, residency::Parts};
+use crate::{Error, residency::Networks};
 
 /// Maximum tokens of a caption prompt; the rest is cut off.
 pub const CAPTION_TOKENS: usize = 256;
@@ -30,14 +30,14 @@ impl Tokens {
     /// # Errors
     /// [`Error::Checkpoint`] if the tokenizer cannot be read.
     pub fn new<B: Backend, C: Checkpoint<B>>(
-        parts: &Parts<'_, B, C>,
+        networks: &Networks<'_, B, C>,
         texts: &[&str],
         most: usize,
     ) -> Result<Self, Error> {
-        let ids = texts.iter().map(|text| parts.token_ids(text, most));
+        let ids = texts.iter().map(|text| networks.token_ids(text, most));
         let ids: Vec<Vec<u32>> = ids.collect::<Result<_, _>>()?;
         let longest = ids.iter().map(Vec::len).max().unwrap_or(0);
-        Ok(Self::fitted(ids, longest, parts.pad_token_id()?))
+        Ok(Self::fitted(ids, longest, networks.pad_token_id()?))
     }
 
     /// Truncates or pads every row to `length`.

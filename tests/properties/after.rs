@@ -7,7 +7,7 @@ use acestep_model::{
     qwen3::Causal,
 };
 use acestep_runtime::{
-    Parts, Request, Residency, Unobserved,
+    Networks, Request, Residency, Unobserved,
     align::{Aligned, Extras},
     host::to_host,
     lm::pmi::{LanguageScore, mean, read},
@@ -121,9 +121,9 @@ fn a_head_looks_the_same_whoever_else_is_asked() {
 fn aligned(request: &Request, wants: Extras) -> Vec<Aligned> {
     let model = turbo();
     let plan = plan(request, &model);
-    let parts = Parts::new(&model, place(), Residency::WhileUsed);
-    let prepared = pipeline::prepare(&plan, &parts, &Unobserved).expect("prepared");
-    let rendered = pipeline::render_and_align(&plan, wants, &parts, prepared, &Unobserved);
+    let networks = Networks::new(&model, place(), Residency::WhileUsed);
+    let prepared = pipeline::prepare(&plan, &networks, &Unobserved).expect("prepared");
+    let rendered = pipeline::render_and_align(&plan, wants, &networks, prepared, &Unobserved);
     rendered.expect("songs").aligned.expect("aligned")
 }
 
@@ -180,10 +180,10 @@ fn a_song_without_words_has_no_lines() {
 fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
     let model = base();
     let plan = plan(&Request { inference_steps: Some(2), ..request() }, &model);
-    let parts = Parts::new(&model, place(), Residency::WhileUsed);
-    let prepared = pipeline::prepare(&plan, &parts, &Unobserved).expect("prepared");
+    let networks = Networks::new(&model, place(), Residency::WhileUsed);
+    let prepared = pipeline::prepare(&plan, &networks, &Unobserved).expect("prepared");
     let wants = Extras { lines: true, score: false };
-    let rendered = pipeline::render_and_align(&plan, wants, &parts, prepared, &Unobserved);
+    let rendered = pipeline::render_and_align(&plan, wants, &networks, prepared, &Unobserved);
     let rendered = rendered.expect("songs");
     assert_eq!(rendered.songs.len(), 1);
     let error = rendered.aligned.expect_err("unknown");

@@ -2,7 +2,7 @@
 
 use acestep_import::Folder;
 use acestep_runtime::{
-    Error, Parts, Request, Residency, Unobserved,
+    Error, Networks, Request, Residency, Unobserved,
     exchange::Conditioning,
     files::Existing,
     pipeline::{Prepared, prepare, render},
@@ -11,16 +11,16 @@ use acestep_tests::{Cpu, base, place, plan, request, songs, turbo};
 
 fn there_and_back(request: &Request, model: &Folder) {
     let plan = plan(request, model);
-    let parts = Parts::<Cpu, _>::new(model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
     let folder = tempfile::tempdir().expect("a folder");
 
-    let prepared = prepare(&plan, &parts, &Unobserved).expect("conditioning");
+    let prepared = prepare(&plan, &networks, &Unobserved).expect("conditioning");
     let written = prepared.to_conditioning().expect("one track");
     written.save(folder.path(), Existing::Keep).expect("written");
 
     let read = Conditioning::load(folder.path()).expect("read");
-    let prepared = Prepared::from_conditioning(read, &plan, &parts).expect("it fits");
-    let song = render(&plan, &parts, prepared, &Unobserved).expect("songs");
+    let prepared = Prepared::from_conditioning(read, &plan, &networks).expect("it fits");
+    let song = render(&plan, &networks, prepared, &Unobserved).expect("songs");
     assert_eq!(song, songs(&plan, model).expect("songs"));
 }
 
@@ -37,11 +37,11 @@ fn a_guided_song_from_files_is_the_song_from_its_caption() {
 #[test]
 fn conditioning_of_another_length_is_refused_with_both_shapes() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
-    let short = prepare(&plan(&request(), &model), &parts, &Unobserved).expect("conditioning");
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let short = prepare(&plan(&request(), &model), &networks, &Unobserved).expect("conditioning");
     let long = plan(&Request { duration: Some(8.0), ..request() }, &model);
     let conditioning = short.to_conditioning().expect("one track");
-    let error = Prepared::from_conditioning(conditioning, &long, &parts).expect_err("too short");
+    let error = Prepared::from_conditioning(conditioning, &long, &networks).expect_err("too short");
     assert!(matches!(error, Error::Conflict(_)));
     assert_eq!(
         error.to_string(),
@@ -59,7 +59,7 @@ fn two_tracks_are_not_written_as_one() {
         duration: None,
         ..request()
     };
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
-    let prepared = prepare(&plan(&request, &model), &parts, &Unobserved).expect("conditioning");
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let prepared = prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning");
     assert!(matches!(prepared.to_conditioning(), Err(Error::Conflict(_))));
 }

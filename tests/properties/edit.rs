@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use acestep_import::Folder;
 use acestep_runtime::{
-    Parts, Request, Residency, Unobserved,
+    Networks, Request, Residency, Unobserved,
     flow::{
         self, Sampling, Start, Tracks,
         edit::{Edit, Side, Window},
@@ -41,8 +41,8 @@ impl Scene {
     fn new(model: Folder) -> Self {
         let tracks = |caption: &str| {
             let request = Request { caption: Some(caption.into()), ..request() };
-            let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
-            prepare(&plan(&request, &model), &parts, &Unobserved).expect("conditioning").tracks
+            let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+            prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning").tracks
         };
         let (source, target) = (tracks("a calm piano"), tracks("a loud brass band"));
         let [_, frames, twice] = source.first.context.dims();
@@ -55,8 +55,8 @@ impl Scene {
     }
 
     fn sampled(&self, tracks: &Tracks<Cpu>, start: Start<Cpu>, schedule: &Schedule) -> Latents {
-        let parts = Parts::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
-        let dit = parts.dit().expect("a transformer");
+        let networks = Networks::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
+        let dit = networks.dit().expect("a transformer");
         let sampling = Sampling::new(schedule, Solver::Euler, self.model.is_turbo());
         let none = |_| unreachable!("no step draws");
         flow::sample(&dit, tracks, start, &sampling, none, &Unobserved).expect("latents")
@@ -70,7 +70,7 @@ impl Scene {
         schedule: &Schedule,
         seeds: &[u64],
     ) -> Latents {
-        let parts = Parts::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
         let side = |tracks: &Tracks<Cpu>| Side {
             track: tracks.first.clone(),
             steering: tracks.steering.clone(),
@@ -84,7 +84,7 @@ impl Scene {
         let drawn = Cell::new(0);
         let draw = || self.noise(seeds[drawn.replace(drawn.get() + 1)]);
         let sampling = Sampling::new(schedule, Solver::Euler, self.model.is_turbo());
-        let dit = parts.dit().expect("a transformer");
+        let dit = networks.dit().expect("a transformer");
         let edited = flow::edit::edit(&dit, &edit, &sampling, draw, &Unobserved);
         assert_eq!(drawn.get(), seeds.len(), "draws");
         edited.expect("latents")

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use acestep_import::Part;
-use acestep_runtime::{Error, Event, Observe, Parts, Request, Residency, Stage, generate};
+use acestep_runtime::{Error, Event, Networks, Observe, Request, Residency, Stage, generate};
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, songs, turbo};
 use burn::{
     module::{Module, ModuleMapper, Param},
@@ -96,8 +96,11 @@ fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
     for stage in [Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Diffusion, Stage::Vae]
     {
         let watch = StopAt { stage, reached: Cell::new(false) };
-        let result =
-            generate(&plan, &Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed), &watch);
+        let result = generate(
+            &plan,
+            &Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed),
+            &watch,
+        );
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
         assert!(watch.reached.get(), "{stage:?}");
     }

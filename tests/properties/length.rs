@@ -1,7 +1,7 @@
 //! A song has exactly the requested length: `floor(25 seconds)` frames of 1920 samples.
 
 use acestep_model::{Checkpoint, Configs, oobleck};
-use acestep_runtime::{Parts, Plan, Request, Residency, Unobserved, generate};
+use acestep_runtime::{Networks, Plan, Request, Residency, Unobserved, generate};
 use acestep_tests::{Altered, Change, Cpu, DEVICE, info, place, plan, request, songs, turbo};
 
 fn lasting(seconds: f64) -> Request {
@@ -76,12 +76,12 @@ impl Change for Slim {
 #[test]
 fn every_length_up_to_a_minute_is_rendered_to_the_sample() {
     let slim = Altered::new(Slim::new());
-    let parts = Parts::<Cpu, _>::new(&slim, place(), Residency::Kept);
+    let networks = Networks::<Cpu, _>::new(&slim, place(), Residency::Kept);
     for centiseconds in (100u64..=6000).step_by(197) {
         let seconds = centiseconds as f64 / 100.0;
         let one_step = Request { timesteps: Some(vec![1.0]), ..lasting(seconds) };
         let song =
-            &generate(&plan(&one_step, &slim.model), &parts, &Unobserved).expect("a song")[0];
+            &generate(&plan(&one_step, &slim.model), &networks, &Unobserved).expect("a song")[0];
         let samples = (centiseconds * 25 / 100) as usize * 1920;
         assert!(song.audio.channels.iter().all(|c| c.len() == samples), "{seconds} s");
     }

@@ -4,7 +4,7 @@ use std::{cell::RefCell, f64::consts::TAU};
 
 use acestep_model::{Checkpoint, oobleck::Encoder};
 use acestep_runtime::{
-    Error, Event, Observe, Parts, Residency, Stage, Unobserved,
+    Error, Event, Networks, Observe, Residency, Stage, Unobserved,
     audio::Audio,
     flow::noise::NoiseSource,
     host::to_host,
@@ -98,17 +98,17 @@ fn source() -> Audio {
 fn a_sound_has_the_latents_and_codes_of_the_reference() {
     let golden = Golden::open("a/e2e.safetensors");
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
-    let latents = latents_of(&source(), &parts, &Unobserved).expect("latents");
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let latents = latents_of(&source(), &networks, &Unobserved).expect("latents");
     assert_eq!(latents.dims(), [1, 132, 16]);
     let (shape, expected) = golden.f32("cover.src_latents");
     assert_eq!(shape, [1, 64, 16]);
     let change = largest_difference(expected.iter().zip(&to_host(latents)));
     assert!(change < FLOAT_NOISE, "{change}");
 
-    let codes = codes_of(&source(), &parts, &Unobserved).expect("codes");
+    let codes = codes_of(&source(), &networks, &Unobserved).expect("codes");
     assert_eq!(codes.len(), 27, "132 frames and three of silence");
-    let hints = parts.audio_codec().expect("a codec").decode(&[codes], &DEVICE);
+    let hints = networks.audio_codec().expect("a codec").decode(&[codes], &DEVICE);
     let (shape, context) = golden.f32("cover.context_latents");
     assert_eq!(shape, [1, 48, 32]);
     let expected: Vec<f32> = context.chunks(32).flat_map(|row| row[..16].to_vec()).collect();
@@ -121,12 +121,12 @@ fn a_sound_has_the_latents_and_codes_of_the_reference() {
 fn latents_have_the_codes_of_the_reference() {
     let golden = Golden::open("a/audio_tokenizer.safetensors");
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
     // 40 frames, and 33, which are padded with silence.
     for case in ["tok0", "tok2"] {
         let (shape, values) = golden.f32(&format!("{case}.latents"));
         let latents = Tensor::from_data(TensorData::new(values, [1, shape[1], shape[2]]), &DEVICE);
-        let codes = codes_of_latents(latents, &parts, &Unobserved).expect("codes");
+        let codes = codes_of_latents(latents, &networks, &Unobserved).expect("codes");
         let expected = golden.i64(&format!("{case}.indices"));
         assert_eq!(codes.iter().map(|&c| i64::from(c)).collect::<Vec<_>>(), expected, "{case}");
     }
@@ -136,14 +136,14 @@ fn latents_have_the_codes_of_the_reference() {
 #[test]
 fn codes_do_not_depend_on_how_many_are_made_at_once() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
     let frames = 2 * 2500 + 3;
     let values = NoiseSource::default().initial_noise(3, frames, 16);
     let latents: Tensor<Cpu, 3> =
         Tensor::from_data(TensorData::new(values, [1, frames, 16]), &DEVICE);
-    let codes = codes_of_latents(latents.clone(), &parts, &Unobserved).expect("codes");
-    let codec = parts.audio_codec().expect("a codec");
-    let silence = parts.silence_latent().expect("silence");
+    let codes = codes_of_latents(latents.clone(), &networks, &Unobserved).expect("codes");
+    let codec = networks.audio_codec().expect("a codec");
+    let silence = networks.silence_latent().expect("silence");
     let (_, whole) = codec.tokenizer().forward(latents, silence);
     let whole: Vec<u32> = to_host(whole.float()).into_iter().map(|code| code as u32).collect();
     assert_eq!(codes, whole);
@@ -154,34 +154,34 @@ fn codes_do_not_depend_on_how_many_are_made_at_once() {
 #[test]
 fn a_mono_song_at_another_rate_has_five_codes_a_second() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
     let sine = (0..44_100).map(|i| (TAU * 330.0 * f64::from(i) / 22_050.0).sin() as f32 * 0.3);
     let audio = Audio { channels: vec![sine.collect()], sample_rate: 22_050 };
-    assert_eq!(codes_of(&audio, &parts, &Unobserved).expect("codes").len(), 10);
+    assert_eq!(codes_of(&audio, &networks, &Unobserved).expect("codes").len(), 10);
 }
 
 #[test]
 fn less_than_a_frame_is_too_short_and_a_frame_is_not() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
     let audio = |samples| Audio { channels: vec![vec![0.1; samples]; 2], sample_rate: 48_000 };
     for samples in [0, 1919] {
-        let error = codes_of(&audio(samples), &parts, &Unobserved).expect_err("too short");
+        let error = codes_of(&audio(samples), &networks, &Unobserved).expect_err("too short");
         assert!(matches!(error, Error::TooShort { .. }), "{error}");
     }
-    let error = codes_of(&audio(960), &parts, &Unobserved).expect_err("too short");
+    let error = codes_of(&audio(960), &networks, &Unobserved).expect_err("too short");
     let text = "0.020 s of sound are too short to listen to: one frame is 0.040 s";
     assert_eq!(error.to_string(), text);
-    assert_eq!(codes_of(&audio(1920), &parts, &Unobserved).expect("codes").len(), 1);
+    assert_eq!(codes_of(&audio(1920), &networks, &Unobserved).expect("codes").len(), 1);
 }
 
 #[test]
 fn a_value_that_is_no_number_is_an_error_and_no_code() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
     let mut audio = Audio { channels: vec![vec![0.1; 9600]; 2], sample_rate: 48_000 };
     audio.channels[0][4000] = f32::NAN;
-    let error = codes_of(&audio, &parts, &Unobserved).expect_err("NaN");
+    let error = codes_of(&audio, &networks, &Unobserved).expect_err("NaN");
     assert!(error.to_string().starts_with("the encoder of the VAE gave"), "{error}");
 }
 
@@ -215,16 +215,16 @@ impl Observe for Diary {
 #[test]
 fn both_stages_are_told_and_either_can_be_stopped() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
     let audio = Audio { channels: vec![vec![0.1; 4800]; 2], sample_rate: 48_000 };
     let diary = |stop_at| Diary { events: RefCell::default(), stop_at };
     let watched = diary(None);
-    codes_of(&audio, &parts, &watched).expect("codes");
+    codes_of(&audio, &networks, &watched).expect("codes");
     let told = |stage| [Some((0, 0)), Some((0, 1)), Some((1, 1)), None].map(|what| (stage, what));
     let expected = [told(Stage::VaeEncoder), told(Stage::Codes)].concat();
     assert_eq!(*watched.events.borrow(), expected);
     for stage in [Stage::VaeEncoder, Stage::Codes] {
-        let result = codes_of(&audio, &parts, &diary(Some(stage)));
+        let result = codes_of(&audio, &networks, &diary(Some(stage)));
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
     }
 }

@@ -11,7 +11,7 @@ use acestep_model::{
     qwen3,
 };
 use acestep_runtime::{
-    Device, Error, Event, Network, Observe, Parts, Request, Residency, Song,
+    Device, Error, Event, Network, Networks, Observe, Request, Residency, Song,
     device::{DeviceTarget, memory::MemoryInfo},
     flow::noise::NoiseSource,
     generate,
@@ -188,9 +188,9 @@ fn a_song_is_made_in_every_type() {
     let model = turbo();
     let plan = plan(&covering(), &model);
     let song = |dtype| {
-        let parts = Parts::<Cpu, _>::new(&model, narrow(dtype), Residency::WhileUsed);
+        let networks = Networks::<Cpu, _>::new(&model, narrow(dtype), Residency::WhileUsed);
         let watch = Watch::default();
-        let song = generate(&plan, &parts, &watch).expect("a song").remove(0);
+        let song = generate(&plan, &networks, &watch).expect("a song").remove(0);
         assert_eq!(watch.0.take(), Vec::<String>::new(), "{dtype:?}");
         song.audio.channels.concat()
     };
@@ -233,14 +233,14 @@ fn louder(
     dtype: DType,
 ) -> (Result<Vec<Song>, Error>, Vec<String>) {
     let model = Altered::new(Louder { part, factor });
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Kept).with(network, dtype);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept).with(network, dtype);
     let plan = plan(&covering(), &model.model);
     let watch = Watch::default();
-    let songs = generate(&plan, &parts, &watch);
+    let songs = generate(&plan, &networks, &watch);
     let told = watch.0.take();
     if songs.is_ok() && dtype != DType::F32 {
         // The network stays in f32 after the retry, so the next song has no notice.
-        let next = generate(&plan, &parts, &watch).expect("a song");
+        let next = generate(&plan, &networks, &watch).expect("a song");
         assert_eq!((Some(next), watch.0.take()), (songs.as_ref().ok().cloned(), vec![]), "{part}");
     }
     (songs, told)
@@ -276,11 +276,11 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
     let plan = plan(&covering(), &model.model);
     let song = |free| {
         let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
-        let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
+        let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
             .with(Network::Dit, DType::F16)
             .at(DeviceTarget { device: Device::Cuda(0), room });
         let watch = Watch::default();
-        (generate(&plan, &parts, &watch).map(drop), watch.0.take().len())
+        (generate(&plan, &networks, &watch).map(drop), watch.0.take().len())
     };
     assert!(matches!(song(1_000_000_000), (Ok(()), 1)));
     let (error, told) = song(1_000_000);

@@ -7,7 +7,7 @@ use std::{
 
 use acestep_import::Part;
 use acestep_runtime::{
-    Device, Error, Event, Observe, Parts, Request, Residency, Stage, Unobserved,
+    Device, Error, Event, Networks, Observe, Request, Residency, Stage, Unobserved,
     align::Extras,
     device::{DeviceTarget, memory::MemoryInfo},
     generate,
@@ -33,12 +33,12 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plan = plan(&request, &model.model);
 
-    let fresh = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let fresh = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
     let song = generate(&plan, &fresh, &Unobserved).expect("a song");
     assert_eq!(generate(&plan, &fresh, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.replace(0), 10);
 
-    let kept = Parts::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let kept = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.get(), 5);
@@ -59,11 +59,11 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plans = [coded(7, "rain"), coded(8, "rain"), coded(7, "sun")]
         .map(|request| plan(&request, &model.model));
-    let fresh = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let fresh = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
     let alone = plans.each_ref().map(|plan| generate(plan, &fresh, &Unobserved).expect("a song"));
     model.change.0.set(0);
 
-    let last = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
+    let last = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
@@ -100,11 +100,11 @@ fn a_song_that_fails_stops_no_other() {
     let mut bad = good.clone();
     bad.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
     let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &Unobserved });
-    let prepared = prepare_all(&wanted, &parts);
+    let prepared = prepare_all(&wanted, &networks);
     let mut made = Vec::new();
-    generate_all(&wanted, &parts, prepared, |_, rendered| {
+    generate_all(&wanted, &networks, prepared, |_, rendered| {
         made.push(rendered.map(|it| it.songs).map_err(|error| error.to_string()));
         Ok::<_, Error>(())
     })
@@ -147,9 +147,9 @@ fn a_file_that_changes_while_its_network_is_at_work_ends_the_song() {
         let model = Altered::new(Overwritten(Cell::new(false)));
         let plan = plan(&request(), &model.model);
         let place = acestep_model::Place { dtype, ..place() };
-        let parts = Parts::<Cpu, _>::new(&model, place, Residency::WhileUsed);
+        let networks = Networks::<Cpu, _>::new(&model, place, Residency::WhileUsed);
         let steps = Steps::default();
-        let error = generate(&plan, &parts, &steps).expect_err("it has changed");
+        let error = generate(&plan, &networks, &steps).expect_err("it has changed");
         assert!(matches!(error, Error::Checkpoint(_)), "{error:?}");
         let text = with_causes(&error);
         assert!(text.contains("`model.safetensors` was written to while it was in use"), "{text}");
@@ -187,8 +187,8 @@ fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_b
         let plan = plan(&request, &model.model);
         let song = |device| {
             let site = DeviceTarget { device, room: MemoryInfo::default() };
-            let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(site);
-            generate(&plan, &parts, &Unobserved)
+            let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(site);
+            generate(&plan, &networks, &Unobserved)
         };
         let error = song(Device::Cuda(3)).expect_err("no room");
         assert!(matches!(error, Error::DeviceFailed { .. }), "{error}");

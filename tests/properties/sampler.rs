@@ -2,7 +2,7 @@
 
 use acestep_import::Folder;
 use acestep_runtime::{
-    Parts, Request, Residency, Unobserved,
+    Networks, Request, Residency, Unobserved,
     pipeline::{denoise, prepare},
 };
 use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
@@ -10,9 +10,9 @@ use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
 /// Returns the latents of the first song.
 fn latents(request: &Request, model: &Folder) -> Vec<f32> {
     let plan = plan(request, model);
-    let parts = Parts::<Cpu, _>::new(model, place(), Residency::WhileUsed);
-    let prepared = prepare(&plan, &parts, &Unobserved).expect("conditioning");
-    let latents = denoise(&plan, &parts, prepared, &Unobserved).expect("latents");
+    let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
+    let prepared = prepare(&plan, &networks, &Unobserved).expect("conditioning");
+    let latents = denoise(&plan, &networks, prepared, &Unobserved).expect("latents");
     latents.narrow(0, 0, 1).into_data().to_vec().expect("f32")
 }
 

@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 
 use acestep_import::Folder;
 use acestep_runtime::{
-    Error, Parts, Plan, Request, Residency, Song, Unobserved,
+    Error, Networks, Plan, Request, Residency, Song, Unobserved,
     audio::{Audio, loudness::peak},
     exchange::Array3,
     host::to_host,
@@ -115,8 +115,8 @@ fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
 #[test]
 fn a_repaint_of_latents_keeps_the_latents_around_it() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
-    let latents = latents_of(&song(6.0), &parts, &Unobserved).expect("latents");
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let latents = latents_of(&song(6.0), &networks, &Unobserved).expect("latents");
     let latents = Array3::new(latents.dims(), to_host(latents));
     let channels = latents.shape[2];
     let source = Sound::latents(latents.clone(), &info(&model)).expect("the model's");
@@ -131,8 +131,8 @@ fn a_repaint_of_latents_keeps_the_latents_around_it() {
     let hard = Request { repaint_mode: Some("aggressive".into()), ..request.clone() };
     for (request, kept, changed) in [(request, [45, 105], [47, 102]), (hard, [50, 100], [50, 99])] {
         let plan = plan_of(&request, &model, &sounds);
-        let prepared = prepare(&plan, &parts, &Unobserved).expect("a start");
-        let made = to_host(denoise(&plan, &parts, prepared, &Unobserved).expect("latents"));
+        let prepared = prepare(&plan, &networks, &Unobserved).expect("a start");
+        let made = to_host(denoise(&plan, &networks, prepared, &Unobserved).expect("latents"));
         let frame = |values: &[f32], i: usize| values[i * channels..(i + 1) * channels].to_vec();
         for i in (0..kept[0]).chain(kept[1]..150) {
             assert_eq!(frame(&made, i), frame(&latents.data, i), "frame {i}");
@@ -149,8 +149,8 @@ fn a_cover_is_the_song_of_its_sources_codes() {
     let model = turbo();
     let source = song(6.0);
     let cover = made(&asked("cover"), &model, &given(&model, &source));
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
-    let codes = codes_of(&source, &parts, &Unobserved).expect("codes");
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let codes = codes_of(&source, &networks, &Unobserved).expect("codes");
     let request = Request { audio_codes: Some(vec![codes]), ..asked("text2music") };
     let coded = made(&request, &model, &Sounds::default());
     assert!(difference(&cover, &coded) < 1e-4, "{}", difference(&cover, &coded));
@@ -242,7 +242,7 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
 #[test]
 fn an_edit_to_the_same_words_changes_nothing() {
     let model = turbo();
-    let parts = Parts::<Cpu, _>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
     let source = song(5.2);
     let sounds = given(&model, &source);
     let request = Request {
@@ -254,11 +254,11 @@ fn an_edit_to_the_same_words_changes_nothing() {
     let edited = |request: &Request| {
         let plan = plan_of(request, &model, &sounds);
         assert_eq!(plan.frames, 130);
-        let prepared = prepare(&plan, &parts, &Unobserved).expect("a start");
-        to_host(denoise(&plan, &parts, prepared, &Unobserved).expect("latents"))
+        let prepared = prepare(&plan, &networks, &Unobserved).expect("a start");
+        to_host(denoise(&plan, &networks, prepared, &Unobserved).expect("latents"))
     };
     let Some(Sound::Audio(heard)) = &sounds.source else { panic!("a sound") };
-    let latents = to_host(latents_of(heard, &parts, &Unobserved).expect("latents"));
+    let latents = to_host(latents_of(heard, &networks, &Unobserved).expect("latents"));
     let change = |other: &[f32]| largest_difference(latents.iter().zip(other));
     let same = change(&edited(&request));
     assert!(same < 1e-5, "{same}");

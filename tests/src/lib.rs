@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use acestep_import::{Folder, ModelPaths};
 use acestep_model::{Checkpoint, Place};
 use acestep_runtime::{
-    Error, ModelInfo, Parts, Plan, Request, Residency, Song, Unobserved, audio::loudness, generate,
+    Error, ModelInfo, Networks, Plan, Request, Residency, Song, Unobserved, audio::loudness,
+    generate,
 };
 use burn_flex::{Flex, FlexDevice};
 
@@ -85,7 +86,7 @@ pub fn plan(request: &Request, model: &Folder) -> Plan {
 /// # Errors
 /// Returns the errors of [`generate`].
 pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
-    generate(plan, &Parts::new(checkpoint, place(), Residency::WhileUsed), &Unobserved)
+    generate(plan, &Networks::new(checkpoint, place(), Residency::WhileUsed), &Unobserved)
 }
 
 /// Returns the largest difference of two songs of equal length, relative to the peak of `a`.

@@ -9,7 +9,7 @@ use std::{
 use acestep_import::{Folder, Part, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Engine, Error, Notice, Parts, Request, Residency,
+    Engine, Error, Networks, Notice, Request, Residency,
     audio::{
         Audio,
         fade::fade,
@@ -293,8 +293,8 @@ impl acestep_runtime::Job for There<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { audio, how, folder, progress } = self;
         folder.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)?;
-        let parts = Parts::<B, Folder>::new(folder, place, Residency::WhileUsed);
-        codec::encode(audio, how, &parts, progress)
+        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        codec::encode(audio, how, &networks, progress)
     }
 }
 
@@ -311,7 +311,7 @@ impl acestep_runtime::Job for Back<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { latents, tiling, folder, progress } = self;
         folder.check::<B>(&place.device, &[Part::VaeDecoder]).map_err(Error::checkpoint)?;
-        let parts = Parts::<B, Folder>::new(folder, place, Residency::WhileUsed);
-        codec::decode(latents, tiling, &parts, progress)
+        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        codec::decode(latents, tiling, &networks, progress)
     }
 }

@@ -9,7 +9,7 @@ use std::{path::Path, process::ExitCode};
 use acestep_import::{Folder, Layout, Part, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Engine, Error, Notice, Observe, Parts, Request, Residency,
+    Engine, Error, Networks, Notice, Observe, Request, Residency,
     audio::{Audio, read},
     codes,
     device::memory::MemoryNeed,
@@ -174,10 +174,10 @@ impl acestep_runtime::Job for Listen<'_> {
     type Output = Result<Vec<u32>, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let parts = [Part::VaeEncoder, Part::AudioCodec];
-        self.folder.check::<B>(&place.device, &parts).map_err(Error::checkpoint)?;
-        let parts = Parts::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
-        listen::codes_of(self.audio, &parts, self.observe)
+        let needed = [Part::VaeEncoder, Part::AudioCodec];
+        self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
+        let networks = Networks::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
+        listen::codes_of(self.audio, &networks, self.observe)
     }
 }
 

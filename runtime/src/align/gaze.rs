@@ -23,7 +23,7 @@ use crate::{
     observe::{Event, Observe, Stage, check},
     prompt,
     python::strip,
-    residency::{Network, Parts},
+    residency::{Network, Networks},
     text::LYRIC_TOKENS,
 };
 
@@ -90,13 +90,13 @@ struct Lyrics {
 impl Lyrics {
     fn of<B: Backend, C: Checkpoint<B>>(
         plan: &Plan,
-        parts: &Parts<'_, B, C>,
+        networks: &Networks<'_, B, C>,
     ) -> Result<Self, Error> {
-        let end_of_text = parts.pad_token_id()?;
+        let end_of_text = networks.pad_token_id()?;
         let head = prompt::lyric_head(&plan.vocal_language);
         // The tokenizer appends an end token, which is not part of the head.
-        let head = parts.token_ids(&head, LYRIC_TOKENS)?.len() - 1;
-        let ids = parts.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?;
+        let head = networks.token_ids(&head, LYRIC_TOKENS)?.len() - 1;
+        let ids = networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?;
         let end = ids.iter().position(|&id| id == end_of_text).unwrap_or(ids.len());
         let start = head.min(end);
         Ok(Self { ids: ids[start..end].to_vec(), start })
@@ -115,7 +115,7 @@ impl Lyrics {
 pub fn songs<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     wants: Extras,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     track: &Track<B>,
     latents: &Tensor<B, 3>,
     observe: &dyn Observe,
@@ -124,8 +124,8 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     if !wants.anything() || !has_words(&plan.lyrics) {
         return Ok(vec![Aligned::default(); batch]);
     }
-    let heads = heads(&parts.configs().dit)?;
-    let lyrics = Lyrics::of(plan, parts)?;
+    let heads = heads(&networks.configs().dit)?;
+    let lyrics = Lyrics::of(plan, networks)?;
     if lyrics.ids.is_empty() {
         return Ok(vec![Aligned::default(); batch]);
     }
@@ -138,13 +138,13 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
     let stage = Stage::Alignment;
     let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
     let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
-    let sung = score::sung(&lyrics.ids, |ids| parts.text_of(ids))?;
-    let songs = parts.run_with_f32_retry(Network::Dit, observe, |observe| {
+    let sung = score::sung(&lyrics.ids, |ids| networks.text_of(ids))?;
+    let songs = networks.run_with_f32_retry(Network::Dit, observe, |observe| {
         observe.event(Event::Loading(stage));
-        let dit = parts.dit()?;
+        let dit = networks.dit()?;
         let mut done = 0;
         observe.event(Event::Advanced { stage, done, total: pictures });
-        let noise: Tensor<B, 3> = from_host(noise.clone(), frames, channels, parts.device());
+        let noise: Tensor<B, 3> = from_host(noise.clone(), frames, channels, networks.device());
         let item = |x: &Tensor<B, 3>, index: usize| x.clone().narrow(0, index, 1);
         let mut songs = Vec::with_capacity(batch);
         for index in 0..batch {
@@ -164,7 +164,7 @@ pub fn songs<B: Backend, C: Checkpoint<B>>(
             let in_song = picture(last)?;
             let mut song = Aligned::default();
             if wants.lines {
-                song.lines = found_lines(&in_song, &lyrics, parts, seconds, heard)?;
+                song.lines = found_lines(&in_song, &lyrics, networks, seconds, heard)?;
             }
             if wants.score {
                 let of_song = score(&in_song);
@@ -198,7 +198,7 @@ fn to_maps<B: Backend>(gaze: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<M
 fn found_lines<B: Backend, C: Checkpoint<B>>(
     maps: &[Map],
     lyrics: &Lyrics,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     seconds: f64,
     heard: f64,
 ) -> Result<Vec<Line>, Error> {
@@ -206,7 +206,7 @@ fn found_lines<B: Backend, C: Checkpoint<B>>(
     cost.values.iter_mut().for_each(|value| *value = -*value);
     let path = cheapest_path(&cost);
     let times = of_tokens(&path, cost.rows, cost.columns, seconds);
-    let mut found = lines(&lyrics.ids, &times, |ids| parts.text_of(ids))?;
+    let mut found = lines(&lyrics.ids, &times, |ids| networks.text_of(ids))?;
     for line in &mut found {
         // A song below 128 frames is sampled with more frames; the extra ones are cut off.
         (line.start, line.end) = (line.start.min(heard), line.end.min(heard));

@@ -7,7 +7,7 @@ use crate::{
     Error, Plan,
     align::{self, Extras},
     observe::Observe,
-    residency::Parts,
+    residency::Networks,
 };
 
 /// A plan, the additional results for its songs, and the observer of its progress.
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Wanted<'_> {
 /// The first error of `made`, which ends the run.
 pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
     wanted: &[Wanted<'_>],
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     prepared: Vec<Result<Prepared<B>, Error>>,
     mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -49,16 +49,16 @@ pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
     )| {
         let prepared = prepared?;
         let followed = prepared.tracks.first.clone();
-        let latents = denoise(plan, parts, prepared, observe)?;
+        let latents = denoise(plan, networks, prepared, observe)?;
         // Uses the same network, which is still loaded.
-        let aligned = align::gaze::songs(plan, wants, parts, &followed, &latents, observe);
+        let aligned = align::gaze::songs(plan, wants, networks, &followed, &latents, observe);
         Ok((latents, aligned))
     };
     let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
     for (i, (&Wanted { plan, observe, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
         let rendered = latents.and_then(|(latents, aligned)| {
-            let songs = decode_songs(plan, parts, latents.clone(), observe)?;
-            Ok(Rendered { songs, latents: trim_to_host(plan, latents, parts)?, aligned })
+            let songs = decode_songs(plan, networks, latents.clone(), observe)?;
+            Ok(Rendered { songs, latents: trim_to_host(plan, latents, networks)?, aligned })
         });
         made(i, rendered)?;
     }

@@ -14,7 +14,7 @@ use super::Wanted;
 use crate::{
     Error, Plan,
     align::Extras,
-    condition::{self, Heard, Timbre},
+    condition::{self, Conditions, Timbre},
     flow::{
         Start, Steering, Track, Tracks,
         region::{Region, injected_steps},
@@ -22,7 +22,7 @@ use crate::{
     host::from_host,
     observe::{Observe, Stage},
     plan::Task,
-    residency::Parts,
+    residency::Networks,
     sounds::Sound,
     source,
 };
@@ -57,10 +57,10 @@ pub struct Edited<B: Backend> {
 /// The errors of [`generate`](super::generate).
 pub fn prepare<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Prepared<B>, Error> {
-    prepare_all(&[Wanted { plan, wants: Extras::default(), observe }], parts).remove(0)
+    prepare_all(&[Wanted { plan, wants: Extras::default(), observe }], networks).remove(0)
 }
 
 /// Like [`prepare`], for many plans, stage by stage; a plan that fails does not stop the others.
@@ -68,50 +68,52 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
 /// The observer of the first plan receives the events of work that several plans share.
 pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
     wanted: &[Wanted<'_>],
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
 ) -> Vec<Result<Prepared<B>, Error>> {
     let plans: Vec<&Plan> = wanted.iter().map(|of| of.plan).collect();
     let observe: Vec<&dyn Observe> = wanted.iter().map(|of| of.observe).collect();
     let mut stages = Stages { plans: &plans, failures: plans.iter().map(|_| None).collect() };
     // Work outside the networks needs little memory, but on a full GPU it can fail too.
     let small =
-        |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| parts.attempt(Stage::Condition, work);
+        |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| networks.attempt(Stage::Condition, work);
     // ANCHOR: stages
-    let silence = stages.each(|_, _| true, |_| small(&|| parts.silence_latent())); // [1, stored, C]
-    let targets = stages.each(same_source, |i| target(plans[i], &silence[i], parts, observe[i]));
-    let timbres = stages.each(same_timbre, |i| timbre(plans[i], &silence[i], parts, observe[i]));
-    let texts =
-        stages.each(same_words, |i| condition::read(parts, &[prompt(plans[i])], observe[i]));
-    let heard = stages.each(
+    let silence = stages.each(|_, _| true, |_| small(&|| networks.silence_latent())); // [1, stored, C]
+    let targets = stages.each(same_source, |i| target(plans[i], &silence[i], networks, observe[i]));
+    let timbres = stages.each(same_timbre, |i| timbre(plans[i], &silence[i], networks, observe[i]));
+    let texts = stages
+        .each(same_words, |i| condition::encode_text(networks, &[prompt(plans[i])], observe[i]));
+    let conditions = stages.each(
         |a, b| same_words(a, b) && same_timbre(a, b),
-        |i| condition::listen(parts, &texts[i], &timbres[i], observe[i]), // [1, L, H]
+        |i| condition::encode_condition(networks, &texts[i], &timbres[i], observe[i]), // [1, L, H]
     );
     // An edit also needs the condition of the song before it.
     let plain_texts = stages.each(same_edit, |i| match plans[i].flow_edit.as_ref().map(as_it_is) {
-        Some(prompt) => condition::read(parts, &[prompt], observe[i]).map(Some),
+        Some(prompt) => condition::encode_text(networks, &[prompt], observe[i]).map(Some),
         None => Ok(None),
     });
     let as_heard = stages.each(
         |a, b| same_edit(a, b) && same_timbre(a, b),
         |i| match &plain_texts[i] {
-            Some(texts) => condition::listen(parts, texts, &timbres[i], observe[i]).map(Some),
+            Some(texts) => {
+                condition::encode_condition(networks, texts, &timbres[i], observe[i]).map(Some)
+            }
             None => Ok(None),
         },
     );
     let followed = stages.each(same_outline, |i| {
-        followed(plans[i], &targets[i], &silence[i], parts, observe[i]) // [1 or B, T, C]
+        followed(plans[i], &targets[i], &silence[i], networks, observe[i]) // [1 or B, T, C]
     });
     let prepared = stages.each(
         |_, _| false,
         |i| {
-            parts.attempt(Stage::Condition, || {
+            networks.attempt(Stage::Condition, || {
                 let ingredients = Ingredients {
-                    heard: heard[i].clone(),
+                    conditions: conditions[i].clone(),
                     as_it_is: as_heard[i].clone(),
                     followed: followed[i].clone(),
                     target: targets[i].clone(),
                 };
-                Ok(prepared(plans[i], ingredients, &silence[i], parts))
+                Ok(prepared(plans[i], ingredients, &silence[i], networks))
             })
         },
     );
@@ -123,11 +125,11 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
 fn target<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Option<Tensor<B, 3>>, Error> {
     // ANCHOR: source
-    let target = source::target(plan, silence, parts, observe)?; // [1, T, C]
+    let target = source::target(plan, silence, networks, observe)?; // [1, T, C]
     Ok(target.map(|target| source::padded(target, silence, plan.padded_frames)))
     // ANCHOR_END: source
 }
@@ -136,14 +138,14 @@ fn target<B: Backend, C: Checkpoint<B>>(
 fn timbre<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Timbre<B>, Error> {
-    let frames = parts.configs().dit.timbre_fix_frame;
+    let frames = networks.configs().dit.timbre_fix_frame;
     if plan.references.is_empty() {
         return Ok(Timbre::of_silence(silence, frames, 1));
     }
-    let latents = |sound: &Sound| source::latents(sound, parts, observe);
+    let latents = |sound: &Sound| source::latents(sound, networks, observe);
     let references = plan.references.iter().map(latents).collect::<Result<_, _>>()?;
     Ok(Timbre::of(references, 1))
 }
@@ -153,11 +155,11 @@ fn followed<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     target: &Option<Tensor<B, 3>>,
     silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     if plan.has_codes() {
-        let hints = hints(plan, parts, observe)?; // [1 or B, 5 N, C]
+        let hints = hints(plan, networks, observe)?; // [1 or B, 5 N, C]
         return Ok(source::padded(hints, silence, plan.padded_frames));
     }
     let target = match target {
@@ -166,7 +168,7 @@ fn followed<B: Backend, C: Checkpoint<B>>(
         _ => return Ok(source::silence(silence, plan.padded_frames)),
     };
     Ok(match &plan.region {
-        _ if plan.is_cover() => coded(target, silence, parts, observe)?,
+        _ if plan.is_cover() => coded(target, silence, networks, observe)?,
         // Lego keeps the source inside the region, because its new track accompanies it.
         Some(region) if plan.task == Task::Repaint => {
             source::silenced(target.clone(), &region.frames, silence)
@@ -177,9 +179,9 @@ fn followed<B: Backend, C: Checkpoint<B>>(
 
 /// Results of the stages for one song.
 struct Ingredients<B: Backend> {
-    heard: Heard<B>,
+    conditions: Conditions<B>,
     /// The condition that describes the song before an edit.
-    as_it_is: Option<Heard<B>>,
+    as_it_is: Option<Conditions<B>>,
     followed: Tensor<B, 3>,
     target: Option<Tensor<B, 3>>,
 }
@@ -189,9 +191,9 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
     ingredients: Ingredients<B>,
     silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
 ) -> Prepared<B> {
-    let Ingredients { heard, as_it_is, followed, target } = ingredients;
+    let Ingredients { conditions, as_it_is, followed, target } = ingredients;
     let (batch, frames) = (plan.seeds.len(), plan.padded_frames);
     // Noise is mixed with the source itself, not with its lossy version from audio codes.
     let under_noise = match &target {
@@ -219,9 +221,9 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
         _ => None,
     };
     let tracks = Tracks {
-        first: track(heard.first.hidden, followed),
-        later: heard.later.map(|later| plain(later.hidden)),
-        steering: plan.guidance.map(|guidance| Steering { guidance, null: heard.null }),
+        first: track(conditions.first.hidden, followed),
+        later: conditions.later.map(|later| plain(later.hidden)),
+        steering: plan.guidance.map(|guidance| Steering { guidance, null: conditions.null }),
     };
     let region = match (&plan.region, target) {
         (Some(region), Some(target)) => Some(Region {
@@ -235,14 +237,18 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
         _ => None,
     };
     let source = (plan.cover_noise_strength > 0.0).then(|| each(under_noise));
-    Prepared { tracks, start: Start { noise: initial_noise(plan, parts), source, region }, edited }
+    Prepared {
+        tracks,
+        start: Start { noise: initial_noise(plan, networks), source, region },
+        edited,
+    }
 }
 
 fn initial_noise<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
 ) -> Tensor<B, 3> {
-    let (frames, channels) = (plan.padded_frames, parts.configs().dit.audio_acoustic_hidden_dim);
+    let (frames, channels) = (plan.padded_frames, networks.configs().dit.audio_acoustic_hidden_dim);
     let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
-    from_host(noise, frames, channels, parts.device())
+    from_host(noise, frames, channels, networks.device())
 }

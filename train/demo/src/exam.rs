@@ -9,7 +9,7 @@ use crate::composer::{Band, Key, Mode, Piece, Stereo, Style, Wish};
 use acestep_import::{DEMO, Directory, Folder, LanguageFolder, ModelPaths, VaeFolder, built_in};
 use acestep_model::{Checkpoint, Place};
 use acestep_runtime::{
-    ModelInfo, Parts, Plan, Request, Residency, Unobserved,
+    ModelInfo, Networks, Plan, Request, Residency, Unobserved,
     audio::Audio,
     generate,
     listen::codes_of,
@@ -258,16 +258,16 @@ impl Student {
     }
 
     fn made(&self, plan: &Plan) -> Stereo {
-        let parts = Parts::new(&self.model, place(), Residency::WhileUsed);
-        let mut songs = generate(plan, &parts, &Unobserved).expect("a song");
+        let networks = Networks::new(&self.model, place(), Residency::WhileUsed);
+        let mut songs = generate(plan, &networks, &Unobserved).expect("a song");
         songs.swap_remove(0).audio.channels.try_into().expect("two channels")
     }
 
     /// Returns the language model's description of a piece.
     pub fn understood(&self, piece: &Piece, seed: u64) -> Metadata {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
-        let parts = Parts::<Cpu, Folder>::new(&self.model, place(), Residency::WhileUsed);
-        let codes = codes_of(&audio, &parts, &Unobserved).expect("codes");
+        let networks = Networks::<Cpu, Folder>::new(&self.model, place(), Residency::WhileUsed);
+        let codes = codes_of(&audio, &networks, &Unobserved).expect("codes");
         // The same settings as the command `understand`.
         let request =
             Request { lm_temperature: Some(0.3), lm_top_p: Some(1.0), ..Request::default() };

@@ -3,7 +3,7 @@
 use acestep_import::Folder;
 use acestep_model::Backend;
 use acestep_runtime::{
-    Event, Notice, Observe, Parts, Residency,
+    Event, Networks, Notice, Observe, Residency,
     audio::read,
     codec::{self, Encode},
     condition::{self, Prompt, Timbre},
@@ -50,11 +50,11 @@ pub fn prepare<B: Backend>(
     place: &acestep_model::Place<B>,
     observe: &dyn Observe,
 ) -> Result<(Vec<Song>, Common), Error> {
-    let parts = Parts::new(folder, place.clone(), Residency::Last);
-    let channels = parts.configs().vae.decoder_input_channels;
-    let stored = parts.silence_latent()?;
-    let frames = parts.configs().dit.timbre_fix_frame;
-    let frame = parts.configs().vae.frames_per_second().recip();
+    let networks = Networks::new(folder, place.clone(), Residency::Last);
+    let channels = networks.configs().vae.decoder_input_channels;
+    let stored = networks.silence_latent()?;
+    let frames = networks.configs().dit.timbre_fix_frame;
+    let frame = networks.configs().vae.frames_per_second().recip();
     let mut latents = Vec::with_capacity(entries.len());
     // All songs with one network before the next, so that each network is loaded once.
     for entry in entries {
@@ -69,7 +69,7 @@ pub fn prepare<B: Backend>(
             )));
         }
         notices.into_iter().for_each(|notice| observe.event(Event::Noticed(notice)));
-        let encoded = codec::encode(&audio, Encode::default(), &parts, observe)?;
+        let encoded = codec::encode(&audio, Encode::default(), &networks, observe)?;
         latents.push((encoded.data, seconds));
     }
     let timbre = Timbre::of_silence(&stored, frames, 1);
@@ -81,19 +81,19 @@ pub fn prepare<B: Backend>(
             let caption = caption_prompt(TEXT_TO_MUSIC, &entry.caption, &metas);
             let lyrics = lyric_prompt(&entry.language, &entry.lyrics);
             let prompt = Prompt { caption, lyrics, plain_caption: None };
-            condition::read(&parts, &[prompt], observe)
+            condition::encode_text(&networks, &[prompt], observe)
         })
         .collect::<Result<_, _>>()?;
     let mut songs = Vec::with_capacity(entries.len());
     let (mut null, mut width) = (Vec::new(), 0);
     for (read, (latents, _)) in reads.iter().zip(latents) {
-        let heard = condition::listen(&parts, read, &timbre, observe)?;
+        let heard = condition::encode_condition(&networks, read, &timbre, observe)?;
         width = heard.first.hidden.dims()[2];
         null = values(heard.null);
         songs.push(Song { latents, condition: values(heard.first.hidden) });
     }
     let silence = values(stored);
-    parts.free();
+    networks.free();
     Ok((songs, Common { channels, width, null, silence }))
 }
 

@@ -5,8 +5,8 @@ use std::{cell::RefCell, path::Path, time::Instant};
 use acestep_import::{Folder, Layout};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
-    Device, Engine, Error, Event, Observe, Parts, Plan, Request, Residency, Song, audio::loudness,
-    device::dtype::name, host::to_host, pipeline,
+    Device, Engine, Error, Event, Networks, Observe, Plan, Request, Residency, Song,
+    audio::loudness, device::dtype::name, host::to_host, pipeline,
 };
 use anyhow::{Context, Result};
 use burn::tensor::DType;
@@ -227,13 +227,13 @@ impl acestep_runtime::Job for Sing<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { folder, plan, times } = self;
-        let parts = Parts::<B, Folder>::new(folder, place, Residency::Kept);
+        let networks = Networks::<B, Folder>::new(folder, place, Residency::Kept);
         let once = |_| {
             let (start, listener) = (Instant::now(), Listener::default());
-            let prepared = pipeline::prepare(plan, &parts, &listener)?;
-            let latents = pipeline::denoise(plan, &parts, prepared, &listener)?;
+            let prepared = pipeline::prepare(plan, &networks, &listener)?;
+            let latents = pipeline::denoise(plan, &networks, prepared, &listener)?;
             let values = to_host(latents.clone());
-            let mut songs = pipeline::decode_songs(plan, &parts, latents, &listener)?;
+            let mut songs = pipeline::decode_songs(plan, &networks, latents, &listener)?;
             let wall_s = start.elapsed().as_secs_f64();
             Ok(Sung { latents: values, song: songs.remove(0), wall_s, told: listener.0.take() })
         };

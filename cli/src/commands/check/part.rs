@@ -22,7 +22,7 @@ use clap::{
 use super::results::{self, Line};
 use crate::{exit, interrupt, report::Report};
 
-/// Parts of the check.
+/// Networks of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     /// The device itself.

@@ -3,7 +3,7 @@
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Parts, Plan, Residency, Stage,
+    Engine, Error, ModelInfo, Networks, Plan, Residency, Stage,
     exchange::Array3,
     pipeline::{self, Prepared, Rendered, Wanted},
     sounds::{Sound, Sounds},
@@ -50,25 +50,25 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
             observe,
         };
         let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
-        let parts = Parts::<B, Folder>::new(&first.folder, place, args.compute.residency());
+        let networks = Networks::<B, Folder>::new(&first.folder, place, args.compute.residency());
         // Conditioning from files is only allowed with a single request.
         let prepared = match &first.inputs.conditioning {
             Some((folder, conditioning)) => {
                 let prepared =
-                    Prepared::from_conditioning(conditioning.clone(), &first.plan, &parts);
+                    Prepared::from_conditioning(conditioning.clone(), &first.plan, &networks);
                 vec![prepared.map_err(|error| match error {
                     // A mismatch is an error of the files, not a conflict of flags.
                     Error::Conflict(why) => Error::Conditioning { path: folder.clone(), why },
                     other => other,
                 })]
             }
-            None => pipeline::prepare_all(&wanted, &parts),
+            None => pipeline::prepare_all(&wanted, &networks),
         };
         let finished = |((job, _), prepared): (&(&Job, _), Result<Prepared<B>, Error>)| {
-            finished(job, prepared?, args, &parts)
+            finished(job, prepared?, args, &networks)
         };
         let prepared = jobs.iter().zip(prepared).map(finished).collect();
-        pipeline::generate_all(&wanted, &parts, prepared, made)
+        pipeline::generate_all(&wanted, &networks, prepared, made)
     }
 }
 
@@ -77,15 +77,15 @@ fn finished<B: Backend>(
     job: &Job,
     mut prepared: Prepared<B>,
     args: &Args,
-    parts: &Parts<'_, B, Folder>,
+    networks: &Networks<'_, B, Folder>,
 ) -> Result<Prepared<B>, Error> {
     if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
         let data = TensorData::new(data.clone(), *shape);
-        prepared.start.noise =
-            parts.attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, parts.device())))?;
+        prepared.start.noise = networks
+            .attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, networks.device())))?;
     }
     if let Some(folder) = &args.sampling.dump_conditioning {
-        let conditioning = parts.attempt(Stage::Condition, || prepared.to_conditioning())?;
+        let conditioning = networks.attempt(Stage::Condition, || prepared.to_conditioning())?;
         interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
     }
     Ok(prepared)
@@ -163,10 +163,10 @@ impl acestep_runtime::Job for CountTokens<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Job { folder, plan, .. } = self.0;
-        let parts = Parts::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
         Ok([
-            parts.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
-            parts.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),
+            networks.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
+            networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),
         ])
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use acestep_import::Folder;
 use acestep_model::{Backend, Place, acestep::Packed};
 use acestep_runtime::{
-    Parts, Residency, Unobserved,
+    Networks, Residency, Unobserved,
     audio::loudness::prevent_clipping,
     codes,
     condition::{self, Prompt, Timbre},
@@ -35,7 +35,7 @@ pub(super) fn run<B: Backend>(
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let parts = Parts::<B, Folder>::new(model, place.clone(), Residency::Kept);
+    let networks = Networks::<B, Folder>::new(model, place.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");
@@ -43,41 +43,41 @@ pub(super) fn run<B: Backend>(
         if note.is_null() {
             skip(sheet, "the manifest does not say how it was made");
         } else {
-            sheet.attempt(&prefix, |sheet| song(sheet, &parts, &case, &note))?;
+            sheet.attempt(&prefix, |sheet| song(sheet, &networks, &case, &note))?;
         }
     }
     Ok(())
 }
 
-type Built<'a, B> = Parts<'a, B, Folder>;
+type Built<'a, B> = Networks<'a, B, Folder>;
 
 fn song<B: Backend>(
     sheet: &mut Sheet<'_>,
-    parts: &Built<'_, B>,
+    networks: &Built<'_, B>,
     case: &str,
     note: &Value,
 ) -> Result<()> {
     let golden = sheet.golden;
     let name = |part: &str| format!("{case}.{part}");
-    let stored_silence = parts.silence_latent()?;
-    let noise: Tensor<B, 3> = golden.tensor(&name("noise"), parts.device())?;
+    let stored_silence = networks.silence_latent()?;
+    let noise: Tensor<B, 3> = golden.tensor(&name("noise"), networks.device())?;
     let [batch, frames, _] = noise.dims();
     let strength = note["audio_cover_strength"].as_f64().unwrap_or(1.0);
     let prompts = prompts(note, batch, strength < 1.0)?;
-    let timbre = match reference_wave(note, parts)? {
+    let timbre = match reference_wave(note, networks)? {
         Some(wave) => {
-            let latents = parts.vae_encoder()?.forward(wave).mean.swap_dims(1, 2);
+            let latents = networks.vae_encoder()?.forward(wave).mean.swap_dims(1, 2);
             Timbre::of(vec![latents], batch)
         }
         None => {
-            let frames = parts.configs().dit.timbre_fix_frame;
+            let frames = networks.configs().dit.timbre_fix_frame;
             Timbre::of_silence(&stored_silence, frames, batch)
         }
     };
-    let heard = condition::encode(parts, &prompts, &timbre, &Unobserved)?;
-    tokens(sheet, parts, case, &prompts)?;
+    let heard = condition::encode(networks, &prompts, &timbre, &Unobserved)?;
+    tokens(sheet, networks, case, &prompts)?;
 
-    let Source { target, hints } = source_of(sheet, parts, note, frames)?;
+    let Source { target, hints } = source_of(sheet, networks, note, frames)?;
     let plain = expanded(source::silence(&stored_silence, frames), batch);
     let target = target.map_or_else(
         || plain.clone(),
@@ -124,11 +124,12 @@ fn song<B: Backend>(
         keeps_latents: false,
     });
     let start = Start { noise: noise.clone(), source: None, region };
-    let latents = flow::sample(&*parts.dit()?, &tracks, start, &sampling, no_noise, &Unobserved)?;
+    let latents =
+        flow::sample(&*networks.dit()?, &tracks, start, &sampling, no_noise, &Unobserved)?;
     sheet.close(&name("latents"), latents.clone());
 
-    let config = &parts.configs().vae;
-    let decoder = parts.vae_decoder()?;
+    let config = &networks.configs().vae;
+    let decoder = networks.vae_decoder()?;
     let sound = vae::decode(&decoder, latents, config.hop(), Tiling::default(), &Unobserved)?;
     sound_cases(sheet, case, sound, config.sampling_rate)
 }
@@ -166,14 +167,14 @@ fn sound_cases<B: Backend>(
 /// The token ids of the prompts and the caption's hidden states, if they are stored.
 fn tokens<B: Backend>(
     sheet: &mut Sheet<'_>,
-    parts: &Built<'_, B>,
+    networks: &Built<'_, B>,
     case: &str,
     prompts: &[Prompt],
 ) -> Result<()> {
     let lyrics: Vec<&str> = prompts.iter().map(|prompt| prompt.lyrics.as_str()).collect();
     let captions: Vec<&str> = prompts.iter().map(|prompt| prompt.caption.as_str()).collect();
-    let lyrics = Tokens::new(parts, &lyrics, LYRIC_TOKENS)?;
-    let captions = Tokens::new(parts, &captions, CAPTION_TOKENS)?;
+    let lyrics = Tokens::new(networks, &lyrics, LYRIC_TOKENS)?;
+    let captions = Tokens::new(networks, &captions, CAPTION_TOKENS)?;
     let ids = |tokens: &Tokens| -> (Vec<usize>, Vec<i64>) {
         let ids = tokens.ids.iter().flatten().map(|&id| i64::from(id)).collect();
         (vec![tokens.ids.len(), tokens.length()], ids)
@@ -184,7 +185,7 @@ fn tokens<B: Backend>(
     sheet.exact(&format!("{case}.text_token_ids"), &shape, &values);
     let hidden = format!("{case}.text_hidden_states");
     if sheet.golden.has(&hidden) {
-        let states = captions.encode(&*parts.text_encoder()?, parts.device())?;
+        let states = captions.encode(&*networks.text_encoder()?, networks.device())?;
         sheet.close(&hidden, states.hidden);
     }
     Ok(())
@@ -236,7 +237,10 @@ fn anew(note: &Value) -> Option<Range<usize>> {
 }
 
 /// The reference sound of the goldens' generator: one second of 333 Hz.
-fn reference_wave<B: Backend>(note: &Value, parts: &Built<'_, B>) -> Result<Option<Tensor<B, 3>>> {
+fn reference_wave<B: Backend>(
+    note: &Value,
+    networks: &Built<'_, B>,
+) -> Result<Option<Tensor<B, 3>>> {
     if note["refer_audios"].is_null() {
         return Ok(None);
     }
@@ -244,18 +248,18 @@ fn reference_wave<B: Backend>(note: &Value, parts: &Built<'_, B>) -> Result<Opti
     let omega = (2.0 * std::f64::consts::PI * 333.0) as f32;
     let wave = (0..2 * samples).map(|i| 0.3 * (omega * (i % samples) as f32 / 48_000.0).sin());
     let data = TensorData::new(wave.collect::<Vec<f32>>(), [1, 2, samples]);
-    Ok(Some(Tensor::from_data(data, parts.device())))
+    Ok(Some(Tensor::from_data(data, networks.device())))
 }
 
 fn source_of<B: Backend>(
     sheet: &Sheet<'_>,
-    parts: &Built<'_, B>,
+    networks: &Built<'_, B>,
     note: &Value,
     frames: usize,
 ) -> Result<Source<B>> {
     if let Some(text) = note["audio_code_hints"].as_str() {
         let codes = codes::parse_markup(text);
-        let hints = parts.audio_codec()?.decode(&[codes], parts.device());
+        let hints = networks.audio_codec()?.decode(&[codes], networks.device());
         return Ok(Source { target: Some(hints.clone()), hints: Some(hints) });
     }
     let instruction = note["instructions"].as_str().unwrap_or_default();
@@ -263,18 +267,19 @@ fn source_of<B: Backend>(
     if !is_cover && note["repainting_start"].is_null() {
         return Ok(Source::default());
     }
-    let target = parts.vae_encoder()?.forward(source_wave(sheet, parts)?).mean.swap_dims(1, 2);
+    let target =
+        networks.vae_encoder()?.forward(source_wave(sheet, networks)?).mean.swap_dims(1, 2);
     if !is_cover {
         return Ok(Source { target: Some(target), hints: None });
     }
-    let silence = parts.silence_latent()?;
+    let silence = networks.silence_latent()?;
     let padded = source::padded(target.clone(), &silence, frames.max(LEAST_FRAMES));
-    let hints = parts.audio_codec()?.round_trip(padded, silence);
+    let hints = networks.audio_codec()?.round_trip(padded, silence);
     Ok(Source { target: Some(target), hints: Some(hints) })
 }
 
 /// The source sound that the manifest describes: a sine of 180 Hz plus a staircase.
-fn source_wave<B: Backend>(sheet: &Sheet<'_>, parts: &Built<'_, B>) -> Result<Tensor<B, 3>> {
+fn source_wave<B: Backend>(sheet: &Sheet<'_>, networks: &Built<'_, B>) -> Result<Tensor<B, 3>> {
     let text = sheet.golden.note("srcwav").as_str().unwrap_or_default().to_owned();
     let digits = text.split("N=").nth(1).and_then(|rest| rest.split(';').next());
     let samples: usize =
@@ -291,7 +296,7 @@ fn source_wave<B: Backend>(sheet: &Sheet<'_>, parts: &Built<'_, B>) -> Result<Te
             })
         })
         .collect();
-    Ok(Tensor::from_data(TensorData::new(wave, [1, channels, samples]), parts.device()))
+    Ok(Tensor::from_data(TensorData::new(wave, [1, channels, samples]), networks.device()))
 }
 
 fn expanded<B: Backend>(x: Tensor<B, 3>, batch: usize) -> Tensor<B, 3> {

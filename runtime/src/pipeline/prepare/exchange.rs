@@ -10,7 +10,7 @@ use crate::{
     flow::{Start, Steering, Track, Tracks},
     host::to_host,
     observe::Stage,
-    residency::Parts,
+    residency::Networks,
 };
 
 impl<B: Backend> Prepared<B> {
@@ -47,10 +47,10 @@ impl<B: Backend> Prepared<B> {
     pub fn from_conditioning<C: Checkpoint<B>>(
         conditioning: Conditioning,
         plan: &Plan,
-        parts: &Parts<'_, B, C>,
+        networks: &Networks<'_, B, C>,
     ) -> Result<Self, Error> {
         let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
-        let config = &parts.configs().dit;
+        let config = &networks.configs().dit;
         let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
         let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
         let length = encoder_hidden_states.shape[1];
@@ -65,12 +65,12 @@ impl<B: Backend> Prepared<B> {
             }
         }
         let tensor = |array: Array3| {
-            Tensor::from_data(TensorData::new(array.data, array.shape), parts.device())
+            Tensor::from_data(TensorData::new(array.data, array.shape), networks.device())
         };
-        parts.attempt(Stage::Condition, || {
+        networks.attempt(Stage::Condition, || {
             let steering = match plan.guidance {
                 Some(guidance) => {
-                    Some(Steering { guidance, null: parts.conditioner()?.null_condition() })
+                    Some(Steering { guidance, null: networks.conditioner()?.null_condition() })
                 }
                 None => None,
             };

@@ -11,23 +11,23 @@ use crate::{
     host::to_host,
     listen::CODES_AT_ONCE,
     observe::{Event, Observe, Stage, check},
-    residency::{Network, Parts},
+    residency::{Network, Networks},
 };
 
 /// Decodes the audio codes of a plan, `[1 or B, 5 N, C]`.
 pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
     plan: &Plan,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let start = Instant::now();
-    let hints = parts.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
+    let hints = networks.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
+        let codec = networks.audio_codec()?;
         let advanced = |done| Event::Advanced { stage: Stage::Codes, done, total: 1 };
         observe.event(advanced(0));
-        let hints = codec.decode(&plan.codes, parts.device());
+        let hints = codec.decode(&plan.codes, networks.device());
         require_finite("the detokenizer of audio codes", &to_host(hints.clone()))?;
         observe.event(advanced(1));
         Ok(hints)
@@ -43,18 +43,18 @@ pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
 pub(super) fn coded<B: Backend, C: Checkpoint<B>>(
     target: &Tensor<B, 3>,
     silence: &Tensor<B, 3>,
-    parts: &Parts<'_, B, C>,
+    networks: &Networks<'_, B, C>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
     let start = Instant::now();
     let frames = target.dims()[1];
-    let at_once = CODES_AT_ONCE * parts.configs().dit.pool_window_size;
+    let at_once = CODES_AT_ONCE * networks.configs().dit.pool_window_size;
     let starts: Vec<usize> = (0..frames).step_by(at_once).collect();
     let total = starts.len();
-    let coded = parts.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
+    let coded = networks.run_with_f32_retry(Network::AudioCodec, observe, |observe| {
         observe.event(Event::Loading(Stage::Codes));
-        let codec = parts.audio_codec()?;
+        let codec = networks.audio_codec()?;
         observe.event(Event::Advanced { stage: Stage::Codes, done: 0, total });
         let mut pieces = Vec::with_capacity(total);
         for (index, &start) in starts.iter().enumerate() {
