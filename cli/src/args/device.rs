@@ -18,7 +18,7 @@ pub(crate) struct Where {
     /// which is int8 with a scale for each 32 values, is for CPUs. It nearly halves the memory of
     /// the language model and the diffusion transformer again, and with AVX-512 VNNI takes two
     /// thirds of their time; the song is different. f16 is only used by name: its range ends at
-    /// 65504, which large activations can exceed, so results are run_with_f32_retry.
+    /// 65504, which large activations can exceed, so results are guarded.
     #[arg(
         long,
         value_name = "TYPE",
