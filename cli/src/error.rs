@@ -7,8 +7,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use acestep_engine::{device::panics, nearest};
 use acestep_import::{Unknown, hub::HubError};
-use acestep_runtime::{device::panics, nearest};
 use serde_json::json;
 
 pub(crate) use crate::cli_error::CliError;
@@ -46,7 +46,7 @@ impl Report {
 
 /// The exit code of `error`.
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
-    use acestep_runtime::Error;
+    use acestep_engine::Error;
     if error.chain().any(|e| matches!(e.downcast_ref(), Some(Error::Cancelled))) {
         return INTERRUPTED;
     }
@@ -59,28 +59,10 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     let Some(outermost) = error.chain().next() else { return FAILED };
     match (outermost.downcast_ref::<CliError>(), outermost.downcast_ref::<Error>()) {
         (Some(refusal), _) => refusal.code,
-        (_, Some(error)) if is_usage(error) => USAGE,
+        // A plan does not know which values come from a request file: those have the same exit code.
+        (_, Some(error)) if error.is_usage() => USAGE,
         _ => FAILED,
     }
-}
-
-/// True if `error` is about a value. A plan does not know which values come from a request file,
-/// so those have the same exit code.
-fn is_usage(error: &acestep_runtime::Error) -> bool {
-    use acestep_runtime::Error;
-    matches!(
-        error,
-        Error::OutOfRange { .. }
-            | Error::BadValue { .. }
-            | Error::BadCode { .. }
-            | Error::Conflict(_)
-            | Error::UnknownLanguage { .. }
-            | Error::NothingAsked
-            | Error::NoSource { .. }
-            | Error::NoTrack { .. }
-            | Error::WrongModel { .. }
-            | Error::NotBuiltIn { .. }
-    )
 }
 
 /// The causes of `error` below its message, in order. A cause that repeats the line before is
@@ -107,9 +89,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = cause.downcast_ref::<HubError>() {
             return error.hint();
         }
-        match cause.downcast_ref::<acestep_runtime::Error>()? {
+        match cause.downcast_ref::<acestep_engine::Error>()? {
             // The runtime does not know the type of the error that it carries.
-            acestep_runtime::Error::Checkpoint(inner) => import_hint(inner.downcast_ref()?),
+            acestep_engine::Error::Checkpoint(inner) => import_hint(inner.downcast_ref()?),
             error => error.hint(),
         }
     })
@@ -205,6 +187,8 @@ fn bug(mut panics: Vec<String>) -> String {
 mod tests {
     use std::process::Command;
 
+    use acestep_music::SongError;
+
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
@@ -226,14 +210,14 @@ mod tests {
         let absent = acestep_import::Error::NotADirectory { path: "x".into() };
         let wanted = absent.hint();
         assert!(wanted.is_some());
-        let error = anyhow::Error::new(acestep_runtime::Error::checkpoint(absent));
+        let error = anyhow::Error::new(acestep_engine::Error::checkpoint(absent));
         assert_eq!(hint(&error), wanted);
         assert!(causes(&error).is_empty());
     }
 
     #[test]
     fn stopping_has_its_own_exit_code() {
-        assert_eq!(code_of(&acestep_runtime::Error::Cancelled.into()), 130);
+        assert_eq!(code_of(&acestep_engine::Error::Cancelled.into()), 130);
         let stdout = |kind: io::ErrorKind| code_of(&report::Stdout(kind.into()).into());
         assert_eq!(stdout(io::ErrorKind::BrokenPipe), 0);
         assert_eq!(stdout(io::ErrorKind::StorageFull), 1);
@@ -243,11 +227,11 @@ mod tests {
     fn a_wrong_value_is_wrong_usage_unless_it_is_the_content_of_a_file() {
         assert_eq!(code_of(&CliError::new("no").into()), 1);
         assert_eq!(code_of(&CliError::usage("no").into()), 2);
-        let wrong = || anyhow::Error::new(acestep_runtime::Error::NothingAsked);
+        let wrong = || anyhow::Error::new(acestep_engine::Error::from(SongError::NothingAsked));
         assert_eq!(code_of(&wrong()), 2);
         assert_eq!(code_of(&wrong().context("the request `r.json` cannot be used")), 1);
         let path = "a.wav".into();
-        assert_eq!(code_of(&acestep_runtime::Error::AlreadyExists { path }.into()), 1);
+        assert_eq!(code_of(&acestep_engine::Error::AlreadyExists { path }.into()), 1);
     }
 
     #[test]

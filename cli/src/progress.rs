@@ -11,13 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_runtime::{
+use acestep_engine::{
     Notice,
     device::Fault,
     error::size,
-    observe::{Event, Observe, Stage},
-    overflow,
+    progress::{Event, Observe, Stage, Unit},
+    retry,
 };
+use acestep_music::stage;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -139,7 +140,7 @@ impl Progress {
         match event {
             Event::Loading(stage) => {
                 self.tell(
-                    || json!({ "event": "loading", "request": request, "stage": stage.name() }),
+                    || json!({ "event": "loading", "request": request, "stage": stage.name }),
                 );
                 self.show(state, line(stage, "loading"));
             }
@@ -150,8 +151,8 @@ impl Progress {
                 let elapsed = steps.start.elapsed();
                 self.tell(|| {
                     json!({
-                        "event": "step", "request": request, "stage": stage.name(),
-                        "unit": unit(stage), "done": done, "total": total,
+                        "event": "step", "request": request, "stage": stage.name,
+                        "unit": stage.unit.name(), "done": done, "total": total,
                         "elapsed_s": elapsed.as_secs_f64(),
                         "left_s": left(stage, steps, elapsed).map(|left| left.as_secs_f64()),
                         "memory_bytes": process::held(),
@@ -163,14 +164,14 @@ impl Progress {
             }
             Event::Overflowed { who, dtype } => {
                 state.outcome(request).widened.push(who);
-                self.again(state, request, overflow::notice(who, dtype));
+                self.again(state, request, retry::notice(who, dtype));
             }
             Event::Noticed(notice) => self.again(state, request, notice),
             Event::Again { stage, frames, why } => {
-                if stage == Stage::Vae {
+                if stage == stage::VAE {
                     state.outcome(request).vae_chunk = Some(frames);
                 }
-                let what = stage.name();
+                let what = stage.name;
                 let lack = match Fault::of(&why) {
                     Fault::Memory => " for lack of memory",
                     Fault::Kernel | Fault::Lost | Fault::Unknown => "",
@@ -190,7 +191,7 @@ impl Progress {
                 match self.style {
                     Style::Silent => (),
                     Style::Json => self.report.event(&json!({
-                        "event": "finished", "request": request, "stage": stage.name(),
+                        "event": "finished", "request": request, "stage": stage.name,
                         "elapsed_s": elapsed.as_secs_f64(),
                     })),
                     Style::Lines | Style::Moving => self.report.line(&text),
@@ -232,18 +233,18 @@ impl Drop for State {
 }
 
 fn line(stage: Stage, text: &str) -> String {
-    format!("{:<14}{text}", stage.name())
+    format!("{:<14}{text}", stage.name)
 }
 
 /// The text while a stage works; `elapsed` is the time since its first step began.
 fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
     let Steps { done, total, .. } = steps;
-    let unit = unit(stage);
-    match stage {
+    let unit = stage.unit.name();
+    match stage.unit {
         // The total is only an upper bound, so the time left cannot be computed from it.
-        Stage::LmText if done > 0 => format!("{done} {unit}s · {}", rate(done, unit, elapsed)),
-        Stage::LmText => "reading".to_owned(),
-        Stage::LmCodes if done > 0 => {
+        Unit::TokenOfText if done > 0 => format!("{done} {unit}s · {}", rate(done, unit, elapsed)),
+        Unit::TokenOfText => "reading".to_owned(),
+        Unit::Token if done > 0 => {
             let left = left(stage, steps, elapsed).unwrap_or_default();
             let rate = rate(done, unit, elapsed);
             format!("{done}/{total} {unit}s · {rate} · {} left", rough(left))
@@ -262,19 +263,19 @@ fn under_way(stage: Stage, steps: Steps, elapsed: Duration) -> String {
 /// first step is done, and if the number of steps is unknown.
 fn left(stage: Stage, steps: Steps, elapsed: Duration) -> Option<Duration> {
     let Steps { done, total, .. } = steps;
-    let is_known = done > 0 && stage != Stage::LmText;
+    let is_known = done > 0 && stage.unit != Unit::TokenOfText;
     is_known.then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
 }
 
 /// The text after a stage is over; `elapsed` includes loading.
 fn over(stage: Stage, steps: Option<Steps>, elapsed: Duration) -> String {
-    match (stage, steps) {
-        (Stage::LmText | Stage::LmCodes, Some(Steps { done, start, .. })) if done > 0 => {
-            let (unit, working) = (unit(stage), start.elapsed());
+    match (stage.unit, steps) {
+        (Unit::TokenOfText | Unit::Token, Some(Steps { done, start, .. })) if done > 0 => {
+            let (unit, working) = (stage.unit.name(), start.elapsed());
             format!("{done} {unit}s · {} · {}", rate(done, unit, working), seconds(elapsed))
         }
         (_, Some(Steps { total, .. })) if total > 1 => {
-            format!("{total} {}s · {}", unit(stage), seconds(elapsed))
+            format!("{total} {}s · {}", stage.unit.name(), seconds(elapsed))
         }
         _ => seconds(elapsed),
     }
@@ -291,21 +292,6 @@ fn rate(done: usize, unit: &str, elapsed: Duration) -> String {
 fn rough(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 99.5 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
-}
-
-/// The unit that a stage counts.
-fn unit(stage: Stage) -> &'static str {
-    match stage {
-        Stage::LmText | Stage::LmCodes => "token",
-        Stage::TextEncoder
-        | Stage::Condition
-        | Stage::Codes
-        | Stage::Diffusion
-        | Stage::Alignment
-        | Stage::Score
-        | Stage::Learning => "step",
-        Stage::VaeEncoder | Stage::Vae => "tile",
-    }
 }
 
 /// Formats a measured time with at most two decimals: `0.42 s`, `11.3 s`.
@@ -336,9 +322,9 @@ mod tests {
         };
         let progress = Progress::new(report);
         let again = |stage, frames| Event::Again { stage, frames, why: "no memory".into() };
-        progress.event(again(Stage::VaeEncoder, 375));
-        progress.event(again(Stage::Vae, 256));
-        progress.event(again(Stage::Vae, 128));
+        progress.event(again(stage::VAE_ENCODER, 375));
+        progress.event(again(stage::VAE, 256));
+        progress.event(again(stage::VAE, 128));
         let who = "the diffusion transformer";
         progress.event(Event::Overflowed { who, dtype: DType::F16 });
         let Outcome { notices, vae_chunk, widened, .. } = progress.finish();
@@ -366,7 +352,7 @@ mod tests {
         let progress = Progress::new(report);
         let elapsed = Duration::from_secs(3);
         progress.of(2).event(Event::Noticed(Notice("quiet".into())));
-        progress.of(0).event(Event::Finished { stage: Stage::Vae, elapsed });
+        progress.of(0).event(Event::Finished { stage: stage::VAE, elapsed });
         let outcomes = progress.finish_all(4);
         let told: Vec<_> = outcomes.iter().map(|o| (o.notices.len(), o.elapsed.len())).collect();
         assert_eq!(told, [(0, 1), (0, 0), (1, 0), (0, 0)]);
@@ -375,26 +361,26 @@ mod tests {
     #[test]
     fn codes_show_their_rate_and_the_time_left() {
         let text = "120/150 tokens · 12.0 tokens/s · 2 s left";
-        assert_eq!(shown(Stage::LmCodes, 120, 150, 10_000), text);
+        assert_eq!(shown(stage::LM_CODES, 120, 150, 10_000), text);
         let text = "10/3000 tokens · 10.0 tokens/s · 5 min left";
-        assert_eq!(shown(Stage::LmCodes, 10, 3000, 1000), text);
-        assert_eq!(shown(Stage::LmCodes, 0, 3000, 0), "0/3000 tokens");
+        assert_eq!(shown(stage::LM_CODES, 10, 3000, 1000), text);
+        assert_eq!(shown(stage::LM_CODES, 0, 3000, 0), "0/3000 tokens");
         // More steps than announced.
-        assert!(shown(Stage::LmCodes, 5, 4, 0).ends_with(" · 0 s left"));
+        assert!(shown(stage::LM_CODES, 5, 4, 0).ends_with(" · 0 s left"));
     }
 
     #[test]
     fn words_show_their_rate_and_no_time_left() {
-        assert_eq!(shown(Stage::LmText, 30, 2048, 2000), "30 tokens · 15.0 tokens/s");
-        assert_eq!(shown(Stage::LmText, 0, 2048, 0), "reading");
+        assert_eq!(shown(stage::LM_TEXT, 30, 2048, 2000), "30 tokens · 15.0 tokens/s");
+        assert_eq!(shown(stage::LM_TEXT, 0, 2048, 0), "reading");
     }
 
     #[test]
     fn steps_and_tiles_show_what_one_takes() {
-        assert_eq!(shown(Stage::Diffusion, 5, 8, 6000), "5/8 steps · 1.20 s/step · 4 s left");
-        assert_eq!(shown(Stage::VaeEncoder, 2, 3, 1000), "2/3 tiles · 0.50 s/tile · 0 s left");
-        assert_eq!(shown(Stage::Vae, 0, 3, 0), "0/3 tiles");
-        assert_eq!(shown(Stage::Codes, 0, 1, 0), "working");
+        assert_eq!(shown(stage::DIFFUSION, 5, 8, 6000), "5/8 steps · 1.20 s/step · 4 s left");
+        assert_eq!(shown(stage::VAE_ENCODER, 2, 3, 1000), "2/3 tiles · 0.50 s/tile · 0 s left");
+        assert_eq!(shown(stage::VAE, 0, 3, 0), "0/3 tiles");
+        assert_eq!(shown(stage::CODES, 0, 1, 0), "working");
     }
 
     #[test]
@@ -404,10 +390,10 @@ mod tests {
             Some(Steps { done, total, start: start.expect("a clock older than 2 s") })
         };
         let elapsed = Duration::from_millis(2500);
-        assert_eq!(over(Stage::Diffusion, steps(8, 8), elapsed), "8 steps · 2.50 s");
-        assert_eq!(over(Stage::Codes, steps(1, 1), elapsed), "2.50 s");
-        assert_eq!(over(Stage::LmText, None, elapsed), "2.50 s");
-        let text = over(Stage::LmText, steps(30, 2048), elapsed);
+        assert_eq!(over(stage::DIFFUSION, steps(8, 8), elapsed), "8 steps · 2.50 s");
+        assert_eq!(over(stage::CODES, steps(1, 1), elapsed), "2.50 s");
+        assert_eq!(over(stage::LM_TEXT, None, elapsed), "2.50 s");
+        let text = over(stage::LM_TEXT, steps(30, 2048), elapsed);
         assert_eq!(text, "30 tokens · 15.0 tokens/s · 2.50 s");
     }
 }

@@ -7,11 +7,12 @@
 
 use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
+use acestep_engine::Notice;
 use acestep_import::{
     KNOWN_MODELS, Layout,
     hub::{Access, Hub},
 };
-use acestep_runtime::{Notice, Request};
+use acestep_music::Request;
 use etcetera::BaseStrategy;
 
 use crate::environment::set;

@@ -1,6 +1,6 @@
 //! Version and build information.
 
-use acestep_runtime::device::BUILT_IN;
+use acestep_engine::device::BUILT_IN;
 
 /// The commit of this build, or `unknown` if there was none.
 pub(crate) const COMMIT: &str = env!("ACESTEP_COMMIT");

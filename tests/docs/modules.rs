@@ -1,4 +1,4 @@
-//! Modules of a crate form no cycles, and shared layers and kernels name no model family.
+//! Modules of a crate form no cycles. Layers, kernels and the engine name no model family.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,8 @@ use syn::{
 use super::text;
 
 /// The crates.
-const CRATES: [&str; 6] = ["model", "import", "runtime", "train", "train/demo", "cli"];
+const CRATES: [&str; 7] =
+    ["model", "import", "runtime/engine", "runtime/music", "train", "train/demo", "cli"];
 
 /// Returns the Rust files under a folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {
@@ -230,25 +231,72 @@ fn a_cycle_is_found_and_a_chain_is_none() {
     assert_eq!(cyclic(&circle).into_iter().collect::<Vec<_>>(), ["b", "c"]);
 }
 
-/// All model families share the layers and kernels.
+/// All identifiers in the paths of a file, outside its tests.
+#[derive(Default)]
+struct Identifiers(BTreeSet<String>);
+
+impl Identifiers {
+    fn leaves(&mut self, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => {
+                self.0.insert(path.ident.to_string());
+                self.leaves(&path.tree);
+            }
+            UseTree::Name(name) => drop(self.0.insert(name.ident.to_string())),
+            UseTree::Rename(name) => drop(self.0.insert(name.ident.to_string())),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.leaves(tree)),
+            UseTree::Glob(_) => (),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Identifiers {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let is_of_tests = match item {
+            Item::Mod(item) => is_of_tests(&item.attrs),
+            Item::Fn(item) => is_of_tests(&item.attrs),
+            Item::Use(item) => is_of_tests(&item.attrs),
+            _ => false,
+        };
+        if !is_of_tests {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_use_tree(&mut self, tree: &'ast UseTree) {
+        self.leaves(tree);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.0.extend(path.segments.iter().map(|segment| segment.ident.to_string()));
+        visit::visit_path(self, path);
+    }
+}
+
+/// All model families share the layers, the kernels and the engine.
 #[test]
-fn layers_and_kernels_name_no_family() {
-    const FAMILIES: [&str; 3] = ["acestep", "oobleck", "qwen3"];
+fn layers_kernels_and_the_engine_name_no_family() {
+    const FAMILIES: [&str; 6] =
+        ["acestep", "oobleck", "qwen3", "acestep_music", "acestep_import", "acestep_train"];
     let mut named = Vec::new();
-    let of_tests = of_tests_only(&files_of(&root().join("model/src")));
-    for folder in ["model/src/nn", "model/src/kernel"] {
+    let mut seen = 0;
+    for (source, folder) in [
+        ("model/src", "model/src/nn"),
+        ("model/src", "model/src/kernel"),
+        ("runtime/engine/src", "runtime/engine/src"),
+    ] {
+        let of_tests = of_tests_only(&files_of(&root().join(source)));
         for file in files_of(&root().join(folder)) {
             if of_tests.iter().any(|module| file.with_extension("").starts_with(module)) {
                 continue;
             }
-            let names = Names::of(&file, false).used;
-            named.extend(
-                FAMILIES
-                    .iter()
-                    .filter(|family| names.contains(**family))
-                    .map(|family| format!("{}: {family}", file.display())),
-            );
+            let mut found = Identifiers::default();
+            found.visit_file(&syn::parse_file(&text(&file)).expect("Rust"));
+            seen += found.0.len();
+            let families = FAMILIES.iter().filter(|family| found.0.contains(**family));
+            named.extend(families.map(|family| format!("{}: {family}", file.display())));
         }
     }
+    assert!(seen > 2000, "only {seen} identifiers were seen");
     assert_eq!(named, Vec::<String>::new());
 }

@@ -2,11 +2,9 @@
 
 use std::{fmt::Write as _, fs};
 
+use acestep_engine::tiling::Tiling;
 use acestep_model::kernel::{Mask, Visibility, attention};
-use acestep_runtime::{
-    flow::schedule::{self, Schedule},
-    vae::Tiling,
-};
+use acestep_music::flow::schedule::{self, Schedule};
 use acestep_tests::{Cpu, DEVICE, root};
 use burn::tensor::{Tensor, TensorData};
 

@@ -1,19 +1,19 @@
 //! Analysis of songs: cross attention, timestamps of lines, scores by the language model.
 
+use acestep_engine::{Residency, Unobserved, host::to_host};
 use acestep_import::ModelPaths;
 use acestep_model::{
     Checkpoint, ConfigError, LanguageCheckpoint, Tokenizer,
     acestep::{Dit, Heads},
     qwen3::Causal,
 };
-use acestep_runtime::{
-    Networks, Request, Residency, Unobserved,
+use acestep_music::{
+    Networks, Request,
     align::{Aligned, Extras},
-    host::to_host,
-    lm::pmi::{LanguageScore, mean, read},
     lm::{
         judge::{Subject, judge},
         metadata::{Metadata, Scalar},
+        pmi::{LanguageScore, mean, read},
         prompt,
         settings::Settings,
     },

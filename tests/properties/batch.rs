@@ -1,7 +1,7 @@
 //! A song does not depend on the other songs of its batch.
 
 use acestep_import::Folder;
-use acestep_runtime::Request;
+use acestep_music::Request;
 use acestep_tests::{base, difference, plan, request, songs, turbo};
 
 /// Bound of rounding differences, which depend on the size of a matrix product.

@@ -1,6 +1,6 @@
 //! Audio codes determine the outline of a song.
 
-use acestep_runtime::Request;
+use acestep_music::Request;
 use acestep_tests::{difference, plan, request, songs, turbo};
 
 /// Returns codes from the whole range of the codebook.

@@ -1,10 +1,10 @@
 //! Conditioning that is saved and loaded again is unchanged.
 
+use acestep_engine::{Error, Residency, Unobserved, files::Existing};
 use acestep_import::Folder;
-use acestep_runtime::{
-    Error, Networks, Request, Residency, Unobserved,
+use acestep_music::{
+    Networks, Request,
     exchange::Conditioning,
-    files::Existing,
     pipeline::{Prepared, prepare, render},
 };
 use acestep_tests::{Cpu, base, place, plan, request, songs, turbo};

@@ -1,7 +1,8 @@
 //! The transformer works on patches of two frames, but must accept any number of frames.
 
+use acestep_engine::host::to_host;
 use acestep_model::{Checkpoint, acestep::Dit};
-use acestep_runtime::{flow::noise::NoiseSource, host::to_host};
+use acestep_music::flow::noise::NoiseSource;
 use acestep_tests::{Cpu, DEVICE, largest_difference, place, turbo};
 use burn::tensor::{Tensor, TensorData};
 

@@ -4,9 +4,10 @@
 
 use std::cell::Cell;
 
+use acestep_engine::{Residency, Unobserved};
 use acestep_import::Folder;
-use acestep_runtime::{
-    Networks, Request, Residency, Unobserved,
+use acestep_music::{
+    Networks, Request,
     flow::{
         self, Sampling, Start, Tracks,
         edit::{Edit, Side, Window},

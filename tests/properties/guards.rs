@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
+use acestep_engine::{Error, Event, Observe, Residency, Stage};
 use acestep_import::Part;
-use acestep_runtime::{Error, Event, Networks, Observe, Request, Residency, Stage, generate};
+use acestep_music::{Networks, Request, generate, stage};
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, songs, turbo};
 use burn::{
     module::{Module, ModuleMapper, Param},
@@ -93,7 +94,7 @@ impl Observe for StopAt {
 fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
     let model = turbo();
     let plan = plan(&covering(), &model);
-    for stage in [Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Diffusion, Stage::Vae]
+    for stage in [stage::TEXT_ENCODER, stage::CONDITION, stage::CODES, stage::DIFFUSION, stage::VAE]
     {
         let watch = StopAt { stage, reached: Cell::new(false) };
         let result = generate(

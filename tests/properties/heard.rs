@@ -3,9 +3,11 @@
 //! These are a few questions of the [exam](acestep_demo::exam). The results of the whole exam are
 //! in the book, "Training".
 
-use acestep_demo::composer::Piece;
-use acestep_demo::exam::{Answer, Heard, Student, heard, question, styles};
-use acestep_runtime::lm::metadata::Scalar;
+use acestep_demo::{
+    composer::Piece,
+    exam::{Answer, Heard, Student, heard, question, styles},
+};
+use acestep_music::lm::metadata::Scalar;
 
 /// The number of pieces from which the listener learns the styles.
 const LESSONS: u64 = 96;

@@ -1,10 +1,10 @@
 //! The language model: runs of the reference, and properties of every run.
 
+use acestep_engine::{Error, Unobserved, files::Existing};
 use acestep_import::LanguageFolder;
 use acestep_model::{LanguageCheckpoint, Place, Tokenizer, qwen3};
-use acestep_runtime::{
-    Error, Plan, Request, Unobserved,
-    files::Existing,
+use acestep_music::{
+    Plan, Request,
     lm::{
         compose::{Ask, Composed, Job, compose},
         constrain::{Grammar, Phase, Rules},

@@ -1,7 +1,8 @@
 //! A song has exactly the requested length: `floor(25 seconds)` frames of 1920 samples.
 
+use acestep_engine::{Residency, Unobserved};
 use acestep_model::{Checkpoint, Configs, oobleck};
-use acestep_runtime::{Networks, Plan, Request, Residency, Unobserved, generate};
+use acestep_music::{Networks, Plan, Request, generate};
 use acestep_tests::{Altered, Change, Cpu, DEVICE, info, place, plan, request, songs, turbo};
 
 fn lasting(seconds: f64) -> Request {

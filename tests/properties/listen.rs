@@ -2,14 +2,17 @@
 
 use std::{cell::RefCell, f64::consts::TAU};
 
+use acestep_engine::{
+    Error, Event, Observe, Residency, Stage, Unobserved, audio::Audio, host::to_host,
+    tiling::Tiling,
+};
 use acestep_model::{Checkpoint, oobleck::Encoder};
-use acestep_runtime::{
-    Error, Event, Networks, Observe, Residency, Stage, Unobserved,
-    audio::Audio,
+use acestep_music::{
+    Networks, SongError,
     flow::noise::NoiseSource,
-    host::to_host,
     listen::{codes_of, codes_of_latents, latents_of},
-    vae::{Tiling, encode},
+    stage,
+    vae::encode,
 };
 use acestep_tests::{Cpu, DEVICE, Golden, largest_difference, place, turbo};
 use burn::tensor::{Tensor, TensorData};
@@ -167,7 +170,7 @@ fn less_than_a_frame_is_too_short_and_a_frame_is_not() {
     let audio = |samples| Audio { channels: vec![vec![0.1; samples]; 2], sample_rate: 48_000 };
     for samples in [0, 1919] {
         let error = codes_of(&audio(samples), &networks, &Unobserved).expect_err("too short");
-        assert!(matches!(error, Error::TooShort { .. }), "{error}");
+        assert!(matches!(error.family(), Some(SongError::TooShort { .. })), "{error}");
     }
     let error = codes_of(&audio(960), &networks, &Unobserved).expect_err("too short");
     let text = "0.020 s of sound are too short to listen to: one frame is 0.040 s";
@@ -221,9 +224,9 @@ fn both_stages_are_told_and_either_can_be_stopped() {
     let watched = diary(None);
     codes_of(&audio, &networks, &watched).expect("codes");
     let told = |stage| [Some((0, 0)), Some((0, 1)), Some((1, 1)), None].map(|what| (stage, what));
-    let expected = [told(Stage::VaeEncoder), told(Stage::Codes)].concat();
+    let expected = [told(stage::VAE_ENCODER), told(stage::CODES)].concat();
     assert_eq!(*watched.events.borrow(), expected);
-    for stage in [Stage::VaeEncoder, Stage::Codes] {
+    for stage in [stage::VAE_ENCODER, stage::CODES] {
         let result = codes_of(&audio, &networks, &diary(Some(stage)));
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
     }

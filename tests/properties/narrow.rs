@@ -4,20 +4,24 @@
 
 use std::cell::RefCell;
 
+use acestep_engine::{
+    Device, Error, Event, Observe, Residency,
+    device::{DeviceTarget, memory::MemoryInfo},
+    host::to_host,
+    retry,
+};
 use acestep_import::{LanguageFolder, Part, open_tiny_language_model};
 use acestep_model::{
     Checkpoint, LanguageCheckpoint, Place, Tokenizer,
     acestep::{ConditionInputs, Packed},
     qwen3,
 };
-use acestep_runtime::{
-    Device, Error, Event, Network, Networks, Observe, Request, Residency, Song,
-    device::{DeviceTarget, memory::MemoryInfo},
+use acestep_music::{
+    Networks, Request, Song,
     flow::noise::NoiseSource,
     generate,
-    host::to_host,
     lm::{compose::compose, replay::Replay},
-    overflow,
+    networks,
 };
 use acestep_tests::{Altered, Change, Cpu, DEVICE, place, plan, request, turbo};
 use burn::{
@@ -173,7 +177,7 @@ struct Watch(RefCell<Vec<String>>);
 impl Observe for Watch {
     fn event(&self, event: Event) {
         if let Event::Overflowed { who, dtype } = event {
-            self.0.borrow_mut().push(overflow::notice(who, dtype).0);
+            self.0.borrow_mut().push(retry::notice(who, dtype).0);
         }
     }
 }
@@ -228,7 +232,7 @@ impl Change for Louder {
 ///
 /// All other networks are in f32.
 fn louder(
-    (part, network): (Part, Network),
+    (part, network): (Part, acestep_engine::networks::Network),
     factor: f32,
     dtype: DType,
 ) -> (Result<Vec<Song>, Error>, Vec<String>) {
@@ -252,11 +256,11 @@ fn louder(
 #[test]
 fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
     for (part, network, factor, who) in [
-        (Part::TextEncoder, Network::TextEncoder, 100.0, "the text encoder"),
-        (Part::Conditioner, Network::Conditioner, 100.0, "the condition encoder"),
-        (Part::AudioCodec, Network::AudioCodec, 100.0, "the network of audio codes"),
-        (Part::Dit, Network::Dit, 100.0, "the diffusion transformer"),
-        (Part::VaeDecoder, Network::VaeDecoder, 4.0, "the VAE"),
+        (Part::TextEncoder, networks::TEXT_ENCODER, 100.0, "the text encoder"),
+        (Part::Conditioner, networks::CONDITIONER, 100.0, "the condition encoder"),
+        (Part::AudioCodec, networks::AUDIO_CODEC, 100.0, "the network of audio codes"),
+        (Part::Dit, networks::DIT, 100.0, "the diffusion transformer"),
+        (Part::VaeDecoder, networks::VAE_DECODER, 4.0, "the VAE"),
     ] {
         let (songs, told) = louder((part, network), factor, DType::F16);
         let notice = format!(
@@ -277,7 +281,7 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
     let song = |free| {
         let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
         let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
-            .with(Network::Dit, DType::F16)
+            .with(networks::DIT, DType::F16)
             .at(DeviceTarget { device: Device::Cuda(0), room });
         let watch = Watch::default();
         (generate(&plan, &networks, &watch).map(drop), watch.0.take().len())
@@ -291,7 +295,7 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
 
 #[test]
 fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
-    let (songs, told) = louder((Part::Dit, Network::Dit), f32::NAN, DType::BF16);
+    let (songs, told) = louder((Part::Dit, networks::DIT), f32::NAN, DType::BF16);
     let error = songs.expect_err("no numbers");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(error.to_string().starts_with("the diffusion transformer gave"), "{error}");

@@ -1,8 +1,9 @@
 //! The exact prompts of the language model in each style.
 
+use acestep_engine::Unobserved;
 use acestep_model::{LanguageCheckpoint, Tokenizer};
-use acestep_runtime::{
-    Request, Unobserved,
+use acestep_music::{
+    Request,
     lm::{
         compose::{Ask, Composed, Job, compose},
         settings::Settings,

@@ -5,13 +5,17 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use acestep_import::Part;
-use acestep_runtime::{
-    Device, Error, Event, Networks, Observe, Request, Residency, Stage, Unobserved,
-    align::Extras,
+use acestep_engine::{
+    Device, Error, Event, Observe, Residency, Unobserved,
     device::{DeviceTarget, memory::MemoryInfo},
+};
+use acestep_import::Part;
+use acestep_music::{
+    Networks, Request,
+    align::Extras,
     generate,
     pipeline::{Wanted, generate_all, prepare_all},
+    stage,
 };
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, turbo};
 use burn::module::Module;
@@ -86,7 +90,7 @@ struct Readings<'a>(&'a Cell<usize>);
 
 impl Observe for Readings<'_> {
     fn event(&self, event: Event) {
-        if matches!(event, Event::Finished { stage: Stage::TextEncoder, .. }) {
+        if matches!(event, Event::Finished { stage: stage::TEXT_ENCODER, .. }) {
             self.0.set(self.0.get() + 1);
         }
     }
@@ -138,7 +142,7 @@ fn a_file_that_changes_while_its_network_is_at_work_ends_the_song() {
     struct Steps(Cell<usize>);
     impl Observe for Steps {
         fn event(&self, event: Event) {
-            if let Event::Advanced { stage: Stage::Diffusion, done, .. } = event {
+            if let Event::Advanced { stage: stage::DIFFUSION, done, .. } = event {
                 self.0.set(self.0.get().max(done));
             }
         }
@@ -186,8 +190,9 @@ fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_b
         let model = Altered::new(Refused(part));
         let plan = plan(&request, &model.model);
         let song = |device| {
-            let site = DeviceTarget { device, room: MemoryInfo::default() };
-            let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(site);
+            let target = DeviceTarget { device, room: MemoryInfo::default() };
+            let networks =
+                Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(target);
             generate(&plan, &networks, &Unobserved)
         };
         let error = song(Device::Cuda(3)).expect_err("no room");

@@ -1,8 +1,9 @@
 //! Every sampler setting changes the song, but not the independence of songs in a batch.
 
+use acestep_engine::{Residency, Unobserved};
 use acestep_import::Folder;
-use acestep_runtime::{
-    Networks, Request, Residency, Unobserved,
+use acestep_music::{
+    Networks, Request,
     pipeline::{denoise, prepare},
 };
 use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};

@@ -1,6 +1,6 @@
 //! A seed determines the song.
 
-use acestep_runtime::Request;
+use acestep_music::Request;
 use acestep_tests::{difference, plan, request, songs, turbo};
 
 #[test]

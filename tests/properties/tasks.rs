@@ -2,12 +2,15 @@
 
 use std::f64::consts::TAU;
 
-use acestep_import::Folder;
-use acestep_runtime::{
-    Error, Networks, Plan, Request, Residency, Song, Unobserved,
+use acestep_engine::{
+    Residency, Unobserved,
     audio::{Audio, loudness::peak},
-    exchange::Array3,
     host::to_host,
+};
+use acestep_import::Folder;
+use acestep_music::{
+    Networks, Plan, Request, Song, SongError,
+    exchange::Array3,
     listen::{codes_of, latents_of},
     pipeline::{denoise, prepare},
     sounds::{Sound, Sounds},
@@ -199,12 +202,14 @@ fn a_reference_changes_the_sound_and_two_are_both_heard() {
 fn a_silent_source_and_a_silent_reference_are_refused() {
     let silent = Audio { channels: vec![vec![0.0; 96_000]], sample_rate: RATE };
     let model = turbo();
-    assert!(matches!(Sound::heard(&silent, &info(&model)), Err(Error::SilentSource)));
+    let error = Sound::heard(&silent, &info(&model)).expect_err("silence");
+    assert!(matches!(error.family(), Some(SongError::SilentSource)));
     // The reference is not silent as a whole, but the excerpts that are used are.
     let mut odd = vec![0.0; 200 * 48_000];
     odd[100 * 48_000..][..48_000].fill(0.5);
     let odd = Audio { channels: vec![odd], sample_rate: RATE };
-    assert!(matches!(Sound::reference(&odd, &info(&model)), Err(Error::SilentSource)));
+    let error = Sound::reference(&odd, &info(&model)).expect_err("silence");
+    assert!(matches!(error.family(), Some(SongError::SilentSource)));
 }
 
 /// Each song has one step, because a base model is slow.

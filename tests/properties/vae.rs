@@ -1,12 +1,8 @@
 //! Tiled decoding gives the same sound as decoding in one pass.
 
+use acestep_engine::{Unobserved, host::to_host, tiling::Tiling};
 use acestep_model::{Checkpoint, oobleck::Decoder};
-use acestep_runtime::{
-    Unobserved,
-    flow::noise::NoiseSource,
-    host::to_host,
-    vae::{Tiling, decode},
-};
+use acestep_music::{flow::noise::NoiseSource, vae::decode};
 use acestep_tests::{Cpu, DEVICE, largest_difference, place, turbo};
 use burn::tensor::{Tensor, TensorData};
 

@@ -14,12 +14,10 @@ mod golden;
 
 use std::path::{Path, PathBuf};
 
+use acestep_engine::{Error, Residency, Unobserved, audio::loudness};
 use acestep_import::{Folder, ModelPaths};
 use acestep_model::{Checkpoint, Place};
-use acestep_runtime::{
-    Error, ModelInfo, Networks, Plan, Request, Residency, Song, Unobserved, audio::loudness,
-    generate,
-};
+use acestep_music::{ModelInfo, Networks, Plan, Request, Song, generate};
 use burn_flex::{Flex, FlexDevice};
 
 pub use altered::{Altered, Change};

@@ -1,6 +1,6 @@
 //! Loss curves: a picture of `losses.csv`.
 
-use acestep_runtime::plot::Picture;
+use acestep_music::plot::Picture;
 use plotters::{
     prelude::*,
     style::{FontStyle, register_font},
@@ -70,7 +70,7 @@ fn range(values: &[f64]) -> [f64; 2] {
 /// Draws a panel for each loss of a `losses.csv`, as a PNG file; `None` for fewer than two rows.
 ///
 /// # Errors
-/// [`acestep_runtime::Error::Picture`], which is not known to happen.
+/// [`acestep_engine::Error::Picture`], which is not known to happen.
 pub fn draw(title: &str, table: &str) -> Result<Option<Vec<u8>>, Error> {
     let Some((steps, losses)) = read(table) else { return Ok(None) };
     let height = HEIGHT * losses.len() as u32;
@@ -78,7 +78,7 @@ pub fn draw(title: &str, table: &str) -> Result<Option<Vec<u8>>, Error> {
     // Fails if the font is registered already.
     let _ = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
     paint(&mut pixels, height, title, &steps, &losses)
-        .map_err(|error| acestep_runtime::Error::Picture(error.to_string()))?;
+        .map_err(|error| acestep_engine::Error::Picture(error.to_string()))?;
     let picture = Picture {
         width: WIDTH as usize,
         height: height as usize,

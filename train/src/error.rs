@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// An error of the runtime, such as a failed write.
     #[error(transparent)]
-    File(#[from] acestep_runtime::Error),
+    File(#[from] acestep_engine::Error),
     /// An error of a checkpoint that training starts from.
     #[error(transparent)]
     Checkpoint(#[from] acestep_import::Error),

@@ -10,3 +10,8 @@ pub mod release;
 pub mod times;
 
 pub use error::Error;
+
+use acestep_engine::progress::{Stage, Unit};
+
+/// Training of a network.
+pub const LEARNING: Stage = Stage { name: "learning", unit: Unit::Step };

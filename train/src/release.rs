@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
+use acestep_engine::files::{Existing, write_whole};
 use acestep_import::Part;
-use acestep_runtime::files::{Existing, write_whole};
 use burn::{
     module::{Module, ModuleVisitor, Param},
     tensor::{Tensor, backend::Backend, bf16},
@@ -150,8 +150,8 @@ fn write_rounded(path: &Path, tensors: &Tensors, many: usize) -> Result<(), Erro
 /// [`Error::File`]
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_whole(path, Existing::Replace, |file| {
-        file.write_all(bytes).map_err(|source| acestep_runtime::Error::File {
-            action: acestep_runtime::Action::Write,
+        file.write_all(bytes).map_err(|source| acestep_engine::Error::File {
+            action: acestep_engine::Action::Write,
             path: path.to_owned(),
             source,
         })

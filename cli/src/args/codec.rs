@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use acestep_runtime::{Error, files::Existing, latents::Format};
+use acestep_engine::{Error, files::Existing};
+use acestep_music::latents::Format;
 use clap::{Subcommand, ValueHint};
 
 use super::{plan::Place, sound::Sound};

@@ -2,10 +2,9 @@
 //!
 //! This file has no musical defaults: the runtime's `Plan` fills in absent values.
 
-use acestep_runtime::Residency;
 use std::path::PathBuf;
 
-use acestep_runtime::files::Existing;
+use acestep_engine::{Residency, files::Existing};
 use clap::ValueHint;
 
 use super::{

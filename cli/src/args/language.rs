@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use acestep_runtime::{Error, Request, lm::settings::Settings};
+use acestep_engine::Error;
+use acestep_music::{Request, lm::settings::Settings};
 use clap::ValueHint;
 
 use super::thinking::Decisions;

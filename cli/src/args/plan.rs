@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use acestep_runtime::files::Existing;
+use acestep_engine::files::Existing;
 use clap::ValueHint;
 
 use super::{

@@ -1,6 +1,6 @@
 //! Flags of the sampler: solver, angle-based guidance, smoothing, correction, start.
 
-use acestep_runtime::Request;
+use acestep_music::Request;
 
 use super::language::{pair, put};
 

@@ -1,6 +1,6 @@
 //! Flags of the sound file: format, loudness, fades.
 
-use acestep_runtime::Request;
+use acestep_music::Request;
 
 use super::language::put;
 

@@ -1,6 +1,6 @@
 //! Flags for planning by the language model, and for its decisions.
 
-use acestep_runtime::Request;
+use acestep_music::Request;
 
 use super::language::{pair, put};
 

@@ -5,7 +5,7 @@ use std::{
     num::{IntErrorKind, ParseFloatError, ParseIntError},
 };
 
-use acestep_runtime::nearest;
+use acestep_engine::nearest;
 use clap::{
     Command, Error,
     error::{ContextKind, ContextValue, ErrorKind},

@@ -28,10 +28,16 @@ mod table;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use acestep_engine::{Device, Job, device::dtype};
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Device, Job, device::dtype};
 use anyhow::Result;
+use ceilings::Peaks;
 use clap::{ValueEnum, ValueHint};
+use load::Model;
+use peers::Peer;
+use presets::Preset;
+use results::Results;
+use stages::{Measured, Song, Stage};
 
 use super::check::machine;
 use crate::{
@@ -42,12 +48,6 @@ use crate::{
     report::{self, Report},
     settings,
 };
-use ceilings::Peaks;
-use load::Model;
-use peers::Peer;
-use presets::Preset;
-use results::Results;
-use stages::{Measured, Song, Stage};
 
 /// Flags of `bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -215,7 +215,7 @@ impl Job for Bench<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { device, stages, song, model, tell } = self;
         let go_on = || match interrupt::was_pressed() {
-            true => Err(acestep_runtime::Error::Cancelled),
+            true => Err(acestep_engine::Error::Cancelled),
             false => Ok(()),
         };
         tell("measuring what the device can do");

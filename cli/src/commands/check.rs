@@ -24,15 +24,19 @@ use std::{
     time::Duration,
 };
 
-use acestep_model::{Backend, Place};
-use acestep_runtime::{
+use acestep_engine::{
     Device, Engine, Error, Job, Notice,
     device::{BUILT_IN, dtype},
 };
+use acestep_model::{Backend, Place};
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use clap::ValueHint;
+use part::{Item, Part};
+use results::{Line, Results};
+use speed::Task;
 
+use super::bench::{ceilings::Ceilings, presets::Preset, typed};
 use crate::{
     args::{Global, device::Where},
     commands::engine,
@@ -41,11 +45,6 @@ use crate::{
     report::{self, Report},
     settings,
 };
-use part::{Item, Part};
-use results::{Line, Results};
-use speed::Task;
-
-use super::bench::{ceilings::Ceilings, presets::Preset, typed};
 
 /// Flags of `check`.
 ///

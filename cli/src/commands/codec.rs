@@ -6,10 +6,8 @@ use std::{
     time::Instant,
 };
 
-use acestep_import::{Folder, Part, TINY};
-use acestep_model::{Backend, Place};
-use acestep_runtime::{
-    Engine, Error, Networks, Notice, Request, Residency,
+use acestep_engine::{
+    Engine, Error, Notice, Residency,
     audio::{
         Audio,
         fade::fade,
@@ -17,12 +15,16 @@ use acestep_runtime::{
         loudness::Loudness,
         read, write,
     },
-    codec,
+    tiling::Tiling,
+};
+use acestep_import::{Folder, Part, TINY};
+use acestep_model::{Backend, Place};
+use acestep_music::{
+    Networks, Request, SongError, codec,
     exchange::Array3,
     flow::noise::NoiseSource,
     latents,
     plan::{sound, tiles},
-    vae::Tiling,
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -118,7 +120,7 @@ fn encode(args: &Encode, report: &Report) -> Result<()> {
     let frames = samples / hop;
     if frames == 0 {
         let least = hop as f64 / rate as f64;
-        return Err(Error::TooShort { seconds: audio.seconds(), least }.into());
+        return Err(SongError::TooShort { seconds: audio.seconds(), least }.into());
     }
     let tiling = tiling(common, Tiling::ENCODE, frames, &mut notices)?;
     let mut ready = Ready::start(common, folder)?;
@@ -165,7 +167,7 @@ fn decode(args: &Decode, report: &Report) -> Result<()> {
     let typed = args.sound.audio_format.as_deref();
     let output = common.output.as_deref();
     let format = outputs::format(typed, output, output, &mut request, &mut notices)?;
-    let encoding = Encoding::resolve(&request, format, &mut notices)?;
+    let encoding = Encoding::resolve(request.encoding(), format, &mut notices)?;
     let folder = open(common)?;
     let stored = latents::read(&args.input, folder.configs().vae.decoder_input_channels)?;
     let output = destination(common, &args.input, format.extension())?;
@@ -287,7 +289,7 @@ struct There<'a> {
     progress: &'a Progress,
 }
 
-impl acestep_runtime::Job for There<'_> {
+impl acestep_engine::Job for There<'_> {
     type Output = Result<Array3, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -305,7 +307,7 @@ struct Back<'a> {
     progress: &'a Progress,
 }
 
-impl acestep_runtime::Job for Back<'_> {
+impl acestep_engine::Job for Back<'_> {
     type Output = Result<Audio, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

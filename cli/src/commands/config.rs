@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
-use acestep_runtime::files::Existing;
+use acestep_engine::files::Existing;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -14,8 +14,7 @@ use crate::{
     },
     environment,
     error::CliError,
-    report,
-    report::Report,
+    report::{self, Report},
     settings::{
         self, Origin,
         keys::{KEYS, Kind},

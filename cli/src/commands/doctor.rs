@@ -9,7 +9,7 @@ mod song;
 
 use std::process::ExitCode;
 
-use acestep_runtime::{
+use acestep_engine::{
     Device,
     device::{BUILT_IN, Dtype, listing::Listing},
 };
@@ -19,8 +19,8 @@ use serde_json::json;
 
 use crate::{
     args::{Global, doctor::Doctor},
-    exit, report,
-    report::Report,
+    exit,
+    report::{self, Report},
 };
 
 /// State of a subject.

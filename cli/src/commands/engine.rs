@@ -1,6 +1,6 @@
 //! Creates the engine from `--device` and `--dtype`, with its folder of kernels.
 
-use acestep_runtime::{
+use acestep_engine::{
     Device, Engine, Notice,
     device::{
         Dtype, dtype,

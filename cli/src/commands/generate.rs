@@ -25,12 +25,12 @@ mod written;
 
 use std::{process::ExitCode, rc::Rc};
 
+use acestep_engine::{
+    Engine, Notice, Residency, audio::format::Encoding, device::kernels::Kernels, files::Existing,
+};
 use acestep_import::Folder;
-use acestep_runtime::{
-    Engine, ModelInfo, Notice, Plan, Request, Residency,
-    audio::format::Encoding,
-    device::kernels::Kernels,
-    files::Existing,
+use acestep_music::{
+    ModelInfo, Plan, Request,
     lm::{
         compose::{Composed, Timing},
         metadata::Metadata,

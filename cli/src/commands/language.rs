@@ -2,16 +2,14 @@
 
 use std::{path::Path, sync::Arc};
 
+use acestep_engine::{Engine, Error, Notice, Observe};
 use acestep_import::{Format, LanguageFolder, Layout, Origin, built_in};
 use acestep_model::{Backend, Place};
-use acestep_runtime::{
-    Engine, Error, Notice, Observe,
-    lm::{
-        self, Held,
-        compose::{self, Composed, Timing, Understood},
-        constrain::genres::GenreVocabulary,
-        settings::Settings,
-    },
+use acestep_music::lm::{
+    self, Held,
+    compose::{self, Composed, Timing, Understood},
+    constrain::genres::GenreVocabulary,
+    settings::Settings,
 };
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -68,7 +66,7 @@ pub(crate) fn label(folder: &LanguageFolder) -> String {
 
 struct Check<'a>(&'a LanguageFolder);
 
-impl acestep_runtime::Job for Check<'_> {
+impl acestep_engine::Job for Check<'_> {
     type Output = Result<(), acestep_import::Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -110,7 +108,7 @@ struct Compose<'a> {
     folder: &'a LanguageFolder,
 }
 
-impl acestep_runtime::Job for Compose<'_> {
+impl acestep_engine::Job for Compose<'_> {
     type Output = Vec<Result<Composed, Error>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -149,7 +147,7 @@ struct Understand<'a> {
     observe: &'a dyn Observe,
 }
 
-impl acestep_runtime::Job for Understand<'_> {
+impl acestep_engine::Job for Understand<'_> {
     type Output = Result<Understood, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

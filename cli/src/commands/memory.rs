@@ -1,13 +1,12 @@
 //! Checks before loading whether a run fits into memory; shared by the commands.
 
-use acestep_import::{Error, Folder, LanguageFolder, Part};
-use acestep_runtime::{
-    Device, Engine, Stage,
+use acestep_engine::{
+    Device, Engine,
     device::memory::{self, MemoryNeed},
-    listen::CODES_AT_ONCE,
-    lm::settings::Settings,
-    vae::Tiling,
+    tiling::Tiling,
 };
+use acestep_import::{Error, Folder, LanguageFolder, Part};
+use acestep_music::{listen::CODES_AT_ONCE, lm::settings::Settings, stage};
 use anyhow::Result;
 
 use super::engine;
@@ -29,7 +28,7 @@ pub(crate) fn language(
     let [text, codes] = settings.token_limits(seconds);
     let need = |stage, rows, limit| MemoryNeed {
         stage,
-        ..MemoryNeed::language_model(
+        ..acestep_music::memory::language_model(
             folder.config(),
             parameters,
             rows,
@@ -37,9 +36,9 @@ pub(crate) fn language(
             engine.widths(),
         )
     };
-    let mut needs = vec![need(Stage::LmText, 1, text)];
+    let mut needs = vec![need(stage::LM_TEXT, 1, text)];
     if writes_codes {
-        needs.push(need(Stage::LmCodes, settings.code_rows(), codes));
+        needs.push(need(stage::LM_CODES, settings.code_rows(), codes));
     }
     Ok(needs)
 }
@@ -64,8 +63,8 @@ pub(crate) fn listening(
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::AudioCodec)?.parameters;
     let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
-    let codec = MemoryNeed::conditioner(&configs.dit, size, at_once, widths);
-    Ok(vec![encoder(folder, frames, engine)?, MemoryNeed { stage: Stage::Codes, ..codec }])
+    let codec = acestep_music::memory::conditioner(&configs.dit, size, at_once, widths);
+    Ok(vec![encoder(folder, frames, engine)?, MemoryNeed { stage: stage::CODES, ..codec }])
 }
 
 /// Returns the need of the VAE encoder for `frames` latent frames of sound.
@@ -75,7 +74,8 @@ pub(crate) fn listening(
 pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeEncoder)?.parameters;
-    let need = |tiling| MemoryNeed::vae_encoder(&configs.vae, size, frames, tiling, widths);
+    let need =
+        |tiling| acestep_music::memory::vae_encoder(&configs.vae, size, frames, tiling, widths);
     // Use the same tiling as the run.
     Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
 }
@@ -91,7 +91,8 @@ pub(crate) fn sounding(
 ) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Part::VaeDecoder)?.parameters;
-    let decoder = |tiling| MemoryNeed::vae(&configs.vae, size, 1, frames, tiling, widths);
+    let decoder =
+        |tiling| acestep_music::memory::vae(&configs.vae, size, 1, frames, tiling, widths);
     let room = engine::room(engine.device);
     Ok(decoder(memory::tiling(Tiling::default(), frames, &room, 0, decoder)))
 }
@@ -110,8 +111,9 @@ pub(crate) fn check(needs: &[MemoryNeed], kept: bool, engine: Engine) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use acestep_engine::device::memory::MemoryInfo;
     use acestep_import::{Layout, TINY};
-    use acestep_runtime::{Request, device::memory::MemoryInfo};
+    use acestep_music::Request;
     use burn::tensor::DType;
 
     use super::*;
@@ -132,7 +134,7 @@ mod tests {
                 .expect("built in")
         };
         let [words, codes] = needs(true)[..] else { panic!("two stages") };
-        assert_eq!((words.stage, codes.stage), (Stage::LmText, Stage::LmCodes));
+        assert_eq!((words.stage, codes.stage), (stage::LM_TEXT, stage::LM_CODES));
         assert_eq!(needs(false), [words]);
         // Keys and values of the prompt (562 tokens), and of 60 code tokens in four rows.
         let each = words.cache / (562 + settings().token_limits(None)[0] as u64);
@@ -144,7 +146,7 @@ mod tests {
         let folder = acestep_import::open(TINY, &Layout::new(None)).expect("built in");
         let needs = listening(&folder, 10_000, ENGINE).expect("built in");
         let stages: Vec<_> = needs.iter().map(|need| need.stage).collect();
-        assert_eq!(stages, [Stage::VaeEncoder, Stage::Codes]);
+        assert_eq!(stages, [stage::VAE_ENCODER, stage::CODES]);
         let room = MemoryInfo { free: Some(1000), ..MemoryInfo::default() };
         let error = memory::check(&needs, false, &room, "cuda:0").expect_err("too little");
         assert!(error.to_string().starts_with("the VAE encoder stage needs about"), "{error}");

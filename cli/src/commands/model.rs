@@ -10,11 +10,11 @@ mod verify;
 
 use std::{io, path::Path, process::ExitCode};
 
+use acestep_engine::nearest;
 use acestep_import::{
     Error, KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout, built_in,
     hub::{Hub, Piece, State},
 };
-use acestep_runtime::nearest;
 use anyhow::Result;
 
 use crate::{

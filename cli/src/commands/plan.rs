@@ -8,10 +8,10 @@ mod outputs;
 
 use std::{process::ExitCode, time::Instant};
 
+use acestep_engine::{Engine, Error, Notice, device::memory::MemoryNeed};
 use acestep_import::{LanguageFolder, TINY};
-use acestep_runtime::{
-    Engine, Error, Notice, Request,
-    device::memory::MemoryNeed,
+use acestep_music::{
+    Request, SongError,
     lm::{
         compose::{Ask, Composed, Job},
         settings::{self, Settings},
@@ -19,6 +19,7 @@ use acestep_runtime::{
     plan::{Task as SongTask, VOICE_AND_NONE, singing},
 };
 use anyhow::Result;
+use outputs::Outputs;
 use serde_json::json;
 
 use super::{
@@ -37,7 +38,6 @@ use crate::{
     progress::{self, Progress},
     settings as environment,
 };
-use outputs::Outputs;
 
 /// Task for the language model.
 struct Task<'a> {
@@ -59,7 +59,7 @@ pub(crate) fn plan(args: &Plan, global: &Global) -> Result<ExitCode> {
         Some((system, user)) => Ask::Custom { system, user },
         // An empty caption is no description.
         None if is_blank(&typed.request.caption) && is_blank(&typed.request.lyrics) => {
-            return Err(Error::NothingAsked.into());
+            return Err(SongError::NothingAsked.into());
         }
         None => settings::ask(&typed.request)?,
     };
@@ -231,7 +231,7 @@ impl Task<'_> {
         if batch_size.is_some() {
             self.request.batch_size = *batch_size;
         }
-        Ok(acestep_runtime::plan::seeds(&self.request)?)
+        Ok(acestep_music::plan::seeds(&self.request)?)
     }
 
     /// Returns the memory needs of the language model.
@@ -268,7 +268,7 @@ impl Task<'_> {
                     .hint("write acestep inspire \"a soft love song for a quiet evening\"")
                     .into())
             }
-            _ if is_blank(caption) && is_blank(lyrics) => Err(Error::NothingAsked.into()),
+            _ if is_blank(caption) && is_blank(lyrics) => Err(SongError::NothingAsked.into()),
             _ => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ mod speaker;
 
 use std::process::ExitCode;
 
-use acestep_runtime::audio::read;
+use acestep_engine::audio::read;
 use anyhow::Result;
 
 use crate::args::{Global, after::Play};
@@ -29,7 +29,7 @@ use speaker::play;
 
 #[cfg(not(feature = "play"))]
 fn play(
-    _: &acestep_runtime::audio::Audio,
+    _: &acestep_engine::audio::Audio,
     song: &std::path::Path,
     _: &crate::report::Report,
 ) -> Result<()> {

@@ -2,10 +2,9 @@
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use acestep_runtime::{
+use acestep_engine::{audio::read, files::Existing};
+use acestep_music::{
     align::lrc,
-    audio::read,
-    files::Existing,
     plot::{self, Letters, Subject},
 };
 use anstream::ColorChoice;
@@ -20,8 +19,8 @@ use crate::{
     args::{Global, after::Plot},
     environment,
     error::CliError,
-    interrupt, report,
-    report::Report,
+    interrupt,
+    report::{self, Report},
 };
 
 /// Runs the command.

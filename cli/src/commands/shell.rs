@@ -9,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 
-use acestep_runtime::{files::Existing, nearest};
+use acestep_engine::{files::Existing, nearest};
 use anyhow::Result;
 use clap_mangen::Man as Page;
 

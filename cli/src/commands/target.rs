@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acestep_runtime::files::{Existing, check_target};
+use acestep_engine::files::{Existing, check_target};
 use anyhow::Result;
 
 use crate::error::CliError;

@@ -7,12 +7,13 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use acestep_runtime::{
-    Action, Error, Notice, Request,
+use acestep_engine::{
+    Action, Error, Notice,
     audio::tags::{self, Found},
     files::{Existing, check_target, write_whole},
-    texts::{self, NotText, sung, unix_lines},
+    texts::{self, NotText, unix_lines},
 };
+use acestep_music::{Request, lyrics::sung};
 use anyhow::{Context, Result};
 
 use crate::{

@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use acestep_engine::{Error, Event, Notice, Observe};
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
-use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
     course::{Course, Lesson, Row, digest, seed_of},
     learner::OptimizerConfig,
@@ -280,7 +280,7 @@ struct Learn<'a> {
     progress: &'a Progress,
 }
 
-impl acestep_runtime::Job for Learn<'_> {
+impl acestep_engine::Job for Learn<'_> {
     type Output = Result<Option<Losses>, acestep_train::Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -290,7 +290,7 @@ impl acestep_runtime::Job for Learn<'_> {
         folder.check::<B>(&device, &needed)?;
         let (songs, common) = lora::prepare(entries, args.max_duration, folder, &place, progress)?;
 
-        let stage = Stage::Learning;
+        let stage = acestep_train::LEARNING;
         progress.event(Event::Loading(stage));
         let start = Instant::now();
         let learning = Place { device: device.clone(), dtype: place.dtype };

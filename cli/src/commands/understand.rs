@@ -6,15 +6,16 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_import::{Folder, Layout, Part, TINY};
-use acestep_model::{Backend, Place};
-use acestep_runtime::{
-    Engine, Error, Networks, Notice, Observe, Request, Residency,
+use acestep_engine::{
+    Engine, Error, Notice, Observe, Residency,
     audio::{Audio, read},
-    codes,
     device::memory::MemoryNeed,
     files::{Existing, check_target},
-    listen,
+};
+use acestep_import::{Folder, Layout, Part, TINY};
+use acestep_model::{Backend, Place};
+use acestep_music::{
+    Networks, Request, codes, listen,
     lm::{compose::Understood, settings::Settings},
 };
 use anyhow::{Context, Result};
@@ -170,7 +171,7 @@ struct Listen<'a> {
     observe: &'a dyn Observe,
 }
 
-impl acestep_runtime::Job for Listen<'_> {
+impl acestep_engine::Job for Listen<'_> {
     type Output = Result<Vec<u32>, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -230,7 +231,10 @@ fn text(understood: &Understood) -> String {
 
 #[cfg(test)]
 mod tests {
-    use acestep_runtime::lm::{compose::Timing, metadata::Metadata, metadata::Scalar};
+    use acestep_music::lm::{
+        compose::Timing,
+        metadata::{Metadata, Scalar},
+    };
 
     use super::*;
 

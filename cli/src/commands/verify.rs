@@ -30,7 +30,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use acestep_runtime::Device;
+use acestep_engine::Device;
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use serde_json::json;

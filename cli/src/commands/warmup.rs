@@ -2,12 +2,12 @@
 
 use std::{ffi::OsString, path::Path, process::ExitCode, time::Instant};
 
-use acestep_import::{BUILT_IN_MODELS, KNOWN_MODELS, Layout, TINY, built_in};
-use acestep_runtime::{
+use acestep_engine::{
     Device,
     device::kernels::{self, Kernels},
     error::size,
 };
+use acestep_import::{BUILT_IN_MODELS, KNOWN_MODELS, Layout, TINY, built_in};
 use anyhow::{Context, Result};
 
 use super::{
@@ -121,7 +121,7 @@ fn words(
 
 #[cfg(test)]
 mod tests {
-    use acestep_runtime::Notice;
+    use acestep_engine::Notice;
 
     use super::*;
     use crate::{error, exit};

@@ -1,6 +1,6 @@
 //! The keys of the settings: name in the file, variable, allowed values.
 
-use acestep_runtime::{Device, device::Dtype};
+use acestep_engine::{Device, device::Dtype};
 
 // ANCHOR: key
 /// A setting.

@@ -7,7 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{Notice, Request, nearest, request::Takes};
+use acestep_engine::{Notice, nearest};
+use acestep_music::{Request, request::Takes};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value as Json};
 

@@ -20,12 +20,12 @@
 
 use std::{path::Path, time::Instant};
 
-use acestep_demo::composer::{Piece, Style};
-use acestep_demo::exam::{
-    self, Answer, LESSONS, Marks, Student, Times, composed, heard, question, question_in,
+use acestep_demo::{
+    composer::{Piece, Style},
+    exam::{self, Answer, LESSONS, Marks, Student, Times, composed, heard, question, question_in},
 };
 use acestep_import::Adapter;
-use acestep_runtime::Request;
+use acestep_music::Request;
 
 /// Answers the question with the given index.
 type Player = Box<dyn FnMut(u64) -> Answer>;

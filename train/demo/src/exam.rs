@@ -5,13 +5,11 @@
 
 use std::{path::Path, time::Duration};
 
-use crate::composer::{Band, Key, Mode, Piece, Stereo, Style, Wish};
+use acestep_engine::{Residency, Unobserved, audio::Audio};
 use acestep_import::{DEMO, Directory, Folder, LanguageFolder, ModelPaths, VaeFolder, built_in};
 use acestep_model::{Checkpoint, Place};
-use acestep_runtime::{
-    ModelInfo, Networks, Plan, Request, Residency, Unobserved,
-    audio::Audio,
-    generate,
+use acestep_music::{
+    ModelInfo, Networks, Plan, Request, generate,
     listen::codes_of,
     lm::{
         compose::{Ask, Job, compose, understand},
@@ -23,7 +21,10 @@ use acestep_runtime::{
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
 
-use crate::listener::{Faults, Features, Sound, Styles, faults, features, key, tempo};
+use crate::{
+    composer::{Band, Key, Mode, Piece, Stereo, Style, Wish},
+    listener::{Faults, Features, Sound, Styles, faults, features, key, tempo},
+};
 
 /// The backend of all answers, which runs on the CPU.
 type Cpu = Flex;

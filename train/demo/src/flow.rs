@@ -20,7 +20,8 @@ use acestep_model::{
     acestep::{AudioCodec, ConditionInputs, Conditioner, Config, Dit, Packed},
     qwen3,
 };
-use acestep_runtime::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
+use acestep_music::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
+use acestep_train::{random::normal, times::Times};
 use burn::{
     module::Module,
     tensor::{Int, Tensor, TensorData, backend::AutodiffBackend},
@@ -28,8 +29,6 @@ use burn::{
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokenizers::Tokenizer;
-
-use acestep_train::{random::normal, times::Times};
 
 /// The networks that are trained together.
 #[derive(Module, Debug)]

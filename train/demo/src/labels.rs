@@ -1,6 +1,6 @@
 //! Labels of a piece, and the texts that state them to the networks.
 
-use acestep_runtime::{
+use acestep_music::{
     lm::{
         cot::cot,
         metadata::{Metadata, Scalar},

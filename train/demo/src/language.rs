@@ -5,17 +5,17 @@
 //! assistant's turn.
 //!
 //! Source: Radford et al. 2018 (causal language modelling on prompts and answers); the texts are
-//! from [`acestep_runtime::lm::prompt`].
+//! from [`acestep_music::lm::prompt`].
 
 use acestep_model::qwen3::Causal;
-use acestep_runtime::{lm::prompt as chat, prompt::INSTRUMENTAL};
+use acestep_music::{lm::prompt as chat, prompt::INSTRUMENTAL};
+use acestep_train::Error;
 use burn::tensor::{Tensor, TensorData, activation::log_softmax, backend::AutodiffBackend};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use tokenizers::Tokenizer;
 
 use crate::{flow::padded, labels::Labels};
-use acestep_train::Error;
 
 /// A piece as audio codes, 5 per second.
 #[derive(Debug, Clone)]

@@ -11,10 +11,9 @@ use std::{
     },
 };
 
-use acestep_runtime::device::{Device, kernels};
+use acestep_engine::device::{Device, kernels};
 use anyhow::Context;
 use clap::Parser;
-
 use stages::{Setting, Stage, at_least_one, report};
 
 /// Trains the demo model, stage by stage; a stopped stage resumes at the next call.

@@ -19,14 +19,13 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
+use acestep_engine::{Device, Engine, Job};
 use acestep_import::{Directory, DitFolder, VaeFolder};
 use acestep_model::{Backend, Place, acestep::AudioCodec};
-use acestep_runtime::{Device, Engine, Job};
 use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
 use burn::tensor::DType;
 use clap::{Args, Subcommand, builder::RangedU64ValueParser};
-
 use product::Product;
 
 #[derive(Debug, Subcommand)]

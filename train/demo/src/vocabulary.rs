@@ -4,6 +4,8 @@
 //!
 //! Source: Sennrich et al. 2016, arXiv:1508.07909; Hugging Face tokenizers.
 
+use acestep_music::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
+use acestep_train::Error;
 use serde_json::{Value, json};
 use tokenizers::{
     Tokenizer,
@@ -15,8 +17,6 @@ use crate::{
     composer::{Piece, Wish},
     labels::Labels,
 };
-use acestep_runtime::prompt::{COVER, REPAINT, TEXT_TO_MUSIC};
-use acestep_train::Error;
 
 /// Entries without special tokens; 256 of them are single bytes.
 pub const WORDS: usize = 1024;

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use acestep_runtime::files::{Existing, write_whole};
+use acestep_engine::files::{Existing, write_whole};
 use burn::{
     module::{AutodiffModule, Module},
     tensor::backend::AutodiffBackend,
@@ -126,8 +126,8 @@ impl Course {
         write_whole(&path, Existing::Replace, |file| {
             let written = writeln!(file, "{header}")
                 .and_then(|()| blobs.iter().try_for_each(|blob| file.write_all(blob)));
-            written.map_err(|source| acestep_runtime::Error::File {
-                action: acestep_runtime::Action::Write,
+            written.map_err(|source| acestep_engine::Error::File {
+                action: acestep_engine::Action::Write,
                 path: path.clone(),
                 source,
             })

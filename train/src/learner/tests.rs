@@ -105,7 +105,7 @@ fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
 struct ThreeSteps<'a>(&'a [Vec<u8>; 3]);
 
 #[cfg(feature = "wgpu")]
-impl acestep_runtime::Job for ThreeSteps<'_> {
+impl acestep_engine::Job for ThreeSteps<'_> {
     type Output = Vec<f32>;
 
     fn run<B: acestep_model::Backend>(self, place: acestep_model::Place<B>) -> Vec<f32> {
@@ -140,7 +140,7 @@ fn small<B: acestep_model::Backend>(device: &B::Device) -> acestep_model::qwen3:
 #[cfg(feature = "wgpu")]
 #[test]
 fn a_card_learns_what_the_processor_does() {
-    use acestep_runtime::{Device, Engine};
+    use acestep_engine::{Device, Engine};
     type Learning = burn::backend::Autodiff<burn_flex::Flex>;
     let start = Learner::<Learning, _>::new(small(&Default::default()), OPTIMIZER);
     let state = start.state().expect("a state");

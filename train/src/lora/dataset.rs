@@ -14,11 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{
-    Notice,
-    prompt::{INSTRUMENTAL, Metas, duration_text},
-    texts,
-};
+use acestep_engine::{Notice, texts};
+use acestep_music::prompt::{INSTRUMENTAL, Metas, duration_text};
 
 use super::sidecar::{self, Said};
 use crate::Error;
@@ -137,7 +134,7 @@ fn of_song(
             None => beside("txt")?.unwrap_or_else(|| INSTRUMENTAL.to_owned()),
         },
     };
-    let (lyrics, left_out) = texts::sung(&lyrics);
+    let (lyrics, left_out) = acestep_music::lyrics::sung(&lyrics);
     let name = audio.file_name().unwrap_or_default().to_string_lossy().into_owned();
     notices.extend(left_out.into_iter().map(|notice| Notice(format!("`{name}`: {}", notice.0))));
     let caption = match tag {

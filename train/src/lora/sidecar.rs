@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-use acestep_runtime::{Error as Wrong, Notice, Request, plan::SongMetadata, request::object};
+use acestep_engine::{Error as Wrong, Notice};
+use acestep_music::{Request, SongError, plan::SongMetadata, request::object};
 use serde_json::{Map, Value};
 
 use super::dataset::bad;
@@ -82,6 +83,13 @@ fn is_empty(value: &Value) -> bool {
 /// The message of a request's error, for a file beside a song.
 fn reason(error: Wrong) -> String {
     let key = |flag: &str| flag.replace('-', "_");
+    if let Some(SongError::UnknownLanguage { code, near }) = error.family() {
+        let like = match near.first() {
+            Some(near) => format!(", such as {near}"),
+            None => " (en, zh, ja, .., or unknown)".to_owned(),
+        };
+        return format!("the language `{code}` is not a code that the model knows{like}");
+    }
     match error {
         Wrong::OutOfRange { flag, value, range } => {
             format!("`{}` {value} is out of range: {range}", key(flag))
@@ -94,13 +102,6 @@ fn reason(error: Wrong) -> String {
             format!("an unknown key `{key}`; `{near}` is one")
         }
         Wrong::UnknownKey { key, near: None } => format!("an unknown key `{key}`"),
-        Wrong::UnknownLanguage { code, near } => {
-            let like = match near.first() {
-                Some(near) => format!(", such as {near}"),
-                None => " (en, zh, ja, .., or unknown)".to_owned(),
-            };
-            format!("the language `{code}` is not a code that the model knows{like}")
-        }
         Wrong::RequestSyntax(why) => {
             format!("not an object of caption, lyrics, bpm and so on: {why}")
         }

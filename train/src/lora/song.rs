@@ -1,10 +1,10 @@
 //! A song as training data: latents and a condition.
 
+use acestep_engine::{Event, Notice, Observe, Residency, audio::read};
 use acestep_import::Folder;
 use acestep_model::Backend;
-use acestep_runtime::{
-    Event, Networks, Notice, Observe, Residency,
-    audio::read,
+use acestep_music::{
+    Networks,
     codec::{self, Encode},
     condition::{self, Prompt, Timbre},
     prompt::{TEXT_TO_MUSIC, caption_prompt, lyric_prompt},
@@ -98,5 +98,5 @@ pub fn prepare<B: Backend>(
 }
 
 fn values<B: Backend>(x: Tensor<B, 3>) -> Vec<f32> {
-    acestep_runtime::host::to_host(x)
+    acestep_engine::host::to_host(x)
 }

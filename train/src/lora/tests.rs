@@ -2,9 +2,7 @@
 
 use std::{fs, path::Path};
 
-use acestep_import::{Adapter, open_tiny};
-use acestep_model::Place;
-use acestep_runtime::{
+use acestep_engine::{
     Unobserved,
     audio::{
         Audio,
@@ -12,6 +10,8 @@ use acestep_runtime::{
         write::to_bytes,
     },
 };
+use acestep_import::{Adapter, open_tiny};
+use acestep_model::Place;
 use burn::{backend::Autodiff, tensor::Tensor};
 use burn_flex::Flex;
 

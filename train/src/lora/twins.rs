@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use acestep_runtime::Notice;
+use acestep_engine::Notice;
 
 use super::Entry;
 

@@ -9,8 +9,8 @@
 //! | bf16 | bf16 dot | f32 FMA | the same |
 //! | q8 | int8 dot | f32 FMA | the same |
 
+use acestep_engine::Device;
 use acestep_model::{Backend, Place};
-use acestep_runtime::Device;
 use burn::tensor::DType;
 use serde::{Deserialize, Serialize};
 

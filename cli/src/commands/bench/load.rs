@@ -4,9 +4,9 @@
 
 use std::any::Any;
 
+use acestep_engine::device::dtype::of_others;
 use acestep_import::{Error, Folder, LanguageFolder, Layout, Part, PartSize};
 use acestep_model::{Backend, Checkpoint, LanguageCheckpoint, Place};
-use acestep_runtime::device::dtype::of_others;
 use anyhow::Result;
 
 use super::{

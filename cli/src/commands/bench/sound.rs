@@ -1,11 +1,9 @@
 //! The autoencoder: decodes latents to sound and encodes sound, in tiles as `generate` does. A
 //! whole long song would not fit into memory.
 
+use acestep_engine::{Unobserved, tiling::Tiling};
 use acestep_model::{Backend, LATENT_HZ, Place, cast, oobleck};
-use acestep_runtime::{
-    Unobserved,
-    vae::{self, Tiling},
-};
+use acestep_music::vae;
 use anyhow::Result;
 
 use super::{

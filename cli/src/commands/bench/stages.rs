@@ -5,7 +5,7 @@ use acestep_model::{
     acestep::{self, AudioCodec, ConditionInputs, Conditioner, Dit, Packed},
     cast, qwen3,
 };
-use acestep_runtime::plan::frames_from_seconds;
+use acestep_music::plan::frames_from_seconds;
 use anyhow::Result;
 use burn::tensor::{Distribution, Int, Tensor};
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// True if its network is kept in the requested type even if that is narrow: see
-    /// [`acestep_runtime::device::dtype::of_others`].
+    /// [`acestep_engine::device::dtype::of_others`].
     pub(crate) fn is_kept_as_asked(&self) -> bool {
         matches!(self, Self::Dit | Self::LmPrefill | Self::LmDecode | Self::LmDecodeCfg)
     }

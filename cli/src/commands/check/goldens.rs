@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use acestep_runtime::Device;
+use acestep_engine::Device;
 use anyhow::Result;
 
 use super::{

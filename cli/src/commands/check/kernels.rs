@@ -4,10 +4,11 @@
 mod operation;
 mod sweep;
 
+use acestep_engine::{Device, device::dtype::name};
 use acestep_model::{Backend, Place};
-use acestep_runtime::{Device, device::dtype::name};
 use anyhow::Result;
 use burn::tensor::DType;
+use sweep::{Extent, SWEEP};
 
 use self::operation::Operation;
 use super::{
@@ -15,7 +16,6 @@ use super::{
     results::{Kernel, Line},
 };
 use crate::commands::bench::measure;
-use sweep::{Extent, SWEEP};
 
 /// Returns the shapes to compare, each in every type of the device.
 pub(super) fn items(quick: bool) -> Vec<Item> {
@@ -80,7 +80,7 @@ struct OnProcessor {
     rounding: DType,
 }
 
-impl acestep_runtime::Job for OnProcessor {
+impl acestep_engine::Job for OnProcessor {
     type Output = (Vec<usize>, Vec<f32>);
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

@@ -2,12 +2,13 @@
 
 use std::{cell::RefCell, path::Path, time::Instant};
 
+use acestep_engine::{
+    Device, Engine, Error, Event, Observe, Residency, audio::loudness, device::dtype::name,
+    host::to_host,
+};
 use acestep_import::{Folder, Layout};
 use acestep_model::{Backend, Place};
-use acestep_runtime::{
-    Device, Engine, Error, Event, Networks, Observe, Plan, Request, Residency, Song,
-    audio::loudness, device::dtype::name, host::to_host, pipeline,
-};
+use acestep_music::{Networks, Plan, Request, Song, pipeline};
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 
@@ -201,7 +202,7 @@ impl Observe for Listener {
                 told.overflowed.push(format!("{who} overflowed in {}", name(dtype)));
             }
             Event::Again { stage, frames, why } => {
-                let what = stage.name();
+                let what = stage.name;
                 told.again.push(format!("the {what} failed ({why}); again with {frames} frames"));
             }
             Event::Loading(_)
@@ -222,7 +223,7 @@ struct Sing<'a> {
     times: usize,
 }
 
-impl acestep_runtime::Job for Sing<'_> {
+impl acestep_engine::Job for Sing<'_> {
     type Output = Result<Vec<Sung>, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -269,7 +270,9 @@ fn quietest(song: &Song) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use acestep_runtime::{Stage, audio::Audio};
+    use acestep_engine::audio::Audio;
+
+    use acestep_music::stage;
 
     use super::*;
 
@@ -313,9 +316,9 @@ mod tests {
     #[test]
     fn what_a_run_got_over_is_written_down() {
         let listener = Listener::default();
-        listener.event(Event::Loading(Stage::Vae));
+        listener.event(Event::Loading(stage::VAE));
         listener.event(Event::Overflowed { who: "the VAE", dtype: DType::F16 });
-        listener.event(Event::Again { stage: Stage::Vae, frames: 224, why: "full".into() });
+        listener.event(Event::Again { stage: stage::VAE, frames: 224, why: "full".into() });
         let overflowed = vec!["the VAE overflowed in f16".to_owned()];
         let again = vec!["the VAE failed (full); again with 224 frames".to_owned()];
         assert_eq!(listener.0.take(), Told { overflowed, again });

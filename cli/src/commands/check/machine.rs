@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use acestep_runtime::{
+use acestep_engine::{
     Device,
     device::listing::{Adapter, Listing},
 };
@@ -107,7 +107,7 @@ fn date(since_1970: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use acestep_runtime::device::listing;
+    use acestep_engine::device::listing;
 
     use super::*;
 

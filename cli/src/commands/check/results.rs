@@ -1,7 +1,7 @@
 //! Results of the check as table rows; they go from the child to the parent process, and into
 //! `check.json`.
 
-use acestep_runtime::Device;
+use acestep_engine::Device;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::commands::bench::ceilings::Ceilings;

@@ -1,10 +1,10 @@
 //! Stages that are measured at full size, and the same stages as tasks for PyTorch.
 
-use acestep_model::{Backend, Place};
-use acestep_runtime::{
+use acestep_engine::{
     device::dtype::{name, of_others},
-    vae::Tiling,
+    tiling::Tiling,
 };
+use acestep_model::{Backend, Place};
 use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use acestep_runtime::{Device, device::dtype::name};
+use acestep_engine::{Device, device::dtype::name};
 use anyhow::{Context, Result};
 use burn::tensor::DType;
 use serde::Deserialize;

@@ -2,14 +2,14 @@
 
 use std::{ops::Range, path::Path};
 
-use acestep_import::{Folder, LanguageFolder, Layout};
-use acestep_model::{Backend, Checkpoint, LATENT_HZ, LanguageCheckpoint, Place};
-use acestep_runtime::{
+use acestep_engine::{
     Engine, Error, Job,
     device::dtype::{Supported, name},
-    flow::noise::NoiseSource,
     host::to_host,
 };
+use acestep_import::{Folder, LanguageFolder, Layout};
+use acestep_model::{Backend, Checkpoint, LATENT_HZ, LanguageCheckpoint, Place};
+use acestep_music::flow::noise::NoiseSource;
 use anyhow::{Context, Result};
 use burn::tensor::{DType, Tensor, TensorData};
 
@@ -174,7 +174,7 @@ impl Job for Writing<'_> {
 mod tests {
     use std::cell::RefCell;
 
-    use acestep_runtime::Device;
+    use acestep_engine::Device;
 
     use super::*;
 

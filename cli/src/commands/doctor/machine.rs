@@ -1,6 +1,6 @@
 //! Devices, disks, and the folder of compiled kernels.
 
-use acestep_runtime::{
+use acestep_engine::{
     Device,
     device::{
         choice,

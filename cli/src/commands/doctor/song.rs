@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_runtime::{
+use acestep_engine::{
     Device, Error,
     device::{
         choice, dtype,
@@ -137,7 +137,7 @@ fn judge(name: &str, status: Option<ExitStatus>, said: &str, elapsed: Duration) 
 
 #[cfg(test)]
 mod tests {
-    use acestep_runtime::device::listing::Adapter;
+    use acestep_engine::device::listing::Adapter;
 
     use super::*;
 

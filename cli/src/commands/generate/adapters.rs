@@ -2,8 +2,9 @@
 
 use std::path::{Path, absolute};
 
+use acestep_engine::Notice;
 use acestep_import::{Adapter, Fitted, Folder, Layout};
-use acestep_runtime::{Notice, Request, plan};
+use acestep_music::{Request, plan};
 use anyhow::Result;
 use serde_json::{Value, json};
 

@@ -12,18 +12,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+use acestep_engine::{
+    Action, Engine, Error, Notice, check,
+    files::{Existing, write_whole},
+};
 use acestep_import::{Folder, LanguageFolder, Layout};
 use acestep_model::{Backend, Place};
-use acestep_runtime::{
-    Action, Engine, Error, Notice, Plan, Request, Song,
+use acestep_music::{
+    Plan, Request, Song,
     align::{Aligned, Extras, gaze, lrc},
-    check,
-    files::{Existing, write_whole},
-    lm::pmi::{LanguageScore, SCALE},
     lm::{
         Held,
         judge::{self, Subject},
         metadata::{Metadata, Scalar},
+        pmi::{LanguageScore, SCALE},
         settings::Settings,
     },
     plot,
@@ -163,7 +165,7 @@ impl Found {
         let mut object = Map::new();
         let aligned = self.aligned.get(index);
         if let Some(aligned) = aligned.filter(|_| after.wants.lines) {
-            let line = |line: &acestep_runtime::align::Line| json!({"start": line.start, "end": line.end, "text": line.text});
+            let line = |line: &acestep_music::align::Line| json!({"start": line.start, "end": line.end, "text": line.text});
             object.insert("lines".into(), aligned.lines.iter().map(line).collect());
         }
         if after.judges {
@@ -315,7 +317,7 @@ struct Judging<'a> {
     begun: Instant,
 }
 
-impl acestep_runtime::Job for Judging<'_> {
+impl acestep_engine::Job for Judging<'_> {
     type Output = Vec<(Answer, Duration)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use acestep_engine::{Engine, Error, Notice, Observe, device::memory::MemoryNeed};
 use acestep_import::{LanguageFolder, Layout, TINY};
-use acestep_runtime::{
-    Engine, Error, Notice, Observe, Plan, Request,
-    device::memory::MemoryNeed,
+use acestep_music::{
+    Plan, Request,
     lm::{
         compose::{Ask, Composed, Job},
         constrain::genres::GenreVocabulary,

@@ -5,10 +5,10 @@ use std::{
     rc::Rc,
 };
 
+use acestep_engine::{Error, Notice, audio::format::Encoding};
 use acestep_import::{DEMO, Part, TINY};
-use acestep_runtime::{
-    Error, Notice, Plan, Request,
-    audio::format::Encoding,
+use acestep_music::{
+    Plan, Request,
     plan::{self, singing},
 };
 use anyhow::Result;
@@ -45,7 +45,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
         &mut asked.request,
         &mut asked.notices,
     )?;
-    let encoding = Encoding::resolve(&asked.request, format, &mut asked.notices)?;
+    let encoding = Encoding::resolve(asked.request.encoding(), format, &mut asked.notices)?;
     let Started { engine, kernels, notices } = engine::start(&args.compute.place)?;
     asked.notices.extend(notices);
     let layout = settings::layout();

@@ -2,17 +2,17 @@
 
 mod sampler;
 
-use acestep_import::Part;
-use acestep_runtime::{
-    Device, Network, Plan, Residency,
+use acestep_engine::{
+    Device, Residency,
     audio::loudness::Loudness,
     device::{
         dtype,
         memory::{self, MemoryInfo, MemoryNeed, bytes_of_weights},
     },
     error::size,
-    lm,
 };
+use acestep_import::Part;
+use acestep_music::{Plan, lm, networks};
 use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};
@@ -63,12 +63,12 @@ impl Used {
 /// Returns the name of the network in events.
 fn noun(part: Part) -> &'static str {
     match part {
-        Part::TextEncoder => Network::TextEncoder.name(),
-        Part::Conditioner => Network::Conditioner.name(),
-        Part::AudioCodec => Network::AudioCodec.name(),
-        Part::Dit => Network::Dit.name(),
-        Part::VaeDecoder => Network::VaeDecoder.name(),
-        Part::VaeEncoder => Network::VaeEncoder.name(),
+        Part::TextEncoder => networks::TEXT_ENCODER.name,
+        Part::Conditioner => networks::CONDITIONER.name,
+        Part::AudioCodec => networks::AUDIO_CODEC.name,
+        Part::Dit => networks::DIT.name,
+        Part::VaeDecoder => networks::VAE_DECODER.name,
+        Part::VaeEncoder => networks::VAE_ENCODER.name,
         Part::LanguageModel => lm::NAME,
     }
 }
@@ -136,7 +136,7 @@ fn stage(need: &MemoryNeed) -> String {
         0 => String::new(),
         bytes => format!("{} of keys and values, ", size(bytes)),
     };
-    let (name, weights) = (need.stage.name(), size(need.weights));
+    let (name, weights) = (need.stage.name, size(need.weights));
     format!("{name}: {weights} of weights, {cache}about {} of work", size(need.work))
 }
 
@@ -329,7 +329,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
 fn memory_json(resources: &Resources) -> Value {
     let stage = |need: &MemoryNeed| {
         json!({
-            "stage": need.stage.name(),
+            "stage": need.stage.name,
             "weights_bytes": need.weights,
             "cache_bytes": need.cache,
             "work_bytes": need.work,

@@ -2,10 +2,9 @@
 
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
+use acestep_engine::{Error, Notice, Stage, error::size, files::Existing, retry, tiling::Tiling};
 use acestep_import::Folder;
-use acestep_runtime::{
-    Error, Notice, Stage, error::size, files::Existing, lm, overflow, vae::Tiling,
-};
+use acestep_music::lm;
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -80,7 +79,7 @@ fn spread(groups: &[Vec<usize>], outcomes: &mut [Outcome], jobs: &[Job]) {
             let (own, dtype) = (outcomes[i].widened.clone(), jobs[i].engine.dtype);
             for who in widened.iter().filter(|who| !own.contains(who)) {
                 outcomes[i].widened.push(who);
-                outcomes[i].notices.push(overflow::notice(who, dtype));
+                outcomes[i].notices.push(retry::notice(who, dtype));
             }
             // The language model starts in its own type for each request.
             widened.extend(own.into_iter().filter(|&who| who != lm::NAME));
@@ -255,7 +254,7 @@ impl Job {
 fn elapsed_json(stages: &[(Stage, Duration)], total: Duration) -> Value {
     let mut object = serde_json::Map::new();
     for (stage, elapsed) in stages {
-        let key = stage.name().to_lowercase().replace(' ', "_");
+        let key = stage.name.to_lowercase().replace(' ', "_");
         let before = object.get(&key).and_then(Value::as_f64).unwrap_or(0.0);
         object.insert(key, (before + elapsed.as_secs_f64()).into());
     }
@@ -292,7 +291,7 @@ fn table(stages: &[(Stage, Duration)], elapsed: Duration) -> String {
             None => sums.push((*stage, *time)),
         }
     }
-    let mut rows: Vec<_> = sums.iter().map(|(stage, time)| row(stage.name(), *time)).collect();
+    let mut rows: Vec<_> = sums.iter().map(|(stage, time)| row(stage.name, *time)).collect();
     let known: Duration = sums.iter().map(|(_, time)| *time).sum();
     rows.push(row("files, rest", elapsed.saturating_sub(known)));
     rows.push(row("all", elapsed));

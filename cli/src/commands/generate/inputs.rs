@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use acestep_runtime::{
-    ModelInfo, Notice, Plan, Request,
+use acestep_engine::Notice;
+use acestep_music::{
+    ModelInfo, Plan, Request,
     exchange::{Array3, Conditioning, load_array},
     flow::solver::Solver,
     sounds::Sounds,

@@ -1,14 +1,18 @@
 //! Checks before loading whether the run fits into memory, and chooses the VAE's tiles.
 
+use acestep_engine::{
+    Device, Engine, Error, Notice, Residency,
+    device::memory::{self, MemoryInfo, MemoryNeed, Widths},
+    tiling::Tiling,
+};
 use acestep_import::{Folder, Part};
 use acestep_model::Configs;
-use acestep_runtime::{
-    Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
+use acestep_music::{
+    Plan, Request,
     align::gaze,
-    device::memory::{self, MemoryInfo, MemoryNeed, Widths},
     listen::CODES_AT_ONCE,
+    stage,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
-    vae::Tiling,
 };
 use anyhow::Result;
 
@@ -39,14 +43,19 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
     }
     if !conditioned {
         let size = parameters(Part::TextEncoder)?;
-        needs.push(MemoryNeed::text_encoder(&configs.text_encoder, size, caption, widths));
+        needs.push(acestep_music::memory::text_encoder(
+            &configs.text_encoder,
+            size,
+            caption,
+            widths,
+        ));
     }
     if !conditioned || guided {
         // With a given condition, guidance still encodes the unconditional input.
         let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
         let size = parameters(Part::Conditioner)?;
-        needs.push(MemoryNeed::conditioner(&configs.dit, size, heard, widths));
+        needs.push(acestep_music::memory::conditioner(&configs.dit, size, heard, widths));
     }
     if plan.has_codes() || plan.is_cover() {
         let size = parameters(Part::AudioCodec)?;
@@ -55,24 +64,38 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
             // Processed in pieces.
             false => plan.padded_frames.min(CODES_AT_ONCE * configs.dit.pool_window_size),
         };
-        let need = MemoryNeed::conditioner(&configs.dit, size, frames, widths);
-        needs.push(MemoryNeed { stage: Stage::Codes, ..need });
+        let need = acestep_music::memory::conditioner(&configs.dit, size, frames, widths);
+        needs.push(MemoryNeed { stage: stage::CODES, ..need });
     }
     let size = parameters(Part::Dit)?;
-    needs.push(MemoryNeed::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
+    needs.push(acestep_music::memory::diffusion(
+        &configs.dit,
+        size,
+        rows,
+        plan.padded_frames,
+        heard,
+        widths,
+    ));
     if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
         // A token has at least one byte.
         let words = plan.caption_prompt.len() + plan.lyric_prompt.len() + 1;
         let (frames, tokens) = (plan.padded_frames, heard.min(words));
-        needs.push(MemoryNeed::alignment(&configs.dit, size, &heads, frames, tokens, widths));
+        needs.push(acestep_music::memory::alignment(
+            &configs.dit,
+            size,
+            &heads,
+            frames,
+            tokens,
+            widths,
+        ));
     }
     needs.push(sound(folder, configs, plan, plan.tiling, widths)?);
     if let Some((judge, _)) = job.judge() {
         let words = common::prompt_tokens(plan.caption.len() + plan.lyrics.len());
         let codes = plan.codes.iter().map(Vec::len).max().unwrap_or(0);
         let size = judge.size()?.parameters;
-        needs.push(MemoryNeed::judge(judge.config(), size, words + codes, widths));
+        needs.push(acestep_music::memory::judge(judge.config(), size, words + codes, widths));
     }
     Ok(needs)
 }
@@ -85,7 +108,14 @@ fn sound(
     widths: Widths,
 ) -> Result<MemoryNeed, acestep_import::Error> {
     let size = folder.size(Part::VaeDecoder)?.parameters;
-    Ok(MemoryNeed::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
+    Ok(acestep_music::memory::vae(
+        &configs.vae,
+        size,
+        plan.batch_size(),
+        plan.padded_frames,
+        tiling,
+        widths,
+    ))
 }
 
 /// Chooses the VAE's tiles for the free memory of the device, unless the user chose them, and
@@ -119,7 +149,8 @@ pub(super) fn tiling(
     }
     let size = folder.size(Part::VaeDecoder)?.parameters;
     let (batch, frames) = (plan.batch_size(), plan.padded_frames);
-    let need = |tiling| MemoryNeed::vae(&configs.vae, size, batch, frames, tiling, widths);
+    let need =
+        |tiling| acestep_music::memory::vae(&configs.vae, size, batch, frames, tiling, widths);
     let room = engine::room(engine.device);
     let chosen = memory::tiling(Tiling::default(), frames, &room, others, need);
     if chosen == Tiling::default() {
@@ -148,9 +179,9 @@ pub(super) fn check(job: &Job, residency: Residency) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use acestep_runtime::{
+    use acestep_engine::files::Existing;
+    use acestep_music::{
         exchange::{Array3, Conditioning},
-        files::Existing,
         flow::guidance::Guidance,
         plan::GuidanceMode,
     };
@@ -179,13 +210,13 @@ mod tests {
             json: false,
         };
         let mut job = decide(&args, &report).expect("a song");
-        let stages = |job: &Job| -> Vec<Stage> {
+        let stages = |job: &Job| -> Vec<acestep_engine::Stage> {
             needs(job).expect("built in").into_iter().map(|need| need.stage).collect()
         };
-        assert_eq!(stages(&job), [Stage::Diffusion, Stage::Vae]);
+        assert_eq!(stages(&job), [stage::DIFFUSION, stage::VAE]);
         // The built-in model has no guidance.
         let mode = GuidanceMode::Apg;
         job.plan.guidance = Some(Guidance { scale: 3.0, mode, interval: (0.0, 1.0) });
-        assert_eq!(stages(&job), [Stage::Condition, Stage::Diffusion, Stage::Vae]);
+        assert_eq!(stages(&job), [stage::CONDITION, stage::DIFFUSION, stage::VAE]);
     }
 }

@@ -6,12 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{
-    Error, Notice, Request,
+use acestep_engine::{
+    Error, Notice,
     audio::format::Format,
     files::{Existing, check_target},
-    latents, nearest,
+    nearest,
 };
+use acestep_music::{Request, latents};
 use anyhow::Result;
 
 use crate::{

@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use acestep_engine::{Error, Notice, audio::loudness::Loudness, files::Existing};
 use acestep_import::{Folder, Format, KNOWN_MODELS, built_in};
-use acestep_runtime::{
-    Error, Notice, Plan, Request, audio::loudness::Loudness, codes, files::Existing,
-    plan::MaskMode, prompt::TEXT_TO_MUSIC,
-};
+use acestep_music::{Plan, Request, codes, plan::MaskMode, prompt::TEXT_TO_MUSIC};
 use anyhow::{Context, Result};
 
 use super::{

@@ -1,12 +1,14 @@
 //! The backend-dependent part of `generate`.
 
+use acestep_engine::{Engine, Error, Residency};
 use acestep_import::{Folder, Part};
 use acestep_model::{Backend, Checkpoint, Place};
-use acestep_runtime::{
-    Engine, Error, ModelInfo, Networks, Plan, Residency, Stage,
+use acestep_music::{
+    ModelInfo, Networks, Plan, SongError,
     exchange::Array3,
     pipeline::{self, Prepared, Rendered, Wanted},
     sounds::{Sound, Sounds},
+    stage,
     text::{CAPTION_TOKENS, LYRIC_TOKENS},
 };
 use burn::tensor::{Tensor, TensorData};
@@ -36,7 +38,7 @@ struct Songs<'a, F> {
     made: F,
 }
 
-impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_runtime::Job
+impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_engine::Job
     for Songs<'a, F>
 {
     type Output = Result<(), Error>;
@@ -58,7 +60,9 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
                     Prepared::from_conditioning(conditioning.clone(), &first.plan, &networks);
                 vec![prepared.map_err(|error| match error {
                     // A mismatch is an error of the files, not a conflict of flags.
-                    Error::Conflict(why) => Error::Conditioning { path: folder.clone(), why },
+                    Error::Conflict(why) => {
+                        SongError::Conditioning { path: folder.clone(), why }.into()
+                    }
                     other => other,
                 })]
             }
@@ -82,10 +86,10 @@ fn finished<B: Backend>(
     if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
         let data = TensorData::new(data.clone(), *shape);
         prepared.start.noise = networks
-            .attempt(Stage::Diffusion, || Ok(Tensor::from_data(data, networks.device())))?;
+            .attempt(stage::DIFFUSION, || Ok(Tensor::from_data(data, networks.device())))?;
     }
     if let Some(folder) = &args.sampling.dump_conditioning {
-        let conditioning = networks.attempt(Stage::Condition, || prepared.to_conditioning())?;
+        let conditioning = networks.attempt(stage::CONDITION, || prepared.to_conditioning())?;
         interrupt::whole(|| conditioning.save(folder, args.output.existing()))?;
     }
     Ok(prepared)
@@ -126,7 +130,7 @@ pub(super) fn check_encoder(folder: &Folder, engine: Engine) -> Result<(), Error
 
 struct CheckEncoder<'a>(&'a Folder);
 
-impl acestep_runtime::Job for CheckEncoder<'_> {
+impl acestep_engine::Job for CheckEncoder<'_> {
     type Output = Result<(), Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -136,7 +140,7 @@ impl acestep_runtime::Job for CheckEncoder<'_> {
 
 struct Describe<'a>(&'a Folder);
 
-impl acestep_runtime::Job for Describe<'_> {
+impl acestep_engine::Job for Describe<'_> {
     type Output = Result<ModelInfo, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
@@ -158,7 +162,7 @@ pub(super) fn count_tokens(job: &Job) -> Result<[usize; 2], Error> {
 
 struct CountTokens<'a>(&'a Job);
 
-impl acestep_runtime::Job for CountTokens<'_> {
+impl acestep_engine::Job for CountTokens<'_> {
     type Output = Result<[usize; 2], Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {

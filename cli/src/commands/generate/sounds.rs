@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_runtime::{
-    Error, ModelInfo, Notice, Plan, Request,
+use acestep_engine::{
+    Error, Notice,
     audio::{Audio, read},
-    latents,
+};
+use acestep_music::{
+    ModelInfo, Plan, Request, latents,
     plan::Task,
     sounds::{Sound, Sounds},
 };

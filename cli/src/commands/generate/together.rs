@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_runtime::{Error, lm::compose::Composed, pipeline::Rendered};
+use acestep_engine::Error;
+use acestep_music::{lm::compose::Composed, pipeline::Rendered};
 use anyhow::Result;
 
 use super::{

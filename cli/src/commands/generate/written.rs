@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use acestep_runtime::{
-    Error, Song,
+use acestep_engine::{
+    Error,
     audio::{tags::Tags, write},
-    exchange::Array3,
     files::Existing,
-    latents,
 };
+use acestep_music::{Song, exchange::Array3, latents};
 use anyhow::Result;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use acestep_engine::error::size;
 use acestep_import::hub::{Event, RemoteFile};
-use acestep_runtime::error::size;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::json;
 

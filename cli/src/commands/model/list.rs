@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use acestep_engine::error::size;
 use acestep_import::BUILT_IN_MODELS;
-use acestep_runtime::error::size;
 use anyhow::Result;
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use acestep_engine::error::size;
 use acestep_import::{Error, KnownModel};
-use acestep_runtime::error::size;
 use anyhow::Result;
 
 use super::{hub, pull, to_fetch};
@@ -36,7 +36,7 @@ fn missing(error: &(dyn std::error::Error + 'static)) -> Option<&'static KnownMo
         return *known;
     }
     match error.downcast_ref() {
-        Some(acestep_runtime::Error::Checkpoint(inner)) => match inner.downcast_ref() {
+        Some(acestep_engine::Error::Checkpoint(inner)) => match inner.downcast_ref() {
             Some(Error::Absent { known, .. }) => *known,
             _ => None,
         },

@@ -2,16 +2,20 @@
 
 use std::process::ExitCode;
 
+use acestep_engine::error::size;
 use acestep_import::{
     KnownModel,
     hub::{Event, Here, Hub, Piece, Pull, Remote, State},
 };
-use acestep_runtime::error::size;
 use anyhow::Result;
 
 use super::{bar::Bar, hub, named};
 use crate::{
-    args::model::Pull as Args, commands::disk, error::CliError, interrupt, report, report::Report,
+    args::model::Pull as Args,
+    commands::disk,
+    error::CliError,
+    interrupt,
+    report::{self, Report},
     settings,
 };
 

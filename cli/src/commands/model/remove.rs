@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use acestep_engine::error::size;
 use acestep_import::{
     KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel,
     hub::{Removed, State},
 };
-use acestep_runtime::error::size;
 use anyhow::Result;
 
 use super::{
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     let mut all = Removed::default();
     for (_, model) in places {
         if interrupt::was_pressed() {
-            return Err(acestep_runtime::Error::Cancelled.into());
+            return Err(acestep_engine::Error::Cancelled.into());
         }
         let Removed { files, bytes } = interrupt::whole(|| hub.remove(&model.piece()))?;
         all.files += files;

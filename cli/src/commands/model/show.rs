@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use acestep_engine::error::size;
 use acestep_import::{
     KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS,
     hub::{Installed, Piece, State},
 };
-use acestep_runtime::error::size;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 

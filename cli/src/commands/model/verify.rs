@@ -2,11 +2,11 @@
 
 use std::{io, process::ExitCode};
 
+use acestep_engine::error::size;
 use acestep_import::{
     KnownModel, Layout,
     hub::{Hub, Piece, Published, Remote, Verified},
 };
-use acestep_runtime::error::size;
 use anyhow::Result;
 use serde_json::json;
 
@@ -105,7 +105,7 @@ fn verify(
     let mut read = |bytes| {
         bar.add(bytes);
         match interrupt::was_pressed() {
-            true => Err(io::Error::other(acestep_runtime::Error::Cancelled)),
+            true => Err(io::Error::other(acestep_engine::Error::Cancelled)),
             false => Ok(()),
         }
     };
@@ -120,7 +120,7 @@ fn verify(
         _ => hub.verify(&piece, &mut read),
     };
     match verified {
-        Err(_) if interrupt::was_pressed() => Err(acestep_runtime::Error::Cancelled.into()),
+        Err(_) if interrupt::was_pressed() => Err(acestep_engine::Error::Cancelled.into()),
         verified => Ok(verified?),
     }
 }

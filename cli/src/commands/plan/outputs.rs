@@ -5,11 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::{
-    Action, Error, Request, codes,
+use acestep_engine::{
+    Action, Error,
     files::{Existing, check_target},
-    lm::compose::Composed,
 };
+use acestep_music::{Request, codes, lm::compose::Composed};
 use anyhow::Result;
 
 use crate::{

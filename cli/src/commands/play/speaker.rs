@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use acestep_runtime::audio::Audio;
+use acestep_engine::audio::Audio;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rodio::{DeviceSinkBuilder, Player, buffer::SamplesBuffer};

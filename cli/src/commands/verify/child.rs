@@ -9,7 +9,7 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-use acestep_runtime::Error;
+use acestep_engine::Error;
 use anyhow::{Context, Result};
 
 use super::{

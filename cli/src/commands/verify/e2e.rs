@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use acestep_engine::{
+    Residency, Unobserved, audio::loudness::prevent_clipping, host::audio_from_sound,
+    tiling::Tiling,
+};
 use acestep_import::Folder;
 use acestep_model::{Backend, Place, acestep::Packed};
-use acestep_runtime::{
-    Networks, Residency, Unobserved,
-    audio::loudness::prevent_clipping,
-    codes,
+use acestep_music::{
+    Networks, codes,
     condition::{self, Prompt, Timbre},
     flow::{
         self, Sampling, Start, Track, Tracks,
@@ -15,12 +17,11 @@ use acestep_runtime::{
         schedule,
         solver::Solver,
     },
-    host::audio_from_sound,
     plan::{LEAST_FRAMES, MaskMode},
     prompt::{TEXT_TO_MUSIC, prompts_from_metas},
     source,
     text::{CAPTION_TOKENS, LYRIC_TOKENS, Tokens},
-    vae::{self, Tiling},
+    vae,
 };
 use anyhow::{Context, Result, anyhow};
 use burn::tensor::{Tensor, TensorData};

@@ -1,11 +1,11 @@
 //! Selects the function that computes each file of a set.
 
-use acestep_model::{Backend, Place};
-use acestep_runtime::{
+use acestep_engine::{
     Job,
     device::{free, panics},
     host::to_host,
 };
+use acestep_model::{Backend, Place};
 use anyhow::{Context, Result};
 use burn::tensor::Tensor;
 use serde_json::Value;

@@ -1,15 +1,12 @@
 //! The language model: logits of stored tokens, and whole runs of both phases.
 
+use acestep_engine::{Unobserved, host::to_host};
 use acestep_import::LanguageFolder;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
-use acestep_runtime::{
-    Unobserved,
-    host::to_host,
-    lm::{
-        compose::{Call, Composed, compose},
-        replay::{self, Replay},
-        sample::{Scores, Tokens, guide},
-    },
+use acestep_music::lm::{
+    compose::{Call, Composed, compose},
+    replay::{self, Replay},
+    sample::{Scores, Tokens, guide},
 };
 use anyhow::{Context, Result, ensure};
 use burn::tensor::{Int, Tensor, TensorData};

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use acestep_runtime::{Error, device::panics};
+use acestep_engine::{Error, device::panics};
 use anyhow::Result;
 
 use super::{
@@ -121,6 +121,8 @@ mod tests {
 
     use anyhow::anyhow;
 
+    use acestep_music::SongError;
+
     use super::*;
 
     fn attempt(
@@ -136,7 +138,8 @@ mod tests {
         let ledger = Ledger::new(&known, &|_| Ok(()), &|| true);
         let panic = attempt(&ledger, || panic!("a wheel\ncame off")).expect("the run goes on");
         assert_eq!(panic, Err("it panicked: a wheel: came off".into()));
-        let silent = || Err(anyhow::Error::from(Error::SilentSource).context("a case"));
+        let silent =
+            || Err(anyhow::Error::from(Error::from(SongError::SilentSource)).context("a case"));
         assert_eq!(attempt(&ledger, silent).expect("it goes on"), Err("it is silent".into()));
         assert_eq!(attempt(&ledger, || Ok(())).expect("it goes on"), Ok(()));
         assert!(attempt(&ledger, || Err(Error::Cancelled.into())).is_err());

@@ -2,7 +2,7 @@
 
 use acestep_import::TextTokenizer;
 use acestep_model::Tokenizer;
-use acestep_runtime::{
+use acestep_music::{
     codes,
     prompt::{caption_of_prompt, instruction, prompts_from_metas},
     text::{CAPTION_TOKENS, LYRIC_TOKENS},

@@ -1,16 +1,13 @@
 //! Networks with stored inputs: autoencoder, transformer, encoders, audio codes.
 
+use acestep_engine::{Unobserved, host::to_host, tiling::Tiling};
 use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
 use acestep_model::{
     Backend, Place,
     acestep::{AudioCodec, ConditionInputs, Packed},
     nn::{scaled_time, timestep_sinusoid},
 };
-use acestep_runtime::{
-    Unobserved,
-    host::to_host,
-    vae::{self, Tiling},
-};
+use acestep_music::vae;
 use anyhow::Result;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 

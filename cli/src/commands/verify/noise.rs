@@ -1,6 +1,6 @@
 //! `rng`: the random number streams of the reference.
 
-use acestep_runtime::{
+use acestep_music::{
     flow::noise::{NoiseSource, mt19937_uniforms},
     lm::sample::{Draws, Sampler, Scores, Tokens},
 };

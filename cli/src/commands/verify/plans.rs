@@ -2,7 +2,7 @@
 //! numbers that need no weights.
 
 use acestep_model::Tokenizer;
-use acestep_runtime::lm::{
+use acestep_music::lm::{
     constrain::{Phase, replay},
     cot::cot,
     metadata::{Metadata, is_complete},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acestep_runtime::lm::{
+use acestep_music::lm::{
     constrain::{Field, Grammar, genres::GenreVocabulary, replay::Runs},
     vocabulary::Vocabulary,
 };

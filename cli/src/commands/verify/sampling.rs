@@ -1,9 +1,9 @@
 //! Whole sampling runs with stored noise, and guidance alone.
 
+use acestep_engine::Unobserved;
 use acestep_import::DitFolder;
 use acestep_model::{Backend, Place, acestep::Conditioner};
-use acestep_runtime::{
-    Unobserved,
+use acestep_music::{
     flow::{
         self, Sampling, Start, Steering, Track, Tracks,
         guidance::{

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Arguments};
 
+use acestep_engine::host::to_host;
 use acestep_model::{Backend, Place, Tap};
-use acestep_runtime::host::to_host;
 use anyhow::Result;
 use burn::tensor::{DType, Tensor};
 
@@ -216,7 +216,7 @@ impl<'a> Sheet<'a> {
 fn is_of_goldens(error: &anyhow::Error) -> bool {
     let is_ours = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<acestep_import::Error>()
-            || cause.is::<acestep_runtime::Error>()
+            || cause.is::<acestep_engine::Error>()
             || cause.is::<Stdout>()
             || cause.is::<Gone>()
     };

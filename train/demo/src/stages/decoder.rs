@@ -96,7 +96,7 @@ fn kept(setting: &Setting<'_>) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use acestep_demo::vae::Autoencoder;
-    use acestep_runtime::Device;
+    use acestep_engine::Device;
     use acestep_train::release::Tensors;
     use burn_flex::Flex;
 

@@ -6,7 +6,7 @@ use acestep_demo::{
     composer::{Band, Piece, SAMPLE_RATE, Style, Wish},
     labels::Labels,
 };
-use acestep_runtime::{
+use acestep_engine::{
     audio::{
         Audio,
         format::{Encoding, Format},

@@ -1,10 +1,10 @@
 //! The operations: their inputs, and both ways to compute them.
 
+use acestep_engine::host::to_host;
 use acestep_model::{
     Backend, Place,
     kernel::{self, ConvGeometry, LayerWeights, Mask, Reading, Slot, Visibility, reference},
 };
-use acestep_runtime::host::to_host;
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use half::{bf16, f16};
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use acestep_runtime::files::{Existing, check_target};
+use acestep_engine::files::{Existing, check_target};
 use anyhow::Result;
 
 use super::super::outputs::{Outputs, Target, is_stdout, names};

@@ -1,6 +1,6 @@
 //! Scores of a batch, as a table and as JSON.
 
-use acestep_runtime::{align::gaze::Scores, lm::pmi::LanguageScore};
+use acestep_music::{align::gaze::Scores, lm::pmi::LanguageScore};
 use serde_json::{Value, json};
 
 use super::{
@@ -84,7 +84,7 @@ pub(in super::super) fn ranking(job: &Job, found: &Found, written: &[Written]) -
 
 /// Returns all scores of a song as JSON.
 pub(super) fn to_json(judged: Option<&LanguageScore>, words: Option<Scores>) -> Value {
-    let alignment = |of: acestep_runtime::align::score::Alignment| {
+    let alignment = |of: acestep_music::align::score::Alignment| {
         json!({
             "score": of.score,
             "coverage": of.coverage,
@@ -119,7 +119,7 @@ fn mean_of_metadata(score: &LanguageScore) -> Option<f64> {
 mod tests {
     use std::path::PathBuf;
 
-    use acestep_runtime::{align::Aligned, align::score::Alignment};
+    use acestep_music::align::{Aligned, score::Alignment};
 
     use super::{super::super::outputs::Target, *};
 

@@ -1,6 +1,6 @@
 //! Description of the sampling: steps, guidance, and other settings that change the sound.
 
-use acestep_runtime::{
+use acestep_music::{
     Plan,
     flow::{
         dcw::{Dcw, DcwMode},

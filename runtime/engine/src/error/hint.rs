@@ -1,0 +1,219 @@
+//! Remedies for errors.
+
+use burn::tensor::DType;
+
+use super::{Action, Error, Fault};
+
+impl Error {
+    /// Returns the remedy in one sentence, if one is known.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::NotInThisVersion(_) => {
+                "remove the option, or wait for the version that has it".into()
+            }
+            Self::File { action, source, .. } => {
+                return file_hint(*action, source).map(str::to_owned);
+            }
+            Self::IsDirectory { path } => {
+                format!("name a file in it, e.g. `{}`", path.join("song.wav").display())
+            }
+            Self::NotAFile { .. } => {
+                "name a file; a song goes to standard output with `--output -`".into()
+            }
+            Self::AlreadyExists { .. } => "choose another name, or pass --force".into(),
+            Self::Elsewhere { cause, .. } => return cause.hint(),
+            Self::NotFinite { dtype, .. } if *dtype != DType::F32 => {
+                "pass --dtype f32, which computes everything in f32; if that does not help, the \
+                 weights are damaged or not what they claim to be: download them again"
+                    .into()
+            }
+            Self::NotFinite { .. } => {
+                "`acestep verify` tests this machine; if it passes, the weights are damaged or not \
+                 what they claim to be: download them again"
+                    .into()
+            }
+            Self::ForeignTokenizer { .. } => {
+                "the text encoder's folder mixes files of two models; download it again".into()
+            }
+            Self::NoDevice { .. } => {
+                "`acestep doctor` shows what there is; pass --device cpu, or build with --features \
+                 cuda or wgpu"
+                    .into()
+            }
+            Self::OutOfMemory { .. } | Self::TensorTooLarge { .. } => {
+                "make a shorter song (--duration) or fewer at once (--batch-size), decode less at \
+                 once (--vae-chunk 128), leave --keep-loaded out, choose a smaller --lm-model, or \
+                 pass --device cpu, with --dtype q8 for half the memory; --dry-run shows what each stage \
+                 needs"
+                    .into()
+            }
+            Self::DeviceFailed { why, .. } => Fault::of(why).hint().into(),
+            Self::NoRoomForF32 { dtype, .. } => {
+                let wider = match dtype {
+                    DType::F16 => "pass --dtype bf16, whose numbers reach as far as those of f32, ",
+                    _ => "",
+                };
+                format!(
+                    "{wider}close other programs that use the device, leave --keep-loaded out, choose \
+                     a smaller model, or pass --device cpu"
+                )
+            }
+            Self::PromptTooLong { .. } => "shorten caption and lyrics, or raise --max-seq".into(),
+            Self::Scores { dtype, .. } if *dtype != DType::F32 => {
+                "pass --dtype f32, which computes everything in f32; if that does not help, the \
+                 weights are damaged: download them again"
+                    .into()
+            }
+            Self::Scores { .. } => {
+                "`acestep verify` tests this machine; if it passes, the weights are damaged: download \
+                 them again"
+                    .into()
+            }
+            Self::NeverStopped { .. } => {
+                "try another seed, a lower --lm-temperature, or larger --max-tokens and --max-seq; \
+                 generate --no-thinking makes songs without the language model"
+                    .into()
+            }
+            Self::NothingValid { .. } => {
+                "try another seed or a lower --lm-temperature; generate --no-thinking makes songs \
+                 without the language model"
+                    .into()
+            }
+            Self::Repeats { .. } => {
+                "try another seed, a higher --lm-temperature or --lm-repetition-penalty 1.05; \
+                 generate --no-thinking makes songs without the language model"
+                    .into()
+            }
+            Self::NotBuiltIn { feature, .. } => format!(
+                "build it with `--features {feature}`, or choose another format, e.g. \
+                 `--audio-format flac`"
+            ),
+            Self::Unheard { problem, .. } => problem.hint().into(),
+            Self::Silent { .. } => "try another seed; if it stays, check the weights".into(),
+            Self::RequestSyntax(_) => {
+                "a request is one JSON object, as generate --save-request writes it beside a song"
+                    .into()
+            }
+            Self::UnknownKey { near: None, .. } => {
+                "take it out; the keys are the flags of generate, with _ for -".into()
+            }
+            Self::Encode { .. } => {
+                "try another --audio-format, or --no-tags, and please report it".into()
+            }
+            Self::Picture(_) => "leave --plot out, and please report it".into(),
+            Self::BadValue { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            // Other programs write these values for "decide yourself".
+            Self::OutOfRange { flag, value, .. } if ["-1", "0"].contains(&value.as_str()) => {
+                format!("leave --{flag} out, and the program decides")
+            }
+            // These messages end with the values that can be used.
+            Self::OutOfRange { .. }
+            | Self::BadValue { near: None, .. }
+            | Self::Conflict(_)
+            | Self::RequestValue { .. }
+            | Self::Cancelled
+            | Self::Checkpoint(_) => return None,
+            Self::Family(_) => return self.family_hint(),
+        };
+        Some(hint)
+    }
+}
+
+fn file_hint(action: Action, error: &std::io::Error) -> Option<&'static str> {
+    use std::io::ErrorKind as Kind;
+    Some(match (action, error.kind()) {
+        (_, Kind::NotADirectory) => "a part of the path is a file, not a folder",
+        (Action::Read, Kind::NotFound) => "check the path",
+        (Action::Read, Kind::PermissionDenied) => "check the permissions of the file",
+        (Action::Read, Kind::IsADirectory) => "name a file in it",
+        (Action::Read, _) => return None,
+        (_, Kind::NotFound) => "check the path; its folder must exist",
+        (_, Kind::PermissionDenied | Kind::ReadOnlyFilesystem) => {
+            "choose a folder you may write to"
+        }
+        (_, Kind::InvalidFilename | Kind::InvalidInput) => {
+            "the name is too long for this file system, or has a character that it does not take \
+             (exFAT and NTFS refuse \" * : < > ? \\ |): choose another name"
+        }
+        (_, Kind::StorageFull | Kind::QuotaExceeded) => "free some space, or choose another disk",
+        (_, Kind::FileTooLarge) => {
+            "no file may be so large here: raise the shell's limit (`ulimit -f unlimited`), or choose \
+             another file system"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_other_programs_leave_open_is_left_out() {
+        let hint = |value: &str| {
+            let (value, range) = (value.to_owned(), String::new());
+            Error::OutOfRange { flag: "duration", value, range }.hint()
+        };
+        assert_eq!(hint("-1").as_deref(), Some("leave --duration out, and the program decides"));
+        assert_eq!(hint("700"), None);
+    }
+
+    #[test]
+    fn the_hint_of_a_file_depends_on_what_was_tried() {
+        let hint = |action, kind: io::ErrorKind| {
+            Error::File { action, path: "a".into(), source: kind.into() }.hint()
+        };
+        for (action, kind, expected) in [
+            (Action::Read, io::ErrorKind::NotFound, Some("check the path")),
+            (
+                Action::Read,
+                io::ErrorKind::PermissionDenied,
+                Some("check the permissions of the file"),
+            ),
+            (Action::Read, io::ErrorKind::StorageFull, None),
+            (
+                Action::Create,
+                io::ErrorKind::NotFound,
+                Some("check the path; its folder must exist"),
+            ),
+            (
+                Action::Write,
+                io::ErrorKind::ReadOnlyFilesystem,
+                Some("choose a folder you may write to"),
+            ),
+            (
+                Action::Write,
+                io::ErrorKind::StorageFull,
+                Some("free some space, or choose another disk"),
+            ),
+        ] {
+            assert_eq!(hint(action, kind).as_deref(), expected, "{action} {kind}");
+        }
+    }
+
+    #[test]
+    fn scores_that_cannot_be_used_are_mended_by_a_wider_type_where_there_is_one() {
+        let hint = |dtype| {
+            let source = crate::error::ScoreError::NotANumber { token: 1 };
+            Error::Scores { step: 1, dtype, source, had: String::new() }.hint().expect("a hint")
+        };
+        assert!(!hint(DType::F32).contains("--dtype"));
+        assert!(hint(DType::BF16).starts_with("pass --dtype f32"), "{}", hint(DType::BF16));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_mended_by_a_wider_type_where_there_is_one() {
+        let hint = |dtype| {
+            let error = Error::NotFinite { stage: "the VAE".into(), count: 1, first: 0, dtype };
+            error.hint().expect("a hint")
+        };
+        assert!(!hint(DType::F32).contains("--dtype"));
+        for narrow in [DType::BF16, DType::F16] {
+            assert!(hint(narrow).starts_with("pass --dtype f32"), "{}", hint(narrow));
+            assert!(hint(narrow).contains("weights"), "{}", hint(narrow));
+        }
+    }
+}

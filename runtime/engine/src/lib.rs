@@ -1,0 +1,64 @@
+//! The engine below every model family: devices, memory, progress, files and sound.
+//!
+//! This crate names no model family. A family's crate (songs, speech) defines its stages, its
+//! networks and its requests with the types of this one.
+//!
+//! The types that a caller needs are at the root. The modules are open to the other crates of this
+//! repository and hidden from this page.
+//!
+//! | module | content |
+//! |---|---|
+//! | `device` | the devices of this machine; the only place that turns a choice into a backend |
+//! | `networks` | networks in memory; one runner for every stage |
+//! | `retry` | retry of a stage in f32 |
+//! | `progress` | progress events of a run, and its cancellation |
+//! | `tiling` | tiles of a long sequence |
+//! | `host` | tensors to values and back |
+//! | `audio` | sound files of many formats in and out, rates, loudness, tags |
+//! | `files`, `texts` | files that are written whole; text files of any program |
+//! | `check` | checks of ranges and choices |
+//! | `error`, [`nearest`] | errors and how to fix them; suggestions for misspelt names |
+
+#[doc(hidden)]
+pub mod audio;
+#[doc(hidden)]
+pub mod check;
+#[doc(hidden)]
+pub mod device;
+#[doc(hidden)]
+pub mod error;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod host;
+#[doc(hidden)]
+pub mod networks;
+#[doc(hidden)]
+pub mod progress;
+#[doc(hidden)]
+pub mod retry;
+mod suggest;
+#[doc(hidden)]
+pub mod texts;
+#[doc(hidden)]
+pub mod tiling;
+
+pub use audio::{
+    Audio,
+    encoding::EncodingOptions,
+    format::{Encoding, Format},
+    loudness::Loudness,
+    read::read as read_audio,
+    tags::Tags,
+    write::save as save_audio,
+};
+pub use device::{
+    Device, DeviceTarget, Dtype, Engine, Fault, Job, Listing,
+    memory::{Lifetime, MemoryInfo, MemoryNeed, Widths},
+};
+pub use error::{Action, Error, Family, FamilyError, Notice, Problem};
+pub use files::{Existing, write_whole};
+pub use networks::{Network, NetworkCache, Residency};
+pub use progress::{Event, Observe, Stage, Steps, Unit, Unobserved};
+pub use suggest::nearest;
+pub use tiling::Tiling;

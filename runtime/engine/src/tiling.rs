@@ -1,0 +1,127 @@
+//! Tiles of a long sequence: equal results with bounded memory.
+//!
+//! Frames are split into cores. Each core is computed with `overlap` extra frames on either side,
+//! whose result is discarded.
+
+use std::ops::Range;
+
+use crate::Error;
+
+/// Tile size and overlap, in frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiling {
+    /// Frames decoded or encoded at once; more than twice `overlap`.
+    pub chunk: usize,
+    /// Frames on either side whose result is discarded.
+    pub overlap: usize,
+}
+
+impl Default for Tiling {
+    /// Upstream's: 512 frames (20 s) with 64 on each side.
+    fn default() -> Self {
+        Self { chunk: 512, overlap: 64 }
+    }
+}
+
+impl Tiling {
+    /// Upstream's for encoding: 750 frames (30 s) with 50 (2 s) on each side.
+    pub const ENCODE: Self = Self { chunk: 750, overlap: 50 };
+
+    /// Minimum tile size that is chosen automatically; smaller tiles would be audible at their
+    /// borders.
+    pub const LEAST: usize = 64;
+
+    /// Returns tiles of half the size for `frames` frames, or `None` if they would be smaller than
+    /// [`Self::LEAST`].
+    pub fn smaller(self, frames: usize) -> Option<Self> {
+        // Half of a tile larger than the whole song could still cover the whole song.
+        let chunk = self.chunk.min(frames) / 2;
+        if chunk < Self::LEAST {
+            return None;
+        }
+        Self { chunk, ..self }.fitted().ok()
+    }
+}
+
+/// One tile: its core, and the window of frames that the network reads for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    /// The frames whose result is kept.
+    pub core: Range<usize>,
+    /// The frames that the network reads.
+    pub window: Range<usize>,
+}
+
+impl Tiling {
+    /// Halves the overlap until a core is left, as upstream does.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `chunk` is 0.
+    pub fn fitted(self) -> Result<Self, Error> {
+        let Self { chunk, mut overlap } = self;
+        if chunk == 0 {
+            let range = "at least 1 frame".into();
+            return Err(Error::OutOfRange { flag: "vae-chunk", value: "0".into(), range });
+        }
+        while 2 * overlap >= chunk {
+            overlap /= 2;
+        }
+        Ok(Self { chunk, overlap })
+    }
+
+    /// Returns the window length of each tile of `frames` frames.
+    ///
+    /// # Errors
+    /// The errors of [`Self::fitted`].
+    pub fn windows(self, frames: usize) -> Result<Vec<usize>, Error> {
+        Ok(self.fitted()?.tiles(frames).iter().map(|tile| tile.window.len()).collect())
+    }
+
+    /// Returns the tiles of `frames` frames; one tile if they fit into a chunk.
+    pub fn tiles(self, frames: usize) -> Vec<Tile> {
+        if frames <= self.chunk {
+            return vec![Tile { core: 0..frames, window: 0..frames }];
+        }
+        // ANCHOR: tiles
+        let stride = self.chunk - 2 * self.overlap;
+        let tile = |start: usize| {
+            let core = start..(start + stride).min(frames);
+            let window =
+                core.start.saturating_sub(self.overlap)..(core.end + self.overlap).min(frames);
+            Tile { core, window }
+        };
+        (0..frames).step_by(stride).map(tile).collect()
+        // ANCHOR_END: tiles
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_cover_every_frame_once_and_windows_stay_inside() {
+        for frames in 1..70 {
+            let tiling = Tiling { chunk: 16, overlap: 4 };
+            let tiles = tiling.tiles(frames);
+            let covered: Vec<usize> = tiles.iter().flat_map(|tile| tile.core.clone()).collect();
+            assert_eq!(covered, (0..frames).collect::<Vec<_>>(), "{frames} frames");
+            assert!(tiles.iter().all(|tile| tile.window.len() <= 16 && tile.window.end <= frames));
+        }
+    }
+
+    /// 30 s: cores of 384 frames, and 64 more on each side that has a neighbour.
+    #[test]
+    fn a_window_is_its_core_and_what_is_left_and_right_of_it() {
+        let windows = Tiling::default().windows(750).expect("a tiling");
+        assert_eq!(windows, [384 + 64, 64 + 366]);
+        assert_eq!(Tiling::default().windows(512).expect("a tiling"), [512]);
+    }
+
+    /// Golden `vae_tiled.dec3`: a chunk of 10 reduces the overlap from 64 to 4.
+    #[test]
+    fn an_overlap_that_does_not_fit_is_halved() {
+        let fitted = Tiling { chunk: 10, overlap: 64 }.fitted().expect("a tiling");
+        assert_eq!(fitted, Tiling { chunk: 10, overlap: 4 });
+    }
+}

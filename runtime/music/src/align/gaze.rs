@@ -1,0 +1,227 @@
+//! Cross-attention maps of a finished song, from one more pass of the transformer over it.
+//!
+//! Source: upstream `get_lyric_timestamp`, `get_lyric_score`: the latents get a little noise of a
+//! fixed seed, as much as at the last step of the schedule.
+
+use acestep_engine::{
+    Error,
+    audio::loudness::require_finite,
+    host::{from_host, to_host},
+    progress::{Observe, check},
+};
+use acestep_model::{Backend, Checkpoint, acestep::Heads};
+use burn::tensor::Tensor;
+
+use super::{
+    Line, Map, Matrix,
+    denoise::denoised,
+    dtw::cheapest_path,
+    times::{lines, of_tokens},
+};
+use crate::{
+    Plan, SongError,
+    align::score::{self, Alignment},
+    flow::Track,
+    networks::{DIT, Networks},
+    prompt,
+    python::strip,
+    stage,
+    text::LYRIC_TOKENS,
+};
+
+/// Seed of the noise, as upstream.
+const SEED: u64 = 42;
+
+/// Requested results for a finished song.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The times of each line.
+    pub lines: bool,
+    /// The scores of the alignment between words and song.
+    pub score: bool,
+}
+
+impl Extras {
+    /// True if any result is requested.
+    pub fn anything(self) -> bool {
+        self.lines || self.score
+    }
+}
+
+/// Alignment results of one song.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Aligned {
+    /// The lines with their times; empty if not requested.
+    pub lines: Vec<Line>,
+    /// The alignment scores, if requested.
+    pub score: Option<Scores>,
+}
+
+/// Alignment scores at the first and at the last time of the schedule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scores {
+    /// In pure noise, where only the audio codes give the timing: upstream's "LM score".
+    pub outline: Alignment,
+    /// In the finished song: upstream's "DiT score".
+    pub song: Alignment,
+}
+
+/// Returns the attention heads of the model that follow the lyrics.
+///
+/// # Errors
+/// [`SongError::NoAlignment`] if its `config.json` does not name them and the model is not a known one.
+pub fn heads(config: &acestep_model::acestep::Config) -> Result<Vec<Heads>, Error> {
+    config.alignment_heads().map_err(|error| SongError::NoAlignment(error).into())
+}
+
+/// True if `lyrics` contain words that are sung.
+pub fn has_words(lyrics: &str) -> bool {
+    let text = strip(lyrics);
+    let is_marker = ["[instrumental]", "[inst]"].iter().any(|m| text.eq_ignore_ascii_case(m));
+    !text.is_empty() && !is_marker
+}
+
+/// Lyric tokens and their position in the condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lyrics {
+    ids: Vec<u32>,
+    /// Number of prompt tokens before them; the condition begins with the lyrics.
+    start: usize,
+}
+
+impl Lyrics {
+    fn of<B: Backend, C: Checkpoint<B>>(
+        plan: &Plan,
+        networks: &Networks<'_, B, C>,
+    ) -> Result<Self, Error> {
+        let end_of_text = networks.pad_token_id()?;
+        let head = prompt::lyric_head(&plan.vocal_language);
+        // The tokenizer appends an end token, which is not part of the head.
+        let head = networks.token_ids(&head, LYRIC_TOKENS)?.len() - 1;
+        let ids = networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?;
+        let end = ids.iter().position(|&id| id == end_of_text).unwrap_or(ids.len());
+        let start = head.min(end);
+        Ok(Self { ids: ids[start..end].to_vec(), start })
+    }
+}
+
+/// Aligns the finished songs of a batch with their lyrics.
+///
+/// # Shapes
+/// - `track`: the songs' conditions, `[B, L, encoder width]` and `[B, T, 2 C]`
+/// - `latents`: `[B, T, C]`
+///
+/// # Errors
+/// [`SongError::NoAlignment`]; [`Error::Checkpoint`], [`Error::NotFinite`], [`Error::DeviceFailed`],
+/// [`Error::Cancelled`].
+pub fn songs<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    wants: Extras,
+    networks: &Networks<'_, B, C>,
+    track: &Track<B>,
+    latents: &Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Vec<Aligned>, Error> {
+    let [batch, frames, channels] = latents.dims();
+    if !wants.anything() || !has_words(&plan.lyrics) {
+        return Ok(vec![Aligned::default(); batch]);
+    }
+    let heads = heads(&networks.configs().dit)?;
+    let lyrics = Lyrics::of(plan, networks)?;
+    if lyrics.ids.is_empty() {
+        return Ok(vec![Aligned::default(); batch]);
+    }
+    check(observe)?;
+    // From the whole schedule, even if the run skipped its beginning to keep a source.
+    let last = 1.0 / plan.timesteps.len().max(1) as f32;
+    let noise = plan.noise.initial_noise(SEED, frames, channels);
+    let pictures = if wants.score { 2 * batch } else { batch };
+    let seconds = (frames * plan.hop) as f64 / f64::from(plan.sample_rate);
+    let heard = (plan.frames * plan.hop) as f64 / f64::from(plan.sample_rate);
+    let sung = score::sung(&lyrics.ids, |ids| networks.text_of(ids))?;
+    networks.stage(stage::ALIGNMENT, DIT, observe, |steps| {
+        let dit = networks.dit()?;
+        let mut done = 0;
+        steps.advanced(done, pictures);
+        let noise: Tensor<B, 3> = from_host(noise.clone(), frames, channels, networks.device());
+        let item = |x: &Tensor<B, 3>, index: usize| x.clone().narrow(0, index, 1);
+        let mut songs = Vec::with_capacity(batch);
+        for index in 0..batch {
+            let attended = dit.attend_to(item(&track.condition, index));
+            let context = item(&track.context, index);
+            // A long song's maps take half a gigabyte, so only one set is kept at a time.
+            let mut picture = |t: f32| {
+                steps.check()?;
+                let xt = noise.clone() * t + item(latents, index) * (1.0 - t);
+                let gaze = dit.gaze(xt, context.clone(), &[t], &attended, &heads);
+                let maps = to_maps(gaze, &lyrics)?;
+                done += 1;
+                steps.advanced(done, pictures);
+                Ok::<_, Error>(maps)
+            };
+            let score = |maps: &[Map]| score::of(&Matrix::mean(maps), &sung);
+            let in_song = picture(last)?;
+            let mut song = Aligned::default();
+            if wants.lines {
+                song.lines = found_lines(&in_song, &lyrics, networks, seconds, heard)?;
+            }
+            if wants.score {
+                let of_song = score(&in_song);
+                drop(in_song);
+                song.score = Some(Scores { outline: score(&picture(1.0)?), song: of_song });
+            }
+            songs.push(song);
+        }
+        Ok(songs)
+    })
+}
+
+/// Returns the lyric rows of the attention, one map per head.
+fn to_maps<B: Backend>(gaze: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<Map>, Error> {
+    let tokens = lyrics.ids.len();
+    let mut maps = Vec::new();
+    for layer in gaze {
+        let frames = layer.dims()[2];
+        // From [1, heads, P, L] keep the columns of the lyrics and transpose them to rows.
+        let words = to_host(layer.narrow(3, lyrics.start, tokens).swap_dims(2, 3));
+        require_finite("the diffusion transformer's attention", &words)?;
+        let map = |values: &[f32]| Map { tokens, frames, values: values.to_vec() };
+        maps.extend(words.chunks(tokens * frames).map(map));
+    }
+    Ok(maps)
+}
+
+/// Returns the lines of the lyrics with their times, clamped to the end of the song.
+fn found_lines<B: Backend, C: Checkpoint<B>>(
+    maps: &[Map],
+    lyrics: &Lyrics,
+    networks: &Networks<'_, B, C>,
+    seconds: f64,
+    heard: f64,
+) -> Result<Vec<Line>, Error> {
+    let mut cost = denoised(maps);
+    cost.values.iter_mut().for_each(|value| *value = -*value);
+    let path = cheapest_path(&cost);
+    let times = of_tokens(&path, cost.rows, cost.columns, seconds);
+    let mut found = lines(&lyrics.ids, &times, |ids| networks.text_of(ids))?;
+    for line in &mut found {
+        // A song below 128 frames is sampled with more frames; the extra ones are cut off.
+        (line.start, line.end) = (line.start.min(heard), line.end.min(heard));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instrumental_and_blank_lyrics_have_no_words() {
+        for none in ["", " \n", "[Instrumental]", " [inst] "] {
+            assert!(!has_words(none), "{none:?}");
+        }
+        for some in ["la", "[Verse]", "[Instrumental]\nla"] {
+            assert!(has_words(some), "{some:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Errors that only songs have.
+
+use std::path::PathBuf;
+
+use acestep_engine::error::FamilyError;
+
+/// An error of a song's request, files or model; inside [`acestep_engine::Error::Family`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SongError {
+    /// Neither caption nor lyrics.
+    #[error("there is nothing to sing or play: caption and lyrics are both empty")]
+    NothingAsked,
+    /// A language code that the model was not trained on.
+    #[error("`--vocal-language {code}` is not a language the model knows")]
+    UnknownLanguage {
+        /// The given code.
+        code: String,
+        /// Similar codes.
+        near: Vec<&'static str>,
+    },
+    /// An item of a list of audio codes that is not a code.
+    #[error("audio code {index} is `{item}`, but a code is a whole number such as 17")]
+    BadCode {
+        /// Its position, from 1.
+        index: usize,
+        /// The item, shortened.
+        item: String,
+    },
+    /// A conditioning file that does not have the expected format.
+    #[error("`{path}` cannot be used as conditioning: {why}")]
+    Conditioning {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// A file without valid latents.
+    #[error("`{path}` cannot be used as latents: {why}")]
+    Latents {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// A snapshot of a language model's state that is invalid, or of another model.
+    #[error("`{path}` cannot be used as what the language model has read: {why}")]
+    Snapshot {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// A sound shorter than one frame of latents.
+    #[error("{seconds:.3} s of sound are too short to listen to: one frame is {least:.3} s")]
+    TooShort {
+        /// Its length.
+        seconds: f64,
+        /// The length of a frame.
+        least: f64,
+    },
+    /// A silent source or reference.
+    #[error("it is silent")]
+    SilentSource,
+    /// A song that is longer than the networks support.
+    #[error("the song would be {seconds:.1} s long, but {most} s is the most")]
+    TooLong {
+        /// The requested length.
+        seconds: f64,
+        /// The maximum length.
+        most: f64,
+    },
+    /// A task that needs a source song, without one.
+    #[error("`--task-type {task}` needs a song to start from")]
+    NoSource {
+        /// The task.
+        task: &'static str,
+    },
+    /// A task for one track that names no track.
+    #[error("`--task-type {task}` needs the name of a track")]
+    NoTrack {
+        /// The task.
+        task: &'static str,
+        /// The tracks that there are.
+        tracks: &'static [&'static str],
+    },
+    /// A task that the model was not trained for.
+    #[error("{model} cannot do `{task}`: only base and sft models were trained for it")]
+    WrongModel {
+        /// The task.
+        task: &'static str,
+        /// The model.
+        model: String,
+    },
+    /// The attention heads that follow the lyrics are not known for this model.
+    #[error("where the lyrics are sung in a song of this model cannot be found")]
+    NoAlignment(#[source] acestep_model::ConfigError),
+}
+
+impl FamilyError for SongError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NothingAsked => "say what it should sound like, e.g. \"calm piano, rain\"".into(),
+            Self::UnknownLanguage { near, .. } if near.is_empty() => {
+                "use a code such as en, zh, ja or fr, or `unknown`".into()
+            }
+            Self::UnknownLanguage { near, .. } => format!("did you mean {}?", near.join(", ")),
+            Self::TooShort { least, .. } => format!("it takes at least {least:.2} s"),
+            Self::SilentSource => "check that it is the right file".into(),
+            Self::TooLong { .. } => "cut the source, or add less before and after it".into(),
+            Self::NoSource { .. } => "pass --src-audio FILE".into(),
+            Self::NoTrack { tracks, .. } => {
+                format!("pass --track-name with one of {}", tracks.join(", "))
+            }
+            Self::WrongModel { .. } => {
+                "pass --model base or --model sft; turbo knows text2music, cover, cover-nofsq and \
+                 repaint"
+                    .into()
+            }
+            Self::Conditioning { .. } => "write it with --dump-conditioning DIR".into(),
+            Self::Latents { .. } => {
+                "`acestep codec encode SONG` writes latents; .vae, .nac8 and .nac4 files of \
+                 acestep.cpp are read too"
+                    .into()
+            }
+            Self::NoAlignment(_) => {
+                "leave --lrc, --output-lrc, --output-vtt and --score out, or add the key to the \
+                 model's config.json"
+                    .into()
+            }
+            Self::Snapshot { .. } => "let the language model read it anew".into(),
+            Self::BadCode { .. } => return None,
+        };
+        Some(hint)
+    }
+
+    fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::BadCode { .. }
+                | Self::UnknownLanguage { .. }
+                | Self::NothingAsked
+                | Self::NoSource { .. }
+                | Self::NoTrack { .. }
+                | Self::WrongModel { .. }
+        )
+    }
+}

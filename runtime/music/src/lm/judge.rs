@@ -1,0 +1,180 @@
+//! The language model as a judge of how well a song's codes match the request.
+//!
+//! The prompt asks to describe the codes, and the expected answer follows. The score is the
+//! probability of each token of that answer. The prompt is read once for all answers.
+//!
+//! Source: upstream `calculate_pmi_score_per_condition`.
+
+use std::time::Instant;
+
+use acestep_engine::{
+    Error,
+    host::to_host,
+    progress::{Event, Observe, check},
+};
+use acestep_model::{Backend, LanguageCheckpoint, Place, nn::Cache};
+
+use super::{
+    cot,
+    generate::Writer,
+    metadata::{Metadata, Scalar},
+    pmi::{LanguageScore, Reading, likelier, mean, read},
+    prompt,
+    sample::{Scores, Tokens},
+    session,
+    settings::Settings,
+};
+use crate::{memory::SCORED_AT_ONCE, stage};
+
+/// Songs to judge, and their expected properties.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The codes of each song.
+    pub codes: &'a [Vec<u32>],
+    /// Caption and metadata; absent fields are not judged.
+    pub metadata: &'a Metadata,
+    /// The lyrics; empty = not judged.
+    pub lyrics: &'a str,
+    /// Difference in nats per token that counts as large.
+    pub scale: f64,
+}
+
+/// Judges songs one after the other.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`]; [`Error::Scores`];
+/// [`Error::DeviceFailed`]; [`Error::Cancelled`].
+pub fn judge<B: Backend, C: LanguageCheckpoint<B>>(
+    subject: &Subject<'_>,
+    settings: &Settings,
+    language: &C,
+    place: &Place<B>,
+    observe: &dyn Observe,
+) -> Result<Vec<LanguageScore>, Error> {
+    let stage = stage::SCORE;
+    session::open(language, place, settings, stage, observe, |writer| {
+        let start = Instant::now();
+        // The answers without codes are the same for all songs.
+        let total = subject.codes.len() + 1;
+        let advanced = |done| observe.event(Event::Advanced { stage, done, total });
+        advanced(0);
+        let without = Answers::read(writer, &[], subject)?;
+        let mut scores = Vec::new();
+        for codes in subject.codes {
+            advanced(1 + scores.len());
+            let with = Answers::read(writer, codes, subject)?;
+            let than = |with: Option<Reading>, without: Option<Reading>| {
+                let [with, without] = [with?, without?].map(|reading| reading.log_probability);
+                Some(likelier(with, without, subject.scale))
+            };
+            scores.push(LanguageScore {
+                caption: than(with.caption, without.caption),
+                lyrics: than(with.lyrics, without.lyrics),
+                metadata: with.metadata.iter().map(|&(key, of)| (key, of.recall)).collect(),
+            });
+        }
+        advanced(total);
+        let elapsed = writer.loading + start.elapsed();
+        observe.event(Event::Finished { stage, elapsed });
+        Ok(scores)
+    })
+}
+
+/// Probabilities of the expected answers after one prompt.
+struct Answers {
+    caption: Option<Reading>,
+    lyrics: Option<Reading>,
+    /// Only for a song: empty without codes.
+    metadata: Vec<(&'static str, Reading)>,
+}
+
+impl Answers {
+    fn read<B: Backend>(
+        writer: &Writer<'_, B>,
+        codes: &[u32],
+        subject: &Subject<'_>,
+    ) -> Result<Self, Error> {
+        let metadata = subject.metadata;
+        let caption = metadata
+            .caption
+            .as_ref()
+            .map(|caption| planned(&cot::field("caption", &Scalar::Text(caption.clone()))));
+        let has_lyrics = !subject.lyrics.is_empty();
+        let lyrics =
+            has_lyrics.then(|| format!("<think>\n</think>\n# Lyric\n{}\n", subject.lyrics));
+        let fields = if codes.is_empty() { vec![] } else { fields(metadata) };
+        let fields: Vec<(&str, String)> =
+            fields.iter().map(|(key, value)| (*key, planned(&cot::field(key, value)))).collect();
+
+        // The answers begin with a special token, so prompt and answer can be tokenised separately.
+        let encode = |text: &String| writer.encode(text);
+        let prompt = writer.encode(&prompt::understand(codes));
+        let (caption, lyrics) = (caption.as_ref().map(encode), lyrics.as_ref().map(encode));
+        let fields: Vec<_> = fields.iter().map(|(key, text)| (*key, encode(text))).collect();
+        let all = caption.iter().chain(&lyrics).chain(fields.iter().map(|(_, ids)| ids));
+        let longest = all.map(Vec::len).max().unwrap_or(0);
+        let tokens = prompt.len() + longest;
+        if tokens > writer.max_seq {
+            return Err(Error::PromptTooLong { tokens, most: writer.max_seq });
+        }
+        let mut cache = writer.config.cache(1, tokens, writer.place);
+        writer.read(&prompt, 0, &mut cache)?;
+        let mut of = |answer: &Vec<u32>| answered(writer, &prompt, answer, &mut cache);
+        Ok(Self {
+            caption: caption.as_ref().map(&mut of).transpose()?,
+            lyrics: lyrics.as_ref().map(&mut of).transpose()?,
+            metadata: fields
+                .iter()
+                .map(|(key, ids)| Ok((*key, of(ids)?)))
+                .collect::<Result<_, Error>>()?,
+        })
+    }
+}
+
+/// Returns an answer with one field only.
+fn planned(yaml: &str) -> String {
+    format!("<think>\n{yaml}\n</think>\n")
+}
+
+/// Returns the fields that are judged separately, in order.
+fn fields(metadata: &Metadata) -> Vec<(&'static str, Scalar)> {
+    let text = |text: &Option<String>| text.clone().map(Scalar::Text);
+    let all = [
+        ("bpm", metadata.bpm.clone()),
+        ("duration", metadata.duration.clone()),
+        ("genres", text(&metadata.genres)),
+        ("keyscale", text(&metadata.keyscale)),
+        ("language", text(&metadata.language)),
+        ("timesignature", text(&metadata.timesignature)),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Returns the probability of `answer` after `prompt`, which the cache holds before and afterwards.
+fn answered<B: Backend>(
+    writer: &Writer<'_, B>,
+    prompt: &[u32],
+    answer: &[u32],
+    cache: &mut Cache<B>,
+) -> Result<Reading, Error> {
+    let Writer { model, place, observe, .. } = writer;
+    // Each token is predicted from the one before it, the first from the prompt's last token.
+    cache.truncate(0, prompt.len() - 1);
+    let before: Vec<u32> =
+        prompt.last().into_iter().chain(&answer[..answer.len() - 1]).copied().collect();
+    let mut readings = Vec::with_capacity(answer.len());
+    for (read_now, judged) in before.chunks(SCORED_AT_ONCE).zip(answer.chunks(SCORED_AT_ONCE)) {
+        check(*observe)?;
+        let hidden = model.read_all(read_now, 0, cache, &place.device);
+        let scores = model.scores(hidden, std::slice::from_ref(&(0..model.vocabulary())));
+        let scores = to_host(scores);
+        for (row, &token) in scores.chunks(model.vocabulary()).zip(judged) {
+            let row = Scores { logits: row.to_vec(), tokens: Tokens::All };
+            let step = readings.len();
+            row.check().map_err(|source| writer.unusable(source, step, &answer[..step]))?;
+            readings.push(read(&row.logits, token as usize));
+        }
+    }
+    cache.truncate(0, prompt.len());
+    Ok(mean(&readings))
+}

@@ -1,0 +1,405 @@
+//! Merge of the user's request with the model's answer.
+//!
+//! The user's own values always win; changes and additions by the model cause notices.
+
+use acestep_engine::Notice;
+
+use super::{
+    compose::Ask,
+    constrain::UserValues,
+    metadata::{Metadata, Scalar},
+    prompt::PromptStyle,
+    settings::Settings,
+};
+use crate::{Request, plan::metadata, prompt::INSTRUMENTAL};
+
+/// Metadata from the user.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Given {
+    bpm: Option<i64>,
+    /// Whole seconds, as in the model's plans.
+    duration: Option<u32>,
+    keyscale: Option<String>,
+    language: Option<String>,
+    timesignature: Option<String>,
+}
+
+impl Given {
+    /// Returns the metadata of `request` in the format of the prompt.
+    ///
+    /// Later upstream does not use the language for [`Ask::Plan`]. Upstream and acestep.cpp keep
+    /// the time signature as written.
+    pub(super) fn of(request: &Request, ask: &Ask, style: PromptStyle) -> Self {
+        let word = |text: &Option<String>| {
+            text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Self {
+            bpm: request.bpm,
+            duration: request.duration.map(|seconds| (seconds as u32).max(1)),
+            keyscale: word(&request.keyscale),
+            language: word(&request.vocal_language)
+                .filter(|_| style != PromptStyle::Upstream || *ask != Ask::Plan)
+                .and_then(|code| metadata::vocal_language(&code).ok())
+                .filter(|&code| code != "unknown")
+                .map(str::to_owned),
+            timesignature: word(&request.timesignature).map(|metre| match style {
+                // The model writes beats per bar, without `/4`.
+                PromptStyle::Open | PromptStyle::Closed => {
+                    metre.strip_suffix("/4").unwrap_or(&metre).to_owned()
+                }
+                PromptStyle::Upstream | PromptStyle::AcestepCpp => metre,
+            }),
+        }
+    }
+
+    /// Returns the plan for codes without a text phase: upstream's user metadata.
+    pub(super) fn metadata(&self) -> Metadata {
+        Metadata {
+            bpm: self.bpm.map(|bpm| Scalar::Text(bpm.to_string())),
+            duration: self.duration.map(|seconds| Scalar::Text(seconds.to_string())),
+            keyscale: self.keyscale.clone(),
+            language: self.language.clone(),
+            timesignature: self.timesignature.clone(),
+            ..Metadata::default()
+        }
+    }
+
+    /// Returns the model's plan with the user's values in place of the model's.
+    pub(super) fn over(&self, plan: Metadata) -> Metadata {
+        let own = self.metadata();
+        // If they agree, keep the model's type: a number instead of a text.
+        let number = |own: Option<Scalar>, plan: Option<Scalar>| match (own, plan) {
+            (Some(own), Some(plan)) if own.to_string() == plan.to_string() => Some(plan),
+            (own, plan) => own.or(plan),
+        };
+        Metadata {
+            bpm: number(own.bpm, plan.bpm),
+            duration: number(own.duration, plan.duration),
+            keyscale: own.keyscale.or(plan.keyscale),
+            language: own.language.or(plan.language),
+            timesignature: own.timesignature.or(plan.timesignature),
+            ..plan
+        }
+    }
+
+    /// Returns the values that are forced in the answer. Except with upstream's own prompts, this
+    /// includes the language, so that the plan's language matches the sung one.
+    pub(super) fn user_values(&self) -> UserValues {
+        UserValues {
+            bpm: self.bpm.map(|bpm| bpm.to_string()),
+            duration: self.duration.map(|seconds| seconds.to_string()),
+            keyscale: self.keyscale.clone(),
+            language: self.language.clone(),
+            timesignature: self.timesignature.clone(),
+            ..UserValues::default()
+        }
+    }
+}
+
+/// True if the song has no voice.
+pub(super) fn is_instrumental(request: &Request) -> bool {
+    request.instrumental == Some(true)
+        || request.lyrics.as_deref().is_some_and(|lyrics| {
+            let lyrics = lyrics.trim();
+            ["[instrumental]", "[inst]"].iter().any(|mark| lyrics.eq_ignore_ascii_case(mark))
+        })
+}
+
+/// Returns the lyrics for the model's prompt.
+pub(super) fn lyrics_of(request: &Request) -> String {
+    if request.instrumental == Some(true) {
+        return INSTRUMENTAL.to_owned();
+    }
+    request.lyrics.clone().unwrap_or_default()
+}
+
+/// Merges the answer into the request; returns a notice for each change.
+pub(super) fn merge(
+    ask: &Ask,
+    answer: &Metadata,
+    lyrics: &str,
+    settings: &Settings,
+    request: &mut Request,
+) -> Vec<Notice> {
+    let mut changes = Vec::new();
+    let writes_all = *ask != Ask::Plan;
+    if let Some(caption) = answer.caption.as_ref().filter(|text| !text.trim().is_empty())
+        && (writes_all || settings.cot_caption)
+        && request.caption.as_ref() != Some(caption)
+    {
+        changes.push(said("caption", caption));
+        request.caption = Some(caption.clone());
+    }
+    if writes_all {
+        words(ask, lyrics, request, &mut changes);
+    }
+    let mut added = Vec::new();
+    let mut refused = Vec::new();
+    let mut fill = |what: &'static str, value: Option<String>, is_usable: bool| {
+        if let Some(value) = value {
+            (if is_usable { &mut added } else { &mut refused })
+                .push(format!("{what} {}", printable(&value, 40)));
+        }
+        is_usable
+    };
+    let decides = settings.cot_metas || writes_all;
+    let usable = answer.usable();
+    if request.bpm.is_none() && decides {
+        fill("bpm", answer.bpm.as_ref().map(Scalar::to_string), usable.bpm.is_some());
+        request.bpm = usable.bpm.map(i64::from);
+    }
+    if request.duration.is_none() && decides {
+        fill(
+            "duration",
+            answer.duration.as_ref().map(Scalar::to_string),
+            usable.duration.is_some(),
+        );
+        request.duration = usable.duration;
+    }
+    if request.keyscale.is_none() && decides {
+        fill("key", answer.keyscale.clone(), usable.keyscale.is_some());
+        request.keyscale = usable.keyscale;
+    }
+    if request.timesignature.is_none() && decides {
+        fill("metre", answer.timesignature.clone(), usable.timesignature.is_some());
+        request.timesignature = usable.timesignature;
+    }
+    let asked = request.vocal_language.as_deref().is_none_or(|code| code.trim() == "unknown");
+    if asked && settings.cot_language {
+        let code = usable.vocal_language;
+        fill("language", answer.language.clone(), code.is_some());
+        request.vocal_language = code.map(str::to_owned).or_else(|| request.vocal_language.clone());
+    }
+    if !added.is_empty() {
+        changes.push(Notice(format!("the language model chose {}", added.join(", "))));
+    }
+    if !refused.is_empty() {
+        let text = refused.join(", ");
+        changes.push(Notice(format!("the language model's {text} cannot be used and is left out")));
+    }
+    let open = [
+        ("tempo", request.bpm.is_none()),
+        ("length", request.duration.is_none()),
+        ("key", request.keyscale.is_none()),
+        ("metre", request.timesignature.is_none()),
+    ];
+    let open: Vec<_> = open.into_iter().filter_map(|(what, is)| is.then_some(what)).collect();
+    if !open.is_empty() && decides {
+        let text = format!("the language model ended without a decision on {}", open.join(", "));
+        changes.push(Notice(text));
+    }
+    changes
+}
+
+/// Merges the lyrics of an answer. The user's lyrics for [`Ask::Inspire`] stay, and an instrumental
+/// stays one. A draft for [`Ask::Format`] is replaced if the answer has lyrics.
+fn words(ask: &Ask, lyrics: &str, request: &mut Request, changes: &mut Vec<Notice>) {
+    let given = request.lyrics.as_deref().unwrap_or_default().trim();
+    let is_silent = is_instrumental(request);
+    let keeps = !given.is_empty() && *ask == Ask::Inspire;
+    let mut say = |text: String| changes.push(Notice(text));
+    if is_silent {
+        if !lyrics.is_empty() && !lyrics.trim().eq_ignore_ascii_case(INSTRUMENTAL) {
+            say("the language model's lyrics are left out: the song has no voice".into());
+        }
+        (request.lyrics, request.instrumental) = (Some(INSTRUMENTAL.to_owned()), None);
+    } else if keeps {
+        say("the language model's lyrics are left out: the given ones stay".into());
+    } else if lyrics.is_empty() && given.is_empty() {
+        say("the language model wrote no lyrics: the song has no voice".into());
+        request.lyrics = Some(INSTRUMENTAL.to_owned());
+    } else if !lyrics.is_empty() && request.lyrics.as_deref() != Some(lyrics) {
+        let lines = lyrics.lines().filter(|line| !line.trim().is_empty()).count();
+        let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+        say(format!("the language model wrote {lines} of lyrics"));
+        request.lyrics = Some(lyrics.to_owned());
+    }
+}
+
+fn said(what: &str, text: &str) -> Notice {
+    Notice(format!("the language model wrote the {what}: {}", printable(text, 500)))
+}
+
+/// Returns at most `most` characters of a model's text, with control characters replaced.
+fn printable(text: &str, most: usize) -> String {
+    let mut shown: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect();
+    if text.chars().nth(most).is_some() {
+        shown += " ...";
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            temperature: 0.0,
+            cfg_scale: 1.0,
+            top_k: None,
+            top_p: None,
+            repetition_penalty: 1.0,
+            negative_prompt: None,
+            cot_metas: true,
+            cot_caption: true,
+            cot_language: true,
+            constrained: true,
+            prompt_style: PromptStyle::Open,
+            max_tokens: None,
+            max_seq: 8192,
+            seeds: vec![1],
+        }
+    }
+
+    fn decided() -> Metadata {
+        Metadata {
+            bpm: Some(Scalar::Whole(92)),
+            caption: Some("slow soul".into()),
+            duration: Some(Scalar::Whole(64)),
+            genres: None,
+            keyscale: Some("F# minor".into()),
+            language: Some("en".into()),
+            timesignature: Some("3".into()),
+        }
+    }
+
+    fn merged(
+        ask: &Ask,
+        metadata: &Metadata,
+        lyrics: &str,
+        mut request: Request,
+    ) -> (Request, String) {
+        let changes = merge(ask, metadata, lyrics, &settings(), &mut request);
+        let changes: Vec<_> = changes.into_iter().map(|notice| notice.0).collect();
+        (request, changes.join("; "))
+    }
+
+    #[test]
+    fn what_the_user_gave_stays_and_what_is_open_is_filled_in_and_said() {
+        let given = Request {
+            caption: Some("soul".into()),
+            lyrics: Some("la".into()),
+            bpm: Some(70),
+            vocal_language: Some("fr".into()),
+            ..Request::default()
+        };
+        let (request, said) = merged(&Ask::Plan, &decided(), "ignored", given.clone());
+        let expected = Request {
+            caption: Some("slow soul".into()),
+            duration: Some(64.0),
+            keyscale: Some("F# minor".into()),
+            timesignature: Some("3".into()),
+            ..given
+        };
+        assert_eq!(request, expected);
+        assert_eq!(
+            said,
+            "the language model wrote the caption: slow soul; the language model chose duration \
+             64, key F# minor, metre 3"
+        );
+    }
+
+    #[test]
+    fn values_that_no_song_has_are_left_out_and_named() {
+        let metadata = Metadata {
+            bpm: Some(Scalar::Whole(999)),
+            duration: Some(Scalar::Text("3 min".into())),
+            keyscale: Some("loud\u{1b}[31m".into()),
+            timesignature: Some("5".into()),
+            language: Some("klingon".into()),
+            ..Metadata::default()
+        };
+        let (request, said) = merged(&Ask::Plan, &metadata, "", Request::default());
+        assert_eq!(request, Request::default());
+        assert_eq!(
+            said,
+            "the language model's bpm 999, duration 3 min, key loud [31m, metre 5, language klingon \
+             cannot be used and is left out; the language model ended without a decision on tempo, \
+             length, key, metre"
+        );
+    }
+
+    #[test]
+    fn an_inspiration_writes_the_words_and_a_song_without_voice_stays_so() {
+        let query = Request { caption: Some("a love song".into()), ..Request::default() };
+        let (request, said) = merged(&Ask::Inspire, &decided(), "la\n\nla la", query);
+        assert_eq!(request.lyrics.as_deref(), Some("la\n\nla la"));
+        assert!(said.contains("wrote 2 lines of lyrics"), "{said}");
+
+        let silent = Request { instrumental: Some(true), ..Request::default() };
+        let (request, _) = merged(&Ask::Inspire, &decided(), "", silent);
+        assert_eq!((request.lyrics.as_deref(), request.instrumental), (Some(INSTRUMENTAL), None));
+    }
+
+    #[test]
+    fn the_users_words_and_a_song_without_voice_survive_an_inspiration() {
+        let own = Request { lyrics: Some("my own".into()), ..Request::default() };
+        let (request, said) = merged(&Ask::Inspire, &decided(), "la", own);
+        assert_eq!(request.lyrics.as_deref(), Some("my own"));
+        assert!(said.contains("the given ones stay"), "{said}");
+
+        let silent = Request { instrumental: Some(true), ..Request::default() };
+        let (request, said) = merged(&Ask::Format, &decided(), "la la", silent);
+        assert_eq!(request.lyrics.as_deref(), Some(INSTRUMENTAL));
+        assert!(said.contains("the song has no voice"), "{said}");
+    }
+
+    fn given(request: &Request) -> Given {
+        Given::of(request, &Ask::Plan, PromptStyle::Open)
+    }
+
+    #[test]
+    fn what_the_user_gave_stands_in_the_plan_that_codes_follow() {
+        let request = Request {
+            bpm: Some(120),
+            duration: Some(0.5),
+            vocal_language: Some("EN".into()),
+            ..Request::default()
+        };
+        let plan = given(&request).over(Metadata { language: None, ..decided() });
+        assert_eq!(plan.bpm, Some(Scalar::Text("120".into())));
+        assert_eq!(plan.duration, Some(Scalar::Text("1".into())));
+        assert_eq!(
+            (plan.language.as_deref(), plan.keyscale.as_deref()),
+            (Some("en"), Some("F# minor"))
+        );
+        let agreed = given(&Request { bpm: Some(92), ..Request::default() }).over(decided());
+        assert_eq!(agreed, decided());
+    }
+
+    #[test]
+    fn a_metre_in_fourths_is_given_as_its_beats() {
+        let request = Request {
+            timesignature: Some("3/4".into()),
+            duration: Some(33.7),
+            vocal_language: Some("unknown".into()),
+            ..Request::default()
+        };
+        let values = given(&request).user_values();
+        assert_eq!(values.timesignature.as_deref(), Some("3"));
+        assert_eq!(values.duration.as_deref(), Some("33"));
+        assert_eq!(values.language, None);
+    }
+
+    /// Upstream `inference.py`, `user_metadata`: the language is used only for [`Ask::Format`].
+    #[test]
+    fn upstream_is_not_told_the_language_of_a_plan() {
+        let request = Request {
+            timesignature: Some("3/4".into()),
+            vocal_language: Some("no".into()),
+            ..Request::default()
+        };
+        let values = |ask: &Ask, style| Given::of(&request, ask, style).user_values();
+        assert_eq!(values(&Ask::Plan, PromptStyle::Upstream).language, None);
+        let formatted = values(&Ask::Format, PromptStyle::Upstream);
+        assert_eq!(formatted.language.as_deref(), Some("no"));
+        assert_eq!(formatted.timesignature.as_deref(), Some("3/4"));
+        let cpp = values(&Ask::Plan, PromptStyle::AcestepCpp);
+        assert_eq!(
+            (cpp.language.as_deref(), cpp.timesignature.as_deref()),
+            (Some("no"), Some("3/4"))
+        );
+    }
+}

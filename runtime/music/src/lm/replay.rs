@@ -1,0 +1,85 @@
+//! Replay of the reference's recorded runs of both phases, for tests and `acestep verify`.
+
+use serde_json::Value;
+
+use super::{
+    compose::{Ask, Composed, Job},
+    parse,
+    prompt::{self, PromptStyle},
+    settings::Settings,
+};
+use crate::Request;
+
+/// Arguments of upstream's `generate_with_stop_condition`: greedy, with closed turns.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    request: Request,
+    settings: Settings,
+    writes_codes: bool,
+}
+
+impl Replay {
+    /// Reads the arguments as recorded in the goldens.
+    pub fn new(args: &Value) -> Self {
+        let text = |key: &str| args[key].as_str().map(str::to_owned);
+        let user = &args["user_metadata"];
+        let word = |key: &str| user[key].as_str().map(str::to_owned);
+        let number = |key: &str| args[key].as_f64().map(|number| number as f32);
+        let flag = |key: &str| args[key].as_bool().unwrap_or(true);
+        let negative = text("negative_prompt");
+        Self {
+            request: Request {
+                caption: text("caption"),
+                lyrics: Some(text("lyrics").unwrap_or_default()),
+                bpm: word("bpm").and_then(|bpm| bpm.parse().ok()),
+                keyscale: word("keyscale"),
+                timesignature: word("timesignature"),
+                duration: args["target_duration"]
+                    .as_f64()
+                    .or_else(|| word("duration")?.parse().ok()),
+                ..Request::default()
+            },
+            settings: Settings {
+                temperature: 0.0,
+                cfg_scale: number("cfg_scale").unwrap_or(1.0),
+                top_k: args["top_k"].as_u64().map(|k| k as usize),
+                top_p: number("top_p"),
+                repetition_penalty: number("repetition_penalty").unwrap_or(1.0),
+                negative_prompt: negative
+                    .filter(|text| prompt::meaningful_negative(text).is_some()),
+                cot_metas: flag("use_cot_metas"),
+                cot_caption: flag("use_cot_caption"),
+                cot_language: flag("use_cot_language"),
+                constrained: true,
+                prompt_style: PromptStyle::Closed,
+                max_tokens: None,
+                max_seq: 4096,
+                seeds: vec![0],
+            },
+            writes_codes: args["infer_type"] == "llm_dit",
+        }
+    }
+
+    /// Returns the job to run.
+    pub fn job(&self) -> Job<'_> {
+        Job {
+            request: &self.request,
+            ask: Ask::Plan,
+            writes_codes: self.writes_codes,
+            settings: &self.settings,
+            genres: None,
+        }
+    }
+}
+
+/// Returns metadata and codes of a run in the format of upstream.
+pub fn result(composed: &Composed, text_of: impl Fn(&[u32]) -> String) -> Value {
+    let codes = composed.request.audio_codes.is_some().then(|| composed.calls.last()).flatten();
+    let written = codes.and_then(|call| call.written.first());
+    serde_json::json!({
+        "metadata": composed.metadata,
+        "audio_codes": written.map(|tokens| parse::codes_as_text(&text_of(tokens))).unwrap_or_default(),
+        "success": true,
+        "error": null,
+    })
+}

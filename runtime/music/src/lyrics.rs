@@ -1,0 +1,92 @@
+//! Lyrics as a user writes them.
+
+use acestep_engine::Notice;
+
+/// Removes the time stamps and metadata of an LRC file, and control characters, from lyrics.
+/// Returns the lyrics with notices about removals.
+pub fn sung(lyrics: &str) -> (String, Vec<Notice>) {
+    let mut notices = Vec::new();
+    let mut text: String =
+        lyrics.chars().filter(|&c| c == '\n' || c == '\t' || !c.is_control()).collect();
+    if text.len() < lyrics.len() {
+        notices.push(Notice(
+            "control characters are left out of the lyrics: is it a text file?".to_owned(),
+        ));
+    }
+    if text.lines().any(|line| time(line, ['[', ']']).is_some()) {
+        let is_sung = |line: &&str| !FACTS.iter().any(|fact| line.trim_start().starts_with(fact));
+        let lines = text.lines().filter(is_sung).map(without_times);
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        text = if text.ends_with('\n') { lines + "\n" } else { lines };
+        notices.push(Notice(
+            "the lyrics' time stamps are left out, for the model decides when a line is sung: --lrc writes \
+             its times"
+                .to_owned(),
+        ));
+    }
+    (text, notices)
+}
+
+/// Prefixes of LRC metadata lines.
+const FACTS: [&str; 9] =
+    ["[ar:", "[al:", "[ti:", "[au:", "[by:", "[re:", "[ve:", "[length:", "[offset:"];
+
+/// Removes the time stamps at the start of a line and within it.
+fn without_times(line: &str) -> String {
+    let mut rest = line;
+    while let Some(after) = time(rest, ['[', ']']) {
+        rest = after;
+    }
+    let mut words = String::new();
+    while let Some((before, _)) = rest.split_once('<') {
+        words.push_str(before);
+        let at = &rest[before.len()..];
+        rest = match time(at, ['<', '>']) {
+            Some(after) => after.trim_start(),
+            None => {
+                words.push('<');
+                &at[1..]
+            }
+        };
+    }
+    words.push_str(rest);
+    words.trim().to_owned()
+}
+
+/// Returns the rest of `text` after a leading time stamp such as `[01:23.45]`.
+fn time(text: &str, [open, close]: [char; 2]) -> Option<&str> {
+    let (inside, after) = text.trim_start().strip_prefix(open)?.split_once(close)?;
+    let (minutes, seconds) = inside.split_once(':')?;
+    let is_number = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let (seconds, fraction) = seconds.split_once(['.', ':']).unwrap_or((seconds, "0"));
+    let is_time = is_number(minutes, 3) && is_number(seconds, 2) && is_number(fraction, 3);
+    is_time.then_some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_lrc_are_not_sung() {
+        let lrc = "[ar:Someone]\n[offset:+20]\n[Verse 1]\n[00:12.30][01:02.00] la la\n[00:15]<00:15.1> lo <00:16.0>lu\n\n[02:00.123]\n";
+        let (text, notices) = sung(lrc);
+        assert_eq!(text, "[Verse 1]\nla la\nlo lu\n\n\n");
+        assert!(notices[0].0.starts_with("the lyrics' time stamps are left out"));
+        // Sections, numbers and symbols of a song without time stamps.
+        for plain in
+            ["[Verse]\n1:23 is the time, a < b\n", "[ar: no]\n[1:2:3:4]\n", "[00:1x]\n", ""]
+        {
+            assert_eq!(sung(plain), (plain.to_owned(), vec![]), "{plain}");
+        }
+    }
+
+    #[test]
+    fn control_characters_are_said_and_left_out() {
+        let (text, notices) = sung("la\0 la\u{7}\tlo\n");
+        assert_eq!(text, "la la\tlo\n");
+        assert_eq!(notices.len(), 1);
+    }
+}

@@ -1,0 +1,327 @@
+//! Memory needs of each stage of a song: computed before anything is loaded.
+//!
+//! Weights and caches are exact. Work memory is an estimate: the tensors that are alive at a
+//! stage's widest point, with attention that stores no score matrix.
+
+use acestep_engine::{
+    device::memory::{LayerSizes, Lifetime, MemoryNeed, Widths, product},
+    tiling::Tiling,
+};
+use acestep_model::{
+    acestep::{self, Heads},
+    oobleck, qwen3,
+};
+
+use crate::stage;
+
+/// Tokens of an answer that are scored at once; each has one score per token of the vocabulary.
+pub(crate) const SCORED_AT_ONCE: usize = 32;
+
+/// Computes the needs of a Qwen3 trunk that reads `tokens` at once.
+pub fn text_encoder(
+    config: &qwen3::Config,
+    parameters: u64,
+    tokens: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let sizes = LayerSizes {
+        hidden: config.hidden_size,
+        intermediate: config.intermediate_size,
+        heads: config.num_attention_heads * config.head_dim,
+    };
+    MemoryNeed {
+        stage: stage::TEXT_ENCODER,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        work: sizes.work(tokens, widths.number),
+        cache: 0,
+        largest: widths.weights_of_others(table(config)),
+    }
+}
+
+/// Computes the needs of the condition encoders for `tokens` tokens in total.
+pub fn conditioner(
+    config: &acestep::Config,
+    parameters: u64,
+    tokens: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let sizes = sizes_of(config, config.encoder_hidden_size, config.encoder_intermediate_size);
+    let work = sizes.work(tokens, widths.number);
+    MemoryNeed {
+        stage: stage::CONDITION,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        work,
+        cache: 0,
+        largest: sizes.widest(tokens, widths.number),
+    }
+}
+
+/// Computes the needs of the diffusion transformer for `frames` latent frames and `rows` rows
+/// (songs, doubled by guidance). Keys and values of the condition's `tokens` are cached for
+/// every layer.
+pub fn diffusion(
+    config: &acestep::Config,
+    parameters: u64,
+    rows: usize,
+    frames: usize,
+    tokens: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let sizes = sizes_of(config, None, None);
+    let patches = rows * frames.div_ceil(config.patch_size.max(1));
+    let keys = config.num_key_value_heads * config.head_dim;
+    let cache = 2 * product(&[config.num_hidden_layers, keys, tokens, rows]) * widths.number;
+    MemoryNeed {
+        stage: stage::DIFFUSION,
+        lifetime: Lifetime::Run,
+        weights: widths.weights(parameters),
+        work: sizes.work(patches, widths.number),
+        cache,
+        largest: sizes.widest(patches, widths.number),
+    }
+}
+
+/// Computes the needs of the attention maps of some `heads` of the diffusion transformer, for a
+/// condition of `tokens` and a finished song of `frames` latent frames.
+pub fn alignment(
+    config: &acestep::Config,
+    parameters: u64,
+    heads: &[Heads],
+    frames: usize,
+    tokens: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let song = diffusion(config, parameters, 1, frames, tokens, widths);
+    let patches = frames.div_ceil(config.patch_size.max(1));
+    // An f32 map of each head and its transposed copy; before that, the scores of one layer.
+    let look = product(&[patches, tokens]) * 4;
+    let all: usize = heads.iter().map(|of| of.heads.len()).sum();
+    let most = heads.iter().map(|of| of.heads.len()).max().unwrap_or(0);
+    // Inputs of all layers up to the last one with maps.
+    let layers = heads.iter().map(|of| of.layer + 1).max().unwrap_or(0);
+    let entering = product(&[layers, patches, config.hidden_size]) * widths.number;
+    MemoryNeed {
+        stage: stage::ALIGNMENT,
+        lifetime: Lifetime::Shared,
+        work: song.work + entering + (2 * all + most) as u64 * look,
+        largest: song.largest.max(most as u64 * look),
+        ..song
+    }
+}
+
+/// Computes the needs of a language model for `rows` rows of at most `positions` tokens.
+pub fn language_model(
+    config: &qwen3::Config,
+    parameters: u64,
+    rows: usize,
+    positions: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    /// A prompt is read in pieces of about this many tokens.
+    const PIECE: usize = 512;
+    let sizes = LayerSizes {
+        hidden: config.hidden_size,
+        intermediate: config.intermediate_size,
+        heads: config.num_attention_heads * config.head_dim,
+    };
+    let keys = config.num_key_value_heads * config.head_dim;
+    let one = product(&[keys, positions, rows]) * widths.number;
+    let scores = product(&[config.vocab_size, rows]) * 4;
+    MemoryNeed {
+        stage: stage::LM_CODES,
+        lifetime: Lifetime::Stage,
+        weights: widths.weights(parameters),
+        work: sizes.work(PIECE.min(positions), widths.number) + 2 * scores,
+        cache: 2 * config.num_hidden_layers as u64 * one,
+        largest: widths.weights(table(config)).max(one),
+    }
+}
+
+/// Computes the needs of a language model that scores songs, with at most `positions` tokens of
+/// prompt and answer.
+pub fn judge(
+    config: &qwen3::Config,
+    parameters: u64,
+    positions: usize,
+    widths: Widths,
+) -> MemoryNeed {
+    let reader = language_model(config, parameters, 1, positions, widths);
+    let scores = product(&[config.vocab_size, SCORED_AT_ONCE]) * 4;
+    MemoryNeed { stage: stage::SCORE, work: reader.work + 2 * scores, ..reader }
+}
+
+/// Computes the needs of the VAE encoder for `frames` frames, `tiling.chunk` of them at a time.
+pub fn vae_encoder(
+    config: &oobleck::Config,
+    parameters: u64,
+    frames: usize,
+    tiling: Tiling,
+    widths: Widths,
+) -> MemoryNeed {
+    // The first stage is the widest: every sample with the encoder's first width.
+    let samples = tiling.chunk.min(frames) * config.hop();
+    let widest = product(&[config.encoder_hidden_size, samples]) * widths.number;
+    let sound = product(&[config.audio_channels, frames * config.hop()]) * 4;
+    MemoryNeed {
+        stage: stage::VAE_ENCODER,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        // Mirrors the decoder; the sound is stored in one piece.
+        work: 4 * widest + sound,
+        cache: 0,
+        largest: (2 * widest).max(sound),
+    }
+}
+
+/// Computes the needs of the VAE decoder for `batch` songs of `frames`, `tiling.chunk` at a
+/// time.
+pub fn vae(
+    config: &oobleck::Config,
+    parameters: u64,
+    batch: usize,
+    frames: usize,
+    tiling: Tiling,
+    widths: Widths,
+) -> MemoryNeed {
+    // The last stage is the widest: every sample with the decoder's last width.
+    let samples = tiling.chunk.min(frames) * config.hop();
+    let widest = product(&[config.decoder_channels, samples, batch]) * widths.number;
+    let sound = product(&[config.audio_channels, frames * config.hop(), batch]) * 4;
+    MemoryNeed {
+        stage: stage::VAE,
+        lifetime: Lifetime::Run,
+        weights: widths.weights_of_others(parameters),
+        // Input, sum, and two temporaries; then the sound in tiles and in one piece.
+        work: 4 * widest + 2 * sound,
+        cache: 0,
+        // A transposed convolution's products before their sum.
+        largest: (2 * widest).max(sound),
+    }
+}
+
+fn sizes_of(
+    config: &acestep::Config,
+    hidden: Option<usize>,
+    intermediate: Option<usize>,
+) -> LayerSizes {
+    LayerSizes {
+        hidden: hidden.unwrap_or(config.hidden_size),
+        intermediate: intermediate.unwrap_or(config.intermediate_size),
+        heads: config.num_attention_heads * config.head_dim,
+    }
+}
+
+fn table(config: &qwen3::Config) -> u64 {
+    product(&[config.vocab_size, config.hidden_size])
+}
+
+#[cfg(test)]
+mod tests {
+    use acestep_engine::device::memory::{self, MemoryInfo, bytes_of_weights};
+    use burn::tensor::DType;
+
+    use super::*;
+
+    const HALF: Widths = Widths { weight: DType::BF16, number: 2 };
+
+    /// The released VAE.
+    fn vae_config() -> oobleck::Config {
+        let text = r#"{
+            "audio_channels": 2, "encoder_hidden_size": 128, "decoder_channels": 128,
+            "decoder_input_channels": 64, "channel_multiples": [1, 2, 4, 8, 16],
+            "downsampling_ratios": [2, 4, 4, 6, 10], "sampling_rate": 48000
+        }"#;
+        oobleck::Config::from_json(text).expect("a configuration")
+    }
+
+    #[test]
+    fn the_vae_needs_what_its_last_stage_holds() {
+        let tiling = Tiling { chunk: 100, overlap: 16 };
+        let need = super::vae(&vae_config(), 10, 2, 1000, tiling, HALF);
+        let widest = 128 * 100 * 1920 * 2 * 2;
+        let sound = 2 * 1000 * 1920 * 2 * 4;
+        assert_eq!(need.work, 4 * widest + 2 * sound);
+        assert_eq!((need.weights, need.largest), (20, 2 * widest));
+        // A song shorter than a tile needs only memory for its own length.
+        let short = super::vae(&vae_config(), 10, 1, 50, tiling, Widths::all(DType::F32));
+        assert_eq!(short.largest, 2 * 128 * 50 * 1920 * 4);
+    }
+
+    /// 30 s per tile; a song of a minute and a half takes three tiles.
+    #[test]
+    fn the_encoder_of_the_vae_needs_what_its_first_stage_holds() {
+        let need =
+            super::vae_encoder(&vae_config(), 10, 2250, Tiling::ENCODE, Widths::all(DType::F32));
+        let (widest, sound) = (128 * 750 * 1920 * 4, 2 * 2250 * 1920 * 4);
+        assert_eq!(need.work, 4 * widest + sound);
+        assert_eq!((need.weights, need.largest), (40, 2 * widest));
+    }
+
+    /// Ten minutes: 7500 patches, 300 tokens, three heads of two layers; a map is 9 MB.
+    #[test]
+    fn alignment_needs_pictures_twice_and_the_stream_of_every_layer_it_goes_through() {
+        let text =
+            include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
+        let config = acestep::Config::from_json(text).expect("a configuration");
+        let heads = [Heads { layer: 1, heads: vec![0] }, Heads { layer: 2, heads: vec![1, 2] }];
+        let need = super::alignment(&config, 10, &heads, 15_000, 300, Widths::all(DType::F32));
+        let song = super::diffusion(&config, 10, 1, 15_000, 300, Widths::all(DType::F32));
+        let streams = 3 * 7500 * config.hidden_size as u64 * 4;
+        assert_eq!(need.work, song.work + streams + 8 * 9_000_000);
+        assert_eq!((need.weights, need.cache), (song.weights, song.cache));
+        assert_eq!(need.largest, song.largest.max(18_000_000));
+        // One network; the language model is not loaded at the same time.
+        let lifetime = Lifetime::Stage;
+        let judge = MemoryNeed { stage: stage::SCORE, weights: 1, lifetime, ..song };
+        assert_eq!(memory::peak(&[song, need, judge], true), need.total());
+    }
+
+    #[test]
+    fn tiles_are_halved_until_they_fit() {
+        let choose = |room: MemoryInfo| {
+            let need =
+                |tiling| super::vae(&vae_config(), 0, 1, 6000, tiling, Widths::all(DType::F32));
+            memory::tiling(Tiling::default(), 6000, &room, 0, need)
+        };
+        assert_eq!(choose(MemoryInfo::default()), Tiling::default());
+        let free =
+            |gigabytes: u64| MemoryInfo { free: Some(gigabytes << 30), ..MemoryInfo::default() };
+        assert_eq!(choose(free(16)), Tiling::default());
+        assert_eq!(choose(free(2)), Tiling { chunk: 256, overlap: 64 });
+        // lavapipe: no tensor above 128 MiB.
+        let room = MemoryInfo { largest: Some(128 << 20), ..MemoryInfo::default() };
+        assert_eq!(choose(room), Tiling { chunk: 64, overlap: 16 });
+        // Even if nothing fits, tiles keep an overlap.
+        assert_eq!(choose(MemoryInfo { free: Some(0), ..room }), Tiling { chunk: 64, overlap: 16 });
+    }
+
+    #[test]
+    fn eight_bits_have_a_scale_for_each_32_in_the_two_networks_that_keep_them() {
+        assert_eq!(bytes_of_weights(3200, DType::I8), 3200 + 100 * 4);
+        let widths = Widths { weight: DType::I8, number: 4 };
+        let tiling = Tiling { chunk: 100, overlap: 16 };
+        assert_eq!(super::vae(&vae_config(), 3200, 1, 50, tiling, widths).weights, 6400);
+        let text =
+            include_str!("../../../tests/goldens/checkpoints_a/acestep-v15-turbo/config.json");
+        let config = acestep::Config::from_json(text).expect("a configuration");
+        assert_eq!(super::diffusion(&config, 3200, 1, 100, 10, widths).weights, 3600);
+        assert_eq!(super::conditioner(&config, 3200, 10, widths).weights, 6400);
+    }
+
+    /// Layers, heads and widths of the released 0.6B model.
+    #[test]
+    fn a_cache_is_keys_and_values_of_every_layer() {
+        let text = r#"{
+            "vocab_size": 217204, "hidden_size": 1024, "intermediate_size": 3072,
+            "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
+            "head_dim": 128, "rope_theta": 1000000, "rms_norm_eps": 1e-6,
+            "tie_word_embeddings": true
+        }"#;
+        let config = qwen3::Config::from_json(text).expect("a configuration");
+        let need = super::language_model(&config, 0, 2, 1000, HALF);
+        assert_eq!(need.cache, 2 * 28 * 8 * 128 * 1000 * 2 * 2);
+        assert_eq!(need.largest, 217_204 * 1024 * 2);
+    }
+}

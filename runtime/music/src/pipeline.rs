@@ -1,0 +1,216 @@
+//! Plan -> source -> condition -> flow matching -> latents -> VAE -> audio.
+
+mod many;
+mod prepare;
+
+use acestep_engine::{
+    Error, Notice,
+    audio::{
+        Audio,
+        fade::fade,
+        loudness::{Loudness, prevent_clipping, require_finite, require_sound},
+        splice::splice,
+    },
+    host::{from_host, to_host},
+    progress::{Event, Observe},
+};
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::Tensor;
+
+use crate::{
+    Plan,
+    align::{self, Aligned, Extras},
+    codec::sounds_of,
+    exchange::Array3,
+    flow::{
+        self, Track,
+        edit::{Edit, Side},
+        latents::adjusted,
+    },
+    networks::{DIT, Networks},
+    stage,
+};
+
+pub use many::{Wanted, generate_all};
+pub use prepare::{Edited, Prepared, prepare, prepare_all};
+
+/// A finished song and the seed that reproduces it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Song {
+    /// The sound.
+    pub audio: Audio,
+    /// The seed of its noise.
+    pub seed: u64,
+}
+
+/// Generates the songs of a plan.
+///
+/// # Errors
+/// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] or [`Error::Silent`]
+/// with the stage whose result is unusable; [`Error::DeviceFailed`] if a GPU fails, perhaps for
+/// lack of memory; [`Error::Cancelled`].
+// ANCHOR: generate
+pub fn generate<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Vec<Song>, Error> {
+    let prepared = prepare(plan, networks, observe)?; // [B, L, H], [B, T, C]
+    render(plan, networks, prepared, observe)
+}
+// ANCHOR_END: generate
+
+/// The second half of [`generate`]: from the inputs of sampling to songs.
+///
+/// # Errors
+/// As [`generate`].
+pub fn render<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+    prepared: Prepared<B>,
+    observe: &dyn Observe,
+) -> Result<Vec<Song>, Error> {
+    let rendered = render_and_align(plan, Extras::default(), networks, prepared, observe)?;
+    Ok(rendered.songs)
+}
+
+/// Songs, and the results of their alignment.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The songs.
+    pub songs: Vec<Song>,
+    /// The latents of each song, `[1, T, C]`, without padding frames.
+    pub latents: Vec<Array3>,
+    /// The requested alignment of each song. If it fails, the songs are still returned.
+    pub aligned: Result<Vec<Aligned>, Error>,
+}
+
+/// [`render`], and the requested alignment of the songs.
+///
+/// # Errors
+/// As [`generate`].
+pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    wants: Extras,
+    networks: &Networks<'_, B, C>,
+    prepared: Prepared<B>,
+    observe: &dyn Observe,
+) -> Result<Rendered, Error> {
+    let followed = prepared.tracks.first.clone();
+    // ANCHOR: render
+    let latents = denoise(plan, networks, prepared, observe)?; // [B, T, C]
+    // Before decoding, because the transformer may still be in memory.
+    let aligned = align::gaze::songs(plan, wants, networks, &followed, &latents, observe);
+    let songs = decode_songs(plan, networks, latents.clone(), observe)?;
+    // ANCHOR_END: render
+    let latents = trim_to_host(plan, latents, networks)?;
+    Ok(Rendered { songs, latents, aligned })
+}
+
+/// Copies latents `[B, T, C]` to the host without padding frames, one array per song.
+fn trim_to_host<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    latents: Tensor<B, 3>,
+    networks: &Networks<'_, B, C>,
+) -> Result<Vec<Array3>, Error> {
+    let heard = latents.narrow(1, 0, plan.frames);
+    let [_, frames, channels] = heard.dims();
+    let values = networks.attempt(stage::DIFFUSION, || Ok(to_host(heard)))?;
+    let song = |song: &[f32]| Array3::new([1, frames, channels], song.to_vec());
+    Ok(values.chunks(frames * channels).map(song).collect())
+}
+
+/// The last part of [`render`]: latents `[B, T, C]` to songs.
+///
+/// # Errors
+/// As [`generate`].
+pub fn decode_songs<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+    latents: Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Vec<Song>, Error> {
+    let songs = decode(plan, networks, latents, observe)?; // B times [2, S]
+    Ok(finish(plan, songs, observe))
+}
+
+/// The first part of [`render`]: from the inputs of sampling to latents, `[B, T, C]`.
+///
+/// # Errors
+/// As [`generate`].
+pub fn denoise<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+    prepared: Prepared<B>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    let Prepared { tracks, start: from, edited } = prepared;
+    let [_, frames, channels] = from.noise.dims();
+    let step_noise = |step: usize| {
+        let draw = |&seed: &u64| plan.noise.step_noise(seed, step, frames, channels);
+        from_host(plan.seeds.iter().flat_map(draw).collect(), frames, channels, networks.device())
+    };
+    let sampling = plan.sampling();
+    networks.stage(stage::DIFFUSION, DIT, observe, |steps| {
+        let dit = networks.dit()?;
+        let latents = match (&plan.flow_edit, &edited) {
+            (Some(settings), Some(Edited { song, source })) => {
+                let side = |track: &Track<B>| Side {
+                    track: track.clone(),
+                    steering: tracks.steering.clone(),
+                };
+                let edit = Edit {
+                    song: song.clone(),
+                    source: side(source),
+                    target: side(&tracks.first),
+                    window: settings.window,
+                };
+                let mut streams: Vec<_> =
+                    settings.seeds.iter().map(|&seed| plan.noise.stream(seed)).collect();
+                let draw = || {
+                    let noise = streams.iter_mut().flat_map(|it| it.draw(frames, channels));
+                    from_host(noise.collect(), frames, channels, networks.device())
+                };
+                flow::edit::edit(&dit, &edit, &sampling, draw, steps.observe)?
+            }
+            _ => flow::sample(&dit, &tracks, from.clone(), &sampling, step_noise, steps.observe)?,
+        };
+        let latents = adjusted(latents, plan.latent_rescale, plan.latent_shift);
+        require_finite("the diffusion transformer", &to_host(latents.clone()))?;
+        Ok(latents)
+    })
+}
+
+/// Decodes audible sound, one song per seed, cut to the requested length.
+fn decode<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+    latents: Tensor<B, 3>,
+    observe: &dyn Observe,
+) -> Result<Vec<Audio>, Error> {
+    sounds_of(latents, Some(plan.tiling), networks, observe, |song| {
+        song.crop(plan.samples());
+        require_sound("the VAE", song)
+    })
+}
+
+/// Inserts the generated part into its source if the source is kept, sets the loudness of songs,
+/// and applies fades.
+fn finish(plan: &Plan, songs: Vec<Audio>, observe: &dyn Observe) -> Vec<Song> {
+    let seam = plan.seam();
+    let several = songs.len() > 1;
+    let finished = |(&seed, mut audio): (&u64, Audio)| {
+        // Notify only if no loudness target follows; a target would hide the change.
+        let quieter = prevent_clipping(&mut audio).filter(|_| plan.loudness == Loudness::AsIs);
+        if let Some((seam, source)) = &seam {
+            splice(&mut audio, source, seam);
+        }
+        if let Some(Notice(text)) = plan.loudness.apply(&mut audio).or(quieter) {
+            let which = if several { format!("song of seed {seed}: ") } else { String::new() };
+            observe.event(Event::Noticed(Notice(format!("{which}{text}"))));
+        }
+        fade(&mut audio, plan.fades);
+        Song { audio, seed }
+    };
+    plan.seeds.iter().zip(songs).map(finished).collect()
+}

@@ -1,0 +1,67 @@
+//! Generates many songs stage by stage: each network is loaded once, for any number of songs.
+
+use acestep_engine::{Error, progress::Observe};
+use acestep_model::{Backend, Checkpoint};
+
+use super::{Prepared, Rendered, decode_songs, denoise, trim_to_host};
+use crate::{
+    Plan,
+    align::{self, Extras},
+    networks::Networks,
+};
+
+/// A plan, the additional results for its songs, and the observer of its progress.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The additional results.
+    pub wants: Extras,
+    /// Receives events for this plan only.
+    pub observe: &'a dyn Observe,
+}
+
+impl std::fmt::Debug for Wanted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { plan, wants, observe: _ } = self;
+        f.debug_struct("Wanted").field("plan", plan).field("wants", wants).finish_non_exhaustive()
+    }
+}
+
+/// Finishes prepared songs: first all of them to latents, then each to sound.
+///
+/// `made(i, ..)` receives the songs of plan `i`, or its error, as soon as they are finished. A plan
+/// that fails does not stop the others. `parts` should keep the [last](acestep_engine::Residency::Last)
+/// network, or all; otherwise each network is loaded for every plan.
+///
+/// # Errors
+/// The first error of `made`, which ends the run.
+pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
+    wanted: &[Wanted<'_>],
+    networks: &Networks<'_, B, C>,
+    prepared: Vec<Result<Prepared<B>, Error>>,
+    mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
+) -> Result<(), E> {
+    // ANCHOR: many
+    let of = |(&Wanted { plan, wants, observe }, prepared): (
+        &Wanted<'_>,
+        Result<Prepared<B>, Error>,
+    )| {
+        let prepared = prepared?;
+        let followed = prepared.tracks.first.clone();
+        let latents = denoise(plan, networks, prepared, observe)?;
+        // Uses the same network, which is still loaded.
+        let aligned = align::gaze::songs(plan, wants, networks, &followed, &latents, observe);
+        Ok((latents, aligned))
+    };
+    let latents: Vec<Result<_, Error>> = wanted.iter().zip(prepared).map(of).collect();
+    for (i, (&Wanted { plan, observe, .. }, latents)) in wanted.iter().zip(latents).enumerate() {
+        let rendered = latents.and_then(|(latents, aligned)| {
+            let songs = decode_songs(plan, networks, latents.clone(), observe)?;
+            Ok(Rendered { songs, latents: trim_to_host(plan, latents, networks)?, aligned })
+        });
+        made(i, rendered)?;
+    }
+    // ANCHOR_END: many
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Plan -> source, timbre, texts -> condition, context, noise.
+//!
+//! Every stage finishes all songs before the next begins, so that each network is loaded once, and
+//! shared inputs are computed once.
+
+mod exchange;
+mod outline;
+mod stages;
+
+use acestep_engine::{Error, host::from_host, progress::Observe};
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::Tensor;
+use outline::{coded, hints};
+use stages::{
+    Stages, as_it_is, prompt, same_edit, same_outline, same_source, same_timbre, same_words,
+};
+
+use super::Wanted;
+use crate::{
+    Plan,
+    align::Extras,
+    condition::{self, Conditions, Timbre},
+    flow::{
+        Start, Steering, Track, Tracks,
+        region::{Region, injected_steps},
+    },
+    networks::Networks,
+    plan::Task,
+    sounds::Sound,
+    source, stage,
+};
+
+/// All inputs of sampling.
+#[derive(Debug, Clone)]
+pub struct Prepared<B: Backend> {
+    /// The conditions of the transformer.
+    pub tracks: Tracks<B>,
+    /// The initial noise, and the parts of a source to keep.
+    pub start: Start<B>,
+    /// The edited song, if there is one.
+    pub edited: Option<Edited<B>>,
+}
+
+/// The inputs of an edit.
+#[derive(Debug, Clone)]
+pub struct Edited<B: Backend> {
+    /// The song's latents, `[B, T, C]`.
+    pub song: Tensor<B, 3>,
+    /// The condition that describes the song before the edit.
+    pub source: Track<B>,
+}
+
+/// First half of a run: converts prompts, codes and sounds to the inputs of sampling.
+///
+/// # Errors
+/// The errors of [`generate`](super::generate).
+pub fn prepare<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Prepared<B>, Error> {
+    prepare_all(&[Wanted { plan, wants: Extras::default(), observe }], networks).remove(0)
+}
+
+/// Like [`prepare`], for many plans, stage by stage; a plan that fails does not stop the others.
+///
+/// The observer of the first plan receives the events of work that several plans share.
+pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
+    wanted: &[Wanted<'_>],
+    networks: &Networks<'_, B, C>,
+) -> Vec<Result<Prepared<B>, Error>> {
+    let plans: Vec<&Plan> = wanted.iter().map(|of| of.plan).collect();
+    let observe: Vec<&dyn Observe> = wanted.iter().map(|of| of.observe).collect();
+    let mut stages = Stages { plans: &plans, failures: plans.iter().map(|_| None).collect() };
+    // Work outside the networks needs little memory, but on a full GPU it can fail too.
+    let small =
+        |work: &dyn Fn() -> Result<Tensor<B, 3>, Error>| networks.attempt(stage::CONDITION, work);
+    // ANCHOR: stages
+    let silence = stages.each(|_, _| true, |_| small(&|| networks.silence_latent())); // [1, stored, C]
+    let targets = stages.each(same_source, |i| target(plans[i], &silence[i], networks, observe[i]));
+    let timbres = stages.each(same_timbre, |i| timbre(plans[i], &silence[i], networks, observe[i]));
+    let texts = stages
+        .each(same_words, |i| condition::encode_text(networks, &[prompt(plans[i])], observe[i]));
+    let conditions = stages.each(
+        |a, b| same_words(a, b) && same_timbre(a, b),
+        |i| condition::encode_condition(networks, &texts[i], &timbres[i], observe[i]), // [1, L, H]
+    );
+    // An edit also needs the condition of the song before it.
+    let plain_texts = stages.each(same_edit, |i| match plans[i].flow_edit.as_ref().map(as_it_is) {
+        Some(prompt) => condition::encode_text(networks, &[prompt], observe[i]).map(Some),
+        None => Ok(None),
+    });
+    let as_heard = stages.each(
+        |a, b| same_edit(a, b) && same_timbre(a, b),
+        |i| match &plain_texts[i] {
+            Some(texts) => {
+                condition::encode_condition(networks, texts, &timbres[i], observe[i]).map(Some)
+            }
+            None => Ok(None),
+        },
+    );
+    let followed = stages.each(same_outline, |i| {
+        followed(plans[i], &targets[i], &silence[i], networks, observe[i]) // [1 or B, T, C]
+    });
+    let prepared = stages.each(
+        |_, _| false,
+        |i| {
+            networks.attempt(stage::CONDITION, || {
+                let ingredients = Ingredients {
+                    conditions: conditions[i].clone(),
+                    as_it_is: as_heard[i].clone(),
+                    followed: followed[i].clone(),
+                    target: targets[i].clone(),
+                };
+                Ok(prepared(plans[i], ingredients, &silence[i], networks))
+            })
+        },
+    );
+    // ANCHOR_END: stages
+    stages.end(prepared)
+}
+
+/// Returns the latents of the source, padded to the sampled length, `[1, T, C]`.
+fn target<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    silence: &Tensor<B, 3>,
+    networks: &Networks<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Option<Tensor<B, 3>>, Error> {
+    // ANCHOR: source
+    let target = source::target(plan, silence, networks, observe)?; // [1, T, C]
+    Ok(target.map(|target| source::padded(target, silence, plan.padded_frames)))
+    // ANCHOR_END: source
+}
+
+/// Returns the timbre of the song: that of its references, or silence.
+fn timbre<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    silence: &Tensor<B, 3>,
+    networks: &Networks<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Timbre<B>, Error> {
+    let frames = networks.configs().dit.timbre_fix_frame;
+    if plan.references.is_empty() {
+        return Ok(Timbre::of_silence(silence, frames, 1));
+    }
+    let latents = |sound: &Sound| source::latents(sound, networks, observe);
+    let references = plan.references.iter().map(latents).collect::<Result<_, _>>()?;
+    Ok(Timbre::of(references, 1))
+}
+
+/// Returns the source part of the context, `[1 or B, T, C]`.
+fn followed<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    target: &Option<Tensor<B, 3>>,
+    silence: &Tensor<B, 3>,
+    networks: &Networks<'_, B, C>,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    if plan.has_codes() {
+        let hints = hints(plan, networks, observe)?; // [1 or B, 5 N, C]
+        return Ok(source::padded(hints, silence, plan.padded_frames));
+    }
+    let target = match target {
+        Some(target) if plan.task.has_source() => target,
+        // An edit without a source task uses its song only as the start of sampling.
+        _ => return Ok(source::silence(silence, plan.padded_frames)),
+    };
+    Ok(match &plan.region {
+        _ if plan.is_cover() => coded(target, silence, networks, observe)?,
+        // Lego keeps the source inside the region, because its new track accompanies it.
+        Some(region) if plan.task == Task::Repaint => {
+            source::silenced(target.clone(), &region.frames, silence)
+        }
+        _ => target.clone(),
+    })
+}
+
+/// Results of the stages for one song.
+struct Ingredients<B: Backend> {
+    conditions: Conditions<B>,
+    /// The condition that describes the song before an edit.
+    as_it_is: Option<Conditions<B>>,
+    followed: Tensor<B, 3>,
+    target: Option<Tensor<B, 3>>,
+}
+
+/// Combines the results of one song.
+fn prepared<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    ingredients: Ingredients<B>,
+    silence: &Tensor<B, 3>,
+    networks: &Networks<'_, B, C>,
+) -> Prepared<B> {
+    let Ingredients { conditions, as_it_is, followed, target } = ingredients;
+    let (batch, frames) = (plan.seeds.len(), plan.padded_frames);
+    // Noise is mixed with the source itself, not with its lossy version from audio codes.
+    let under_noise = match &target {
+        Some(target) if plan.is_cover() => target.clone(),
+        _ => followed.clone(),
+    };
+    // Every item of the batch shares the condition, unless it has audio codes of its own.
+    let each = |x: Tensor<B, 3>| {
+        let [_, length, width] = x.dims();
+        x.expand([batch, length, width])
+    };
+    let anew = plan.region.as_ref().map(|region| &region.frames);
+    let mask = source::mask(anew, plan.mask_mode, frames);
+    let track = |hidden: Tensor<B, 3>, source: Tensor<B, 3>| Track {
+        condition: each(hidden),
+        context: each(source::context(source, &mask)),
+    };
+    let plain =
+        |later: Tensor<B, 3>| (plan.cover_steps(), track(later, source::silence(silence, frames)));
+    let edited = match (as_it_is, &target) {
+        (Some(as_it_is), Some(target)) => Some(Edited {
+            song: each(target.clone()),
+            source: track(as_it_is.first.hidden, followed.clone()),
+        }),
+        _ => None,
+    };
+    let tracks = Tracks {
+        first: track(conditions.first.hidden, followed),
+        later: conditions.later.map(|later| plain(later.hidden)),
+        steering: plan.guidance.map(|guidance| Steering { guidance, null: conditions.null }),
+    };
+    let region = match (&plan.region, target) {
+        (Some(region), Some(target)) => Some(Region {
+            clean: each(target),
+            anew: region.frames.clone(),
+            injected_steps: injected_steps(region.repaint.injection_ratio, plan.steps()),
+            crossfade_frames: region.repaint.crossfade_frames,
+            // A sound source is spliced as samples later; a latent source has no samples.
+            keeps_latents: matches!(plan.source, Some(Sound::Latents(_))),
+        }),
+        _ => None,
+    };
+    let source = (plan.cover_noise_strength > 0.0).then(|| each(under_noise));
+    Prepared {
+        tracks,
+        start: Start { noise: initial_noise(plan, networks), source, region },
+        edited,
+    }
+}
+
+fn initial_noise<B: Backend, C: Checkpoint<B>>(
+    plan: &Plan,
+    networks: &Networks<'_, B, C>,
+) -> Tensor<B, 3> {
+    let (frames, channels) = (plan.padded_frames, networks.configs().dit.audio_acoustic_hidden_dim);
+    let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
+    from_host(noise, frames, channels, networks.device())
+}

@@ -1,0 +1,83 @@
+//! Conversion of the sampling inputs to and from files of other programs.
+
+use acestep_engine::{Error, host::to_host};
+use acestep_model::{Backend, Checkpoint};
+use burn::tensor::{Tensor, TensorData};
+
+use super::Prepared;
+use crate::{
+    Plan,
+    exchange::{Array3, Conditioning},
+    flow::{Start, Steering, Track, Tracks},
+    networks::Networks,
+    stage,
+};
+
+impl<B: Backend> Prepared<B> {
+    /// Returns the exchanged inputs: the first condition and the noise.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] for inputs that the files cannot hold: a later condition, a source or an
+    /// edit.
+    pub fn to_conditioning(&self) -> Result<Conditioning, Error> {
+        if self.tracks.later.is_some() {
+            let why = "conditioning files hold one condition: --dump-conditioning needs \
+                       --audio-cover-strength 1";
+            return Err(Error::Conflict(why.into()));
+        }
+        let Start { region, source, .. } = &self.start;
+        if region.is_some() || source.is_some() || self.edited.is_some() {
+            let why = "conditioning files hold nothing of a source that is kept: leave \
+                       --dump-conditioning out";
+            return Err(Error::Conflict(why.into()));
+        }
+        let array = |x: &Tensor<B, 3>| Array3::new(x.dims(), to_host(x.clone()));
+        Ok(Conditioning {
+            encoder_hidden_states: array(&self.tracks.first.condition),
+            context_latents: array(&self.tracks.first.context),
+            initial_noise: array(&self.start.noise),
+        })
+    }
+
+    /// Uses another program's conditioning; guidance uses the checkpoint's null condition.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
+    /// [`Error::DeviceFailed`] if a GPU fails.
+    pub fn from_conditioning<C: Checkpoint<B>>(
+        conditioning: Conditioning,
+        plan: &Plan,
+        networks: &Networks<'_, B, C>,
+    ) -> Result<Self, Error> {
+        let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
+        let config = &networks.configs().dit;
+        let (channels, width) = (config.audio_acoustic_hidden_dim, config.encoder_shape().hidden());
+        let [batch, frames] = [plan.seeds.len(), plan.padded_frames];
+        let length = encoder_hidden_states.shape[1];
+        for (name, found, wanted) in [
+            ("encoder_hidden_states", encoder_hidden_states.shape, [batch, length, width]),
+            ("context_latents", context_latents.shape, [batch, frames, 2 * channels]),
+            ("initial_noise", initial_noise.shape, [batch, frames, channels]),
+        ] {
+            if found != wanted {
+                let why = format!("{name} is {found:?}, but this model and plan need {wanted:?}");
+                return Err(Error::Conflict(why));
+            }
+        }
+        let tensor = |array: Array3| {
+            Tensor::from_data(TensorData::new(array.data, array.shape), networks.device())
+        };
+        networks.attempt(stage::CONDITION, || {
+            let steering = match plan.guidance {
+                Some(guidance) => {
+                    Some(Steering { guidance, null: networks.conditioner()?.null_condition() })
+                }
+                None => None,
+            };
+            let condition = tensor(encoder_hidden_states);
+            let first = Track { condition, context: tensor(context_latents) };
+            let tracks = Tracks { first, later: None, steering };
+            Ok(Self { tracks, start: tensor(initial_noise).into(), edited: None })
+        })
+    }
+}

@@ -1,0 +1,367 @@
+//! Reader of request files: one table of keys, values in every known spelling.
+//!
+//! A key is ours ([`Request`]), another program's, or unknown (an error with the nearest key).
+//! Another program's key has no effect or is unsupported (an error if it would change the sound).
+//! Other programs' values for "automatic" (-1, 0, `""`, `N/A`) become "not set".
+
+use std::{collections::HashMap, fmt};
+
+use acestep_engine::{Error, Notice, error::shortened};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Request,
+    keys::{ACESTEP_CPP, Kind, MODES, NESTED, Neutral, OURS, Role, THEIRS},
+    values::{
+        as_f64, count, flag, kilobits, list, model, names, number, one_seed, positive, seeds, text,
+        times, whole, word, wrong,
+    },
+};
+use crate::codes;
+
+/// See [`super::object`].
+pub(super) fn object(text: &str) -> Result<Map<String, Value>, Error> {
+    let pairs: Pairs =
+        serde_json::from_str(text).map_err(|e| Error::RequestSyntax(e.to_string()))?;
+    pairs.once()
+}
+
+/// See [`Request::from_object`].
+pub(super) fn read(object: Map<String, Value>) -> Result<(Request, Vec<Notice>), Error> {
+    let mut reader = Reader::default();
+    // Nested metadata first, so that the request's own keys take precedence.
+    for name in NESTED {
+        for (key, value) in object.iter().filter(|(key, _)| snake_case(key) == *name) {
+            if let Some(inner) = nested(key, value)? {
+                reader.keys(&inner)?;
+            }
+        }
+    }
+    let is_own = |key: &str| !NESTED.contains(&snake_case(key).as_str());
+    let own = object.into_iter().filter(|(key, _)| is_own(key)).collect();
+    reader.keys(&own)?;
+    reader.finish()
+}
+
+/// Reads an object within the request: a JSON object, or JSON text as upstream's forms send it.
+fn nested(key: &str, value: &Value) -> Result<Option<Map<String, Value>>, Error> {
+    match value {
+        Value::Object(inner) => Ok(Some(inner.clone())),
+        Value::Null => Ok(None),
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) => match serde_json::from_str::<Pairs>(text) {
+            Ok(pairs) => pairs.once().map(Some),
+            Err(_) => Err(wrong(key, value, "it must be an object, or JSON text of one")),
+        },
+        other => Err(wrong(key, other, "it must be an object")),
+    }
+}
+
+/// Keys and values of an object in order, with repeated keys.
+struct Pairs(Vec<(String, Value)>);
+
+impl Pairs {
+    /// Returns the object; an error if a key has different values.
+    fn once(self) -> Result<Map<String, Value>, Error> {
+        let mut object = Map::new();
+        for (key, value) in self.0 {
+            if let Some(other) = object.get(&key)
+                && *other != value
+            {
+                return Err(differ([&key, &key], [other, &value]));
+            }
+            object.insert(key, value);
+        }
+        Ok(object)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// Returns the error for two different values of one setting.
+fn differ(keys: [&str; 2], values: [&Value; 2]) -> Error {
+    let [first, second] = values.map(|value| shortened(&value.to_string()));
+    let [one, other] = keys;
+    let what = if one == other {
+        format!("`{one}` twice, {first} and {second}")
+    } else {
+        format!("`{one}` {first} and `{other}` {second}, which mean the same")
+    };
+    Error::Conflict(format!("the request has {what}: leave one out"))
+}
+
+#[derive(Default)]
+struct Reader {
+    /// Our keys with parsed values.
+    ours: Map<String, Value>,
+    /// Songs per text; becomes a factor of the batch size.
+    texts: Option<i64>,
+    /// A wish, and its key.
+    wish: Option<(String, String)>,
+    /// The `lm_mode` of a switch.
+    mode: Option<&'static str>,
+    /// True if there is a key that only acestep.cpp writes.
+    is_acestep_cpp: bool,
+    notices: Vec<Notice>,
+}
+
+impl Reader {
+    fn keys(&mut self, object: &Map<String, Value>) -> Result<(), Error> {
+        // Upstream always writes the strengths, even if unused, and null for "model default".
+        let left_open = object.get("dcw_enabled") == Some(&Value::Null);
+        let dcw_off = left_open || object.get("dcw_enabled") == Some(&Value::Bool(false));
+        if left_open && object.get("dcw_scaler").and_then(as_f64).is_some_and(|x| x != 0.0) {
+            let text = "the request leaves DCW open, which upstream has on for turbo; here it is off \
+                        unless dcw_enabled is true";
+            self.notices.push(Notice(text.into()));
+        }
+        // Original spelling and value of each of our keys.
+        let mut said: HashMap<&str, (&str, &Value, Option<Value>)> = HashMap::new();
+        for (written, value) in object {
+            let key = snake_case(written);
+            self.is_acestep_cpp |= ACESTEP_CPP.contains(&key.as_str());
+            let ours = OURS
+                .iter()
+                .find(|(name, _, aliases)| *name == key || aliases.contains(&key.as_str()));
+            if dcw_off && key.starts_with("dcw_") && key != "dcw_enabled" {
+                // Ignore settings of a feature that is switched off.
+            } else if let Some(&(name, kind, _)) = ours {
+                let read = self.ours(name, written, kind, value)?;
+                if let Some((other, first, known)) = said.get(name)
+                    && read.is_some()
+                    && known.is_some()
+                    && *known != read
+                {
+                    return Err(differ([other, written], [first, value]));
+                }
+                if read.is_some() || !said.contains_key(name) {
+                    said.insert(name, (written, value, read));
+                }
+            } else if key == "lm_batch_size" {
+                self.texts = count(written, value)?;
+            } else if let Some(&(_, role, neutral)) = THEIRS.iter().find(|(name, ..)| *name == key)
+            {
+                self.theirs(written, role, neutral, value)?;
+            } else {
+                return Err(Error::UnknownKey { near: similar(&key), key: written.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn ours(
+        &mut self,
+        name: &str,
+        written: &str,
+        kind: Kind,
+        value: &Value,
+    ) -> Result<Option<Value>, Error> {
+        let read = if value.is_null() {
+            None
+        } else {
+            match kind {
+                Kind::Text => text(written, value)?.filter(|t| !t.is_empty()).map(Value::from),
+                Kind::Word => word(written, value)?.map(Value::from),
+                Kind::Count => count(written, value)?.map(Value::from),
+                Kind::Positive => positive(written, value)?.map(Value::from),
+                Kind::Number => number(written, value)?.map(Value::from),
+                Kind::Whole => whole(written, value)?.map(Value::from),
+                Kind::Kilobits => kilobits(written, value)?.map(Value::from),
+                Kind::Model => model(written, value)?.map(Value::from),
+                Kind::Numbers => list(value, |item| number(written, item))?.map(Value::from),
+                Kind::Flag => flag(written, value)?.map(Value::from),
+                Kind::Mode => mode(written, value)?.map(Value::from),
+                Kind::Seeds => seeds(written, value)?.map(Value::from),
+                Kind::Seed => one_seed(written, value)?.map(Value::from),
+                Kind::Codes => code_lists(written, value)?,
+                Kind::Names => names(written, value)?.map(Value::from),
+                Kind::Times => times(written, value)?.map(Value::from),
+            }
+        };
+        let read = match (written, read) {
+            // An older spelling of this program.
+            ("solver", Some(solver)) if solver == "ode" => Some("euler".into()),
+            ("guidance_mode" | "guidance_variant", Some(mode)) if mode == "apg_classic" => {
+                Some("apg".into())
+            }
+            // acestep.cpp drops the last value and always ends at 0.
+            ("custom_timesteps", Some(Value::Array(mut times))) => {
+                if let Some(last) = times.last_mut() {
+                    *last = json!(0.0);
+                }
+                Some(Value::Array(times))
+            }
+            (_, read) => read,
+        };
+        if let Some(read) = &read {
+            self.ours.insert(name.to_owned(), read.clone());
+        }
+        Ok(read)
+    }
+
+    fn theirs(
+        &mut self,
+        written: &str,
+        role: Role,
+        neutral: Neutral,
+        value: &Value,
+    ) -> Result<(), Error> {
+        if is_neutral(neutral, value) {
+            return Ok(());
+        }
+        match role {
+            Role::Nothing => (),
+            Role::Wish => {
+                if let Some(wish) = text(written, value)?.filter(|wish| !wish.trim().is_empty()) {
+                    self.wish = Some((written.to_owned(), wish));
+                }
+            }
+            Role::Mode(mode) => {
+                // Upstream gives `inspire` precedence.
+                if flag(written, value)? == Some(true) && self.mode != Some("inspire") {
+                    self.mode = Some(mode);
+                }
+            }
+            Role::Unbuilt => self.notices.push(Notice(format!(
+                "the request's `{written}` has no effect: upstream has not built it either"
+            ))),
+            Role::Chosen(option) => self.notices.push(Notice(format!(
+                "the request's `{written}` {} is not read; choose with {option}",
+                shortened(&value.to_string())
+            ))),
+            Role::Sound => {
+                let value = shortened(&value.to_string());
+                return Err(Error::NotInThisVersion(format!("the request's `{written}` {value}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Request, Vec<Notice>), Error> {
+        if let Some(texts) = self.texts.filter(|&texts| texts > 1) {
+            let songs = self.ours.get("batch_size").and_then(Value::as_i64).unwrap_or(1);
+            self.ours.insert("batch_size".into(), songs.saturating_mul(texts).into());
+        }
+        let has_caption = self.ours.get("caption").is_some_and(|caption| caption != "");
+        match self.wish {
+            Some((key, _)) if has_caption => self.notices.push(Notice(format!(
+                "the request's `{key}` is not read: there is a caption already"
+            ))),
+            Some((_, wish)) => {
+                self.ours.insert("caption".into(), wish.into());
+                self.mode = Some("inspire");
+            }
+            None => (),
+        }
+        if let Some(mode) = self.mode {
+            self.ours.entry("lm_mode").or_insert(mode.into());
+        }
+        let set = |key: &str| self.ours.contains_key(key);
+        let thinks = self.ours.get("thinking") != Some(&Value::Bool(false));
+        if self.is_acestep_cpp && thinks && !set("audio_codes") && !set("lm_prompt_style") {
+            let text = "the request is one of acestep.cpp, whose language model reads another \
+                        prompt: unless you give `--lm-prompt-style acestep.cpp`, it is read with \
+                        this program's";
+            self.notices.push(Notice(text.into()));
+        }
+        // acestep.cpp always writes a scale.
+        if !self.ours.contains_key("adapter") {
+            self.ours.remove("adapter_scale");
+        }
+        let request = serde_json::from_value(Value::Object(self.ours))
+            .map_err(|e| Error::RequestSyntax(e.to_string()))?;
+        Ok((request, self.notices))
+    }
+}
+
+/// Converts codes of any spelling to ours: a text for one song, a list of texts for several.
+fn code_lists(written: &str, value: &Value) -> Result<Option<Value>, Error> {
+    let expected = "it must be a text or a list of codes";
+    let numbers = |items: &[Value]| {
+        let list = items.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
+        codes::parse(&list)
+    };
+    let lists = match value {
+        Value::String(text) => vec![codes::parse(text)?],
+        Value::Array(items) if items.iter().all(Value::is_number) => vec![numbers(items)?],
+        Value::Array(songs) => {
+            let song = |song: &Value| match song {
+                Value::String(text) => codes::parse(text),
+                Value::Array(items) => numbers(items),
+                other => Err(wrong(written, other, expected)),
+            };
+            songs.iter().map(song).collect::<Result<_, _>>()?
+        }
+        other => return Err(wrong(written, other, expected)),
+    };
+    let texts: Vec<_> = lists.iter().map(|list| codes::to_list(list)).collect();
+    Ok(match &texts[..] {
+        texts if texts.iter().all(String::is_empty) => None,
+        [one] => Some(one.clone().into()),
+        _ => Some(texts.into()),
+    })
+}
+
+fn mode(written: &str, value: &Value) -> Result<Option<String>, Error> {
+    let mode = word(written, value)?;
+    match mode.as_deref() {
+        Some(name) if !MODES.contains(&name) => {
+            Err(wrong(written, value, &format!("it must be one of {}", MODES.join(", "))))
+        }
+        _ => Ok(mode),
+    }
+}
+
+fn is_neutral(neutral: Neutral, value: &Value) -> bool {
+    let off = match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty() || text.eq_ignore_ascii_case("false"),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(items) => items.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    };
+    off || match neutral {
+        Neutral::Empty => false,
+        Neutral::Any => true,
+    }
+}
+
+/// Converts `keyScale` to `key_scale`, because upstream's server accepts both.
+fn snake_case(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 2);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+/// Returns the known key that is most similar to `key`, if any.
+fn similar(key: &str) -> Option<String> {
+    let ours = OURS.iter().flat_map(|(name, _, aliases)| aliases.iter().chain([name]));
+    let theirs = THEIRS.iter().map(|(name, ..)| name);
+    acestep_engine::nearest(key, ours.chain(theirs).copied()).map(str::to_owned)
+}

@@ -1,0 +1,99 @@
+//! Goldens for this crate's tests: `tests/goldens` of the repository.
+
+use std::path::PathBuf;
+
+use acestep_model::Tokenizer;
+
+pub(crate) fn path(relative: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens")).join(relative)
+}
+
+/// Reads one f32 tensor of a golden file, flat.
+pub(crate) fn golden_f32(file: &str, name: &str) -> Vec<f32> {
+    let bytes = std::fs::read(path(file)).expect("the goldens are in the repository");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
+    let view = tensors.tensor(name).expect("the golden has this tensor");
+    assert_eq!(view.dtype(), safetensors::Dtype::F32, "{name}");
+    let value = |b: &[u8]| f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    view.data().chunks_exact(4).map(value).collect()
+}
+
+/// Reads one i64 tensor of a golden file, flat.
+pub(crate) fn golden_i64(file: &str, name: &str) -> Vec<i64> {
+    let bytes = std::fs::read(path(file)).expect("the goldens are in the repository");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("a safetensors file");
+    let view = tensors.tensor(name).expect("the golden has this tensor");
+    assert_eq!(view.dtype(), safetensors::Dtype::I64, "{name}");
+    let value = |b: &[u8]| i64::from_le_bytes(b.try_into().expect("eight bytes"));
+    view.data().chunks_exact(8).map(value).collect()
+}
+
+/// Reads a golden JSON file.
+pub(crate) fn golden_json(file: &str) -> serde_json::Value {
+    let text = std::fs::read_to_string(path(file)).expect("the goldens are in the repository");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A plain `tokenizer.json`: nothing is appended, special tokens are decoded as text.
+pub(crate) struct Json(tokenizers::Tokenizer);
+
+impl Json {
+    pub(crate) fn open(path: &std::path::Path) -> Self {
+        Self(tokenizers::Tokenizer::from_file(path).expect("a tokenizer"))
+    }
+}
+
+impl Tokenizer for Json {
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.0.encode(text, false).expect("any text").get_ids().to_vec()
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        self.0.decode(ids, false).expect("any ids")
+    }
+
+    fn id_of(&self, content: &str) -> Option<u32> {
+        self.0.token_to_id(content)
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.0.get_vocab(true).into_values().max().map_or(0, |largest| largest as usize + 1)
+    }
+}
+
+/// Opens the tokenizer of the tiny language model: 958 tokens.
+pub(crate) fn tokenizer() -> Json {
+    Json::open(&path("checkpoints_a/acestep-5Hz-lm-0.6B/tokenizer.json"))
+}
+
+/// A tokenizer whose whole vocabulary is these words; their indices are the ids.
+pub(crate) struct Words(pub(crate) Vec<&'static str>);
+
+impl Tokenizer for Words {
+    fn encode(&self, mut text: &str) -> Vec<u32> {
+        let mut ids = Vec::new();
+        while !text.is_empty() {
+            let begins = |id: &usize| text.starts_with(self.0[*id]);
+            match (0..self.0.len()).filter(begins).max_by_key(|&id| self.0[id].len()) {
+                Some(id) => {
+                    ids.push(id as u32);
+                    text = &text[self.0[id].len()..];
+                }
+                None => text = &text[text.chars().next().map_or(0, char::len_utf8)..],
+            }
+        }
+        ids
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        ids.iter().filter_map(|&id| self.0.get(id as usize)).copied().collect()
+    }
+
+    fn id_of(&self, content: &str) -> Option<u32> {
+        self.0.iter().position(|word| *word == content).map(|id| id as u32)
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.0.len()
+    }
+}

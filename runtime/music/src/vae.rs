@@ -1,0 +1,115 @@
+//! The autoencoder in tiles: equal results with bounded memory.
+//!
+//! Frames are split into cores. Each core is decoded with `overlap` extra frames on either side,
+//! whose sound is discarded. A sample depends on nine frames on each side, so an overlap of nine or
+//! more gives the same result up to rounding. Encoding works the same way: a frame depends on about
+//! seven frames of sound on each side.
+//!
+//! Source: upstream `tiled_decode`, `tiled_encode`.
+
+use acestep_engine::{
+    Error,
+    progress::{Event, Observe, check},
+    tiling::{Tile, Tiling},
+};
+use acestep_model::{
+    Backend,
+    oobleck::{Decoder, Encoder, Posterior},
+};
+use burn::tensor::Tensor;
+
+use crate::stage;
+
+/// Decodes latents in tiles.
+///
+/// # Shapes
+/// - `latents`: `[B, T, C]`
+/// - output: `[B, 2, hop T]`
+///
+/// # Errors
+/// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
+pub fn decode<B: Backend>(
+    decoder: &Decoder<B>,
+    latents: Tensor<B, 3>,
+    hop: usize,
+    tiling: Tiling,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    let latents = latents.swap_dims(1, 2);
+    let tiles = tiling.fitted()?.tiles(latents.dims()[2]);
+    let total = tiles.len();
+    observe.event(Event::Advanced { stage: stage::VAE, done: 0, total });
+    let mut sounds = Vec::with_capacity(total);
+    for (index, Tile { core, window }) in tiles.into_iter().enumerate() {
+        check(observe)?;
+        let seen = latents.clone().narrow(2, window.start, window.len());
+        let sound = decoder.forward(seen);
+        sounds.push(sound.narrow(2, (core.start - window.start) * hop, core.len() * hop));
+        observe.event(Event::Advanced { stage: stage::VAE, done: index + 1, total });
+    }
+    Ok(Tensor::cat(sounds, 2))
+}
+
+/// Encodes sound in tiles, to the mean of the distribution.
+///
+/// The mean makes the result reproducible; upstream samples the distribution with unseeded noise.
+/// (The reference results of `tests/goldens` use the mean as well.)
+///
+/// # Shapes
+/// - `sound`: `[B, 2, S]`, at least one frame
+/// - output: `[B, T, C]` with `T = S / hop`; samples after the last whole frame get none
+///
+/// # Errors
+/// [`Error::Cancelled`], or [`Error::OutOfRange`] for a chunk of 0.
+pub fn encode<B: Backend>(
+    encoder: &Encoder<B>,
+    sound: Tensor<B, 3>,
+    hop: usize,
+    tiling: Tiling,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    encode_with(encoder, sound, None, hop, tiling, observe)
+}
+
+/// Like [`encode`], but samples the distribution if `noise` is given: `mean + std noise`. The noise
+/// covers the whole song, so tiles do not change the result.
+///
+/// # Shapes
+/// - `noise`: `[B, T, C]`
+///
+/// # Errors
+/// The errors of [`encode`].
+pub fn encode_with<B: Backend>(
+    encoder: &Encoder<B>,
+    sound: Tensor<B, 3>,
+    noise: Option<Tensor<B, 3>>,
+    hop: usize,
+    tiling: Tiling,
+    observe: &dyn Observe,
+) -> Result<Tensor<B, 3>, Error> {
+    let samples = sound.dims()[2];
+    let tiling = tiling.fitted()?;
+    let tiles = tiling.tiles(samples / hop);
+    let total = tiles.len();
+    observe.event(Event::Advanced { stage: stage::VAE_ENCODER, done: 0, total });
+    let mut latents = Vec::with_capacity(total);
+    for (index, Tile { core, window }) in tiles.into_iter().enumerate() {
+        check(observe)?;
+        // The last frames also depend on the samples after them.
+        let is_last = index + 1 == total;
+        let overlap_end = (core.end + tiling.overlap) * hop;
+        let end = if is_last { samples } else { overlap_end.min(samples) };
+        let start = window.start * hop;
+        let seen = encoder.forward(sound.clone().narrow(2, start, end - start));
+        let own = |x: Tensor<B, 3>| x.narrow(2, core.start - window.start, core.len());
+        latents.push(match &noise {
+            Some(noise) => {
+                let noise = noise.clone().narrow(1, core.start, core.len()).swap_dims(1, 2);
+                Posterior { mean: own(seen.mean), scale: own(seen.scale) }.sample(noise)
+            }
+            None => own(seen.mean),
+        });
+        observe.event(Event::Advanced { stage: stage::VAE_ENCODER, done: index + 1, total });
+    }
+    Ok(Tensor::cat(latents, 2).swap_dims(1, 2))
+}
