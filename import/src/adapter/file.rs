@@ -9,8 +9,6 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
-
 use super::{
     AdapterError,
     key::{self, Key, Role},
@@ -19,7 +17,7 @@ use super::{
     name, other,
     settings::Settings,
 };
-use crate::{Directory, Error, Layout, Tensors, error::Names};
+use crate::{Error, Layout, Tensors, error::Names, header};
 
 /// An adapter: changes for the weights of any diffusion transformer that has them.
 #[derive(Debug, Clone)]
@@ -56,7 +54,10 @@ impl Adapter {
         };
         let settings = match settings {
             Some((_, text)) => Settings::peft(&settings_path, &text)?,
-            None => Settings::metadata(&settings_path, &metadata(&directory, &file)?)?,
+            None => {
+                let bytes = directory.open(&file)?;
+                Settings::metadata(&settings_path, &header::metadata(&path, bytes.all())?)?
+            }
         };
         let (groups, mut spare) = grouped(&tensors)?;
         if groups.is_empty() {
@@ -272,18 +273,6 @@ fn grouped(tensors: &Tensors) -> Result<Grouped<'_>, Error> {
         }
     }
     Ok((groups, spare))
-}
-
-/// Returns the metadata (pairs of strings) in the header of a well-formed safetensors file.
-fn metadata(directory: &Directory, file: &str) -> Result<BTreeMap<String, String>, Error> {
-    let bytes = directory.open(file)?;
-    let header = bytes.all().split_first_chunk::<8>().and_then(|(length, rest)| {
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        serde_json::from_slice::<Value>(rest.get(..length)?).ok()
-    });
-    let pairs = header.as_ref().and_then(|header| header.get("__metadata__")?.as_object());
-    let pair = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    Ok(pairs.into_iter().flatten().filter_map(pair).collect())
 }
 
 /// `1 tensor`, `2 tensors`
