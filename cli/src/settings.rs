@@ -8,7 +8,8 @@
 use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
 use acestep_import::{
-    KNOWN_MODELS, Layout,
+    Layout,
+    acestep::MODELS,
     hub::{Access, Hub},
 };
 use acestep_runtime::{Notice, Request};
@@ -63,7 +64,7 @@ fn home() -> Option<PathBuf> {
 
 /// Returns the name of the default model.
 pub(crate) fn model() -> String {
-    configured_model().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned())
+    configured_model().unwrap_or_else(|| MODELS[0].name.to_owned())
 }
 
 /// Returns the configured model, if one is set.

@@ -6,11 +6,11 @@ use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3
 use burn::tensor::{DType, Tensor};
 
 use crate::{
-    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Origin, Part, PartSize,
+    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Network, Origin, PartSize,
     TextEncoderFolder, VaeFolder,
     built_in::{self, BuiltIn},
+    families::acestep::Kind,
     foreign,
-    kind::Kind,
     origin::notices,
 };
 
@@ -118,37 +118,37 @@ impl Folder {
         text_encoder.chain(rest).map(Path::to_owned).collect()
     }
 
-    /// Returns the number of parameters and file bytes of `part`; 0 for the language model.
+    /// Returns the number of parameters and file bytes of `network`; 0 for the language model.
     ///
     /// # Errors
     /// None after a successful [`Folder::open`], which checks the same.
-    pub fn size(&self, part: Part) -> Result<PartSize, Error> {
-        match part {
-            Part::TextEncoder => self.text_encoder.weights().size(part),
-            Part::Conditioner | Part::AudioCodec | Part::Dit => self.dit.size(part),
-            Part::VaeDecoder | Part::VaeEncoder => self.vae.size(part),
-            Part::LanguageModel => Ok(PartSize { parameters: 0, file_bytes: 0 }),
+    pub fn size(&self, network: Network) -> Result<PartSize, Error> {
+        match network {
+            Network::TextEncoder => self.text_encoder.weights().size(network),
+            Network::Conditioner | Network::AudioCodec | Network::Dit => self.dit.size(network),
+            Network::VaeDecoder | Network::VaeEncoder => self.vae.size(network),
+            Network::LanguageModel => Ok(PartSize { parameters: 0, file_bytes: 0 }),
         }
     }
 
-    /// Returns an error if the model does not have `part`: see [`DitFolder::require`].
+    /// Returns an error if the model does not have `network`: see [`DitFolder::require`].
     ///
     /// # Errors
     /// [`Error::MissingPiece`], which tells what works without it.
-    pub fn require(&self, part: Part) -> Result<(), Error> {
-        self.dit.require(part)
+    pub fn require(&self, network: Network) -> Result<(), Error> {
+        self.dit.require(network)
     }
 
-    /// Compares the headers of all files with the networks of `parts`, so that errors are found
+    /// Compares the headers of all files with the networks of `networks`, so that errors are found
     /// before the first network is read or run. It reads the tokenizer and the latent of silence,
     /// but does not read or initialise weights.
     ///
     /// # Errors
-    /// Names the missing, unused or mismatched tensors, or the missing part.
-    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
-        self.text_encoder.check::<B>(device, parts)?;
-        self.dit.check::<B>(device, parts)?;
-        self.vae.check::<B>(device, parts)
+    /// Names the missing, unused or mismatched tensors, or the missing network.
+    pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
+        self.text_encoder.check::<B>(device, networks)?;
+        self.dit.check::<B>(device, networks)?;
+        self.vae.check::<B>(device, networks)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer whenever it is read.
@@ -238,7 +238,7 @@ impl BuiltIn {
     /// Opens the model.
     ///
     /// # Errors
-    /// None, except for a bug: its files are part of the program.
+    /// None, except for a bug: its files are network of the program.
     pub fn open(&self) -> Result<Folder, Error> {
         let [dit, vae, text_encoder] = self.directories.clone();
         Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)

@@ -5,9 +5,9 @@ use std::{path::Path, sync::OnceLock};
 use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Origin, Part, PartSize,
+    Directory, Error, LanguageTokenizer, Network, Origin, PartSize,
     built_in::{self, BuiltIn},
-    kind::Kind,
+    families::acestep::Kind,
     layout::language,
     origin::notices,
     single::Single,
@@ -35,12 +35,12 @@ impl LanguageFolder {
             Directory::Disk(_) | Directory::Foreign(_) => language::name_of(directory.root()),
             Directory::Embedded(root, _) => built_in::owner(root).to_owned(),
         };
-        let kind = (Kind::LanguageModel, Part::LanguageModel.name());
+        let kind = (Kind::LanguageModel, Network::LanguageModel.name());
         // transformers may save tied embeddings a second time as the head.
         let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
-        let parts = [Part::LanguageModel];
+        let networks = [Network::LanguageModel];
         let weights =
-            Single::open_without(directory, kind, &parts, qwen3::Config::from_json, spare)?;
+            Single::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
         Ok(Self { name, weights, tokenizer: OnceLock::new() })
     }
 
@@ -79,7 +79,7 @@ impl LanguageFolder {
     /// # Errors
     /// None after a successful opening, which checks the same.
     pub fn size(&self) -> Result<PartSize, Error> {
-        self.weights.size(Part::LanguageModel)
+        self.weights.size(Network::LanguageModel)
     }
 
     /// Compares the headers with the network: every tensor must exist with its shape, and there
@@ -89,7 +89,7 @@ impl LanguageFolder {
     /// Names the tensors.
     pub fn check<B: Backend>(&self, device: &B::Device) -> Result<(), Error> {
         let module = qwen3::Causal::init(self.config(), device);
-        self.weights.compare::<B, _>(&module, Part::LanguageModel)
+        self.weights.compare::<B, _>(&module, Network::LanguageModel)
     }
 
     /// Reads the network.
@@ -98,7 +98,7 @@ impl LanguageFolder {
     /// If a tensor is missing, unused or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         let module = qwen3::Causal::init(self.config(), &place.device);
-        self.weights.load(module, Part::LanguageModel, place)
+        self.weights.load(module, Network::LanguageModel, place)
     }
 
     /// Returns the tokenizer, whose ids all have a row in the embedding table. The first call reads

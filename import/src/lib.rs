@@ -3,13 +3,14 @@
 //! | module | contents |
 //! |---|---|
 //! | `layout` | the places of a model's directories, and their sources |
-//! | `kind`, `origin` | the kind of a directory, by its config.json; the format of its files |
+//! | `kind`, `origin` | the check of a config.json; the format of a directory's files |
 //! | `single` | one directory: [`DitFolder`], [`VaeFolder`] |
 //! | `text_encoder` | one directory with a tokenizer: [`TextEncoderFolder`] |
 //! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
 //! | `language` | [`LanguageFolder`]: a language model as one `acestep_model::LanguageCheckpoint` |
 //! | `built_in` | the checkpoints that are built into the program |
-//! | `names` | the tensors of each network |
+//! | `families` | published models, as data: [`Release`], kinds, names of tensors |
+//! | `names` | the mapping between names of tensors and parameters |
 //! | `apply` | loads tensors into a module, all or nothing |
 //! | `fold` | folds weight-norm pairs into plain weights |
 //! | `foreign` | other programs' files, as directories of the released layout |
@@ -27,6 +28,8 @@
 
 use std::path::Path;
 
+pub use acestep_model::acestep::Network;
+
 mod adapter;
 mod adapter_key;
 mod apply;
@@ -36,12 +39,12 @@ mod checkpoint;
 mod convert;
 mod directory;
 mod error;
+mod families;
 mod fold;
 mod foreign;
 mod header;
 pub mod hub;
 mod kind;
-mod known;
 mod language;
 mod language_tokenizer;
 mod layout;
@@ -66,15 +69,14 @@ pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, built_in};
 pub use checkpoint::{Folder, open_tiny};
 pub use directory::{Directory, Format, StandIn};
 pub use error::{Error, Names, Places, Unknown};
-pub use kind::Kind;
-pub use known::{
-    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, TEXT_ENCODER, VAE,
+pub use families::{
+    Release,
+    acestep::{self, Kind},
 };
 pub use language::{LanguageFolder, open_tiny_language_model};
 pub use language_tokenizer::LanguageTokenizer;
-pub use layout::{Layout, ModelPaths, language::LanguagePath};
+pub use layout::{Layout, language::LanguagePath, model::ModelPaths};
 pub use mapped::Bytes;
-pub use names::Part;
 pub use origin::Origin;
 pub use safetensors::Tensors;
 pub use single::{DitFolder, Single, VaeFolder};

@@ -111,9 +111,9 @@ pub fn encode_condition<B: Backend, C: Checkpoint<B>>(
             })
         };
         let conditions = Conditions {
-            first: finite("the condition encoder", condition(caption))?,
+            first: finite("the conditioner", condition(caption))?,
             later: match plain.as_ref().map(condition) {
-                Some(later) => Some(finite("the condition encoder", later)?),
+                Some(later) => Some(finite("the conditioner", later)?),
                 None => None,
             },
             null: conditioner.null_condition(),

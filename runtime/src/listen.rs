@@ -100,7 +100,7 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
         let work = |tiling| {
             let (sound, noise) = (sound.clone(), noise.clone());
             let latents = vae::encode_with(&encoder, sound, noise, hop, tiling, observe)?;
-            require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
+            require_finite("the VAE encoder", &to_host(latents.clone()))?;
             Ok(latents)
         };
         in_tiles(site.device, stage, frames, tiling, observe, free, work)

@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+pub use acestep_model::acestep::Network;
 use acestep_model::{
     Backend, Checkpoint, Configs, Place,
     acestep::{AudioCodec, Conditioner, Dit},
@@ -30,56 +31,19 @@ pub enum Residency {
     Kept,
 }
 
-/// One of the networks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
-    /// See [`Networks::text_encoder`].
-    TextEncoder,
-    /// See [`Networks::conditioner`].
-    Conditioner,
-    /// See [`Networks::audio_codec`].
-    AudioCodec,
-    /// See [`Networks::dit`].
-    Dit,
-    /// See [`Networks::vae_decoder`].
-    VaeDecoder,
-    /// See [`Networks::vae_encoder`].
-    VaeEncoder,
-}
+/// The number of [`Network`]s.
+const COUNT: usize = Network::LanguageModel as usize + 1;
 
-impl Network {
-    const COUNT: usize = 6;
-    const ALL: [Self; Self::COUNT] = [
-        Self::TextEncoder,
-        Self::Conditioner,
-        Self::AudioCodec,
-        Self::Dit,
-        Self::VaeDecoder,
-        Self::VaeEncoder,
-    ];
-
-    /// The stage that the network is loaded for.
-    pub fn stage(self) -> Stage {
-        match self {
-            Self::TextEncoder => Stage::TextEncoder,
-            Self::Conditioner => Stage::Condition,
-            Self::AudioCodec => Stage::Codes,
-            Self::Dit => Stage::Diffusion,
-            Self::VaeDecoder => Stage::Vae,
-            Self::VaeEncoder => Stage::VaeEncoder,
-        }
-    }
-
-    /// A noun phrase for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TextEncoder => "the text encoder",
-            Self::Conditioner => "the condition encoder",
-            Self::AudioCodec => "the network of audio codes",
-            Self::Dit => "the diffusion transformer",
-            Self::VaeDecoder => "the VAE",
-            Self::VaeEncoder => "the encoder of the VAE",
-        }
+/// Returns the stage that a network is loaded for.
+fn stage(network: Network) -> Stage {
+    match network {
+        Network::TextEncoder => Stage::TextEncoder,
+        Network::Conditioner => Stage::Condition,
+        Network::AudioCodec => Stage::Codes,
+        Network::Dit => Stage::Diffusion,
+        Network::VaeDecoder => Stage::Vae,
+        Network::VaeEncoder => Stage::VaeEncoder,
+        Network::LanguageModel => Stage::LmText,
     }
 }
 
@@ -93,9 +57,9 @@ pub struct Networks<'a, B: Backend, C> {
     device: B::Device,
     site: DeviceTarget,
     /// The place of each [`Network`].
-    places: RefCell<[Place<B>; Network::COUNT]>,
+    places: RefCell<[Place<B>; COUNT]>,
     /// The number of parameters of each loaded [`Network`]; 0 for others.
-    parameters: RefCell<[u64; Network::COUNT]>,
+    parameters: RefCell<[u64; COUNT]>,
     residency: Residency,
     text_encoder: Slot<qwen3::Model<B>>,
     conditioner: Slot<Conditioner<B>>,
@@ -184,12 +148,12 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
             self.free();
             let own = self.parameters.borrow()[network as usize];
             let others = self.kept_bytes();
-            overflow::check_room(network.name(), place.dtype, own, others, &self.site)
+            overflow::check_room(network.with_article(), place.dtype, own, others, &self.site)
         };
-        overflow::repeated_in_f32(network.name(), &place, observe, widened, |_| {
+        overflow::repeated_in_f32(network.with_article(), &place, observe, widened, |_| {
             let is_unchanged = &|| self.checkpoint.unchanged().is_ok();
             let observe = WhileUnchanged { observe, is_unchanged };
-            let made = self.attempt(network.stage(), || work(&observe));
+            let made = self.attempt(stage(network), || work(&observe));
             // Check this first: a changed file may be the reason of a cancellation or of NaN
             // values.
             self.checkpoint.unchanged().map_err(Error::checkpoint)?;
@@ -239,6 +203,8 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
             Network::Dit => drop(self.dit.take()),
             Network::VaeDecoder => drop(self.vae_decoder.take()),
             Network::VaeEncoder => drop(self.vae_encoder.take()),
+            // It is not one of a checkpoint's networks: see `lm`.
+            Network::LanguageModel => (),
         }
     }
 

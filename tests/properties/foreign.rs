@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Directory, DitFolder, Folder, Format, Kind, LanguageFolder, Layout, Part, open,
+    Directory, DitFolder, Folder, Format, Kind, LanguageFolder, Layout, Network, open,
     open_language_model, open_tiny, open_tiny_language_model,
 };
 use acestep_model::{Checkpoint, Tokenizer};
@@ -235,7 +235,8 @@ fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
     };
     assert_eq!(of(&own), of(&exact));
     assert!(own.config().encoder_hidden_size.is_some());
-    own.check::<Cpu>(&DEVICE, &[Part::Conditioner, Part::AudioCodec, Part::Dit]).expect("it fits");
+    own.check::<Cpu>(&DEVICE, &[Network::Conditioner, Network::AudioCodec, Network::Dit])
+        .expect("it fits");
 }
 
 #[test]
@@ -256,8 +257,13 @@ fn refused(choice: &str, dir: &Path) -> String {
 }
 
 /// The networks that a text-to-music song needs.
-const PARTS: [Part; 5] =
-    [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
+const PARTS: [Network; 5] = [
+    Network::TextEncoder,
+    Network::Conditioner,
+    Network::AudioCodec,
+    Network::Dit,
+    Network::VaeDecoder,
+];
 
 /// `check` reads no weights, so a missing file is found before the language model runs.
 #[test]
@@ -499,9 +505,9 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
         model.check::<Cpu>(&DEVICE, &PARTS).expect("all that a text needs");
         let song = |model: &Folder| songs(&plan(&request(), model), model).expect("a song");
         assert_eq!(song(&model), song(&tiny));
-        model.require(Part::Dit).expect("there");
+        model.require(Network::Dit).expect("there");
         for error in [
-            model.require(Part::AudioCodec).expect_err("none"),
+            model.require(Network::AudioCodec).expect_err("none"),
             Checkpoint::<Cpu>::audio_codec(&model, &place()).expect_err("none"),
         ] {
             assert!(error.to_string().contains("holds no audio codec"), "{error}");
@@ -514,7 +520,7 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
     let index = r#"{"_class_name": "AceStepPipeline", "audio_tokenizer": [null, null]}"#;
     std::fs::write(pipeline.join("model_index.json"), index).expect("written");
     let model = open("pipeline", &layout(dir.path())).expect("a model");
-    assert!(model.require(Part::AudioCodec).is_err());
+    assert!(model.require(Network::AudioCodec).is_err());
     // The other directories are required.
     std::fs::remove_dir_all(pipeline.join("condition_encoder")).expect("removed");
     assert!(refused("pipeline", dir.path()).contains("holds no condition_encoder"));

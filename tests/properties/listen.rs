@@ -182,7 +182,7 @@ fn a_value_that_is_no_number_is_an_error_and_no_code() {
     let mut audio = Audio { channels: vec![vec![0.1; 9600]; 2], sample_rate: 48_000 };
     audio.channels[0][4000] = f32::NAN;
     let error = codes_of(&audio, &networks, &Unobserved).expect_err("NaN");
-    assert!(error.to_string().starts_with("the encoder of the VAE gave"), "{error}");
+    assert!(error.to_string().starts_with("the VAE encoder gave"), "{error}");
 }
 
 /// A stage and its progress (done, total); `None` when it is finished.

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use acestep_import::{LanguageFolder, Part, open_tiny_language_model};
+use acestep_import::{LanguageFolder, open_tiny_language_model};
 use acestep_model::{
     Checkpoint, LanguageCheckpoint, Place, Tokenizer,
     acestep::{ConditionInputs, Packed},
@@ -206,7 +206,7 @@ fn a_song_is_made_in_every_type() {
 
 /// Multiplies all weights of one network by a factor.
 struct Louder {
-    part: Part,
+    network: Network,
     factor: f32,
 }
 
@@ -219,20 +219,16 @@ impl ModuleMapper<Cpu> for Multiply {
 }
 
 impl Change for Louder {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
-        if part == self.part { network.map(&mut Multiply(self.factor)) } else { network }
+    fn network<M: Module<Cpu>>(&self, network: Network, module: M) -> M {
+        if network == self.network { module.map(&mut Multiply(self.factor)) } else { module }
     }
 }
 
 /// Returns the song of a model with one scaled network in `dtype`, and the overflow notices.
 ///
 /// All other networks are in f32.
-fn louder(
-    (part, network): (Part, Network),
-    factor: f32,
-    dtype: DType,
-) -> (Result<Vec<Song>, Error>, Vec<String>) {
-    let model = Altered::new(Louder { part, factor });
+fn louder(network: Network, factor: f32, dtype: DType) -> (Result<Vec<Song>, Error>, Vec<String>) {
+    let model = Altered::new(Louder { network, factor });
     let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept).with(network, dtype);
     let plan = plan(&covering(), &model.model);
     let watch = Watch::default();
@@ -241,7 +237,11 @@ fn louder(
     if songs.is_ok() && dtype != DType::F32 {
         // The network stays in f32 after the retry, so the next song has no notice.
         let next = generate(&plan, &networks, &watch).expect("a song");
-        assert_eq!((Some(next), watch.0.take()), (songs.as_ref().ok().cloned(), vec![]), "{part}");
+        assert_eq!(
+            (Some(next), watch.0.take()),
+            (songs.as_ref().ok().cloned(), vec![]),
+            "{network}"
+        );
     }
     (songs, told)
 }
@@ -251,28 +251,28 @@ fn louder(
 /// For the consecutive convolutions of the VAE, a factor of 4 is enough.
 #[test]
 fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
-    for (part, network, factor, who) in [
-        (Part::TextEncoder, Network::TextEncoder, 100.0, "the text encoder"),
-        (Part::Conditioner, Network::Conditioner, 100.0, "the condition encoder"),
-        (Part::AudioCodec, Network::AudioCodec, 100.0, "the network of audio codes"),
-        (Part::Dit, Network::Dit, 100.0, "the diffusion transformer"),
-        (Part::VaeDecoder, Network::VaeDecoder, 4.0, "the VAE"),
+    for (network, factor, who) in [
+        (Network::TextEncoder, 100.0, "the text encoder"),
+        (Network::Conditioner, 100.0, "the conditioner"),
+        (Network::AudioCodec, 100.0, "the audio codec"),
+        (Network::Dit, 100.0, "the diffusion transformer"),
+        (Network::VaeDecoder, 4.0, "the VAE decoder"),
     ] {
-        let (songs, told) = louder((part, network), factor, DType::F16);
+        let (songs, told) = louder(network, factor, DType::F16);
         let notice = format!(
             "{who} overflowed in f16 and was run again in f32: pass --dtype f32 to start so"
         );
-        assert_eq!(told, [notice], "{part}");
-        let (expected, told) = louder((part, network), factor, DType::F32);
-        assert_eq!(told, Vec::<String>::new(), "{part}");
-        assert_eq!(songs.expect("a song"), expected.expect("a song"), "{part}");
+        assert_eq!(told, [notice], "{network}");
+        let (expected, told) = louder(network, factor, DType::F32);
+        assert_eq!(told, Vec::<String>::new(), "{network}");
+        assert_eq!(songs.expect("a song"), expected.expect("a song"), "{network}");
     }
 }
 
 /// The tiny transformer has 278 thousand parameters.
 #[test]
 fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
-    let model = Altered::new(Louder { part: Part::Dit, factor: 100.0 });
+    let model = Altered::new(Louder { network: Network::Dit, factor: 100.0 });
     let plan = plan(&covering(), &model.model);
     let song = |free| {
         let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
@@ -291,7 +291,7 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
 
 #[test]
 fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
-    let (songs, told) = louder((Part::Dit, Network::Dit), f32::NAN, DType::BF16);
+    let (songs, told) = louder(Network::Dit, f32::NAN, DType::BF16);
     let error = songs.expect_err("no numbers");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(error.to_string().starts_with("the diffusion transformer gave"), "{error}");

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_runtime::{
     Device, Error, Event, Networks, Observe, Request, Residency, Stage, Unobserved,
     align::Extras,
@@ -20,7 +20,7 @@ use burn::module::Module;
 struct Counted(Cell<usize>);
 
 impl Change for Counted {
-    fn network<M: Module<Cpu>>(&self, _part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, _part: Network, network: M) -> M {
         self.0.set(self.0.get() + 1);
         network
     }
@@ -117,8 +117,8 @@ fn a_song_that_fails_stops_no_other() {
 struct Overwritten(Cell<bool>);
 
 impl Change for Overwritten {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
-        self.0.set(self.0.get() || part == Part::Dit);
+    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
+        self.0.set(self.0.get() || part == Network::Dit);
         network
     }
 
@@ -164,10 +164,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// A network that does not fit into the device's memory.
-struct Refused(Part);
+struct Refused(Network);
 
 impl Change for Refused {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
         assert!(part != self.0, "can't allocate the {part}");
         network
     }
@@ -177,11 +177,11 @@ impl Change for Refused {
 fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_bug() {
     let request = Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() };
     for (part, stage) in [
-        (Part::TextEncoder, "text encoder"),
-        (Part::Conditioner, "condition"),
-        (Part::AudioCodec, "audio codes"),
-        (Part::Dit, "diffusion"),
-        (Part::VaeDecoder, "VAE"),
+        (Network::TextEncoder, "text encoder"),
+        (Network::Conditioner, "condition"),
+        (Network::AudioCodec, "audio codes"),
+        (Network::Dit, "diffusion"),
+        (Network::VaeDecoder, "VAE"),
     ] {
         let model = Altered::new(Refused(part));
         let plan = plan(&request, &model.model);

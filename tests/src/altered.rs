@@ -1,6 +1,6 @@
 //! The tiny checkpoint with changed weights, loading or sizes.
 
-use acestep_import::{Error, Folder, Part};
+use acestep_import::{Error, Folder, Network};
 use acestep_model::{Checkpoint, Configs, Place, acestep, oobleck, qwen3};
 use burn::{module::Module, tensor::Tensor};
 use burn_flex::FlexDevice;
@@ -15,13 +15,13 @@ pub trait Change {
     }
 
     /// Changes a network after it was read.
-    fn network<M: Module<Cpu>>(&self, _part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, _part: Network, network: M) -> M {
         network
     }
 
     /// Changes the VAE decoder after it was read.
     fn vae_decoder(&self, network: oobleck::Decoder<Cpu>) -> oobleck::Decoder<Cpu> {
-        self.network(Part::VaeDecoder, network)
+        self.network(Network::VaeDecoder, network)
     }
 
     /// Says if a file was changed since it was opened.
@@ -48,7 +48,7 @@ impl<C: Change> Altered<C> {
         Self { model: turbo(), change }
     }
 
-    fn changed<M: Module<Cpu>>(&self, part: Part, read: Result<M, Error>) -> Result<M, Error> {
+    fn changed<M: Module<Cpu>>(&self, part: Network, read: Result<M, Error>) -> Result<M, Error> {
         read.map(|network| self.change.network(part, network))
     }
 }
@@ -81,19 +81,19 @@ impl<C: Change> Checkpoint<Cpu> for Altered<C> {
     }
 
     fn text_encoder(&self, place: &Place<Cpu>) -> Result<qwen3::Model<Cpu>, Error> {
-        self.changed(Part::TextEncoder, self.model.text_encoder(place))
+        self.changed(Network::TextEncoder, self.model.text_encoder(place))
     }
 
     fn conditioner(&self, place: &Place<Cpu>) -> Result<acestep::Conditioner<Cpu>, Error> {
-        self.changed(Part::Conditioner, self.model.conditioner(place))
+        self.changed(Network::Conditioner, self.model.conditioner(place))
     }
 
     fn audio_codec(&self, place: &Place<Cpu>) -> Result<acestep::AudioCodec<Cpu>, Error> {
-        self.changed(Part::AudioCodec, self.model.audio_codec(place))
+        self.changed(Network::AudioCodec, self.model.audio_codec(place))
     }
 
     fn dit(&self, place: &Place<Cpu>) -> Result<acestep::Dit<Cpu>, Error> {
-        self.changed(Part::Dit, self.model.dit(place))
+        self.changed(Network::Dit, self.model.dit(place))
     }
 
     fn vae_decoder(&self, place: &Place<Cpu>) -> Result<oobleck::Decoder<Cpu>, Error> {
@@ -101,6 +101,6 @@ impl<C: Change> Checkpoint<Cpu> for Altered<C> {
     }
 
     fn vae_encoder(&self, place: &Place<Cpu>) -> Result<oobleck::Encoder<Cpu>, Error> {
-        self.changed(Part::VaeEncoder, self.model.vae_encoder(place))
+        self.changed(Network::VaeEncoder, self.model.vae_encoder(place))
     }
 }

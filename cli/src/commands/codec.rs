@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use acestep_import::{Folder, Part, TINY};
+use acestep_import::{Folder, Network, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Networks, Notice, Request, Residency,
@@ -292,7 +292,7 @@ impl acestep_runtime::Job for There<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { audio, how, folder, progress } = self;
-        folder.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)?;
+        folder.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)?;
         let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
         codec::encode(audio, how, &networks, progress)
     }
@@ -310,7 +310,7 @@ impl acestep_runtime::Job for Back<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { latents, tiling, folder, progress } = self;
-        folder.check::<B>(&place.device, &[Part::VaeDecoder]).map_err(Error::checkpoint)?;
+        folder.check::<B>(&place.device, &[Network::VaeDecoder]).map_err(Error::checkpoint)?;
         let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
         codec::decode(latents, tiling, &networks, progress)
     }

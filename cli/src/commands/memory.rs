@@ -1,6 +1,6 @@
 //! Checks before loading whether a run fits into memory; shared by the commands.
 
-use acestep_import::{Error, Folder, LanguageFolder, Part};
+use acestep_import::{Error, Folder, LanguageFolder, Network};
 use acestep_runtime::{
     Device, Engine, Stage,
     device::memory::{self, MemoryNeed},
@@ -62,7 +62,7 @@ pub(crate) fn listening(
     engine: Engine,
 ) -> Result<Vec<MemoryNeed>, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
-    let size = folder.size(Part::AudioCodec)?.parameters;
+    let size = folder.size(Network::AudioCodec)?.parameters;
     let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
     let codec = MemoryNeed::conditioner(&configs.dit, size, at_once, widths);
     Ok(vec![encoder(folder, frames, engine)?, MemoryNeed { stage: Stage::Codes, ..codec }])
@@ -74,7 +74,7 @@ pub(crate) fn listening(
 /// None after the model was opened.
 pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
-    let size = folder.size(Part::VaeEncoder)?.parameters;
+    let size = folder.size(Network::VaeEncoder)?.parameters;
     let need = |tiling| MemoryNeed::vae_encoder(&configs.vae, size, frames, tiling, widths);
     // Use the same tiling as the run.
     Ok(need(memory::tiling(Tiling::ENCODE, frames, &engine::room(engine.device), 0, need)))
@@ -90,7 +90,7 @@ pub(crate) fn sounding(
     engine: Engine,
 ) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
-    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let size = folder.size(Network::VaeDecoder)?.parameters;
     let decoder = |tiling| MemoryNeed::vae(&configs.vae, size, 1, frames, tiling, widths);
     let room = engine::room(engine.device);
     Ok(decoder(memory::tiling(Tiling::default(), frames, &room, 0, decoder)))

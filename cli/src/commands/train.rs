@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_import::{Folder, Part};
+use acestep_import::{Folder, Network};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
@@ -58,7 +58,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let layout = settings::layout();
     let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = acestep_import::open(&model, &layout)?;
-    folder.require(Part::Dit)?;
+    folder.require(Network::Dit)?;
     let Started { engine, notices, .. } = engine::start(&args.place.compute)?;
     let narrow = match engine.dtype {
         DType::I8 => Some("nothing is learned on weights in eight bits"),
@@ -286,7 +286,8 @@ impl acestep_runtime::Job for Learn<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { args, entries, folder, course, shape, batch, output, progress } = self;
         let device = place.device.clone();
-        let needed = [Part::VaeEncoder, Part::TextEncoder, Part::Conditioner, Part::Dit];
+        let needed =
+            [Network::VaeEncoder, Network::TextEncoder, Network::Conditioner, Network::Dit];
         folder.check::<B>(&device, &needed)?;
         let (songs, common) = lora::prepare(entries, args.max_duration, folder, &place, progress)?;
 

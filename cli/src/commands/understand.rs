@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_import::{Folder, Layout, Part, TINY};
+use acestep_import::{Folder, Layout, Network, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Networks, Notice, Observe, Request, Residency,
@@ -126,7 +126,7 @@ impl Source {
         }
         let path = args.song.as_deref().unwrap_or(Path::new(""));
         let folder = Box::new(acestep_import::open(model, layout)?);
-        folder.require(Part::AudioCodec)?;
+        folder.require(Network::AudioCodec)?;
         let (audio, more) = read::song(path, folder.configs().vae.frames_per_second().recip())?;
         notices.extend(more);
         Ok(Self::Sound { audio, folder })
@@ -174,7 +174,7 @@ impl acestep_runtime::Job for Listen<'_> {
     type Output = Result<Vec<u32>, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let needed = [Part::VaeEncoder, Part::AudioCodec];
+        let needed = [Network::VaeEncoder, Network::AudioCodec];
         self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
         let networks = Networks::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
         listen::codes_of(self.audio, &networks, self.observe)

@@ -54,14 +54,14 @@ fn parameters_are_the_numbers_of_the_file() -> Result<(), Error> {
     let folder = open_tiny()?;
     let place = place();
     let encoder: qwen3::Model<B> = folder.text_encoder(&place)?;
-    assert_eq!(encoder.num_params() as u64, folder.size(Part::TextEncoder)?.parameters);
+    assert_eq!(encoder.num_params() as u64, folder.size(Network::TextEncoder)?.parameters);
     let decoder: oobleck::Decoder<B> = folder.vae_decoder(&place)?;
-    assert_eq!(decoder.num_params() as u64, folder.size(Part::VaeDecoder)?.parameters);
+    assert_eq!(decoder.num_params() as u64, folder.size(Network::VaeDecoder)?.parameters);
     // Weight norm stores additional lengths.
-    let size = folder.size(Part::VaeDecoder)?;
+    let size = folder.size(Network::VaeDecoder)?;
     assert!(size.file_bytes > 4 * size.parameters, "{size:?}");
     let total: u64 =
-        Part::ALL.iter().map(|&part| folder.size(part).map_or(0, |size| size.file_bytes)).sum();
+        Network::ALL.iter().map(|&part| folder.size(part).map_or(0, |size| size.file_bytes)).sum();
     let files = [2_326_680, 1_523_880, 367_224].iter().sum::<u64>();
     assert!(total < files && total > files * 95 / 100, "{total} of {files}");
     Ok(())
@@ -210,20 +210,20 @@ fn a_check_finds_what_does_not_fit_in_any_part_before_a_weight_is_read() {
     edit_config(&copy.paths.vae, "decoder_channels", 12.into());
     let folder = Folder::open(&copy.paths).expect("headers of known groups");
     for (part, says) in [
-        (Part::TextEncoder, ""),
-        (Part::Conditioner, ""),
-        (Part::AudioCodec, ""),
-        (Part::Dit, "has no tensor `decoder.layers.3.mlp.down_proj.weight`, "),
-        (Part::VaeDecoder, "by config.json it is "),
-        (Part::VaeEncoder, ""),
+        (Network::TextEncoder, ""),
+        (Network::Conditioner, ""),
+        (Network::AudioCodec, ""),
+        (Network::Dit, "has no tensor `decoder.layers.3.mlp.down_proj.weight`, "),
+        (Network::VaeDecoder, "by config.json it is "),
+        (Network::VaeEncoder, ""),
     ] {
         let result = folder.check::<B>(&device, &[part]);
         let message = result.map_or_else(|error| error.to_string(), |()| String::new());
         assert_eq!(message.is_empty(), says.is_empty(), "{part}: {message}");
         assert!(message.contains(says), "{part}: {message}");
     }
-    assert!(folder.check::<B>(&device, &Part::ALL).is_err());
-    assert!(open_tiny().and_then(|tiny| tiny.check::<B>(&device, &Part::ALL)).is_ok());
+    assert!(folder.check::<B>(&device, &Network::ALL).is_err());
+    assert!(open_tiny().and_then(|tiny| tiny.check::<B>(&device, &Network::ALL)).is_ok());
 }
 
 /// config.json implies four terabytes per matrix: an allocation would end this test.
@@ -234,7 +234,7 @@ fn a_check_makes_no_weights() {
         edit_config(&copy.paths.dit, key, 1_000_000.into());
     }
     let folder = Folder::open(&copy.paths).expect("sound headers");
-    for part in [Part::Conditioner, Part::AudioCodec, Part::Dit] {
+    for part in [Network::Conditioner, Network::AudioCodec, Network::Dit] {
         let error = folder.check::<B>(&Default::default(), &[part]).expect_err("another shape");
         assert!(matches!(error, Error::WrongShape { .. }), "{error}");
     }

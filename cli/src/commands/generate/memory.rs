@@ -1,6 +1,6 @@
 //! Checks before loading whether the run fits into memory, and chooses the VAE's tiles.
 
-use acestep_import::{Folder, Part};
+use acestep_import::{Folder, Network};
 use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
@@ -38,18 +38,18 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         needs.push(common::encoder(folder, frames, *engine)?);
     }
     if !conditioned {
-        let size = parameters(Part::TextEncoder)?;
+        let size = parameters(Network::TextEncoder)?;
         needs.push(MemoryNeed::text_encoder(&configs.text_encoder, size, caption, widths));
     }
     if !conditioned || guided {
         // With a given condition, guidance still encodes the unconditional input.
         let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
-        let size = parameters(Part::Conditioner)?;
+        let size = parameters(Network::Conditioner)?;
         needs.push(MemoryNeed::conditioner(&configs.dit, size, heard, widths));
     }
     if plan.has_codes() || plan.is_cover() {
-        let size = parameters(Part::AudioCodec)?;
+        let size = parameters(Network::AudioCodec)?;
         let frames = match plan.has_codes() {
             true => plan.codes.len() * plan.padded_frames,
             // Processed in pieces.
@@ -58,7 +58,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         let need = MemoryNeed::conditioner(&configs.dit, size, frames, widths);
         needs.push(MemoryNeed { stage: Stage::Codes, ..need });
     }
-    let size = parameters(Part::Dit)?;
+    let size = parameters(Network::Dit)?;
     needs.push(MemoryNeed::diffusion(&configs.dit, size, rows, plan.padded_frames, heard, widths));
     if job.after.wants.anything() && gaze::has_words(&plan.lyrics) {
         let heads = gaze::heads(&configs.dit).unwrap_or_default();
@@ -84,7 +84,7 @@ fn sound(
     tiling: Tiling,
     widths: Widths,
 ) -> Result<MemoryNeed, acestep_import::Error> {
-    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let size = folder.size(Network::VaeDecoder)?.parameters;
     Ok(MemoryNeed::vae(&configs.vae, size, plan.batch_size(), plan.padded_frames, tiling, widths))
 }
 
@@ -107,17 +107,17 @@ pub(super) fn tiling(
     let widths = engine.widths();
     let mut others = 0;
     if residency == Residency::Kept {
-        let encoder = run::encoded_frames(plan).map(|_| Part::VaeEncoder);
-        let parts = [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit];
+        let encoder = run::encoded_frames(plan).map(|_| Network::VaeEncoder);
+        let parts = [Network::TextEncoder, Network::Conditioner, Network::AudioCodec, Network::Dit];
         for part in parts.into_iter().chain(encoder) {
             let count = folder.size(part)?.parameters;
             others += match part {
-                Part::Dit => widths.weights(count),
+                Network::Dit => widths.weights(count),
                 _ => widths.weights_of_others(count),
             };
         }
     }
-    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let size = folder.size(Network::VaeDecoder)?.parameters;
     let (batch, frames) = (plan.batch_size(), plan.padded_frames);
     let need = |tiling| MemoryNeed::vae(&configs.vae, size, batch, frames, tiling, widths);
     let room = engine::room(engine.device);

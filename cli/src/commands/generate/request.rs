@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Folder, Format, KNOWN_MODELS, built_in};
+use acestep_import::{Folder, Format, acestep::MODELS, built_in};
 use acestep_runtime::{
     Error, Notice, Plan, Request, audio::loudness::Loudness, codes, files::Existing,
     plan::MaskMode, prompt::TEXT_TO_MUSIC,
@@ -275,5 +275,5 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
 
 /// True if `name` means the same model on every machine.
 fn is_released(name: &str) -> bool {
-    built_in(name).is_some() || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
+    built_in(name).is_some() || MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
 }

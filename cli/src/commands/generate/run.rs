@@ -1,6 +1,6 @@
 //! The backend-dependent part of `generate`.
 
-use acestep_import::{Folder, Part};
+use acestep_import::{Folder, Network};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{
     Engine, Error, ModelInfo, Networks, Plan, Residency, Stage,
@@ -101,8 +101,13 @@ pub(crate) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, E
 }
 
 /// Networks that make a song from a request.
-const PARTS: [Part; 5] =
-    [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
+const PARTS: [Network; 5] = [
+    Network::TextEncoder,
+    Network::Conditioner,
+    Network::AudioCodec,
+    Network::Dit,
+    Network::VaeDecoder,
+];
 
 /// True if a sound must be encoded.
 pub(super) fn needs_encoder(sounds: &Sounds) -> bool {
@@ -130,7 +135,7 @@ impl acestep_runtime::Job for CheckEncoder<'_> {
     type Output = Result<(), Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        self.0.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)
+        self.0.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)
     }
 }
 

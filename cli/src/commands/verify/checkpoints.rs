@@ -67,8 +67,8 @@ impl Networks {
         let turbo = dit("acestep-v15-turbo", &|name| name.contains("turbo"));
         let base = dit("acestep-v15-base", &|name| !name.contains("turbo"));
         let language = one(LANGUAGE_MODELS, "acestep-5Hz-lm-0.6B", &|_| true);
-        let vae = has(acestep_import::VAE, Kind::Vae)?;
-        let text = has(acestep_import::TEXT_ENCODER, Kind::TextEncoder)?;
+        let vae = has(acestep_import::acestep::VAE, Kind::Vae)?;
+        let text = has(acestep_import::acestep::TEXT_ENCODER, Kind::TextEncoder)?;
         let whole = match (&turbo, &vae, &text) {
             (Some(name), Some(vae), Some(text)) => {
                 let (vae, text) = (vae.clone(), text.clone());

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use acestep_import::{
-    Directory, Error, LanguageFolder, LanguageTokenizer, TEXT_ENCODER, TextEncoderFolder,
-    TextTokenizer,
+    Directory, Error, LanguageFolder, LanguageTokenizer, TextEncoderFolder, TextTokenizer,
+    acestep::TEXT_ENCODER,
 };
 use acestep_model::Tokenizer;
 use anyhow::Result;
