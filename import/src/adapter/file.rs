@@ -164,24 +164,22 @@ impl Adapter {
     /// Returns the notice about modules whose alpha is 0.
     fn without_effect(&self) -> Option<String> {
         let silent = self.modules.iter().filter(|module| module.is_silent()).count();
-        let name = self.path.display();
-        let mend = "at no scale; if that is a mistake, set `lora_alpha` of its settings, or the modules' \
-                    `alpha`, to the value that it was trained with";
-        match (silent, self.modules.len()) {
-            (0, _) => None,
-            (silent, all) if silent == all => Some(format!(
+        let (name, all) = (self.path.display(), self.modules.len());
+        let what = match silent {
+            0 => return None,
+            _ if silent == all => format!(
                 "the adapter `{name}` changes nothing by its own settings: its alpha is 0, and so is \
-                 alpha over rank, by which every change is multiplied; it has an effect {mend}"
-            )),
-            (1, all) => Some(format!(
-                "the alpha of 1 of the {all} modules of the adapter `{name}` is 0: by its own settings \
-                 it has an effect {mend}"
-            )),
-            (silent, all) => Some(format!(
-                "the alpha of {silent} of the {all} modules of the adapter `{name}` is 0: by its own \
-                 settings they have an effect {mend}"
-            )),
-        }
+                 alpha over rank, by which every change is multiplied"
+            ),
+            _ => format!(
+                "the alpha of {silent} of the {all} modules of the adapter `{name}` is 0, which leaves \
+                 them without effect"
+            ),
+        };
+        Some(format!(
+            "{what}, at every scale; if that is a mistake, set `lora_alpha` of its settings, or the \
+             modules' `alpha`, to the value that it was trained with"
+        ))
     }
 
     /// Returns the number of elements of its tensors.
