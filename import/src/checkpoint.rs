@@ -1,4 +1,4 @@
-//! [`Folder`]: the three directories of a model as one [`Checkpoint`].
+//! [`AceStep`]: the three directories of a model as one [`Checkpoint`].
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3
 use burn::tensor::{DType, Tensor};
 
 use crate::{
-    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Network, Origin, PartSize,
-    TextEncoderFolder, VaeFolder,
+    Adapter, Adapters, Directory, DitDir, Error, ModelPaths, Network, Origin, PartSize,
+    TextEncoderDir, VaeDir,
     built_in::{self, BuiltIn},
     families::acestep::Kind,
     foreign,
@@ -16,15 +16,15 @@ use crate::{
 
 /// A model's networks, read from the released directory layout or an equivalent of it.
 #[derive(Debug)]
-pub struct Folder {
+pub struct AceStep {
     name: String,
     configs: Configs,
-    dit: DitFolder,
-    vae: VaeFolder,
-    text_encoder: TextEncoderFolder,
+    dit: DitDir,
+    vae: VaeDir,
+    text_encoder: TextEncoderDir,
 }
 
-impl Folder {
+impl AceStep {
     /// Opens the directories in `paths`.
     ///
     /// # Errors
@@ -42,16 +42,16 @@ impl Folder {
     /// Opens three directories, which may be built into the program.
     ///
     /// # Errors
-    /// As [`Folder::open`].
+    /// As [`AceStep::open`].
     pub fn from_directories(
         name: String,
         dit: Directory,
         vae: Directory,
         text_encoder: Directory,
     ) -> Result<Self, Error> {
-        let dit = DitFolder::open(dit)?;
-        let vae = VaeFolder::open(vae)?;
-        let text_encoder = TextEncoderFolder::open(text_encoder)?;
+        let dit = DitDir::open(dit)?;
+        let vae = VaeDir::open(vae)?;
+        let text_encoder = TextEncoderDir::open(text_encoder)?;
         let configs = Configs {
             dit: dit.config().clone(),
             text_encoder: text_encoder.weights().config().clone(),
@@ -121,7 +121,7 @@ impl Folder {
     /// Returns the number of parameters and file bytes of `network`; 0 for the language model.
     ///
     /// # Errors
-    /// None after a successful [`Folder::open`], which checks the same.
+    /// None after a successful [`AceStep::open`], which checks the same.
     pub fn size(&self, network: Network) -> Result<PartSize, Error> {
         match network {
             Network::TextEncoder => self.text_encoder.weights().size(network),
@@ -131,7 +131,7 @@ impl Folder {
         }
     }
 
-    /// Returns an error if the model does not have `network`: see [`DitFolder::require`].
+    /// Returns an error if the model does not have `network`: see [`DitDir::require`].
     ///
     /// # Errors
     /// [`Error::MissingPiece`], which tells what works without it.
@@ -174,13 +174,13 @@ impl Folder {
         self.dit.adapters()
     }
 
-    /// True if the model was distilled to few steps without guidance; see [`DitFolder::is_turbo`].
+    /// True if the model was distilled to few steps without guidance; see [`DitDir::is_turbo`].
     pub fn is_turbo(&self) -> bool {
         self.dit.is_turbo()
     }
 }
 
-impl<B: Backend> Checkpoint<B> for Folder {
+impl<B: Backend> Checkpoint<B> for AceStep {
     type Error = Error;
 
     fn configs(&self) -> &Configs {
@@ -239,9 +239,9 @@ impl BuiltIn {
     ///
     /// # Errors
     /// None, except for a bug: its files are network of the program.
-    pub fn open(&self) -> Result<Folder, Error> {
+    pub fn open(&self) -> Result<AceStep, Error> {
         let [dit, vae, text_encoder] = self.directories.clone();
-        Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
+        AceStep::from_directories(self.name.to_owned(), dit, vae, text_encoder)
     }
 }
 
@@ -249,7 +249,7 @@ impl BuiltIn {
 ///
 /// # Errors
 /// Errors of [`BuiltIn::open`].
-pub fn open_tiny() -> Result<Folder, Error> {
+pub fn open_tiny() -> Result<AceStep, Error> {
     built_in::tiny().open()
 }
 

@@ -10,7 +10,7 @@ use crate::{
     families::acestep::Kind,
     layout::language,
     origin::notices,
-    single::Single,
+    single::NetworkDir,
 };
 
 /// The head's name in a file.
@@ -18,13 +18,13 @@ const HEAD: &str = "lm_head.weight";
 
 /// The directory of a 5 Hz language model, with its tokenizer.
 #[derive(Debug)]
-pub struct LanguageFolder {
+pub struct LanguageModelDir {
     name: String,
-    weights: Single<qwen3::Config>,
+    weights: NetworkDir<qwen3::Config>,
     tokenizer: OnceLock<LanguageTokenizer>,
 }
 
-impl LanguageFolder {
+impl LanguageModelDir {
     /// Opens the directory of a language model: parses the configuration and the headers. The
     /// tokenizer and the weights are read on first use.
     ///
@@ -40,7 +40,7 @@ impl LanguageFolder {
         let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
         let networks = [Network::LanguageModel];
         let weights =
-            Single::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
+            NetworkDir::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
         Ok(Self { name, weights, tokenizer: OnceLock::new() })
     }
 
@@ -115,7 +115,7 @@ impl LanguageFolder {
     }
 }
 
-impl<B: Backend> LanguageCheckpoint<B> for LanguageFolder {
+impl<B: Backend> LanguageCheckpoint<B> for LanguageModelDir {
     type Error = Error;
 
     fn config(&self) -> &qwen3::Config {
@@ -140,8 +140,8 @@ impl BuiltIn {
     ///
     /// # Errors
     /// None, except for a bug: its files are part of the program.
-    pub fn open_language_model(&self) -> Result<LanguageFolder, Error> {
-        LanguageFolder::open(self.language_model.clone())
+    pub fn open_language_model(&self) -> Result<LanguageModelDir, Error> {
+        LanguageModelDir::open(self.language_model.clone())
     }
 }
 
@@ -149,7 +149,7 @@ impl BuiltIn {
 ///
 /// # Errors
 /// Errors of [`BuiltIn::open_language_model`].
-pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
+pub fn open_tiny_language_model() -> Result<LanguageModelDir, Error> {
     built_in::tiny().open_language_model()
 }
 

@@ -21,7 +21,7 @@ use crate::{
 
 /// A directory, its parsed configuration and its mapped weights.
 #[derive(Debug)]
-pub struct Single<C> {
+pub struct NetworkDir<C> {
     directory: Directory,
     config: C,
     tensors: Arc<Tensors>,
@@ -30,12 +30,12 @@ pub struct Single<C> {
 }
 
 /// The directory of a diffusion model: conditioner, audio codes, transformer, silence.
-pub type DitFolder = Single<acestep::Config>;
+pub type DitDir = NetworkDir<acestep::Config>;
 
 /// The directory of the autoencoder.
-pub type VaeFolder = Single<oobleck::Config>;
+pub type VaeDir = NetworkDir<oobleck::Config>;
 
-impl<C> Single<C> {
+impl<C> NetworkDir<C> {
     /// Opens a directory of `kind` (with its name for messages), which must have exactly the
     /// tensors of `networks`.
     pub(crate) fn open_as(
@@ -145,7 +145,7 @@ impl<C> Single<C> {
     }
 }
 
-impl DitFolder {
+impl DitDir {
     /// Opens the directory of a diffusion model.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl DitFolder {
     /// Reads the weights that adapters change, as a network of type `dtype` would.
     ///
     /// # Errors
-    /// As [`DitFolder::dit`].
+    /// As [`DitDir::dit`].
     pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
         let Some(adapters) = &self.adapters else { return Ok(()) };
         apply::measure(&self.tensors, &tensor_names(Network::Dit), dtype, adapters)
@@ -270,11 +270,11 @@ impl DitFolder {
     }
 }
 
-impl VaeFolder {
+impl VaeDir {
     /// Opens the directory of an autoencoder.
     ///
     /// # Errors
-    /// As [`DitFolder::open`].
+    /// As [`DitDir::open`].
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::Vae, "autoencoder");
         Self::open_as(directory, kind, &OF_VAE_FILE, oobleck::Config::from_json)

@@ -4,29 +4,31 @@ use std::sync::OnceLock;
 
 use acestep_model::{Backend, Place, qwen3};
 
-use crate::{Directory, Error, Network, TextTokenizer, families::acestep::Kind, single::Single};
+use crate::{
+    Directory, Error, Network, TextTokenizer, families::acestep::Kind, single::NetworkDir,
+};
 
 /// The directory of the text encoder, with its tokenizer.
 #[derive(Debug)]
-pub struct TextEncoderFolder {
-    weights: Single<qwen3::Config>,
+pub struct TextEncoderDir {
+    weights: NetworkDir<qwen3::Config>,
     tokenizer: OnceLock<TextTokenizer>,
 }
 
-impl TextEncoderFolder {
+impl TextEncoderDir {
     /// Opens the directory of a text encoder; the tokenizer is read on first use.
     ///
     /// # Errors
-    /// Errors of [`crate::DitFolder::open`].
+    /// Errors of [`crate::DitDir::open`].
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::TextEncoder, "text encoder");
         let networks = [Network::TextEncoder];
-        let weights = Single::open_as(directory, kind, &networks, qwen3::Config::from_json)?;
+        let weights = NetworkDir::open_as(directory, kind, &networks, qwen3::Config::from_json)?;
         Ok(Self { weights, tokenizer: OnceLock::new() })
     }
 
     /// Returns configuration, files and sizes.
-    pub fn weights(&self) -> &Single<qwen3::Config> {
+    pub fn weights(&self) -> &NetworkDir<qwen3::Config> {
         &self.weights
     }
 
@@ -39,7 +41,7 @@ impl TextEncoderFolder {
         self.weights.load(module, Network::TextEncoder, place)
     }
 
-    /// Like [`crate::DitFolder::check`]; also reads the tokenizer.
+    /// Like [`crate::DitDir::check`]; also reads the tokenizer.
     ///
     /// # Errors
     /// An error that names the tensors, or the searched places of the tokenizer.

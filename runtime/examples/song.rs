@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_import::{Folder, LanguageFolder, Layout, built_in};
+use acestep_import::{AceStep, LanguageModelDir, Layout, built_in};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{
     Device, Engine, Event, Job, ModelInfo, Networks, Observe, Plan, Request, Residency, Song,
@@ -53,8 +53,8 @@ impl Observe for Watcher {
 /// The work to do on any device.
 struct Make<'a> {
     request: Request,
-    model: &'a Folder,
-    language_model: &'a LanguageFolder,
+    model: &'a AceStep,
+    language_model: &'a LanguageModelDir,
     watcher: Watcher,
 }
 

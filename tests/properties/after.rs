@@ -197,13 +197,13 @@ fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
         text_encoder: models.join("checkpoints_a/Qwen3-Embedding-0.6B"),
         pieces: Vec::new(),
     };
-    if let Ok(xl) = acestep_import::Folder::open(&paths) {
+    if let Ok(xl) = acestep_import::AceStep::open(&paths) {
         let unknown = xl.configs().dit.alignment_heads();
         assert!(matches!(unknown, Err(ConfigError::Unsupported { .. })));
     }
 }
 
-fn language() -> acestep_import::LanguageFolder {
+fn language() -> acestep_import::LanguageModelDir {
     acestep_import::open_tiny_language_model().expect("it is part of the program")
 }
 

@@ -1,6 +1,6 @@
 //! Conditioning that is saved and loaded again is unchanged.
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_runtime::{
     Error, Networks, Request, Residency, Unobserved,
     exchange::Conditioning,
@@ -9,7 +9,7 @@ use acestep_runtime::{
 };
 use acestep_tests::{Cpu, base, place, plan, request, songs, turbo};
 
-fn there_and_back(request: &Request, model: &Folder) {
+fn there_and_back(request: &Request, model: &AceStep) {
     let plan = plan(request, model);
     let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
     let folder = tempfile::tempdir().expect("a folder");

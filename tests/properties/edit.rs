@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_runtime::{
     Networks, Request, Residency, Unobserved,
     flow::{
@@ -26,7 +26,7 @@ const FLOAT_NOISE: f32 = 2e-5;
 
 /// A model, a song, and conditions for two descriptions.
 struct Scene {
-    model: Folder,
+    model: AceStep,
     song: Latents,
     source: Tracks<Cpu>,
     target: Tracks<Cpu>,
@@ -38,7 +38,7 @@ fn noise(seed: u64, like: [usize; 3]) -> Latents {
 }
 
 impl Scene {
-    fn new(model: Folder) -> Self {
+    fn new(model: AceStep) -> Self {
         let tracks = |caption: &str| {
             let request = Request { caption: Some(caption.into()), ..request() };
             let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Directory, DitFolder, Folder, Format, Kind, LanguageFolder, Layout, Network, open,
+    AceStep, Directory, DitDir, Format, Kind, LanguageModelDir, Layout, Network, open,
     open_language_model, open_tiny, open_tiny_language_model,
 };
 use acestep_model::{Checkpoint, Tokenizer};
@@ -46,7 +46,7 @@ fn values<M: Module<Cpu>>(network: Result<M, acestep_import::Error>) -> Vec<Vec<
 }
 
 /// Returns every parameter of a model, and its latent of silence.
-fn of_model(model: &Folder) -> Vec<Vec<f32>> {
+fn of_model(model: &AceStep) -> Vec<Vec<f32>> {
     let place = place();
     let silence = Checkpoint::<Cpu>::silence_latent(model, &DEVICE).expect("silence");
     [
@@ -61,25 +61,25 @@ fn of_model(model: &Folder) -> Vec<Vec<f32>> {
     .concat()
 }
 
-fn of_language_model(folder: &LanguageFolder) -> Vec<Vec<f32>> {
+fn of_language_model(folder: &LanguageModelDir) -> Vec<Vec<f32>> {
     values(folder.model(&place()))
 }
 
 /// Asserts that weights, token ids and a song are equal to those of the released layout.
-fn is_the_same(model: &Folder, format: Format) {
+fn is_the_same(model: &AceStep, format: Format) {
     let tiny = open_tiny().expect("built in");
     assert_eq!(model.origin().format, format);
     assert_eq!(model.origin().to_string(), format!("{format}, F32"));
     assert!(of_model(model) == of_model(&tiny), "{format}: other weights");
     let text = "Grüße, a calm piano <|endoftext|> 东京 123";
-    let ids = |model: &Folder| Checkpoint::<Cpu>::token_ids(model, text, 64).expect("ids");
+    let ids = |model: &AceStep| Checkpoint::<Cpu>::token_ids(model, text, 64).expect("ids");
     assert_eq!(ids(model), ids(&tiny), "{format}");
     assert!(model.is_turbo());
-    let song = |model: &Folder| songs(&plan(&request(), model), model).expect("a song");
+    let song = |model: &AceStep| songs(&plan(&request(), model), model).expect("a song");
     assert_eq!(song(model), song(&tiny), "{format}");
 }
 
-fn is_the_same_language_model(folder: &LanguageFolder) {
+fn is_the_same_language_model(folder: &LanguageModelDir) {
     let tiny = open_tiny_language_model().expect("built in");
     assert!(of_language_model(folder) == of_language_model(&tiny), "other weights");
     let (own, other) = (folder.tokenizer().expect("one"), tiny.tokenizer().expect("one"));
@@ -218,10 +218,10 @@ fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
     let layout = Layout::new([]);
     let open = |path: &Path| {
         let directory = acestep_import::directory(path, Kind::Dit, &layout).expect("one");
-        DitFolder::open(directory).expect("a model")
+        DitDir::open(directory).expect("a model")
     };
     let (own, exact) = (open(&file), open(&released));
-    let of = |folder: &DitFolder| {
+    let of = |folder: &DitDir| {
         let config = folder.config();
         (
             [config.encoder_hidden_size, config.encoder_intermediate_size],
@@ -503,7 +503,7 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
         }
         let model = open("pipeline", &layout(dir.path())).expect("a model");
         model.check::<Cpu>(&DEVICE, &PARTS).expect("all that a text needs");
-        let song = |model: &Folder| songs(&plan(&request(), model), model).expect("a song");
+        let song = |model: &AceStep| songs(&plan(&request(), model), model).expect("a song");
         assert_eq!(song(&model), song(&tiny));
         model.require(Network::Dit).expect("there");
         for error in [

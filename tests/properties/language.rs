@@ -1,6 +1,6 @@
 //! The language model: runs of the reference, and properties of every run.
 
-use acestep_import::LanguageFolder;
+use acestep_import::LanguageModelDir;
 use acestep_model::{LanguageCheckpoint, Place, Tokenizer, qwen3};
 use acestep_runtime::{
     Error, Plan, Request, Unobserved,
@@ -24,7 +24,7 @@ use burn::{
 };
 use serde_json::{Value, json};
 
-fn tokenizer(language: &LanguageFolder) -> &dyn Tokenizer {
+fn tokenizer(language: &LanguageModelDir) -> &dyn Tokenizer {
     LanguageCheckpoint::<Cpu>::tokenizer(language).expect("it is part of the program")
 }
 
@@ -161,7 +161,7 @@ fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
 }
 
 /// A language model with NaN in all weights, like a damaged file.
-struct Damaged(LanguageFolder);
+struct Damaged(LanguageModelDir);
 
 struct ToNan;
 
@@ -189,7 +189,7 @@ impl LanguageCheckpoint<Cpu> for Damaged {
 }
 
 /// A language model whose file is overwritten while it writes.
-struct Overwritten(LanguageFolder);
+struct Overwritten(LanguageModelDir);
 
 impl LanguageCheckpoint<Cpu> for Overwritten {
     type Error = acestep_import::Error;

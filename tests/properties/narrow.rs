@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use acestep_import::{LanguageFolder, open_tiny_language_model};
+use acestep_import::{LanguageModelDir, open_tiny_language_model};
 use acestep_model::{
     Checkpoint, LanguageCheckpoint, Place, Tokenizer,
     acestep::{ConditionInputs, Packed},
@@ -299,7 +299,7 @@ fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
 }
 
 /// A language model with weights times 100.
-struct LouderLanguage(LanguageFolder);
+struct LouderLanguage(LanguageModelDir);
 
 impl LanguageCheckpoint<Cpu> for LouderLanguage {
     type Error = acestep_import::Error;

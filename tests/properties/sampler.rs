@@ -1,6 +1,6 @@
 //! Every sampler setting changes the song, but not the independence of songs in a batch.
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_runtime::{
     Networks, Request, Residency, Unobserved,
     pipeline::{denoise, prepare},
@@ -8,7 +8,7 @@ use acestep_runtime::{
 use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
 
 /// Returns the latents of the first song.
-fn latents(request: &Request, model: &Folder) -> Vec<f32> {
+fn latents(request: &Request, model: &AceStep) -> Vec<f32> {
     let plan = plan(request, model);
     let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
     let prepared = prepare(&plan, &networks, &Unobserved).expect("conditioning");

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_runtime::{
     Error, Networks, Plan, Request, Residency, Song, Unobserved,
     audio::{Audio, loudness::peak},
@@ -28,7 +28,7 @@ fn song(seconds: f64) -> Audio {
     Audio { channels: vec![channel(220.0), channel(277.0)], sample_rate: RATE }
 }
 
-fn given(model: &Folder, audio: &Audio) -> Sounds {
+fn given(model: &AceStep, audio: &Audio) -> Sounds {
     let source = Sound::heard(audio, &info(model)).expect("a sound");
     Sounds { source: Some(source), references: vec![] }
 }
@@ -43,11 +43,11 @@ fn asked(task: &str) -> Request {
     }
 }
 
-fn plan_of(request: &Request, model: &Folder, sounds: &Sounds) -> Plan {
+fn plan_of(request: &Request, model: &AceStep, sounds: &Sounds) -> Plan {
     Plan::with_sounds(request, &info(model), sounds).expect("a valid request").0
 }
 
-fn made(request: &Request, model: &Folder, sounds: &Sounds) -> Song {
+fn made(request: &Request, model: &AceStep, sounds: &Sounds) -> Song {
     songs(&plan_of(request, model, sounds), model).expect("a song").remove(0)
 }
 

@@ -1,6 +1,6 @@
 //! The tiny checkpoint with changed weights, loading or sizes.
 
-use acestep_import::{Error, Folder, Network};
+use acestep_import::{AceStep, Error, Network};
 use acestep_model::{Checkpoint, Configs, Place, acestep, oobleck, qwen3};
 use burn::{module::Module, tensor::Tensor};
 use burn_flex::FlexDevice;
@@ -37,7 +37,7 @@ pub trait Change {
 #[derive(Debug)]
 pub struct Altered<C> {
     /// The unchanged checkpoint.
-    pub model: Folder,
+    pub model: AceStep,
     /// The change.
     pub change: C,
 }

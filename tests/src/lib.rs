@@ -14,7 +14,7 @@ mod golden;
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Folder, ModelPaths};
+use acestep_import::{AceStep, ModelPaths};
 use acestep_model::{Checkpoint, Place};
 use acestep_runtime::{
     Error, ModelInfo, Networks, Plan, Request, Residency, Song, Unobserved, audio::loudness,
@@ -42,12 +42,12 @@ pub fn root() -> &'static Path {
 }
 
 /// Returns the built-in turbo checkpoint.
-pub fn turbo() -> Folder {
+pub fn turbo() -> AceStep {
     acestep_import::open_tiny().expect("it is part of the program")
 }
 
 /// Returns the base checkpoint of the goldens, which uses guidance.
-pub fn base() -> Folder {
+pub fn base() -> AceStep {
     let models: PathBuf = root().join("tests/goldens/checkpoints_a");
     let paths = ModelPaths {
         name: "base".into(),
@@ -56,11 +56,11 @@ pub fn base() -> Folder {
         text_encoder: models.join("Qwen3-Embedding-0.6B"),
         pieces: Vec::new(),
     };
-    Folder::open(&paths).expect("it is part of the repository")
+    AceStep::open(&paths).expect("it is part of the repository")
 }
 
 /// Returns the properties of `model` that a plan needs.
-pub fn info(model: &Folder) -> ModelInfo {
+pub fn info(model: &AceStep) -> ModelInfo {
     ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
 }
 
@@ -76,7 +76,7 @@ pub fn request() -> Request {
 }
 
 /// Returns the plan of `request` with `model`.
-pub fn plan(request: &Request, model: &Folder) -> Plan {
+pub fn plan(request: &Request, model: &AceStep) -> Plan {
     let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
     plan
 }

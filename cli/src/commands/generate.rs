@@ -25,7 +25,7 @@ mod written;
 
 use std::{process::ExitCode, rc::Rc};
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_runtime::{
     Engine, ModelInfo, Notice, Plan, Request, Residency,
     audio::format::Encoding,
@@ -73,7 +73,7 @@ struct Job {
     is_stale: bool,
     info: ModelInfo,
     /// The model; requests with the same model share it.
-    folder: Rc<Folder>,
+    folder: Rc<AceStep>,
     engine: Engine,
     residency: Residency,
     kernels: Kernels,

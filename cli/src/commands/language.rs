@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use acestep_import::{Format, LanguageFolder, Layout, Origin, built_in};
+use acestep_import::{Format, LanguageModelDir, Layout, Origin, built_in};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Notice, Observe,
@@ -29,7 +29,7 @@ pub(crate) fn open(
     model: &str,
     layout: &Layout,
     engine: Engine,
-) -> Result<LanguageFolder> {
+) -> Result<LanguageModelDir> {
     let configured = environment::lm_model();
     let choice = choice.or(built_in(model).map(|model| model.name)).or(configured.as_deref());
     let folder = acestep_import::open_language_model(choice, layout)?;
@@ -62,11 +62,11 @@ pub(crate) fn of_files(notices: Vec<String>) -> impl Iterator<Item = Notice> {
 
 /// Returns the label of its kernels; needed because a built-in language model shares its name with
 /// a model.
-pub(crate) fn label(folder: &LanguageFolder) -> String {
+pub(crate) fn label(folder: &LanguageModelDir) -> String {
     format!("{} {}", lm::NAME, folder.name())
 }
 
-struct Check<'a>(&'a LanguageFolder);
+struct Check<'a>(&'a LanguageModelDir);
 
 impl acestep_runtime::Job for Check<'_> {
     type Output = Result<(), acestep_import::Error>;
@@ -84,7 +84,7 @@ impl acestep_runtime::Job for Check<'_> {
 /// Errors of [`compose::compose`].
 pub(crate) fn compose(
     job: &compose::Job<'_>,
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
@@ -98,7 +98,7 @@ pub(crate) fn compose(
 /// [`Error::NoDevice`].
 pub(crate) fn compose_all(
     jobs: &[(compose::Job<'_>, progress::Of<'_>)],
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
 ) -> Result<Vec<Result<Composed, Error>>, Error> {
     let jobs: Vec<_> = jobs.iter().map(|(job, of)| (job.clone(), of as &dyn Observe)).collect();
@@ -107,7 +107,7 @@ pub(crate) fn compose_all(
 
 struct Compose<'a> {
     jobs: &'a [(compose::Job<'a>, &'a dyn Observe)],
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
 }
 
 impl acestep_runtime::Job for Compose<'_> {
@@ -134,7 +134,7 @@ pub(crate) fn understand(
     codes: &[u32],
     settings: &Settings,
     genres: Option<Arc<GenreVocabulary>>,
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
@@ -145,7 +145,7 @@ struct Understand<'a> {
     codes: &'a [u32],
     settings: &'a Settings,
     genres: Option<Arc<GenreVocabulary>>,
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
     observe: &'a dyn Observe,
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
 
 /// Returns the language model as JSON, with its timing after a run.
 pub(crate) fn to_json(
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     writes_codes: bool,
     timing: Option<&Timing>,
 ) -> Value {

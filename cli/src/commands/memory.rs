@@ -1,6 +1,6 @@
 //! Checks before loading whether a run fits into memory; shared by the commands.
 
-use acestep_import::{Error, Folder, LanguageFolder, Network};
+use acestep_import::{AceStep, Error, LanguageModelDir, Network};
 use acestep_runtime::{
     Device, Engine, Stage,
     device::memory::{self, MemoryNeed},
@@ -18,7 +18,7 @@ use super::engine;
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn language(
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     settings: &Settings,
     prompt: usize,
     seconds: Option<f64>,
@@ -57,7 +57,7 @@ pub(crate) fn prompt_tokens(words: usize) -> usize {
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn listening(
-    folder: &Folder,
+    folder: &AceStep,
     frames: usize,
     engine: Engine,
 ) -> Result<Vec<MemoryNeed>, Error> {
@@ -72,7 +72,11 @@ pub(crate) fn listening(
 ///
 /// # Errors
 /// None after the model was opened.
-pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<MemoryNeed, Error> {
+pub(crate) fn encoder(
+    folder: &AceStep,
+    frames: usize,
+    engine: Engine,
+) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
     let size = folder.size(Network::VaeEncoder)?.parameters;
     let need = |tiling| MemoryNeed::vae_encoder(&configs.vae, size, frames, tiling, widths);
@@ -85,7 +89,7 @@ pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn sounding(
-    folder: &Folder,
+    folder: &AceStep,
     frames: usize,
     engine: Engine,
 ) -> Result<MemoryNeed, Error> {

@@ -8,7 +8,7 @@ mod outputs;
 
 use std::{process::ExitCode, time::Instant};
 
-use acestep_import::{LanguageFolder, TINY};
+use acestep_import::{LanguageModelDir, TINY};
 use acestep_runtime::{
     Engine, Error, Notice, Request,
     device::memory::MemoryNeed,
@@ -237,7 +237,7 @@ impl Task<'_> {
     /// Returns the memory needs of the language model.
     fn needs(
         &self,
-        folder: &LanguageFolder,
+        folder: &LanguageModelDir,
         settings: &Settings,
         writes_codes: bool,
         engine: Engine,

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_import::{Folder, Network};
+use acestep_import::{AceStep, Network};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
@@ -272,7 +272,7 @@ type Losses = Option<[f32; 2]>;
 struct Learn<'a> {
     args: &'a Lora,
     entries: &'a [Entry],
-    folder: &'a Folder,
+    folder: &'a AceStep,
     course: &'a Course,
     shape: &'a Shape,
     batch: usize,

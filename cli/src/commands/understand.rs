@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::ExitCode};
 
-use acestep_import::{Folder, Layout, Network, TINY};
+use acestep_import::{AceStep, Layout, Network, TINY};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Engine, Error, Networks, Notice, Observe, Request, Residency,
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
 /// The input: audio codes or sound.
 enum Source {
     Codes(Vec<u32>),
-    Sound { audio: Audio, folder: Box<Folder> },
+    Sound { audio: Audio, folder: Box<AceStep> },
 }
 
 impl Source {
@@ -166,7 +166,7 @@ impl Source {
 
 struct Listen<'a> {
     audio: &'a Audio,
-    folder: &'a Folder,
+    folder: &'a AceStep,
     observe: &'a dyn Observe,
 }
 
@@ -176,7 +176,7 @@ impl acestep_runtime::Job for Listen<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let needed = [Network::VaeEncoder, Network::AudioCodec];
         self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
+        let networks = Networks::<B, AceStep>::new(self.folder, place, Residency::WhileUsed);
         listen::codes_of(self.audio, &networks, self.observe)
     }
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Loads every part of `folder`.
-fn load_all(folder: &Folder) -> Result<(), Error> {
+fn load_all(folder: &AceStep) -> Result<(), Error> {
     let place = place();
     let checkpoint: &dyn Checkpoint<B, Error = Error> = folder;
     checkpoint.text_encoder(&place)?;
@@ -37,7 +37,7 @@ fn the_built_in_checkpoint_loads_whole() -> Result<(), Error> {
 #[test]
 fn base_and_xl_checkpoints_load_whole() -> Result<(), Error> {
     for dit in ["checkpoints_a/acestep-v15-base", "checkpoints_xl/acestep-v15-xl-turbo"] {
-        let folder = Folder::open(&ModelPaths {
+        let folder = AceStep::open(&ModelPaths {
             name: dit.into(),
             dit: goldens().join(dit),
             vae: goldens().join("checkpoints_a/vae"),
@@ -72,7 +72,7 @@ fn names_with_the_prefix_model_are_the_same() -> Result<(), Error> {
     let copy = Copy::new();
     let path = copy.paths.text_encoder.join("model.safetensors");
     rewrite(&path, |name, tensor| (format!("model.{name}"), tensor));
-    load_all(&Folder::open(&copy.paths)?)
+    load_all(&AceStep::open(&copy.paths)?)
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn half_files_load_whole() -> Result<(), Error> {
         rewrite(&copy.paths.dit.join("model.safetensors"), narrow);
         rewrite(&copy.paths.vae.join("diffusion_pytorch_model.safetensors"), narrow);
         rewrite(&copy.paths.text_encoder.join("model.safetensors"), narrow);
-        load_all(&Folder::open(&copy.paths)?)?;
+        load_all(&AceStep::open(&copy.paths)?)?;
     }
     Ok(())
 }
@@ -105,13 +105,13 @@ fn a_checkpoint_cut_at_any_64th_is_an_error() {
         let whole = fs::read(&path).expect("a file");
         for part in 0..64 {
             fs::write(&path, &whole[..whole.len() * part / 64]).expect("a cut file");
-            let error = Folder::open(&copy.paths).expect_err("cut");
+            let error = AceStep::open(&copy.paths).expect_err("cut");
             assert!(matches!(&error, Error::Cut { path: named, .. } if *named == path), "{error}");
             assert!(error.hint().is_some());
         }
         fs::write(&path, whole).expect("the whole file");
     }
-    assert!(Folder::open(&copy.paths).is_ok());
+    assert!(AceStep::open(&copy.paths).is_ok());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_tensor_of_no_known_group_is_refused_when_opened() {
     rewrite(&copy.paths.dit.join("model.safetensors"), |name, tensor| {
         (name.replace("null_condition_emb", "null_condition"), tensor)
     });
-    let error = Folder::open(&copy.paths).expect_err("unknown").to_string();
+    let error = AceStep::open(&copy.paths).expect_err("unknown").to_string();
     assert!(
         error.ends_with("has 1 tensor that the diffusion model does not use: `null_condition`"),
         "{error}"
@@ -153,7 +153,7 @@ fn directories_in_each_others_place_are_told_for_what_they_are() {
             "holds a diffusion transformer of ACE-Step 1.5, not the Oobleck audio autoencoder",
         ),
     ] {
-        let error = Folder::open(&paths).expect_err("a wrong directory");
+        let error = AceStep::open(&paths).expect_err("a wrong directory");
         assert!(error.to_string().ends_with(says), "{error}");
         assert!(error.hint().is_some());
     }
@@ -163,7 +163,7 @@ fn directories_in_each_others_place_are_told_for_what_they_are() {
 fn configurations_that_do_not_fit_each_other_are_refused() {
     let copy = Copy::new();
     edit_config(&copy.paths.text_encoder, "hidden_size", 64.into());
-    let error = Folder::open(&copy.paths).expect_err("two widths").to_string();
+    let error = AceStep::open(&copy.paths).expect_err("two widths").to_string();
     assert!(error.contains("has text_hidden_dim 48, but `"), "{error}");
     assert!(error.ends_with("has hidden_size 64"), "{error}");
 }
@@ -172,7 +172,7 @@ fn configurations_that_do_not_fit_each_other_are_refused() {
 fn an_unknown_key_of_a_config_is_refused_by_name() {
     let copy = Copy::new();
     edit_config(&copy.paths.dit, "logit_softcap", 30.into());
-    let error = Folder::open(&copy.paths).expect_err("an unknown key");
+    let error = AceStep::open(&copy.paths).expect_err("an unknown key");
     assert!(matches!(error, Error::BadConfig { .. }), "{error}");
     let source = std::error::Error::source(&error).expect("a source").to_string();
     assert!(source.contains("`logit_softcap`"), "{source}");
@@ -182,7 +182,7 @@ fn an_unknown_key_of_a_config_is_refused_by_name() {
 fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
     let copy = Copy::new();
     edit_config(&copy.paths.text_encoder, "num_hidden_layers", 2.into());
-    let folder = Folder::open(&copy.paths)?;
+    let folder = AceStep::open(&copy.paths)?;
     let result: Result<qwen3::Model<B>, _> = folder.text_encoder(&place());
     let error = result.expect_err("a third layer").to_string();
     assert!(error.contains("11 tensors that the text encoder does not use: `layers.2."), "{error}");
@@ -192,7 +192,7 @@ fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
 #[test]
 fn a_directory_alone_is_enough_for_its_own_networks() -> Result<(), Error> {
     let xl = goldens().join("checkpoints_xl/acestep-v15-xl-turbo");
-    let folder = DitFolder::open(Directory::Disk(xl))?;
+    let folder = DitDir::open(Directory::Disk(xl))?;
     let place = place();
     folder.conditioner::<B>(&place)?;
     folder.dit::<B>(&place)?;
@@ -208,7 +208,7 @@ fn a_check_finds_what_does_not_fit_in_any_part_before_a_weight_is_read() {
         (name.replace("decoder.layers.3.mlp", "decoder.layers.4.mlp"), tensor)
     });
     edit_config(&copy.paths.vae, "decoder_channels", 12.into());
-    let folder = Folder::open(&copy.paths).expect("headers of known groups");
+    let folder = AceStep::open(&copy.paths).expect("headers of known groups");
     for (part, says) in [
         (Network::TextEncoder, ""),
         (Network::Conditioner, ""),
@@ -233,7 +233,7 @@ fn a_check_makes_no_weights() {
     for key in ["hidden_size", "intermediate_size", "fsq_dim"] {
         edit_config(&copy.paths.dit, key, 1_000_000.into());
     }
-    let folder = Folder::open(&copy.paths).expect("sound headers");
+    let folder = AceStep::open(&copy.paths).expect("sound headers");
     for part in [Network::Conditioner, Network::AudioCodec, Network::Dit] {
         let error = folder.check::<B>(&Default::default(), &[part]).expect_err("another shape");
         assert!(matches!(error, Error::WrongShape { .. }), "{error}");
@@ -255,7 +255,7 @@ fn a_model_is_turbo_by_its_flag_else_its_version_else_its_name() {
         edit_config(&copy.paths.dit, "is_turbo", flag);
         edit_config(&copy.paths.dit, "model_version", version);
         let is_turbo = |path: &Path| {
-            DitFolder::open(Directory::Disk(path.to_owned())).map(|folder| folder.is_turbo())
+            DitDir::open(Directory::Disk(path.to_owned())).map(|folder| folder.is_turbo())
         };
         let first = is_turbo(&copy.paths.dit).expect("a folder");
         fs::rename(&copy.paths.dit, &elsewhere).expect("another name");

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    Layout, ModelPaths, TextEncoderFolder, open_language_model, open_tiny_language_model,
+    Layout, ModelPaths, TextEncoderDir, open_language_model, open_tiny_language_model,
     testing::{
         B, Copy, Stored, copy_golden, edit_config, edit_tensors, file, goldens, place, rewrite,
     },
@@ -20,8 +20,8 @@ fn copy() -> (TempDir, PathBuf) {
     (temporary, path)
 }
 
-fn open(path: &Path) -> Result<LanguageFolder, Error> {
-    LanguageFolder::open(Directory::Disk(path.to_owned()))
+fn open(path: &Path) -> Result<LanguageModelDir, Error> {
+    LanguageModelDir::open(Directory::Disk(path.to_owned()))
 }
 
 /// Opens, checks and loads the model; check and load must agree.
@@ -189,7 +189,7 @@ fn other_networks_are_told_for_what_they_are() {
 #[test]
 fn a_language_model_is_no_text_encoder() {
     let path = goldens().join("checkpoints_a/acestep-5Hz-lm-0.6B");
-    let error = TextEncoderFolder::open(Directory::Disk(path)).expect_err("a language model");
+    let error = TextEncoderDir::open(Directory::Disk(path)).expect_err("a language model");
     assert!(
         error
             .to_string()

@@ -4,7 +4,7 @@
 
 use std::any::Any;
 
-use acestep_import::{Error, Folder, LanguageFolder, Layout, Network, PartSize};
+use acestep_import::{AceStep, Error, LanguageModelDir, Layout, Network, PartSize};
 use acestep_model::{Backend, Checkpoint, LanguageCheckpoint, Place};
 use acestep_runtime::device::dtype::of_others;
 use anyhow::Result;
@@ -19,8 +19,8 @@ use super::{
 
 /// A model to load.
 pub(super) enum Model {
-    Song(Box<Folder>),
-    Language(Box<LanguageFolder>),
+    Song(Box<AceStep>),
+    Language(Box<LanguageModelDir>),
 }
 
 impl Model {

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, path::Path};
 
-use acestep_import::{Folder, LanguageFolder, Layout};
+use acestep_import::{AceStep, LanguageModelDir, Layout};
 use acestep_model::{Backend, Checkpoint, LATENT_HZ, LanguageCheckpoint, Place};
 use acestep_runtime::{
     Engine, Error, Job,
@@ -114,7 +114,7 @@ fn compare(
 
 /// Computes a velocity in the middle of a song.
 struct Velocity<'a> {
-    folder: &'a Folder,
+    folder: &'a AceStep,
     frames: usize,
 }
 
@@ -139,7 +139,7 @@ impl Job for Velocity<'_> {
 
 /// Computes the logits after each token of a text.
 struct Writing<'a> {
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
     /// Tokens after the prompt; if empty, the likeliest ones.
     tokens: Vec<u32>,
 }

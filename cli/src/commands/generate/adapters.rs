@@ -2,7 +2,7 @@
 
 use std::path::{Path, absolute};
 
-use acestep_import::{Adapter, Fitted, Folder, Layout};
+use acestep_import::{AceStep, Adapter, Fitted, Layout};
 use acestep_runtime::{Notice, Request, plan};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn split(typed: &str) -> (&str, Option<f64>) {
 /// Errors of the files; an adapter that does not fit the model.
 pub(super) fn fit(
     request: &mut Request,
-    folder: &mut Folder,
+    folder: &mut AceStep,
     layout: &Layout,
 ) -> Result<Vec<Notice>> {
     let chosen = plan::adapters(request)?;
@@ -81,12 +81,12 @@ pub(super) fn fit(
     Ok(list(folder).iter().flat_map(Fitted::notices).map(Notice).collect())
 }
 
-fn list(folder: &Folder) -> &[Fitted] {
+fn list(folder: &AceStep) -> &[Fitted] {
     folder.adapters().map_or(&[], |adapters| adapters.list())
 }
 
 /// Returns ` + voice (0.8) + drums`, to follow the name of the model.
-pub(super) fn names(folder: &Folder) -> String {
+pub(super) fn names(folder: &AceStep) -> String {
     let name = |fitted: &Fitted| match fitted.scale() {
         1.0 => format!(" + {}", fitted.adapter().name()),
         scale => format!(" + {} ({scale})", fitted.adapter().name()),
@@ -95,7 +95,7 @@ pub(super) fn names(folder: &Folder) -> String {
 }
 
 /// Returns one line per adapter.
-pub(super) fn lines(folder: &Folder) -> Vec<String> {
+pub(super) fn lines(folder: &AceStep) -> Vec<String> {
     let line = |fitted: &Fitted| {
         let (matched, all) = fitted.matched();
         let change = fitted.change().map(|x| format!(", {}", by(x))).unwrap_or_default();
@@ -121,7 +121,7 @@ fn by(change: f64) -> String {
 }
 
 /// Returns the effect of each adapter after the network was loaded, and notices about problems.
-pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
+pub(super) fn outcome(folder: &AceStep) -> (Vec<String>, Vec<Notice>) {
     let mut said = Vec::new();
     let mut notices = Vec::new();
     for fitted in list(folder) {
@@ -148,7 +148,7 @@ pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
 }
 
 /// Returns the adapters as a list; `change` is null until the network was loaded.
-pub(super) fn to_json(folder: &Folder) -> Value {
+pub(super) fn to_json(folder: &AceStep) -> Value {
     let object = |fitted: &Fitted| {
         let adapter = fitted.adapter();
         let (matched, all) = fitted.matched();

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use acestep_import::{Folder, LanguageFolder, Layout};
+use acestep_import::{AceStep, LanguageModelDir, Layout};
 use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Action, Engine, Error, Notice, Plan, Request, Song,
@@ -44,7 +44,7 @@ pub(super) struct After {
     scale: f64,
     files: Files,
     /// Language model and settings to score given codes, if this run has no other language model.
-    language: Option<(LanguageFolder, Settings)>,
+    language: Option<(LanguageModelDir, Settings)>,
 }
 
 impl After {
@@ -60,7 +60,7 @@ impl After {
     pub(super) fn decide(
         args: &Args,
         named: &Named<'_>,
-        folder: &Folder,
+        folder: &AceStep,
         notices: &mut Vec<Notice>,
     ) -> Result<Self> {
         let flags = &args.after;
@@ -194,7 +194,7 @@ pub(super) struct Question<'a> {
 impl Job {
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
-    pub(super) fn judge(&self) -> Option<(&LanguageFolder, &Settings)> {
+    pub(super) fn judge(&self) -> Option<(&LanguageModelDir, &Settings)> {
         let Self { after, plan, composition, .. } = self;
         if !after.judges || plan.codes.is_empty() {
             return None;
@@ -299,7 +299,7 @@ fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -
 /// [`Error::NoDevice`]; each result can have an error of [`judge::judge`].
 pub(super) fn judge_all(
     questions: &[Question<'_>],
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
     begun: Instant,
 ) -> Result<Vec<(Answer, Duration)>, Error> {
@@ -311,7 +311,7 @@ type Answer = Result<Vec<LanguageScore>, Error>;
 
 struct Judging<'a> {
     questions: &'a [Question<'a>],
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
     begun: Instant,
 }
 

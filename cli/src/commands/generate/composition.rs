@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acestep_import::{LanguageFolder, Layout, TINY};
+use acestep_import::{LanguageModelDir, Layout, TINY};
 use acestep_runtime::{
     Engine, Error, Notice, Observe, Plan, Request,
     device::memory::MemoryNeed,
@@ -28,7 +28,7 @@ pub(super) struct Composition {
     pub(super) settings: Settings,
     /// Genres that it may name; `None` means that it names none.
     genres: Option<Arc<GenreVocabulary>>,
-    pub(super) folder: LanguageFolder,
+    pub(super) folder: LanguageModelDir,
 }
 
 impl Composition {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_runtime::{
     Error, Notice, Stage, error::size, files::Existing, lm, overflow, vae::Tiling,
 };
@@ -98,7 +98,7 @@ struct Said {
     failure: Option<anyhow::Error>,
     code: u8,
     /// Models whose adapters were already reported.
-    models: Vec<Rc<Folder>>,
+    models: Vec<Rc<AceStep>>,
 }
 
 impl Said {

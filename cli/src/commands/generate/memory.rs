@@ -1,6 +1,6 @@
 //! Checks before loading whether the run fits into memory, and chooses the VAE's tiles.
 
-use acestep_import::{Folder, Network};
+use acestep_import::{AceStep, Network};
 use acestep_model::Configs;
 use acestep_runtime::{
     Device, Engine, Error, Notice, Plan, Request, Residency, Stage,
@@ -78,7 +78,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
 }
 
 fn sound(
-    folder: &Folder,
+    folder: &AceStep,
     configs: &Configs,
     plan: &Plan,
     tiling: Tiling,
@@ -96,7 +96,7 @@ fn sound(
 pub(super) fn tiling(
     request: &mut Request,
     plan: &Plan,
-    folder: &Folder,
+    folder: &AceStep,
     engine: Engine,
     residency: Residency,
 ) -> Result<Option<Notice>, acestep_import::Error> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_import::{Folder, Format, acestep::MODELS, built_in};
+use acestep_import::{AceStep, Format, acestep::MODELS, built_in};
 use acestep_runtime::{
     Error, Notice, Plan, Request, audio::loudness::Loudness, codes, files::Existing,
     plan::MaskMode, prompt::TEXT_TO_MUSIC,
@@ -149,7 +149,7 @@ impl ResolvedRequest {
     pub(super) fn save(
         &self,
         plan: &Plan,
-        folder: &Folder,
+        folder: &AceStep,
         path: &Path,
         existing: Existing,
     ) -> Result<(), Error> {
@@ -165,7 +165,7 @@ impl ResolvedRequest {
 
     /// Returns the request for song `index` of `plan` alone, for its tags. A song may be given to
     /// others, so the user's files are named without their folders.
-    pub(super) fn of_song(&self, plan: &Plan, folder: &Folder, index: usize) -> Request {
+    pub(super) fn of_song(&self, plan: &Plan, folder: &AceStep, index: usize) -> Request {
         let model = match is_released(&self.model) {
             true => self.model.clone(),
             false => folder.name().to_owned(),

@@ -1,6 +1,6 @@
 //! The backend-dependent part of `generate`.
 
-use acestep_import::{Folder, Network};
+use acestep_import::{AceStep, Network};
 use acestep_model::{Backend, Checkpoint, Place};
 use acestep_runtime::{
     Engine, Error, ModelInfo, Networks, Plan, Residency, Stage,
@@ -50,7 +50,7 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
             observe,
         };
         let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
-        let networks = Networks::<B, Folder>::new(&first.folder, place, args.compute.residency());
+        let networks = Networks::<B, AceStep>::new(&first.folder, place, args.compute.residency());
         // Conditioning from files is only allowed with a single request.
         let prepared = match &first.inputs.conditioning {
             Some((folder, conditioning)) => {
@@ -77,7 +77,7 @@ fn finished<B: Backend>(
     job: &Job,
     mut prepared: Prepared<B>,
     args: &Args,
-    networks: &Networks<'_, B, Folder>,
+    networks: &Networks<'_, B, AceStep>,
 ) -> Result<Prepared<B>, Error> {
     if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
         let data = TensorData::new(data.clone(), *shape);
@@ -96,7 +96,7 @@ fn finished<B: Backend>(
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a required network is missing,
 /// unexpected or has another shape.
-pub(crate) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, Error> {
+pub(crate) fn model_info(folder: &AceStep, engine: Engine) -> Result<ModelInfo, Error> {
     engine.run(Describe(folder))?
 }
 
@@ -125,11 +125,11 @@ pub(super) fn encoded_frames(plan: &Plan) -> Option<usize> {
 ///
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`].
-pub(super) fn check_encoder(folder: &Folder, engine: Engine) -> Result<(), Error> {
+pub(super) fn check_encoder(folder: &AceStep, engine: Engine) -> Result<(), Error> {
     engine.run(CheckEncoder(folder))?
 }
 
-struct CheckEncoder<'a>(&'a Folder);
+struct CheckEncoder<'a>(&'a AceStep);
 
 impl acestep_runtime::Job for CheckEncoder<'_> {
     type Output = Result<(), Error>;
@@ -139,7 +139,7 @@ impl acestep_runtime::Job for CheckEncoder<'_> {
     }
 }
 
-struct Describe<'a>(&'a Folder);
+struct Describe<'a>(&'a AceStep);
 
 impl acestep_runtime::Job for Describe<'_> {
     type Output = Result<ModelInfo, Error>;
@@ -168,7 +168,7 @@ impl acestep_runtime::Job for CountTokens<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Job { folder, plan, .. } = self.0;
-        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        let networks = Networks::<B, AceStep>::new(folder, place, Residency::WhileUsed);
         Ok([
             networks.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
             networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_model::{Backend, Place, acestep::Packed};
 use acestep_runtime::{
     Networks, Residency, Unobserved,
@@ -31,11 +31,11 @@ use super::{networks::every_nth, sheet::Sheet};
 /// `e2e`: every case that the manifest describes.
 pub(super) fn run<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Folder,
+    model: &AceStep,
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let networks = Networks::<B, Folder>::new(model, place.clone(), Residency::Kept);
+    let networks = Networks::<B, AceStep>::new(model, place.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");
@@ -49,7 +49,7 @@ pub(super) fn run<B: Backend>(
     Ok(())
 }
 
-type Built<'a, B> = Networks<'a, B, Folder>;
+type Built<'a, B> = Networks<'a, B, AceStep>;
 
 fn song<B: Backend>(
     sheet: &mut Sheet<'_>,

@@ -1,6 +1,6 @@
 //! The language model: logits of stored tokens, and whole runs of both phases.
 
-use acestep_import::LanguageFolder;
+use acestep_import::LanguageModelDir;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
 use acestep_runtime::{
     Unobserved,
@@ -29,7 +29,7 @@ pub(super) const NO_CHECKPOINT: &str = "no language model among the checkpoints"
 /// `lm`: logits of the next token, for whole texts and for one token after the other.
 pub(super) fn scores<B: Backend>(
     sheet: &mut Sheet<'_>,
-    language: &LanguageFolder,
+    language: &LanguageModelDir,
     place: &Place<B>,
 ) -> Result<()> {
     const INPUTS: [&str; 3] = [".input_ids", ".next_ids", ".attention_mask"];
@@ -58,7 +58,7 @@ pub(super) fn scores<B: Backend>(
 
 struct Reader<'a, B: Backend> {
     model: &'a Causal<B>,
-    language: &'a LanguageFolder,
+    language: &'a LanguageModelDir,
     place: &'a Place<B>,
 }
 
@@ -148,7 +148,7 @@ impl<B: Backend> Reader<'_, B> {
 pub(super) fn runs<B: Backend>(
     page: Page<'_>,
     content: &Value,
-    language: Option<&LanguageFolder>,
+    language: Option<&LanguageModelDir>,
     place: &Place<B>,
 ) -> Result<()> {
     for (i, entry) in content["cases"].as_array().into_iter().flatten().enumerate() {

@@ -7,7 +7,7 @@ use acestep_demo::{
     demo::Sizes,
     vae::{Crops, loss_of_decoder},
 };
-use acestep_import::{Directory, Network, VaeFolder};
+use acestep_import::{Directory, Network, VaeDir};
 use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
     course::Lesson,
@@ -37,7 +37,7 @@ pub(super) fn run<B: Backend>(
 ) -> anyhow::Result<bool> {
     let kept = kept(setting)?;
     let file = kept.join(FILE);
-    let before = VaeFolder::open(Directory::Disk(kept))?;
+    let before = VaeDir::open(Directory::Disk(kept))?;
     let of = format!(
         "{}, decoder, {SAME}, encoder {}",
         what_is_made(),
