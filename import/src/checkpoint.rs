@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3};
+use acestep_model::{
+    Backend, Checkpoint, CheckpointError, Configs, ModelFiles, Place, acestep, oobleck, qwen3,
+};
 use burn::tensor::{DType, Tensor};
 
 use crate::{
@@ -91,7 +93,22 @@ impl AceStep {
         &self.configs
     }
 
-    /// Returns the directory of the diffusion transformer.
+    /// Returns the opened directory of the diffusion transformer.
+    pub fn dit_dir(&self) -> &DitDir {
+        &self.dit
+    }
+
+    /// Returns the opened directory of the text encoder.
+    pub fn text_encoder_dir(&self) -> &TextEncoderDir {
+        &self.text_encoder
+    }
+
+    /// Returns the opened directory of the autoencoder.
+    pub fn vae_dir(&self) -> &VaeDir {
+        &self.vae
+    }
+
+    /// Returns the path of the diffusion transformer's directory.
     pub fn path(&self) -> &Path {
         self.dit.directory().root()
     }
@@ -180,57 +197,57 @@ impl AceStep {
     }
 }
 
-impl<B: Backend> Checkpoint<B> for AceStep {
-    type Error = Error;
-
+impl ModelFiles for AceStep {
     fn configs(&self) -> &Configs {
         &self.configs
     }
 
-    fn unchanged(&self) -> Result<(), Error> {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
         self.text_encoder.weights().unchanged()?;
         self.dit.unchanged()?;
-        self.vae.unchanged()
+        Ok(self.vae.unchanged()?)
     }
 
-    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
-        self.text_encoder.token_ids(text, max_tokens)
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, CheckpointError> {
+        Ok(self.text_encoder.token_ids(text, max_tokens)?)
     }
 
-    fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
-        self.text_encoder.text_of(ids)
+    fn text_of(&self, ids: &[u32]) -> Result<String, CheckpointError> {
+        Ok(self.text_encoder.text_of(ids)?)
     }
 
-    fn pad_token_id(&self) -> Result<u32, Error> {
+    fn pad_token_id(&self) -> Result<u32, CheckpointError> {
         Ok(self.text_encoder.tokenizer()?.end_of_text())
     }
+}
 
-    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
-        self.dit.silence_latent(device)
+impl<B: Backend> Checkpoint<B> for AceStep {
+    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, CheckpointError> {
+        Ok(self.dit.silence_latent(device)?)
     }
 
-    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
-        self.text_encoder.model(place)
+    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, CheckpointError> {
+        Ok(self.text_encoder.model(place)?)
     }
 
-    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, Error> {
-        self.dit.conditioner(place)
+    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, CheckpointError> {
+        Ok(self.dit.conditioner(place)?)
     }
 
-    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, Error> {
-        self.dit.audio_codec(place)
+    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, CheckpointError> {
+        Ok(self.dit.audio_codec(place)?)
     }
 
-    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
-        self.dit.dit(place)
+    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, CheckpointError> {
+        Ok(self.dit.dit(place)?)
     }
 
-    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
-        self.vae.decoder(place)
+    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, CheckpointError> {
+        Ok(self.vae.decoder(place)?)
     }
 
-    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
-        self.vae.encoder(place)
+    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, CheckpointError> {
+        Ok(self.vae.encoder(place)?)
     }
 }
 

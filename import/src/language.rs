@@ -2,7 +2,9 @@
 
 use std::{path::Path, sync::OnceLock};
 
-use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
+use acestep_model::{
+    self as model, Backend, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, qwen3,
+};
 
 use crate::{
     Directory, Error, LanguageTokenizer, Network, Origin, PartSize,
@@ -115,23 +117,23 @@ impl LanguageModelDir {
     }
 }
 
-impl<B: Backend> LanguageCheckpoint<B> for LanguageModelDir {
-    type Error = Error;
-
+impl LanguageFiles for LanguageModelDir {
     fn config(&self) -> &qwen3::Config {
         self.weights.config()
     }
 
-    fn tokenizer(&self) -> Result<&dyn model::Tokenizer, Error> {
+    fn tokenizer(&self) -> Result<&dyn model::Tokenizer, CheckpointError> {
         Ok(self.tokenizer()?)
     }
 
-    fn unchanged(&self) -> Result<(), Error> {
-        self.weights.unchanged()
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        Ok(self.weights.unchanged()?)
     }
+}
 
-    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
-        self.model(place)
+impl<B: Backend> LanguageCheckpoint<B> for LanguageModelDir {
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, CheckpointError> {
+        Ok(self.model(place)?)
     }
 }
 

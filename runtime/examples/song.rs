@@ -14,7 +14,7 @@ use std::{
 };
 
 use acestep_import::{AceStep, LanguageModelDir, Layout, built_in};
-use acestep_model::{Backend, Checkpoint, Place};
+use acestep_model::{Backend, Place};
 use acestep_runtime::{
     Device, Engine, Event, Job, ModelInfo, Networks, Observe, Plan, Request, Residency, Song,
     audio::{
@@ -77,7 +77,7 @@ impl Job for Make<'_> {
         let composed = compose::compose(&wanted, language_model, &place, &watcher)?;
         notices.extend(composed.changes);
 
-        let configs = Checkpoint::<B>::configs(model);
+        let configs = model.configs();
         let info = ModelInfo::new(model.name(), model.is_turbo(), configs);
         let (plan, more) = Plan::resolve(&composed.request, &info)?;
         notices.extend(more);

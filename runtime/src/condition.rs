@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use acestep_model::{
-    Backend, Checkpoint,
+    Backend,
     acestep::{ConditionInputs, Packed},
 };
 use burn::tensor::Tensor;
@@ -74,8 +74,8 @@ impl<B: Backend> Timbre<B> {
 ///
 /// # Errors
 /// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
-pub fn encode<B: Backend, C: Checkpoint<B>>(
-    networks: &Networks<'_, B, C>,
+pub fn encode<B: Backend>(
+    networks: &Networks<'_, B>,
     prompts: &[Prompt],
     timbre: &Timbre<B>,
     observe: &dyn Observe,
@@ -88,8 +88,8 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`encode`].
-pub fn encode_condition<B: Backend, C: Checkpoint<B>>(
-    networks: &Networks<'_, B, C>,
+pub fn encode_condition<B: Backend>(
+    networks: &Networks<'_, B>,
     texts: &TextStates<B>,
     timbre: &Timbre<B>,
     observe: &dyn Observe,
@@ -143,8 +143,8 @@ pub struct TextStates<B: Backend> {
 ///
 /// # Errors
 /// The errors of [`encode`].
-pub fn encode_text<B: Backend, C: Checkpoint<B>>(
-    networks: &Networks<'_, B, C>,
+pub fn encode_text<B: Backend>(
+    networks: &Networks<'_, B>,
     prompts: &[Prompt],
     observe: &dyn Observe,
 ) -> Result<TextStates<B>, Error> {

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use acestep_model::{Backend, Checkpoint, acestep::AudioTokenizer};
+use acestep_model::{Backend, acestep::AudioTokenizer};
 use burn::{
     module::Module,
     tensor::{Tensor, TensorData},
@@ -37,9 +37,9 @@ pub const CODES_AT_ONCE: usize = 500;
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] with the stage whose
 /// result is invalid; [`Error::DeviceFailed`] if a GPU fails; [`Error::Cancelled`].
 // ANCHOR: codes_of
-pub fn codes_of<B: Backend, C: Checkpoint<B>>(
+pub fn codes_of<B: Backend>(
     audio: &Audio,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
     let audio = to_stereo(audio, networks.configs().vae.sampling_rate)?;
@@ -55,9 +55,9 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`codes_of`].
-pub fn latents_of<B: Backend, C: Checkpoint<B>>(
+pub fn latents_of<B: Backend>(
     audio: &Audio,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     latents_with(audio, None, None, networks, observe)
@@ -68,11 +68,11 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`codes_of`].
-pub fn latents_with<B: Backend, C: Checkpoint<B>>(
+pub fn latents_with<B: Backend>(
     audio: &Audio,
     tiling: Option<Tiling>,
     noise: Option<Tensor<B, 3>>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
@@ -117,9 +117,9 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`codes_of`].
-pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
+pub fn codes_of_latents<B: Backend>(
     latents: Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
     check(observe)?;

@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc};
 
 pub use acestep_model::acestep::Network;
 use acestep_model::{
-    Backend, Checkpoint, Configs, Place,
+    Backend, Checkpoint, CheckpointError, Configs, Place,
     acestep::{AudioCodec, Conditioner, Dit},
     oobleck, qwen3,
 };
@@ -51,9 +51,8 @@ fn stage(network: Network) -> Stage {
 ///
 /// A handle that a method returns lives as long as its statement. Then the network is dropped, so
 /// only one is in memory at a time, unless they are [`Residency::Kept`].
-#[derive(Debug)]
-pub struct Networks<'a, B: Backend, C> {
-    checkpoint: &'a C,
+pub struct Networks<'a, B: Backend> {
+    checkpoint: &'a dyn Checkpoint<B>,
     device: B::Device,
     site: DeviceTarget,
     /// The place of each [`Network`].
@@ -71,10 +70,10 @@ pub struct Networks<'a, B: Backend, C> {
 
 type Slot<T> = RefCell<Option<Rc<T>>>;
 
-impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
+impl<'a, B: Backend> Networks<'a, B> {
     /// All networks in `place`; those besides the diffusion transformer have the type of
     /// [`of_others`]. Nothing is loaded yet.
-    pub fn new(checkpoint: &'a C, place: Place<B>, residency: Residency) -> Self {
+    pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>, residency: Residency) -> Self {
         Self {
             checkpoint,
             device: place.device.clone(),
@@ -218,7 +217,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         self.checkpoint.configs()
     }
 
-    /// See [`Checkpoint::token_ids`].
+    /// See [`ModelFiles::token_ids`](acestep_model::ModelFiles::token_ids).
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -226,7 +225,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         self.checkpoint.token_ids(text, max_tokens).map_err(Error::checkpoint)
     }
 
-    /// See [`Checkpoint::text_of`].
+    /// See [`ModelFiles::text_of`](acestep_model::ModelFiles::text_of).
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -234,7 +233,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         self.checkpoint.text_of(ids).map_err(Error::checkpoint)
     }
 
-    /// See [`Checkpoint::pad_token_id`].
+    /// See [`ModelFiles::pad_token_id`](acestep_model::ModelFiles::pad_token_id).
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -255,7 +254,9 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn text_encoder(&self) -> Result<Rc<qwen3::Model<B>>, Error> {
-        self.load(Network::TextEncoder, &self.text_encoder, C::text_encoder)
+        self.load(Network::TextEncoder, &self.text_encoder, |checkpoint, place| {
+            checkpoint.text_encoder(place)
+        })
     }
 
     /// Returns the encoders of text, lyrics and timbre.
@@ -263,7 +264,9 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn conditioner(&self) -> Result<Rc<Conditioner<B>>, Error> {
-        self.load(Network::Conditioner, &self.conditioner, C::conditioner)
+        self.load(Network::Conditioner, &self.conditioner, |checkpoint, place| {
+            checkpoint.conditioner(place)
+        })
     }
 
     /// Returns the network between latents and audio codes.
@@ -271,7 +274,9 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn audio_codec(&self) -> Result<Rc<AudioCodec<B>>, Error> {
-        self.load(Network::AudioCodec, &self.audio_codec, C::audio_codec)
+        self.load(Network::AudioCodec, &self.audio_codec, |checkpoint, place| {
+            checkpoint.audio_codec(place)
+        })
     }
 
     /// Returns the diffusion transformer.
@@ -279,7 +284,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn dit(&self) -> Result<Rc<Dit<B>>, Error> {
-        self.load(Network::Dit, &self.dit, C::dit)
+        self.load(Network::Dit, &self.dit, |checkpoint, place| checkpoint.dit(place))
     }
 
     /// Returns the network from latents to sound.
@@ -288,7 +293,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
         // Weights are prepacked once for all tiles, for as long as the network is in memory.
-        let read = |checkpoint: &C, place: &Place<B>| {
+        let read = |checkpoint: &dyn Checkpoint<B>, place: &Place<B>| {
             checkpoint.vae_decoder(place).map(oobleck::Decoder::in_order)
         };
         self.load(Network::VaeDecoder, &self.vae_decoder, read)
@@ -299,7 +304,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
-        let read = |checkpoint: &C, place: &Place<B>| {
+        let read = |checkpoint: &dyn Checkpoint<B>, place: &Place<B>| {
             checkpoint.vae_encoder(place).map(oobleck::Encoder::in_order)
         };
         self.load(Network::VaeEncoder, &self.vae_encoder, read)
@@ -309,7 +314,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         &self,
         network: Network,
         slot: &Slot<T>,
-        read: impl FnOnce(&C, &Place<B>) -> Result<T, C::Error>,
+        read: impl FnOnce(&dyn Checkpoint<B>, &Place<B>) -> Result<T, CheckpointError>,
     ) -> Result<Rc<T>, Error> {
         if let Some(kept) = &*slot.borrow() {
             return Ok(kept.clone());

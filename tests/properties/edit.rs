@@ -41,7 +41,7 @@ impl Scene {
     fn new(model: AceStep) -> Self {
         let tracks = |caption: &str| {
             let request = Request { caption: Some(caption.into()), ..request() };
-            let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+            let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
             prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning").tracks
         };
         let (source, target) = (tracks("a calm piano"), tracks("a loud brass band"));
@@ -55,7 +55,7 @@ impl Scene {
     }
 
     fn sampled(&self, tracks: &Tracks<Cpu>, start: Start<Cpu>, schedule: &Schedule) -> Latents {
-        let networks = Networks::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let dit = networks.dit().expect("a transformer");
         let sampling = Sampling::new(schedule, Solver::Euler, self.model.is_turbo());
         let none = |_| unreachable!("no step draws");
@@ -70,7 +70,7 @@ impl Scene {
         schedule: &Schedule,
         seeds: &[u64],
     ) -> Latents {
-        let networks = Networks::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let side = |tracks: &Tracks<Cpu>| Side {
             track: tracks.first.clone(),
             steering: tracks.steering.clone(),

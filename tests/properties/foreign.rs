@@ -6,7 +6,7 @@ use acestep_import::{
     AceStep, Directory, DitDir, Format, Kind, LanguageModelDir, Layout, Network, open,
     open_language_model, open_tiny, open_tiny_language_model,
 };
-use acestep_model::{Checkpoint, Tokenizer};
+use acestep_model::{Checkpoint, CheckpointError, LanguageCheckpoint, ModelFiles, Tokenizer};
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{
@@ -38,7 +38,7 @@ impl ModuleVisitor<Cpu> for Values {
     }
 }
 
-fn values<M: Module<Cpu>>(network: Result<M, acestep_import::Error>) -> Vec<Vec<f32>> {
+fn values<M: Module<Cpu>>(network: Result<M, CheckpointError>) -> Vec<Vec<f32>> {
     let mut values = Values(Vec::new());
     network.expect("a network").visit(&mut values);
     assert!(!values.0.is_empty());
@@ -62,7 +62,7 @@ fn of_model(model: &AceStep) -> Vec<Vec<f32>> {
 }
 
 fn of_language_model(folder: &LanguageModelDir) -> Vec<Vec<f32>> {
-    values(folder.model(&place()))
+    values(folder.language_model(&place()))
 }
 
 /// Asserts that weights, token ids and a song are equal to those of the released layout.
@@ -72,7 +72,7 @@ fn is_the_same(model: &AceStep, format: Format) {
     assert_eq!(model.origin().to_string(), format!("{format}, F32"));
     assert!(of_model(model) == of_model(&tiny), "{format}: other weights");
     let text = "Grüße, a calm piano <|endoftext|> 东京 123";
-    let ids = |model: &AceStep| Checkpoint::<Cpu>::token_ids(model, text, 64).expect("ids");
+    let ids = |model: &AceStep| model.token_ids(text, 64).expect("ids");
     assert_eq!(ids(model), ids(&tiny), "{format}");
     assert!(model.is_turbo());
     let song = |model: &AceStep| songs(&plan(&request(), model), model).expect("a song");
@@ -116,24 +116,6 @@ fn the_finest_of_several_gguf_files_is_taken() {
     assert!(found(dir.path()).ends_with("acestep-v15-turbo-Q8_0.gguf"));
     write_gguf_models(dir.path(), Weights::Bf16);
     assert!(found(dir.path()).ends_with("acestep-v15-turbo-BF16.gguf"));
-}
-
-#[test]
-fn bf16_is_the_upper_half_of_each_weight() {
-    let dir = temporary();
-    write_gguf_models(dir.path(), Weights::Bf16);
-    let model = open("turbo", &layout(dir.path())).expect("a model");
-    assert_eq!(model.origin().to_string(), "GGUF, BF16");
-    let place = place();
-    let cut = |values: Vec<Vec<f32>>| -> Vec<Vec<u32>> {
-        values.iter().map(|v| v.iter().map(|x| x.to_bits() & 0xFFFF_0000).collect()).collect()
-    };
-    let bits = |values: Vec<Vec<f32>>| -> Vec<Vec<u32>> {
-        values.iter().map(|v| v.iter().map(|x| x.to_bits()).collect()).collect()
-    };
-    let tiny = open_tiny().expect("built in");
-    let expected = cut(values(Checkpoint::<Cpu>::dit(&tiny, &place)));
-    assert!(bits(values(Checkpoint::<Cpu>::dit(&model, &place))) == expected);
 }
 
 /// The step of a block is at most 1/63 of its largest value; the error is at most half a step.
@@ -508,7 +490,7 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
         model.require(Network::Dit).expect("there");
         for error in [
             model.require(Network::AudioCodec).expect_err("none"),
-            Checkpoint::<Cpu>::audio_codec(&model, &place()).expect_err("none"),
+            model.dit_dir().audio_codec::<Cpu>(&place()).expect_err("none"),
         ] {
             assert!(error.to_string().contains("holds no audio codec"), "{error}");
             let hint = error.hint().expect("a hint");
@@ -575,37 +557,6 @@ fn a_text_encoder_is_no_language_model() {
 }
 
 #[test]
-fn gguf_files_are_known_by_what_they_say_of_themselves() {
-    let dir = temporary();
-    write_gguf_models(dir.path(), Weights::F32);
-    let at = |name: &str| dir.path().join(name);
-    std::fs::rename(at("acestep-v15-turbo-F32.gguf"), at("a.gguf")).expect("renamed");
-    std::fs::rename(at("acestep-5Hz-lm-0.6B-F32.gguf"), at("b.gguf")).expect("renamed");
-    // An autoencoder is not a diffusion model, even with the name of one.
-    std::fs::copy(at("vae-F32.gguf"), at("acestep-v15-turbo-BF16.gguf")).expect("a copy");
-    let layout = layout(dir.path());
-    let model = open("turbo", &layout).expect("a model");
-    assert_eq!((model.name(), model.path()), ("turbo", at("a.gguf").as_path()));
-    is_the_same(&model, Format::Gguf);
-    is_the_same_language_model(&open_language_model(None, &layout).expect("one"));
-}
-
-#[test]
-fn several_files_that_fit_are_told() {
-    let dir = temporary();
-    write_comfy_split(dir.path());
-    let vae = dir.path().join("vae");
-    std::fs::copy(vae.join("tiny_vae.safetensors"), vae.join("other.safetensors")).expect("a copy");
-    let text = refused("tiny_turbo.safetensors", dir.path());
-    assert!(text.contains("the audio autoencoder `vae` can be any of several files"), "{text}");
-    assert!(text.contains("other.safetensors`\n  found `"), "{text}");
-    let published = "ace_1.5_vae.safetensors";
-    assert!(text.contains(published), "{text}");
-    std::fs::rename(vae.join("tiny_vae.safetensors"), vae.join(published)).expect("renamed");
-    is_the_same(&open("tiny_turbo.safetensors", &layout(dir.path())).expect("one"), Format::Single);
-}
-
-#[test]
 fn pointers_and_adapters_are_called_what_they_are() {
     let dir = temporary();
     let at = |name: &str| dir.path().join(name);
@@ -644,9 +595,6 @@ fn other_files_are_refused_by_what_they_are() {
     write_gguf(&at("llama.gguf"), &llama, &Default::default(), |_, _| Weights::F32);
     let text = refused("llama.gguf", dir.path());
     assert!(text.contains("its architecture is `llama`, which is no network"), "{text}");
-    let cut = std::fs::read(at("acestep-v15-turbo-F32.gguf")).expect("a file");
-    std::fs::write(at("cut.gguf"), &cut[..cut.len() / 2]).expect("written");
-    assert!(refused("cut.gguf", dir.path()).contains("cut.gguf` is cut: it has"));
     std::fs::write(at("notes.txt"), "a song").expect("written");
     let text = refused("notes.txt", dir.path());
     assert!(text.contains("it is neither GGUF nor safetensors"), "{text}");

@@ -96,11 +96,8 @@ fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
     for stage in [Stage::TextEncoder, Stage::Condition, Stage::Codes, Stage::Diffusion, Stage::Vae]
     {
         let watch = StopAt { stage, reached: Cell::new(false) };
-        let result = generate(
-            &plan,
-            &Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed),
-            &watch,
-        );
+        let result =
+            generate(&plan, &Networks::<Cpu>::new(&model, place(), Residency::WhileUsed), &watch);
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
         assert!(watch.reached.get(), "{stage:?}");
     }

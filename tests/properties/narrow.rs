@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use acestep_import::{LanguageModelDir, open_tiny_language_model};
 use acestep_model::{
-    Checkpoint, LanguageCheckpoint, Place, Tokenizer,
+    Checkpoint, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer,
     acestep::{ConditionInputs, Packed},
     qwen3,
 };
@@ -127,7 +127,7 @@ fn the_vae() {
 #[test]
 fn the_language_model_and_its_cache() {
     let language = open_tiny_language_model().expect("built in");
-    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    let config = language.config();
     assert_near("scores", [0.03, 0.004], |place| {
         let model = language.language_model(place).expect("built in");
         let mut cache = config.cache(2, 20, place);
@@ -153,7 +153,7 @@ fn the_networks_that_are_kept_in_eight_bits() {
     });
     assert!(velocity > in_bf16 && velocity < 0.03, "{velocity:.2e}, bf16 {in_bf16:.2e}");
     let language = open_tiny_language_model().expect("built in");
-    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    let config = language.config();
     let [scores, in_bf16] = error(&|place| {
         let model = language.language_model(place).expect("built in");
         assert_eq!(model.dtype(), place.dtype);
@@ -188,7 +188,7 @@ fn a_song_is_made_in_every_type() {
     let model = turbo();
     let plan = plan(&covering(), &model);
     let song = |dtype| {
-        let networks = Networks::<Cpu, _>::new(&model, narrow(dtype), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&model, narrow(dtype), Residency::WhileUsed);
         let watch = Watch::default();
         let song = generate(&plan, &networks, &watch).expect("a song").remove(0);
         assert_eq!(watch.0.take(), Vec::<String>::new(), "{dtype:?}");
@@ -229,7 +229,7 @@ impl Change for Louder {
 /// All other networks are in f32.
 fn louder(network: Network, factor: f32, dtype: DType) -> (Result<Vec<Song>, Error>, Vec<String>) {
     let model = Altered::new(Louder { network, factor });
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept).with(network, dtype);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept).with(network, dtype);
     let plan = plan(&covering(), &model.model);
     let watch = Watch::default();
     let songs = generate(&plan, &networks, &watch);
@@ -276,7 +276,7 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
     let plan = plan(&covering(), &model.model);
     let song = |free| {
         let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
-        let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
+        let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed)
             .with(Network::Dit, DType::F16)
             .at(DeviceTarget { device: Device::Cuda(0), room });
         let watch = Watch::default();
@@ -301,18 +301,18 @@ fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
 /// A language model with weights times 100.
 struct LouderLanguage(LanguageModelDir);
 
-impl LanguageCheckpoint<Cpu> for LouderLanguage {
-    type Error = acestep_import::Error;
-
+impl LanguageFiles for LouderLanguage {
     fn config(&self) -> &qwen3::Config {
-        LanguageCheckpoint::<Cpu>::config(&self.0)
+        self.0.config()
     }
 
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
-        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
+        LanguageFiles::tokenizer(&self.0)
     }
+}
 
-    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+impl LanguageCheckpoint<Cpu> for LouderLanguage {
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
         Ok(self.0.language_model(place)?.map(&mut Multiply(100.0)))
     }
 }

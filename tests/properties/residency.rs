@@ -33,12 +33,12 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plan = plan(&request, &model.model);
 
-    let fresh = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let fresh = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let song = generate(&plan, &fresh, &Unobserved).expect("a song");
     assert_eq!(generate(&plan, &fresh, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.replace(0), 10);
 
-    let kept = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let kept = Networks::<Cpu>::new(&model, place(), Residency::Kept);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.get(), 5);
@@ -59,11 +59,11 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plans = [coded(7, "rain"), coded(8, "rain"), coded(7, "sun")]
         .map(|request| plan(&request, &model.model));
-    let fresh = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let fresh = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let alone = plans.each_ref().map(|plan| generate(plan, &fresh, &Unobserved).expect("a song"));
     model.change.0.set(0);
 
-    let last = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
+    let last = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
@@ -100,7 +100,7 @@ fn a_song_that_fails_stops_no_other() {
     let mut bad = good.clone();
     bad.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &Unobserved });
     let prepared = prepare_all(&wanted, &networks);
     let mut made = Vec::new();
@@ -147,7 +147,7 @@ fn a_file_that_changes_while_its_network_is_at_work_ends_the_song() {
         let model = Altered::new(Overwritten(Cell::new(false)));
         let plan = plan(&request(), &model.model);
         let place = acestep_model::Place { dtype, ..place() };
-        let networks = Networks::<Cpu, _>::new(&model, place, Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&model, place, Residency::WhileUsed);
         let steps = Steps::default();
         let error = generate(&plan, &networks, &steps).expect_err("it has changed");
         assert!(matches!(error, Error::Checkpoint(_)), "{error:?}");
@@ -187,7 +187,7 @@ fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_b
         let plan = plan(&request, &model.model);
         let song = |device| {
             let site = DeviceTarget { device, room: MemoryInfo::default() };
-            let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(site);
+            let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed).at(site);
             generate(&plan, &networks, &Unobserved)
         };
         let error = song(Device::Cuda(3)).expect_err("no room");

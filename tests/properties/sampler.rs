@@ -10,7 +10,7 @@ use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
 /// Returns the latents of the first song.
 fn latents(request: &Request, model: &AceStep) -> Vec<f32> {
     let plan = plan(request, model);
-    let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(model, place(), Residency::WhileUsed);
     let prepared = prepare(&plan, &networks, &Unobserved).expect("conditioning");
     let latents = denoise(&plan, &networks, prepared, &Unobserved).expect("latents");
     latents.narrow(0, 0, 1).into_data().to_vec().expect("f32")

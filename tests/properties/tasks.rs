@@ -115,7 +115,7 @@ fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
 #[test]
 fn a_repaint_of_latents_keeps_the_latents_around_it() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let latents = latents_of(&song(6.0), &networks, &Unobserved).expect("latents");
     let latents = Array3::new(latents.dims(), to_host(latents));
     let channels = latents.shape[2];
@@ -149,7 +149,7 @@ fn a_cover_is_the_song_of_its_sources_codes() {
     let model = turbo();
     let source = song(6.0);
     let cover = made(&asked("cover"), &model, &given(&model, &source));
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let codes = codes_of(&source, &networks, &Unobserved).expect("codes");
     let request = Request { audio_codes: Some(vec![codes]), ..asked("text2music") };
     let coded = made(&request, &model, &Sounds::default());
@@ -242,7 +242,7 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
 #[test]
 fn an_edit_to_the_same_words_changes_nothing() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let source = song(5.2);
     let sounds = given(&model, &source);
     let request = Request {

@@ -61,7 +61,7 @@ pub fn base() -> AceStep {
 
 /// Returns the properties of `model` that a plan needs.
 pub fn info(model: &AceStep) -> ModelInfo {
-    ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
+    ModelInfo::new(model.name(), model.is_turbo(), model.configs())
 }
 
 /// Returns a request for a short song with a seed. Tests change the fields that they test.
@@ -85,7 +85,7 @@ pub fn plan(request: &Request, model: &AceStep) -> Plan {
 ///
 /// # Errors
 /// Returns the errors of [`generate`].
-pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
+pub fn songs(plan: &Plan, checkpoint: &dyn Checkpoint<Cpu>) -> Result<Vec<Song>, Error> {
     generate(plan, &Networks::new(checkpoint, place(), Residency::WhileUsed), &Unobserved)
 }
 

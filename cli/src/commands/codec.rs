@@ -293,7 +293,7 @@ impl acestep_runtime::Job for There<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { audio, how, folder, progress } = self;
         folder.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, AceStep>::new(folder, place, Residency::WhileUsed);
+        let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
         codec::encode(audio, how, &networks, progress)
     }
 }
@@ -311,7 +311,7 @@ impl acestep_runtime::Job for Back<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { latents, tiling, folder, progress } = self;
         folder.check::<B>(&place.device, &[Network::VaeDecoder]).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, AceStep>::new(folder, place, Residency::WhileUsed);
+        let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
         codec::decode(latents, tiling, &networks, progress)
     }
 }

@@ -116,11 +116,11 @@ impl acestep_runtime::Job for Compose<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { jobs, folder } = self;
         if let [(job, observe)] = jobs {
-            return vec![compose::compose::<B, _>(job, folder, &place, *observe)];
+            return vec![compose::compose::<B>(job, folder, &place, *observe)];
         }
-        let held = Held::<B, _>::new(folder);
+        let held = Held::<B>::new(folder);
         let compose = |(job, observe): &(compose::Job<'_>, &dyn Observe)| {
-            compose::compose::<B, _>(job, &held, &place, *observe)
+            compose::compose::<B>(job, &held, &place, *observe)
         };
         jobs.iter().map(compose).collect()
     }
@@ -154,7 +154,7 @@ impl acestep_runtime::Job for Understand<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { codes, settings, genres, folder, observe } = self;
-        compose::understand::<B, _>(codes, settings, genres, folder, &place, observe)
+        compose::understand::<B>(codes, settings, genres, folder, &place, observe)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use acestep_import::{AceStep, Network};
-use acestep_model::{Backend, Checkpoint, Place};
+use acestep_model::{Backend, ModelFiles, Place};
 use acestep_runtime::{Error, Event, Notice, Observe, Stage};
 use acestep_train::{
     course::{Course, Lesson, Row, digest, seed_of},
@@ -295,7 +295,7 @@ impl acestep_runtime::Job for Learn<'_> {
         progress.event(Event::Loading(stage));
         let start = Instant::now();
         let learning = Place { device: device.clone(), dtype: place.dtype };
-        let mut dit = Checkpoint::<Autodiff<B>>::dit(folder, &learning)?.no_grad();
+        let mut dit = folder.dit_dir().dit::<Autodiff<B>>(&learning)?.no_grad();
         let addition = Addition::init(&mut dit, shape, args.seed, &device);
         let times = match folder.is_turbo() {
             true => Times::Turbo,
@@ -314,7 +314,7 @@ impl acestep_runtime::Job for Learn<'_> {
                 let loss = lessons.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
                 // The weights are memory-mapped. If their file changes, a NaN ends the run unsaved.
-                let error = error.filter(|_| Checkpoint::<B>::unchanged(folder).is_ok());
+                let error = error.filter(|_| folder.unchanged().is_ok());
                 first.set(first.get().or(error));
                 progress.event(Event::Advanced { stage, done: step + 1, total });
                 Lesson { loss, parts: [error.unwrap_or(f32::NAN)] }
@@ -322,7 +322,7 @@ impl acestep_runtime::Job for Learn<'_> {
             &mut |row: &Row<1>| last.set(Some(row.parts[0])),
             &|| progress.cancelled(),
         );
-        Checkpoint::<B>::unchanged(folder)?;
+        folder.unchanged().map_err(acestep_runtime::Error::checkpoint)?;
         let Some(learned) = learned? else { return Ok(None) };
         lora::write(output, &learned, shape, folder.name())?;
         progress.event(Event::Finished { stage, elapsed: start.elapsed() });

@@ -176,7 +176,7 @@ impl acestep_runtime::Job for Listen<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let needed = [Network::VaeEncoder, Network::AudioCodec];
         self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, AceStep>::new(self.folder, place, Residency::WhileUsed);
+        let networks = Networks::<B>::new(self.folder, place, Residency::WhileUsed);
         listen::codes_of(self.audio, &networks, self.observe)
     }
 }

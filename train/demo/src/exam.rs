@@ -7,7 +7,7 @@ use std::{path::Path, time::Duration};
 
 use crate::composer::{Band, Key, Mode, Piece, Stereo, Style, Wish};
 use acestep_import::{AceStep, DEMO, Directory, LanguageModelDir, ModelPaths, VaeDir, built_in};
-use acestep_model::{Checkpoint, Place};
+use acestep_model::Place;
 use acestep_runtime::{
     ModelInfo, Networks, Plan, Request, Residency, Unobserved,
     audio::Audio,
@@ -38,7 +38,7 @@ fn place() -> Place<Cpu> {
 
 /// Returns the properties of `model` that a plan needs.
 fn info(model: &AceStep) -> ModelInfo {
-    ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
+    ModelInfo::new(model.name(), model.is_turbo(), model.configs())
 }
 
 /// Returns the plan of `request` with `model`.
@@ -193,9 +193,7 @@ impl Student {
         let settings = Settings::resolve(request, &[seed], &mut vec![]).expect("settings");
         let job =
             Job { request, ask: Ask::Plan, writes_codes: true, settings: &settings, genres: None };
-        compose::<Cpu, _>(&job, self.language_model(), &place(), &Unobserved)
-            .expect("codes")
-            .request
+        compose::<Cpu>(&job, self.language_model(), &place(), &Unobserved).expect("codes").request
     }
 
     /// Makes a cover of a piece with the caption of another piece, whose style suits the tempo.
@@ -266,14 +264,14 @@ impl Student {
     /// Returns the language model's description of a piece.
     pub fn understood(&self, piece: &Piece, seed: u64) -> Metadata {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
-        let networks = Networks::<Cpu, AceStep>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let codes = codes_of(&audio, &networks, &Unobserved).expect("codes");
         // The same settings as the command `understand`.
         let request =
             Request { lm_temperature: Some(0.3), lm_top_p: Some(1.0), ..Request::default() };
         let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
         let language = self.language_model();
-        understand::<Cpu, _>(&codes, &settings, None, language, &place(), &Unobserved)
+        understand::<Cpu>(&codes, &settings, None, language, &place(), &Unobserved)
             .expect("an answer")
             .metadata
     }

@@ -5,7 +5,7 @@
 use std::any::Any;
 
 use acestep_import::{AceStep, Error, LanguageModelDir, Layout, Network, PartSize};
-use acestep_model::{Backend, Checkpoint, LanguageCheckpoint, Place};
+use acestep_model::{Backend, Place};
 use acestep_runtime::device::dtype::of_others;
 use anyhow::Result;
 
@@ -88,18 +88,24 @@ impl Model {
     /// Loads a network.
     fn load<B: Backend>(&self, part: Network, place: &Place<B>) -> Result<Box<dyn Any>, Error> {
         Ok(match (self, part) {
-            (Self::Song(folder), Network::TextEncoder) => Box::new(folder.text_encoder(place)?),
-            (Self::Song(folder), Network::Conditioner) => Box::new(folder.conditioner(place)?),
-            (Self::Song(folder), Network::AudioCodec) => Box::new(folder.audio_codec(place)?),
-            (Self::Song(folder), Network::Dit) => Box::new(folder.dit(place)?),
+            (Self::Song(folder), Network::TextEncoder) => {
+                Box::new(folder.text_encoder_dir().model(place)?)
+            }
+            (Self::Song(folder), Network::Conditioner) => {
+                Box::new(folder.dit_dir().conditioner(place)?)
+            }
+            (Self::Song(folder), Network::AudioCodec) => {
+                Box::new(folder.dit_dir().audio_codec(place)?)
+            }
+            (Self::Song(folder), Network::Dit) => Box::new(folder.dit_dir().dit(place)?),
             // Prepacked, as for songs.
             (Self::Song(folder), Network::VaeDecoder) => {
-                Box::new(folder.vae_decoder(place)?.in_order())
+                Box::new(folder.vae_dir().decoder(place)?.in_order())
             }
             (Self::Song(folder), Network::VaeEncoder) => {
-                Box::new(folder.vae_encoder(place)?.in_order())
+                Box::new(folder.vae_dir().encoder(place)?.in_order())
             }
-            (Self::Language(folder), _) => Box::new(folder.language_model(place)?),
+            (Self::Language(folder), _) => Box::new(folder.model(place)?),
             // A folder for songs has no language model.
             (Self::Song(_), Network::LanguageModel) => Box::new(()),
         })

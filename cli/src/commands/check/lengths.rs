@@ -227,7 +227,7 @@ impl acestep_runtime::Job for Sing<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { folder, plan, times } = self;
-        let networks = Networks::<B, AceStep>::new(folder, place, Residency::Kept);
+        let networks = Networks::<B>::new(folder, place, Residency::Kept);
         let once = |_| {
             let (start, listener) = (Instant::now(), Listener::default());
             let prepared = pipeline::prepare(plan, &networks, &listener)?;

@@ -3,7 +3,7 @@
 use std::{ops::Range, path::Path};
 
 use acestep_import::{AceStep, LanguageModelDir, Layout};
-use acestep_model::{Backend, Checkpoint, LATENT_HZ, LanguageCheckpoint, Place};
+use acestep_model::{Backend, LATENT_HZ, Place};
 use acestep_runtime::{
     Engine, Error, Job,
     device::dtype::{Supported, name},
@@ -122,8 +122,8 @@ impl Job for Velocity<'_> {
     type Output = Result<Vec<f32>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let dit = self.folder.dit(&place)?;
-        let config = &Checkpoint::<B>::configs(self.folder).dit;
+        let dit = self.folder.dit_dir().dit(&place)?;
+        let config = &self.folder.configs().dit;
         let noise = |seed: u64, rows: usize, width: usize| -> Tensor<B, 3> {
             let values = NoiseSource::default().initial_noise(seed, rows, width);
             Tensor::from_data(TensorData::new(values, [1, rows, width]), &place.device)
@@ -150,8 +150,8 @@ impl Job for Writing<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { folder, tokens } = self;
-        let model: acestep_model::qwen3::Causal<B> = folder.language_model(&place)?;
-        let config = LanguageCheckpoint::<B>::config(folder);
+        let model: acestep_model::qwen3::Causal<B> = folder.model(&place)?;
+        let config = folder.config();
         let all: Range<usize> = 0..config.vocab_size;
         let prompt: Vec<u32> =
             (0..PROMPT).map(|i| (i * 389 % config.vocab_size.min(150_000)) as u32).collect();

@@ -319,11 +319,11 @@ impl acestep_runtime::Job for Judging<'_> {
     type Output = Vec<(Answer, Duration)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let held = Held::<B, _>::new(self.folder);
+        let held = Held::<B>::new(self.folder);
         let answer = |question: &Question<'_>| {
             let Question { codes, metadata, lyrics, scale, settings, songs, of } = question;
             let subject = Subject { codes, metadata, lyrics, scale: *scale };
-            let mut scores = judge::judge::<B, _>(&subject, settings, &held, &place, of)?;
+            let mut scores = judge::judge::<B>(&subject, settings, &held, &place, of)?;
             // All songs may share one list of codes.
             if let [one] = &scores[..] {
                 scores = vec![one.clone(); *songs];

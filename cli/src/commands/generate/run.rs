@@ -1,9 +1,9 @@
 //! The backend-dependent part of `generate`.
 
 use acestep_import::{AceStep, Network};
-use acestep_model::{Backend, Checkpoint, Place};
+use acestep_model::{Backend, ModelFiles, Place};
 use acestep_runtime::{
-    Engine, Error, ModelInfo, Networks, Plan, Residency, Stage,
+    Engine, Error, ModelInfo, Networks, Plan, Stage,
     exchange::Array3,
     pipeline::{self, Prepared, Rendered, Wanted},
     sounds::{Sound, Sounds},
@@ -50,7 +50,7 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
             observe,
         };
         let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
-        let networks = Networks::<B, AceStep>::new(&first.folder, place, args.compute.residency());
+        let networks = Networks::<B>::new(&*first.folder, place, args.compute.residency());
         // Conditioning from files is only allowed with a single request.
         let prepared = match &first.inputs.conditioning {
             Some((folder, conditioning)) => {
@@ -77,7 +77,7 @@ fn finished<B: Backend>(
     job: &Job,
     mut prepared: Prepared<B>,
     args: &Args,
-    networks: &Networks<'_, B, AceStep>,
+    networks: &Networks<'_, B>,
 ) -> Result<Prepared<B>, Error> {
     if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
         let data = TensorData::new(data.clone(), *shape);
@@ -148,7 +148,7 @@ impl acestep_runtime::Job for Describe<'_> {
         // Check all headers first, so that no network runs before the last one is known to be
         // complete.
         self.0.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
-        let configs = Checkpoint::<B>::configs(self.0);
+        let configs = self.0.configs();
         Ok(ModelInfo::new(self.0.name(), self.0.is_turbo(), configs))
     }
 }
@@ -156,22 +156,11 @@ impl acestep_runtime::Job for Describe<'_> {
 /// Counts the tokens of the caption and the lyrics, as the networks get them.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if there is no tokenizer, [`Error::NoDevice`].
-pub(super) fn count_tokens(job: &Job) -> Result<[usize; 2], Error> {
-    job.engine.run(CountTokens(job))?
-}
-
-struct CountTokens<'a>(&'a Job);
-
-impl acestep_runtime::Job for CountTokens<'_> {
-    type Output = Result<[usize; 2], Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Job { folder, plan, .. } = self.0;
-        let networks = Networks::<B, AceStep>::new(folder, place, Residency::WhileUsed);
-        Ok([
-            networks.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
-            networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),
-        ])
-    }
+/// [`Error::Checkpoint`] if there is no tokenizer.
+pub(super) fn count_tokens(Job { folder, plan, .. }: &Job) -> Result<[usize; 2], Error> {
+    let count = |text: &str, most| match folder.token_ids(text, most) {
+        Ok(ids) => Ok(ids.len()),
+        Err(error) => Err(Error::checkpoint(error)),
+    };
+    Ok([count(&plan.caption_prompt, CAPTION_TOKENS)?, count(&plan.lyric_prompt, LYRIC_TOKENS)?])
 }

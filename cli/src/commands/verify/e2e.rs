@@ -35,7 +35,7 @@ pub(super) fn run<B: Backend>(
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let networks = Networks::<B, AceStep>::new(model, place.clone(), Residency::Kept);
+    let networks = Networks::<B>::new(model, place.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");
@@ -49,7 +49,7 @@ pub(super) fn run<B: Backend>(
     Ok(())
 }
 
-type Built<'a, B> = Networks<'a, B, AceStep>;
+type Built<'a, B> = Networks<'a, B>;
 
 fn song<B: Backend>(
     sheet: &mut Sheet<'_>,

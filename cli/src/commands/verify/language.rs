@@ -159,7 +159,7 @@ pub(super) fn runs<B: Backend>(
         };
         page.attempt(names(&name, entry), || {
             let replay = Replay::new(&entry["args"]);
-            let composed = compose::<B, _>(&replay.job(), language, place, &Unobserved)?;
+            let composed = compose::<B>(&replay.job(), language, place, &Unobserved)?;
             run(page, &name, entry, &composed, language.tokenizer()?);
             Ok(())
         })?;

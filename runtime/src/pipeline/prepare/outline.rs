@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::tensor::Tensor;
 
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// Decodes the audio codes of a plan, `[1 or B, 5 N, C]`.
-pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
+pub(super) fn hints<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
@@ -40,10 +40,10 @@ pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Shapes
 /// - `target`, output: `[1, T, C]`
-pub(super) fn coded<B: Backend, C: Checkpoint<B>>(
+pub(super) fn coded<B: Backend>(
     target: &Tensor<B, 3>,
     silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
