@@ -9,7 +9,8 @@ use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
 use acestep_engine::Notice;
 use acestep_import::{
-    KNOWN_MODELS, Layout,
+    Layout,
+    acestep::MODELS,
     hub::{Access, Hub},
 };
 use acestep_music::Request;
@@ -64,7 +65,7 @@ fn home() -> Option<PathBuf> {
 
 /// Returns the name of the default model.
 pub(crate) fn model() -> String {
-    configured_model().unwrap_or_else(|| KNOWN_MODELS[0].name.to_owned())
+    configured_model().unwrap_or_else(|| MODELS[0].name.to_owned())
 }
 
 /// Returns the configured model, if one is set.

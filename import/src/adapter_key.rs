@@ -83,8 +83,8 @@ const ENDINGS: &[(&str, Role)] = &[
     (".alpha", Role::Alpha),
 ];
 
-/// (Ending in lower case, description). These would change the sound, so they must not be ignored
-/// silently.
+/// (Ending in lower case, or the start of a part of the name if its last character is `_` or `.`;
+/// description). These would change the sound, so they must not be ignored silently.
 const REFUSED: &[(&str, &str)] = &[
     (".lora_mid", "a Tucker decomposition"),
     (".lokr_t2", "a Tucker decomposition"),
@@ -102,10 +102,6 @@ const REFUSED: &[(&str, &str)] = &[
     (".b1", "a GLoRA"),
     (".b2", "a GLoRA"),
     (".on_input", "an IA3"),
-];
-
-/// (Start of a part of the name, in lower case; description).
-const REFUSED_FAMILIES: &[(&str, &str)] = &[
     (".modules_to_save.", "a module that was trained as a whole"),
     (".oft_", "an OFT"),
     (".boft_", "a BOFT"),
@@ -141,13 +137,15 @@ pub(super) fn read(key: &str) -> Key<'_> {
     }
     // PEFT writes `oft_R` and LyCORIS has written `oft_blocks`, so the case is ignored.
     let small = key.to_ascii_lowercase();
-    let ending = |(ending, what): &(&str, &'static str)| {
-        let (module, rest) = split(&small, ending)?;
-        is_rest(rest).then_some((module.len(), *what))
-    };
-    let family = |(begin, what): &(&str, &'static str)| Some((small.rfind(begin)?, *what));
-    let found = REFUSED.iter().find_map(ending);
-    match found.or_else(|| REFUSED_FAMILIES.iter().find_map(family)) {
+    let found = REFUSED.iter().find_map(|(pattern, what)| {
+        let at = if pattern.ends_with(['_', '.']) {
+            small.rfind(pattern)
+        } else {
+            split(&small, pattern).filter(|(_, rest)| is_rest(rest)).map(|(module, _)| module.len())
+        };
+        Some((at?, *what))
+    });
+    match found {
         Some((at, what)) => {
             let part = key[at + 1..].split('.').next().unwrap_or_default();
             Key::Refused(format!("{what} (`{part}`)"))

@@ -19,7 +19,8 @@ use burn::{
 use burn_store::{ModuleSnapshot, TensorSnapshot, TensorSnapshotError};
 
 use crate::{
-    Error, Part, Tensors, adapter::Shared, error::Names, fold::fold, safetensors::is_beyond_f16,
+    Error, Tensors, adapter::Shared, error::Names, fold::fold, names::TensorNames,
+    safetensors::is_beyond_f16,
 };
 
 /// Source of a parameter's value.
@@ -84,15 +85,18 @@ impl Source {
     }
 }
 
-/// Returns the parameters of `part` in the files: module path to source.
+/// Returns the parameters of the network with these `names` in the files: module path to source.
 ///
 /// # Errors
 /// [`Error::HalfWeightNorm`], [`Error::SameParameter`], [`Error::WrongDtype`],
 /// [`Error::WrongShape`] for a `g` that does not fit its `v`.
-pub(crate) fn sources(tensors: &Tensors, part: Part) -> Result<BTreeMap<String, Source>, Error> {
+pub(crate) fn sources(
+    tensors: &Tensors,
+    names: &TensorNames,
+) -> Result<BTreeMap<String, Source>, Error> {
     let mut sources = BTreeMap::<String, Source>::new();
     for name in tensors.names() {
-        let Some(mut path) = part.path_of(name) else { continue };
+        let Some(mut path) = names.path_of(name) else { continue };
         tensors.check_dtype(name)?;
         let pair = |other: String| match tensors.has(&other) {
             true => Ok(other),
@@ -138,9 +142,9 @@ fn check_g(tensors: &Tensors, g: &str, v: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// Errors of [`sources`].
-pub(crate) fn size(tensors: &Tensors, part: Part) -> Result<PartSize, Error> {
+pub(crate) fn size(tensors: &Tensors, names: &TensorNames) -> Result<PartSize, Error> {
     let mut size = PartSize { parameters: 0, file_bytes: 0 };
-    for source in sources(tensors, part)?.values() {
+    for source in sources(tensors, names)?.values() {
         size.parameters += tensors.shape(source.name())?.iter().product::<usize>() as u64;
         size.file_bytes += source.names().map(|name| tensors.bytes(name)).sum::<u64>();
     }
@@ -197,7 +201,7 @@ impl<B: burn::tensor::backend::Backend> ModuleVisitor<B> for Expected {
 fn check<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
-    part: Part,
+    names: &TensorNames,
     sources: &BTreeMap<String, Source>,
 ) -> Result<BTreeMap<String, Parameter>, Error> {
     let mut expected = Expected::default();
@@ -207,11 +211,11 @@ fn check<B: Backend, M: Module<B>>(
     let missing: Vec<_> = expected
         .keys()
         .filter(|path| !sources.contains_key(*path))
-        .map(|path| part.name_of(path))
+        .map(|path| names.name_of(path))
         .collect();
     if !missing.is_empty() {
         let path = tensors.path().to_owned();
-        return Err(Error::MissingTensors { path, part: part.name(), names: Names(missing) });
+        return Err(Error::MissingTensors { path, part: names.noun, names: Names(missing) });
     }
     let unused: Vec<_> = sources
         .iter()
@@ -219,7 +223,7 @@ fn check<B: Backend, M: Module<B>>(
         .flat_map(|(_, source)| source.names().map(str::to_owned))
         .collect();
     if !unused.is_empty() {
-        return Err(unused_tensors(tensors, part.name(), unused));
+        return Err(unused_tensors(tensors, names.noun, unused));
     }
     for (path, source) in sources {
         let expected = &expected[path].shape;
@@ -230,29 +234,32 @@ fn check<B: Backend, M: Module<B>>(
     Ok(expected)
 }
 
-/// Returns the paths and shapes of the parameters of `part` in the files.
+/// Returns the paths and shapes of the parameters of the network with these `names` in the files.
 ///
 /// # Errors
 /// Errors of [`sources`].
-pub(crate) fn shapes(tensors: &Tensors, part: Part) -> Result<Vec<(String, Vec<usize>)>, Error> {
+pub(crate) fn shapes(
+    tensors: &Tensors,
+    names: &TensorNames,
+) -> Result<Vec<(String, Vec<usize>)>, Error> {
     let shape = |(path, source): (String, Source)| {
         let shape = tensors.shape(source.name())?.to_vec();
         Ok((path, shape))
     };
-    sources(tensors, part)?.into_iter().map(shape).collect()
+    sources(tensors, names)?.into_iter().map(shape).collect()
 }
 
-/// Merges the adapted weights of `part` to measure the change of `adapters` in `dtype`.
+/// Merges the adapted weights of the network with these `names` to measure the change of `adapters` in `dtype`.
 ///
 /// # Errors
 /// Errors of [`load`].
 pub(crate) fn measure(
     tensors: &Tensors,
-    part: Part,
+    names: &TensorNames,
     dtype: DType,
     adapters: &Shared,
 ) -> Result<(), Error> {
-    let sources = sources(tensors, part)?;
+    let sources = sources(tensors, names)?;
     let mut changed = sources.iter().filter(|(path, _)| adapters.change(path));
     changed.try_for_each(|(path, source)| {
         let weight = source.read(tensors, tensors.shape(source.name())?.to_vec(), DType::F32)?;
@@ -267,16 +274,16 @@ fn values(source: &Source, tensors: &Tensors) -> Result<Vec<f32>, Error> {
     Ok(source.read(tensors, shape, DType::F32)?.to_vec().expect("it was read as f32"))
 }
 
-/// Compares the names and shapes of `module`'s parameters with the tensors of `part`.
+/// Compares the names and shapes of `module`'s parameters with the tensors of the network with these `names`.
 ///
 /// # Errors
 /// An error that names the tensors that are missing, unused, or of another shape or type.
 pub(crate) fn compare<B: Backend, M: Module<B>>(
     module: &M,
     tensors: &Tensors,
-    part: Part,
+    names: &TensorNames,
 ) -> Result<(), Error> {
-    check(module, tensors, part, &sources(tensors, part)?).map(drop)
+    check(module, tensors, names, &sources(tensors, names)?).map(drop)
 }
 
 /// Returns the error for tensors that no network uses.
@@ -309,7 +316,7 @@ impl<B: Backend> ModuleMapper<B> for Rounding<'_> {
     }
 }
 
-/// Fills `module` with the tensors of `part`, in a network of `dtype`, changed by `adapters`.
+/// Fills `module` with the tensors of the network with these `names`, in a network of `dtype`, changed by `adapters`.
 ///
 /// # Errors
 /// An error that names the tensors that are missing, unused, unreadable, or of another shape or
@@ -317,12 +324,12 @@ impl<B: Backend> ModuleMapper<B> for Rounding<'_> {
 pub(crate) fn load<B: Backend, M: Module<B>>(
     mut module: M,
     tensors: &Arc<Tensors>,
-    part: Part,
+    names: &TensorNames,
     dtype: DType,
     adapters: Option<&Shared>,
 ) -> Result<M, Error> {
-    let sources = sources(tensors, part)?;
-    let parameters = check(&module, tensors, part, &sources)?;
+    let sources = sources(tensors, names)?;
+    let parameters = check(&module, tensors, names, &sources)?;
 
     let rounded = parameters.iter().filter(|(_, parameter)| {
         kept_as::<B>(&parameter.name, &parameter.layer, dtype) == DType::I8
@@ -381,7 +388,8 @@ pub(crate) fn load<B: Backend, M: Module<B>>(
     // `check` has excluded all other errors.
     assert!(
         result.errors.is_empty() && result.missing.is_empty() && result.unused.is_empty(),
-        "the {part} was not applied as checked: {:?} {:?} {:?}",
+        "the {} was not applied as checked: {:?} {:?} {:?}",
+        names.noun,
         result.errors,
         result.missing,
         result.unused

@@ -1,30 +1,32 @@
-//! [`Folder`]: the three directories of a model as one [`Checkpoint`].
+//! [`AceStep`]: the three directories of a model as one [`Checkpoint`].
 
 use std::path::{Path, PathBuf};
 
-use acestep_model::{Backend, Checkpoint, Configs, Place, acestep, oobleck, qwen3};
+use acestep_model::{
+    Backend, Checkpoint, CheckpointError, Configs, ModelFiles, Place, acestep, oobleck, qwen3,
+};
 use burn::tensor::{DType, Tensor};
 
 use crate::{
-    Adapter, Adapters, Directory, DitFolder, Error, ModelPaths, Origin, Part, PartSize,
-    TextEncoderFolder, VaeFolder,
+    Adapter, Adapters, Directory, DitDir, Error, ModelPaths, Network, Origin, PartSize,
+    TextEncoderDir, VaeDir,
     built_in::{self, BuiltIn},
+    families::acestep::Kind,
     foreign,
-    kind::Kind,
     origin::notices,
 };
 
 /// A model's networks, read from the released directory layout or an equivalent of it.
 #[derive(Debug)]
-pub struct Folder {
+pub struct AceStep {
     name: String,
     configs: Configs,
-    dit: DitFolder,
-    vae: VaeFolder,
-    text_encoder: TextEncoderFolder,
+    dit: DitDir,
+    vae: VaeDir,
+    text_encoder: TextEncoderDir,
 }
 
-impl Folder {
+impl AceStep {
     /// Opens the directories in `paths`.
     ///
     /// # Errors
@@ -42,16 +44,16 @@ impl Folder {
     /// Opens three directories, which may be built into the program.
     ///
     /// # Errors
-    /// As [`Folder::open`].
+    /// As [`AceStep::open`].
     pub fn from_directories(
         name: String,
         dit: Directory,
         vae: Directory,
         text_encoder: Directory,
     ) -> Result<Self, Error> {
-        let dit = DitFolder::open(dit)?;
-        let vae = VaeFolder::open(vae)?;
-        let text_encoder = TextEncoderFolder::open(text_encoder)?;
+        let dit = DitDir::open(dit)?;
+        let vae = VaeDir::open(vae)?;
+        let text_encoder = TextEncoderDir::open(text_encoder)?;
         let configs = Configs {
             dit: dit.config().clone(),
             text_encoder: text_encoder.weights().config().clone(),
@@ -91,7 +93,22 @@ impl Folder {
         &self.configs
     }
 
-    /// Returns the directory of the diffusion transformer.
+    /// Returns the opened directory of the diffusion transformer.
+    pub fn dit_dir(&self) -> &DitDir {
+        &self.dit
+    }
+
+    /// Returns the opened directory of the text encoder.
+    pub fn text_encoder_dir(&self) -> &TextEncoderDir {
+        &self.text_encoder
+    }
+
+    /// Returns the opened directory of the autoencoder.
+    pub fn vae_dir(&self) -> &VaeDir {
+        &self.vae
+    }
+
+    /// Returns the path of the diffusion transformer's directory.
     pub fn path(&self) -> &Path {
         self.dit.directory().root()
     }
@@ -118,37 +135,37 @@ impl Folder {
         text_encoder.chain(rest).map(Path::to_owned).collect()
     }
 
-    /// Returns the number of parameters and file bytes of `part`; 0 for the language model.
+    /// Returns the number of parameters and file bytes of `network`; 0 for the language model.
     ///
     /// # Errors
-    /// None after a successful [`Folder::open`], which checks the same.
-    pub fn size(&self, part: Part) -> Result<PartSize, Error> {
-        match part {
-            Part::TextEncoder => self.text_encoder.weights().size(part),
-            Part::Conditioner | Part::AudioCodec | Part::Dit => self.dit.size(part),
-            Part::VaeDecoder | Part::VaeEncoder => self.vae.size(part),
-            Part::LanguageModel => Ok(PartSize { parameters: 0, file_bytes: 0 }),
+    /// None after a successful [`AceStep::open`], which checks the same.
+    pub fn size(&self, network: Network) -> Result<PartSize, Error> {
+        match network {
+            Network::TextEncoder => self.text_encoder.weights().size(network),
+            Network::Conditioner | Network::AudioCodec | Network::Dit => self.dit.size(network),
+            Network::VaeDecoder | Network::VaeEncoder => self.vae.size(network),
+            Network::LanguageModel => Ok(PartSize { parameters: 0, file_bytes: 0 }),
         }
     }
 
-    /// Returns an error if the model does not have `part`: see [`DitFolder::require`].
+    /// Returns an error if the model does not have `network`: see [`DitDir::require`].
     ///
     /// # Errors
     /// [`Error::MissingPiece`], which tells what works without it.
-    pub fn require(&self, part: Part) -> Result<(), Error> {
-        self.dit.require(part)
+    pub fn require(&self, network: Network) -> Result<(), Error> {
+        self.dit.require(network)
     }
 
-    /// Compares the headers of all files with the networks of `parts`, so that errors are found
+    /// Compares the headers of all files with the networks of `networks`, so that errors are found
     /// before the first network is read or run. It reads the tokenizer and the latent of silence,
     /// but does not read or initialise weights.
     ///
     /// # Errors
-    /// Names the missing, unused or mismatched tensors, or the missing part.
-    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
-        self.text_encoder.check::<B>(device, parts)?;
-        self.dit.check::<B>(device, parts)?;
-        self.vae.check::<B>(device, parts)
+    /// Names the missing, unused or mismatched tensors, or the missing network.
+    pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
+        self.text_encoder.check::<B>(device, networks)?;
+        self.dit.check::<B>(device, networks)?;
+        self.vae.check::<B>(device, networks)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer whenever it is read.
@@ -174,63 +191,63 @@ impl Folder {
         self.dit.adapters()
     }
 
-    /// True if the model was distilled to few steps without guidance; see [`DitFolder::is_turbo`].
+    /// True if the model was distilled to few steps without guidance; see [`DitDir::is_turbo`].
     pub fn is_turbo(&self) -> bool {
         self.dit.is_turbo()
     }
 }
 
-impl<B: Backend> Checkpoint<B> for Folder {
-    type Error = Error;
-
+impl ModelFiles for AceStep {
     fn configs(&self) -> &Configs {
         &self.configs
     }
 
-    fn unchanged(&self) -> Result<(), Error> {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
         self.text_encoder.weights().unchanged()?;
         self.dit.unchanged()?;
-        self.vae.unchanged()
+        Ok(self.vae.unchanged()?)
     }
 
-    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
-        self.text_encoder.token_ids(text, max_tokens)
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, CheckpointError> {
+        Ok(self.text_encoder.token_ids(text, max_tokens)?)
     }
 
-    fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
-        self.text_encoder.text_of(ids)
+    fn text_of(&self, ids: &[u32]) -> Result<String, CheckpointError> {
+        Ok(self.text_encoder.text_of(ids)?)
     }
 
-    fn pad_token_id(&self) -> Result<u32, Error> {
+    fn pad_token_id(&self) -> Result<u32, CheckpointError> {
         Ok(self.text_encoder.tokenizer()?.end_of_text())
     }
+}
 
-    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Error> {
-        self.dit.silence_latent(device)
+impl<B: Backend> Checkpoint<B> for AceStep {
+    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, CheckpointError> {
+        Ok(self.dit.silence_latent(device)?)
     }
 
-    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
-        self.text_encoder.model(place)
+    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, CheckpointError> {
+        Ok(self.text_encoder.model(place)?)
     }
 
-    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, Error> {
-        self.dit.conditioner(place)
+    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, CheckpointError> {
+        Ok(self.dit.conditioner(place)?)
     }
 
-    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, Error> {
-        self.dit.audio_codec(place)
+    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, CheckpointError> {
+        Ok(self.dit.audio_codec(place)?)
     }
 
-    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
-        self.dit.dit(place)
+    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, CheckpointError> {
+        Ok(self.dit.dit(place)?)
     }
 
-    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
-        self.vae.decoder(place)
+    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, CheckpointError> {
+        Ok(self.vae.decoder(place)?)
     }
 
-    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
-        self.vae.encoder(place)
+    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, CheckpointError> {
+        Ok(self.vae.encoder(place)?)
     }
 }
 
@@ -238,10 +255,10 @@ impl BuiltIn {
     /// Opens the model.
     ///
     /// # Errors
-    /// None, except for a bug: its files are part of the program.
-    pub fn open(&self) -> Result<Folder, Error> {
+    /// None, except for a bug: its files are network of the program.
+    pub fn open(&self) -> Result<AceStep, Error> {
         let [dit, vae, text_encoder] = self.directories.clone();
-        Folder::from_directories(self.name.to_owned(), dit, vae, text_encoder)
+        AceStep::from_directories(self.name.to_owned(), dit, vae, text_encoder)
     }
 }
 
@@ -249,7 +266,7 @@ impl BuiltIn {
 ///
 /// # Errors
 /// Errors of [`BuiltIn::open`].
-pub fn open_tiny() -> Result<Folder, Error> {
+pub fn open_tiny() -> Result<AceStep, Error> {
     built_in::tiny().open()
 }
 

@@ -10,7 +10,7 @@ use std::{
 use burn::tensor::TensorData;
 
 use crate::{
-    Error, Part,
+    Error,
     mapped::{Bytes, Mapped},
     pointer,
     safetensors::Tensors,
@@ -69,8 +69,8 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     /// always generated.
     fn missing(&self) -> Error;
 
-    /// Returns the error for `part`, if it is an optional network that is missing.
-    fn lack_of(&self, part: Part) -> Option<Error>;
+    /// Returns the error for `network`, a noun, if it is an optional network that is missing.
+    fn lack_of(&self, network: &str) -> Option<Error>;
 
     /// Returns the latent of silence, `[1, T, C]`.
     ///

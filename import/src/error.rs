@@ -6,7 +6,7 @@ use std::{fmt, io, path::PathBuf};
 
 use acestep_model::ConfigError;
 
-use crate::known::KnownModel;
+use crate::families::Release;
 pub use adapter::AdapterError;
 
 mod adapter;
@@ -86,7 +86,7 @@ pub enum Error {
         /// The remedy.
         remedy: String,
         /// The model, if it is a published one.
-        known: Option<&'static KnownModel>,
+        known: Option<&'static Release>,
         /// The name, if it is unknown.
         unknown: Option<Box<Unknown>>,
     },

@@ -21,8 +21,8 @@ use std::{
 use burn::tensor::TensorData;
 
 use crate::{
-    Directory, Error, Format, Part, Tensors, directory::StandIn, error::Places, kind::Kind,
-    pointer, silence,
+    Directory, Error, Format, Network, Tensors, directory::StandIn, error::Places,
+    families::acestep::Kind, pointer, silence,
 };
 
 mod comfy;
@@ -60,7 +60,7 @@ pub(crate) struct Foreign {
 /// A missing network.
 #[derive(Debug, Clone)]
 struct Lack {
-    part: Part,
+    network: Network,
     looked_for: Vec<PathBuf>,
     remedy: String,
 }
@@ -104,11 +104,12 @@ impl StandIn for Foreign {
         pieces::no_tokenizer(&self.root, &self.looked_for, &self.tried)
     }
 
-    fn lack_of(&self, part: Part) -> Option<Error> {
-        let Lack { looked_for, remedy, .. } = self.lacks.as_ref().filter(|of| of.part == part)?;
+    fn lack_of(&self, network: &str) -> Option<Error> {
+        let Lack { network, looked_for, remedy } =
+            self.lacks.as_ref().filter(|of| of.network.name() == network)?;
         Some(Error::MissingPiece {
             path: self.root.clone(),
-            piece: part.name(),
+            piece: network.name(),
             looked_for: Places(looked_for.clone()),
             tried: Vec::new(),
             remedy: remedy.clone(),

@@ -1,20 +1,24 @@
-//! The header of a safetensors file.
+//! The header of a safetensors file, read by the crate `safetensors`.
 //!
 //! `u64 length (little-endian) | JSON of that length | tensors, one after the other without gaps`.
 //!
-//! The JSON maps a name to `{"dtype": "BF16", "shape": [..], "data_offsets": [begin, end]}`;
-//! offsets start at the end of the header, and `__metadata__` is free text. We parse it ourselves,
-//! because error messages must name the tensor.
+//! The crate checks types, shapes and offsets. Added here: the length of the file, with the message
+//! for a cut one, and repeated names, of which the crate takes the last.
 //!
 //! Source: <https://github.com/huggingface/safetensors#format>.
 
-use std::{collections::BTreeMap, fmt, ops::Range, path::Path};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::Range,
+    path::Path,
 };
-use serde_json::Value;
+
+use safetensors::tensor::Metadata;
+use serde::{
+    Deserializer as _,
+    de::{Error as _, IgnoredAny, MapAccess, Visitor},
+};
 
 use crate::{Error, pointer};
 
@@ -33,11 +37,31 @@ pub(crate) struct Entry {
     pub(crate) range: Range<usize>,
 }
 
-/// Parses the header of the file with content `bytes`.
+/// Returns the tensors of the file with content `bytes`, by name.
 ///
 /// # Errors
 /// A message that names `path`, for every invalid header or length.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>, Error> {
+    let (start, header) = read(path, bytes)?;
+    let entry = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
+        let (begin, end) = info.data_offsets;
+        let (dtype, shape) = (info.dtype.to_string(), info.shape.clone());
+        (name, Entry { dtype, shape, range: start + begin..start + end })
+    };
+    Ok(header.tensors().into_iter().map(entry).collect())
+}
+
+/// Returns the free text of the file with content `bytes`: pairs of a key and a value.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn metadata(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Error> {
+    let (_, header) = read(path, bytes)?;
+    Ok(header.metadata().clone().unwrap_or_default().into_iter().collect())
+}
+
+/// Returns the start of the data and the checked header.
+fn read(path: &Path, bytes: &[u8]) -> Result<(usize, Metadata), Error> {
     let broken = |reason: String| Error::BadHeader { path: path.to_owned(), reason };
     let found = bytes.len() as u64;
     pointer::refuse(path, bytes)?;
@@ -49,109 +73,38 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Entry>
     }
     let start = LENGTH_BYTES + claimed as usize;
     let text = bytes.get(LENGTH_BYTES..start).ok_or_else(|| cut(start as u64))?;
-    let text = str::from_utf8(text).map_err(|error| broken(format!("not UTF-8: {error}")))?;
-    let Fields(fields) =
-        serde_json::from_str(text).map_err(|error| broken(format!("not JSON: {error}")))?;
-
-    let mut entries = BTreeMap::new();
-    for (name, value) in fields {
-        if name == "__metadata__" {
-            continue;
-        }
-        let entry = entry(value, start).map_err(|why| broken(format!("tensor `{name}`: {why}")))?;
-        if entries.insert(name.clone(), entry).is_some() {
-            return Err(broken(format!("tensor `{name}` is described twice")));
-        }
-    }
-    let end = check_gaps(&entries, start).map_err(broken)?;
-    match found {
-        _ if found < end => Err(cut(end)),
-        _ if found > end => Err(Error::TooLong { path: path.to_owned(), needed: end, found }),
-        _ => Ok(entries),
+    // Not `SafeTensors::read_metadata`: its sum of the sizes can overflow, which panics.
+    let header: Metadata = serde_json::Deserializer::from_slice(text)
+        .deserialize_map(Names)
+        .and_then(|()| serde_json::from_slice(text))
+        .map_err(|error| broken(error.to_string()))?;
+    let end = start.checked_add(header.data_len()).map(|end| end as u64);
+    match end.ok_or_else(|| broken("its tensors are too large".to_owned()))? {
+        end if found < end => Err(cut(end)),
+        end if found > end => Err(Error::TooLong { path: path.to_owned(), needed: end, found }),
+        _ => Ok((start, header)),
     }
 }
 
-/// The keys of the header in order, including repeated ones.
-struct Fields(Vec<(String, Value)>);
+/// Refuses a map with a repeated key.
+struct Names;
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Fields;
+impl<'de> Visitor<'de> for Names {
+    type Value = ();
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a map of tensors")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of tensors")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Fields(pairs))
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = BTreeSet::new();
+        while let Some((name, IgnoredAny)) = map.next_entry::<String, _>()? {
+            if let Some(name) = names.replace(name) {
+                return Err(A::Error::custom(format_args!("tensor `{name}` is described twice")));
             }
         }
-        deserializer.deserialize_map(Pairs)
+        Ok(())
     }
-}
-
-#[derive(Deserialize)]
-struct RawEntry {
-    dtype: String,
-    shape: Vec<usize>,
-    data_offsets: [usize; 2],
-}
-
-/// Parses one tensor's description; `start` is the start of the data.
-fn entry(value: Value, start: usize) -> Result<Entry, String> {
-    let raw: RawEntry = serde_json::from_value(value).map_err(|error| error.to_string())?;
-    let bits = bits(&raw.dtype).ok_or_else(|| format!("type `{}` is not known", raw.dtype))?;
-    let [begin, end] = raw.data_offsets;
-    let size = raw
-        .shape
-        .iter()
-        .try_fold(bits, |product, &size| product.checked_mul(size))
-        .ok_or_else(|| format!("shape {:?} is too large", raw.shape))?;
-    if end.checked_sub(begin).and_then(|bytes| bytes.checked_mul(8)) != Some(size) {
-        return Err(format!(
-            "bytes {begin} to {end} are not the size of {} {:?}",
-            raw.dtype, raw.shape
-        ));
-    }
-    let range = begin.checked_add(start).zip(end.checked_add(start));
-    let (begin, end) = range.ok_or("its offsets are too large")?;
-    Ok(Entry { dtype: raw.dtype, shape: raw.shape, range: begin..end })
-}
-
-/// Returns the bits of one element. It also knows types that are not weights, so that their error
-/// is the message about weights.
-fn bits(dtype: &str) -> Option<usize> {
-    Some(match dtype {
-        "F4" => 4,
-        "BOOL" | "U8" | "I8" | "F8_E5M2" | "F8_E4M3" | "F8_E8M0" => 8,
-        "I16" | "U16" | "F16" | "BF16" => 16,
-        "I32" | "U32" | "F32" => 32,
-        "I64" | "U64" | "F64" | "C64" => 64,
-        _ => return None,
-    })
-}
-
-/// Checks that the tensors fill the file without gap or overlap; returns their end.
-fn check_gaps(entries: &BTreeMap<String, Entry>, start: usize) -> Result<u64, String> {
-    let mut ranges: Vec<_> =
-        entries.iter().map(|(name, entry)| (entry.range.start, entry.range.end, name)).collect();
-    ranges.sort_unstable();
-    let mut at = start;
-    for (begin, end, name) in ranges {
-        if begin != at {
-            return Err(format!(
-                "tensor `{name}` begins at byte {begin}, the one before it ends at {at}"
-            ));
-        }
-        at = end;
-    }
-    Ok(at as u64)
 }
 
 #[cfg(test)]
@@ -180,49 +133,50 @@ mod tests {
         for (header, data, says) in [
             (one, 7, "`w.safetensors` is cut: it has 69 bytes and its header speaks of 70"),
             (one, 9, "`w.safetensors` is too long: it has 71 bytes and its header speaks of 70"),
-            ("{", 0, "not JSON: EOF while parsing"),
+            ("{", 0, "EOF while parsing"),
             ("[1]", 0, "expected a map of tensors"),
-            (r#"{"a":1}"#, 0, "tensor `a`: invalid type"),
+            (r#"{"a":1}"#, 0, "expected struct TensorInfo"),
             (
                 r#"{"a":{"dtype":"Q4_K","shape":[2],"data_offsets":[0,8]}}"#,
                 8,
-                "tensor `a`: type `Q4_K` is not known",
+                "unknown variant `Q4_K`",
             ),
             (
                 r#"{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}"#,
                 8,
-                "tensor `a`: bytes 0 to 8 are not the size of F32 [3]",
+                "invalid shape, data type, or offset for tensor",
             ),
             (
                 r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}"#,
                 8,
-                "tensor `a`: bytes 8 to 0 are not the size of F32 [2]",
+                "invalid offset for tensor `a`",
             ),
             (
                 r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}}"#,
                 8,
-                "tensor `a`: shape [4294967296, 4294967296] is too large",
+                "overflow computing buffer size",
             ),
             (
                 r#"{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}"#,
                 8,
-                "tensor `a`: invalid value",
+                "invalid value: integer `-2`",
             ),
             (
                 r#"{"a":{"dtype":"F32","shape":[0],"data_offsets":[18446744073709551615,18446744073709551615]}}"#,
                 8,
-                "tensor `a`: its offsets are too large",
+                "invalid offset for tensor `a`",
             ),
             (
                 r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#,
                 12,
-                "tensor `a` begins at byte 67, the one before it ends at 63",
+                "invalid offset for tensor `a`",
             ),
             (
-                r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
-                2,
+                r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}}"#,
+                1,
                 "tensor `a` is described twice",
             ),
+            (r#"{"__metadata__":{"format":1}}"#, 0, "expected a string"),
         ] {
             let message = message(header, data);
             assert!(message.contains(says), "{header}: {message}");
@@ -255,6 +209,31 @@ mod tests {
         let mut bytes = file("{\"a\":1}", 0);
         bytes[10] = 0xFF;
         let error = parse(Path::new("w"), &bytes).expect_err("not UTF-8");
-        assert!(error.to_string().contains("not UTF-8"), "{error}");
+        assert!(error.to_string().contains("invalid unicode code point"), "{error}");
+    }
+
+    /// Each size is allowed; their sum and the header are more than a number can hold.
+    #[test]
+    fn tensors_whose_sizes_overflow_together_are_refused() {
+        let most = u64::MAX / 8;
+        let mut ends: Vec<u64> = (0..=8).map(|i| i * most).collect();
+        ends.push(u64::MAX);
+        let tensors = ends.windows(2).enumerate().map(|(i, ends)| {
+            let [begin, end] = [ends[0], ends[1]];
+            format!(
+                r#""t{i}":{{"dtype":"U8","shape":[{}],"data_offsets":[{begin},{end}]}}"#,
+                end - begin
+            )
+        });
+        let header = format!("{{{}}}", tensors.collect::<Vec<_>>().join(","));
+        assert!(message(&header, 0).contains("its tensors are too large"), "{header}");
+    }
+
+    #[test]
+    fn the_free_text_is_pairs_and_no_tensor() {
+        let bytes = file(r#"{"__metadata__":{"format":"pt","a":"b"}}"#, 0);
+        let pairs = metadata(Path::new("w"), &bytes).expect("a header");
+        let expected = [("a", "b"), ("format", "pt")].map(|(k, v)| (k.into(), v.into()));
+        assert_eq!(pairs, BTreeMap::from(expected));
     }
 }

@@ -9,7 +9,6 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `pieces` | the directories and repositories of a model |
 //! | `pins` | the pulled commits, so that another program cannot change a song's model |
 //! | `remote` | queries to the hub, with hf-hub |
 //! | `transfer` | the download of one file |
@@ -26,7 +25,6 @@ use std::path::{Path, PathBuf};
 pub use checksum::Checksum;
 pub use error::HubError;
 pub use local::{Installed, Removed, State, Verified};
-pub use pieces::Piece;
 pub use pins::{Pin, Pins};
 pub use pull::{Event, Here, Pull};
 pub use remote::{Access, Published, Remote, RemoteFile};
@@ -36,12 +34,13 @@ pub(crate) mod checksum;
 mod disk;
 mod error;
 mod local;
-mod pieces;
 mod pins;
 mod pull;
 mod remote;
 mod transfer;
 mod wanted;
+
+use crate::Release;
 
 #[cfg(test)]
 mod tests;
@@ -88,32 +87,32 @@ impl Hub {
         self.blob(repo, checksum).with_extension("part")
     }
 
-    /// Returns the searched place of `piece`, as a pattern for messages.
-    pub(crate) fn pattern(&self, piece: &Piece) -> PathBuf {
-        self.snapshot(piece.repo, "*").join(piece.prefix)
+    /// Returns the searched place of `release`, as a pattern for messages.
+    pub(crate) fn pattern(&self, release: &Release) -> PathBuf {
+        self.snapshot(release.repo, "*").join(release.prefix)
     }
 
-    /// Finds a complete `piece`: at the pulled commit, else at the last commit that another program
+    /// Finds a complete `release`: at the pulled commit, else at the last commit that another program
     /// fetched, else at any commit with its configuration and weights.
     ///
     /// Unreadable pins count as none here; [`Pins::read`] reports them.
-    pub fn find(&self, piece: &Piece) -> Option<Installed> {
-        match self.state(piece) {
+    pub fn find(&self, release: &Release) -> Option<Installed> {
+        match self.state(release) {
             State::Whole(installed) => Some(installed),
             State::Absent | State::Broken(..) => None,
         }
     }
 
-    /// Returns the place of `piece` if another program fetched it.
-    fn of_others(&self, piece: &Piece) -> Option<Installed> {
-        let repository = self.repository(piece.repo);
+    /// Returns the place of `release` if another program fetched it.
+    fn of_others(&self, release: &Release) -> Option<Installed> {
+        let repository = self.repository(release.repo);
         let main = std::fs::read_to_string(repository.join("refs").join("main")).ok();
         let main = main.map(|commit| commit.trim().to_owned());
         let others = local::entries(&repository.join("snapshots")).unwrap_or_default();
         let others = others.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
         let mut commits = main.into_iter().chain(others).filter(|commit| !commit.is_empty());
         commits.find_map(|revision| {
-            let path = self.snapshot(piece.repo, &revision).join(piece.prefix);
+            let path = self.snapshot(release.repo, &revision).join(release.prefix);
             is_whole(&path).then_some(Installed { path, revision, pinned: false })
         })
     }

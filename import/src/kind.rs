@@ -4,32 +4,14 @@ use std::{ops::RangeInclusive, path::Path};
 
 use serde_json::Value;
 
-use crate::{Directory, Error, tokenizer::AUDIO_CODE_0};
-
-/// A network family, as declared in `config.json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Conditioner, audio codec and diffusion transformer.
-    Dit,
-    /// Text encoder.
-    TextEncoder,
-    /// The audio autoencoder.
-    Vae,
-    /// Language model.
-    LanguageModel,
-}
-
-impl Kind {
-    /// Returns a noun phrase for messages.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Dit => "a diffusion transformer of ACE-Step 1.5",
-            Self::TextEncoder => "a Qwen3 text encoder",
-            Self::Vae => "the Oobleck audio autoencoder",
-            Self::LanguageModel => "a language model of ACE-Step 1.5",
-        }
-    }
-}
+use crate::{
+    Directory, Error,
+    families::{
+        self,
+        acestep::{Kind, declared},
+    },
+    tokenizer::AUDIO_CODE_0,
+};
 
 /// Reads `config.json` of `directory`, which must be of the kind `wanted`.
 ///
@@ -64,24 +46,9 @@ pub(crate) fn config(directory: &Directory, wanted: Kind) -> Result<String, Erro
     }
 }
 
-/// True if model directories lie in the directory at `path`.
+/// True if published directories lie in the directory at `path`.
 pub(crate) fn holds_models(path: &Path) -> bool {
-    let inner = ["vae", "acestep-v15-turbo", "Qwen3-Embedding-0.6B", "acestep-5Hz-lm-1.7B"];
-    inner.iter().any(|name| path.join(name).is_dir())
-}
-
-/// Returns the declared kind of a config, or a description of what it declares instead. A language
-/// model declares the same as the text encoder.
-pub(crate) fn declared(config: &Value) -> Result<Kind, String> {
-    let text = |key: &str| config.get(key).and_then(Value::as_str);
-    match (text("model_type"), text("_class_name")) {
-        (Some("acestep"), _) => Ok(Kind::Dit),
-        (Some("qwen3"), _) => Ok(Kind::TextEncoder),
-        (_, Some("AutoencoderOobleck")) => Ok(Kind::Vae),
-        (_, Some(class)) => Err(format!("`{class}` in the format of diffusers")),
-        (Some(model_type), _) => Err(format!("a model of type `{model_type}`")),
-        (None, None) => Err("a model whose config.json does not say its type".into()),
-    }
+    families::all().any(|release| path.join(release.directory).is_dir())
 }
 
 /// Numbers of tokens of Qwen3's released text models: at least the base vocabulary, and fewer than

@@ -2,15 +2,17 @@
 
 use std::{path::Path, sync::OnceLock};
 
-use acestep_model::{self as model, Backend, LanguageCheckpoint, Place, qwen3};
+use acestep_model::{
+    self as model, Backend, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, qwen3,
+};
 
 use crate::{
-    Directory, Error, LanguageTokenizer, Origin, Part, PartSize,
+    Directory, Error, LanguageTokenizer, Network, Origin, PartSize,
     built_in::{self, BuiltIn},
-    kind::Kind,
+    families::acestep::Kind,
     layout::language,
     origin::notices,
-    single::Single,
+    single::NetworkDir,
 };
 
 /// The head's name in a file.
@@ -18,13 +20,13 @@ const HEAD: &str = "lm_head.weight";
 
 /// The directory of a 5 Hz language model, with its tokenizer.
 #[derive(Debug)]
-pub struct LanguageFolder {
+pub struct LanguageModelDir {
     name: String,
-    weights: Single<qwen3::Config>,
+    weights: NetworkDir<qwen3::Config>,
     tokenizer: OnceLock<LanguageTokenizer>,
 }
 
-impl LanguageFolder {
+impl LanguageModelDir {
     /// Opens the directory of a language model: parses the configuration and the headers. The
     /// tokenizer and the weights are read on first use.
     ///
@@ -35,12 +37,12 @@ impl LanguageFolder {
             Directory::Disk(_) | Directory::Foreign(_) => language::name_of(directory.root()),
             Directory::Embedded(root, _) => built_in::owner(root).to_owned(),
         };
-        let kind = (Kind::LanguageModel, Part::LanguageModel.name());
+        let kind = (Kind::LanguageModel, Network::LanguageModel.name());
         // transformers may save tied embeddings a second time as the head.
         let spare = |config: &qwen3::Config| config.tie_word_embeddings.then_some(HEAD);
-        let parts = [Part::LanguageModel];
+        let networks = [Network::LanguageModel];
         let weights =
-            Single::open_without(directory, kind, &parts, qwen3::Config::from_json, spare)?;
+            NetworkDir::open_without(directory, kind, &networks, qwen3::Config::from_json, spare)?;
         Ok(Self { name, weights, tokenizer: OnceLock::new() })
     }
 
@@ -79,7 +81,7 @@ impl LanguageFolder {
     /// # Errors
     /// None after a successful opening, which checks the same.
     pub fn size(&self) -> Result<PartSize, Error> {
-        self.weights.size(Part::LanguageModel)
+        self.weights.size(Network::LanguageModel)
     }
 
     /// Compares the headers with the network: every tensor must exist with its shape, and there
@@ -89,7 +91,7 @@ impl LanguageFolder {
     /// Names the tensors.
     pub fn check<B: Backend>(&self, device: &B::Device) -> Result<(), Error> {
         let module = qwen3::Causal::init(self.config(), device);
-        self.weights.compare::<B, _>(&module, Part::LanguageModel)
+        self.weights.compare::<B, _>(&module, Network::LanguageModel)
     }
 
     /// Reads the network.
@@ -98,7 +100,7 @@ impl LanguageFolder {
     /// If a tensor is missing, unused or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
         let module = qwen3::Causal::init(self.config(), &place.device);
-        self.weights.load(module, Part::LanguageModel, place)
+        self.weights.load(module, Network::LanguageModel, place)
     }
 
     /// Returns the tokenizer, whose ids all have a row in the embedding table. The first call reads
@@ -115,23 +117,23 @@ impl LanguageFolder {
     }
 }
 
-impl<B: Backend> LanguageCheckpoint<B> for LanguageFolder {
-    type Error = Error;
-
+impl LanguageFiles for LanguageModelDir {
     fn config(&self) -> &qwen3::Config {
         self.weights.config()
     }
 
-    fn tokenizer(&self) -> Result<&dyn model::Tokenizer, Error> {
+    fn tokenizer(&self) -> Result<&dyn model::Tokenizer, CheckpointError> {
         Ok(self.tokenizer()?)
     }
 
-    fn unchanged(&self) -> Result<(), Error> {
-        self.weights.unchanged()
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        Ok(self.weights.unchanged()?)
     }
+}
 
-    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Error> {
-        self.model(place)
+impl<B: Backend> LanguageCheckpoint<B> for LanguageModelDir {
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, CheckpointError> {
+        Ok(self.model(place)?)
     }
 }
 
@@ -140,8 +142,8 @@ impl BuiltIn {
     ///
     /// # Errors
     /// None, except for a bug: its files are part of the program.
-    pub fn open_language_model(&self) -> Result<LanguageFolder, Error> {
-        LanguageFolder::open(self.language_model.clone())
+    pub fn open_language_model(&self) -> Result<LanguageModelDir, Error> {
+        LanguageModelDir::open(self.language_model.clone())
     }
 }
 
@@ -149,7 +151,7 @@ impl BuiltIn {
 ///
 /// # Errors
 /// Errors of [`BuiltIn::open_language_model`].
-pub fn open_tiny_language_model() -> Result<LanguageFolder, Error> {
+pub fn open_tiny_language_model() -> Result<LanguageModelDir, Error> {
     built_in::tiny().open_language_model()
 }
 

@@ -3,13 +3,14 @@
 //! | module | contents |
 //! |---|---|
 //! | `layout` | the places of a model's directories, and their sources |
-//! | `kind`, `origin` | the kind of a directory, by its config.json; the format of its files |
-//! | `single` | one directory: [`DitFolder`], [`VaeFolder`] |
-//! | `text_encoder` | one directory with a tokenizer: [`TextEncoderFolder`] |
-//! | `checkpoint` | [`Folder`]: three directories as one `acestep_model::Checkpoint` |
-//! | `language` | [`LanguageFolder`]: a language model as one `acestep_model::LanguageCheckpoint` |
+//! | `kind`, `origin` | the check of a config.json; the format of a directory's files |
+//! | `single` | one directory: [`NetworkDir`], [`DitDir`], [`VaeDir`] |
+//! | `text_encoder` | one directory with a tokenizer: [`TextEncoderDir`] |
+//! | `checkpoint` | [`AceStep`]: three directories as one `acestep_model::Checkpoint` |
+//! | `language` | [`LanguageModelDir`]: a language model as one `acestep_model::LanguageCheckpoint` |
 //! | `built_in` | the checkpoints that are built into the program |
-//! | `names` | the tensors of each network |
+//! | `families` | published models, as data: [`Release`], kinds, names of tensors |
+//! | `names` | the mapping between names of tensors and parameters |
 //! | `apply` | loads tensors into a module, all or nothing |
 //! | `fold` | folds weight-norm pairs into plain weights |
 //! | `foreign` | other programs' files, as directories of the released layout |
@@ -27,6 +28,8 @@
 
 use std::path::Path;
 
+pub use acestep_model::acestep::Network;
+
 mod adapter;
 mod adapter_key;
 mod apply;
@@ -36,12 +39,12 @@ mod checkpoint;
 mod convert;
 mod directory;
 mod error;
+mod families;
 mod fold;
 mod foreign;
 mod header;
 pub mod hub;
 mod kind;
-mod known;
 mod language;
 mod language_tokenizer;
 mod layout;
@@ -63,33 +66,32 @@ mod testing;
 pub use adapter::{Adapter, AdapterError, Adapters, Fitted};
 pub use apply::PartSize;
 pub use built_in::{BUILT_IN_MODELS, BuiltIn, DEMO, TINY, built_in};
-pub use checkpoint::{Folder, open_tiny};
+pub use checkpoint::{AceStep, open_tiny};
 pub use directory::{Directory, Format, StandIn};
 pub use error::{Error, Names, Places, Unknown};
-pub use kind::Kind;
-pub use known::{
-    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, TEXT_ENCODER, VAE,
+pub use families::{
+    Release,
+    acestep::{self, Kind},
 };
-pub use language::{LanguageFolder, open_tiny_language_model};
+pub use language::{LanguageModelDir, open_tiny_language_model};
 pub use language_tokenizer::LanguageTokenizer;
-pub use layout::{Layout, ModelPaths, language::LanguagePath};
+pub use layout::{Layout, language::LanguagePath, model::ModelPaths};
 pub use mapped::Bytes;
-pub use names::Part;
 pub use origin::Origin;
 pub use safetensors::Tensors;
-pub use single::{DitFolder, Single, VaeFolder};
-pub use text_encoder::TextEncoderFolder;
+pub use single::{DitDir, NetworkDir, VaeDir};
+pub use text_encoder::TextEncoderDir;
 pub use tokenizer::TextTokenizer;
 
 /// Opens the model called `choice`: one [inside the program](built_in), or the result of
 /// [`Layout::resolve`].
 ///
 /// # Errors
-/// Errors of [`Layout::resolve`] and [`Folder::open`].
-pub fn open(choice: &str, layout: &Layout) -> Result<Folder, Error> {
+/// Errors of [`Layout::resolve`] and [`AceStep::open`].
+pub fn open(choice: &str, layout: &Layout) -> Result<AceStep, Error> {
     match built_in(choice) {
         Some(model) => model.open(),
-        None => Folder::open(&layout.resolve(choice)?),
+        None => AceStep::open(&layout.resolve(choice)?),
     }
 }
 
@@ -112,13 +114,16 @@ pub fn directory(path: &Path, wanted: Kind, layout: &Layout) -> Result<Directory
 /// [`Layout::resolve_language_model`].
 ///
 /// # Errors
-/// Errors of [`Layout::resolve_language_model`] and [`LanguageFolder::open`].
-pub fn open_language_model(choice: Option<&str>, layout: &Layout) -> Result<LanguageFolder, Error> {
+/// Errors of [`Layout::resolve_language_model`] and [`LanguageModelDir::open`].
+pub fn open_language_model(
+    choice: Option<&str>,
+    layout: &Layout,
+) -> Result<LanguageModelDir, Error> {
     match choice.and_then(built_in) {
         Some(model) => model.open_language_model(),
         None => {
             let LanguagePath { path, .. } = layout.resolve_language_model(choice)?;
-            LanguageFolder::open(directory(&path, Kind::LanguageModel, layout)?)
+            LanguageModelDir::open(directory(&path, Kind::LanguageModel, layout)?)
         }
     }
 }

@@ -12,16 +12,16 @@ use burn::{
 };
 
 use crate::{
-    Adapter, Adapters, Directory, Error, Origin, Part, PartSize, Tensors,
+    Adapter, Adapters, Directory, Error, Network, Origin, PartSize, Tensors,
     adapter::Shared,
     apply::{self, unused_tensors},
-    kind::{self, Kind},
-    silence,
+    families::acestep::{Kind, OF_DIT_FILE, OF_VAE_FILE, tensor_names},
+    kind, silence,
 };
 
 /// A directory, its parsed configuration and its mapped weights.
 #[derive(Debug)]
-pub struct Single<C> {
+pub struct NetworkDir<C> {
     directory: Directory,
     config: C,
     tensors: Arc<Tensors>,
@@ -30,28 +30,28 @@ pub struct Single<C> {
 }
 
 /// The directory of a diffusion model: conditioner, audio codes, transformer, silence.
-pub type DitFolder = Single<acestep::Config>;
+pub type DitDir = NetworkDir<acestep::Config>;
 
 /// The directory of the autoencoder.
-pub type VaeFolder = Single<oobleck::Config>;
+pub type VaeDir = NetworkDir<oobleck::Config>;
 
-impl<C> Single<C> {
+impl<C> NetworkDir<C> {
     /// Opens a directory of `kind` (with its name for messages), which must have exactly the
-    /// tensors of `parts`.
+    /// tensors of `networks`.
     pub(crate) fn open_as(
         directory: Directory,
         kind: (Kind, &'static str),
-        parts: &[Part],
+        networks: &[Network],
         parse: impl Fn(&str) -> Result<C, ConfigError>,
     ) -> Result<Self, Error> {
-        Self::open_without(directory, kind, parts, parse, |_| None)
+        Self::open_without(directory, kind, networks, parse, |_| None)
     }
 
     /// As [`Self::open_as`], but ignores the tensor that `spare` names for this configuration.
     pub(crate) fn open_without(
         directory: Directory,
         (kind, what): (Kind, &'static str),
-        parts: &[Part],
+        networks: &[Network],
         parse: impl Fn(&str) -> Result<C, ConfigError>,
         spare: impl Fn(&C) -> Option<&'static str>,
     ) -> Result<Self, Error> {
@@ -62,13 +62,17 @@ impl<C> Single<C> {
             tensors.leave_out(name);
         }
         let tensors = Arc::new(tensors);
-        let known = |name: &str| parts.iter().any(|part| part.path_of(name).is_some());
+        let known = |name: &str| {
+            networks.iter().any(|network| tensor_names(*network).path_of(name).is_some())
+        };
         let unknown: Vec<_> =
             tensors.names().filter(|name| !known(name)).map(str::to_owned).collect();
         if !unknown.is_empty() {
             return Err(unused_tensors(&tensors, what, unknown));
         }
-        parts.iter().try_for_each(|&part| apply::sources(&tensors, part).map(drop))?;
+        networks
+            .iter()
+            .try_for_each(|&network| apply::sources(&tensors, &tensor_names(network)).map(drop))?;
         Ok(Self { directory, config, tensors, adapters: None })
     }
 
@@ -100,23 +104,23 @@ impl<C> Single<C> {
         self.tensors.unchanged()
     }
 
-    /// Returns the number of parameters and file bytes of `part`, which must belong to this
+    /// Returns the number of parameters and file bytes of `network`, which must belong to this
     /// directory.
     ///
     /// # Errors
     /// None after a successful opening, which checks the same.
-    pub fn size(&self, part: Part) -> Result<PartSize, Error> {
-        apply::size(&self.tensors, part)
+    pub fn size(&self, network: Network) -> Result<PartSize, Error> {
+        apply::size(&self.tensors, &tensor_names(network))
     }
 
-    /// Returns an error if the directory does not have `part`: a pipeline of diffusers may have no
+    /// Returns an error if the directory does not have `network`: a pipeline of diffusers may have no
     /// audio codec.
     ///
     /// # Errors
     /// [`Error::MissingPiece`].
-    pub fn require(&self, part: Part) -> Result<(), Error> {
+    pub fn require(&self, network: Network) -> Result<(), Error> {
         match &self.directory {
-            Directory::Foreign(foreign) => foreign.lack_of(part).map_or(Ok(()), Err),
+            Directory::Foreign(foreign) => foreign.lack_of(network.name()).map_or(Ok(()), Err),
             Directory::Disk(_) | Directory::Embedded(..) => Ok(()),
         }
     }
@@ -124,31 +128,31 @@ impl<C> Single<C> {
     pub(crate) fn load<B: Backend, M: Module<B>>(
         &self,
         module: M,
-        part: Part,
+        network: Network,
         place: &Place<B>,
     ) -> Result<M, Error> {
-        self.require(part)?;
-        let adapters = self.adapters.as_ref().filter(|_| part == Part::Dit);
-        apply::load(module, &self.tensors, part, place.dtype, adapters)
+        self.require(network)?;
+        let adapters = self.adapters.as_ref().filter(|_| network == Network::Dit);
+        apply::load(module, &self.tensors, &tensor_names(network), place.dtype, adapters)
     }
 
     pub(crate) fn compare<B: Backend, M: Module<B>>(
         &self,
         module: &M,
-        part: Part,
+        network: Network,
     ) -> Result<(), Error> {
-        apply::compare(module, &self.tensors, part)
+        apply::compare(module, &self.tensors, &tensor_names(network))
     }
 }
 
-impl DitFolder {
+impl DitDir {
     /// Opens the directory of a diffusion model.
     ///
     /// # Errors
     /// If something is missing, cut, contradictory or of another kind; the message names the file.
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::Dit, "diffusion model");
-        Self::open_as(directory, kind, &Part::OF_DIT_FILE, acestep::Config::from_json)
+        Self::open_as(directory, kind, &OF_DIT_FILE, acestep::Config::from_json)
     }
 
     /// Returns the VAE's latent of silence, `[1, T, C]`, in f32.
@@ -169,7 +173,7 @@ impl DitFolder {
         place: &Place<B>,
     ) -> Result<acestep::Conditioner<B>, Error> {
         let module = acestep::Conditioner::init(&self.config, &place.device);
-        self.load(module, Part::Conditioner, place)
+        self.load(module, Network::Conditioner, place)
     }
 
     /// Reads the codec between latents and audio codes.
@@ -181,7 +185,7 @@ impl DitFolder {
         place: &Place<B>,
     ) -> Result<acestep::AudioCodec<B>, Error> {
         let module = acestep::AudioCodec::init(&self.config, &place.device);
-        self.load(module, Part::AudioCodec, place)
+        self.load(module, Network::AudioCodec, place)
     }
 
     /// Reads the diffusion transformer.
@@ -189,7 +193,7 @@ impl DitFolder {
     /// # Errors
     /// As [`Self::conditioner`].
     pub fn dit<B: Backend>(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Error> {
-        self.load(acestep::Dit::init(&self.config, &place.device), Part::Dit, place)
+        self.load(acestep::Dit::init(&self.config, &place.device), Network::Dit, place)
     }
 
     /// Applies `adapters`, each with its scale, to the diffusion transformer of `model`. They
@@ -202,7 +206,7 @@ impl DitFolder {
         adapters: Vec<(Adapter, f64)>,
         model: &str,
     ) -> Result<(), Error> {
-        let parameters = apply::shapes(&self.tensors, Part::Dit)?;
+        let parameters = apply::shapes(&self.tensors, &tensor_names(Network::Dit))?;
         let fitted = Adapters::fit(adapters, model, parameters)?;
         self.adapters = (!fitted.list().is_empty()).then(|| Arc::new(fitted));
         Ok(())
@@ -211,10 +215,10 @@ impl DitFolder {
     /// Reads the weights that adapters change, as a network of type `dtype` would.
     ///
     /// # Errors
-    /// As [`DitFolder::dit`].
+    /// As [`DitDir::dit`].
     pub(crate) fn measure_adapters(&self, dtype: DType) -> Result<(), Error> {
         let Some(adapters) = &self.adapters else { return Ok(()) };
-        apply::measure(&self.tensors, Part::Dit, dtype, adapters)
+        apply::measure(&self.tensors, &tensor_names(Network::Dit), dtype, adapters)
     }
 
     /// Returns the adapters of the diffusion transformer.
@@ -222,7 +226,7 @@ impl DitFolder {
         self.adapters.as_deref()
     }
 
-    /// Compares the headers with those networks of `parts` that are in this directory: every tensor
+    /// Compares the headers with those networks of `networks` that are in this directory: every tensor
     /// must exist with its shape, and there must be no others. It also reads the latent of silence,
     /// which all of them need. No weight is read or initialised.
     ///
@@ -230,21 +234,24 @@ impl DitFolder {
     ///
     /// # Errors
     /// Names the tensors, or the searched places of the latent of silence.
-    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
+    pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
         let config = &self.config;
-        if parts.iter().any(|part| Part::OF_DIT_FILE.contains(part)) {
+        if networks.iter().any(|network| OF_DIT_FILE.contains(network)) {
             silence::read(&self.directory, config.audio_acoustic_hidden_dim)?;
         }
-        parts.iter().try_for_each(|&part| match part {
-            Part::AudioCodec if self.require(part).is_err() => Ok(()),
-            Part::Conditioner => {
-                self.compare::<B, _>(&acestep::Conditioner::init(config, device), part)
+        networks.iter().try_for_each(|&network| match network {
+            Network::AudioCodec if self.require(network).is_err() => Ok(()),
+            Network::Conditioner => {
+                self.compare::<B, _>(&acestep::Conditioner::init(config, device), network)
             }
-            Part::AudioCodec => {
-                self.compare::<B, _>(&acestep::AudioCodec::init(config, device), part)
+            Network::AudioCodec => {
+                self.compare::<B, _>(&acestep::AudioCodec::init(config, device), network)
             }
-            Part::Dit => self.compare::<B, _>(&acestep::Dit::init(config, device), part),
-            Part::TextEncoder | Part::VaeDecoder | Part::VaeEncoder | Part::LanguageModel => Ok(()),
+            Network::Dit => self.compare::<B, _>(&acestep::Dit::init(config, device), network),
+            Network::TextEncoder
+            | Network::VaeDecoder
+            | Network::VaeEncoder
+            | Network::LanguageModel => Ok(()),
         })
     }
 
@@ -263,14 +270,14 @@ impl DitFolder {
     }
 }
 
-impl VaeFolder {
+impl VaeDir {
     /// Opens the directory of an autoencoder.
     ///
     /// # Errors
-    /// As [`DitFolder::open`].
+    /// As [`DitDir::open`].
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::Vae, "autoencoder");
-        Self::open_as(directory, kind, &Part::OF_VAE_FILE, oobleck::Config::from_json)
+        Self::open_as(directory, kind, &OF_VAE_FILE, oobleck::Config::from_json)
     }
 
     /// Reads the decoder from latents to audio.
@@ -279,7 +286,7 @@ impl VaeFolder {
     /// If a tensor is missing, unused or of another shape.
     pub fn decoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Error> {
         let module = oobleck::Decoder::init(&self.config, &place.device);
-        self.load(module, Part::VaeDecoder, place)
+        self.load(module, Network::VaeDecoder, place)
     }
 
     /// Reads the encoder from audio to latents.
@@ -288,27 +295,27 @@ impl VaeFolder {
     /// As [`Self::decoder`].
     pub fn encoder<B: Backend>(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Error> {
         let module = oobleck::Encoder::init(&self.config, &place.device);
-        self.load(module, Part::VaeEncoder, place)
+        self.load(module, Network::VaeEncoder, place)
     }
 
-    /// Compares the headers with those networks of `parts` that are in this directory: every tensor
+    /// Compares the headers with those networks of `networks` that are in this directory: every tensor
     /// must exist with its shape, and there must be no others. No weight is read or initialised.
     ///
     /// # Errors
     /// Names the tensors.
-    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
-        parts.iter().try_for_each(|&part| match part {
-            Part::VaeDecoder => {
-                self.compare::<B, _>(&oobleck::Decoder::init(&self.config, device), part)
+    pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
+        networks.iter().try_for_each(|&network| match network {
+            Network::VaeDecoder => {
+                self.compare::<B, _>(&oobleck::Decoder::init(&self.config, device), network)
             }
-            Part::VaeEncoder => {
-                self.compare::<B, _>(&oobleck::Encoder::init(&self.config, device), part)
+            Network::VaeEncoder => {
+                self.compare::<B, _>(&oobleck::Encoder::init(&self.config, device), network)
             }
-            Part::TextEncoder
-            | Part::Conditioner
-            | Part::AudioCodec
-            | Part::Dit
-            | Part::LanguageModel => Ok(()),
+            Network::TextEncoder
+            | Network::Conditioner
+            | Network::AudioCodec
+            | Network::Dit
+            | Network::LanguageModel => Ok(()),
         })
     }
 }

@@ -4,29 +4,31 @@ use std::sync::OnceLock;
 
 use acestep_model::{Backend, Place, qwen3};
 
-use crate::{Directory, Error, Part, TextTokenizer, kind::Kind, single::Single};
+use crate::{
+    Directory, Error, Network, TextTokenizer, families::acestep::Kind, single::NetworkDir,
+};
 
 /// The directory of the text encoder, with its tokenizer.
 #[derive(Debug)]
-pub struct TextEncoderFolder {
-    weights: Single<qwen3::Config>,
+pub struct TextEncoderDir {
+    weights: NetworkDir<qwen3::Config>,
     tokenizer: OnceLock<TextTokenizer>,
 }
 
-impl TextEncoderFolder {
+impl TextEncoderDir {
     /// Opens the directory of a text encoder; the tokenizer is read on first use.
     ///
     /// # Errors
-    /// Errors of [`crate::DitFolder::open`].
+    /// Errors of [`crate::DitDir::open`].
     pub fn open(directory: Directory) -> Result<Self, Error> {
         let kind = (Kind::TextEncoder, "text encoder");
-        let parts = [Part::TextEncoder];
-        let weights = Single::open_as(directory, kind, &parts, qwen3::Config::from_json)?;
+        let networks = [Network::TextEncoder];
+        let weights = NetworkDir::open_as(directory, kind, &networks, qwen3::Config::from_json)?;
         Ok(Self { weights, tokenizer: OnceLock::new() })
     }
 
     /// Returns configuration, files and sizes.
-    pub fn weights(&self) -> &Single<qwen3::Config> {
+    pub fn weights(&self) -> &NetworkDir<qwen3::Config> {
         &self.weights
     }
 
@@ -36,19 +38,19 @@ impl TextEncoderFolder {
     /// If a tensor is missing, unexpected or of another shape.
     pub fn model<B: Backend>(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Error> {
         let module = qwen3::Model::init(self.weights.config(), &place.device);
-        self.weights.load(module, Part::TextEncoder, place)
+        self.weights.load(module, Network::TextEncoder, place)
     }
 
-    /// Like [`crate::DitFolder::check`]; also reads the tokenizer.
+    /// Like [`crate::DitDir::check`]; also reads the tokenizer.
     ///
     /// # Errors
     /// An error that names the tensors, or the searched places of the tokenizer.
-    pub fn check<B: Backend>(&self, device: &B::Device, parts: &[Part]) -> Result<(), Error> {
-        if !parts.contains(&Part::TextEncoder) {
+    pub fn check<B: Backend>(&self, device: &B::Device, networks: &[Network]) -> Result<(), Error> {
+        if !networks.contains(&Network::TextEncoder) {
             return Ok(());
         }
         let module = qwen3::Model::init(self.weights.config(), device);
-        self.weights.compare::<B, _>(&module, Part::TextEncoder)?;
+        self.weights.compare::<B, _>(&module, Network::TextEncoder)?;
         self.tokenizer().map(drop)
     }
 
@@ -89,6 +91,6 @@ impl TextEncoderFolder {
 
     fn bad_tokenizer(&self, reason: String) -> Error {
         let path = self.weights.directory().root().to_owned();
-        Error::BadTokenizer { path, part: Part::TextEncoder.name(), reason }
+        Error::BadTokenizer { path, part: Network::TextEncoder.name(), reason }
     }
 }

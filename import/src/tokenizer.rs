@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use tokenizers::Tokenizer;
 
-use crate::{Directory, Error, Part};
+use crate::{Directory, Error, Network};
 
 mod assemble;
 
@@ -114,8 +114,8 @@ impl Owner {
     /// Returns the error for the file at `path`.
     pub(crate) fn error(self, path: PathBuf, reason: String) -> Error {
         let part = match self {
-            Self::TextEncoder => Part::TextEncoder,
-            Self::LanguageModel { .. } => Part::LanguageModel,
+            Self::TextEncoder => Network::TextEncoder,
+            Self::LanguageModel { .. } => Network::LanguageModel,
         };
         Error::BadTokenizer { path, part: part.name(), reason }
     }

@@ -9,6 +9,7 @@ mod dit;
 mod encoder;
 mod fsq;
 mod gaze;
+mod network;
 mod pack;
 
 pub use codec::{AudioCodec, AudioTokenizer, Detokenizer};
@@ -18,4 +19,5 @@ pub use dit::{CrossAttended, Dit};
 pub use encoder::EncoderShape;
 pub use fsq::{Fsq, Quantizer};
 pub use gaze::Heads;
+pub use network::Network;
 pub use pack::{Packed, pack};

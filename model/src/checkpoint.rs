@@ -26,11 +26,11 @@ pub trait Tokenizer {
     fn vocabulary(&self) -> usize;
 }
 
-/// A language model and its tokenizer, each read on request.
-pub trait LanguageCheckpoint<B: Backend> {
-    /// The error of reading.
-    type Error: std::error::Error + Send + Sync + 'static;
+/// An error while a checkpoint is read.
+pub type CheckpointError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The part of a language model that needs no device.
+pub trait LanguageFiles {
     /// Returns the configuration, without reading any weights.
     fn config(&self) -> &qwen3::Config;
 
@@ -38,24 +38,25 @@ pub trait LanguageCheckpoint<B: Backend> {
     ///
     /// # Errors
     /// If its files are missing or malformed.
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error>;
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError>;
 
-    /// Checks that the files of the networks did not change since they were opened.
-    ///
-    /// A network may use its file in place. If another program writes to that file, the results of the
-    /// network are invalid. So call this before a result is used.
+    /// Checks that the files of the network did not change since they were opened: see
+    /// [`ModelFiles::unchanged`].
     ///
     /// # Errors
     /// If a file was changed or cannot be read any more.
-    fn unchanged(&self) -> Result<(), Self::Error> {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
         Ok(())
     }
+}
 
+/// A language model that is read on request.
+pub trait LanguageCheckpoint<B: Backend>: LanguageFiles {
     /// Returns the network.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Self::Error>;
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, CheckpointError>;
 }
 
 /// The configurations of a complete set of networks.
@@ -69,13 +70,8 @@ pub struct Configs {
     pub vae: oobleck::Config,
 }
 
-/// A set of networks that belong together, each loaded on request.
-///
-/// Every call that returns a network reads it again; the caller keeps the value to reuse it.
-pub trait Checkpoint<B: Backend> {
-    /// The error of reading.
-    type Error: std::error::Error + Send + Sync + 'static;
-
+/// The part of a set of networks that needs no device.
+pub trait ModelFiles {
     /// Returns the configurations, without reading any weights.
     fn configs(&self) -> &Configs;
 
@@ -86,7 +82,7 @@ pub trait Checkpoint<B: Backend> {
     ///
     /// # Errors
     /// If a file was changed or cannot be read any more.
-    fn unchanged(&self) -> Result<(), Self::Error> {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
         Ok(())
     }
 
@@ -97,62 +93,67 @@ pub trait Checkpoint<B: Backend> {
     ///
     /// # Errors
     /// If the tokenizer cannot be read.
-    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Self::Error>;
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, CheckpointError>;
 
     /// Returns the text of token ids of the text encoder, with special tokens written out.
     /// Incomplete UTF-8 characters become U+FFFD.
     ///
     /// # Errors
     /// If the tokenizer cannot be read.
-    fn text_of(&self, ids: &[u32]) -> Result<String, Self::Error>;
+    fn text_of(&self, ids: &[u32]) -> Result<String, CheckpointError>;
 
     /// Returns the id that pads the shorter rows of a batch, `<|endoftext|>`.
     ///
     /// # Errors
     /// If the tokenizer cannot be read.
-    fn pad_token_id(&self) -> Result<u32, Self::Error>;
+    fn pad_token_id(&self) -> Result<u32, CheckpointError>;
+}
 
+/// A set of networks that belong together, each loaded on request.
+///
+/// Every call that returns a network reads it again; the caller keeps the value to reuse it.
+pub trait Checkpoint<B: Backend>: ModelFiles {
     /// Returns the VAE's latents of silence: `[1, T, C]`, in f32.
     ///
     /// # Errors
     /// If they are missing or malformed; there is no fallback.
-    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, Self::Error>;
+    fn silence_latent(&self, device: &B::Device) -> Result<Tensor<B, 3>, CheckpointError>;
 
     /// Returns the text encoder.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, Self::Error>;
+    fn text_encoder(&self, place: &Place<B>) -> Result<qwen3::Model<B>, CheckpointError>;
 
     /// Returns the encoders of text, lyrics and timbre.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, Self::Error>;
+    fn conditioner(&self, place: &Place<B>) -> Result<acestep::Conditioner<B>, CheckpointError>;
 
     /// Returns the codec between latents and audio codes.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, Self::Error>;
+    fn audio_codec(&self, place: &Place<B>) -> Result<acestep::AudioCodec<B>, CheckpointError>;
 
     // ANCHOR: dit
     /// Returns the diffusion transformer.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, Self::Error>;
+    fn dit(&self, place: &Place<B>) -> Result<acestep::Dit<B>, CheckpointError>;
     // ANCHOR_END: dit
 
     /// Returns the decoder from latents to audio.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, Self::Error>;
+    fn vae_decoder(&self, place: &Place<B>) -> Result<oobleck::Decoder<B>, CheckpointError>;
 
     /// Returns the encoder from audio to latents.
     ///
     /// # Errors
     /// If its weights are missing, malformed or have another shape.
-    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, Self::Error>;
+    fn vae_encoder(&self, place: &Place<B>) -> Result<oobleck::Encoder<B>, CheckpointError>;
 }

@@ -53,7 +53,9 @@ pub mod qwen3;
 mod tap;
 
 pub use cast::{cast, kept, kept_as};
-pub use checkpoint::{Checkpoint, Configs, LanguageCheckpoint, Tokenizer};
+pub use checkpoint::{
+    Checkpoint, CheckpointError, Configs, LanguageCheckpoint, LanguageFiles, ModelFiles, Tokenizer,
+};
 pub use config::ConfigError;
 pub use kernel::Backend;
 pub use place::Place;

@@ -3,7 +3,7 @@
 use acestep_engine::{Residency, Unobserved, host::to_host};
 use acestep_import::ModelPaths;
 use acestep_model::{
-    Checkpoint, ConfigError, LanguageCheckpoint, Tokenizer,
+    Checkpoint, ConfigError, LanguageCheckpoint, LanguageFiles, Tokenizer,
     acestep::{Dit, Heads},
     qwen3::Causal,
 };
@@ -197,13 +197,13 @@ fn a_model_that_does_not_name_its_heads_is_refused_after_its_songs_are_made() {
         text_encoder: models.join("checkpoints_a/Qwen3-Embedding-0.6B"),
         pieces: Vec::new(),
     };
-    if let Ok(xl) = acestep_import::Folder::open(&paths) {
+    if let Ok(xl) = acestep_import::AceStep::open(&paths) {
         let unknown = xl.configs().dit.alignment_heads();
         assert!(matches!(unknown, Err(ConfigError::Unsupported { .. })));
     }
 }
 
-fn language() -> acestep_import::LanguageFolder {
+fn language() -> acestep_import::LanguageModelDir {
     acestep_import::open_tiny_language_model().expect("it is part of the program")
 }
 
@@ -220,7 +220,7 @@ fn all_positions_that_are_read_behind_a_cache_have_the_reference_s_scores() {
     let wide = shape[2];
     let language = language();
     let model = network();
-    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    let config = language.config();
     let mut cache = config.cache(1, ids.len(), &place());
     model.read(&ids[..5], 0, &mut cache, &DEVICE);
     let hidden = model.read_all(&ids[5..], 0, &mut cache, &DEVICE);
@@ -241,7 +241,7 @@ fn all_positions_that_are_read_behind_a_cache_have_the_reference_s_scores() {
 #[test]
 fn the_language_model_s_judgement_is_what_its_scores_say() {
     let language = language();
-    let tokenizer: &dyn Tokenizer = LanguageCheckpoint::<Cpu>::tokenizer(&language).expect("whole");
+    let tokenizer: &dyn Tokenizer = LanguageFiles::tokenizer(&language).expect("whole");
     let model = network();
     let codes = vec![vec![3, 500, 17, 17, 80], vec![9, 1, 2, 3, 4]];
     let metadata = Metadata {
@@ -257,7 +257,7 @@ fn the_language_model_s_judgement_is_what_its_scores_say() {
     let subject = Subject { codes: &codes, metadata: &metadata, lyrics, scale };
     let settings = Settings::resolve(&Request::default(), &[1], &mut vec![]).expect("defaults");
     let found =
-        judge::<Cpu, _>(&subject, &settings, &language, &place(), &Unobserved).expect("judged");
+        judge::<Cpu>(&subject, &settings, &language, &place(), &Unobserved).expect("judged");
 
     // Returns [mean log-probability, mean top-10 recall] of an answer.
     let answered = |codes: &[u32], answer: &str| {

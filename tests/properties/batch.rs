@@ -1,6 +1,6 @@
 //! A song does not depend on the other songs of its batch.
 
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::Request;
 use acestep_tests::{base, difference, plan, request, songs, turbo};
 
@@ -9,7 +9,7 @@ use acestep_tests::{base, difference, plan, request, songs, turbo};
 /// Another song differs by 0.1 or more.
 const FLOAT_NOISE: f32 = 3e-5;
 
-fn a_batch_of_three_is_three_songs(request: &Request, model: &Folder) {
+fn a_batch_of_three_is_three_songs(request: &Request, model: &AceStep) {
     let batch = Request { seed: Some(vec![7]), batch_size: Some(3), ..request.clone() };
     let batch = songs(&plan(&batch, model), model).expect("three songs");
     assert_eq!(batch.iter().map(|song| song.seed).collect::<Vec<_>>(), [7, 8, 9]);

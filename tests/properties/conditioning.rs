@@ -1,7 +1,7 @@
 //! Conditioning that is saved and loaded again is unchanged.
 
 use acestep_engine::{Error, Residency, Unobserved, files::Existing};
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::{
     Networks, Request,
     exchange::Conditioning,
@@ -9,9 +9,9 @@ use acestep_music::{
 };
 use acestep_tests::{Cpu, base, place, plan, request, songs, turbo};
 
-fn there_and_back(request: &Request, model: &Folder) {
+fn there_and_back(request: &Request, model: &AceStep) {
     let plan = plan(request, model);
-    let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(model, place(), Residency::WhileUsed);
     let folder = tempfile::tempdir().expect("a folder");
 
     let prepared = prepare(&plan, &networks, &Unobserved).expect("conditioning");
@@ -37,7 +37,7 @@ fn a_guided_song_from_files_is_the_song_from_its_caption() {
 #[test]
 fn conditioning_of_another_length_is_refused_with_both_shapes() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let short = prepare(&plan(&request(), &model), &networks, &Unobserved).expect("conditioning");
     let long = plan(&Request { duration: Some(8.0), ..request() }, &model);
     let conditioning = short.to_conditioning().expect("one track");
@@ -59,7 +59,7 @@ fn two_tracks_are_not_written_as_one() {
         duration: None,
         ..request()
     };
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let prepared = prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning");
     assert!(matches!(prepared.to_conditioning(), Err(Error::Conflict(_))));
 }

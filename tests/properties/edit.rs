@@ -5,7 +5,7 @@
 use std::cell::Cell;
 
 use acestep_engine::{Residency, Unobserved};
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::{
     Networks, Request,
     flow::{
@@ -27,7 +27,7 @@ const FLOAT_NOISE: f32 = 2e-5;
 
 /// A model, a song, and conditions for two descriptions.
 struct Scene {
-    model: Folder,
+    model: AceStep,
     song: Latents,
     source: Tracks<Cpu>,
     target: Tracks<Cpu>,
@@ -39,10 +39,10 @@ fn noise(seed: u64, like: [usize; 3]) -> Latents {
 }
 
 impl Scene {
-    fn new(model: Folder) -> Self {
+    fn new(model: AceStep) -> Self {
         let tracks = |caption: &str| {
             let request = Request { caption: Some(caption.into()), ..request() };
-            let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+            let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
             prepare(&plan(&request, &model), &networks, &Unobserved).expect("conditioning").tracks
         };
         let (source, target) = (tracks("a calm piano"), tracks("a loud brass band"));
@@ -56,7 +56,7 @@ impl Scene {
     }
 
     fn sampled(&self, tracks: &Tracks<Cpu>, start: Start<Cpu>, schedule: &Schedule) -> Latents {
-        let networks = Networks::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let dit = networks.dit().expect("a transformer");
         let sampling = Sampling::new(schedule, Solver::Euler, self.model.is_turbo());
         let none = |_| unreachable!("no step draws");
@@ -71,7 +71,7 @@ impl Scene {
         schedule: &Schedule,
         seeds: &[u64],
     ) -> Latents {
-        let networks = Networks::<Cpu, _>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let side = |tracks: &Tracks<Cpu>| Side {
             track: tracks.first.clone(),
             steering: tracks.steering.clone(),

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    Directory, DitFolder, Folder, Format, Kind, LanguageFolder, Layout, Part, open,
+    AceStep, Directory, DitDir, Format, Kind, LanguageModelDir, Layout, Network, open,
     open_language_model, open_tiny, open_tiny_language_model,
 };
-use acestep_model::{Checkpoint, Tokenizer};
+use acestep_model::{Checkpoint, CheckpointError, LanguageCheckpoint, ModelFiles, Tokenizer};
 use acestep_tests::{
     Cpu, DEVICE,
     foreign::{
@@ -38,7 +38,7 @@ impl ModuleVisitor<Cpu> for Values {
     }
 }
 
-fn values<M: Module<Cpu>>(network: Result<M, acestep_import::Error>) -> Vec<Vec<f32>> {
+fn values<M: Module<Cpu>>(network: Result<M, CheckpointError>) -> Vec<Vec<f32>> {
     let mut values = Values(Vec::new());
     network.expect("a network").visit(&mut values);
     assert!(!values.0.is_empty());
@@ -46,7 +46,7 @@ fn values<M: Module<Cpu>>(network: Result<M, acestep_import::Error>) -> Vec<Vec<
 }
 
 /// Returns every parameter of a model, and its latent of silence.
-fn of_model(model: &Folder) -> Vec<Vec<f32>> {
+fn of_model(model: &AceStep) -> Vec<Vec<f32>> {
     let place = place();
     let silence = Checkpoint::<Cpu>::silence_latent(model, &DEVICE).expect("silence");
     [
@@ -61,25 +61,25 @@ fn of_model(model: &Folder) -> Vec<Vec<f32>> {
     .concat()
 }
 
-fn of_language_model(folder: &LanguageFolder) -> Vec<Vec<f32>> {
-    values(folder.model(&place()))
+fn of_language_model(folder: &LanguageModelDir) -> Vec<Vec<f32>> {
+    values(folder.language_model(&place()))
 }
 
 /// Asserts that weights, token ids and a song are equal to those of the released layout.
-fn is_the_same(model: &Folder, format: Format) {
+fn is_the_same(model: &AceStep, format: Format) {
     let tiny = open_tiny().expect("built in");
     assert_eq!(model.origin().format, format);
     assert_eq!(model.origin().to_string(), format!("{format}, F32"));
     assert!(of_model(model) == of_model(&tiny), "{format}: other weights");
     let text = "Grüße, a calm piano <|endoftext|> 东京 123";
-    let ids = |model: &Folder| Checkpoint::<Cpu>::token_ids(model, text, 64).expect("ids");
+    let ids = |model: &AceStep| model.token_ids(text, 64).expect("ids");
     assert_eq!(ids(model), ids(&tiny), "{format}");
     assert!(model.is_turbo());
-    let song = |model: &Folder| songs(&plan(&request(), model), model).expect("a song");
+    let song = |model: &AceStep| songs(&plan(&request(), model), model).expect("a song");
     assert_eq!(song(model), song(&tiny), "{format}");
 }
 
-fn is_the_same_language_model(folder: &LanguageFolder) {
+fn is_the_same_language_model(folder: &LanguageModelDir) {
     let tiny = open_tiny_language_model().expect("built in");
     assert!(of_language_model(folder) == of_language_model(&tiny), "other weights");
     let (own, other) = (folder.tokenizer().expect("one"), tiny.tokenizer().expect("one"));
@@ -116,24 +116,6 @@ fn the_finest_of_several_gguf_files_is_taken() {
     assert!(found(dir.path()).ends_with("acestep-v15-turbo-Q8_0.gguf"));
     write_gguf_models(dir.path(), Weights::Bf16);
     assert!(found(dir.path()).ends_with("acestep-v15-turbo-BF16.gguf"));
-}
-
-#[test]
-fn bf16_is_the_upper_half_of_each_weight() {
-    let dir = temporary();
-    write_gguf_models(dir.path(), Weights::Bf16);
-    let model = open("turbo", &layout(dir.path())).expect("a model");
-    assert_eq!(model.origin().to_string(), "GGUF, BF16");
-    let place = place();
-    let cut = |values: Vec<Vec<f32>>| -> Vec<Vec<u32>> {
-        values.iter().map(|v| v.iter().map(|x| x.to_bits() & 0xFFFF_0000).collect()).collect()
-    };
-    let bits = |values: Vec<Vec<f32>>| -> Vec<Vec<u32>> {
-        values.iter().map(|v| v.iter().map(|x| x.to_bits()).collect()).collect()
-    };
-    let tiny = open_tiny().expect("built in");
-    let expected = cut(values(Checkpoint::<Cpu>::dit(&tiny, &place)));
-    assert!(bits(values(Checkpoint::<Cpu>::dit(&model, &place))) == expected);
 }
 
 /// The step of a block is at most 1/63 of its largest value; the error is at most half a step.
@@ -218,10 +200,10 @@ fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
     let layout = Layout::new([]);
     let open = |path: &Path| {
         let directory = acestep_import::directory(path, Kind::Dit, &layout).expect("one");
-        DitFolder::open(directory).expect("a model")
+        DitDir::open(directory).expect("a model")
     };
     let (own, exact) = (open(&file), open(&released));
-    let of = |folder: &DitFolder| {
+    let of = |folder: &DitDir| {
         let config = folder.config();
         (
             [config.encoder_hidden_size, config.encoder_intermediate_size],
@@ -235,7 +217,8 @@ fn the_sizes_of_an_xl_model_tell_its_encoders_own() {
     };
     assert_eq!(of(&own), of(&exact));
     assert!(own.config().encoder_hidden_size.is_some());
-    own.check::<Cpu>(&DEVICE, &[Part::Conditioner, Part::AudioCodec, Part::Dit]).expect("it fits");
+    own.check::<Cpu>(&DEVICE, &[Network::Conditioner, Network::AudioCodec, Network::Dit])
+        .expect("it fits");
 }
 
 #[test]
@@ -256,8 +239,13 @@ fn refused(choice: &str, dir: &Path) -> String {
 }
 
 /// The networks that a text-to-music song needs.
-const PARTS: [Part; 5] =
-    [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
+const PARTS: [Network; 5] = [
+    Network::TextEncoder,
+    Network::Conditioner,
+    Network::AudioCodec,
+    Network::Dit,
+    Network::VaeDecoder,
+];
 
 /// `check` reads no weights, so a missing file is found before the language model runs.
 #[test]
@@ -497,12 +485,12 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
         }
         let model = open("pipeline", &layout(dir.path())).expect("a model");
         model.check::<Cpu>(&DEVICE, &PARTS).expect("all that a text needs");
-        let song = |model: &Folder| songs(&plan(&request(), model), model).expect("a song");
+        let song = |model: &AceStep| songs(&plan(&request(), model), model).expect("a song");
         assert_eq!(song(&model), song(&tiny));
-        model.require(Part::Dit).expect("there");
+        model.require(Network::Dit).expect("there");
         for error in [
-            model.require(Part::AudioCodec).expect_err("none"),
-            Checkpoint::<Cpu>::audio_codec(&model, &place()).expect_err("none"),
+            model.require(Network::AudioCodec).expect_err("none"),
+            model.dit_dir().audio_codec::<Cpu>(&place()).expect_err("none"),
         ] {
             assert!(error.to_string().contains("holds no audio codec"), "{error}");
             let hint = error.hint().expect("a hint");
@@ -514,7 +502,7 @@ fn a_pipeline_without_its_audio_codec_makes_songs_of_texts_alone() {
     let index = r#"{"_class_name": "AceStepPipeline", "audio_tokenizer": [null, null]}"#;
     std::fs::write(pipeline.join("model_index.json"), index).expect("written");
     let model = open("pipeline", &layout(dir.path())).expect("a model");
-    assert!(model.require(Part::AudioCodec).is_err());
+    assert!(model.require(Network::AudioCodec).is_err());
     // The other directories are required.
     std::fs::remove_dir_all(pipeline.join("condition_encoder")).expect("removed");
     assert!(refused("pipeline", dir.path()).contains("holds no condition_encoder"));
@@ -569,37 +557,6 @@ fn a_text_encoder_is_no_language_model() {
 }
 
 #[test]
-fn gguf_files_are_known_by_what_they_say_of_themselves() {
-    let dir = temporary();
-    write_gguf_models(dir.path(), Weights::F32);
-    let at = |name: &str| dir.path().join(name);
-    std::fs::rename(at("acestep-v15-turbo-F32.gguf"), at("a.gguf")).expect("renamed");
-    std::fs::rename(at("acestep-5Hz-lm-0.6B-F32.gguf"), at("b.gguf")).expect("renamed");
-    // An autoencoder is not a diffusion model, even with the name of one.
-    std::fs::copy(at("vae-F32.gguf"), at("acestep-v15-turbo-BF16.gguf")).expect("a copy");
-    let layout = layout(dir.path());
-    let model = open("turbo", &layout).expect("a model");
-    assert_eq!((model.name(), model.path()), ("turbo", at("a.gguf").as_path()));
-    is_the_same(&model, Format::Gguf);
-    is_the_same_language_model(&open_language_model(None, &layout).expect("one"));
-}
-
-#[test]
-fn several_files_that_fit_are_told() {
-    let dir = temporary();
-    write_comfy_split(dir.path());
-    let vae = dir.path().join("vae");
-    std::fs::copy(vae.join("tiny_vae.safetensors"), vae.join("other.safetensors")).expect("a copy");
-    let text = refused("tiny_turbo.safetensors", dir.path());
-    assert!(text.contains("the audio autoencoder `vae` can be any of several files"), "{text}");
-    assert!(text.contains("other.safetensors`\n  found `"), "{text}");
-    let published = "ace_1.5_vae.safetensors";
-    assert!(text.contains(published), "{text}");
-    std::fs::rename(vae.join("tiny_vae.safetensors"), vae.join(published)).expect("renamed");
-    is_the_same(&open("tiny_turbo.safetensors", &layout(dir.path())).expect("one"), Format::Single);
-}
-
-#[test]
 fn pointers_and_adapters_are_called_what_they_are() {
     let dir = temporary();
     let at = |name: &str| dir.path().join(name);
@@ -638,9 +595,6 @@ fn other_files_are_refused_by_what_they_are() {
     write_gguf(&at("llama.gguf"), &llama, &Default::default(), |_, _| Weights::F32);
     let text = refused("llama.gguf", dir.path());
     assert!(text.contains("its architecture is `llama`, which is no network"), "{text}");
-    let cut = std::fs::read(at("acestep-v15-turbo-F32.gguf")).expect("a file");
-    std::fs::write(at("cut.gguf"), &cut[..cut.len() / 2]).expect("written");
-    assert!(refused("cut.gguf", dir.path()).contains("cut.gguf` is cut: it has"));
     std::fs::write(at("notes.txt"), "a song").expect("written");
     let text = refused("notes.txt", dir.path());
     assert!(text.contains("it is neither GGUF nor safetensors"), "{text}");

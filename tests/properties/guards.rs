@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use acestep_engine::{Error, Event, Observe, Residency, Stage};
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_music::{Networks, Request, generate, stage};
 use acestep_tests::{Altered, Change, Cpu, place, plan, request, songs, turbo};
 use burn::{
@@ -13,7 +13,7 @@ use burn::{
 
 /// Multiplies all weights of one network by a factor.
 struct Broken {
-    part: Part,
+    part: Network,
     factor: f32,
 }
 
@@ -26,12 +26,12 @@ impl ModuleMapper<Cpu> for Multiply {
 }
 
 impl Change for Broken {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
         if part == self.part { network.map(&mut Multiply(self.factor)) } else { network }
     }
 }
 
-fn broken(part: Part, factor: f32) -> Altered<Broken> {
+fn broken(part: Network, factor: f32) -> Altered<Broken> {
     Altered::new(Broken { part, factor })
 }
 
@@ -43,11 +43,11 @@ fn covering() -> Request {
 #[test]
 fn weights_that_are_no_numbers_name_the_stage() {
     for (part, stage) in [
-        (Part::TextEncoder, "the text encoder"),
-        (Part::Conditioner, "the condition encoder"),
-        (Part::AudioCodec, "the detokenizer of audio codes"),
-        (Part::Dit, "the diffusion transformer"),
-        (Part::VaeDecoder, "the VAE"),
+        (Network::TextEncoder, "the text encoder"),
+        (Network::Conditioner, "the conditioner"),
+        (Network::AudioCodec, "the detokenizer of audio codes"),
+        (Network::Dit, "the diffusion transformer"),
+        (Network::VaeDecoder, "the VAE"),
     ] {
         let model = broken(part, f32::NAN);
         let error = songs(&plan(&covering(), &model.model), &model).expect_err("not a song");
@@ -60,13 +60,13 @@ fn weights_that_are_no_numbers_name_the_stage() {
 /// The song needs no codec, so the codec is not loaded.
 #[test]
 fn a_network_that_is_not_needed_may_be_broken() {
-    let model = broken(Part::AudioCodec, f32::NAN);
+    let model = broken(Network::AudioCodec, f32::NAN);
     assert!(songs(&plan(&request(), &model.model), &model).is_ok());
 }
 
 #[test]
 fn a_silent_decoder_is_an_error_and_not_a_silent_file() {
-    let model = broken(Part::VaeDecoder, 0.0);
+    let model = broken(Network::VaeDecoder, 0.0);
     let error = songs(&plan(&request(), &model.model), &model).expect_err("silence");
     assert!(matches!(error, Error::Silent { .. }), "{error}");
     assert_eq!(error.to_string(), "the VAE gave silence: rms 0.0e0, peak 0.0e0");
@@ -97,11 +97,8 @@ fn whoever_watches_can_stop_at_every_stage_but_leaves_no_song() {
     for stage in [stage::TEXT_ENCODER, stage::CONDITION, stage::CODES, stage::DIFFUSION, stage::VAE]
     {
         let watch = StopAt { stage, reached: Cell::new(false) };
-        let result = generate(
-            &plan,
-            &Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed),
-            &watch,
-        );
+        let result =
+            generate(&plan, &Networks::<Cpu>::new(&model, place(), Residency::WhileUsed), &watch);
         assert!(matches!(result, Err(Error::Cancelled)), "{stage:?}");
         assert!(watch.reached.get(), "{stage:?}");
     }

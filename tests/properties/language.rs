@@ -1,8 +1,8 @@
 //! The language model: runs of the reference, and properties of every run.
 
 use acestep_engine::{Error, Unobserved, files::Existing};
-use acestep_import::LanguageFolder;
-use acestep_model::{LanguageCheckpoint, Place, Tokenizer, qwen3};
+use acestep_import::LanguageModelDir;
+use acestep_model::{CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer, qwen3};
 use acestep_music::{
     Plan, Request,
     lm::{
@@ -24,8 +24,8 @@ use burn::{
 };
 use serde_json::{Value, json};
 
-fn tokenizer(language: &LanguageFolder) -> &dyn Tokenizer {
-    LanguageCheckpoint::<Cpu>::tokenizer(language).expect("it is part of the program")
+fn tokenizer(language: &LanguageModelDir) -> &dyn Tokenizer {
+    LanguageFiles::tokenizer(language).expect("it is part of the program")
 }
 
 /// Golden: `lm_e2e.json`, every token of every phase.
@@ -40,7 +40,7 @@ fn the_reference_s_runs_come_out_token_by_token() {
         let name = &case["name"];
         let replay = Replay::new(&case["args"]);
         let composed: Composed =
-            compose::<Cpu, _>(&replay.job(), &language, &place(), &Unobserved).expect("composed");
+            compose::<Cpu>(&replay.job(), &language, &place(), &Unobserved).expect("composed");
         let calls = case["calls"].as_array().expect("calls");
         assert_eq!(composed.calls.len(), calls.len(), "{name}");
         for (ours, theirs) in composed.calls.iter().zip(calls) {
@@ -65,7 +65,7 @@ fn with_writer<T>(sampler: Sampler, work: impl FnOnce(&Writer<'_, Cpu>) -> T) ->
     let model = LanguageCheckpoint::<Cpu>::language_model(&language, &place()).expect("whole");
     work(&Writer {
         model: &model,
-        config: LanguageCheckpoint::<Cpu>::config(&language),
+        config: language.config(),
         place: &place(),
         grammar: &grammar,
         sampler,
@@ -161,7 +161,7 @@ fn what_was_read_goes_through_a_file_and_on_as_if_nothing_had_happened() {
 }
 
 /// A language model with NaN in all weights, like a damaged file.
-struct Damaged(LanguageFolder);
+struct Damaged(LanguageModelDir);
 
 struct ToNan;
 
@@ -171,43 +171,43 @@ impl ModuleMapper<Cpu> for ToNan {
     }
 }
 
-impl LanguageCheckpoint<Cpu> for Damaged {
-    type Error = acestep_import::Error;
-
+impl LanguageFiles for Damaged {
     fn config(&self) -> &qwen3::Config {
-        LanguageCheckpoint::<Cpu>::config(&self.0)
+        self.0.config()
     }
 
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
-        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
+        LanguageFiles::tokenizer(&self.0)
     }
+}
 
-    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+impl LanguageCheckpoint<Cpu> for Damaged {
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
         let whole = LanguageCheckpoint::<Cpu>::language_model(&self.0, place)?;
         Ok(whole.map(&mut ToNan))
     }
 }
 
 /// A language model whose file is overwritten while it writes.
-struct Overwritten(LanguageFolder);
+struct Overwritten(LanguageModelDir);
+
+impl LanguageFiles for Overwritten {
+    fn config(&self) -> &qwen3::Config {
+        self.0.config()
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
+        LanguageFiles::tokenizer(&self.0)
+    }
+
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        let (path, how) = ("lm.safetensors".into(), "was written to".to_owned());
+        Err(acestep_import::Error::Changed { path, how }.into())
+    }
+}
 
 impl LanguageCheckpoint<Cpu> for Overwritten {
-    type Error = acestep_import::Error;
-
-    fn config(&self) -> &qwen3::Config {
-        LanguageCheckpoint::<Cpu>::config(&self.0)
-    }
-
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
-        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
-    }
-
-    fn unchanged(&self) -> Result<(), Self::Error> {
-        let (path, how) = ("lm.safetensors".into(), "was written to".to_owned());
-        Err(acestep_import::Error::Changed { path, how })
-    }
-
-    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
         LanguageCheckpoint::<Cpu>::language_model(&self.0, place)
     }
 }
@@ -216,7 +216,7 @@ impl LanguageCheckpoint<Cpu> for Overwritten {
 fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
-    let error = compose::<Cpu, _>(&replay.job(), &Overwritten(language), &place(), &Unobserved)
+    let error = compose::<Cpu>(&replay.job(), &Overwritten(language), &place(), &Unobserved)
         .expect_err("it has changed");
     let Error::Checkpoint(cause) = &error else { panic!("{error}") };
     assert_eq!(cause.to_string(), "`lm.safetensors` was written to while it was in use");
@@ -226,7 +226,7 @@ fn a_plan_of_weights_that_changed_meanwhile_is_thrown_away() {
 fn scores_that_are_no_numbers_are_an_error_that_names_the_step() {
     let language = acestep_import::open_tiny_language_model().expect("it is part of the program");
     let replay = Replay::new(&json!({"caption": "rain", "lyrics": "", "infer_type": "dit"}));
-    let error = compose::<Cpu, _>(&replay.job(), &Damaged(language), &place(), &Unobserved)
+    let error = compose::<Cpu>(&replay.job(), &Damaged(language), &place(), &Unobserved)
         .expect_err("no numbers");
     // The tokens before the first value are forced, so they need no logits.
     let Error::Scores { step: 4, .. } = &error else { panic!("{error}") };
@@ -274,7 +274,7 @@ fn whatever_it_decides_is_what_a_song_can_have() {
             settings: &settings,
             genres: None,
         };
-        let made = match compose::<Cpu, _>(&job, &language, &place(), &Unobserved) {
+        let made = match compose::<Cpu>(&job, &language, &place(), &Unobserved) {
             Ok(composed) => composed.request,
             Err(Error::NeverStopped { .. } | Error::NothingValid { .. }) => continue,
             Err(error) => panic!("seed {seed}: {error}"),

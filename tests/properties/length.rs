@@ -1,7 +1,7 @@
 //! A song has exactly the requested length: `floor(25 seconds)` frames of 1920 samples.
 
 use acestep_engine::{Residency, Unobserved};
-use acestep_model::{Checkpoint, Configs, oobleck};
+use acestep_model::{Configs, oobleck};
 use acestep_music::{Networks, Plan, Request, generate};
 use acestep_tests::{Altered, Change, Cpu, DEVICE, info, place, plan, request, songs, turbo};
 
@@ -56,7 +56,7 @@ struct Slim(Configs);
 
 impl Slim {
     fn new() -> Self {
-        let mut configs = Checkpoint::<Cpu>::configs(&turbo()).clone();
+        let mut configs = turbo().configs().clone();
         configs.vae.decoder_channels = 1;
         configs.vae.channel_multiples = vec![1; configs.vae.downsampling_ratios.len()];
         Self(configs)
@@ -77,7 +77,7 @@ impl Change for Slim {
 #[test]
 fn every_length_up_to_a_minute_is_rendered_to_the_sample() {
     let slim = Altered::new(Slim::new());
-    let networks = Networks::<Cpu, _>::new(&slim, place(), Residency::Kept);
+    let networks = Networks::<Cpu>::new(&slim, place(), Residency::Kept);
     for centiseconds in (100u64..=6000).step_by(197) {
         let seconds = centiseconds as f64 / 100.0;
         let one_step = Request { timesteps: Some(vec![1.0]), ..lasting(seconds) };

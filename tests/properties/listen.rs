@@ -101,7 +101,7 @@ fn source() -> Audio {
 fn a_sound_has_the_latents_and_codes_of_the_reference() {
     let golden = Golden::open("a/e2e.safetensors");
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let latents = latents_of(&source(), &networks, &Unobserved).expect("latents");
     assert_eq!(latents.dims(), [1, 132, 16]);
     let (shape, expected) = golden.f32("cover.src_latents");
@@ -124,7 +124,7 @@ fn a_sound_has_the_latents_and_codes_of_the_reference() {
 fn latents_have_the_codes_of_the_reference() {
     let golden = Golden::open("a/audio_tokenizer.safetensors");
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept);
     // 40 frames, and 33, which are padded with silence.
     for case in ["tok0", "tok2"] {
         let (shape, values) = golden.f32(&format!("{case}.latents"));
@@ -139,7 +139,7 @@ fn latents_have_the_codes_of_the_reference() {
 #[test]
 fn codes_do_not_depend_on_how_many_are_made_at_once() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept);
     let frames = 2 * 2500 + 3;
     let values = NoiseSource::default().initial_noise(3, frames, 16);
     let latents: Tensor<Cpu, 3> =
@@ -157,7 +157,7 @@ fn codes_do_not_depend_on_how_many_are_made_at_once() {
 #[test]
 fn a_mono_song_at_another_rate_has_five_codes_a_second() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let sine = (0..44_100).map(|i| (TAU * 330.0 * f64::from(i) / 22_050.0).sin() as f32 * 0.3);
     let audio = Audio { channels: vec![sine.collect()], sample_rate: 22_050 };
     assert_eq!(codes_of(&audio, &networks, &Unobserved).expect("codes").len(), 10);
@@ -166,7 +166,7 @@ fn a_mono_song_at_another_rate_has_five_codes_a_second() {
 #[test]
 fn less_than_a_frame_is_too_short_and_a_frame_is_not() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let audio = |samples| Audio { channels: vec![vec![0.1; samples]; 2], sample_rate: 48_000 };
     for samples in [0, 1919] {
         let error = codes_of(&audio(samples), &networks, &Unobserved).expect_err("too short");
@@ -181,11 +181,11 @@ fn less_than_a_frame_is_too_short_and_a_frame_is_not() {
 #[test]
 fn a_value_that_is_no_number_is_an_error_and_no_code() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let mut audio = Audio { channels: vec![vec![0.1; 9600]; 2], sample_rate: 48_000 };
     audio.channels[0][4000] = f32::NAN;
     let error = codes_of(&audio, &networks, &Unobserved).expect_err("NaN");
-    assert!(error.to_string().starts_with("the encoder of the VAE gave"), "{error}");
+    assert!(error.to_string().starts_with("the VAE encoder gave"), "{error}");
 }
 
 /// A stage and its progress (done, total); `None` when it is finished.
@@ -218,7 +218,7 @@ impl Observe for Diary {
 #[test]
 fn both_stages_are_told_and_either_can_be_stopped() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept);
     let audio = Audio { channels: vec![vec![0.1; 4800]; 2], sample_rate: 48_000 };
     let diary = |stop_at| Diary { events: RefCell::default(), stop_at };
     let watched = diary(None);

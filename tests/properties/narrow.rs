@@ -10,18 +10,17 @@ use acestep_engine::{
     host::to_host,
     retry,
 };
-use acestep_import::{LanguageFolder, Part, open_tiny_language_model};
+use acestep_import::{LanguageModelDir, open_tiny_language_model};
 use acestep_model::{
-    Checkpoint, LanguageCheckpoint, Place, Tokenizer,
+    Checkpoint, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer,
     acestep::{ConditionInputs, Packed},
     qwen3,
 };
 use acestep_music::{
-    Networks, Request, Song,
+    Network, Networks, Request, Song,
     flow::noise::NoiseSource,
     generate,
     lm::{compose::compose, replay::Replay},
-    networks,
 };
 use acestep_tests::{Altered, Change, Cpu, DEVICE, place, plan, request, turbo};
 use burn::{
@@ -131,7 +130,7 @@ fn the_vae() {
 #[test]
 fn the_language_model_and_its_cache() {
     let language = open_tiny_language_model().expect("built in");
-    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    let config = language.config();
     assert_near("scores", [0.03, 0.004], |place| {
         let model = language.language_model(place).expect("built in");
         let mut cache = config.cache(2, 20, place);
@@ -157,7 +156,7 @@ fn the_networks_that_are_kept_in_eight_bits() {
     });
     assert!(velocity > in_bf16 && velocity < 0.03, "{velocity:.2e}, bf16 {in_bf16:.2e}");
     let language = open_tiny_language_model().expect("built in");
-    let config = LanguageCheckpoint::<Cpu>::config(&language);
+    let config = language.config();
     let [scores, in_bf16] = error(&|place| {
         let model = language.language_model(place).expect("built in");
         assert_eq!(model.dtype(), place.dtype);
@@ -192,7 +191,7 @@ fn a_song_is_made_in_every_type() {
     let model = turbo();
     let plan = plan(&covering(), &model);
     let song = |dtype| {
-        let networks = Networks::<Cpu, _>::new(&model, narrow(dtype), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&model, narrow(dtype), Residency::WhileUsed);
         let watch = Watch::default();
         let song = generate(&plan, &networks, &watch).expect("a song").remove(0);
         assert_eq!(watch.0.take(), Vec::<String>::new(), "{dtype:?}");
@@ -210,7 +209,7 @@ fn a_song_is_made_in_every_type() {
 
 /// Multiplies all weights of one network by a factor.
 struct Louder {
-    part: Part,
+    network: Network,
     factor: f32,
 }
 
@@ -223,21 +222,17 @@ impl ModuleMapper<Cpu> for Multiply {
 }
 
 impl Change for Louder {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
-        if part == self.part { network.map(&mut Multiply(self.factor)) } else { network }
+    fn network<M: Module<Cpu>>(&self, network: Network, module: M) -> M {
+        if network == self.network { module.map(&mut Multiply(self.factor)) } else { module }
     }
 }
 
 /// Returns the song of a model with one scaled network in `dtype`, and the overflow notices.
 ///
 /// All other networks are in f32.
-fn louder(
-    (part, network): (Part, acestep_engine::networks::Network),
-    factor: f32,
-    dtype: DType,
-) -> (Result<Vec<Song>, Error>, Vec<String>) {
-    let model = Altered::new(Louder { part, factor });
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Kept).with(network, dtype);
+fn louder(network: Network, factor: f32, dtype: DType) -> (Result<Vec<Song>, Error>, Vec<String>) {
+    let model = Altered::new(Louder { network, factor });
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Kept).with(network, dtype);
     let plan = plan(&covering(), &model.model);
     let watch = Watch::default();
     let songs = generate(&plan, &networks, &watch);
@@ -245,7 +240,11 @@ fn louder(
     if songs.is_ok() && dtype != DType::F32 {
         // The network stays in f32 after the retry, so the next song has no notice.
         let next = generate(&plan, &networks, &watch).expect("a song");
-        assert_eq!((Some(next), watch.0.take()), (songs.as_ref().ok().cloned(), vec![]), "{part}");
+        assert_eq!(
+            (Some(next), watch.0.take()),
+            (songs.as_ref().ok().cloned(), vec![]),
+            "{network}"
+        );
     }
     (songs, told)
 }
@@ -255,33 +254,33 @@ fn louder(
 /// For the consecutive convolutions of the VAE, a factor of 4 is enough.
 #[test]
 fn a_stage_that_overflows_in_f16_is_done_again_in_f32_and_says_so() {
-    for (part, network, factor, who) in [
-        (Part::TextEncoder, networks::TEXT_ENCODER, 100.0, "the text encoder"),
-        (Part::Conditioner, networks::CONDITIONER, 100.0, "the condition encoder"),
-        (Part::AudioCodec, networks::AUDIO_CODEC, 100.0, "the network of audio codes"),
-        (Part::Dit, networks::DIT, 100.0, "the diffusion transformer"),
-        (Part::VaeDecoder, networks::VAE_DECODER, 4.0, "the VAE"),
+    for (network, factor, who) in [
+        (Network::TextEncoder, 100.0, "the text encoder"),
+        (Network::Conditioner, 100.0, "the conditioner"),
+        (Network::AudioCodec, 100.0, "the audio codec"),
+        (Network::Dit, 100.0, "the diffusion transformer"),
+        (Network::VaeDecoder, 4.0, "the VAE decoder"),
     ] {
-        let (songs, told) = louder((part, network), factor, DType::F16);
+        let (songs, told) = louder(network, factor, DType::F16);
         let notice = format!(
             "{who} overflowed in f16 and was run again in f32: pass --dtype f32 to start so"
         );
-        assert_eq!(told, [notice], "{part}");
-        let (expected, told) = louder((part, network), factor, DType::F32);
-        assert_eq!(told, Vec::<String>::new(), "{part}");
-        assert_eq!(songs.expect("a song"), expected.expect("a song"), "{part}");
+        assert_eq!(told, [notice], "{network}");
+        let (expected, told) = louder(network, factor, DType::F32);
+        assert_eq!(told, Vec::<String>::new(), "{network}");
+        assert_eq!(songs.expect("a song"), expected.expect("a song"), "{network}");
     }
 }
 
 /// The tiny transformer has 278 thousand parameters.
 #[test]
 fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
-    let model = Altered::new(Louder { part: Part::Dit, factor: 100.0 });
+    let model = Altered::new(Louder { network: Network::Dit, factor: 100.0 });
     let plan = plan(&covering(), &model.model);
     let song = |free| {
         let room = MemoryInfo { free: Some(free), ..MemoryInfo::default() };
-        let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed)
-            .with(networks::DIT, DType::F16)
+        let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed)
+            .with(Network::Dit, DType::F16)
             .at(DeviceTarget { device: Device::Cuda(0), room });
         let watch = Watch::default();
         (generate(&plan, &networks, &watch).map(drop), watch.0.take().len())
@@ -295,7 +294,7 @@ fn a_stage_is_not_done_again_where_its_network_has_no_room_in_f32() {
 
 #[test]
 fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
-    let (songs, told) = louder((Part::Dit, networks::DIT), f32::NAN, DType::BF16);
+    let (songs, told) = louder(Network::Dit, f32::NAN, DType::BF16);
     let error = songs.expect_err("no numbers");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(error.to_string().starts_with("the diffusion transformer gave"), "{error}");
@@ -303,20 +302,20 @@ fn what_f32_does_not_mend_is_an_error_that_knows_the_type() {
 }
 
 /// A language model with weights times 100.
-struct LouderLanguage(LanguageFolder);
+struct LouderLanguage(LanguageModelDir);
+
+impl LanguageFiles for LouderLanguage {
+    fn config(&self) -> &qwen3::Config {
+        self.0.config()
+    }
+
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
+        LanguageFiles::tokenizer(&self.0)
+    }
+}
 
 impl LanguageCheckpoint<Cpu> for LouderLanguage {
-    type Error = acestep_import::Error;
-
-    fn config(&self) -> &qwen3::Config {
-        LanguageCheckpoint::<Cpu>::config(&self.0)
-    }
-
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
-        LanguageCheckpoint::<Cpu>::tokenizer(&self.0)
-    }
-
-    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, Self::Error> {
+    fn language_model(&self, place: &Place<Cpu>) -> Result<qwen3::Causal<Cpu>, CheckpointError> {
         Ok(self.0.language_model(place)?.map(&mut Multiply(100.0)))
     }
 }

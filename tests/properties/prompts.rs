@@ -1,7 +1,7 @@
 //! The exact prompts of the language model in each style.
 
 use acestep_engine::Unobserved;
-use acestep_model::{LanguageCheckpoint, Tokenizer};
+use acestep_model::{LanguageFiles, Tokenizer};
 use acestep_music::{
     Request,
     lm::{
@@ -29,14 +29,14 @@ fn asked(
         settings.seeds = vec![seed];
         let (ask, settings) = (ask.clone(), &settings);
         let job = Job { request: &request, ask, writes_codes: true, settings, genres: None };
-        let composed = compose::<Cpu, _>(&job, &language, &place(), &Unobserved).ok()?;
+        let composed = compose::<Cpu>(&job, &language, &place(), &Unobserved).ok()?;
         let is_whole = composed.text.is_empty() || composed.text.contains("\nlanguage:");
         is_whole.then_some(composed)
     });
     let composed = composed.expect("an answer that ends");
     let encode = move |text: &str| {
         let tokenizer: &dyn Tokenizer =
-            LanguageCheckpoint::<Cpu>::tokenizer(&language).expect("it is part of the program");
+            LanguageFiles::tokenizer(&language).expect("it is part of the program");
         tokenizer.encode(text)
     };
     (composed, encode)

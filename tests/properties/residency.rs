@@ -9,7 +9,7 @@ use acestep_engine::{
     Device, Error, Event, Observe, Residency, Unobserved,
     device::{DeviceTarget, memory::MemoryInfo},
 };
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_music::{
     Networks, Request,
     align::Extras,
@@ -24,7 +24,7 @@ use burn::module::Module;
 struct Counted(Cell<usize>);
 
 impl Change for Counted {
-    fn network<M: Module<Cpu>>(&self, _part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, _part: Network, network: M) -> M {
         self.0.set(self.0.get() + 1);
         network
     }
@@ -37,12 +37,12 @@ fn kept_networks_are_read_once_and_sing_the_same_song() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plan = plan(&request, &model.model);
 
-    let fresh = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let fresh = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let song = generate(&plan, &fresh, &Unobserved).expect("a song");
     assert_eq!(generate(&plan, &fresh, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.replace(0), 10);
 
-    let kept = Networks::<Cpu, _>::new(&model, place(), Residency::Kept);
+    let kept = Networks::<Cpu>::new(&model, place(), Residency::Kept);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(generate(&plan, &kept, &Unobserved).expect("a song"), song);
     assert_eq!(model.change.0.get(), 5);
@@ -63,11 +63,11 @@ fn many_songs_read_each_network_once_and_are_what_they_are_alone() {
     let model = Altered::new(Counted(Cell::new(0)));
     let plans = [coded(7, "rain"), coded(8, "rain"), coded(7, "sun")]
         .map(|request| plan(&request, &model.model));
-    let fresh = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let fresh = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let alone = plans.each_ref().map(|plan| generate(plan, &fresh, &Unobserved).expect("a song"));
     model.change.0.set(0);
 
-    let last = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
+    let last = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let read = Cell::new(0);
     let observer = Readings(&read);
     let plans = plans.each_ref();
@@ -104,7 +104,7 @@ fn a_song_that_fails_stops_no_other() {
     let mut bad = good.clone();
     bad.timesteps[0] = f32::NAN;
     let plans = [&good, &bad, &good];
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let wanted = plans.map(|plan| Wanted { plan, wants: Extras::default(), observe: &Unobserved });
     let prepared = prepare_all(&wanted, &networks);
     let mut made = Vec::new();
@@ -121,8 +121,8 @@ fn a_song_that_fails_stops_no_other() {
 struct Overwritten(Cell<bool>);
 
 impl Change for Overwritten {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
-        self.0.set(self.0.get() || part == Part::Dit);
+    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
+        self.0.set(self.0.get() || part == Network::Dit);
         network
     }
 
@@ -151,7 +151,7 @@ fn a_file_that_changes_while_its_network_is_at_work_ends_the_song() {
         let model = Altered::new(Overwritten(Cell::new(false)));
         let plan = plan(&request(), &model.model);
         let place = acestep_model::Place { dtype, ..place() };
-        let networks = Networks::<Cpu, _>::new(&model, place, Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&model, place, Residency::WhileUsed);
         let steps = Steps::default();
         let error = generate(&plan, &networks, &steps).expect_err("it has changed");
         assert!(matches!(error, Error::Checkpoint(_)), "{error:?}");
@@ -168,10 +168,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// A network that does not fit into the device's memory.
-struct Refused(Part);
+struct Refused(Network);
 
 impl Change for Refused {
-    fn network<M: Module<Cpu>>(&self, part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, part: Network, network: M) -> M {
         assert!(part != self.0, "can't allocate the {part}");
         network
     }
@@ -181,18 +181,17 @@ impl Change for Refused {
 fn a_card_without_room_for_a_network_is_an_error_and_a_processor_that_panics_a_bug() {
     let request = Request { audio_codes: Some(vec![vec![17; 10]]), duration: None, ..request() };
     for (part, stage) in [
-        (Part::TextEncoder, "text encoder"),
-        (Part::Conditioner, "condition"),
-        (Part::AudioCodec, "audio codes"),
-        (Part::Dit, "diffusion"),
-        (Part::VaeDecoder, "VAE"),
+        (Network::TextEncoder, "text encoder"),
+        (Network::Conditioner, "condition"),
+        (Network::AudioCodec, "audio codes"),
+        (Network::Dit, "diffusion"),
+        (Network::VaeDecoder, "VAE"),
     ] {
         let model = Altered::new(Refused(part));
         let plan = plan(&request, &model.model);
         let song = |device| {
             let target = DeviceTarget { device, room: MemoryInfo::default() };
-            let networks =
-                Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed).at(target);
+            let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed).at(target);
             generate(&plan, &networks, &Unobserved)
         };
         let error = song(Device::Cuda(3)).expect_err("no room");

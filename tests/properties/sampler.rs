@@ -1,7 +1,7 @@
 //! Every sampler setting changes the song, but not the independence of songs in a batch.
 
 use acestep_engine::{Residency, Unobserved};
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::{
     Networks, Request,
     pipeline::{denoise, prepare},
@@ -9,9 +9,9 @@ use acestep_music::{
 use acestep_tests::{Cpu, base, largest_difference, place, plan, request, turbo};
 
 /// Returns the latents of the first song.
-fn latents(request: &Request, model: &Folder) -> Vec<f32> {
+fn latents(request: &Request, model: &AceStep) -> Vec<f32> {
     let plan = plan(request, model);
-    let networks = Networks::<Cpu, _>::new(model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(model, place(), Residency::WhileUsed);
     let prepared = prepare(&plan, &networks, &Unobserved).expect("conditioning");
     let latents = denoise(&plan, &networks, prepared, &Unobserved).expect("latents");
     latents.narrow(0, 0, 1).into_data().to_vec().expect("f32")

@@ -7,7 +7,7 @@ use acestep_engine::{
     audio::{Audio, loudness::peak},
     host::to_host,
 };
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::{
     Networks, Plan, Request, Song, SongError,
     exchange::Array3,
@@ -31,7 +31,7 @@ fn song(seconds: f64) -> Audio {
     Audio { channels: vec![channel(220.0), channel(277.0)], sample_rate: RATE }
 }
 
-fn given(model: &Folder, audio: &Audio) -> Sounds {
+fn given(model: &AceStep, audio: &Audio) -> Sounds {
     let source = Sound::heard(audio, &info(model)).expect("a sound");
     Sounds { source: Some(source), references: vec![] }
 }
@@ -46,11 +46,11 @@ fn asked(task: &str) -> Request {
     }
 }
 
-fn plan_of(request: &Request, model: &Folder, sounds: &Sounds) -> Plan {
+fn plan_of(request: &Request, model: &AceStep, sounds: &Sounds) -> Plan {
     Plan::with_sounds(request, &info(model), sounds).expect("a valid request").0
 }
 
-fn made(request: &Request, model: &Folder, sounds: &Sounds) -> Song {
+fn made(request: &Request, model: &AceStep, sounds: &Sounds) -> Song {
     songs(&plan_of(request, model, sounds), model).expect("a song").remove(0)
 }
 
@@ -118,7 +118,7 @@ fn a_repaint_to_the_end_ends_with_the_last_whole_frame() {
 #[test]
 fn a_repaint_of_latents_keeps_the_latents_around_it() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let latents = latents_of(&song(6.0), &networks, &Unobserved).expect("latents");
     let latents = Array3::new(latents.dims(), to_host(latents));
     let channels = latents.shape[2];
@@ -152,7 +152,7 @@ fn a_cover_is_the_song_of_its_sources_codes() {
     let model = turbo();
     let source = song(6.0);
     let cover = made(&asked("cover"), &model, &given(&model, &source));
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::WhileUsed);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::WhileUsed);
     let codes = codes_of(&source, &networks, &Unobserved).expect("codes");
     let request = Request { audio_codes: Some(vec![codes]), ..asked("text2music") };
     let coded = made(&request, &model, &Sounds::default());
@@ -247,7 +247,7 @@ fn the_tasks_of_base_models_hear_their_source_and_their_track() {
 #[test]
 fn an_edit_to_the_same_words_changes_nothing() {
     let model = turbo();
-    let networks = Networks::<Cpu, _>::new(&model, place(), Residency::Last);
+    let networks = Networks::<Cpu>::new(&model, place(), Residency::Last);
     let source = song(5.2);
     let sounds = given(&model, &source);
     let request = Request {

@@ -1,7 +1,9 @@
 //! The tiny checkpoint with changed weights, loading or sizes.
 
-use acestep_import::{Error, Folder, Part};
-use acestep_model::{Checkpoint, Configs, Place, acestep, oobleck, qwen3};
+use acestep_import::{AceStep, Error, Network};
+use acestep_model::{
+    Checkpoint, CheckpointError, Configs, ModelFiles, Place, acestep, oobleck, qwen3,
+};
 use burn::{module::Module, tensor::Tensor};
 use burn_flex::FlexDevice;
 
@@ -15,13 +17,13 @@ pub trait Change {
     }
 
     /// Changes a network after it was read.
-    fn network<M: Module<Cpu>>(&self, _part: Part, network: M) -> M {
+    fn network<M: Module<Cpu>>(&self, _part: Network, network: M) -> M {
         network
     }
 
     /// Changes the VAE decoder after it was read.
     fn vae_decoder(&self, network: oobleck::Decoder<Cpu>) -> oobleck::Decoder<Cpu> {
-        self.network(Part::VaeDecoder, network)
+        self.network(Network::VaeDecoder, network)
     }
 
     /// Says if a file was changed since it was opened.
@@ -37,7 +39,7 @@ pub trait Change {
 #[derive(Debug)]
 pub struct Altered<C> {
     /// The unchanged checkpoint.
-    pub model: Folder,
+    pub model: AceStep,
     /// The change.
     pub change: C,
 }
@@ -48,59 +50,66 @@ impl<C: Change> Altered<C> {
         Self { model: turbo(), change }
     }
 
-    fn changed<M: Module<Cpu>>(&self, part: Part, read: Result<M, Error>) -> Result<M, Error> {
+    fn changed<M: Module<Cpu>>(
+        &self,
+        part: Network,
+        read: Result<M, CheckpointError>,
+    ) -> Result<M, CheckpointError> {
         read.map(|network| self.change.network(part, network))
     }
 }
 
-impl<C: Change> Checkpoint<Cpu> for Altered<C> {
-    type Error = Error;
-
+impl<C: Change> ModelFiles for Altered<C> {
     fn configs(&self) -> &Configs {
-        self.change.configs(Checkpoint::<Cpu>::configs(&self.model))
+        self.change.configs(self.model.configs())
     }
 
-    fn unchanged(&self) -> Result<(), Error> {
-        self.change.unchanged()
+    fn unchanged(&self) -> Result<(), CheckpointError> {
+        Ok(self.change.unchanged()?)
     }
 
-    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, Error> {
-        Checkpoint::<Cpu>::token_ids(&self.model, text, max_tokens)
+    fn token_ids(&self, text: &str, max_tokens: usize) -> Result<Vec<u32>, CheckpointError> {
+        self.model.token_ids(text, max_tokens)
     }
 
-    fn text_of(&self, ids: &[u32]) -> Result<String, Error> {
-        Checkpoint::<Cpu>::text_of(&self.model, ids)
+    fn text_of(&self, ids: &[u32]) -> Result<String, CheckpointError> {
+        self.model.text_of(ids)
     }
 
-    fn pad_token_id(&self) -> Result<u32, Error> {
-        Checkpoint::<Cpu>::pad_token_id(&self.model)
+    fn pad_token_id(&self) -> Result<u32, CheckpointError> {
+        self.model.pad_token_id()
     }
+}
 
-    fn silence_latent(&self, device: &FlexDevice) -> Result<Tensor<Cpu, 3>, Error> {
+impl<C: Change> Checkpoint<Cpu> for Altered<C> {
+    fn silence_latent(&self, device: &FlexDevice) -> Result<Tensor<Cpu, 3>, CheckpointError> {
         self.model.silence_latent(device)
     }
 
-    fn text_encoder(&self, place: &Place<Cpu>) -> Result<qwen3::Model<Cpu>, Error> {
-        self.changed(Part::TextEncoder, self.model.text_encoder(place))
+    fn text_encoder(&self, place: &Place<Cpu>) -> Result<qwen3::Model<Cpu>, CheckpointError> {
+        self.changed(Network::TextEncoder, self.model.text_encoder(place))
     }
 
-    fn conditioner(&self, place: &Place<Cpu>) -> Result<acestep::Conditioner<Cpu>, Error> {
-        self.changed(Part::Conditioner, self.model.conditioner(place))
+    fn conditioner(
+        &self,
+        place: &Place<Cpu>,
+    ) -> Result<acestep::Conditioner<Cpu>, CheckpointError> {
+        self.changed(Network::Conditioner, self.model.conditioner(place))
     }
 
-    fn audio_codec(&self, place: &Place<Cpu>) -> Result<acestep::AudioCodec<Cpu>, Error> {
-        self.changed(Part::AudioCodec, self.model.audio_codec(place))
+    fn audio_codec(&self, place: &Place<Cpu>) -> Result<acestep::AudioCodec<Cpu>, CheckpointError> {
+        self.changed(Network::AudioCodec, self.model.audio_codec(place))
     }
 
-    fn dit(&self, place: &Place<Cpu>) -> Result<acestep::Dit<Cpu>, Error> {
-        self.changed(Part::Dit, self.model.dit(place))
+    fn dit(&self, place: &Place<Cpu>) -> Result<acestep::Dit<Cpu>, CheckpointError> {
+        self.changed(Network::Dit, self.model.dit(place))
     }
 
-    fn vae_decoder(&self, place: &Place<Cpu>) -> Result<oobleck::Decoder<Cpu>, Error> {
+    fn vae_decoder(&self, place: &Place<Cpu>) -> Result<oobleck::Decoder<Cpu>, CheckpointError> {
         Ok(self.change.vae_decoder(self.model.vae_decoder(place)?))
     }
 
-    fn vae_encoder(&self, place: &Place<Cpu>) -> Result<oobleck::Encoder<Cpu>, Error> {
-        self.changed(Part::VaeEncoder, self.model.vae_encoder(place))
+    fn vae_encoder(&self, place: &Place<Cpu>) -> Result<oobleck::Encoder<Cpu>, CheckpointError> {
+        self.changed(Network::VaeEncoder, self.model.vae_encoder(place))
     }
 }

@@ -15,7 +15,7 @@ mod golden;
 use std::path::{Path, PathBuf};
 
 use acestep_engine::{Error, Residency, Unobserved, audio::loudness};
-use acestep_import::{Folder, ModelPaths};
+use acestep_import::{AceStep, ModelPaths};
 use acestep_model::{Checkpoint, Place};
 use acestep_music::{ModelInfo, Networks, Plan, Request, Song, generate};
 use burn_flex::{Flex, FlexDevice};
@@ -40,12 +40,12 @@ pub fn root() -> &'static Path {
 }
 
 /// Returns the built-in turbo checkpoint.
-pub fn turbo() -> Folder {
+pub fn turbo() -> AceStep {
     acestep_import::open_tiny().expect("it is part of the program")
 }
 
 /// Returns the base checkpoint of the goldens, which uses guidance.
-pub fn base() -> Folder {
+pub fn base() -> AceStep {
     let models: PathBuf = root().join("tests/goldens/checkpoints_a");
     let paths = ModelPaths {
         name: "base".into(),
@@ -54,12 +54,12 @@ pub fn base() -> Folder {
         text_encoder: models.join("Qwen3-Embedding-0.6B"),
         pieces: Vec::new(),
     };
-    Folder::open(&paths).expect("it is part of the repository")
+    AceStep::open(&paths).expect("it is part of the repository")
 }
 
 /// Returns the properties of `model` that a plan needs.
-pub fn info(model: &Folder) -> ModelInfo {
-    ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
+pub fn info(model: &AceStep) -> ModelInfo {
+    ModelInfo::new(model.name(), model.is_turbo(), model.configs())
 }
 
 /// Returns a request for a short song with a seed. Tests change the fields that they test.
@@ -74,7 +74,7 @@ pub fn request() -> Request {
 }
 
 /// Returns the plan of `request` with `model`.
-pub fn plan(request: &Request, model: &Folder) -> Plan {
+pub fn plan(request: &Request, model: &AceStep) -> Plan {
     let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
     plan
 }
@@ -83,7 +83,7 @@ pub fn plan(request: &Request, model: &Folder) -> Plan {
 ///
 /// # Errors
 /// Returns the errors of [`generate`].
-pub fn songs<C: Checkpoint<Cpu>>(plan: &Plan, checkpoint: &C) -> Result<Vec<Song>, Error> {
+pub fn songs(plan: &Plan, checkpoint: &dyn Checkpoint<Cpu>) -> Result<Vec<Song>, Error> {
     generate(plan, &Networks::new(checkpoint, place(), Residency::WhileUsed), &Unobserved)
 }
 

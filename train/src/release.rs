@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io::Write, path::Path};
 
 use acestep_engine::files::{Existing, write_whole};
-use acestep_import::Part;
+use acestep_import::{Network, acestep::tensor_name};
 use burn::{
     module::{Module, ModuleVisitor, Param},
     tensor::{Tensor, backend::Backend, bf16},
@@ -24,15 +24,15 @@ pub struct Values {
     pub values: Vec<f32>,
 }
 
-/// Collects all parameters of a network, with the tensor names of `part`'s files.
-pub fn tensors_of<B: Backend, M: Module<B>>(network: &M, part: Part) -> Tensors {
-    let mut collected = Collected { part, path: Vec::new(), tensors: Tensors::new() };
-    network.visit(&mut collected);
+/// Collects all parameters of a network, with the tensor names of its published files.
+pub fn tensors_of<B: Backend, M: Module<B>>(module: &M, network: Network) -> Tensors {
+    let mut collected = Collected { network, path: Vec::new(), tensors: Tensors::new() };
+    module.visit(&mut collected);
     collected.tensors
 }
 
 struct Collected {
-    part: Part,
+    network: Network,
     path: Vec<String>,
     tensors: Tensors,
 }
@@ -50,7 +50,7 @@ impl<B: Backend> ModuleVisitor<B> for Collected {
         let value = param.val();
         let shape = value.dims().to_vec();
         let values = value.into_data().iter::<f32>().collect();
-        let name = self.part.name_of(&self.path.join("."));
+        let name = tensor_name(self.network, &self.path.join("."));
         self.tensors.insert(name, Values { shape, values });
     }
 }

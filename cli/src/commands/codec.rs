@@ -17,7 +17,7 @@ use acestep_engine::{
     },
     tiling::Tiling,
 };
-use acestep_import::{Folder, Part, TINY};
+use acestep_import::{AceStep, Network, TINY};
 use acestep_model::{Backend, Place};
 use acestep_music::{
     Networks, Request, SongError, codec,
@@ -61,19 +61,19 @@ pub(crate) fn run(args: &Codec, global: &Global) -> Result<ExitCode> {
 
 /// A model's folder and the engine that computes with it.
 struct Ready {
-    folder: Folder,
+    folder: AceStep,
     started: Started,
 }
 
 /// Opens the folder of the chosen model. Its configuration determines the format of the latents.
-fn open(common: &Common) -> Result<Folder> {
+fn open(common: &Common) -> Result<AceStep> {
     let layout = settings::layout();
     let model = common.model.clone().unwrap_or_else(settings::model);
     Ok(acestep_import::open(&model, &layout)?)
 }
 
 impl Ready {
-    fn start(common: &Common, folder: Folder) -> Result<Self> {
+    fn start(common: &Common, folder: AceStep) -> Result<Self> {
         let mut started = engine::start(&common.place.compute)?;
         if folder.name() == TINY {
             let text = "tiny is a random network: what it encodes is not heard again";
@@ -285,7 +285,7 @@ fn finish(
 struct There<'a> {
     audio: &'a Audio,
     how: codec::Encode,
-    folder: &'a Folder,
+    folder: &'a AceStep,
     progress: &'a Progress,
 }
 
@@ -294,8 +294,8 @@ impl acestep_engine::Job for There<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { audio, how, folder, progress } = self;
-        folder.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        folder.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)?;
+        let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
         codec::encode(audio, how, &networks, progress)
     }
 }
@@ -303,7 +303,7 @@ impl acestep_engine::Job for There<'_> {
 struct Back<'a> {
     latents: &'a Array3,
     tiling: Option<Tiling>,
-    folder: &'a Folder,
+    folder: &'a AceStep,
     progress: &'a Progress,
 }
 
@@ -312,8 +312,8 @@ impl acestep_engine::Job for Back<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { latents, tiling, folder, progress } = self;
-        folder.check::<B>(&place.device, &[Part::VaeDecoder]).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
+        folder.check::<B>(&place.device, &[Network::VaeDecoder]).map_err(Error::checkpoint)?;
+        let networks = Networks::<B>::new(folder, place, Residency::WhileUsed);
         codec::decode(latents, tiling, &networks, progress)
     }
 }

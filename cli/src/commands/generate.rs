@@ -28,7 +28,7 @@ use std::{process::ExitCode, rc::Rc};
 use acestep_engine::{
     Engine, Notice, Residency, audio::format::Encoding, device::kernels::Kernels, files::Existing,
 };
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::{
     ModelInfo, Plan, Request,
     lm::{
@@ -73,7 +73,7 @@ struct Job {
     is_stale: bool,
     info: ModelInfo,
     /// The model; requests with the same model share it.
-    folder: Rc<Folder>,
+    folder: Rc<AceStep>,
     engine: Engine,
     residency: Residency,
     kernels: Kernels,

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use acestep_engine::{Engine, Error, Notice, Observe};
-use acestep_import::{Format, LanguageFolder, Layout, Origin, built_in};
+use acestep_import::{Format, LanguageModelDir, Layout, Origin, built_in};
 use acestep_model::{Backend, Place};
 use acestep_music::lm::{
     self, Held,
@@ -27,7 +27,7 @@ pub(crate) fn open(
     model: &str,
     layout: &Layout,
     engine: Engine,
-) -> Result<LanguageFolder> {
+) -> Result<LanguageModelDir> {
     let configured = environment::lm_model();
     let choice = choice.or(built_in(model).map(|model| model.name)).or(configured.as_deref());
     let folder = acestep_import::open_language_model(choice, layout)?;
@@ -60,11 +60,11 @@ pub(crate) fn of_files(notices: Vec<String>) -> impl Iterator<Item = Notice> {
 
 /// Returns the label of its kernels; needed because a built-in language model shares its name with
 /// a model.
-pub(crate) fn label(folder: &LanguageFolder) -> String {
+pub(crate) fn label(folder: &LanguageModelDir) -> String {
     format!("{} {}", lm::NAME, folder.name())
 }
 
-struct Check<'a>(&'a LanguageFolder);
+struct Check<'a>(&'a LanguageModelDir);
 
 impl acestep_engine::Job for Check<'_> {
     type Output = Result<(), acestep_import::Error>;
@@ -82,7 +82,7 @@ impl acestep_engine::Job for Check<'_> {
 /// Errors of [`compose::compose`].
 pub(crate) fn compose(
     job: &compose::Job<'_>,
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
@@ -96,7 +96,7 @@ pub(crate) fn compose(
 /// [`Error::NoDevice`].
 pub(crate) fn compose_all(
     jobs: &[(compose::Job<'_>, progress::Of<'_>)],
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
 ) -> Result<Vec<Result<Composed, Error>>, Error> {
     let jobs: Vec<_> = jobs.iter().map(|(job, of)| (job.clone(), of as &dyn Observe)).collect();
@@ -105,7 +105,7 @@ pub(crate) fn compose_all(
 
 struct Compose<'a> {
     jobs: &'a [(compose::Job<'a>, &'a dyn Observe)],
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
 }
 
 impl acestep_engine::Job for Compose<'_> {
@@ -114,11 +114,11 @@ impl acestep_engine::Job for Compose<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { jobs, folder } = self;
         if let [(job, observe)] = jobs {
-            return vec![compose::compose::<B, _>(job, folder, &place, *observe)];
+            return vec![compose::compose::<B>(job, folder, &place, *observe)];
         }
-        let held = Held::<B, _>::new(folder);
+        let held = Held::<B>::new(folder);
         let compose = |(job, observe): &(compose::Job<'_>, &dyn Observe)| {
-            compose::compose::<B, _>(job, &held, &place, *observe)
+            compose::compose::<B>(job, &held, &place, *observe)
         };
         jobs.iter().map(compose).collect()
     }
@@ -132,7 +132,7 @@ pub(crate) fn understand(
     codes: &[u32],
     settings: &Settings,
     genres: Option<Arc<GenreVocabulary>>,
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {
@@ -143,7 +143,7 @@ struct Understand<'a> {
     codes: &'a [u32],
     settings: &'a Settings,
     genres: Option<Arc<GenreVocabulary>>,
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
     observe: &'a dyn Observe,
 }
 
@@ -152,7 +152,7 @@ impl acestep_engine::Job for Understand<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { codes, settings, genres, folder, observe } = self;
-        compose::understand::<B, _>(codes, settings, genres, folder, &place, observe)
+        compose::understand::<B>(codes, settings, genres, folder, &place, observe)
     }
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn read_genres(path: &Path) -> Result<Arc<GenreVocabulary>> {
 
 /// Returns the language model as JSON, with its timing after a run.
 pub(crate) fn to_json(
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     writes_codes: bool,
     timing: Option<&Timing>,
 ) -> Value {

@@ -5,7 +5,7 @@ use acestep_engine::{
     device::memory::{self, MemoryNeed},
     tiling::Tiling,
 };
-use acestep_import::{Error, Folder, LanguageFolder, Part};
+use acestep_import::{AceStep, Error, LanguageModelDir, Network};
 use acestep_music::{listen::CODES_AT_ONCE, lm::settings::Settings, stage};
 use anyhow::Result;
 
@@ -17,7 +17,7 @@ use super::engine;
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn language(
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     settings: &Settings,
     prompt: usize,
     seconds: Option<f64>,
@@ -56,12 +56,12 @@ pub(crate) fn prompt_tokens(words: usize) -> usize {
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn listening(
-    folder: &Folder,
+    folder: &AceStep,
     frames: usize,
     engine: Engine,
 ) -> Result<Vec<MemoryNeed>, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
-    let size = folder.size(Part::AudioCodec)?.parameters;
+    let size = folder.size(Network::AudioCodec)?.parameters;
     let at_once = frames.min(CODES_AT_ONCE * configs.dit.pool_window_size);
     let codec = acestep_music::memory::conditioner(&configs.dit, size, at_once, widths);
     Ok(vec![encoder(folder, frames, engine)?, MemoryNeed { stage: stage::CODES, ..codec }])
@@ -71,9 +71,13 @@ pub(crate) fn listening(
 ///
 /// # Errors
 /// None after the model was opened.
-pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<MemoryNeed, Error> {
+pub(crate) fn encoder(
+    folder: &AceStep,
+    frames: usize,
+    engine: Engine,
+) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
-    let size = folder.size(Part::VaeEncoder)?.parameters;
+    let size = folder.size(Network::VaeEncoder)?.parameters;
     let need =
         |tiling| acestep_music::memory::vae_encoder(&configs.vae, size, frames, tiling, widths);
     // Use the same tiling as the run.
@@ -85,12 +89,12 @@ pub(crate) fn encoder(folder: &Folder, frames: usize, engine: Engine) -> Result<
 /// # Errors
 /// None after the model was opened.
 pub(crate) fn sounding(
-    folder: &Folder,
+    folder: &AceStep,
     frames: usize,
     engine: Engine,
 ) -> Result<MemoryNeed, Error> {
     let (configs, widths) = (folder.configs(), engine.widths());
-    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let size = folder.size(Network::VaeDecoder)?.parameters;
     let decoder =
         |tiling| acestep_music::memory::vae(&configs.vae, size, 1, frames, tiling, widths);
     let room = engine::room(engine.device);

@@ -12,8 +12,10 @@ use std::{io, path::Path, process::ExitCode};
 
 use acestep_engine::nearest;
 use acestep_import::{
-    Error, KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, KnownModel, Layout, built_in,
-    hub::{Hub, Piece, State},
+    Error, Layout, Release,
+    acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
+    built_in,
+    hub::{Hub, State},
 };
 use anyhow::Result;
 
@@ -44,8 +46,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<ExitCode> {
 }
 
 /// Returns every model with a name, in the order of the list.
-fn all() -> impl Iterator<Item = &'static KnownModel> {
-    KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS).chain(&KNOWN_COMPANIONS)
+fn all() -> impl Iterator<Item = &'static Release> {
+    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS)
 }
 
 /// Returns the models of these names, each once. `nothing` is the action that is impossible for a
@@ -53,8 +55,8 @@ fn all() -> impl Iterator<Item = &'static KnownModel> {
 ///
 /// # Errors
 /// The first unknown name, with the most similar known one.
-fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, CliError> {
-    let mut models: Vec<&KnownModel> = Vec::new();
+fn named(names: &[String], nothing: &str) -> Result<Vec<&'static Release>, CliError> {
+    let mut models: Vec<&Release> = Vec::new();
     for name in names {
         let model = find(name, nothing)?;
         if !models.contains(&model) {
@@ -64,8 +66,8 @@ fn named(names: &[String], nothing: &str) -> Result<Vec<&'static KnownModel>, Cl
     Ok(models)
 }
 
-fn find(name: &str, nothing: &str) -> Result<&'static KnownModel, CliError> {
-    let is_it = |model: &&KnownModel| {
+fn find(name: &str, nothing: &str) -> Result<&'static Release, CliError> {
+    let is_it = |model: &&Release| {
         let size = model.name.strip_prefix("lm-");
         [Some(model.name), size, Some(model.directory), Some(model.repo)]
             .into_iter()
@@ -109,18 +111,17 @@ enum Here {
 }
 
 /// Returns the state of `model` and its missing files or companion models.
-fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<String>) {
-    let own = model.piece();
+fn here(model: &Release, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<String>) {
     if let (Some(State::Broken(_, files)), None) =
-        (hub.map(|hub| hub.state(&own)), layout.own(&own))
+        (hub.map(|hub| hub.state(model)), layout.own(model))
     {
         return (Here::Part, files);
     }
     if !layout.has(model) {
-        let begun = own.prefix.is_empty() && hub.is_some_and(|hub| hub.begun(own.repo) > 0);
+        let begun = model.prefix.is_empty() && hub.is_some_and(|hub| hub.begun(model.repo) > 0);
         return (if begun { Here::Part } else { Here::No }, vec![]);
     }
-    if !KNOWN_MODELS.contains(model) {
+    if !MODELS.contains(model) {
         return (Here::Yes, vec![]);
     }
     // Resolve it the same way as a song does.
@@ -133,13 +134,12 @@ fn here(model: &KnownModel, layout: &Layout, hub: Option<&Hub>) -> (Here, Vec<St
 }
 
 /// Returns the approximate size of the missing parts of `model`; only the hub knows the exact size.
-fn to_fetch(model: &KnownModel, layout: &Layout) -> u64 {
-    let is_here = |piece: &Piece| {
-        layout.own(piece).is_some() || layout.hub().is_some_and(|hub| hub.find(piece).is_some())
+fn to_fetch(model: &'static Release, layout: &Layout) -> u64 {
+    let is_here = |own: &Release| {
+        layout.own(own).is_some() || layout.hub().is_some_and(|hub| hub.find(own).is_some())
     };
-    let pieces = model.pieces();
-    let missing = pieces.iter().filter(|piece| !is_here(piece));
-    missing.map(|piece| (f64::from(piece.gigabytes) * 1e9) as u64).sum()
+    let missing = model.with_needs().filter(|own| !is_here(own));
+    missing.map(|own| (f64::from(own.gigabytes) * 1e9) as u64).sum()
 }
 
 /// Returns the files in `directory` with their sizes; links are followed.

@@ -9,7 +9,7 @@ mod outputs;
 use std::{process::ExitCode, time::Instant};
 
 use acestep_engine::{Engine, Error, Notice, device::memory::MemoryNeed};
-use acestep_import::{LanguageFolder, TINY};
+use acestep_import::{LanguageModelDir, TINY};
 use acestep_music::{
     Request, SongError,
     lm::{
@@ -237,7 +237,7 @@ impl Task<'_> {
     /// Returns the memory needs of the language model.
     fn needs(
         &self,
-        folder: &LanguageFolder,
+        folder: &LanguageModelDir,
         settings: &Settings,
         writes_codes: bool,
         engine: Engine,

@@ -10,8 +10,8 @@ use std::{
 };
 
 use acestep_engine::{Error, Event, Notice, Observe};
-use acestep_import::{Folder, Part};
-use acestep_model::{Backend, Checkpoint, Place};
+use acestep_import::{AceStep, Network};
+use acestep_model::{Backend, ModelFiles, Place};
 use acestep_train::{
     course::{Course, Lesson, Row, digest, seed_of},
     learner::OptimizerConfig,
@@ -58,7 +58,7 @@ fn lora(args: &Lora, report: &Report) -> Result<()> {
     let layout = settings::layout();
     let model = args.model.clone().unwrap_or_else(settings::model);
     let folder = acestep_import::open(&model, &layout)?;
-    folder.require(Part::Dit)?;
+    folder.require(Network::Dit)?;
     let Started { engine, notices, .. } = engine::start(&args.place.compute)?;
     let narrow = match engine.dtype {
         DType::I8 => Some("nothing is learned on weights in eight bits"),
@@ -272,7 +272,7 @@ type Losses = Option<[f32; 2]>;
 struct Learn<'a> {
     args: &'a Lora,
     entries: &'a [Entry],
-    folder: &'a Folder,
+    folder: &'a AceStep,
     course: &'a Course,
     shape: &'a Shape,
     batch: usize,
@@ -286,7 +286,8 @@ impl acestep_engine::Job for Learn<'_> {
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { args, entries, folder, course, shape, batch, output, progress } = self;
         let device = place.device.clone();
-        let needed = [Part::VaeEncoder, Part::TextEncoder, Part::Conditioner, Part::Dit];
+        let needed =
+            [Network::VaeEncoder, Network::TextEncoder, Network::Conditioner, Network::Dit];
         folder.check::<B>(&device, &needed)?;
         let (songs, common) = lora::prepare(entries, args.max_duration, folder, &place, progress)?;
 
@@ -294,7 +295,7 @@ impl acestep_engine::Job for Learn<'_> {
         progress.event(Event::Loading(stage));
         let start = Instant::now();
         let learning = Place { device: device.clone(), dtype: place.dtype };
-        let mut dit = Checkpoint::<Autodiff<B>>::dit(folder, &learning)?.no_grad();
+        let mut dit = folder.dit_dir().dit::<Autodiff<B>>(&learning)?.no_grad();
         let addition = Addition::init(&mut dit, shape, args.seed, &device);
         let times = match folder.is_turbo() {
             true => Times::Turbo,
@@ -313,7 +314,7 @@ impl acestep_engine::Job for Learn<'_> {
                 let loss = lessons.loss(addition, seed_of(args.seed, step));
                 let error = loss.clone().into_data().convert::<f32>().iter::<f32>().next();
                 // The weights are memory-mapped. If their file changes, a NaN ends the run unsaved.
-                let error = error.filter(|_| Checkpoint::<B>::unchanged(folder).is_ok());
+                let error = error.filter(|_| folder.unchanged().is_ok());
                 first.set(first.get().or(error));
                 progress.event(Event::Advanced { stage, done: step + 1, total });
                 Lesson { loss, parts: [error.unwrap_or(f32::NAN)] }
@@ -321,7 +322,7 @@ impl acestep_engine::Job for Learn<'_> {
             &mut |row: &Row<1>| last.set(Some(row.parts[0])),
             &|| progress.cancelled(),
         );
-        Checkpoint::<B>::unchanged(folder)?;
+        folder.unchanged().map_err(acestep_engine::Error::checkpoint)?;
         let Some(learned) = learned? else { return Ok(None) };
         lora::write(output, &learned, shape, folder.name())?;
         progress.event(Event::Finished { stage, elapsed: start.elapsed() });

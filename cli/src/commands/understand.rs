@@ -12,7 +12,7 @@ use acestep_engine::{
     device::memory::MemoryNeed,
     files::{Existing, check_target},
 };
-use acestep_import::{Folder, Layout, Part, TINY};
+use acestep_import::{AceStep, Layout, Network, TINY};
 use acestep_model::{Backend, Place};
 use acestep_music::{
     Networks, Request, codes, listen,
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Understand, global: &Global) -> Result<ExitCode> {
 /// The input: audio codes or sound.
 enum Source {
     Codes(Vec<u32>),
-    Sound { audio: Audio, folder: Box<Folder> },
+    Sound { audio: Audio, folder: Box<AceStep> },
 }
 
 impl Source {
@@ -127,7 +127,7 @@ impl Source {
         }
         let path = args.song.as_deref().unwrap_or(Path::new(""));
         let folder = Box::new(acestep_import::open(model, layout)?);
-        folder.require(Part::AudioCodec)?;
+        folder.require(Network::AudioCodec)?;
         let (audio, more) = read::song(path, folder.configs().vae.frames_per_second().recip())?;
         notices.extend(more);
         Ok(Self::Sound { audio, folder })
@@ -167,7 +167,7 @@ impl Source {
 
 struct Listen<'a> {
     audio: &'a Audio,
-    folder: &'a Folder,
+    folder: &'a AceStep,
     observe: &'a dyn Observe,
 }
 
@@ -175,9 +175,9 @@ impl acestep_engine::Job for Listen<'_> {
     type Output = Result<Vec<u32>, Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let needed = [Part::VaeEncoder, Part::AudioCodec];
+        let needed = [Network::VaeEncoder, Network::AudioCodec];
         self.folder.check::<B>(&place.device, &needed).map_err(Error::checkpoint)?;
-        let networks = Networks::<B, Folder>::new(self.folder, place, Residency::WhileUsed);
+        let networks = Networks::<B>::new(self.folder, place, Residency::WhileUsed);
         listen::codes_of(self.audio, &networks, self.observe)
     }
 }

@@ -7,7 +7,7 @@ use acestep_engine::{
     device::kernels::{self, Kernels},
     error::size,
 };
-use acestep_import::{BUILT_IN_MODELS, KNOWN_MODELS, Layout, TINY, built_in};
+use acestep_import::{BUILT_IN_MODELS, Layout, TINY, acestep::MODELS, built_in};
 use anyhow::{Context, Result};
 
 use super::{
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Warmup, global: &Global) -> Result<ExitCode> {
     notices.iter().for_each(|notice| report.note(&notice.0));
     let layout = settings::layout();
     let model = args.model.clone().or_else(settings::configured_model).unwrap_or_else(|| {
-        let [default, ..] = &KNOWN_MODELS;
+        let [default, ..] = &MODELS;
         let is_here = layout.resolve(default.name).is_ok();
         if is_here { default.name } else { BUILT_IN_MODELS[0].name }.to_owned()
     });

@@ -9,8 +9,6 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
-
 use super::{
     AdapterError,
     key::{self, Key, Role},
@@ -19,7 +17,7 @@ use super::{
     name, other,
     settings::Settings,
 };
-use crate::{Directory, Error, Layout, Tensors, error::Names};
+use crate::{Error, Layout, Tensors, error::Names, header};
 
 /// An adapter: changes for the weights of any diffusion transformer that has them.
 #[derive(Debug, Clone)]
@@ -56,7 +54,10 @@ impl Adapter {
         };
         let settings = match settings {
             Some((_, text)) => Settings::peft(&settings_path, &text)?,
-            None => Settings::metadata(&settings_path, &metadata(&directory, &file)?)?,
+            None => {
+                let bytes = directory.open(&file)?;
+                Settings::metadata(&settings_path, &header::metadata(&path, bytes.all())?)?
+            }
         };
         let (groups, mut spare) = grouped(&tensors)?;
         if groups.is_empty() {
@@ -163,24 +164,22 @@ impl Adapter {
     /// Returns the notice about modules whose alpha is 0.
     fn without_effect(&self) -> Option<String> {
         let silent = self.modules.iter().filter(|module| module.is_silent()).count();
-        let name = self.path.display();
-        let mend = "at no scale; if that is a mistake, set `lora_alpha` of its settings, or the modules' \
-                    `alpha`, to the value that it was trained with";
-        match (silent, self.modules.len()) {
-            (0, _) => None,
-            (silent, all) if silent == all => Some(format!(
+        let (name, all) = (self.path.display(), self.modules.len());
+        let what = match silent {
+            0 => return None,
+            _ if silent == all => format!(
                 "the adapter `{name}` changes nothing by its own settings: its alpha is 0, and so is \
-                 alpha over rank, by which every change is multiplied; it has an effect {mend}"
-            )),
-            (1, all) => Some(format!(
-                "the alpha of 1 of the {all} modules of the adapter `{name}` is 0: by its own settings \
-                 it has an effect {mend}"
-            )),
-            (silent, all) => Some(format!(
-                "the alpha of {silent} of the {all} modules of the adapter `{name}` is 0: by its own \
-                 settings they have an effect {mend}"
-            )),
-        }
+                 alpha over rank, by which every change is multiplied"
+            ),
+            _ => format!(
+                "the alpha of {silent} of the {all} modules of the adapter `{name}` is 0, which leaves \
+                 them without effect"
+            ),
+        };
+        Some(format!(
+            "{what}, at every scale; if that is a mistake, set `lora_alpha` of its settings, or the \
+             modules' `alpha`, to the value that it was trained with"
+        ))
     }
 
     /// Returns the number of elements of its tensors.
@@ -272,18 +271,6 @@ fn grouped(tensors: &Tensors) -> Result<Grouped<'_>, Error> {
         }
     }
     Ok((groups, spare))
-}
-
-/// Returns the metadata (pairs of strings) in the header of a well-formed safetensors file.
-fn metadata(directory: &Directory, file: &str) -> Result<BTreeMap<String, String>, Error> {
-    let bytes = directory.open(file)?;
-    let header = bytes.all().split_first_chunk::<8>().and_then(|(length, rest)| {
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        serde_json::from_slice::<Value>(rest.get(..length)?).ok()
-    });
-    let pairs = header.as_ref().and_then(|header| header.get("__metadata__")?.as_object());
-    let pair = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    Ok(pairs.into_iter().flatten().filter_map(pair).collect())
 }
 
 /// `1 tensor`, `2 tensors`

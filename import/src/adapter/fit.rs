@@ -192,24 +192,16 @@ impl Fitted {
     /// Returns the notice about modules without an alpha.
     fn without_alpha(&self) -> Option<String> {
         let name = self.path().display();
-        let has = |with: bool| {
-            let products = self.adapter.list().iter().filter(|module| module.is_product());
-            products.filter(|module| module.alpha.is_some() == with).count()
-        };
-        match (has(true), has(false)) {
-            (_, 0) => None,
-            (0, _) => Some(format!(
+        let products = || self.adapter.list().iter().filter(|module| module.is_product());
+        let without = products().filter(|module| module.alpha.is_none()).count();
+        match products().count() {
+            _ if without == 0 => None,
+            all if without == all => Some(format!(
                 "the adapter `{name}` does not say its alpha: it works as if that were its rank"
             )),
-            (with, 1) => Some(format!(
-                "the adapter `{name}` does not say the alpha of 1 of its {} modules: it works as if \
-                 that were its rank",
-                with + 1
-            )),
-            (with, without) => Some(format!(
-                "the adapter `{name}` does not say the alpha of {without} of its {} modules: they \
-                 work as if that were their rank",
-                with + without
+            all => Some(format!(
+                "the adapter `{name}` does not say the alpha of {without} of its {all} modules: there \
+                 it works as if that were the rank"
             )),
         }
     }

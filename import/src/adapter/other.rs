@@ -9,8 +9,8 @@ use super::{AdapterError, target::without_prefixes};
 use crate::{
     Tensors,
     error::Names,
-    foreign,
-    kind::{self, Kind},
+    families::acestep::{Kind, declared},
+    foreign, kind,
 };
 
 /// A kind of file that is not an adapter, and the remedy.
@@ -221,7 +221,7 @@ pub(super) fn by_directory(path: &Path) -> Option<Other> {
     }
     let config = std::fs::read_to_string(path.join("config.json")).ok()?;
     let config = serde_json::from_str(config.trim_start_matches('\u{feff}')).ok()?;
-    let kind = kind::declared(&config).ok()?;
+    let kind = declared(&config).ok()?;
     Some(match kind {
         // The language model has the same declaration.
         Kind::TextEncoder => Other {

@@ -8,17 +8,13 @@ use super::{
 };
 use crate::{Error, Tensors};
 
-/// Names of the tensors whose product is the change.
+/// The change of one weight, by the matrices that it is computed from.
 #[derive(Debug, Clone)]
 pub(super) enum Product {
-    Lora {
-        down: String,
-        up: String,
-        rank: usize,
-    },
-    Lokr([Half; 2]),
-    Loha([[String; 2]; 2], usize),
-    /// The change itself.
+    Lora(Matrix),
+    Lokr([Matrix; 2]),
+    Loha([Matrix; 2]),
+    /// The tensor that is the change itself.
     Difference(String),
 }
 
@@ -31,18 +27,12 @@ pub(super) struct Whole {
     pub(super) rank: Option<usize>,
 }
 
-/// One factor of a Kronecker product.
+/// A matrix of the file: a tensor, or the product of two, which have the rank as inner size.
 #[derive(Debug, Clone)]
-pub(super) struct Half {
-    /// One tensor, or two and their inner size.
-    tensors: Parts,
+pub(super) struct Matrix {
+    names: Vec<String>,
     shape: [usize; 2],
-}
-
-#[derive(Debug, Clone)]
-enum Parts {
-    Whole(String),
-    Of(String, String, usize),
+    rank: Option<usize>,
 }
 
 pub(super) fn shape_of(tensors: &Tensors, name: &str) -> Vec<usize> {
@@ -51,29 +41,55 @@ pub(super) fn shape_of(tensors: &Tensors, name: &str) -> Vec<usize> {
 }
 
 /// Returns the shape with all sizes but the first flattened.
-fn matrix(tensors: &Tensors, name: &str) -> Result<[usize; 2], String> {
+fn flat(tensors: &Tensors, name: &str) -> Result<[usize; 2], String> {
     match &shape_of(tensors, name)[..] {
         shape @ [] | shape @ [_] => Err(format!("`{name}` is {shape:?}, not a matrix")),
         [rows, rest @ ..] => Ok([*rows, rest.iter().product()]),
     }
 }
 
-/// Returns the shape of the product of two matrices, and their inner size.
-fn joined(tensors: &Tensors, left: &str, right: &str) -> Result<([usize; 2], usize), String> {
-    let (a, b) = (matrix(tensors, left)?, matrix(tensors, right)?);
-    if a[1] != b[0] || a[1] == 0 {
-        return Err(format!("`{left}` {a:?} and `{right}` {b:?} cannot be multiplied"));
+impl Matrix {
+    fn whole(tensors: &Tensors, name: &str) -> Result<Self, String> {
+        let shape = shape_of(tensors, name);
+        let shape = <[usize; 2]>::try_from(shape)
+            .map_err(|shape| format!("`{name}` is {shape:?}, not a matrix"))?;
+        Ok(Self { names: vec![name.to_owned()], shape, rank: None })
     }
-    Ok(([a[0], b[1]], a[1]))
+
+    fn product(tensors: &Tensors, left: &str, right: &str) -> Result<Self, String> {
+        let (a, b) = (flat(tensors, left)?, flat(tensors, right)?);
+        if a[1] != b[0] || a[1] == 0 {
+            return Err(format!("`{left}` {a:?} and `{right}` {b:?} cannot be multiplied"));
+        }
+        let names = vec![left.to_owned(), right.to_owned()];
+        Ok(Self { names, shape: [a[0], b[1]], rank: Some(a[1]) })
+    }
+
+    /// Returns `rows` of the matrix times `scale`, row-major.
+    fn values(
+        &self,
+        tensors: &Tensors,
+        rows: &Range<usize>,
+        scale: f32,
+    ) -> Result<Vec<f32>, Error> {
+        let width = self.rank.unwrap_or(self.shape[1]);
+        let first = of_rows(tensors.values(&self.names[0])?, rows, width);
+        let Some(second) = self.names.get(1) else { return Ok(first) };
+        Ok(delta::product(&first, &tensors.values(second)?, width, self.shape[1], scale))
+    }
+
+    fn all(&self, tensors: &Tensors) -> Result<Vec<f32>, Error> {
+        self.values(tensors, &(0..self.shape[0]), 1.0)
+    }
 }
 
 impl Product {
     /// Returns the name of this kind of change.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Lora { .. } => "LoRA",
+            Self::Lora(_) => "LoRA",
             Self::Lokr(_) => "LoKr",
-            Self::Loha(..) => "LoHa",
+            Self::Loha(_) => "LoHa",
             Self::Difference(_) => "differences",
         }
     }
@@ -86,37 +102,32 @@ impl Product {
         group: &BTreeMap<Role, String>,
         tensors: &Tensors,
     ) -> Result<Option<Whole>, String> {
-        let is_lora = |role: &Role| matches!(role, Role::Down | Role::Up);
-        let is_lokr = |role: &Role| matches!(role, Role::Kron(_) | Role::KronPart(..));
-        let is_loha = |role: &Role| matches!(role, Role::Hada(..));
-        let any = |is: &dyn Fn(&Role) -> bool| group.keys().any(is);
-        let get = |role: Role, what: &str| {
-            group.get(&role).cloned().ok_or_else(|| format!("its {what} is missing"))
-        };
+        let any = |is: fn(&Role) -> bool| group.keys().any(is);
         let kinds = [
-            ("a LoRA", any(&is_lora)),
-            ("a LoKr", any(&is_lokr)),
-            ("a LoHa", any(&is_loha)),
-            ("a whole difference", group.contains_key(&Role::Difference)),
+            ("a LoRA", any(|role| matches!(role, Role::Down | Role::Up))),
+            ("a LoKr", any(|role| matches!(role, Role::Kron(_) | Role::KronPart(..)))),
+            ("a LoHa", any(|role| matches!(role, Role::Hada(..)))),
+            ("a whole difference", any(|role| *role == Role::Difference)),
         ];
         let found: Vec<_> = kinds.iter().filter(|(_, is)| *is).map(|(kind, _)| *kind).collect();
         if found.len() > 1 {
             return Err(format!("it is {} at once", found.join(" and ")));
         }
-        let of_matrix = |product, shape: [usize; 2], rank| {
-            Ok(Some(Whole { product, shape: shape.to_vec(), rank }))
+        let get = |role: Role, what: &str| {
+            group.get(&role).map(String::as_str).ok_or_else(|| format!("its {what} is missing"))
         };
-        match kinds.map(|(_, is)| is) {
+        let (product, shape, rank) = match kinds.map(|(_, is)| is) {
             [true, ..] => {
                 let down = get(Role::Down, "lora_A (lora_down)")?;
                 let up = get(Role::Up, "lora_B (lora_up)")?;
-                let (shape, rank) = joined(tensors, &up, &down)?;
-                of_matrix(Self::Lora { down, up, rank }, shape, Some(rank))
+                let matrix = Matrix::product(tensors, up, down)?;
+                let (shape, rank) = (matrix.shape, matrix.rank);
+                (Self::Lora(matrix), shape, rank)
             }
             [_, true, ..] => {
-                let first = Half::new(group, tensors, Side::First, "lokr_w1")?;
-                let second = Half::new(group, tensors, Side::Second, "lokr_w2")?;
-                let rank = match (first.rank(), second.rank()) {
+                let first = side(group, tensors, Side::First, "lokr_w1")?;
+                let second = side(group, tensors, Side::Second, "lokr_w2")?;
+                let rank = match (first.rank, second.rank) {
                     (Some(a), Some(b)) if a != b => {
                         return Err(format!("its sides have the ranks {a} and {b}"));
                     }
@@ -128,54 +139,53 @@ impl Product {
                         .ok_or_else(|| format!("its sides of {a} and {b} are too large"))
                 };
                 let shape = [size(0)?, size(1)?];
-                of_matrix(Self::Lokr([first, second]), shape, rank)
+                (Self::Lokr([first, second]), shape, rank)
             }
             [_, _, true, _] => {
                 let pair = |side: Side, n: u8| {
                     let left = get(Role::Hada(side, Side::First), &format!("hada_w{n}_a"))?;
                     let right = get(Role::Hada(side, Side::Second), &format!("hada_w{n}_b"))?;
-                    joined(tensors, &left, &right).map(|product| ([left, right], product))
+                    Matrix::product(tensors, left, right)
                 };
-                let (first, (shape, rank)) = pair(Side::First, 1)?;
-                let (second, other) = pair(Side::Second, 2)?;
+                let pairs = [pair(Side::First, 1)?, pair(Side::Second, 2)?];
+                let [(shape, rank), other] = [0, 1].map(|i| (pairs[i].shape, pairs[i].rank));
                 if other != (shape, rank) {
                     return Err(format!(
-                        "its products are {shape:?} of rank {rank} and {:?} of rank {}",
-                        other.0, other.1
+                        "its products are {shape:?} of rank {} and {:?} of rank {}",
+                        rank.unwrap_or_default(),
+                        other.0,
+                        other.1.unwrap_or_default()
                     ));
                 }
-                of_matrix(Self::Loha([first, second], rank), shape, Some(rank))
+                (Self::Loha(pairs), shape, rank)
             }
-            [_, _, _, true] => {
-                let name = get(Role::Difference, "difference")?;
-                let shape = shape_of(tensors, &name);
-                Ok(Some(Whole { product: Self::Difference(name), shape, rank: None }))
-            }
-            _ => Ok(None),
-        }
+            [_, _, _, true] => return Ok(Self::difference(group, Role::Difference, tensors)),
+            _ => return Ok(None),
+        };
+        Ok(Some(Whole { product, shape: shape.to_vec(), rank }))
     }
 
     /// Builds the change of a module's bias from its tensors, if there is one.
     pub(super) fn of_bias(group: &BTreeMap<Role, String>, tensors: &Tensors) -> Option<Whole> {
-        let name = group.get(&Role::BiasDifference)?;
+        Self::difference(group, Role::BiasDifference, tensors)
+    }
+
+    fn difference(group: &BTreeMap<Role, String>, role: Role, tensors: &Tensors) -> Option<Whole> {
+        let name = group.get(&role)?;
         let product = Self::Difference(name.clone());
         Some(Whole { product, shape: shape_of(tensors, name), rank: None })
     }
 
     /// Returns the names of its tensors.
     pub(super) fn tensors(&self) -> Vec<&str> {
-        match self {
-            Self::Lora { down, up, .. } => vec![down, up],
-            Self::Lokr(halves) => halves
-                .iter()
-                .flat_map(|half| match &half.tensors {
-                    Parts::Whole(name) => vec![name.as_str()],
-                    Parts::Of(left, right, _) => vec![left.as_str(), right.as_str()],
-                })
-                .collect(),
-            Self::Loha(pairs, _) => pairs.iter().flatten().map(String::as_str).collect(),
+        let names: Vec<&String> = match self {
+            Self::Lora(matrix) => matrix.names.iter().collect(),
+            Self::Lokr(sides) | Self::Loha(sides) => {
+                sides.iter().flat_map(|side| &side.names).collect()
+            }
             Self::Difference(name) => vec![name],
-        }
+        };
+        names.into_iter().map(String::as_str).collect()
     }
 
     /// Returns `rows` of the product times `scale`, row-major, each with `columns` values.
@@ -189,31 +199,20 @@ impl Product {
         rows: &Range<usize>,
         scale: f32,
     ) -> Result<Vec<f32>, Error> {
-        let read = |name: &str| tensors.values::<f32>(name);
         Ok(match self {
-            Self::Lora { down, up, rank } => delta::product(
-                &of_rows(read(up)?, rows, *rank),
-                &read(down)?,
-                *rank,
-                columns,
-                scale,
-            ),
+            Self::Lora(matrix) => matrix.values(tensors, rows, scale)?,
             Self::Lokr([first, second]) => {
                 let widths = (first.shape[1], second.shape[1]);
-                let (first, second) = (first.values(tensors)?, second.values(tensors)?);
+                let (first, second) = (first.all(tensors)?, second.all(tensors)?);
                 delta::kronecker(&first, &second, widths, rows, scale)
             }
-            Self::Loha([first, second], rank) => {
-                let one = |[left, right]: &[String; 2]| -> Result<_, Error> {
-                    let left = of_rows(read(left)?, rows, *rank);
-                    Ok(delta::product(&left, &read(right)?, *rank, columns, 1.0))
-                };
-                let mut result = one(first)?;
-                delta::hadamard(&mut result, &one(second)?, scale);
+            Self::Loha([first, second]) => {
+                let mut result = first.values(tensors, rows, 1.0)?;
+                delta::hadamard(&mut result, &second.values(tensors, rows, 1.0)?, scale);
                 result
             }
             Self::Difference(name) => {
-                let mut values = of_rows(read(name)?, rows, columns);
+                let mut values = of_rows(tensors.values(name)?, rows, columns);
                 values.iter_mut().for_each(|x| *x *= scale);
                 values
             }
@@ -227,46 +226,19 @@ pub(super) fn of_rows(mut values: Vec<f32>, rows: &Range<usize>, width: usize) -
     values.split_off(rows.start * width)
 }
 
-impl Half {
-    fn new(
-        group: &BTreeMap<Role, String>,
-        tensors: &Tensors,
-        side: Side,
-        what: &str,
-    ) -> Result<Self, String> {
-        let part = |which: Side| group.get(&Role::KronPart(side, which));
-        match (group.get(&Role::Kron(side)), part(Side::First), part(Side::Second)) {
-            (Some(whole), None, None) => {
-                let shape = shape_of(tensors, whole);
-                let [rows, columns] = shape[..] else {
-                    return Err(format!("`{whole}` is {shape:?}, not a matrix"));
-                };
-                Ok(Self { tensors: Parts::Whole(whole.clone()), shape: [rows, columns] })
-            }
-            (None, Some(left), Some(right)) => {
-                let (shape, rank) = joined(tensors, left, right)?;
-                Ok(Self { tensors: Parts::Of(left.clone(), right.clone(), rank), shape })
-            }
-            (None, None, None) => Err(format!("its {what} is missing")),
-            (None, ..) => Err(format!("one half of its {what} is missing")),
-            (Some(_), ..) => Err(format!("its {what} is there twice, whole and as a product")),
-        }
-    }
-
-    fn rank(&self) -> Option<usize> {
-        match self.tensors {
-            Parts::Whole(_) => None,
-            Parts::Of(_, _, rank) => Some(rank),
-        }
-    }
-
-    fn values(&self, tensors: &Tensors) -> Result<Vec<f32>, Error> {
-        match &self.tensors {
-            Parts::Whole(name) => tensors.values(name),
-            Parts::Of(left, right, rank) => {
-                let (left, right) = (tensors.values(left)?, tensors.values(right)?);
-                Ok(delta::product(&left, &right, *rank, self.shape[1], 1.0))
-            }
-        }
+/// Returns one factor of a Kronecker product.
+fn side(
+    group: &BTreeMap<Role, String>,
+    tensors: &Tensors,
+    side: Side,
+    what: &str,
+) -> Result<Matrix, String> {
+    let part = |which: Side| group.get(&Role::KronPart(side, which));
+    match (group.get(&Role::Kron(side)), part(Side::First), part(Side::Second)) {
+        (Some(whole), None, None) => Matrix::whole(tensors, whole),
+        (None, Some(left), Some(right)) => Matrix::product(tensors, left, right),
+        (None, None, None) => Err(format!("its {what} is missing")),
+        (None, ..) => Err(format!("one half of its {what} is missing")),
+        (Some(_), ..) => Err(format!("its {what} is there twice, whole and as a product")),
     }
 }

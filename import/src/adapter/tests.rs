@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use super::{Adapter, AdapterError};
 use crate::{
-    Error, Folder, open_tiny,
+    AceStep, Error, open_tiny,
     testing::{B, Stored, place, stored},
 };
 
@@ -111,7 +111,7 @@ impl File {
 
 type Weights = BTreeMap<String, Vec<f32>>;
 
-fn weights_in(folder: &Folder, place: &Place<B>) -> Weights {
+fn weights_in(folder: &AceStep, place: &Place<B>) -> Weights {
     let dit = acestep_model::Checkpoint::<B>::dit(folder, place).expect("a network");
     let values = |data: burn::tensor::TensorData| data.iter::<f32>().collect();
     dit.collect(None, None, false)
@@ -120,7 +120,7 @@ fn weights_in(folder: &Folder, place: &Place<B>) -> Weights {
         .collect()
 }
 
-fn adapted(adapters: Vec<(Adapter, f64)>) -> Folder {
+fn adapted(adapters: Vec<(Adapter, f64)>) -> AceStep {
     let mut folder = open_tiny().expect("built in");
     folder.adapt(adapters).expect("they fit");
     folder

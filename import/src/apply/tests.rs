@@ -2,6 +2,7 @@ use safetensors::Dtype::{self, BF16, F16, F32, I64};
 
 use super::*;
 use crate::testing::{B, Stored, Toy, directory, file, stored};
+use crate::{Network, families::acestep::tensor_names};
 
 const WEIGHT: [f32; 6] = [0.1, -2.0, 3.25, 1e-3, 0.0, -7.7];
 const BIAS: [f32; 2] = [0.5, -0.3];
@@ -18,7 +19,7 @@ fn toy(dtype: Dtype) -> Vec<(&'static str, Stored)> {
 fn load_files(files: &[(&str, Vec<u8>)], dtype: DType) -> Result<Toy<B>, Error> {
     let (_temporary, directory) = directory(files);
     let tensors = Arc::new(Tensors::open(&directory)?);
-    load(Toy::init(), &tensors, Part::Conditioner, dtype, None)
+    load(Toy::init(), &tensors, &tensor_names(Network::Conditioner), dtype, None)
 }
 
 fn load_toy(tensors: &[(&str, Stored)]) -> Result<Toy<B>, Error> {
@@ -231,7 +232,8 @@ fn a_file_that_shrinks_while_it_is_open_is_refused() -> std::io::Result<()> {
     let tensors = Arc::new(Tensors::open(&directory).expect("a good file"));
     let path = temporary.path().join("model.safetensors");
     std::fs::OpenOptions::new().write(true).open(path)?.set_len(100)?;
-    let result = load::<B, _>(Toy::init(), &tensors, Part::Conditioner, DType::F32, None);
+    let result =
+        load::<B, _>(Toy::init(), &tensors, &tensor_names(Network::Conditioner), DType::F32, None);
     assert!(matches!(result, Err(Error::Changed { .. })), "{result:?}");
     Ok(())
 }

@@ -10,24 +10,23 @@ use crate::{
 };
 
 /// Loads every part of `folder`.
-fn load_all(folder: &Folder) -> Result<(), Error> {
+fn load_all(folder: &AceStep) -> Result<(), Error> {
     let place = place();
-    let checkpoint: &dyn Checkpoint<B, Error = Error> = folder;
-    checkpoint.text_encoder(&place)?;
-    checkpoint.conditioner(&place)?;
-    checkpoint.audio_codec(&place)?;
-    checkpoint.dit(&place)?;
-    checkpoint.vae_decoder(&place)?;
-    checkpoint.vae_encoder(&place)?;
+    folder.text_encoder.model::<B>(&place)?;
+    folder.dit.conditioner::<B>(&place)?;
+    folder.dit.audio_codec::<B>(&place)?;
+    folder.dit.dit::<B>(&place)?;
+    folder.vae.decoder::<B>(&place)?;
+    folder.vae.encoder::<B>(&place)?;
     Ok(())
 }
 
 #[test]
-fn the_built_in_checkpoint_loads_whole() -> Result<(), Error> {
+fn the_built_in_checkpoint_loads_whole() -> Result<(), CheckpointError> {
     let tiny = open_tiny()?;
     load_all(&tiny)?;
     assert_eq!(tiny.name(), "tiny");
-    let checkpoint: &dyn Checkpoint<B, Error = Error> = &tiny;
+    let checkpoint: &dyn Checkpoint<B> = &tiny;
     assert_eq!(checkpoint.pad_token_id()?, 420);
     assert_eq!(checkpoint.token_ids("", 256)?, [420]);
     assert_eq!(checkpoint.silence_latent(&Default::default())?.dims(), [1, 1000, 16]);
@@ -37,7 +36,7 @@ fn the_built_in_checkpoint_loads_whole() -> Result<(), Error> {
 #[test]
 fn base_and_xl_checkpoints_load_whole() -> Result<(), Error> {
     for dit in ["checkpoints_a/acestep-v15-base", "checkpoints_xl/acestep-v15-xl-turbo"] {
-        let folder = Folder::open(&ModelPaths {
+        let folder = AceStep::open(&ModelPaths {
             name: dit.into(),
             dit: goldens().join(dit),
             vae: goldens().join("checkpoints_a/vae"),
@@ -50,18 +49,18 @@ fn base_and_xl_checkpoints_load_whole() -> Result<(), Error> {
 }
 
 #[test]
-fn parameters_are_the_numbers_of_the_file() -> Result<(), Error> {
+fn parameters_are_the_numbers_of_the_file() -> Result<(), CheckpointError> {
     let folder = open_tiny()?;
     let place = place();
     let encoder: qwen3::Model<B> = folder.text_encoder(&place)?;
-    assert_eq!(encoder.num_params() as u64, folder.size(Part::TextEncoder)?.parameters);
+    assert_eq!(encoder.num_params() as u64, folder.size(Network::TextEncoder)?.parameters);
     let decoder: oobleck::Decoder<B> = folder.vae_decoder(&place)?;
-    assert_eq!(decoder.num_params() as u64, folder.size(Part::VaeDecoder)?.parameters);
+    assert_eq!(decoder.num_params() as u64, folder.size(Network::VaeDecoder)?.parameters);
     // Weight norm stores additional lengths.
-    let size = folder.size(Part::VaeDecoder)?;
+    let size = folder.size(Network::VaeDecoder)?;
     assert!(size.file_bytes > 4 * size.parameters, "{size:?}");
     let total: u64 =
-        Part::ALL.iter().map(|&part| folder.size(part).map_or(0, |size| size.file_bytes)).sum();
+        Network::ALL.iter().map(|&part| folder.size(part).map_or(0, |size| size.file_bytes)).sum();
     let files = [2_326_680, 1_523_880, 367_224].iter().sum::<u64>();
     assert!(total < files && total > files * 95 / 100, "{total} of {files}");
     Ok(())
@@ -72,7 +71,7 @@ fn names_with_the_prefix_model_are_the_same() -> Result<(), Error> {
     let copy = Copy::new();
     let path = copy.paths.text_encoder.join("model.safetensors");
     rewrite(&path, |name, tensor| (format!("model.{name}"), tensor));
-    load_all(&Folder::open(&copy.paths)?)
+    load_all(&AceStep::open(&copy.paths)?)
 }
 
 #[test]
@@ -90,28 +89,9 @@ fn half_files_load_whole() -> Result<(), Error> {
         rewrite(&copy.paths.dit.join("model.safetensors"), narrow);
         rewrite(&copy.paths.vae.join("diffusion_pytorch_model.safetensors"), narrow);
         rewrite(&copy.paths.text_encoder.join("model.safetensors"), narrow);
-        load_all(&Folder::open(&copy.paths)?)?;
+        load_all(&AceStep::open(&copy.paths)?)?;
     }
     Ok(())
-}
-
-#[test]
-fn a_checkpoint_cut_at_any_64th_is_an_error() {
-    let copy = Copy::new();
-    for path in [
-        copy.paths.dit.join("model.safetensors"),
-        copy.paths.vae.join("diffusion_pytorch_model.safetensors"),
-    ] {
-        let whole = fs::read(&path).expect("a file");
-        for part in 0..64 {
-            fs::write(&path, &whole[..whole.len() * part / 64]).expect("a cut file");
-            let error = Folder::open(&copy.paths).expect_err("cut");
-            assert!(matches!(&error, Error::Cut { path: named, .. } if *named == path), "{error}");
-            assert!(error.hint().is_some());
-        }
-        fs::write(&path, whole).expect("the whole file");
-    }
-    assert!(Folder::open(&copy.paths).is_ok());
 }
 
 #[test]
@@ -120,7 +100,7 @@ fn a_tensor_of_no_known_group_is_refused_when_opened() {
     rewrite(&copy.paths.dit.join("model.safetensors"), |name, tensor| {
         (name.replace("null_condition_emb", "null_condition"), tensor)
     });
-    let error = Folder::open(&copy.paths).expect_err("unknown").to_string();
+    let error = AceStep::open(&copy.paths).expect_err("unknown").to_string();
     assert!(
         error.ends_with("has 1 tensor that the diffusion model does not use: `null_condition`"),
         "{error}"
@@ -153,7 +133,7 @@ fn directories_in_each_others_place_are_told_for_what_they_are() {
             "holds a diffusion transformer of ACE-Step 1.5, not the Oobleck audio autoencoder",
         ),
     ] {
-        let error = Folder::open(&paths).expect_err("a wrong directory");
+        let error = AceStep::open(&paths).expect_err("a wrong directory");
         assert!(error.to_string().ends_with(says), "{error}");
         assert!(error.hint().is_some());
     }
@@ -163,7 +143,7 @@ fn directories_in_each_others_place_are_told_for_what_they_are() {
 fn configurations_that_do_not_fit_each_other_are_refused() {
     let copy = Copy::new();
     edit_config(&copy.paths.text_encoder, "hidden_size", 64.into());
-    let error = Folder::open(&copy.paths).expect_err("two widths").to_string();
+    let error = AceStep::open(&copy.paths).expect_err("two widths").to_string();
     assert!(error.contains("has text_hidden_dim 48, but `"), "{error}");
     assert!(error.ends_with("has hidden_size 64"), "{error}");
 }
@@ -172,7 +152,7 @@ fn configurations_that_do_not_fit_each_other_are_refused() {
 fn an_unknown_key_of_a_config_is_refused_by_name() {
     let copy = Copy::new();
     edit_config(&copy.paths.dit, "logit_softcap", 30.into());
-    let error = Folder::open(&copy.paths).expect_err("an unknown key");
+    let error = AceStep::open(&copy.paths).expect_err("an unknown key");
     assert!(matches!(error, Error::BadConfig { .. }), "{error}");
     let source = std::error::Error::source(&error).expect("a source").to_string();
     assert!(source.contains("`logit_softcap`"), "{source}");
@@ -182,7 +162,7 @@ fn an_unknown_key_of_a_config_is_refused_by_name() {
 fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
     let copy = Copy::new();
     edit_config(&copy.paths.text_encoder, "num_hidden_layers", 2.into());
-    let folder = Folder::open(&copy.paths)?;
+    let folder = AceStep::open(&copy.paths)?;
     let result: Result<qwen3::Model<B>, _> = folder.text_encoder(&place());
     let error = result.expect_err("a third layer").to_string();
     assert!(error.contains("11 tensors that the text encoder does not use: `layers.2."), "{error}");
@@ -192,7 +172,7 @@ fn more_layers_than_the_config_says_are_unused_tensors() -> Result<(), Error> {
 #[test]
 fn a_directory_alone_is_enough_for_its_own_networks() -> Result<(), Error> {
     let xl = goldens().join("checkpoints_xl/acestep-v15-xl-turbo");
-    let folder = DitFolder::open(Directory::Disk(xl))?;
+    let folder = DitDir::open(Directory::Disk(xl))?;
     let place = place();
     folder.conditioner::<B>(&place)?;
     folder.dit::<B>(&place)?;
@@ -208,22 +188,22 @@ fn a_check_finds_what_does_not_fit_in_any_part_before_a_weight_is_read() {
         (name.replace("decoder.layers.3.mlp", "decoder.layers.4.mlp"), tensor)
     });
     edit_config(&copy.paths.vae, "decoder_channels", 12.into());
-    let folder = Folder::open(&copy.paths).expect("headers of known groups");
+    let folder = AceStep::open(&copy.paths).expect("headers of known groups");
     for (part, says) in [
-        (Part::TextEncoder, ""),
-        (Part::Conditioner, ""),
-        (Part::AudioCodec, ""),
-        (Part::Dit, "has no tensor `decoder.layers.3.mlp.down_proj.weight`, "),
-        (Part::VaeDecoder, "by config.json it is "),
-        (Part::VaeEncoder, ""),
+        (Network::TextEncoder, ""),
+        (Network::Conditioner, ""),
+        (Network::AudioCodec, ""),
+        (Network::Dit, "has no tensor `decoder.layers.3.mlp.down_proj.weight`, "),
+        (Network::VaeDecoder, "by config.json it is "),
+        (Network::VaeEncoder, ""),
     ] {
         let result = folder.check::<B>(&device, &[part]);
         let message = result.map_or_else(|error| error.to_string(), |()| String::new());
         assert_eq!(message.is_empty(), says.is_empty(), "{part}: {message}");
         assert!(message.contains(says), "{part}: {message}");
     }
-    assert!(folder.check::<B>(&device, &Part::ALL).is_err());
-    assert!(open_tiny().and_then(|tiny| tiny.check::<B>(&device, &Part::ALL)).is_ok());
+    assert!(folder.check::<B>(&device, &Network::ALL).is_err());
+    assert!(open_tiny().and_then(|tiny| tiny.check::<B>(&device, &Network::ALL)).is_ok());
 }
 
 /// config.json implies four terabytes per matrix: an allocation would end this test.
@@ -233,8 +213,8 @@ fn a_check_makes_no_weights() {
     for key in ["hidden_size", "intermediate_size", "fsq_dim"] {
         edit_config(&copy.paths.dit, key, 1_000_000.into());
     }
-    let folder = Folder::open(&copy.paths).expect("sound headers");
-    for part in [Part::Conditioner, Part::AudioCodec, Part::Dit] {
+    let folder = AceStep::open(&copy.paths).expect("sound headers");
+    for part in [Network::Conditioner, Network::AudioCodec, Network::Dit] {
         let error = folder.check::<B>(&Default::default(), &[part]).expect_err("another shape");
         assert!(matches!(error, Error::WrongShape { .. }), "{error}");
     }
@@ -255,7 +235,7 @@ fn a_model_is_turbo_by_its_flag_else_its_version_else_its_name() {
         edit_config(&copy.paths.dit, "is_turbo", flag);
         edit_config(&copy.paths.dit, "model_version", version);
         let is_turbo = |path: &Path| {
-            DitFolder::open(Directory::Disk(path.to_owned())).map(|folder| folder.is_turbo())
+            DitDir::open(Directory::Disk(path.to_owned())).map(|folder| folder.is_turbo())
         };
         let first = is_turbo(&copy.paths.dit).expect("a folder");
         fs::rename(&copy.paths.dit, &elsewhere).expect("another name");

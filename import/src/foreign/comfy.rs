@@ -26,8 +26,8 @@ use super::{
 };
 use crate::{
     Directory, Error, Tensors, adapter_key,
+    families::acestep::Kind,
     header::{self, Entry},
-    kind::Kind,
 };
 
 /// Rows of the text encoder's embedding table. Other Qwen3 networks have 151936, with the same

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{comfy, sizes};
-use crate::{Error, Tensors, kind::Kind};
+use crate::{Error, Tensors, families::acestep::Kind};
 
 const FILE: &str = "config.json";
 
@@ -73,7 +73,7 @@ fn beside(from: &Path, kind: Kind) -> Beside {
         Ok(config) => config,
         Err(error) => return Beside::Broken(format!("it is not JSON ({error})")),
     };
-    let declared = crate::kind::declared(&config);
+    let declared = crate::families::acestep::declared(&config);
     let fits = match kind {
         // Both are a Qwen3.
         Kind::LanguageModel => declared == Ok(Kind::TextEncoder),

@@ -23,7 +23,7 @@ use super::{
     pieces::{self, near},
     sizes,
 };
-use crate::{Directory, Error, Part, Tensors, kind::Kind, silence};
+use crate::{Directory, Error, Network, Tensors, families::acestep::Kind, silence};
 
 mod config;
 
@@ -124,7 +124,7 @@ fn codec_lack(root: &Path, index: &Map<String, Value>) -> Option<Lack> {
     let is_here = |name: &&str| is_listed(name) && root.join(name).is_dir();
     let missing: Vec<_> = CODEC.iter().filter(|name| !is_here(name)).collect();
     (!missing.is_empty()).then(|| Lack {
-        part: Part::AudioCodec,
+        network: Network::AudioCodec,
         looked_for: missing.into_iter().map(|name| root.join(name)).collect(),
         remedy: "this pipeline makes songs without audio codes only: pass --no-thinking, and no \
                  codes and no cover; for the rest take one that has `audio_tokenizer` and \

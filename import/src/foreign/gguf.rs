@@ -24,7 +24,7 @@ use super::{
     pieces::{self, near},
     sizes,
 };
-use crate::{Directory, Error, Tensors, kind::Kind, silence, tokenizer::END_OF_TEXT};
+use crate::{Directory, Error, Tensors, families::acestep::Kind, silence, tokenizer::END_OF_TEXT};
 use header::Header;
 use reader::Value;
 

@@ -16,8 +16,11 @@ use super::{
     vocabulary::{self, Unfit},
 };
 use crate::{
-    Directory, Error, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, TEXT_ENCODER, error::Places, kind::Kind,
-    listing::files_in, pointer, silence,
+    Directory, Error,
+    error::Places,
+    families::acestep::{Kind, LANGUAGE_MODELS, MODELS, TEXT_ENCODER},
+    listing::files_in,
+    pointer, silence,
 };
 
 /// Files of a released tokenizer: one complete file, or a pair.
@@ -132,7 +135,7 @@ fn tokenizer_places(kind: Kind, near: &[PathBuf]) -> Vec<PathBuf> {
     for place in near {
         all.push(place.clone());
         if kind == Kind::LanguageModel {
-            let known = KNOWN_LANGUAGE_MODELS.iter().map(|model| place.join(model.directory));
+            let known = LANGUAGE_MODELS.iter().map(|model| place.join(model.directory));
             all.extend(known.filter(|path| path.is_dir()));
         }
         all.push(place.join(TEXT_ENCODER));
@@ -167,7 +170,7 @@ pub(super) fn silence(
     let mut tried = Tried::new();
     let mut looked_for = Vec::new();
     for place in near {
-        let known = KNOWN_MODELS.iter().map(|model| place.join(model.directory));
+        let known = MODELS.iter().map(|model| place.join(model.directory));
         let known = known.filter(|path| path.is_dir());
         for place in [place.clone()].into_iter().chain(known) {
             let directory = Directory::Disk(place.clone());

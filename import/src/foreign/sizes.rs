@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Error, Tensors, kind::Kind};
+use crate::{Error, Tensors, families::acestep::Kind};
 
 /// Levels of the released codebook; a tensor only shows the number of its dimensions.
 pub(super) const LEVELS: [u32; 6] = [8, 8, 8, 5, 5, 5];

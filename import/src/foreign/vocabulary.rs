@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::{
-    kind::Kind,
+    families::acestep::Kind,
     tokenizer::ADDED_TOKENS,
     tokenizer::{AUDIO_CODE_0, AUDIO_CODES},
 };

@@ -7,9 +7,10 @@ use std::{
 };
 
 use super::{
-    Checksum, Hub, HubError, Piece, Pin, Pins, Published,
+    Checksum, Hub, HubError, Pin, Pins, Published,
     disk::{is_of_another, on},
 };
+use crate::Release;
 
 /// A directory of a model in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,11 +57,11 @@ pub struct Removed {
 }
 
 impl Hub {
-    /// Returns the state of `piece`.
-    pub fn state(&self, piece: &Piece) -> State {
+    /// Returns the state of `release`.
+    pub fn state(&self, release: &Release) -> State {
         let pins = Pins::read(self).unwrap_or_default();
-        if let Some(pin) = pins.of(piece) {
-            let path = self.snapshot(piece.repo, &pin.revision).join(piece.prefix);
+        if let Some(pin) = pins.of(release) {
+            let path = self.snapshot(release.repo, &pin.revision).join(release.prefix);
             let is_gone = |name: &str, size| {
                 fs::metadata(path.join(name)).map_or(true, |file| file.len() != size)
             };
@@ -74,24 +75,24 @@ impl Hub {
                 return State::Broken(installed, gone);
             }
         }
-        self.of_others(piece).map_or(State::Absent, State::Whole)
+        self.of_others(release).map_or(State::Absent, State::Whole)
     }
 
-    /// Compares every file of `piece` with its published checksum. `read` receives numbers of
+    /// Compares every file of `release` with its published checksum. `read` receives numbers of
     /// bytes.
     ///
     /// # Errors
     /// [`HubError::Disk`] if a file cannot be read; [`HubError::BadPins`].
     pub fn verify(
         &self,
-        piece: &Piece,
+        release: &Release,
         read: &mut dyn FnMut(u64) -> io::Result<()>,
     ) -> Result<Vec<Verified>, HubError> {
         let pins = Pins::read(self)?;
-        let (State::Whole(installed) | State::Broken(installed, _)) = self.state(piece) else {
+        let (State::Whole(installed) | State::Broken(installed, _)) = self.state(release) else {
             return Ok(vec![]);
         };
-        let pin = pins.of(piece).filter(|_| installed.pinned);
+        let pin = pins.of(release).filter(|_| installed.pinned);
         let files = match pin {
             Some(pin) => of_pin(pin, &installed.path),
             None => of_links(&installed.path)?,
@@ -99,20 +100,20 @@ impl Hub {
         files.into_iter().map(|(path, checksum)| one(path, checksum, read)).collect()
     }
 
-    /// Removes `piece` at every commit, with the files that no other name links to. If the piece
+    /// Removes `release` at every commit, with the files that no other name links to. If the release
     /// has no names, it removes the unfinished downloads of its repository. If a file is unreadable
     /// or a download is running, it returns an error before it deletes anything.
     ///
     /// # Errors
     /// [`HubError::Disk`]; [`HubError::Data`]; [`HubError::BadPins`]; [`HubError::Locked`].
-    pub fn remove(&self, piece: &Piece) -> Result<Removed, HubError> {
+    pub fn remove(&self, release: &Release) -> Result<Removed, HubError> {
         let pins = Pins::read(self)?;
-        let _lock = self.lock(piece.repo)?;
-        let repository = self.repository(piece.repo);
+        let _lock = self.lock(release.repo)?;
+        let repository = self.repository(release.repo);
         let (snapshots, blobs) = (repository.join("snapshots"), repository.join("blobs"));
         let (mut own, mut led, mut used) = (Vec::new(), HashSet::new(), HashSet::new());
         for snapshot in entries(&snapshots)? {
-            let directory = snapshot.join(piece.prefix);
+            let directory = snapshot.join(release.prefix);
             for link in links(&snapshot)? {
                 let target = link.canonicalize().ok();
                 match link.starts_with(&directory) {
@@ -126,11 +127,11 @@ impl Hub {
         }
         // A name that is not a link does not identify its blob, but the pin does.
         let blobs_of = |pin: &Pin| -> Vec<PathBuf> {
-            let blobs = pin.files.values().map(|file| self.blob(piece.repo, &file.checksum));
+            let blobs = pin.files.values().map(|file| self.blob(release.repo, &file.checksum));
             blobs.filter_map(|blob| blob.canonicalize().ok()).collect()
         };
-        led.extend(pins.of(piece).into_iter().flat_map(blobs_of));
-        used.extend(pins.others(piece).flat_map(blobs_of));
+        led.extend(pins.of(release).into_iter().flat_map(blobs_of));
+        used.extend(pins.others(release).flat_map(blobs_of));
         let all_blobs = entries(&blobs)?;
         let mut removed = Removed { files: own.len(), bytes: 0 };
         // A hard link does not count as a second file.
@@ -142,7 +143,7 @@ impl Hub {
             on(link, fs::remove_file(link))?;
         }
         for snapshot in entries(&snapshots)? {
-            remove_empty(&snapshot.join(piece.prefix));
+            remove_empty(&snapshot.join(release.prefix));
             remove_empty(&snapshot);
         }
         for blob in all_blobs {
@@ -162,8 +163,8 @@ impl Hub {
                 remove_empty(directory);
             }
         }
-        if pins.of(piece).is_some() {
-            Pins::change(self, |pins| drop(pins.take(piece)))?;
+        if pins.of(release).is_some() {
+            Pins::change(self, |pins| drop(pins.take(release)))?;
         }
         Ok(removed)
     }

@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Checksum, Hub, HubError, Piece};
+use super::{Checksum, Hub, HubError};
+use crate::Release;
 
 /// The file of the pins in the data directory.
 const FILE: &str = "pulled.json";
@@ -77,25 +78,25 @@ impl Pins {
         whole().map_err(|source| HubError::Data { path: path.clone(), source })
     }
 
-    /// Returns the pin of `piece`, if that directory was pulled from that repository.
-    pub fn of(&self, piece: &Piece) -> Option<&Pin> {
-        self.0.get(piece.directory).filter(|pin| pin.repo == piece.repo)
+    /// Returns the pin of `release`, if that directory was pulled from that repository.
+    pub fn of(&self, release: &Release) -> Option<&Pin> {
+        self.0.get(release.directory).filter(|pin| pin.repo == release.repo)
     }
 
     /// Returns the pins of the other directories of its repository.
-    pub(super) fn others(&self, piece: &Piece) -> impl Iterator<Item = &Pin> {
+    pub(super) fn others(&self, release: &Release) -> impl Iterator<Item = &Pin> {
         let is_other = |(directory, pin): &(&String, &Pin)| {
-            *directory != piece.directory && pin.repo == piece.repo
+            *directory != release.directory && pin.repo == release.repo
         };
         self.0.iter().filter(is_other).map(|(_, pin)| pin)
     }
 
-    pub(super) fn put(&mut self, piece: &Piece, pin: Pin) {
-        self.0.insert(piece.directory.to_owned(), pin);
+    pub(super) fn put(&mut self, release: &Release, pin: Pin) {
+        self.0.insert(release.directory.to_owned(), pin);
     }
 
-    pub(super) fn take(&mut self, piece: &Piece) -> Option<Pin> {
-        self.0.remove(piece.directory)
+    pub(super) fn take(&mut self, release: &Release) -> Option<Pin> {
+        self.0.remove(release.directory)
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Hub, HubError, Piece, Pins, Remote, RemoteFile, Wanted,
+    Hub, HubError, Pins, Remote, RemoteFile, Wanted,
     remote::Listing,
     wanted::{MAIN, total},
 };
-use crate::KnownModel;
+use crate::Release;
 
 /// A planned download.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Pull {
     /// The files to fetch, by directory.
     pub wanted: Vec<Wanted>,
     /// Directories that exist already and stay unchanged.
-    pub kept: Vec<Piece>,
+    pub kept: Vec<&'static Release>,
 }
 
 /// Location of a directory on this machine.
@@ -72,62 +72,63 @@ impl Pull {
     /// Errors of the connection; [`HubError::NotFound`] if a repository has no such directory.
     pub fn plan(
         remote: &Remote,
-        models: &[&KnownModel],
+        models: &[&'static Release],
         revision: Option<&str>,
-        here: &dyn Fn(&Piece) -> Here,
+        here: &dyn Fn(&Release) -> Here,
     ) -> Result<Self, HubError> {
         let mut pull = Self { wanted: vec![], kept: vec![] };
         // The user named this model; it is not only a dependency.
-        let is_own = |piece: &Piece| {
-            models.iter().any(|model| model.piece() == *piece)
-                && matches!(here(piece), Here::InCache | Here::No)
+        let is_own = |release: &Release| {
+            models.iter().any(|model| **model == *release)
+                && matches!(here(release), Here::InCache | Here::No)
         };
         // One query per repository, so that all its directories come from one commit.
-        let mut repositories: BTreeMap<(&str, &str), Vec<Piece>> = BTreeMap::new();
+        let mut repositories: BTreeMap<(&str, &str), Vec<&'static Release>> = BTreeMap::new();
         for model in models {
-            let own = model.piece();
-            for piece in model.pieces() {
+            for release in model.with_needs() {
                 // Directories of one repository must share a commit. Directories elsewhere are not
                 // fetched.
-                let stays = match here(&piece) {
+                let stays = match here(release) {
                     Here::Elsewhere => true,
-                    Here::InCache => piece != own && piece.repo != own.repo,
+                    Here::InCache => release != *model && release.repo != model.repo,
                     Here::No => false,
                 };
-                if stays && !is_own(&piece) {
-                    if !pull.kept.contains(&piece) {
-                        pull.kept.push(piece);
+                if stays && !is_own(release) {
+                    if !pull.kept.contains(&release) {
+                        pull.kept.push(release);
                     }
                     continue;
                 }
-                let of_model = piece.repo == own.repo;
+                let of_model = release.repo == model.repo;
                 let revision = revision.filter(|_| of_model).unwrap_or(MAIN);
-                let pieces = repositories.entry((piece.repo, revision)).or_default();
-                if !pieces.contains(&piece) {
-                    pieces.push(piece);
+                let releases = repositories.entry((release.repo, revision)).or_default();
+                if !releases.contains(&release) {
+                    releases.push(release);
                 }
             }
         }
-        for ((repo, revision), pieces) in repositories {
-            let is_read = |path: &str| pieces.iter().any(|piece| piece.name_of(path).is_some());
+        for ((repo, revision), releases) in repositories {
+            let is_read =
+                |path: &str| releases.iter().any(|release| release.name_of(path).is_some());
             let Listing { commit, files } = remote.list(repo, revision, is_read)?;
-            for piece in pieces {
-                let of_piece = |file: &&RemoteFile| piece.name_of(&file.path).is_some();
-                let files: Vec<_> = files.iter().filter(of_piece).cloned().collect();
+            for release in releases {
+                let of_release = |file: &&RemoteFile| release.name_of(&file.path).is_some();
+                let files: Vec<_> = files.iter().filter(of_release).cloned().collect();
                 let has = |ending: &str| files.iter().any(|file| file.path.ends_with(ending));
                 if !has("config.json") || !has(".safetensors") {
-                    let what = format!("model `{}` at `{revision}`", piece.directory);
+                    let what = format!("model `{}` at `{revision}`", release.directory);
                     return Err(HubError::NotFound { repo: repo.to_owned(), what });
                 }
                 let (revision, is_main) = (commit.clone(), revision == MAIN);
-                pull.wanted.push(Wanted { piece, revision, files, is_main });
+                pull.wanted.push(Wanted { release, revision, files, is_main });
             }
         }
         // A directory that is fetched for one model is not kept for another.
-        pull.kept.retain(|piece| pull.wanted.iter().all(|wanted| wanted.piece != *piece));
+        pull.kept.retain(|release| pull.wanted.iter().all(|wanted| wanted.release != *release));
         // The models in the order of the request.
-        let order: Vec<_> = models.iter().flat_map(|model| model.pieces()).collect();
-        pull.wanted.sort_by_key(|wanted| order.iter().position(|piece| *piece == wanted.piece));
+        let order: Vec<_> = models.iter().flat_map(|model| model.with_needs()).collect();
+        pull.wanted
+            .sort_by_key(|wanted| order.iter().position(|release| *release == wanted.release));
         Ok(pull)
     }
 
@@ -154,7 +155,7 @@ impl Pull {
     ) -> Result<(), HubError> {
         // Report an unusable data directory before hours of downloading.
         Pins::change(hub, |_| ())?;
-        let repos: BTreeSet<_> = self.wanted.iter().map(|wanted| wanted.piece.repo).collect();
+        let repos: BTreeSet<_> = self.wanted.iter().map(|wanted| wanted.release.repo).collect();
         let _locks = repos.into_iter().map(|repo| hub.lock(repo)).collect::<Result<Vec<_>, _>>()?;
         for wanted in &self.wanted {
             for file in &wanted.files {
@@ -167,7 +168,7 @@ impl Pull {
         }
         Pins::change(hub, |pins| {
             for wanted in &self.wanted {
-                pins.put(&wanted.piece, wanted.pin(hub));
+                pins.put(wanted.release, wanted.pin(hub));
             }
         })
     }

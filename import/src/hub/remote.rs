@@ -9,7 +9,8 @@ use hf_hub::{
 use serde::Deserialize;
 use ureq::{Agent, config::RedirectAuthHeaders};
 
-use super::{Checksum, HubError, Piece};
+use super::{Checksum, HubError};
+use crate::Release;
 
 /// The address of the Hugging Face hub.
 const ENDPOINT: &str = "https://huggingface.co";
@@ -179,13 +180,14 @@ impl Remote {
         Ok(Listing { commit: answer.sha, files })
     }
 
-    /// Returns the files and checksums of `piece` at the newest commit.
+    /// Returns the files and checksums of `release` at the newest commit.
     ///
     /// # Errors
     /// Errors of the connection.
-    pub fn published(&self, piece: &Piece) -> Result<Published, HubError> {
-        let listing = self.list(piece.repo, "main", |path| piece.name_of(path).is_some())?;
-        let file = |file: RemoteFile| Some((piece.name_of(&file.path)?.to_owned(), file.checksum));
+    pub fn published(&self, release: &Release) -> Result<Published, HubError> {
+        let listing = self.list(release.repo, "main", |path| release.name_of(path).is_some())?;
+        let file =
+            |file: RemoteFile| Some((release.name_of(&file.path)?.to_owned(), file.checksum));
         Ok(Published(listing.files.into_iter().filter_map(file).collect()))
     }
 

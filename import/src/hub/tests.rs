@@ -1,7 +1,10 @@
 //! Files found in a cache and removed from it. The tests of the program cover the hub itself.
 
 use super::{pins::PinnedFile, *};
-use crate::{KNOWN_COMPANIONS, KNOWN_MODELS, Layout};
+use crate::{
+    Layout,
+    acestep::{COMPANIONS, MODELS},
+};
 
 const REPO: &str = "ACE-Step/Ace-Step1.5";
 
@@ -37,14 +40,14 @@ impl Place {
         std::fs::write(refs.join("main"), commit).expect("a file");
     }
 
-    fn pin(&self, piece: &Piece, commit: &str, files: &[(&str, &str)]) {
+    fn pin(&self, release: &Release, commit: &str, files: &[(&str, &str)]) {
         let file = |(name, content): &(&str, &str)| {
             let (size, checksum) = (content.len() as u64, checksum(content));
             ((*name).to_owned(), PinnedFile { size, checksum })
         };
         let files = files.iter().map(file).collect();
-        let pin = Pin { repo: piece.repo.into(), revision: commit.into(), files };
-        Pins::change(&self.hub(), |pins| pins.put(piece, pin)).expect("pins");
+        let pin = Pin { repo: release.repo.into(), revision: commit.into(), files };
+        Pins::change(&self.hub(), |pins| pins.put(release, pin)).expect("pins");
     }
 }
 
@@ -58,8 +61,8 @@ fn checksum(content: &str) -> Checksum {
 
 #[test]
 fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
-    let (place, [vae, _]) = (Place::new(), KNOWN_COMPANIONS);
-    let (hub, vae) = (place.hub(), vae.piece());
+    let (place, [vae, _]) = (Place::new(), COMPANIONS);
+    let (hub, vae) = (place.hub(), vae);
     assert_eq!((hub.find(&vae), hub.state(&vae)), (None, State::Absent));
 
     // Fetched by another program: complete once it has configuration and weights.
@@ -87,14 +90,14 @@ fn what_was_pulled_is_used_whatever_another_program_fetches_after_it() {
 #[test]
 fn a_model_of_the_cache_is_found_by_its_short_name_with_what_it_shares() {
     let place = Place::new();
-    let base = &KNOWN_MODELS[1];
+    let base = &MODELS[1];
     for (repo, prefix) in [(base.repo, ""), (REPO, "vae/"), (REPO, "Qwen3-Embedding-0.6B/")] {
         place.file(repo, "aaa", &format!("{prefix}config.json"), r#"{"model_type":"acestep"}"#);
         place.file(repo, "aaa", &format!("{prefix}model.safetensors"), "weights");
         place.main(repo, "aaa");
     }
     let layout = Layout::new([]).with_hub(place.hub());
-    assert!(layout.has(base) && !layout.has(&KNOWN_MODELS[0]));
+    assert!(layout.has(base) && !layout.has(&MODELS[0]));
     let paths = layout.resolve("base").expect("a model");
     let main = place.hub().snapshot(REPO, "aaa");
     assert_eq!(paths.name, "base");
@@ -119,8 +122,8 @@ fn a_directory_is_called_as_its_repository_where_it_is_all_of_it() {
 
 #[test]
 fn files_that_no_other_name_leads_to_go_with_a_directory() {
-    let (place, [vae, text]) = (Place::new(), KNOWN_COMPANIONS);
-    let (hub, vae, text) = (place.hub(), vae.piece(), text.piece());
+    let (place, [vae, text]) = (Place::new(), COMPANIONS);
+    let (hub, vae, text) = (place.hub(), vae, text);
     for commit in ["aaa", "bbb"] {
         place.file(REPO, commit, "vae/config.json", "{}");
         place.file(REPO, commit, "vae/model.safetensors", commit);
@@ -143,8 +146,8 @@ fn files_that_no_other_name_leads_to_go_with_a_directory() {
 /// Systems without symbolic links use a second name of the file.
 #[test]
 fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them() {
-    let (place, [vae, text]) = (Place::new(), KNOWN_COMPANIONS);
-    let (hub, vae, text) = (place.hub(), vae.piece(), text.piece());
+    let (place, [vae, text]) = (Place::new(), COMPANIONS);
+    let (hub, vae, text) = (place.hub(), vae, text);
     for (path, content) in [
         ("vae/config.json", "{}"),
         ("vae/model.safetensors", "weights"),
@@ -166,8 +169,8 @@ fn files_with_two_names_lose_both_unless_another_directory_was_pulled_with_them(
 
 #[test]
 fn every_file_is_compared_with_what_was_published() {
-    let (place, [vae, _]) = (Place::new(), KNOWN_COMPANIONS);
-    let (hub, vae) = (place.hub(), vae.piece());
+    let (place, [vae, _]) = (Place::new(), COMPANIONS);
+    let (hub, vae) = (place.hub(), vae);
     for (name, content) in [("config.json", "{}"), ("model.safetensors", "weights")] {
         place.file(REPO, "aaa", &format!("vae/{name}"), content);
     }
@@ -197,7 +200,7 @@ fn what_was_pulled_has_to_be_told_by_a_file_that_can_be_read() {
 
 #[test]
 fn only_what_is_read_is_fetched() {
-    let (turbo, base) = (KNOWN_MODELS[0].piece(), KNOWN_MODELS[1].piece());
+    let (turbo, base) = (MODELS[0], MODELS[1]);
     for (path, of_turbo, of_base) in [
         ("acestep-v15-turbo/config.json", Some("config.json"), None),
         ("acestep-v15-turbo/silence_latent.pt", Some("silence_latent.pt"), None),

@@ -3,11 +3,12 @@
 use std::{fs, path::Path, thread, time::Duration};
 
 use super::{
-    Event, Hub, HubError, Piece, Pin, Remote, RemoteFile,
+    Event, Hub, HubError, Pin, Remote, RemoteFile,
     disk::{length, name, on},
     pins::PinnedFile,
     transfer::Failure,
 };
+use crate::Release;
 
 /// The branch that is pulled by default.
 pub(super) const MAIN: &str = "main";
@@ -22,7 +23,7 @@ const PROGRESS: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Wanted {
     /// The directory.
-    pub piece: Piece,
+    pub release: &'static Release,
     /// The commit.
     pub revision: String,
     /// The files that are needed.
@@ -44,7 +45,7 @@ impl Wanted {
 
     /// Returns the bytes that are not in the cache yet.
     pub fn missing(&self, hub: &Hub) -> u64 {
-        let repo = self.piece.repo;
+        let repo = self.release.repo;
         let named = |file: &RemoteFile| hub.snapshot(repo, &self.revision).join(&file.path);
         let here = |file: &RemoteFile| match length(&hub.blob(repo, &file.checksum)) {
             Some(here) if here == file.size => here,
@@ -63,7 +64,7 @@ impl Wanted {
         remote: &Remote,
         watch: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), HubError> {
-        let repo = self.piece.repo;
+        let repo = self.release.repo;
         let (blob, part) = (hub.blob(repo, &file.checksum), hub.part(repo, &file.checksum));
         let link = hub.snapshot(repo, &self.revision).join(&file.path);
         // Programs that do not use links store the file itself under its name.
@@ -99,7 +100,7 @@ impl Wanted {
 
     /// Links every file into its commit and records the newest commit, as other programs expect it.
     pub(super) fn name(&self, hub: &Hub) -> Result<(), HubError> {
-        let repo = self.piece.repo;
+        let repo = self.release.repo;
         for file in &self.files {
             let link = hub.snapshot(repo, &self.revision).join(&file.path);
             let blob = hub.blob(repo, &file.checksum);
@@ -122,7 +123,7 @@ impl Wanted {
         remote: &Remote,
         watch: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), HubError> {
-        let repo = self.piece.repo;
+        let repo = self.release.repo;
         let part = hub.part(repo, &file.checksum);
         let (mut attempt, mut pause) = (1, PAUSE);
         loop {
@@ -151,14 +152,14 @@ impl Wanted {
 
     pub(super) fn pin(&self, hub: &Hub) -> Pin {
         let file = |file: &RemoteFile| {
-            let name = self.piece.name_of(&file.path)?.to_owned();
+            let name = self.release.name_of(&file.path)?.to_owned();
             let checksum = file.checksum.clone();
             // The actual length: a list may contain a wrong one.
-            let size = length(&hub.blob(self.piece.repo, &checksum)).unwrap_or(file.size);
+            let size = length(&hub.blob(self.release.repo, &checksum)).unwrap_or(file.size);
             Some((name, PinnedFile { size, checksum }))
         };
         Pin {
-            repo: self.piece.repo.to_owned(),
+            repo: self.release.repo.to_owned(),
             revision: self.revision.clone(),
             files: self.files.iter().filter_map(file).collect(),
         }

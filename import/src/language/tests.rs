@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    Layout, ModelPaths, TextEncoderFolder, open_language_model, open_tiny_language_model,
+    Layout, ModelPaths, TextEncoderDir, open_language_model, open_tiny_language_model,
     testing::{
         B, Copy, Stored, copy_golden, edit_config, edit_tensors, file, goldens, place, rewrite,
     },
@@ -20,8 +20,8 @@ fn copy() -> (TempDir, PathBuf) {
     (temporary, path)
 }
 
-fn open(path: &Path) -> Result<LanguageFolder, Error> {
-    LanguageFolder::open(Directory::Disk(path.to_owned()))
+fn open(path: &Path) -> Result<LanguageModelDir, Error> {
+    LanguageModelDir::open(Directory::Disk(path.to_owned()))
 }
 
 /// Opens, checks and loads the model; check and load must agree.
@@ -44,11 +44,11 @@ fn add_head(path: &Path) {
 }
 
 #[test]
-fn the_built_in_language_model_loads_whole() -> Result<(), Error> {
+fn the_built_in_language_model_loads_whole() -> Result<(), CheckpointError> {
     let tiny = open_tiny_language_model()?;
     assert_eq!(tiny.name(), "tiny");
     tiny.check::<B>(&Default::default())?;
-    let checkpoint: &dyn LanguageCheckpoint<B, Error = Error> = &tiny;
+    let checkpoint: &dyn LanguageCheckpoint<B> = &tiny;
     let model = checkpoint.language_model(&place())?;
     // By hand: 958 rows of 64; four layers of 2 * 128 * 64 (q, o), 2 * 64 * 64 (k, v),
     // 3 * 128 * 64 (mlp), 2 * 32 (head norms), 2 * 64 (norms); 64 of the last norm.
@@ -155,18 +155,6 @@ fn tensors_that_are_missing_or_left_over_are_named() {
 }
 
 #[test]
-fn a_file_cut_at_any_64th_is_an_error() {
-    let (_temporary, path) = copy();
-    let weights = path.join("model.safetensors");
-    let whole = fs::read(&weights).expect("a file");
-    for part in 0..64 {
-        fs::write(&weights, &whole[..whole.len() * part / 64]).expect("a cut file");
-        let error = open(&path).expect_err("cut");
-        assert!(matches!(&error, Error::Cut { path: named, .. } if *named == weights), "{error}");
-    }
-}
-
-#[test]
 fn other_networks_are_told_for_what_they_are() {
     let copy = Copy::new();
     let ModelPaths { dit, vae, text_encoder, .. } = &copy.paths;
@@ -189,7 +177,7 @@ fn other_networks_are_told_for_what_they_are() {
 #[test]
 fn a_language_model_is_no_text_encoder() {
     let path = goldens().join("checkpoints_a/acestep-5Hz-lm-0.6B");
-    let error = TextEncoderFolder::open(Directory::Disk(path)).expect_err("a language model");
+    let error = TextEncoderDir::open(Directory::Disk(path)).expect_err("a language model");
     assert!(
         error
             .to_string()

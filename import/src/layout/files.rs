@@ -7,8 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{KNOWN_MODELS, TEXT_ENCODER, VAE, language::KNOWN_LANGUAGE_MODELS};
-use crate::{foreign, hub::name_of_snapshot, kind::Kind, listing::files_in};
+use crate::{
+    families::{
+        self, Release,
+        acestep::{COMFY_FILES, COMPANIONS, ComfyFile, Kind},
+    },
+    foreign,
+    hub::name_of_snapshot,
+    listing::files_in,
+};
 
 /// Type suffixes of GGUF files, from most to least precise.
 const TYPES: [&str; 18] = [
@@ -63,10 +70,9 @@ pub(super) fn gguf(place: &Path, name: &str, wanted: Kind) -> Option<PathBuf> {
     found.min_by_key(|path| Reverse(size(path))).cloned()
 }
 
-/// True if `name` is the name of a released directory.
+/// True if `name` is the name of a published directory.
 fn is_known(name: &str) -> bool {
-    let models = KNOWN_MODELS.iter().chain(&KNOWN_LANGUAGE_MODELS);
-    models.map(|model| model.directory).chain([VAE, TEXT_ENCODER]).any(|known| known == name)
+    families::all().any(|release| release.directory == name)
 }
 
 fn rank(kind: &str) -> Option<usize> {
@@ -84,32 +90,16 @@ pub(super) enum Found {
     Several(Vec<PathBuf>),
 }
 
-/// Names of a companion network.
-struct Names {
-    /// Name of the released directory.
-    directory: &'static str,
-    /// ComfyUI's directories, and the name of the published file there.
-    comfy: &'static [&'static str],
-    published: &'static str,
-}
-
-/// Returns the names; `None` if `wanted` is no companion.
-fn names(wanted: Kind) -> Option<Names> {
-    let (directory, comfy, published): (_, &[&str], _) = match wanted {
-        Kind::Vae => (VAE, &["vae"], "ace_1.5_vae.safetensors"),
-        Kind::TextEncoder => {
-            (TEXT_ENCODER, &["text_encoders", "clip"], "qwen_0.6b_ace15.safetensors")
-        }
-        Kind::Dit | Kind::LanguageModel => return None,
-    };
-    Some(Names { directory, comfy, published })
+/// Returns the names of the companion network `wanted`; `None` if it is no companion.
+fn names(wanted: Kind) -> Option<(&'static Release, &'static ComfyFile)> {
+    COMPANIONS.iter().zip(&COMFY_FILES).find(|(release, _)| release.kind == wanted)
 }
 
 /// Returns the remedy for several candidates.
 pub(super) fn remedy(wanted: Kind) -> String {
     let names = names(wanted);
-    let names =
-        names.map(|names| format!("`{}` or `{}-BF16.gguf`", names.published, names.directory));
+    let names = names
+        .map(|(release, comfy)| format!("`{}` or `{}-BF16.gguf`", comfy.file, release.directory));
     format!(
         "take the others away, or give the one that is meant the name under which it is published: \
          {}",
@@ -120,9 +110,8 @@ pub(super) fn remedy(wanted: Kind) -> String {
 /// Finds the companion network `wanted` in `place`: a directory, a GGUF file, or a safetensors file
 /// in a directory of ComfyUI.
 pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
-    let Some(Names { directory: name, comfy, published }) = names(wanted) else {
-        return Found::Nothing;
-    };
+    let Some((release, comfy)) = names(wanted) else { return Found::Nothing };
+    let (name, published) = (release.directory, comfy.file);
     let directory = place.join(name);
     if directory.join("config.json").is_file() {
         return Found::One(directory);
@@ -130,7 +119,7 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
     // Use a file with the published name even if it is unreadable, so that it is reported. Another
     // file in its place would change the sound.
     let published_in = |own: &&str| Some(place.join(own).join(published)).filter(|p| p.is_file());
-    let meant = comfy.iter().find_map(published_in);
+    let meant = comfy.directories.iter().find_map(published_in);
     if let Some(path) = meant.filter(|path| !foreign::is_another(path, wanted)) {
         return Found::One(path);
     }
@@ -140,7 +129,7 @@ pub(super) fn companion(place: &Path, wanted: Kind) -> Found {
     }
     // ComfyUI's directory of autoencoders has the same name.
     let mut candidates = Vec::new();
-    for place in comfy.iter().map(|own| place.join(own)) {
+    for place in comfy.directories.iter().map(|own| place.join(own)) {
         let files: Vec<_> = of_kind(&place, "safetensors", wanted).collect();
         match &files[..] {
             [only] => return Found::One(only.clone()),

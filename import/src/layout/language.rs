@@ -2,9 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Instead, KnownModel, Layout, files, first_place};
-pub(crate) use crate::known::KNOWN_LANGUAGE_MODELS;
-use crate::{Error, foreign, kind::Kind};
+use super::{Instead, Layout, files, first_place};
+use crate::{
+    Error,
+    families::{
+        Release,
+        acestep::{Kind, LANGUAGE_MODELS},
+    },
+    foreign,
+};
 
 /// The directory of a language model, or the file that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,26 +41,26 @@ impl Layout {
         let known = find(choice);
         let candidates = self.candidates(choice, known, Kind::LanguageModel);
         first_place(candidates, format!("language model `{choice}`"), known, || {
-            Instead::of("--lm-model", choice, &KNOWN_LANGUAGE_MODELS)
+            Instead::of("--lm-model", choice, &LANGUAGE_MODELS)
         })
     }
 
     fn any_language_model(&self) -> Result<PathBuf, Error> {
-        let [default, ..] = &KNOWN_LANGUAGE_MODELS;
-        let candidates = KNOWN_LANGUAGE_MODELS
+        let [default, ..] = &LANGUAGE_MODELS;
+        let candidates = LANGUAGE_MODELS
             .iter()
             .flat_map(|model| self.candidates(model.name, Some(model), Kind::LanguageModel))
             .collect();
         first_place(candidates, "the language model".to_owned(), Some(default), || {
-            Instead::of("--lm-model", default.name, &KNOWN_LANGUAGE_MODELS)
+            Instead::of("--lm-model", default.name, &LANGUAGE_MODELS)
         })
     }
 }
 
 /// Returns the released language model of that name: `lm-4b`, `4B`, `acestep-5Hz-lm-4B`.
-fn find(choice: &str) -> Option<&'static KnownModel> {
+fn find(choice: &str) -> Option<&'static Release> {
     let of_file = files::model_of(choice);
-    KNOWN_LANGUAGE_MODELS.iter().find(|model| {
+    LANGUAGE_MODELS.iter().find(|model| {
         let size = model.name.strip_prefix("lm-").unwrap_or(model.name);
         [model.name, size, model.directory].iter().any(|name| name.eq_ignore_ascii_case(choice))
             || of_file.as_deref() == Some(model.directory)
@@ -64,7 +70,7 @@ fn find(choice: &str) -> Option<&'static KnownModel> {
 /// Returns the name of the model at `path`.
 pub(crate) fn name_of(path: &Path) -> String {
     let directory = files::stem(path);
-    let known = KNOWN_LANGUAGE_MODELS.iter().find(|model| model.directory == directory);
+    let known = LANGUAGE_MODELS.iter().find(|model| model.directory == directory);
     known.map_or(directory, |model| model.name.to_owned())
 }
 

@@ -1,6 +1,10 @@
 use std::fs;
 
 use super::*;
+use crate::{
+    ModelPaths,
+    families::acestep::{TEXT_ENCODER, VAE},
+};
 use tempfile::TempDir;
 
 /// Creates a models directory that contains `names`.

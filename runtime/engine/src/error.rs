@@ -322,8 +322,8 @@ pub enum Error {
 
 impl Error {
     /// Wraps an error of the crate that reads checkpoints.
-    pub fn checkpoint(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Checkpoint(Box::new(error))
+    pub fn checkpoint(error: impl Into<acestep_model::CheckpointError>) -> Self {
+        Self::Checkpoint(error.into())
     }
 
     /// True if a wider float type might help.

@@ -22,8 +22,8 @@ use acestep_engine::{
     device::dtype::Dtype,
     files::Existing,
 };
-use acestep_import::{Folder, LanguageFolder, Layout, built_in};
-use acestep_model::{Backend, Checkpoint, Place};
+use acestep_import::{AceStep, LanguageModelDir, Layout, built_in};
+use acestep_model::{Backend, Place};
 use acestep_music::{
     ModelInfo, Networks, Plan, Request, Song, generate,
     lm::{compose, settings::Settings},
@@ -55,8 +55,8 @@ impl Observe for Watcher {
 /// The work to do on any device.
 struct Make<'a> {
     request: Request,
-    model: &'a Folder,
-    language_model: &'a LanguageFolder,
+    model: &'a AceStep,
+    language_model: &'a LanguageModelDir,
     watcher: Watcher,
 }
 
@@ -79,7 +79,7 @@ impl Job for Make<'_> {
         let composed = compose::compose(&wanted, language_model, &place, &watcher)?;
         notices.extend(composed.changes);
 
-        let configs = Checkpoint::<B>::configs(model);
+        let configs = model.configs();
         let info = ModelInfo::new(model.name(), model.is_turbo(), configs);
         let (plan, more) = Plan::resolve(&composed.request, &info)?;
         notices.extend(more);

@@ -10,7 +10,7 @@ use acestep_engine::{
     progress::{Observe, check},
     tiling::Tiling,
 };
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::{
     module::Module,
     tensor::{Tensor, TensorData},
@@ -40,10 +40,10 @@ pub struct Encode {
 /// # Errors
 /// [`Error::Conflict`] or [`SongError::TooShort`] if there is nothing to encode; [`Error::Checkpoint`];
 /// [`Error::NotFinite`]; [`Error::DeviceFailed`]; [`Error::Cancelled`].
-pub fn encode<B: Backend, C: Checkpoint<B>>(
+pub fn encode<B: Backend>(
     audio: &Audio,
     how: Encode,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Array3, Error> {
     let config = &networks.configs().vae;
@@ -65,10 +65,10 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// [`Error::Conflict`] for latents of another model; otherwise the errors of [`encode`].
-pub fn decode<B: Backend, C: Checkpoint<B>>(
+pub fn decode<B: Backend>(
     latents: &Array3,
     tiling: Option<Tiling>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Audio, Error> {
     check(observe)?;
@@ -95,10 +95,10 @@ pub fn decode<B: Backend, C: Checkpoint<B>>(
 ///
 /// `tiling` defaults to upstream's tiles, or smaller ones if memory is short. If a GPU runs out of
 /// memory anyway, the tiles are halved repeatedly.
-pub(crate) fn sounds_of<B: Backend, C: Checkpoint<B>>(
+pub(crate) fn sounds_of<B: Backend>(
     latents: Tensor<B, 3>,
     tiling: Option<Tiling>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
     finish: impl Fn(&mut Audio) -> Result<(), Error>,
 ) -> Result<Vec<Audio>, Error> {

@@ -9,7 +9,7 @@ use acestep_engine::{
     progress::{Observe, check},
 };
 use acestep_model::{
-    Backend, Checkpoint,
+    Backend,
     acestep::{ConditionInputs, Packed},
 };
 use burn::tensor::Tensor;
@@ -74,8 +74,8 @@ impl<B: Backend> Timbre<B> {
 ///
 /// # Errors
 /// [`Error::Checkpoint`], [`Error::ForeignTokenizer`], [`Error::NotFinite`], [`Error::Cancelled`].
-pub fn encode<B: Backend, C: Checkpoint<B>>(
-    networks: &Networks<'_, B, C>,
+pub fn encode<B: Backend>(
+    networks: &Networks<'_, B>,
     prompts: &[Prompt],
     timbre: &Timbre<B>,
     observe: &dyn Observe,
@@ -88,8 +88,8 @@ pub fn encode<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`encode`].
-pub fn encode_condition<B: Backend, C: Checkpoint<B>>(
-    networks: &Networks<'_, B, C>,
+pub fn encode_condition<B: Backend>(
+    networks: &Networks<'_, B>,
     texts: &TextStates<B>,
     timbre: &Timbre<B>,
     observe: &dyn Observe,
@@ -107,9 +107,9 @@ pub fn encode_condition<B: Backend, C: Checkpoint<B>>(
             })
         };
         let conditions = Conditions {
-            first: finite("the condition encoder", condition(caption))?,
+            first: finite("the conditioner", condition(caption))?,
             later: match plain.as_ref().map(condition) {
-                Some(later) => Some(finite("the condition encoder", later)?),
+                Some(later) => Some(finite("the conditioner", later)?),
                 None => None,
             },
             null: conditioner.null_condition(),
@@ -137,8 +137,8 @@ pub struct TextStates<B: Backend> {
 ///
 /// # Errors
 /// The errors of [`encode`].
-pub fn encode_text<B: Backend, C: Checkpoint<B>>(
-    networks: &Networks<'_, B, C>,
+pub fn encode_text<B: Backend>(
+    networks: &Networks<'_, B>,
     prompts: &[Prompt],
     observe: &dyn Observe,
 ) -> Result<TextStates<B>, Error> {

@@ -4,17 +4,17 @@
 //! `Request` (user input) -> `Plan` (all values resolved) -> condition -> latents -> `Audio`.
 //!
 //! ```
-//! use acestep_model::{Checkpoint, Place};
+//! use acestep_model::Place;
 //! use acestep_engine::{Residency, Unobserved};
 //! use acestep_music::{ModelInfo, Networks, Plan, Request, generate};
 //! use burn_flex::{Flex, FlexDevice};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let model = acestep_import::open_tiny()?; // random weights; `open("turbo", &layout)` is a released one
-//! let info = ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Flex>::configs(&model));
+//! let info = ModelInfo::new(model.name(), model.is_turbo(), model.configs());
 //! let caption = Some("a calm piano melody".to_owned());
 //! let request = Request { caption, duration: Some(1.0), ..Request::default() };
 //! let (plan, _notices) = Plan::resolve(&request, &info)?;
-//! let parts = Networks::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::Last);
 //! for song in generate(&plan, &parts, &Unobserved)? {
 //!     assert_eq!((song.audio.sample_rate, song.audio.samples()), (48_000, 48_000));
 //! }
@@ -25,7 +25,7 @@
 //! To receive progress events or to cancel a run, pass your own [`Observe`](acestep_engine::Observe):
 //!
 //! ```
-//! use acestep_model::{Checkpoint, Place};
+//! use acestep_model::Place;
 //! use acestep_engine::{Error, Event, Observe, Residency};
 //! use acestep_music::{ModelInfo, Networks, Plan, Request, generate};
 //! use burn_flex::{Flex, FlexDevice};
@@ -44,10 +44,10 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let model = acestep_import::open_tiny()?;
-//! # let info = ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Flex>::configs(&model));
+//! # let info = ModelInfo::new(model.name(), model.is_turbo(), model.configs());
 //! # let request = Request { caption: Some("rain".to_owned()), duration: Some(1.0), ..Request::default() };
 //! # let (plan, _notices) = Plan::resolve(&request, &info)?;
-//! # let parts = Networks::<Flex, _>::new(&model, Place::f32(FlexDevice), Residency::Last);
+//! # let parts = Networks::<Flex>::new(&model, Place::f32(FlexDevice), Residency::Last);
 //! let stopped = generate(&plan, &parts, &Watcher);
 //! assert!(matches!(stopped, Err(Error::Cancelled)));
 //! # Ok(())
@@ -146,7 +146,7 @@ pub use lm::{
     settings::Settings,
 };
 pub use model_info::ModelInfo;
-pub use networks::Networks;
+pub use networks::{Network, Networks};
 pub use pipeline::{
     Prepared, Rendered, Song, Wanted, generate, generate_all, prepare, prepare_all, render,
     render_and_align,

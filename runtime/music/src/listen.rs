@@ -10,7 +10,7 @@ use acestep_engine::{
     progress::{Observe, check},
     tiling::Tiling,
 };
-use acestep_model::{Backend, Checkpoint, acestep::AudioTokenizer};
+use acestep_model::{Backend, acestep::AudioTokenizer};
 use burn::{
     module::Module,
     tensor::{Tensor, TensorData},
@@ -36,9 +36,9 @@ pub const CODES_AT_ONCE: usize = 500;
 /// [`Error::Checkpoint`] if a network cannot be read; [`Error::NotFinite`] with the stage whose
 /// result is invalid; [`Error::DeviceFailed`] if a GPU fails; [`Error::Cancelled`].
 // ANCHOR: codes_of
-pub fn codes_of<B: Backend, C: Checkpoint<B>>(
+pub fn codes_of<B: Backend>(
     audio: &Audio,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
     let audio = to_stereo(audio, networks.configs().vae.sampling_rate)?;
@@ -54,9 +54,9 @@ pub fn codes_of<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`codes_of`].
-pub fn latents_of<B: Backend, C: Checkpoint<B>>(
+pub fn latents_of<B: Backend>(
     audio: &Audio,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     latents_with(audio, None, None, networks, observe)
@@ -67,11 +67,11 @@ pub fn latents_of<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`codes_of`].
-pub fn latents_with<B: Backend, C: Checkpoint<B>>(
+pub fn latents_with<B: Backend>(
     audio: &Audio,
     tiling: Option<Tiling>,
     noise: Option<Tensor<B, 3>>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     check(observe)?;
@@ -96,7 +96,7 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
         let work = |tiling| {
             let (sound, noise) = (sound.clone(), noise.clone());
             let latents = vae::encode_with(&encoder, sound, noise, hop, tiling, steps.observe)?;
-            require_finite("the encoder of the VAE", &to_host(latents.clone()))?;
+            require_finite("the VAE encoder", &to_host(latents.clone()))?;
             Ok(latents)
         };
         networks.in_tiles(frames, tiling, steps, work)
@@ -111,9 +111,9 @@ pub fn latents_with<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`codes_of`].
-pub fn codes_of_latents<B: Backend, C: Checkpoint<B>>(
+pub fn codes_of_latents<B: Backend>(
     latents: Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Vec<u32>, Error> {
     check(observe)?;

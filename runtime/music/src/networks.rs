@@ -1,13 +1,14 @@
 //! The networks of a song's model, each loaded when a stage needs it.
 
-use std::{ops::Deref, rc::Rc};
+use std::{fmt, ops::Deref, rc::Rc};
 
 use acestep_engine::{
-    DeviceTarget, Error,
-    networks::{Network, NetworkCache, Residency},
+    DeviceTarget, Error, Residency, Stage,
+    networks::{Network as Spec, NetworkCache},
 };
+pub use acestep_model::acestep::Network;
 use acestep_model::{
-    Backend, Checkpoint, Configs, Place,
+    Backend, Checkpoint, CheckpointError, Configs, Place,
     acestep::{AudioCodec, Conditioner, Dit},
     oobleck, qwen3,
 };
@@ -19,35 +20,54 @@ use burn::{
 use crate::stage;
 
 /// Prompts to hidden states.
-pub const TEXT_ENCODER: Network =
-    Network { name: "the text encoder", stage: stage::TEXT_ENCODER, takes_int8: false };
+pub const TEXT_ENCODER: Spec = spec(Network::TextEncoder);
 /// Encoders of text, lyrics and timbre.
-pub const CONDITIONER: Network =
-    Network { name: "the condition encoder", stage: stage::CONDITION, takes_int8: false };
+pub const CONDITIONER: Spec = spec(Network::Conditioner);
 /// Latents to audio codes and back.
-pub const AUDIO_CODEC: Network =
-    Network { name: "the network of audio codes", stage: stage::CODES, takes_int8: false };
+pub const AUDIO_CODEC: Spec = spec(Network::AudioCodec);
 /// Noise to latents.
-pub const DIT: Network =
-    Network { name: "the diffusion transformer", stage: stage::DIFFUSION, takes_int8: true };
+pub const DIT: Spec = spec(Network::Dit);
 /// Latents to sound.
-pub const VAE_DECODER: Network = Network { name: "the VAE", stage: stage::VAE, takes_int8: false };
+pub const VAE_DECODER: Spec = spec(Network::VaeDecoder);
 /// Sound to latents.
-pub const VAE_ENCODER: Network =
-    Network { name: "the encoder of the VAE", stage: stage::VAE_ENCODER, takes_int8: false };
+pub const VAE_ENCODER: Spec = spec(Network::VaeEncoder);
+
+/// Describes a network to the engine.
+const fn spec(network: Network) -> Spec {
+    let takes_int8 = matches!(network, Network::Dit | Network::LanguageModel);
+    Spec { name: network.with_article(), stage: stage_of(network), takes_int8 }
+}
+
+/// Returns the stage that a network is loaded for.
+const fn stage_of(network: Network) -> Stage {
+    match network {
+        Network::TextEncoder => stage::TEXT_ENCODER,
+        Network::Conditioner => stage::CONDITION,
+        Network::AudioCodec => stage::CODES,
+        Network::Dit => stage::DIFFUSION,
+        Network::VaeDecoder => stage::VAE,
+        Network::VaeEncoder => stage::VAE_ENCODER,
+        Network::LanguageModel => stage::LM_TEXT,
+    }
+}
 
 /// The networks of a checkpoint on a device.
 ///
 /// A handle that a method returns lives as long as its statement. Then the network is dropped, so
 /// only one is in memory at a time, unless they are [`Residency::Kept`]. Stages run through the
 /// [`NetworkCache`] to which this dereferences.
-#[derive(Debug)]
-pub struct Networks<'a, B: Backend, C> {
-    checkpoint: &'a C,
+pub struct Networks<'a, B: Backend> {
+    checkpoint: &'a dyn Checkpoint<B>,
     cache: NetworkCache<'a, B>,
 }
 
-impl<'a, B: Backend, C> Deref for Networks<'a, B, C> {
+impl<B: Backend> fmt::Debug for Networks<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cache.fmt(f)
+    }
+}
+
+impl<'a, B: Backend> Deref for Networks<'a, B> {
     type Target = NetworkCache<'a, B>;
 
     fn deref(&self) -> &Self::Target {
@@ -55,17 +75,17 @@ impl<'a, B: Backend, C> Deref for Networks<'a, B, C> {
     }
 }
 
-impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
+impl<'a, B: Backend> Networks<'a, B> {
     /// All networks in `place`; those that do not take int8 have the type of
     /// [`of_others`](acestep_engine::device::dtype::of_others). Nothing is loaded yet.
-    pub fn new(checkpoint: &'a C, place: Place<B>, residency: Residency) -> Self {
-        let is_unchanged = || checkpoint.unchanged().map_err(Error::checkpoint);
+    pub fn new(checkpoint: &'a dyn Checkpoint<B>, place: Place<B>, residency: Residency) -> Self {
+        let is_unchanged = || checkpoint.unchanged().map_err(Error::Checkpoint);
         Self { checkpoint, cache: NetworkCache::new(place, residency, is_unchanged) }
     }
 
     /// Sets the float type of one network.
     pub fn with(mut self, network: Network, dtype: DType) -> Self {
-        self.cache.set_dtype(network, dtype);
+        self.cache.set_dtype(spec(network), dtype);
         self
     }
 
@@ -80,7 +100,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         self.checkpoint.configs()
     }
 
-    /// See [`Checkpoint::token_ids`].
+    /// See [`ModelFiles::token_ids`](acestep_model::ModelFiles::token_ids).
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -88,7 +108,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         self.checkpoint.token_ids(text, max_tokens).map_err(Error::checkpoint)
     }
 
-    /// See [`Checkpoint::text_of`].
+    /// See [`ModelFiles::text_of`](acestep_model::ModelFiles::text_of).
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -96,7 +116,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
         self.checkpoint.text_of(ids).map_err(Error::checkpoint)
     }
 
-    /// See [`Checkpoint::pad_token_id`].
+    /// See [`ModelFiles::pad_token_id`](acestep_model::ModelFiles::pad_token_id).
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -117,7 +137,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn text_encoder(&self) -> Result<Rc<qwen3::Model<B>>, Error> {
-        self.load(TEXT_ENCODER, C::text_encoder)
+        self.load(TEXT_ENCODER, |place| self.checkpoint.text_encoder(place))
     }
 
     /// Returns the encoders of text, lyrics and timbre.
@@ -125,7 +145,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn conditioner(&self) -> Result<Rc<Conditioner<B>>, Error> {
-        self.load(CONDITIONER, C::conditioner)
+        self.load(CONDITIONER, |place| self.checkpoint.conditioner(place))
     }
 
     /// Returns the network between latents and audio codes.
@@ -133,7 +153,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn audio_codec(&self) -> Result<Rc<AudioCodec<B>>, Error> {
-        self.load(AUDIO_CODEC, C::audio_codec)
+        self.load(AUDIO_CODEC, |place| self.checkpoint.audio_codec(place))
     }
 
     /// Returns the diffusion transformer.
@@ -141,7 +161,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn dit(&self) -> Result<Rc<Dit<B>>, Error> {
-        self.load(DIT, C::dit)
+        self.load(DIT, |place| self.checkpoint.dit(place))
     }
 
     /// Returns the network from latents to sound.
@@ -150,10 +170,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// [`Error::Checkpoint`].
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
         // Weights are prepacked once for all tiles, for as long as the network is in memory.
-        let read = |checkpoint: &C, place: &Place<B>| {
-            checkpoint.vae_decoder(place).map(oobleck::Decoder::in_order)
-        };
-        self.load(VAE_DECODER, read)
+        self.load(VAE_DECODER, |place| Ok(self.checkpoint.vae_decoder(place)?.in_order()))
     }
 
     /// Returns the network from sound to latents.
@@ -161,17 +178,14 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// # Errors
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
-        let read = |checkpoint: &C, place: &Place<B>| {
-            checkpoint.vae_encoder(place).map(oobleck::Encoder::in_order)
-        };
-        self.load(VAE_ENCODER, read)
+        self.load(VAE_ENCODER, |place| Ok(self.checkpoint.vae_encoder(place)?.in_order()))
     }
 
     fn load<T: Module<B> + 'static>(
         &self,
-        network: Network,
-        read: impl FnOnce(&C, &Place<B>) -> Result<T, C::Error>,
+        network: Spec,
+        read: impl FnOnce(&Place<B>) -> Result<T, CheckpointError>,
     ) -> Result<Rc<T>, Error> {
-        self.cache.load(network, |place| read(self.checkpoint, place).map_err(Error::checkpoint))
+        self.cache.load(network, |place| read(place).map_err(Error::Checkpoint))
     }
 }

@@ -14,7 +14,7 @@ use acestep_engine::{
     host::{from_host, to_host},
     progress::{Event, Observe},
 };
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::tensor::Tensor;
 
 use crate::{
@@ -50,9 +50,9 @@ pub struct Song {
 /// with the stage whose result is unusable; [`Error::DeviceFailed`] if a GPU fails, perhaps for
 /// lack of memory; [`Error::Cancelled`].
 // ANCHOR: generate
-pub fn generate<B: Backend, C: Checkpoint<B>>(
+pub fn generate<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
     let prepared = prepare(plan, networks, observe)?; // [B, L, H], [B, T, C]
@@ -64,9 +64,9 @@ pub fn generate<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// As [`generate`].
-pub fn render<B: Backend, C: Checkpoint<B>>(
+pub fn render<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
@@ -89,10 +89,10 @@ pub struct Rendered {
 ///
 /// # Errors
 /// As [`generate`].
-pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
+pub fn render_and_align<B: Backend>(
     plan: &Plan,
     wants: Extras,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Rendered, Error> {
@@ -108,10 +108,10 @@ pub fn render_and_align<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Copies latents `[B, T, C]` to the host without padding frames, one array per song.
-fn trim_to_host<B: Backend, C: Checkpoint<B>>(
+fn trim_to_host<B: Backend>(
     plan: &Plan,
     latents: Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
 ) -> Result<Vec<Array3>, Error> {
     let heard = latents.narrow(1, 0, plan.frames);
     let [_, frames, channels] = heard.dims();
@@ -124,9 +124,9 @@ fn trim_to_host<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// As [`generate`].
-pub fn decode_songs<B: Backend, C: Checkpoint<B>>(
+pub fn decode_songs<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Song>, Error> {
@@ -138,9 +138,9 @@ pub fn decode_songs<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// As [`generate`].
-pub fn denoise<B: Backend, C: Checkpoint<B>>(
+pub fn denoise<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     prepared: Prepared<B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
@@ -182,9 +182,9 @@ pub fn denoise<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Decodes audible sound, one song per seed, cut to the requested length.
-fn decode<B: Backend, C: Checkpoint<B>>(
+fn decode<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     latents: Tensor<B, 3>,
     observe: &dyn Observe,
 ) -> Result<Vec<Audio>, Error> {

@@ -15,7 +15,7 @@
 use std::{ops::Range, sync::Arc};
 
 use acestep_engine::{Error, audio::Audio, progress::Observe};
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::tensor::{Tensor, TensorData};
 
 use crate::{
@@ -31,9 +31,9 @@ use crate::{
 ///
 /// # Errors
 /// The errors of [`listen::latents_of`].
-pub fn latents<B: Backend, C: Checkpoint<B>>(
+pub fn latents<B: Backend>(
     sound: &Sound,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     match sound {
@@ -52,10 +52,10 @@ pub fn latents<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Errors
 /// The errors of [`latents`].
-pub fn target<B: Backend, C: Checkpoint<B>>(
+pub fn target<B: Backend>(
     plan: &Plan,
     stored_silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Option<Tensor<B, 3>>, Error> {
     let Some(source) = &plan.source else { return Ok(None) };

@@ -5,7 +5,7 @@
 //! Source: upstream `handler.py`, `infer_text_embeddings` and `infer_lyric_embeddings`.
 
 use acestep_engine::Error;
-use acestep_model::{Backend, Checkpoint, acestep::Packed, qwen3};
+use acestep_model::{Backend, acestep::Packed, qwen3};
 use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::networks::Networks;
@@ -30,8 +30,8 @@ impl Tokens {
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if the tokenizer cannot be read.
-    pub fn new<B: Backend, C: Checkpoint<B>>(
-        networks: &Networks<'_, B, C>,
+    pub fn new<B: Backend>(
+        networks: &Networks<'_, B>,
         texts: &[&str],
         most: usize,
     ) -> Result<Self, Error> {

@@ -6,8 +6,8 @@
 use std::{path::Path, time::Duration};
 
 use acestep_engine::{Residency, Unobserved, audio::Audio};
-use acestep_import::{DEMO, Directory, Folder, LanguageFolder, ModelPaths, VaeFolder, built_in};
-use acestep_model::{Checkpoint, Place};
+use acestep_import::{AceStep, DEMO, Directory, LanguageModelDir, ModelPaths, VaeDir, built_in};
+use acestep_model::Place;
 use acestep_music::{
     ModelInfo, Networks, Plan, Request, generate,
     listen::codes_of,
@@ -38,12 +38,12 @@ fn place() -> Place<Cpu> {
 }
 
 /// Returns the properties of `model` that a plan needs.
-fn info(model: &Folder) -> ModelInfo {
-    ModelInfo::new(model.name(), model.is_turbo(), Checkpoint::<Cpu>::configs(model))
+fn info(model: &AceStep) -> ModelInfo {
+    ModelInfo::new(model.name(), model.is_turbo(), model.configs())
 }
 
 /// Returns the plan of `request` with `model`.
-fn plan(request: &Request, model: &Folder) -> Plan {
+fn plan(request: &Request, model: &AceStep) -> Plan {
     let (plan, _) = Plan::resolve(request, &info(model)).expect("a valid request");
     plan
 }
@@ -66,9 +66,9 @@ pub const LESSONS: u64 = 360;
 /// The model under examination.
 pub struct Student {
     /// The model.
-    pub model: Folder,
+    pub model: AceStep,
     /// Its language model.
-    pub language_model: Option<LanguageFolder>,
+    pub language_model: Option<LanguageModelDir>,
     /// Request fields that do not depend on the piece: steps, guidance, ..
     pub how: Request,
 }
@@ -100,12 +100,12 @@ pub fn question_in(style: Style, index: u64) -> Piece {
 }
 
 /// Opens the autoencoder in `folder`. (It is trained first, before the other networks exist.)
-pub fn vae(folder: &Path) -> VaeFolder {
-    VaeFolder::open(Directory::Disk(folder.join("vae"))).expect("an autoencoder")
+pub fn vae(folder: &Path) -> VaeDir {
+    VaeDir::open(Directory::Disk(folder.join("vae"))).expect("an autoencoder")
 }
 
 /// Encodes and decodes a piece with the autoencoder.
-pub fn after_vae(vae: &VaeFolder, piece: &Piece) -> Stereo {
+pub fn after_vae(vae: &VaeDir, piece: &Piece) -> Stereo {
     let encoder = vae.encoder::<Cpu>(&place()).expect("an encoder");
     let decoder = vae.decoder::<Cpu>(&place()).expect("a decoder");
     let sound = TensorData::new(piece.render().concat(), [1, 2, piece.samples()]);
@@ -140,15 +140,15 @@ impl Student {
         let language_model = folder.join("acestep-5Hz-lm-0.6B");
         let has_learned = language_model.join("model.safetensors").is_file();
         let language_model = has_learned.then_some(Directory::Disk(language_model));
-        let open = |model| LanguageFolder::open(model).expect("a language model");
+        let open = |model| LanguageModelDir::open(model).expect("a language model");
         Self {
-            model: Folder::open(&paths).expect("a model"),
+            model: AceStep::open(&paths).expect("a model"),
             language_model: language_model.map(open),
             how,
         }
     }
 
-    fn language_model(&self) -> &LanguageFolder {
+    fn language_model(&self) -> &LanguageModelDir {
         self.language_model.as_ref().expect("a language model")
     }
 
@@ -194,9 +194,7 @@ impl Student {
         let settings = Settings::resolve(request, &[seed], &mut vec![]).expect("settings");
         let job =
             Job { request, ask: Ask::Plan, writes_codes: true, settings: &settings, genres: None };
-        compose::<Cpu, _>(&job, self.language_model(), &place(), &Unobserved)
-            .expect("codes")
-            .request
+        compose::<Cpu>(&job, self.language_model(), &place(), &Unobserved).expect("codes").request
     }
 
     /// Makes a cover of a piece with the caption of another piece, whose style suits the tempo.
@@ -267,14 +265,14 @@ impl Student {
     /// Returns the language model's description of a piece.
     pub fn understood(&self, piece: &Piece, seed: u64) -> Metadata {
         let audio = Audio { channels: piece.render().into(), sample_rate: 48_000 };
-        let networks = Networks::<Cpu, Folder>::new(&self.model, place(), Residency::WhileUsed);
+        let networks = Networks::<Cpu>::new(&self.model, place(), Residency::WhileUsed);
         let codes = codes_of(&audio, &networks, &Unobserved).expect("codes");
         // The same settings as the command `understand`.
         let request =
             Request { lm_temperature: Some(0.3), lm_top_p: Some(1.0), ..Request::default() };
         let settings = Settings::resolve(&request, &[seed], &mut vec![]).expect("settings");
         let language = self.language_model();
-        understand::<Cpu, _>(&codes, &settings, None, language, &place(), &Unobserved)
+        understand::<Cpu>(&codes, &settings, None, language, &place(), &Unobserved)
             .expect("an answer")
             .metadata
     }

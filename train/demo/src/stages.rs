@@ -20,7 +20,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use acestep_engine::{Device, Engine, Job};
-use acestep_import::{Directory, DitFolder, VaeFolder};
+use acestep_import::{Directory, DitDir, VaeDir};
 use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::course::{Row, seed_of};
 use anyhow::Context;
@@ -113,14 +113,14 @@ impl Setting<'_> {
     /// Opens the released audio codec.
     fn codec<B: Backend>(&self, place: &Place<B>) -> anyhow::Result<AudioCodec<B>> {
         let folder = Directory::Disk(self.folder.join("model/acestep-v15-demo"));
-        let model = DitFolder::open(folder).context("the stage `codes` comes first")?;
+        let model = DitDir::open(folder).context("the stage `codes` comes first")?;
         Ok(model.audio_codec(place)?)
     }
 
     /// Opens the released autoencoder.
-    fn vae(&self) -> anyhow::Result<VaeFolder> {
+    fn vae(&self) -> anyhow::Result<VaeDir> {
         let folder = self.folder.join("model/vae");
-        VaeFolder::open(Directory::Disk(folder)).context("the stage `vae` comes first")
+        VaeDir::open(Directory::Disk(folder)).context("the stage `vae` comes first")
     }
 }
 

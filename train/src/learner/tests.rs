@@ -1,4 +1,4 @@
-use acestep_import::Part;
+use acestep_import::Network;
 use burn::tensor::Distribution;
 
 use super::*;
@@ -78,7 +78,7 @@ fn matrices_in_bf16_teach_nearly_what_those_in_f32_do() {
     // Each value separately: in a sum, a weight and a bias may move by equal amounts in opposite
     // directions.
     let numbers = |map: &acestep_model::nn::Linear<Learning>| -> Vec<f32> {
-        tensors_of(map, Part::Dit).into_values().flat_map(|of| of.values).collect()
+        tensors_of(map, Network::Dit).into_values().flat_map(|of| of.values).collect()
     };
     let start = numbers(&map);
     assert_eq!(start.len(), 40 * 24 + 24);

@@ -1,7 +1,7 @@
 //! A song as training data: latents and a condition.
 
 use acestep_engine::{Event, Notice, Observe, Residency, audio::read};
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_model::Backend;
 use acestep_music::{
     Networks,
@@ -46,7 +46,7 @@ pub struct Common {
 pub fn prepare<B: Backend>(
     entries: &[Entry],
     longest: f64,
-    folder: &Folder,
+    folder: &AceStep,
     place: &acestep_model::Place<B>,
     observe: &dyn Observe,
 ) -> Result<(Vec<Song>, Common), Error> {

@@ -5,8 +5,8 @@
 use std::any::Any;
 
 use acestep_engine::device::dtype::of_others;
-use acestep_import::{Error, Folder, LanguageFolder, Layout, Part, PartSize};
-use acestep_model::{Backend, Checkpoint, LanguageCheckpoint, Place};
+use acestep_import::{AceStep, Error, LanguageModelDir, Layout, Network, PartSize};
+use acestep_model::{Backend, Place};
 use anyhow::Result;
 
 use super::{
@@ -19,8 +19,8 @@ use super::{
 
 /// A model to load.
 pub(super) enum Model {
-    Song(Box<Folder>),
-    Language(Box<LanguageFolder>),
+    Song(Box<AceStep>),
+    Language(Box<LanguageModelDir>),
 }
 
 impl Model {
@@ -40,12 +40,12 @@ impl Model {
     }
 
     /// Returns the networks that `preset` runs.
-    pub(super) fn parts(preset: Preset) -> &'static [Part] {
+    pub(super) fn parts(preset: Preset) -> &'static [Network] {
         match preset {
-            Preset::Turbo | Preset::Base | Preset::Xl => &Part::ALL,
-            Preset::Vae => &[Part::VaeDecoder, Part::VaeEncoder],
-            Preset::TextEncoder => &[Part::TextEncoder],
-            Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => &[Part::LanguageModel],
+            Preset::Turbo | Preset::Base | Preset::Xl => &Network::ALL,
+            Preset::Vae => &[Network::VaeDecoder, Network::VaeEncoder],
+            Preset::TextEncoder => &[Network::TextEncoder],
+            Preset::Lm06b | Preset::Lm17b | Preset::Lm4b => &[Network::LanguageModel],
         }
     }
 
@@ -55,12 +55,12 @@ impl Model {
     /// If its files are missing, truncated or of another shape.
     pub(super) fn measure<B: Backend>(
         &self,
-        part: Part,
+        part: Network,
         ceilings: Ceilings,
         place: &Place<B>,
     ) -> Result<Measured> {
         let dtype = match part {
-            Part::Dit | Part::LanguageModel => place.dtype,
+            Network::Dit | Network::LanguageModel => place.dtype,
             _ => of_others(place.dtype),
         };
         let place = &Place { device: place.device.clone(), dtype };
@@ -86,22 +86,28 @@ impl Model {
     }
 
     /// Loads a network.
-    fn load<B: Backend>(&self, part: Part, place: &Place<B>) -> Result<Box<dyn Any>, Error> {
+    fn load<B: Backend>(&self, part: Network, place: &Place<B>) -> Result<Box<dyn Any>, Error> {
         Ok(match (self, part) {
-            (Self::Song(folder), Part::TextEncoder) => Box::new(folder.text_encoder(place)?),
-            (Self::Song(folder), Part::Conditioner) => Box::new(folder.conditioner(place)?),
-            (Self::Song(folder), Part::AudioCodec) => Box::new(folder.audio_codec(place)?),
-            (Self::Song(folder), Part::Dit) => Box::new(folder.dit(place)?),
+            (Self::Song(folder), Network::TextEncoder) => {
+                Box::new(folder.text_encoder_dir().model(place)?)
+            }
+            (Self::Song(folder), Network::Conditioner) => {
+                Box::new(folder.dit_dir().conditioner(place)?)
+            }
+            (Self::Song(folder), Network::AudioCodec) => {
+                Box::new(folder.dit_dir().audio_codec(place)?)
+            }
+            (Self::Song(folder), Network::Dit) => Box::new(folder.dit_dir().dit(place)?),
             // Prepacked, as for songs.
-            (Self::Song(folder), Part::VaeDecoder) => {
-                Box::new(folder.vae_decoder(place)?.in_order())
+            (Self::Song(folder), Network::VaeDecoder) => {
+                Box::new(folder.vae_dir().decoder(place)?.in_order())
             }
-            (Self::Song(folder), Part::VaeEncoder) => {
-                Box::new(folder.vae_encoder(place)?.in_order())
+            (Self::Song(folder), Network::VaeEncoder) => {
+                Box::new(folder.vae_dir().encoder(place)?.in_order())
             }
-            (Self::Language(folder), _) => Box::new(folder.language_model(place)?),
+            (Self::Language(folder), _) => Box::new(folder.model(place)?),
             // A folder for songs has no language model.
-            (Self::Song(_), Part::LanguageModel) => Box::new(()),
+            (Self::Song(_), Network::LanguageModel) => Box::new(()),
         })
     }
 }

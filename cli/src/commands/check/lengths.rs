@@ -6,7 +6,7 @@ use acestep_engine::{
     Device, Engine, Error, Event, Observe, Residency, audio::loudness, device::dtype::name,
     host::to_host,
 };
-use acestep_import::{Folder, Layout};
+use acestep_import::{AceStep, Layout};
 use acestep_model::{Backend, Place};
 use acestep_music::{Networks, Plan, Request, Song, pipeline};
 use anyhow::{Context, Result};
@@ -38,7 +38,7 @@ fn lengths(quick: bool) -> &'static [f64] {
 ///
 /// # Errors
 /// Errors of [`acestep_import::open`].
-pub(super) fn model(models: Option<&Path>) -> Result<Folder> {
+pub(super) fn model(models: Option<&Path>) -> Result<AceStep> {
     Ok(match models {
         Some(models) => acestep_import::open("turbo", &Layout::new([models.to_owned()]))?,
         None => acestep_import::open_tiny()?,
@@ -137,7 +137,7 @@ fn yardstick(seconds: f64) -> (f64, f64) {
 }
 
 /// Returns the plan of a song of `seconds`.
-fn plan(folder: &Folder, engine: Engine, seconds: f64) -> Result<Plan> {
+fn plan(folder: &AceStep, engine: Engine, seconds: f64) -> Result<Plan> {
     let request = Request {
         caption: Some("a calm piano melody, rain".into()),
         lyrics: Some("[Verse]\nIt rains on the roof".into()),
@@ -218,7 +218,7 @@ impl Observe for Listener {
 }
 
 struct Sing<'a> {
-    folder: &'a Folder,
+    folder: &'a AceStep,
     plan: &'a Plan,
     times: usize,
 }
@@ -228,7 +228,7 @@ impl acestep_engine::Job for Sing<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { folder, plan, times } = self;
-        let networks = Networks::<B, Folder>::new(folder, place, Residency::Kept);
+        let networks = Networks::<B>::new(folder, place, Residency::Kept);
         let once = |_| {
             let (start, listener) = (Instant::now(), Listener::default());
             let prepared = pipeline::prepare(plan, &networks, &listener)?;

@@ -7,8 +7,8 @@ use acestep_engine::{
     device::dtype::{Supported, name},
     host::to_host,
 };
-use acestep_import::{Folder, LanguageFolder, Layout};
-use acestep_model::{Backend, Checkpoint, LATENT_HZ, LanguageCheckpoint, Place};
+use acestep_import::{AceStep, LanguageModelDir, Layout};
+use acestep_model::{Backend, LATENT_HZ, Place};
 use acestep_music::flow::noise::NoiseSource;
 use anyhow::{Context, Result};
 use burn::tensor::{DType, Tensor, TensorData};
@@ -114,7 +114,7 @@ fn compare(
 
 /// Computes a velocity in the middle of a song.
 struct Velocity<'a> {
-    folder: &'a Folder,
+    folder: &'a AceStep,
     frames: usize,
 }
 
@@ -122,8 +122,8 @@ impl Job for Velocity<'_> {
     type Output = Result<Vec<f32>>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let dit = self.folder.dit(&place)?;
-        let config = &Checkpoint::<B>::configs(self.folder).dit;
+        let dit = self.folder.dit_dir().dit(&place)?;
+        let config = &self.folder.configs().dit;
         let noise = |seed: u64, rows: usize, width: usize| -> Tensor<B, 3> {
             let values = NoiseSource::default().initial_noise(seed, rows, width);
             Tensor::from_data(TensorData::new(values, [1, rows, width]), &place.device)
@@ -139,7 +139,7 @@ impl Job for Velocity<'_> {
 
 /// Computes the logits after each token of a text.
 struct Writing<'a> {
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
     /// Tokens after the prompt; if empty, the likeliest ones.
     tokens: Vec<u32>,
 }
@@ -150,8 +150,8 @@ impl Job for Writing<'_> {
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
         let Self { folder, tokens } = self;
-        let model: acestep_model::qwen3::Causal<B> = folder.language_model(&place)?;
-        let config = LanguageCheckpoint::<B>::config(folder);
+        let model: acestep_model::qwen3::Causal<B> = folder.model(&place)?;
+        let config = folder.config();
         let all: Range<usize> = 0..config.vocab_size;
         let prompt: Vec<u32> =
             (0..PROMPT).map(|i| (i * 389 % config.vocab_size.min(150_000)) as u32).collect();

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use acestep_import::{Error, Format, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS, Origin};
+use acestep_import::{
+    Error, Format, Origin,
+    acestep::{LANGUAGE_MODELS, MODELS},
+};
 use serde_json::json;
 
 use super::{Check, State};
@@ -13,7 +16,7 @@ pub(super) fn all() -> Vec<Check> {
     let (dir, layout) = (settings::models_dir(), settings::layout());
     let mut checks = Vec::new();
     let mut absent = Vec::new();
-    for model in &KNOWN_MODELS {
+    for model in &MODELS {
         if !layout.has(model) {
             absent.push(model.name);
             continue;
@@ -23,7 +26,7 @@ pub(super) fn all() -> Vec<Check> {
             Err(error) => broken(model.name, &error),
         });
     }
-    for model in &KNOWN_LANGUAGE_MODELS {
+    for model in &LANGUAGE_MODELS {
         if !layout.has(model) {
             absent.push(model.name);
             continue;
@@ -38,7 +41,7 @@ pub(super) fn all() -> Vec<Check> {
         let check = Check::new(State::Missing, "model", "others", absent.join(", "))
             .with(json!({ "models_dir": place, "models": absent }));
         // If no model is installed, show how to get the first.
-        let remedy = || acestep_import::open(KNOWN_MODELS[0].name, &layout).err()?.hint();
+        let remedy = || acestep_import::open(MODELS[0].name, &layout).err()?.hint();
         let hint = if checks.is_empty() { remedy() } else { None };
         checks.push(check.hint(hint));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, absolute};
 
 use acestep_engine::Notice;
-use acestep_import::{Adapter, Fitted, Folder, Layout};
+use acestep_import::{AceStep, Adapter, Fitted, Layout};
 use acestep_music::{Request, plan};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn split(typed: &str) -> (&str, Option<f64>) {
 /// Errors of the files; an adapter that does not fit the model.
 pub(super) fn fit(
     request: &mut Request,
-    folder: &mut Folder,
+    folder: &mut AceStep,
     layout: &Layout,
 ) -> Result<Vec<Notice>> {
     let chosen = plan::adapters(request)?;
@@ -82,12 +82,12 @@ pub(super) fn fit(
     Ok(list(folder).iter().flat_map(Fitted::notices).map(Notice).collect())
 }
 
-fn list(folder: &Folder) -> &[Fitted] {
+fn list(folder: &AceStep) -> &[Fitted] {
     folder.adapters().map_or(&[], |adapters| adapters.list())
 }
 
 /// Returns ` + voice (0.8) + drums`, to follow the name of the model.
-pub(super) fn names(folder: &Folder) -> String {
+pub(super) fn names(folder: &AceStep) -> String {
     let name = |fitted: &Fitted| match fitted.scale() {
         1.0 => format!(" + {}", fitted.adapter().name()),
         scale => format!(" + {} ({scale})", fitted.adapter().name()),
@@ -96,7 +96,7 @@ pub(super) fn names(folder: &Folder) -> String {
 }
 
 /// Returns one line per adapter.
-pub(super) fn lines(folder: &Folder) -> Vec<String> {
+pub(super) fn lines(folder: &AceStep) -> Vec<String> {
     let line = |fitted: &Fitted| {
         let (matched, all) = fitted.matched();
         let change = fitted.change().map(|x| format!(", {}", by(x))).unwrap_or_default();
@@ -122,7 +122,7 @@ fn by(change: f64) -> String {
 }
 
 /// Returns the effect of each adapter after the network was loaded, and notices about problems.
-pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
+pub(super) fn outcome(folder: &AceStep) -> (Vec<String>, Vec<Notice>) {
     let mut said = Vec::new();
     let mut notices = Vec::new();
     for fitted in list(folder) {
@@ -149,7 +149,7 @@ pub(super) fn outcome(folder: &Folder) -> (Vec<String>, Vec<Notice>) {
 }
 
 /// Returns the adapters as a list; `change` is null until the network was loaded.
-pub(super) fn to_json(folder: &Folder) -> Value {
+pub(super) fn to_json(folder: &AceStep) -> Value {
     let object = |fitted: &Fitted| {
         let adapter = fitted.adapter();
         let (matched, all) = fitted.matched();

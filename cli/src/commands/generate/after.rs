@@ -16,7 +16,7 @@ use acestep_engine::{
     Action, Engine, Error, Notice, check,
     files::{Existing, write_whole},
 };
-use acestep_import::{Folder, LanguageFolder, Layout};
+use acestep_import::{AceStep, LanguageModelDir, Layout};
 use acestep_model::{Backend, Place};
 use acestep_music::{
     Plan, Request, Song,
@@ -46,7 +46,7 @@ pub(super) struct After {
     scale: f64,
     files: Files,
     /// Language model and settings to score given codes, if this run has no other language model.
-    language: Option<(LanguageFolder, Settings)>,
+    language: Option<(LanguageModelDir, Settings)>,
 }
 
 impl After {
@@ -62,7 +62,7 @@ impl After {
     pub(super) fn decide(
         args: &Args,
         named: &Named<'_>,
-        folder: &Folder,
+        folder: &AceStep,
         notices: &mut Vec<Notice>,
     ) -> Result<Self> {
         let flags = &args.after;
@@ -196,7 +196,7 @@ pub(super) struct Question<'a> {
 impl Job {
     /// Returns the language model that scores the songs and its settings, if scores are wanted and
     /// there are codes.
-    pub(super) fn judge(&self) -> Option<(&LanguageFolder, &Settings)> {
+    pub(super) fn judge(&self) -> Option<(&LanguageModelDir, &Settings)> {
         let Self { after, plan, composition, .. } = self;
         if !after.judges || plan.codes.is_empty() {
             return None;
@@ -301,7 +301,7 @@ fn judged_metadata(decided: Option<&Metadata>, request: &Request, plan: &Plan) -
 /// [`Error::NoDevice`]; each result can have an error of [`judge::judge`].
 pub(super) fn judge_all(
     questions: &[Question<'_>],
-    folder: &LanguageFolder,
+    folder: &LanguageModelDir,
     engine: Engine,
     begun: Instant,
 ) -> Result<Vec<(Answer, Duration)>, Error> {
@@ -313,7 +313,7 @@ type Answer = Result<Vec<LanguageScore>, Error>;
 
 struct Judging<'a> {
     questions: &'a [Question<'a>],
-    folder: &'a LanguageFolder,
+    folder: &'a LanguageModelDir,
     begun: Instant,
 }
 
@@ -321,11 +321,11 @@ impl acestep_engine::Job for Judging<'_> {
     type Output = Vec<(Answer, Duration)>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let held = Held::<B, _>::new(self.folder);
+        let held = Held::<B>::new(self.folder);
         let answer = |question: &Question<'_>| {
             let Question { codes, metadata, lyrics, scale, settings, songs, of } = question;
             let subject = Subject { codes, metadata, lyrics, scale: *scale };
-            let mut scores = judge::judge::<B, _>(&subject, settings, &held, &place, of)?;
+            let mut scores = judge::judge::<B>(&subject, settings, &held, &place, of)?;
             // All songs may share one list of codes.
             if let [one] = &scores[..] {
                 scores = vec![one.clone(); *songs];

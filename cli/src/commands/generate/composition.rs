@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acestep_engine::{Engine, Error, Notice, Observe, device::memory::MemoryNeed};
-use acestep_import::{LanguageFolder, Layout, TINY};
+use acestep_import::{LanguageModelDir, Layout, TINY};
 use acestep_music::{
     Plan, Request,
     lm::{
@@ -28,7 +28,7 @@ pub(super) struct Composition {
     pub(super) settings: Settings,
     /// Genres that it may name; `None` means that it names none.
     genres: Option<Arc<GenreVocabulary>>,
-    pub(super) folder: LanguageFolder,
+    pub(super) folder: LanguageModelDir,
 }
 
 impl Composition {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use acestep_engine::{Error, Notice, audio::format::Encoding};
-use acestep_import::{DEMO, Part, TINY};
+use acestep_import::{DEMO, Network, TINY};
 use acestep_music::{
     Plan, Request,
     plan::{self, singing},
@@ -77,7 +77,7 @@ pub(super) fn decide(args: &Args, report: &Report) -> Result<Job> {
     // Check early, so that the language model does not write codes that cannot be decoded.
     let writes_codes = composition.as_ref().is_some_and(|of| of.writes_codes);
     if writes_codes || plan.has_codes() || plan.is_cover() {
-        folder.require(Part::AudioCodec)?;
+        folder.require(Network::AudioCodec)?;
     }
     let seeds = inputs.seeds(&plan);
     if seeds.is_none() && asked.request.seed.is_some() {

@@ -11,8 +11,7 @@ use acestep_engine::{
     },
     error::size,
 };
-use acestep_import::Part;
-use acestep_music::{Plan, lm, networks};
+use acestep_music::{Network, Plan};
 use anyhow::Result;
 use burn::tensor::DType;
 use serde_json::{Value, json};
@@ -38,21 +37,21 @@ pub(super) struct Resources {
 
 /// A used network.
 struct Used {
-    part: Part,
+    network: Network,
     parameters: u64,
     /// Type of its weights.
     dtype: DType,
 }
 
 impl Used {
-    fn of(part: Part, parameters: u64, job: &Job) -> Self {
-        let is_widened = job.widened.contains(&noun(part));
-        let dtype = match part {
+    fn of(network: Network, parameters: u64, job: &Job) -> Self {
+        let is_widened = job.widened.contains(&network.with_article());
+        let dtype = match network {
             _ if is_widened => DType::F32,
-            Part::Dit | Part::LanguageModel => job.engine.dtype,
+            Network::Dit | Network::LanguageModel => job.engine.dtype,
             _ => dtype::of_others(job.engine.dtype),
         };
-        Self { part, parameters, dtype }
+        Self { network, parameters, dtype }
     }
 
     fn bytes(&self) -> u64 {
@@ -60,34 +59,21 @@ impl Used {
     }
 }
 
-/// Returns the name of the network in events.
-fn noun(part: Part) -> &'static str {
-    match part {
-        Part::TextEncoder => networks::TEXT_ENCODER.name,
-        Part::Conditioner => networks::CONDITIONER.name,
-        Part::AudioCodec => networks::AUDIO_CODEC.name,
-        Part::Dit => networks::DIT.name,
-        Part::VaeDecoder => networks::VAE_DECODER.name,
-        Part::VaeEncoder => networks::VAE_ENCODER.name,
-        Part::LanguageModel => lm::NAME,
-    }
-}
-
 impl Resources {
     pub(super) fn of(job: &Job, residency: Residency) -> Result<Self> {
         let guided = job.plan.guidance.is_some();
         let conditioned = job.inputs.conditioning.is_some();
-        let is_used = |part: &Part| match part {
-            Part::TextEncoder => !conditioned,
-            Part::Conditioner => !conditioned || guided,
-            Part::AudioCodec => job.plan.has_codes() || job.plan.is_cover(),
-            Part::Dit | Part::VaeDecoder => true,
-            Part::VaeEncoder => run::needs_encoder(&job.inputs.sounds),
-            Part::LanguageModel => false,
+        let is_used = |network: &Network| match network {
+            Network::TextEncoder => !conditioned,
+            Network::Conditioner => !conditioned || guided,
+            Network::AudioCodec => job.plan.has_codes() || job.plan.is_cover(),
+            Network::Dit | Network::VaeDecoder => true,
+            Network::VaeEncoder => run::needs_encoder(&job.inputs.sounds),
+            Network::LanguageModel => false,
         };
         let mut networks = Vec::new();
-        for part in Part::ALL.into_iter().filter(is_used) {
-            networks.push(Used::of(part, job.folder.size(part)?.parameters, job));
+        for network in Network::ALL.into_iter().filter(is_used) {
+            networks.push(Used::of(network, job.folder.size(network)?.parameters, job));
         }
         let bytes = networks.iter().map(Used::bytes);
         let of_song: u64 = match residency {
@@ -100,7 +86,7 @@ impl Resources {
             // It is unloaded before the song's first network is loaded, and loaded again after the
             // last.
             let parameters = folder.size()?.parameters;
-            let model = Used::of(Part::LanguageModel, parameters, job);
+            let model = Used::of(Network::LanguageModel, parameters, job);
             weights_bytes = of_song.max(model.bytes());
             networks.insert(0, model);
         }
@@ -221,8 +207,8 @@ pub(super) fn text(job: &Job, resources: &Resources) -> String {
     }
     for used in &resources.networks {
         let (count, size) = (short(used.parameters), size(used.bytes()));
-        let (part, dtype) = (used.part, dtype::name(used.dtype));
-        lines.push(("network", format!("{part}: {count} parameters, {size} in {dtype}")));
+        let (network, dtype) = (used.network, dtype::name(used.dtype));
+        lines.push(("network", format!("{network}: {count} parameters, {size} in {dtype}")));
     }
     lines.extend(resources.needs.iter().map(|need| ("memory", stage(need))));
     lines.push(("memory", resources.at_once(engine.device)));
@@ -253,7 +239,7 @@ pub(super) fn to_json(job: &Job, resources: &Resources) -> Value {
     };
     let network = |used: &Used| {
         json!({
-            "name": used.part.name(),
+            "name": used.network.name(),
             "parameters": used.parameters,
             "bytes": used.bytes(),
             "dtype": dtype::name(used.dtype),

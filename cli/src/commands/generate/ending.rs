@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, rc::Rc, time::Duration};
 
 use acestep_engine::{Error, Notice, Stage, error::size, files::Existing, retry, tiling::Tiling};
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_music::lm;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ struct Said {
     failure: Option<anyhow::Error>,
     code: u8,
     /// Models whose adapters were already reported.
-    models: Vec<Rc<Folder>>,
+    models: Vec<Rc<AceStep>>,
 }
 
 impl Said {

@@ -5,7 +5,7 @@ use acestep_engine::{
     device::memory::{self, MemoryInfo, MemoryNeed, Widths},
     tiling::Tiling,
 };
-use acestep_import::{Folder, Part};
+use acestep_import::{AceStep, Network};
 use acestep_model::Configs;
 use acestep_music::{
     Plan, Request,
@@ -42,7 +42,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         needs.push(common::encoder(folder, frames, *engine)?);
     }
     if !conditioned {
-        let size = parameters(Part::TextEncoder)?;
+        let size = parameters(Network::TextEncoder)?;
         needs.push(acestep_music::memory::text_encoder(
             &configs.text_encoder,
             size,
@@ -54,11 +54,11 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         // With a given condition, guidance still encodes the unconditional input.
         let timbres = plan.references.len().max(1) * configs.dit.timbre_fix_frame;
         let heard = if conditioned { 0 } else { heard.max(timbres) };
-        let size = parameters(Part::Conditioner)?;
+        let size = parameters(Network::Conditioner)?;
         needs.push(acestep_music::memory::conditioner(&configs.dit, size, heard, widths));
     }
     if plan.has_codes() || plan.is_cover() {
-        let size = parameters(Part::AudioCodec)?;
+        let size = parameters(Network::AudioCodec)?;
         let frames = match plan.has_codes() {
             true => plan.codes.len() * plan.padded_frames,
             // Processed in pieces.
@@ -67,7 +67,7 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
         let need = acestep_music::memory::conditioner(&configs.dit, size, frames, widths);
         needs.push(MemoryNeed { stage: stage::CODES, ..need });
     }
-    let size = parameters(Part::Dit)?;
+    let size = parameters(Network::Dit)?;
     needs.push(acestep_music::memory::diffusion(
         &configs.dit,
         size,
@@ -101,13 +101,13 @@ pub(super) fn needs(job: &Job) -> Result<Vec<MemoryNeed>, acestep_import::Error>
 }
 
 fn sound(
-    folder: &Folder,
+    folder: &AceStep,
     configs: &Configs,
     plan: &Plan,
     tiling: Tiling,
     widths: Widths,
 ) -> Result<MemoryNeed, acestep_import::Error> {
-    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let size = folder.size(Network::VaeDecoder)?.parameters;
     Ok(acestep_music::memory::vae(
         &configs.vae,
         size,
@@ -126,7 +126,7 @@ fn sound(
 pub(super) fn tiling(
     request: &mut Request,
     plan: &Plan,
-    folder: &Folder,
+    folder: &AceStep,
     engine: Engine,
     residency: Residency,
 ) -> Result<Option<Notice>, acestep_import::Error> {
@@ -137,17 +137,17 @@ pub(super) fn tiling(
     let widths = engine.widths();
     let mut others = 0;
     if residency == Residency::Kept {
-        let encoder = run::encoded_frames(plan).map(|_| Part::VaeEncoder);
-        let parts = [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit];
+        let encoder = run::encoded_frames(plan).map(|_| Network::VaeEncoder);
+        let parts = [Network::TextEncoder, Network::Conditioner, Network::AudioCodec, Network::Dit];
         for part in parts.into_iter().chain(encoder) {
             let count = folder.size(part)?.parameters;
             others += match part {
-                Part::Dit => widths.weights(count),
+                Network::Dit => widths.weights(count),
                 _ => widths.weights_of_others(count),
             };
         }
     }
-    let size = folder.size(Part::VaeDecoder)?.parameters;
+    let size = folder.size(Network::VaeDecoder)?.parameters;
     let (batch, frames) = (plan.batch_size(), plan.padded_frames);
     let need =
         |tiling| acestep_music::memory::vae(&configs.vae, size, batch, frames, tiling, widths);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_engine::{Error, Notice, audio::loudness::Loudness, files::Existing};
-use acestep_import::{Folder, Format, KNOWN_MODELS, built_in};
+use acestep_import::{AceStep, Format, acestep::MODELS, built_in};
 use acestep_music::{Plan, Request, codes, plan::MaskMode, prompt::TEXT_TO_MUSIC};
 use anyhow::{Context, Result};
 
@@ -147,7 +147,7 @@ impl ResolvedRequest {
     pub(super) fn save(
         &self,
         plan: &Plan,
-        folder: &Folder,
+        folder: &AceStep,
         path: &Path,
         existing: Existing,
     ) -> Result<(), Error> {
@@ -163,7 +163,7 @@ impl ResolvedRequest {
 
     /// Returns the request for song `index` of `plan` alone, for its tags. A song may be given to
     /// others, so the user's files are named without their folders.
-    pub(super) fn of_song(&self, plan: &Plan, folder: &Folder, index: usize) -> Request {
+    pub(super) fn of_song(&self, plan: &Plan, folder: &AceStep, index: usize) -> Request {
         let model = match is_released(&self.model) {
             true => self.model.clone(),
             false => folder.name().to_owned(),
@@ -273,5 +273,5 @@ fn resolved(request: &Request, plan: &Plan) -> Request {
 
 /// True if `name` means the same model on every machine.
 fn is_released(name: &str) -> bool {
-    built_in(name).is_some() || KNOWN_MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
+    built_in(name).is_some() || MODELS.iter().any(|m| [m.name, m.directory].contains(&name))
 }

@@ -1,8 +1,8 @@
 //! The backend-dependent part of `generate`.
 
-use acestep_engine::{Engine, Error, Residency};
-use acestep_import::{Folder, Part};
-use acestep_model::{Backend, Checkpoint, Place};
+use acestep_engine::{Engine, Error};
+use acestep_import::{AceStep, Network};
+use acestep_model::{Backend, ModelFiles, Place};
 use acestep_music::{
     ModelInfo, Networks, Plan, SongError,
     exchange::Array3,
@@ -52,7 +52,7 @@ impl<'a, F: FnMut(usize, Result<Rendered, Error>) -> Result<(), Error>> acestep_
             observe,
         };
         let wanted: Vec<Wanted<'_>> = jobs.iter().map(wanted).collect();
-        let networks = Networks::<B, Folder>::new(&first.folder, place, args.compute.residency());
+        let networks = Networks::<B>::new(&*first.folder, place, args.compute.residency());
         // Conditioning from files is only allowed with a single request.
         let prepared = match &first.inputs.conditioning {
             Some((folder, conditioning)) => {
@@ -81,7 +81,7 @@ fn finished<B: Backend>(
     job: &Job,
     mut prepared: Prepared<B>,
     args: &Args,
-    networks: &Networks<'_, B, Folder>,
+    networks: &Networks<'_, B>,
 ) -> Result<Prepared<B>, Error> {
     if let Some((_, Array3 { shape, data })) = &job.inputs.noise {
         let data = TensorData::new(data.clone(), *shape);
@@ -100,13 +100,18 @@ fn finished<B: Backend>(
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`] if a tensor of a required network is missing,
 /// unexpected or has another shape.
-pub(crate) fn model_info(folder: &Folder, engine: Engine) -> Result<ModelInfo, Error> {
+pub(crate) fn model_info(folder: &AceStep, engine: Engine) -> Result<ModelInfo, Error> {
     engine.run(Describe(folder))?
 }
 
 /// Networks that make a song from a request.
-const PARTS: [Part; 5] =
-    [Part::TextEncoder, Part::Conditioner, Part::AudioCodec, Part::Dit, Part::VaeDecoder];
+const PARTS: [Network; 5] = [
+    Network::TextEncoder,
+    Network::Conditioner,
+    Network::AudioCodec,
+    Network::Dit,
+    Network::VaeDecoder,
+];
 
 /// True if a sound must be encoded.
 pub(super) fn needs_encoder(sounds: &Sounds) -> bool {
@@ -124,21 +129,21 @@ pub(super) fn encoded_frames(plan: &Plan) -> Option<usize> {
 ///
 /// # Errors
 /// [`Error::NoDevice`]; [`Error::Checkpoint`].
-pub(super) fn check_encoder(folder: &Folder, engine: Engine) -> Result<(), Error> {
+pub(super) fn check_encoder(folder: &AceStep, engine: Engine) -> Result<(), Error> {
     engine.run(CheckEncoder(folder))?
 }
 
-struct CheckEncoder<'a>(&'a Folder);
+struct CheckEncoder<'a>(&'a AceStep);
 
 impl acestep_engine::Job for CheckEncoder<'_> {
     type Output = Result<(), Error>;
 
     fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        self.0.check::<B>(&place.device, &[Part::VaeEncoder]).map_err(Error::checkpoint)
+        self.0.check::<B>(&place.device, &[Network::VaeEncoder]).map_err(Error::checkpoint)
     }
 }
 
-struct Describe<'a>(&'a Folder);
+struct Describe<'a>(&'a AceStep);
 
 impl acestep_engine::Job for Describe<'_> {
     type Output = Result<ModelInfo, Error>;
@@ -147,7 +152,7 @@ impl acestep_engine::Job for Describe<'_> {
         // Check all headers first, so that no network runs before the last one is known to be
         // complete.
         self.0.check::<B>(&place.device, &PARTS).map_err(Error::checkpoint)?;
-        let configs = Checkpoint::<B>::configs(self.0);
+        let configs = self.0.configs();
         Ok(ModelInfo::new(self.0.name(), self.0.is_turbo(), configs))
     }
 }
@@ -155,22 +160,11 @@ impl acestep_engine::Job for Describe<'_> {
 /// Counts the tokens of the caption and the lyrics, as the networks get them.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if there is no tokenizer, [`Error::NoDevice`].
-pub(super) fn count_tokens(job: &Job) -> Result<[usize; 2], Error> {
-    job.engine.run(CountTokens(job))?
-}
-
-struct CountTokens<'a>(&'a Job);
-
-impl acestep_engine::Job for CountTokens<'_> {
-    type Output = Result<[usize; 2], Error>;
-
-    fn run<B: Backend>(self, place: Place<B>) -> Self::Output {
-        let Job { folder, plan, .. } = self.0;
-        let networks = Networks::<B, Folder>::new(folder, place, Residency::WhileUsed);
-        Ok([
-            networks.token_ids(&plan.caption_prompt, CAPTION_TOKENS)?.len(),
-            networks.token_ids(&plan.lyric_prompt, LYRIC_TOKENS)?.len(),
-        ])
-    }
+/// [`Error::Checkpoint`] if there is no tokenizer.
+pub(super) fn count_tokens(Job { folder, plan, .. }: &Job) -> Result<[usize; 2], Error> {
+    let count = |text: &str, most| match folder.token_ids(text, most) {
+        Ok(ids) => Ok(ids.len()),
+        Err(error) => Err(Error::checkpoint(error)),
+    };
+    Ok([count(&plan.caption_prompt, CAPTION_TOKENS)?, count(&plan.lyric_prompt, LYRIC_TOKENS)?])
 }

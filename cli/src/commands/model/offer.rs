@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use acestep_engine::error::size;
-use acestep_import::{Error, KnownModel};
+use acestep_import::{Error, Release};
 use anyhow::Result;
 
 use super::{hub, pull, to_fetch};
@@ -31,7 +31,7 @@ pub(crate) fn offer(error: &anyhow::Error, report: &Report) -> Result<bool> {
 }
 
 /// Returns the published model that `error` reports as missing.
-fn missing(error: &(dyn std::error::Error + 'static)) -> Option<&'static KnownModel> {
+fn missing(error: &(dyn std::error::Error + 'static)) -> Option<&'static Release> {
     if let Some(Error::Absent { known, .. }) = error.downcast_ref() {
         return *known;
     }

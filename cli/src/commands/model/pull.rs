@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    KnownModel,
-    hub::{Event, Here, Hub, Piece, Pull, Remote, State},
+    Release,
+    hub::{Event, Here, Hub, Pull, Remote, State},
 };
 use anyhow::Result;
 
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args, report: &Report) -> Result<ExitCode> {
 /// # Errors
 /// Errors of the hub and of the disk; too little space; offline mode.
 pub(super) fn pull(
-    models: &[&KnownModel],
+    models: &[&'static Release],
     revision: Option<&str>,
     dry_run: bool,
     report: &Report,
@@ -68,8 +68,8 @@ pub(super) fn pull(
     let remote = Remote::new(&settings::access())?;
     interrupt::at_once(|| {
         let layout = settings::layout();
-        let here = |piece: &Piece| match hub.state(piece) {
-            _ if layout.own(piece).is_some() => Here::Elsewhere,
+        let here = |own: &Release| match hub.state(own) {
+            _ if layout.own(own).is_some() => Here::Elsewhere,
             State::Whole(_) => Here::InCache,
             State::Absent | State::Broken(..) => Here::No,
         };
@@ -101,18 +101,18 @@ pub(super) fn pull(
 fn tell(pull: &Pull, hub: &Hub, remote: &Remote, missing: u64, report: &Report) {
     for wanted in &pull.wanted {
         let commit: String = wanted.revision.chars().take(12).collect();
-        let repo = wanted.piece.repo;
+        let repo = wanted.release.repo;
         let left = match wanted.missing(hub) {
             0 => "is here".to_owned(),
             missing if missing == wanted.size() => format!("{} to fetch", size(missing)),
             missing => format!("{} of {} to fetch", size(missing), size(wanted.size())),
         };
-        report.line(&format!("{:<26} {left} · {repo} at {commit}", wanted.piece.directory));
+        report.line(&format!("{:<26} {left} · {repo} at {commit}", wanted.release.directory));
     }
-    for piece in &pull.kept {
-        let own = settings::layout().own(piece);
+    for kept in &pull.kept {
+        let own = settings::layout().own(kept);
         let place = own.map_or(String::new(), |path| format!(" in {}", path.display()));
-        report.line(&format!("{:<26} stays as it is{place}", piece.directory));
+        report.line(&format!("{:<26} stays as it is{place}", kept.directory));
     }
     if missing > 0 {
         let free = disk::free_at(hub.cache());

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    KNOWN_COMPANIONS, KNOWN_MODELS, KnownModel,
+    Release,
+    acestep::{COMPANIONS, MODELS},
     hub::{Removed, State},
 };
 use anyhow::Result;
@@ -28,7 +29,7 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
     let models = named(&args.names, "to delete")?;
     let mut places = Vec::new();
     for model in &models {
-        match hub.state(&model.piece()) {
+        match hub.state(model) {
             State::Whole(of) | State::Broken(of, _) => places.push((of.path, *model)),
             State::Absent if hub.begun(model.repo) > 0 => {
                 places.push((hub.repository(model.repo), *model));
@@ -46,16 +47,15 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
             }
         }
     }
-    let leaving = |model: &KnownModel| models.contains(&model);
-    let stays =
-        |model: &KnownModel| !leaving(model) && here(model, &layout, Some(&hub)).0 != Here::No;
+    let leaving = |model: &Release| models.contains(&model);
+    let stays = |model: &Release| !leaving(model) && here(model, &layout, Some(&hub)).0 != Here::No;
     // The companions are deleted with the last model that needs them.
-    let is_last = models.iter().any(|model| KNOWN_MODELS.contains(model))
-        && !KNOWN_MODELS.iter().any(stays)
+    let is_last = models.iter().any(|model| MODELS.contains(model))
+        && !MODELS.iter().any(stays)
         && !has_others();
-    for model in &KNOWN_COMPANIONS {
+    for model in &COMPANIONS {
         if let (true, false, State::Whole(of) | State::Broken(of, _)) =
-            (is_last, leaving(model), hub.state(&model.piece()))
+            (is_last, leaving(model), hub.state(model))
         {
             places.push((of.path, model));
         }
@@ -81,7 +81,7 @@ pub(super) fn run(args: &Remove, global: &Global) -> Result<ExitCode> {
         if interrupt::was_pressed() {
             return Err(acestep_engine::Error::Cancelled.into());
         }
-        let Removed { files, bytes } = interrupt::whole(|| hub.remove(&model.piece()))?;
+        let Removed { files, bytes } = interrupt::whole(|| hub.remove(model))?;
         all.files += files;
         all.bytes += bytes;
     }
@@ -94,7 +94,7 @@ fn has_others() -> bool {
     let Some(Ok(entries)) = settings::models_dir().map(std::fs::read_dir) else { return false };
     entries.flatten().any(|entry| {
         let path = entry.path();
-        let known = |model: &KnownModel| entry.file_name() == model.directory;
+        let known = |model: &Release| entry.file_name() == model.directory;
         let is_model = path.join("config.json").is_file()
             || path.extension().is_some_and(|ending| ending == "gguf" || ending == "safetensors")
             || path.join("model_index.json").is_file();

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use acestep_engine::error::size;
 use acestep_import::{
-    KNOWN_COMPANIONS, KNOWN_LANGUAGE_MODELS, KNOWN_MODELS,
-    hub::{Installed, Piece, State},
+    Release,
+    acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS},
+    hub::{Installed, State},
 };
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     let model = find(&args.name, "to fetch")?;
     let (layout, hub) = (settings::layout(), settings::hub());
     let (is_here, lacks) = here(model, &layout, hub.as_ref());
-    let installed = installed(&model.piece());
+    let installed = installed(model);
     let broken = installed.as_ref().map(|of| of.path.clone()).filter(|path| path.is_dir());
     let path = layout.place(model).or(broken).filter(|_| is_here != Here::No);
     let found = match path.as_deref() {
@@ -29,7 +30,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
         None => vec![],
     };
     let installed = installed.filter(|of| Some(&of.path) == path.as_ref());
-    let needs: Vec<_> = model.pieces()[1..].iter().map(name_of).collect();
+    let needs: Vec<_> = model.needs.iter().map(|of| of.name).collect();
     if args.json {
         let files: Vec<Value> =
             found.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
@@ -44,7 +45,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
         report.output(&format!("{object:#}"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let flag = if KNOWN_LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };
+    let flag = if LANGUAGE_MODELS.contains(model) { "--lm-model" } else { "--model" };
     let mut lines = vec![("name", model.name.to_owned()), ("what", model.about.to_owned())];
     lines.push(("from", format!("https://huggingface.co/{}", model.repo)));
     if !needs.is_empty() {
@@ -68,7 +69,7 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
                 let remedy = format!("acestep model pull {}", model.name);
                 lines.push(("lacks", format!("{} ({remedy})", lacks.join(", "))));
             }
-            if KNOWN_MODELS.contains(model) || !KNOWN_COMPANIONS.contains(model) {
+            if MODELS.contains(model) || !COMPANIONS.contains(model) {
                 lines.push(("use it", format!("acestep generate .. {flag} {}", model.name)));
             }
         }
@@ -78,14 +79,8 @@ pub(super) fn run(args: &Show, report: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the short name of a companion model.
-fn name_of(piece: &Piece) -> &'static str {
-    let named = KNOWN_COMPANIONS.iter().find(|known| known.directory == piece.directory);
-    named.map_or(piece.directory, |known| known.name)
-}
-
-fn installed(piece: &Piece) -> Option<Installed> {
-    match settings::hub()?.state(piece) {
+fn installed(model: &Release) -> Option<Installed> {
+    match settings::hub()?.state(model) {
         State::Whole(of) | State::Broken(of, _) => Some(of),
         State::Absent => None,
     }

@@ -4,8 +4,8 @@ use std::{io, process::ExitCode};
 
 use acestep_engine::error::size;
 use acestep_import::{
-    KnownModel, Layout,
-    hub::{Hub, Piece, Published, Remote, Verified},
+    Layout, Release,
+    hub::{Hub, Published, Remote, Verified},
 };
 use anyhow::Result;
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::{args::model::Verify, error::CliError, exit, interrupt, report::Repor
 /// checksums are needed.
 pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     let (layout, hub) = (settings::layout(), hub()?);
-    let is_here = |model: &KnownModel| here(model, &layout, Some(&hub)).0 != Here::No;
+    let is_here = |model: &Release| here(model, &layout, Some(&hub)).0 != Here::No;
     let models: Vec<_> = match args.names.is_empty() {
         true => all().filter(|model| is_here(model)).collect(),
         false => named(&args.names, "to compare")?,
@@ -75,8 +75,8 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
     if damaged.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let (by_hand, pulled): (Vec<&KnownModel>, Vec<&KnownModel>) =
-        damaged.into_iter().partition(|model| layout.own(&model.piece()).is_some());
+    let (by_hand, pulled): (Vec<&Release>, Vec<&Release>) =
+        damaged.into_iter().partition(|model| layout.own(model).is_some());
     if !pulled.is_empty() {
         let names: Vec<_> = pulled.iter().map(|model| model.name).collect();
         report.note(&format!("`acestep model pull {}` fetches it anew", names.join(" ")));
@@ -91,13 +91,7 @@ pub(super) fn run(args: &Verify, report: &Report) -> Result<ExitCode> {
 }
 
 /// Verifies every file of the model's own directory.
-fn verify(
-    model: &KnownModel,
-    layout: &Layout,
-    hub: &Hub,
-    report: &Report,
-) -> Result<Vec<Verified>> {
-    let piece = model.piece();
+fn verify(model: &Release, layout: &Layout, hub: &Hub, report: &Report) -> Result<Vec<Verified>> {
     let place = layout.place(model);
     let found = place.as_deref().map(files).transpose().unwrap_or_default().unwrap_or_default();
     let bar = Bar::new(*report, found.iter().map(|(_, bytes)| bytes).sum());
@@ -109,15 +103,15 @@ fn verify(
             false => Ok(()),
         }
     };
-    let own = layout.own(&piece).filter(|own| Some(own) == place.as_ref());
+    let own = layout.own(model).filter(|own| Some(own) == place.as_ref());
     let verified = match (own, place) {
-        (Some(directory), _) => published(&piece, report).verify(&directory, &mut read),
-        (None, Some(path)) if hub.find(&piece).is_none_or(|of| of.path != path) => {
+        (Some(directory), _) => published(model, report).verify(&directory, &mut read),
+        (None, Some(path)) if hub.find(model).is_none_or(|of| of.path != path) => {
             // A file of another program: it has no published checksum.
             let size = path.metadata().map_or(0, |file| file.len());
             Ok(vec![Verified { path, size, checksum: None, is_whole: true }])
         }
-        _ => hub.verify(&piece, &mut read),
+        _ => hub.verify(model, &mut read),
     };
     match verified {
         Err(_) if interrupt::was_pressed() => Err(acestep_engine::Error::Cancelled.into()),
@@ -127,13 +121,13 @@ fn verify(
 
 /// Returns the hub's checksums for a manually installed directory; none if the hub may not or
 /// cannot be asked.
-fn published(piece: &Piece, report: &Report) -> Published {
+fn published(model: &Release, report: &Report) -> Published {
     if settings::offline().is_some() {
         return Published::default();
     }
-    let ask = || Remote::new(&settings::access())?.published(piece);
+    let ask = || Remote::new(&settings::access())?.published(model);
     interrupt::at_once(ask).unwrap_or_else(|error| {
-        report.note(&format!("the checksums of `{}` are not known: {error}", piece.directory));
+        report.note(&format!("the checksums of `{}` are not known: {error}", model.directory));
         Published::default()
     })
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use acestep_import::{
-    DitFolder, Folder, Kind, LanguageFolder, Layout, TINY, TextEncoderFolder, VaeFolder, built_in,
+    AceStep, DitDir, Kind, LanguageModelDir, Layout, TINY, TextEncoderDir, VaeDir, built_in,
 };
 use anyhow::{Context, Result};
 
@@ -13,12 +13,12 @@ pub(super) const LANGUAGE_MODELS: &str = "acestep-5Hz-lm";
 /// The available checkpoints. A set may need only some.
 #[derive(Default)]
 pub(super) struct Networks {
-    pub(super) turbo: Option<DitFolder>,
-    pub(super) base: Option<DitFolder>,
-    pub(super) vae: Option<VaeFolder>,
-    pub(super) text: Option<TextEncoderFolder>,
-    pub(super) language: Option<LanguageFolder>,
-    pub(super) whole: Option<Folder>,
+    pub(super) turbo: Option<DitDir>,
+    pub(super) base: Option<DitDir>,
+    pub(super) vae: Option<VaeDir>,
+    pub(super) text: Option<TextEncoderDir>,
+    pub(super) language: Option<LanguageModelDir>,
+    pub(super) whole: Option<AceStep>,
 }
 
 impl Networks {
@@ -28,11 +28,11 @@ impl Networks {
             built_in(TINY).context("the model of the stored results is part of the program")?;
         let [dit, vae, text] = tiny.directories.clone();
         Ok(Self {
-            turbo: Some(DitFolder::open(dit)?),
+            turbo: Some(DitDir::open(dit)?),
             base: None,
-            vae: Some(VaeFolder::open(vae)?),
-            text: Some(TextEncoderFolder::open(text)?),
-            language: Some(LanguageFolder::open(tiny.language_model.clone())?),
+            vae: Some(VaeDir::open(vae)?),
+            text: Some(TextEncoderDir::open(text)?),
+            language: Some(LanguageModelDir::open(tiny.language_model.clone())?),
             whole: Some(acestep_import::open_tiny()?),
         })
     }
@@ -67,22 +67,22 @@ impl Networks {
         let turbo = dit("acestep-v15-turbo", &|name| name.contains("turbo"));
         let base = dit("acestep-v15-base", &|name| !name.contains("turbo"));
         let language = one(LANGUAGE_MODELS, "acestep-5Hz-lm-0.6B", &|_| true);
-        let vae = has(acestep_import::VAE, Kind::Vae)?;
-        let text = has(acestep_import::TEXT_ENCODER, Kind::TextEncoder)?;
+        let vae = has(acestep_import::acestep::VAE, Kind::Vae)?;
+        let text = has(acestep_import::acestep::TEXT_ENCODER, Kind::TextEncoder)?;
         let whole = match (&turbo, &vae, &text) {
             (Some(name), Some(vae), Some(text)) => {
                 let (vae, text) = (vae.clone(), text.clone());
-                Some(Folder::from_directories(name.clone(), at(name, Kind::Dit)?, vae, text)?)
+                Some(AceStep::from_directories(name.clone(), at(name, Kind::Dit)?, vae, text)?)
             }
             _ => None,
         };
         Ok(Self {
-            turbo: turbo.map(|name| DitFolder::open(at(&name, Kind::Dit)?)).transpose()?,
-            base: base.map(|name| DitFolder::open(at(&name, Kind::Dit)?)).transpose()?,
-            vae: vae.map(VaeFolder::open).transpose()?,
-            text: text.map(TextEncoderFolder::open).transpose()?,
+            turbo: turbo.map(|name| DitDir::open(at(&name, Kind::Dit)?)).transpose()?,
+            base: base.map(|name| DitDir::open(at(&name, Kind::Dit)?)).transpose()?,
+            vae: vae.map(VaeDir::open).transpose()?,
+            text: text.map(TextEncoderDir::open).transpose()?,
             language: language
-                .map(|name| LanguageFolder::open(at(&name, Kind::LanguageModel)?))
+                .map(|name| LanguageModelDir::open(at(&name, Kind::LanguageModel)?))
                 .transpose()?,
             whole,
         })

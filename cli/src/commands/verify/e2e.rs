@@ -6,7 +6,7 @@ use acestep_engine::{
     Residency, Unobserved, audio::loudness::prevent_clipping, host::audio_from_sound,
     tiling::Tiling,
 };
-use acestep_import::Folder;
+use acestep_import::AceStep;
 use acestep_model::{Backend, Place, acestep::Packed};
 use acestep_music::{
     Networks, codes,
@@ -32,11 +32,11 @@ use super::{networks::every_nth, sheet::Sheet};
 /// `e2e`: every case that the manifest describes.
 pub(super) fn run<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &Folder,
+    model: &AceStep,
     place: &Place<B>,
 ) -> Result<()> {
     sheet.inputs(|name| name.ends_with(".noise") || name == "srcwav_steps");
-    let networks = Networks::<B, Folder>::new(model, place.clone(), Residency::Kept);
+    let networks = Networks::<B>::new(model, place.clone(), Residency::Kept);
     for case in sheet.golden.tags(".noise") {
         let note = sheet.golden.note(&case).clone();
         let prefix = format!("{case}.");
@@ -50,7 +50,7 @@ pub(super) fn run<B: Backend>(
     Ok(())
 }
 
-type Built<'a, B> = Networks<'a, B, Folder>;
+type Built<'a, B> = Networks<'a, B>;
 
 fn song<B: Backend>(
     sheet: &mut Sheet<'_>,

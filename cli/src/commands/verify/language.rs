@@ -1,7 +1,7 @@
 //! The language model: logits of stored tokens, and whole runs of both phases.
 
 use acestep_engine::{Unobserved, host::to_host};
-use acestep_import::LanguageFolder;
+use acestep_import::LanguageModelDir;
 use acestep_model::{Backend, Place, Tokenizer, qwen3::Causal};
 use acestep_music::lm::{
     compose::{Call, Composed, compose},
@@ -26,7 +26,7 @@ pub(super) const NO_CHECKPOINT: &str = "no language model among the checkpoints"
 /// `lm`: logits of the next token, for whole texts and for one token after the other.
 pub(super) fn scores<B: Backend>(
     sheet: &mut Sheet<'_>,
-    language: &LanguageFolder,
+    language: &LanguageModelDir,
     place: &Place<B>,
 ) -> Result<()> {
     const INPUTS: [&str; 3] = [".input_ids", ".next_ids", ".attention_mask"];
@@ -55,7 +55,7 @@ pub(super) fn scores<B: Backend>(
 
 struct Reader<'a, B: Backend> {
     model: &'a Causal<B>,
-    language: &'a LanguageFolder,
+    language: &'a LanguageModelDir,
     place: &'a Place<B>,
 }
 
@@ -145,7 +145,7 @@ impl<B: Backend> Reader<'_, B> {
 pub(super) fn runs<B: Backend>(
     page: Page<'_>,
     content: &Value,
-    language: Option<&LanguageFolder>,
+    language: Option<&LanguageModelDir>,
     place: &Place<B>,
 ) -> Result<()> {
     for (i, entry) in content["cases"].as_array().into_iter().flatten().enumerate() {
@@ -156,7 +156,7 @@ pub(super) fn runs<B: Backend>(
         };
         page.attempt(names(&name, entry), || {
             let replay = Replay::new(&entry["args"]);
-            let composed = compose::<B, _>(&replay.job(), language, place, &Unobserved)?;
+            let composed = compose::<B>(&replay.job(), language, place, &Unobserved)?;
             run(page, &name, entry, &composed, language.tokenizer()?);
             Ok(())
         })?;

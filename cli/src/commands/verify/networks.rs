@@ -1,7 +1,7 @@
 //! Networks with stored inputs: autoencoder, transformer, encoders, audio codes.
 
 use acestep_engine::{Unobserved, host::to_host, tiling::Tiling};
-use acestep_import::{DitFolder, TextEncoderFolder, VaeFolder};
+use acestep_import::{DitDir, TextEncoderDir, VaeDir};
 use acestep_model::{
     Backend, Place,
     acestep::{AudioCodec, ConditionInputs, Packed},
@@ -16,7 +16,7 @@ use super::sheet::{Activations, Sheet, in_bf16};
 /// `vae_decode`: latents to sound.
 pub(super) fn vae_decode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    vae: &VaeFolder,
+    vae: &VaeDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -41,7 +41,7 @@ pub(super) fn vae_decode<B: Backend>(
 /// `vae_encode`: sound to a distribution of latents.
 pub(super) fn vae_encode<B: Backend>(
     sheet: &mut Sheet<'_>,
-    vae: &VaeFolder,
+    vae: &VaeDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -64,7 +64,7 @@ pub(super) fn vae_encode<B: Backend>(
 /// `vae_tiled`: decoding and encoding in tiles.
 pub(super) fn vae_tiled<B: Backend>(
     sheet: &mut Sheet<'_>,
-    vae: &VaeFolder,
+    vae: &VaeDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -123,7 +123,7 @@ pub(super) fn every_nth<B: Backend>(sound: Tensor<B, 3>, n: usize) -> (Vec<usize
 /// `dit_time`: the timestep embeddings.
 pub(super) fn dit_time<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -143,7 +143,7 @@ pub(super) fn dit_time<B: Backend>(
 /// `bf16_time`: the effect of rounding the time, computed in f32, and the embeddings in bf16.
 pub(super) fn bf16_time<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     forward: Option<&super::golden::Golden>,
     place: &Place<B>,
 ) -> Result<()> {
@@ -184,7 +184,7 @@ pub(super) fn bf16_time<B: Backend>(
 /// `dit_forward`: velocities, and the activations of the first layers.
 pub(super) fn dit_forward<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -255,7 +255,7 @@ pub(super) fn condition_inputs<B: Backend>(
 /// `cond_encoder`: text, lyrics and timbre to one packed sequence.
 pub(super) fn cond_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -275,7 +275,7 @@ pub(super) fn cond_encoder<B: Backend>(
 /// `audio_tokenizer`: latents to codes to latents, and the codebook.
 pub(super) fn audio_tokenizer<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -350,7 +350,7 @@ fn whole<B: Backend>(x: Tensor<B, 2, Int>) -> Vec<i64> {
 /// `silence`: the first frames of the silence latent.
 pub(super) fn silence<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;
@@ -364,7 +364,7 @@ pub(super) fn silence<B: Backend>(
 /// `text_encoder`: hidden states and embeddings of stored ids.
 pub(super) fn text_encoder<B: Backend>(
     sheet: &mut Sheet<'_>,
-    text: &TextEncoderFolder,
+    text: &TextEncoderDir,
     place: &Place<B>,
 ) -> Result<()> {
     let device = &place.device;

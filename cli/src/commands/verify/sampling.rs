@@ -1,7 +1,7 @@
 //! Whole sampling runs with stored noise, and guidance alone.
 
 use acestep_engine::Unobserved;
-use acestep_import::DitFolder;
+use acestep_import::DitDir;
 use acestep_model::{Backend, Place, acestep::Conditioner};
 use acestep_music::{
     flow::{
@@ -50,7 +50,7 @@ const KNOWN: [&str; 15] = [
 /// `sampling_turbo`, `sampling_base`: noise to latents.
 pub(super) fn runs<B: Backend>(
     sheet: &mut Sheet<'_>,
-    model: &DitFolder,
+    model: &DitDir,
     is_turbo: bool,
     place: &Place<B>,
 ) -> Result<()> {

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use acestep_import::{
-    Directory, Error, LanguageFolder, LanguageTokenizer, TEXT_ENCODER, TextEncoderFolder,
-    TextTokenizer,
+    Directory, Error, LanguageModelDir, LanguageTokenizer, TextEncoderDir, TextTokenizer,
+    acestep::TEXT_ENCODER,
 };
 use acestep_model::Tokenizer;
 use anyhow::Result;
@@ -100,8 +100,8 @@ fn refusal(problem: String) -> anyhow::Error {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vocabularies<'a> {
     pub(super) real: Option<&'a Real>,
-    pub(super) text: Option<&'a TextEncoderFolder>,
-    pub(super) language: Option<&'a LanguageFolder>,
+    pub(super) text: Option<&'a TextEncoderDir>,
+    pub(super) language: Option<&'a LanguageModelDir>,
 }
 
 impl<'a> Vocabularies<'a> {

@@ -107,7 +107,8 @@ fn modules_without_an_alpha_are_counted_where_others_have_one() {
     let [notice] = &notices[..] else { panic!("{notices:?}") };
     assert!(
         notice.ends_with(
-            "does not say the alpha of 1 of its 2 modules: it works as if that were its rank"
+            "does not say the alpha of 1 of its 2 modules: there it works as if that were the \
+             rank"
         ),
         "{notice}"
     );

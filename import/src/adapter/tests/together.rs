@@ -32,7 +32,7 @@ fn files() -> [File; 4] {
 }
 
 /// Returns the stored bytes of the parameters: int8 weights cannot be read as floats.
-fn kept(folder: &Folder, dtype: DType) -> BTreeMap<String, Vec<u8>> {
+fn kept(folder: &AceStep, dtype: DType) -> BTreeMap<String, Vec<u8>> {
     #[derive(Default)]
     struct Kept(Vec<String>, BTreeMap<String, Vec<u8>>);
     impl ModuleVisitor<B> for Kept {
@@ -82,7 +82,7 @@ fn a_file_in_bf16_with_an_adapter_and_its_opposite_is_the_same_in_eight_bits() {
             values.map(|b| f32::from_le_bytes(b.try_into().expect("four"))).collect();
         (name.to_owned(), stored(Dtype::BF16, &tensor.shape, &values))
     });
-    let mut folder = Folder::open(&copy.paths).expect("a model");
+    let mut folder = AceStep::open(&copy.paths).expect("a model");
     for dtype in [DType::BF16, DType::I8] {
         folder.adapt(vec![]).expect("none");
         let own = kept(&folder, dtype);

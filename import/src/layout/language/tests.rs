@@ -71,16 +71,6 @@ fn an_absent_model_is_told_with_places_and_command() {
 }
 
 #[test]
-fn an_unknown_model_is_told_with_the_known_names() {
-    let error = Layout::new([]).resolve_language_model(Some("7B")).expect_err("unknown");
-    let hint = error.hint().expect("a hint");
-    assert!(
-        hint.contains("or one of lm-1.7b, lm-0.6b, lm-4b, ") && hint.ends_with("tiny"),
-        "{hint}"
-    );
-}
-
-#[test]
 fn a_file_of_another_kind_is_not_a_model() {
     let dir = models(&[]);
     let path = dir.path().join("acestep-5Hz-lm-4B-Q8_0.gguf");

@@ -9,7 +9,7 @@ use acestep_engine::{
     host::{from_host, to_host},
     progress::{Observe, check},
 };
-use acestep_model::{Backend, Checkpoint, acestep::Heads};
+use acestep_model::{Backend, acestep::Heads};
 use burn::tensor::Tensor;
 
 use super::{
@@ -90,10 +90,7 @@ struct Lyrics {
 }
 
 impl Lyrics {
-    fn of<B: Backend, C: Checkpoint<B>>(
-        plan: &Plan,
-        networks: &Networks<'_, B, C>,
-    ) -> Result<Self, Error> {
+    fn of<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Result<Self, Error> {
         let end_of_text = networks.pad_token_id()?;
         let head = prompt::lyric_head(&plan.vocal_language);
         // The tokenizer appends an end token, which is not part of the head.
@@ -114,10 +111,10 @@ impl Lyrics {
 /// # Errors
 /// [`SongError::NoAlignment`]; [`Error::Checkpoint`], [`Error::NotFinite`], [`Error::DeviceFailed`],
 /// [`Error::Cancelled`].
-pub fn songs<B: Backend, C: Checkpoint<B>>(
+pub fn songs<B: Backend>(
     plan: &Plan,
     wants: Extras,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     track: &Track<B>,
     latents: &Tensor<B, 3>,
     observe: &dyn Observe,
@@ -192,10 +189,10 @@ fn to_maps<B: Backend>(gaze: Vec<Tensor<B, 4>>, lyrics: &Lyrics) -> Result<Vec<M
 }
 
 /// Returns the lines of the lyrics with their times, clamped to the end of the song.
-fn found_lines<B: Backend, C: Checkpoint<B>>(
+fn found_lines<B: Backend>(
     maps: &[Map],
     lyrics: &Lyrics,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     seconds: f64,
     heard: f64,
 ) -> Result<Vec<Line>, Error> {

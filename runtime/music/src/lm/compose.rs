@@ -121,9 +121,9 @@ pub struct Timing {
 /// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`];
 /// [`Error::Scores`], [`Error::NeverStopped`], [`Error::Repeats`] and [`Error::NothingValid`] with
 /// the output so far; [`Error::Cancelled`].
-pub fn compose<B: Backend, C: LanguageCheckpoint<B>>(
+pub fn compose<B: Backend>(
     job: &Job<'_>,
-    language: &C,
+    language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Composed, Error> {
@@ -406,11 +406,11 @@ pub struct Understood {
 ///
 /// # Errors
 /// As [`compose`].
-pub fn understand<B: Backend, C: LanguageCheckpoint<B>>(
+pub fn understand<B: Backend>(
     codes: &[u32],
     settings: &Settings,
     genres: Option<Arc<GenreVocabulary>>,
-    language: &C,
+    language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Understood, Error> {

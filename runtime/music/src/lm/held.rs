@@ -2,41 +2,42 @@
 
 use std::cell::RefCell;
 
-use acestep_model::{Backend, LanguageCheckpoint, Place, Tokenizer, qwen3};
+use acestep_model::{
+    Backend, CheckpointError, LanguageCheckpoint, LanguageFiles, Place, Tokenizer, qwen3,
+};
 use burn::tensor::DType;
 
 /// A checkpoint that loads its network only once and then keeps it.
 ///
 /// If another float type is requested, the network is loaded again and the first one is dropped.
-#[derive(Debug)]
-pub struct Held<'a, B: Backend, C> {
-    checkpoint: &'a C,
+pub struct Held<'a, B: Backend> {
+    checkpoint: &'a dyn LanguageCheckpoint<B>,
     model: RefCell<Option<(DType, qwen3::Causal<B>)>>,
 }
 
-impl<'a, B: Backend, C> Held<'a, B, C> {
+impl<'a, B: Backend> Held<'a, B> {
     /// Loads nothing yet.
-    pub fn new(checkpoint: &'a C) -> Self {
+    pub fn new(checkpoint: &'a dyn LanguageCheckpoint<B>) -> Self {
         Self { checkpoint, model: RefCell::new(None) }
     }
 }
 
-impl<B: Backend, C: LanguageCheckpoint<B>> LanguageCheckpoint<B> for Held<'_, B, C> {
-    type Error = C::Error;
-
+impl<B: Backend> LanguageFiles for Held<'_, B> {
     fn config(&self) -> &qwen3::Config {
         self.checkpoint.config()
     }
 
-    fn tokenizer(&self) -> Result<&dyn Tokenizer, Self::Error> {
+    fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
         self.checkpoint.tokenizer()
     }
 
-    fn unchanged(&self) -> Result<(), Self::Error> {
+    fn unchanged(&self) -> Result<(), CheckpointError> {
         self.checkpoint.unchanged()
     }
+}
 
-    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, Self::Error> {
+impl<B: Backend> LanguageCheckpoint<B> for Held<'_, B> {
+    fn language_model(&self, place: &Place<B>) -> Result<qwen3::Causal<B>, CheckpointError> {
         let mut held = self.model.borrow_mut();
         if let Some((_, model)) = held.as_ref().filter(|(dtype, _)| *dtype == place.dtype) {
             // The weights are shared, not copied.
@@ -52,7 +53,7 @@ impl<B: Backend, C: LanguageCheckpoint<B>> LanguageCheckpoint<B> for Held<'_, B,
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, convert::Infallible};
+    use std::cell::Cell;
 
     use burn_flex::{Flex, FlexDevice};
 
@@ -65,18 +66,21 @@ mod tests {
         reads: Cell<usize>,
     }
 
-    impl LanguageCheckpoint<Flex> for Counting {
-        type Error = Infallible;
-
+    impl LanguageFiles for Counting {
         fn config(&self) -> &qwen3::Config {
             &self.config
         }
 
-        fn tokenizer(&self) -> Result<&dyn Tokenizer, Infallible> {
+        fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
             Ok(&self.tokenizer)
         }
+    }
 
-        fn language_model(&self, place: &Place<Flex>) -> Result<qwen3::Causal<Flex>, Infallible> {
+    impl LanguageCheckpoint<Flex> for Counting {
+        fn language_model(
+            &self,
+            place: &Place<Flex>,
+        ) -> Result<qwen3::Causal<Flex>, CheckpointError> {
             self.reads.set(self.reads.get() + 1);
             Ok(qwen3::Causal::init(&self.config, &place.device))
         }
@@ -89,7 +93,7 @@ mod tests {
         let config = qwen3::Config::from_json(&text).expect("a configuration");
         let tokenizer = test_goldens::tokenizer();
         let checkpoint = Counting { tokenizer, config, reads: Cell::new(0) };
-        let held = Held::<Flex, _>::new(&checkpoint);
+        let held = Held::<Flex>::new(&checkpoint);
         let ask = |dtype| {
             held.language_model(&Place { device: FlexDevice, dtype }).expect("a model");
             checkpoint.reads.get()

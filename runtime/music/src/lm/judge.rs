@@ -44,10 +44,10 @@ pub struct Subject<'a> {
 /// # Errors
 /// [`Error::Checkpoint`] if the model cannot be read; [`Error::PromptTooLong`]; [`Error::Scores`];
 /// [`Error::DeviceFailed`]; [`Error::Cancelled`].
-pub fn judge<B: Backend, C: LanguageCheckpoint<B>>(
+pub fn judge<B: Backend>(
     subject: &Subject<'_>,
     settings: &Settings,
-    language: &C,
+    language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     observe: &dyn Observe,
 ) -> Result<Vec<LanguageScore>, Error> {

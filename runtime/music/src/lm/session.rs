@@ -23,8 +23,8 @@ use crate::plan::MOST_SECONDS;
 /// # Errors
 /// [`Error::Checkpoint`] if the model cannot be read or its file changes, [`Error::DeviceFailed`]
 /// if a GPU fails, [`Error::NoRoomForF32`], and the errors of `work`.
-pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
-    language: &C,
+pub(super) fn open<B: Backend, T>(
+    language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     settings: &Settings,
     stage: Stage,
@@ -35,9 +35,9 @@ pub(super) fn open<B: Backend, C: LanguageCheckpoint<B>, T>(
 }
 
 /// As [`open`], but failures are treated as on `target`.
-fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
+fn open_at<B: Backend, T>(
     target: DeviceTarget,
-    language: &C,
+    language: &dyn LanguageCheckpoint<B>,
     place: &Place<B>,
     settings: &Settings,
     stage: Stage,
@@ -90,9 +90,9 @@ fn open_at<B: Backend, C: LanguageCheckpoint<B>, T>(
 
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, panic};
+    use std::panic;
 
-    use acestep_model::{Tokenizer, qwen3};
+    use acestep_model::{CheckpointError, LanguageFiles, Tokenizer, qwen3};
     use burn::tensor::DType;
     use burn_flex::{Flex, FlexDevice};
 
@@ -115,18 +115,21 @@ mod tests {
         fits: bool,
     }
 
-    impl LanguageCheckpoint<Flex> for Language {
-        type Error = Infallible;
-
+    impl LanguageFiles for Language {
         fn config(&self) -> &qwen3::Config {
             &self.config
         }
 
-        fn tokenizer(&self) -> Result<&dyn Tokenizer, Infallible> {
+        fn tokenizer(&self) -> Result<&dyn Tokenizer, CheckpointError> {
             Ok(&self.tokenizer)
         }
+    }
 
-        fn language_model(&self, place: &Place<Flex>) -> Result<qwen3::Causal<Flex>, Infallible> {
+    impl LanguageCheckpoint<Flex> for Language {
+        fn language_model(
+            &self,
+            place: &Place<Flex>,
+        ) -> Result<qwen3::Causal<Flex>, CheckpointError> {
             assert!(self.fits, "can't allocate 1 byte");
             Ok(qwen3::Causal::init(&self.config, &place.device))
         }

@@ -1,7 +1,7 @@
 //! Generates many songs stage by stage: each network is loaded once, for any number of songs.
 
 use acestep_engine::{Error, progress::Observe};
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 
 use super::{Prepared, Rendered, decode_songs, denoise, trim_to_host};
 use crate::{
@@ -36,9 +36,9 @@ impl std::fmt::Debug for Wanted<'_> {
 ///
 /// # Errors
 /// The first error of `made`, which ends the run.
-pub fn generate_all<B: Backend, C: Checkpoint<B>, E>(
+pub fn generate_all<B: Backend, E>(
     wanted: &[Wanted<'_>],
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     prepared: Vec<Result<Prepared<B>, Error>>,
     mut made: impl FnMut(usize, Result<Rendered, Error>) -> Result<(), E>,
 ) -> Result<(), E> {

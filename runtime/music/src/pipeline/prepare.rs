@@ -8,7 +8,7 @@ mod outline;
 mod stages;
 
 use acestep_engine::{Error, host::from_host, progress::Observe};
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::tensor::Tensor;
 use outline::{coded, hints};
 use stages::{
@@ -54,9 +54,9 @@ pub struct Edited<B: Backend> {
 ///
 /// # Errors
 /// The errors of [`generate`](super::generate).
-pub fn prepare<B: Backend, C: Checkpoint<B>>(
+pub fn prepare<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Prepared<B>, Error> {
     prepare_all(&[Wanted { plan, wants: Extras::default(), observe }], networks).remove(0)
@@ -65,9 +65,9 @@ pub fn prepare<B: Backend, C: Checkpoint<B>>(
 /// Like [`prepare`], for many plans, stage by stage; a plan that fails does not stop the others.
 ///
 /// The observer of the first plan receives the events of work that several plans share.
-pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
+pub fn prepare_all<B: Backend>(
     wanted: &[Wanted<'_>],
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
 ) -> Vec<Result<Prepared<B>, Error>> {
     let plans: Vec<&Plan> = wanted.iter().map(|of| of.plan).collect();
     let observe: Vec<&dyn Observe> = wanted.iter().map(|of| of.observe).collect();
@@ -121,10 +121,10 @@ pub fn prepare_all<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Returns the latents of the source, padded to the sampled length, `[1, T, C]`.
-fn target<B: Backend, C: Checkpoint<B>>(
+fn target<B: Backend>(
     plan: &Plan,
     silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Option<Tensor<B, 3>>, Error> {
     // ANCHOR: source
@@ -134,10 +134,10 @@ fn target<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Returns the timbre of the song: that of its references, or silence.
-fn timbre<B: Backend, C: Checkpoint<B>>(
+fn timbre<B: Backend>(
     plan: &Plan,
     silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Timbre<B>, Error> {
     let frames = networks.configs().dit.timbre_fix_frame;
@@ -150,11 +150,11 @@ fn timbre<B: Backend, C: Checkpoint<B>>(
 }
 
 /// Returns the source part of the context, `[1 or B, T, C]`.
-fn followed<B: Backend, C: Checkpoint<B>>(
+fn followed<B: Backend>(
     plan: &Plan,
     target: &Option<Tensor<B, 3>>,
     silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     if plan.has_codes() {
@@ -186,11 +186,11 @@ struct Ingredients<B: Backend> {
 }
 
 /// Combines the results of one song.
-fn prepared<B: Backend, C: Checkpoint<B>>(
+fn prepared<B: Backend>(
     plan: &Plan,
     ingredients: Ingredients<B>,
     silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
 ) -> Prepared<B> {
     let Ingredients { conditions, as_it_is, followed, target } = ingredients;
     let (batch, frames) = (plan.seeds.len(), plan.padded_frames);
@@ -243,10 +243,7 @@ fn prepared<B: Backend, C: Checkpoint<B>>(
     }
 }
 
-fn initial_noise<B: Backend, C: Checkpoint<B>>(
-    plan: &Plan,
-    networks: &Networks<'_, B, C>,
-) -> Tensor<B, 3> {
+fn initial_noise<B: Backend>(plan: &Plan, networks: &Networks<'_, B>) -> Tensor<B, 3> {
     let (frames, channels) = (plan.padded_frames, networks.configs().dit.audio_acoustic_hidden_dim);
     let noise = (0..plan.batch_size()).flat_map(|item| plan.initial_noise(item)).collect();
     from_host(noise, frames, channels, networks.device())

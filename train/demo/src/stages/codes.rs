@@ -9,7 +9,7 @@ use acestep_demo::{
     demo::{self, Sizes},
     sheet::sheet,
 };
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_model::{Backend, Place};
 use acestep_train::{
     course::{Course, Lesson},
@@ -91,7 +91,7 @@ pub(super) fn run<B: Backend>(
     )?;
     let Some(learned) = learned else { return Ok(false) };
     let folder = setting.released("acestep-v15-demo")?;
-    let tensors = tensors_of(&learned.codec, Part::AudioCodec);
+    let tensors = tensors_of(&learned.codec, Network::AudioCodec);
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
     codes.is_now_of(&course)?;

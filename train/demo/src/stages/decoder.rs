@@ -7,7 +7,7 @@ use acestep_demo::{
     demo::Sizes,
     vae::{Crops, loss_of_decoder},
 };
-use acestep_import::{Directory, Part, VaeFolder};
+use acestep_import::{Directory, Network, VaeDir};
 use acestep_model::{Backend, Place, oobleck::Decoder};
 use acestep_train::{
     course::Lesson,
@@ -37,7 +37,7 @@ pub(super) fn run<B: Backend>(
 ) -> anyhow::Result<bool> {
     let kept = kept(setting)?;
     let file = kept.join(FILE);
-    let before = VaeFolder::open(Directory::Disk(kept))?;
+    let before = VaeDir::open(Directory::Disk(kept))?;
     let of = format!(
         "{}, decoder, {SAME}, encoder {}",
         what_is_made(),
@@ -67,7 +67,7 @@ pub(super) fn run<B: Backend>(
     // The encoder's tensors are copied, because rounding them again would change the encoder.
     let mut tensors = read_tensors(&file)?;
     tensors.retain(|name, _| name.starts_with("encoder."));
-    tensors.extend(weight_normed(tensors_of(&learned, Part::VaeDecoder)));
+    tensors.extend(weight_normed(tensors_of(&learned, Network::VaeDecoder)));
     release(setting, &tensors)?;
     Ok(true)
 }
@@ -105,8 +105,8 @@ mod tests {
     fn autoencoder() -> Tensors {
         let sizes = Sizes::demo().expect("sizes");
         let random = Autoencoder::<Flex>::init(&sizes.vae, &Default::default());
-        let mut tensors = tensors_of(&random.encoder, Part::VaeEncoder);
-        tensors.extend(tensors_of(&random.decoder, Part::VaeDecoder));
+        let mut tensors = tensors_of(&random.encoder, Network::VaeEncoder);
+        tensors.extend(tensors_of(&random.decoder, Network::VaeDecoder));
         weight_normed(tensors)
     }
 

@@ -7,7 +7,7 @@ use acestep_demo::{
     demo::{self, Sizes},
     flow::{Lessons, PhaseSettings, Pieces, Singer, TaskMix},
 };
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_model::{Backend, Place, acestep::AudioCodec};
 use acestep_train::{
     course::{Course, Lesson},
@@ -162,9 +162,9 @@ fn release<B: Backend>(
     silence: &[f32],
 ) -> anyhow::Result<()> {
     let folder = setting.released("acestep-v15-demo")?;
-    let mut tensors = tensors_of(&learned.dit, Part::Dit);
-    tensors.extend(tensors_of(&learned.conditioner, Part::Conditioner));
-    tensors.extend(tensors_of(codec, Part::AudioCodec));
+    let mut tensors = tensors_of(&learned.dit, Network::Dit);
+    tensors.extend(tensors_of(&learned.conditioner, Network::Conditioner));
+    tensors.extend(tensors_of(codec, Network::AudioCodec));
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::DIT)?;
     let channels = Sizes::demo()?.dit.audio_acoustic_hidden_dim;
@@ -177,7 +177,7 @@ fn release<B: Backend>(
     write_tensors(&folder.join("silence_latent.safetensors"), &silence)?;
 
     let folder = setting.released(words::FOLDERS[0])?;
-    let text = tensors_of(&learned.text_encoder, Part::TextEncoder);
+    let text = tensors_of(&learned.text_encoder, Network::TextEncoder);
     write_tensors(&folder.join("model.safetensors"), &text)?;
     write(&folder.join("config.json"), demo::TEXT_ENCODER)
 }

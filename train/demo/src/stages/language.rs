@@ -7,7 +7,7 @@ use acestep_demo::{
     demo::{self, Sizes},
     language::{Coded, SHARES, Texts},
 };
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_model::{
     Backend, Place,
     acestep::{AudioCodec, Config},
@@ -89,7 +89,7 @@ pub(super) fn run<B: Backend>(
     )?;
     let Some(learned) = learned else { return Ok(false) };
     let folder = setting.released(words::FOLDERS[1])?;
-    let tensors = tensors_of(&learned, Part::LanguageModel);
+    let tensors = tensors_of(&learned, Network::LanguageModel);
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
     write(&folder.join("config.json"), demo::LANGUAGE_MODEL)?;
     Ok(true)

@@ -5,7 +5,7 @@
 //! machine.
 
 use acestep_demo::flow::{PhaseSettings, Singer, TaskMix};
-use acestep_import::{Directory, DitFolder, TextEncoderFolder};
+use acestep_import::{Directory, DitDir, TextEncoderDir};
 use acestep_model::{Backend, Place};
 use acestep_train::learner::{OptimizerConfig, awake};
 use anyhow::{Context, ensure};
@@ -43,8 +43,8 @@ pub(super) fn run<B: Backend>(
     }
     let comes_first = "the stage `flow` comes first";
     ensure!(of_text.file.is_file(), comes_first);
-    let model = DitFolder::open(Directory::Disk(dit)).context(comes_first)?;
-    let text = TextEncoderFolder::open(Directory::Disk(text)).context(comes_first)?;
+    let model = DitDir::open(Directory::Disk(dit)).context(comes_first)?;
+    let text = TextEncoderDir::open(Directory::Disk(text)).context(comes_first)?;
     let from = format!(", from {} {}", whole.digest()?, of_text.digest()?);
     let plan = Plan {
         folder: FOLDER,

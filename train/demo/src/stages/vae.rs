@@ -7,7 +7,7 @@ use acestep_demo::{
     demo::{self, Sizes},
     vae::{Autoencoder, Crops, Weights, loss},
 };
-use acestep_import::Part;
+use acestep_import::Network;
 use acestep_model::{Backend, Place};
 use acestep_train::{
     course::{Course, Lesson},
@@ -75,8 +75,8 @@ pub(super) fn run<B: Backend>(
     let Some(learned) = learned else { return Ok(false) };
 
     let spread = spread(&learned, setting.seed, place);
-    let mut tensors = tensors_of(&learned.encoder, Part::VaeEncoder);
-    tensors.extend(tensors_of(&learned.decoder, Part::VaeDecoder));
+    let mut tensors = tensors_of(&learned.encoder, Network::VaeEncoder);
+    tensors.extend(tensors_of(&learned.decoder, Network::VaeDecoder));
     even_out(&mut tensors, &spread);
     release(setting, &weight_normed(tensors))?;
     encoder.is_now_of(&course)?;

@@ -1,7 +1,7 @@
 //! Conversion of the sampling inputs to and from files of other programs.
 
 use acestep_engine::{Error, host::to_host};
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::tensor::{Tensor, TensorData};
 
 use super::Prepared;
@@ -44,10 +44,10 @@ impl<B: Backend> Prepared<B> {
     /// # Errors
     /// [`Error::Conflict`] if the arrays do not fit each other, the checkpoint or the plan;
     /// [`Error::DeviceFailed`] if a GPU fails.
-    pub fn from_conditioning<C: Checkpoint<B>>(
+    pub fn from_conditioning(
         conditioning: Conditioning,
         plan: &Plan,
-        networks: &Networks<'_, B, C>,
+        networks: &Networks<'_, B>,
     ) -> Result<Self, Error> {
         let Conditioning { encoder_hidden_states, context_latents, initial_noise } = conditioning;
         let config = &networks.configs().dit;

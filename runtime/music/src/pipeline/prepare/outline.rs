@@ -1,7 +1,7 @@
 //! Decodes audio codes to latents, as context of songs with codes and of covers.
 
 use acestep_engine::{Error, audio::loudness::require_finite, host::to_host, progress::Observe};
-use acestep_model::{Backend, Checkpoint};
+use acestep_model::Backend;
 use burn::tensor::Tensor;
 
 use crate::{
@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Decodes the audio codes of a plan, `[1 or B, 5 N, C]`.
-pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
+pub(super) fn hints<B: Backend>(
     plan: &Plan,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     networks.stage(stage::CODES, AUDIO_CODEC, observe, |steps| {
@@ -31,10 +31,10 @@ pub(super) fn hints<B: Backend, C: Checkpoint<B>>(
 ///
 /// # Shapes
 /// - `target`, output: `[1, T, C]`
-pub(super) fn coded<B: Backend, C: Checkpoint<B>>(
+pub(super) fn coded<B: Backend>(
     target: &Tensor<B, 3>,
     silence: &Tensor<B, 3>,
-    networks: &Networks<'_, B, C>,
+    networks: &Networks<'_, B>,
     observe: &dyn Observe,
 ) -> Result<Tensor<B, 3>, Error> {
     let frames = target.dims()[1];

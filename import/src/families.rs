@@ -1,0 +1,61 @@
+//! Published model families, as data: directories, repositories, names of tensors and of files.
+//!
+//! A family is one module of tables. The readers of formats, the hub and the search for directories
+//! know only the types here and in [`crate::names`], so that another family does not change them.
+
+pub mod acestep;
+
+use acestep::Kind;
+
+/// A published directory: a model, or a network that several models share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Release {
+    /// Name for `--model`, `--lm-model` and `acestep model`.
+    pub name: &'static str,
+    /// The network that it is searched as.
+    pub kind: Kind,
+    /// Its directory in the models directory.
+    pub directory: &'static str,
+    /// Its repository on Hugging Face (and ModelScope).
+    pub repo: &'static str,
+    /// Its directory in the repository; empty if it is the whole repository.
+    pub prefix: &'static str,
+    /// Gigabytes of its directory, approximately; the hub knows the exact size.
+    pub gigabytes: f32,
+    /// One line for help texts.
+    pub about: &'static str,
+    /// The directories that it needs beside its own.
+    pub needs: &'static [Self],
+}
+
+impl Release {
+    /// Returns it and all that it needs.
+    pub fn with_needs(&'static self) -> impl Iterator<Item = &'static Self> {
+        [self].into_iter().chain(self.needs)
+    }
+
+    /// Returns the name that `path`, a file of the repository, has in this directory. `None` for
+    /// files that are not needed: code, pictures, weights of other frameworks, other directories.
+    pub(crate) fn name_of<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let name = match self.prefix {
+            "" => path,
+            prefix => path.strip_prefix(prefix)?.strip_prefix('/')?,
+        };
+        let (stem, ending) = name.rsplit_once('.')?;
+        let is_read = match ending {
+            "json" | "safetensors" | "jinja" => true,
+            "txt" => stem == "merges",
+            "pt" => stem == "silence_latent",
+            _ => false,
+        };
+        // No path separators of any system, and no characters of a URL or a drive name.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        (is_read && name.bytes().all(is_plain)).then_some(name)
+    }
+}
+
+/// Returns every published directory of every family.
+pub(crate) fn all() -> impl Iterator<Item = &'static Release> {
+    use acestep::{COMPANIONS, LANGUAGE_MODELS, MODELS};
+    MODELS.iter().chain(&LANGUAGE_MODELS).chain(&COMPANIONS)
+}
