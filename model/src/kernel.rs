@@ -22,6 +22,7 @@ mod gradient;
 mod layers;
 mod products;
 mod residual;
+mod weight;
 
 pub use attention::{Mask, Visibility, attention, attention_weights, rounded_as};
 pub use cache::{Slot, cache_write};
@@ -29,6 +30,7 @@ pub use codes::{Map, code_tokens};
 pub use layers::{CachedLayer, LayerWeights, Reading, cached_layers};
 pub use products::{gated_linear, linear_added};
 pub use residual::{Convolution, SnakeParams, UnitTensors, residual_units};
+pub use weight::{Packed, Weight, pack_filter, quantize_q8};
 
 use burn::tensor::{
     Bool, DType, Int, Tensor, TensorPrimitive,
@@ -55,9 +57,22 @@ pub trait Backend: burn::tensor::backend::Backend {
         work()
     }
 
-    /// See [`quantize_q8`]. Only backends that compute with int8 weights implement it.
-    fn quantize_q8(weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        panic!("{} keeps no weights in eight bits", std::any::type_name_of_val(&weight));
+    /// Returns the words of a matrix in int8, `[out, words]`, see [`quantize_q8`]. Only backends
+    /// that compute with int8 weights implement it, and the operations on packed matrices.
+    fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
+        let _ = weight;
+        panic!("{} does not compute with int8 weights", std::any::type_name::<Self>())
+    }
+
+    /// Returns the words of a prepacked filter, `[rows, words]`, see [`pack_filter`]; `None` if the
+    /// kernels of this backend read the filter as it is.
+    fn pack_filter(
+        weight: FloatTensor<Self>,
+        stride: usize,
+        is_transposed: bool,
+    ) -> Option<IntTensor<Self>> {
+        let _ = (weight, stride, is_transposed);
+        None
     }
 
     /// See [`embedding`].
@@ -66,12 +81,24 @@ pub trait Backend: burn::tensor::backend::Backend {
         primitive(reference::embedding::<Self>(tensor(weight), ids))
     }
 
+    /// [`Self::embedding`] of a packed table.
+    fn packed_embedding(weight: Packed<Self, 2>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        let _ = ids;
+        weight.unread()
+    }
+
     /// Returns `x W^T`, the matrix product of [`linear`], in the type of `x`.
     ///
     /// # Shapes
     /// - `x`: `[rows, in]`, `weight`: `[out, in]`, output: `[rows, out]`
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         primitive(reference::product::<Self>(tensor(x), tensor(weight)))
+    }
+
+    /// [`Self::product`] with a packed matrix.
+    fn packed_product(x: FloatTensor<Self>, weight: Packed<Self, 2>) -> FloatTensor<Self> {
+        let _ = x;
+        weight.unread()
     }
 
     /// [`gated_linear`] of rows.
@@ -98,7 +125,7 @@ pub trait Backend: burn::tensor::backend::Backend {
             tensor(residual),
             gate,
             tensor(x),
-            tensor(weight),
+            Weight::Plain(tensor(weight)),
         ))
     }
 
@@ -211,16 +238,9 @@ pub trait Backend: burn::tensor::backend::Backend {
         places: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         let codes = Tensor::from_primitive(codes);
-        let project = (tensor(project.0), project.1.map(tensor));
-        let embed = (tensor(embed.0), embed.1.map(tensor));
-        let places = tensor(places);
-        primitive(reference::code_tokens::<Self>(codes, levels, project, embed, places))
-    }
-
-    /// See [`filter`].
-    fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
-        let _ = (stride, is_transposed);
-        weight
+        let [project, embed] = [project, embed]
+            .map(|(weight, bias)| (Weight::Plain(tensor(weight)), bias.map(tensor)));
+        primitive(reference::code_tokens::<Self>(codes, levels, project, embed, tensor(places)))
     }
 
     /// See [`conv1d`].
@@ -232,6 +252,17 @@ pub trait Backend: burn::tensor::backend::Backend {
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv1d::<Self>(tensor(x), tensor(weight), bias, geometry))
+    }
+
+    /// [`Self::conv1d`] with a prepacked filter.
+    fn packed_conv1d(
+        x: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: ConvGeometry,
+    ) -> FloatTensor<Self> {
+        let _ = (x, bias, geometry);
+        weight.unread()
     }
 
     /// [`conv1d`], then [`snake`].
@@ -267,6 +298,17 @@ pub trait Backend: burn::tensor::backend::Backend {
     ) -> FloatTensor<Self> {
         let bias = bias.map(tensor);
         primitive(reference::conv_transpose1d::<Self>(tensor(x), tensor(weight), bias, geometry))
+    }
+
+    /// [`Self::conv_transpose1d`] with a prepacked filter.
+    fn packed_conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: ConvGeometry,
+    ) -> FloatTensor<Self> {
+        let _ = (x, bias, geometry);
+        weight.unread()
     }
 
     /// See [`reference::product_gradients`].
@@ -443,15 +485,16 @@ fn primitive<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
 /// - output: `[.., out]`
 pub fn linear<B: Backend, const D: usize>(
     x: Tensor<B, D>,
-    weight: Tensor<B, 2>,
+    weight: impl Into<Weight<B, 2>>,
     bias: Option<Tensor<B, 1>>,
 ) -> Tensor<B, D> {
+    let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("linear", x.dtype(), weight.dtype(), others);
     let mut shape = x.dims();
     shape[D - 1] = weight.dims()[0];
     // One matrix product for any rank: a broadcast weight would become a batch of small ones.
-    let y: Tensor<B, 2> = tensor(B::product(primitive(rows(x)), primitive(weight)));
+    let y = products::product(rows(x), weight);
     match bias {
         Some(bias) => y + bias.unsqueeze(),
         None => y,
@@ -470,21 +513,6 @@ pub struct ConvGeometry {
     pub dilation: usize,
 }
 
-/// Prepacks the weights of a convolution for this backend's kernel, if it has one, once and not in
-/// every call. Afterwards only [`conv1d`] and [`residual_units`] can read them, or
-/// [`conv_transpose1d`] if `is_transposed`, with the same stride. The packing is not checked beyond
-/// the number of elements.
-///
-/// # Shapes
-/// - `weight`, output: `[out, in, k]`, or `[in, out, k]`
-pub fn filter<B: Backend>(
-    weight: Tensor<B, 3>,
-    stride: usize,
-    is_transposed: bool,
-) -> Tensor<B, 3> {
-    tensor(B::filter(primitive(weight), stride, is_transposed))
-}
-
 /// Convolution over the last axis.
 ///
 /// # Shapes
@@ -493,14 +521,18 @@ pub fn filter<B: Backend>(
 /// - output: `[B, out, (S + 2 padding - dilation (k - 1) - 1) / stride + 1]`
 pub fn conv1d<B: Backend>(
     x: Tensor<B, 3>,
-    weight: Tensor<B, 3>,
+    weight: impl Into<Weight<B, 3>>,
     bias: Option<Tensor<B, 1>>,
     geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
+    let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("conv1d", x.dtype(), weight.dtype(), others);
-    let bias = bias.map(primitive);
-    tensor(<B as Backend>::conv1d(primitive(x), primitive(weight), bias, geometry))
+    let (x, bias) = (primitive(x), bias.map(primitive));
+    tensor(match weight {
+        Weight::Plain(weight) => <B as Backend>::conv1d(x, primitive(weight), bias, geometry),
+        Weight::Packed(weight) => B::packed_conv1d(x, weight, bias, geometry),
+    })
 }
 
 /// Transposed convolution over the last axis: `out[s stride + k - padding] += x[s] w[k]`.
@@ -511,14 +543,20 @@ pub fn conv1d<B: Backend>(
 /// - output: `[B, out, (S - 1) stride - 2 padding + k]`
 pub fn conv_transpose1d<B: Backend>(
     x: Tensor<B, 3>,
-    weight: Tensor<B, 3>,
+    weight: impl Into<Weight<B, 3>>,
     bias: Option<Tensor<B, 1>>,
     geometry: ConvGeometry,
 ) -> Tensor<B, 3> {
+    let weight = weight.into();
     let others = bias.as_ref().map(Tensor::dtype);
     debug_assert_applies::<B>("conv_transpose1d", x.dtype(), weight.dtype(), others);
-    let bias = bias.map(primitive);
-    tensor(<B as Backend>::conv_transpose1d(primitive(x), primitive(weight), bias, geometry))
+    let (x, bias) = (primitive(x), bias.map(primitive));
+    tensor(match weight {
+        Weight::Plain(weight) => {
+            <B as Backend>::conv_transpose1d(x, primitive(weight), bias, geometry)
+        }
+        Weight::Packed(weight) => B::packed_conv_transpose1d(x, weight, bias, geometry),
+    })
 }
 
 /// Looks up rows of a table: `weight[ids]`.
@@ -527,21 +565,15 @@ pub fn conv_transpose1d<B: Backend>(
 /// - `weight`: `[V, H]`
 /// - `ids`: `[B, L]`
 /// - output: `[B, L, H]`
-pub fn embedding<B: Backend>(weight: Tensor<B, 2>, ids: Tensor<B, 2, Int>) -> Tensor<B, 3> {
-    tensor(<B as Backend>::embedding(primitive(weight), ids.into_primitive()))
-}
-
-/// Quantises a matrix or table to int8: 32 adjacent values of a row share a scale, which maps the
-/// largest magnitude to 127. The result has the type `I8`, and only this module's functions can
-/// read it.
-///
-/// # Panics
-/// If `B` does not compute with int8 weights, or `weight` is not a matrix.
-///
-/// # Shapes
-/// - `weight`, output: `[out, in]`
-pub fn quantize_q8<B: Backend, const D: usize>(weight: Tensor<B, D>) -> Tensor<B, D> {
-    tensor(B::quantize_q8(primitive(weight)))
+pub fn embedding<B: Backend>(
+    weight: impl Into<Weight<B, 2>>,
+    ids: Tensor<B, 2, Int>,
+) -> Tensor<B, 3> {
+    let ids = ids.into_primitive();
+    tensor(match weight.into() {
+        Weight::Plain(weight) => <B as Backend>::embedding(primitive(weight), ids),
+        Weight::Packed(weight) => B::packed_embedding(weight, ids),
+    })
 }
 
 /// Root-mean-square norm over the last axis: `w x / sqrt(mean(x^2) + epsilon)`.

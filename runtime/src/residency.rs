@@ -323,7 +323,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     pub fn vae_decoder(&self) -> Result<Rc<oobleck::Decoder<B>>, Error> {
         // Weights are prepacked once for all tiles, for as long as the network is in memory.
         let read = |checkpoint: &C, place: &Place<B>| {
-            checkpoint.vae_decoder(place).map(oobleck::Decoder::in_order)
+            checkpoint.vae_decoder(place).map(oobleck::Decoder::prepacked)
         };
         self.load(Network::VaeDecoder, &self.vae_decoder, read)
     }
@@ -334,7 +334,7 @@ impl<'a, B: Backend, C: Checkpoint<B>> Networks<'a, B, C> {
     /// [`Error::Checkpoint`].
     pub fn vae_encoder(&self) -> Result<Rc<oobleck::Encoder<B>>, Error> {
         let read = |checkpoint: &C, place: &Place<B>| {
-            checkpoint.vae_encoder(place).map(oobleck::Encoder::in_order)
+            checkpoint.vae_encoder(place).map(oobleck::Encoder::prepacked)
         };
         self.load(Network::VaeEncoder, &self.vae_encoder, read)
     }

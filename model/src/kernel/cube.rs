@@ -20,8 +20,6 @@ mod decode;
 mod fusion;
 mod matrix;
 mod matvec;
-#[cfg(all(test, feature = "wgpu", feature = "cpu"))]
-mod measure;
 mod norm_rotate;
 #[cfg(all(test, feature = "cuda", feature = "wgpu", feature = "cpu"))]
 mod paper;
@@ -41,8 +39,8 @@ use burn::tensor::{
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Mask, Reading, Slot, Visibility, primitive, reference,
-    tensor,
+    Backend, CachedLayer, ConvGeometry, Mask, Reading, Slot, Visibility, Weight, primitive,
+    reference, tensor,
 };
 use decode::{Decodes, Decoding, TENSORS};
 
@@ -215,7 +213,7 @@ where
             tensor(residual),
             gate,
             tensor(x),
-            tensor(weight),
+            Weight::Plain(tensor(weight)),
         ))
     }
 

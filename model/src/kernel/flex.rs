@@ -8,8 +8,7 @@ mod embedding;
 mod exp;
 mod gradient;
 mod layers;
-#[cfg(test)]
-mod measure;
+mod matrix;
 mod modulate;
 mod norm_rotate;
 mod product;
@@ -25,19 +24,22 @@ use burn::tensor::{
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility,
+    Backend, CachedLayer, ConvGeometry, Packed, Reading, Slot, Visibility, Weight,
     residual::{SnakeParams, UnitTensors},
+    tensor,
 };
+use eight::Q8;
+use matrix::Matrix;
 
 /// Number of elements below which one core finishes before another wakes up.
 const WORTH_SHARING: usize = 1 << 14;
 
 impl Backend for Flex {
-    /// Weights may be bf16, int8 or prepacked words. Only their products use the narrow type;
-    /// everything else is f32.
+    /// Weights may be bf16 or int8. Only their products use the narrow type; everything else is
+    /// f32.
     fn computes_in(weights: DType) -> DType {
         match weights {
-            DType::BF16 | DType::I8 | DType::U32 | DType::I32 => DType::F32,
+            DType::BF16 | DType::I8 => DType::F32,
             same => same,
         }
     }
@@ -48,20 +50,28 @@ impl Backend for Flex {
         rayon::scope(|_| work())
     }
 
-    fn filter(weight: FloatTensor<Self>, stride: usize, is_transposed: bool) -> FloatTensor<Self> {
-        conv::filter(weight, stride, is_transposed)
-    }
-
-    fn quantize_q8(weight: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn quantize_q8(weight: FloatTensor<Self>) -> IntTensor<Self> {
         eight::quantize_q8(weight)
     }
 
-    fn embedding(weight: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
-        embedding::embedding(weight, ids)
+    fn pack_filter(
+        weight: FloatTensor<Self>,
+        stride: usize,
+        is_transposed: bool,
+    ) -> Option<IntTensor<Self>> {
+        conv::pack_filter(weight, stride, is_transposed)
+    }
+
+    fn packed_embedding(weight: Packed<Self, 2>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        embedding::packed_embedding(Q8::of(weight), ids)
     }
 
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        product::product(x, weight)
+        product::product(x, Matrix::Plain(weight))
+    }
+
+    fn packed_product(x: FloatTensor<Self>, weight: Packed<Self, 2>) -> FloatTensor<Self> {
+        product::product(x, Matrix::Q8(Q8::of(weight)))
     }
 
     fn rms_norm(
@@ -149,7 +159,16 @@ impl Backend for Flex {
         bias: Option<FloatTensor<Self>>,
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
-        conv::conv1d(x, weight, bias, geometry)
+        conv::conv1d(x, Weight::Plain(tensor(weight)), bias, geometry)
+    }
+
+    fn packed_conv1d(
+        x: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: ConvGeometry,
+    ) -> FloatTensor<Self> {
+        conv::conv1d(x, Weight::Packed(weight), bias, geometry)
     }
 
     fn conv_transpose1d(
@@ -158,7 +177,16 @@ impl Backend for Flex {
         bias: Option<FloatTensor<Self>>,
         geometry: ConvGeometry,
     ) -> FloatTensor<Self> {
-        conv::conv_transpose1d(x, weight, bias, geometry)
+        conv::conv_transpose1d(x, Weight::Plain(tensor(weight)), bias, geometry)
+    }
+
+    fn packed_conv_transpose1d(
+        x: FloatTensor<Self>,
+        weight: Packed<Self, 3>,
+        bias: Option<FloatTensor<Self>>,
+        geometry: ConvGeometry,
+    ) -> FloatTensor<Self> {
+        conv::conv_transpose1d(x, Weight::Packed(weight), bias, geometry)
     }
 
     fn product_gradients(

@@ -94,10 +94,10 @@ impl Model {
             (Self::Song(folder), Part::Dit) => Box::new(folder.dit(place)?),
             // Prepacked, as for songs.
             (Self::Song(folder), Part::VaeDecoder) => {
-                Box::new(folder.vae_decoder(place)?.in_order())
+                Box::new(folder.vae_decoder(place)?.prepacked())
             }
             (Self::Song(folder), Part::VaeEncoder) => {
-                Box::new(folder.vae_encoder(place)?.in_order())
+                Box::new(folder.vae_encoder(place)?.prepacked())
             }
             (Self::Language(folder), _) => Box::new(folder.language_model(place)?),
             // A folder for songs has no language model.

@@ -16,7 +16,9 @@ use burn_fusion::{
 use burn_ir::{CustomOpIr, HandleContainer, OperationIr, TensorIr};
 
 use super::{
-    super::{Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility, primitive, tensor},
+    super::{
+        Backend, CachedLayer, ConvGeometry, Reading, Slot, Visibility, Weight, primitive, tensor,
+    },
     decode::{self, Decodes, Decoding, TENSORS},
     matrix, matvec,
 };
@@ -299,7 +301,7 @@ impl<B: FusionBackend + Decodes + matrix::Products> Backend for Fusion<B> {
                 tensor(residual),
                 gate,
                 tensor(x),
-                tensor(weight),
+                Weight::Plain(tensor(weight)),
             ));
         }
         let (shape, dtype) = (residual.shape(), residual.dtype());

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::{
     super::{
         attention::{Heads, Problem, few, scale_of},
+        matrix::Matrix,
         product::{
             WORTH_SHARING,
             streamed::{CHUNK, Lines, Piece, Weight, turn},
@@ -59,7 +60,7 @@ fn some(room: &mut Vec<f32>, count: usize) -> &mut [f32] {
 impl<'a, W: Weight> Layer<'a, W> {
     /// Returns `None` if the weights have another layout, or their rows are not whole chunks.
     pub(super) fn of(parts: &'a Parts) -> Option<Self> {
-        let is_in_chunks = |map: &FlexTensor| map.shape()[0].is_multiple_of(CHUNK);
+        let is_in_chunks = |map: &Matrix| map.dims()[0].is_multiple_of(CHUNK);
         let is_plain = |norm: &FlexTensor| norm.dtype() == DType::F32 && norm.is_contiguous();
         if !parts.maps.iter().all(is_in_chunks) || !parts.norms.iter().all(is_plain) {
             return None;

@@ -10,7 +10,10 @@ use burn_flex::FlexTensor;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{super::from_values, WORTH_SHARING};
+use super::{
+    super::{from_values, matrix::Matrix},
+    WORTH_SHARING,
+};
 
 /// Outputs per work item.
 pub(in super::super) const CHUNK: usize = 32;
@@ -61,7 +64,7 @@ pub(in super::super) fn turn(sums: &[f32], rows: usize, turned: &mut [f32]) {
 /// A word of memory that holds weights.
 pub(in super::super) trait Weight: Copy + Sync {
     /// Returns the weights if they are contiguous, of this type, with rows of whole words.
-    fn of(weight: &FlexTensor) -> Option<&[Self]>;
+    fn of(weight: &Matrix) -> Option<&[Self]>;
 
     /// Returns the number of words of a row of `width` numbers.
     fn words(width: usize) -> usize;
